@@ -49,9 +49,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let host = axum::serve(listener, app).with_graceful_shutdown(server.run().map(drop));
     let host = tokio::spawn(host.into_future());
 
-    let (agent, _events, connection) = net::connect(&url, Signer::generate()?, Default::default())?;
+    let (agent, _events, connection) =
+        net::connect(&url, Signer::generate()?, Default::default()).await?;
     tokio::spawn(connection.run());
-    agent.ready().await?;
     println!("{}", agent.input("hello").await.output().await?.result);
 
     println!("{:?}", handle.drain(Duration::from_secs(5)).await);

@@ -40,9 +40,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
 
     let found = net::find(&endpoint, None).await?; // its URL and its address
     let options = AgentOptions::default().with_host(found.address);
-    let (agent, _events, connection) = net::connect(&found.url, Signer::generate()?, options)?;
+    let (agent, _events, connection) =
+        net::connect(&found.url, Signer::generate()?, options).await?;
     tokio::spawn(connection.run()); // you spawn it: there are no hidden tasks
-    agent.ready().await?;
 
     let mut run = agent.input("one coffee").await;
     while let Some(event) = run.next().await {

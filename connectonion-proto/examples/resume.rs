@@ -44,13 +44,13 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let options = AgentOptions::default()
         .with_host(*key.address())
         .with_link(link);
-    let (agent, _events, connection) = net::connect(&url, Signer::generate()?, options)?;
+    let (agent, _events, connection) = net::connect(&url, Signer::generate()?, options).await?;
     tokio::spawn(connection.run());
     println!("connection {}", agent.ready().await?);
 
     let mut run = agent.input("count").await;
     run.next().await; // the first step
-    agent.link().cut();
+    agent.cut();
     while let Some(RunEvent::Step(step)) = run.next().await.transpose()? {
         println!("{:?}", step.event.kind);
     }

@@ -39,9 +39,8 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     tokio::spawn(host.run());
 
     let options = AgentOptions::default().with_host(*key.address());
-    let (agent, _events, connection) = net::connect(&url, Signer::generate()?, options)?;
+    let (agent, _events, connection) = net::connect(&url, Signer::generate()?, options).await?;
     tokio::spawn(connection.run());
-    agent.ready().await?;
     println!("{}", agent.input("hello").await.output().await?.result);
 
     println!("{:?}", handle.drain(Duration::from_secs(5)).await);

@@ -122,7 +122,6 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         tolerated: args.tolerated.clone(),
         ignored: args.ignored.clone(),
         keep_going: args.keep_going,
-        ..Settings::default()
     };
     let key = key(&args, &scripts)?;
     let count = scripts.len();

@@ -220,8 +220,8 @@ impl Mask {
 /// let router = Router::new(bindings, None)?;
 /// assert_eq!(router.resolve(&Route::new("discord", "a1", "ann")), Ok("private"));
 /// assert_eq!(router.resolve(&Route::new("discord", "a1", "bob")), Ok("chatty"));
-/// let error = router.resolve(&Route::new("telegram", "a1", "ann")).unwrap_err();
-/// assert_eq!(error.to_string(), "no agent configured for telegram:a1:ann");
+/// let error = router.resolve(&Route::new("telegram", "a1", "bob")).unwrap_err();
+/// assert_eq!(error.to_string(), "no agent configured for telegram:a1:bob");
 /// # Ok::<(), exoclaw_proto::binding::BindingError>(())
 /// ```
 #[derive(Clone, Debug)]

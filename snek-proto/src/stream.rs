@@ -71,24 +71,6 @@ enum Phase {
 /// After every input call [`poll_send`](Self::poll_send), send what it returns, and report the
 /// result with [`on_answer`](Self::on_answer). [`poll_timeout`](Self::poll_timeout) says when to
 /// call it again if nothing happens before. `now` must not go back.
-///
-/// ```
-/// use std::time::Instant;
-/// use snek_proto::frame::Final;
-/// use snek_proto::stream::{StreamConfig, TextStream};
-///
-/// let now = Instant::now();
-/// let mut stream = TextStream::new(StreamConfig::default());
-/// stream.push("Hello");
-/// assert_eq!(&*stream.poll_send(now).unwrap().text, "Hello");
-/// stream.push(", Sn");
-/// stream.push("ek!");
-/// assert_eq!(stream.poll_send(now), None); // the first one is not answered yet
-/// stream.finish();
-/// stream.on_answer(true, now);
-/// let last = stream.poll_send(now).unwrap();
-/// assert_eq!((&*last.text, last.is_final), ("Hello, S-nek!", Final::Yes));
-/// ```
 #[derive(Clone, Debug)]
 pub(crate) struct TextStream {
     config: StreamConfig,

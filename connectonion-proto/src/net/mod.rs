@@ -45,7 +45,8 @@ pub use remote::{
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use remote::{
-    ConnectError, FindError, Found, connect, dialer, find, find_with, look_up, look_up_with,
+    ConnectError, FindError, Found, connect, connect_lazy, dialer, find, find_with, look_up,
+    look_up_with,
 };
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]

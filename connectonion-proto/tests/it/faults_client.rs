@@ -49,7 +49,7 @@ impl ClientUnderTest for Questions {
     }
 
     fn link<'h>(&self, agent: &'h Client) -> &'h Link<ClientProtocol> {
-        agent.link()
+        agent
     }
 
     async fn step(&self, line: &mut dyn Line, _: usize) -> Option<()> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use connectonion_proto::client::ClientConfig;
-use connectonion_proto::net::{AgentOptions, Client, Run, RunEvent, connect};
+use connectonion_proto::net::{AgentOptions, Client, Run, RunEvent, connect_lazy};
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Delivery};
@@ -46,7 +46,7 @@ async fn in_mid_run(attempts: u32) -> (Client, Run, RawListener, RawPeer) {
         .with_client(ClientConfig::new())
         .with_link(link);
     let url = format!("ws://{}", listener.address());
-    let (agent, _, connection) = connect(&url, client_key(), options).unwrap();
+    let (agent, _, connection) = connect_lazy(&url, client_key(), options).unwrap();
     tokio::spawn(connection.run());
     let mut line = accept(&listener, "new").await;
     soon(agent.ready()).await.unwrap();

@@ -77,7 +77,7 @@ fn upgrade(path: &str, more: &str) -> String {
 async fn a_remote_agent_talks_to_a_host() {
     let host = start(options()).await;
     let (agent, _events, connection) =
-        net::connect(&host.url, client_key(), AgentOptions::default()).unwrap();
+        net::connect_lazy(&host.url, client_key(), AgentOptions::default()).unwrap();
     tokio::spawn(connection.run());
     agent.ready().await.unwrap();
     let output = agent.input("hello").await.output().await.unwrap();

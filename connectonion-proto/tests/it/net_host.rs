@@ -39,7 +39,7 @@ fn options() -> AgentOptions {
 }
 
 async fn open(url: &str, options: AgentOptions) -> Client {
-    let (agent, _, connection) = net::connect(url, client_key(), options).unwrap();
+    let (agent, _, connection) = net::connect_lazy(url, client_key(), options).unwrap();
     tokio::spawn(connection.run());
     agent.ready().await.unwrap();
     agent
@@ -48,7 +48,7 @@ async fn open(url: &str, options: AgentOptions) -> Client {
 /// Drops the line, and waits until there is another.
 async fn lose(agent: &Client) {
     let before = agent.ready().await.unwrap();
-    agent.link().cut();
+    agent.cut();
     while agent.ready().await.unwrap() == before {
         tokio::task::yield_now().await;
     }
@@ -125,7 +125,7 @@ async fn a_question_survives_its_line_and_its_program() {
     let kept = agent.session();
     drop((agent, run));
     let (agent, _, connection) =
-        net::connect(&url, client_key(), options().with_resume(kept)).unwrap();
+        net::connect_lazy(&url, client_key(), options().with_resume(kept)).unwrap();
     let mut run = agent.attach();
     tokio::spawn(connection.run());
     assert_eq!(answer(&mut run).await, "answer \"yes\"");
@@ -137,7 +137,7 @@ async fn a_run_that_ends_while_its_client_is_away_is_not_lost() {
     let agent = open(&url, options()).await;
     let mut run = agent.input("hi").await;
     // Wherever the line is lost, the prompt runs once.
-    agent.link().cut();
+    agent.cut();
     let end = timeout(10 * MOMENT, run.output()).await.expect("an end");
     match end {
         Ok(output) => assert_eq!(output.result, "echo: hi"),
@@ -198,7 +198,7 @@ async fn a_host_is_found_by_its_own_word() {
 async fn a_connect_for_another_host_is_refused() {
     let url = host().await;
     let options = options().with_host(*client_key().address());
-    let (agent, _, connection) = net::connect(&url, client_key(), options).unwrap();
+    let (agent, _, connection) = net::connect_lazy(&url, client_key(), options).unwrap();
     tokio::spawn(connection.run());
     let reason = agent.ready().await.unwrap_err();
     assert!(reason.to_string().contains("wrong recipient"), "{reason}");

@@ -52,7 +52,7 @@ async fn a_session_goes_on_at_the_next_node_of_its_host() {
     let session = agent.session().session_id;
     assert!(session.is_some());
 
-    let mut states = agent.link().states();
+    let mut states = agent.states();
     first.abort();
     let again = LinkState::Ready { generation: 2 };
     states.wait_for(|state| *state == again).await.unwrap();

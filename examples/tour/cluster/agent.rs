@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use connectonion_proto::auth::{Address, Signer};
-use connectonion_proto::net::{AgentOptions, DeclineAll, RunEvent, connect};
+use connectonion_proto::net::{AgentOptions, DeclineAll, RunEvent, connect_lazy};
 use examples::cli::Failure;
 use examples::screen::connectonion::Frames;
 use examples::screen::{Colour, Screen};
@@ -40,7 +40,7 @@ pub(super) async fn tell(screen: &Arc<Screen>, nats: u16) -> Result<(), Failure>
     options.host = address;
     let key = Signer::from_seed(&[7; 32]);
     let (dan, mut events, connection) =
-        connect(&urls.join(","), key, options).map_err(Failure::new)?;
+        connect_lazy(&urls.join(","), key, options).map_err(Failure::new)?;
     tokio::spawn(connection.run());
     tokio::spawn(async move { while events.next().await.is_some() {} });
     in_time("a line to the agent", dan.ready())

@@ -143,7 +143,7 @@ impl Agent {
     /// Cuts the line, as a network does, and it stays so.
     pub(super) fn cut(&self) {
         self.plug.send_replace(false);
-        self.remote.agent.link().cut();
+        self.remote.agent.cut();
     }
 
     /// Lets the line come back.

@@ -245,6 +245,18 @@ fn strangers_with_many_names_do_not_lock_new_sessions_out() {
 }
 
 #[test]
+fn a_run_that_breaks_off_keeps_what_it_used_and_frees_the_rest() {
+    let ledger = daily(100);
+    let mut run = ledger.reserve(&key("ann"), 80, 0).unwrap();
+    run.record(30);
+    refusal(&ledger, "bob", 21, 0);
+    drop(run);
+    assert_eq!(of(&ledger, "ann"), 30);
+    used(&ledger, "bob", 70, 0).unwrap();
+    refusal(&ledger, "bob", 1, 0);
+}
+
+#[test]
 fn a_run_that_used_nothing_leaves_nothing_behind() {
     let ledger = session(1);
     used(&ledger, "a", 0, 0).unwrap();

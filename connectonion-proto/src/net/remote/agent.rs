@@ -1,10 +1,10 @@
 //! [`Client`]: a remote agent.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 
-use rpc_core::net::{Consumer, DrainReport, Link, LinkState, Node};
+use rpc_core::net::{Consumer, Link, LinkState};
 use rpc_core::{CallError, CloseReason, Instant, Refused, Str};
 
 use super::protocol::{ClientProtocol, Item, Shared};
@@ -24,7 +24,7 @@ type Outcome<T> = Result<T, CallError<ErrorFrame>>;
 /// clone and the last [`Run`] closes the connection, and a running agent goes on without it.
 ///
 /// While there is no connection, everything fails at once with [`Refused::NotConnected`] (or
-/// [`Refused::NotReady`] before CONNECTED); [`ready`](Self::ready) waits. No prompt is ever sent
+/// [`Refused::NotReady`] before CONNECTED); [`ready`](Link::ready) waits. No prompt is ever sent
 /// twice.
 #[derive(Clone)]
 pub struct Client {
@@ -60,9 +60,8 @@ impl Client {
     /// # tokio::spawn(host.run());
     /// # let signer = connectonion_proto::auth::Signer::generate()?;
     /// # let options = connectonion_proto::net::AgentOptions::default();
-    /// # let (agent, _, connection) = connectonion_proto::net::connect(&url, signer, options)?;
+    /// # let (agent, _, connection) = connectonion_proto::net::connect(&url, signer, options).await?;
     /// # tokio::spawn(connection.run());
-    /// # agent.ready().await?;
     /// let mut run = agent.input("What is new?").await;
     /// while let Some(event) = run.next().await {
     ///     match event? {
@@ -313,57 +312,10 @@ impl Client {
         self.shared.lock().session.resume().clone()
     }
 
-    /// Waits until the client is admitted and returns the number of the connection, from 1. During
-    /// onboarding it waits until someone has [onboarded](Self::onboard).
-    ///
-    /// # Errors
-    /// The reason, if there will be no further connection, for example because a signature was
-    /// refused.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn ready(&self) -> Result<u64, CloseReason> {
-        self.link.ready().await
-    }
-
-    /// Waits until there will be no further connection.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn closed(&self) -> CloseReason {
-        self.link.closed().await
-    }
-
-    /// Returns the state of the connection.
-    #[must_use]
-    pub fn state(&self) -> LinkState {
-        self.link.state()
-    }
-
-    /// Returns the node of the connection, or of the last one: which of the URLs, and which address
-    /// of its name. `None` before the first connection.
-    #[must_use]
-    pub fn node(&self) -> Option<Node> {
-        self.link.node()
-    }
-
-    /// Closes with code 1000. A running agent goes on.
-    pub fn close(&self) {
-        self.link.close();
-    }
-
-    /// Accepts nothing new, waits up to `deadline` for the current run, then closes.
-    ///
-    /// # Cancel safety
-    /// The drain goes on if the future is dropped.
-    pub async fn drain(&self, deadline: Duration) -> DrainReport {
-        self.link.drain(deadline).await
-    }
-
-    /// Returns the underlying link, for what this type does not offer.
-    #[must_use]
-    pub const fn link(&self) -> &Link<ClientProtocol> {
-        &self.link
+    /// Returns whether the agent asks for an onboarding that the configuration has no answer to.
+    #[cfg(feature = "ws")]
+    pub(super) fn is_stranger(&self) -> bool {
+        self.shared.lock().stranger
     }
 
     fn run(&self, items: Consumer<Item>) -> Run {
@@ -382,6 +334,16 @@ impl Client {
 /// Returns the error for a result of another kind, which does not happen.
 fn unexpected() -> CallError<ErrorFrame> {
     CallError::Remote(ErrorFrame::new("an answer to something else"))
+}
+
+/// What every client has: [`ready`](Link::ready), [`state`](Link::state), [`close`](Link::close),
+/// [`drain`](Link::drain) and what else a [`Link`] offers.
+impl Deref for Client {
+    type Target = Link<ClientProtocol>;
+
+    fn deref(&self) -> &Link<ClientProtocol> {
+        &self.link
+    }
 }
 
 impl fmt::Debug for Client {

@@ -78,9 +78,8 @@ impl From<DecodeError> for FindError {
 ///
 /// let found = net::find(&url, None).await?; // http://127.0.0.1:8000
 /// let options = AgentOptions::default().with_host(found.address);
-/// let (agent, _, connection) = net::connect(&found.url, signer, options)?;
+/// let (agent, _, connection) = net::connect(&found.url, signer, options).await?;
 /// # tokio::spawn(connection.run());
-/// # agent.ready().await?;
 /// # Ok(())
 /// # }
 /// ```

@@ -26,19 +26,18 @@ pub use question::Question;
 pub use rpc_core::net::Connection;
 pub use run::{Run, RunEvent};
 #[cfg(feature = "ws")]
-pub use url::{ConnectError, connect, dialer};
+pub use url::{ConnectError, connect, connect_lazy, dialer};
 
 use crate::client::{ClientEvent, ClientSession, Sign};
 use protocol::Shared;
 use signer::RequestSigner;
 
-/// A client's events besides its runs: [`ClientEvent`]s and changes of the link's state, in order
-/// and bounded. A step is one that no [`Run`] listens to: another device has started its run, or the
+/// A client's events besides its runs: [`ClientEvent`]s, in order and bounded. A step is one that no [`Run`] listens to: another device has started its run, or the
 /// `Run` was dropped, or it is a change between two runs. [`Client::attach`] returns the rest as a
 /// [`Run`].
 pub type Events = rpc_core::net::Events<ClientEvent>;
 
-/// Connects through any dialer: in memory, through a proxy, with your own TLS. The caller must
+/// Creates a client over any dialer: in memory, through a proxy, with your own TLS. The caller must
 /// ensure that the connection is safe for prompts.
 pub fn connect_with<D: Dialer>(
     dialer: D,

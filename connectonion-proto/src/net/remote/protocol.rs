@@ -95,13 +95,17 @@ impl Protocol for ClientProtocol {
 
     fn classify(&mut self, event: ClientEvent) -> LinkAction<Self> {
         match &event {
-            ClientEvent::OnboardRequired(_) => self.offer = self.invite_code.is_some(),
+            ClientEvent::OnboardRequired(_) => {
+                self.offer = self.invite_code.is_some();
+                self.shared.lock().stranger = !self.offer;
+            }
             ClientEvent::ConnectWanted => self.connect_wanted = true,
             ClientEvent::Connected(_) | ClientEvent::CaughtUp => {}
             ClientEvent::Reply { id, result } if self.offered == Some(*id) => {
                 self.offered = None;
                 return match result {
                     Err(CallError::Remote(error)) => {
+                        self.shared.lock().stranger = true;
                         LinkAction::Event(ClientEvent::Complaint(error.clone()))
                     }
                     _ => LinkAction::Ignore,
@@ -188,6 +192,8 @@ pub(super) struct State {
     listeners: Vec<Listener>,
     /// No further connection follows.
     ended: bool,
+    /// The agent asks for onboarding, and has not taken the invite code, if there is one.
+    pub(super) stranger: bool,
 }
 
 /// An item for a run.
@@ -222,6 +228,7 @@ impl Shared {
                 session,
                 listeners: Vec::new(),
                 ended: false,
+                stranger: false,
             }),
         }
     }

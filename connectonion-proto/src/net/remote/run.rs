@@ -62,9 +62,8 @@ pub enum RunEvent {
 /// # let url = host.url();
 /// # tokio::spawn(host.run());
 /// # let me = connectonion_proto::auth::Signer::from_seed(&[1; 32]);
-/// # let (agent, _events, connection) = net::connect(&url, me, AgentOptions::default())?;
+/// # let (agent, _events, connection) = net::connect(&url, me, AgentOptions::default()).await?;
 /// # tokio::spawn(connection.run());
-/// # agent.ready().await?;
 /// let mut run = agent.input("hello").await;
 /// while let Some(event) = run.next().await {
 ///     match event? {

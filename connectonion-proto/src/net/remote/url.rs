@@ -1,33 +1,22 @@
-//! Connecting over WebSockets: [`connect`] and [`dialer`], and their errors.
+//! Connecting over WebSockets: [`connect`], [`connect_lazy`] and [`dialer`].
 
-use rpc_core::net::DialError;
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+use rpc_core::CloseReason;
+pub use rpc_core::net::ws::ConnectError;
 use rpc_core::net::ws::{WsConfig, WsDialer};
 
 use super::{AgentOptions, Client, Connection, Events, connect_with};
 use crate::client::Sign;
 use crate::limits::WS_PATH;
 
-/// Why no connection was attempted. Retrying does not help.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// The URL cannot be dialled: [`DialError::BadUrl`].
-    #[error(transparent)]
-    Dial(#[from] DialError),
-    /// Prompts would be sent to another machine unencrypted. Use `wss://`, or allow it with
-    /// [`with_insecure_prompts`](AgentOptions::with_insecure_prompts).
-    #[error("prompts would be sent to {host} without encryption")]
-    Insecure {
-        /// The URL's host.
-        host: String,
-    },
-}
-
-/// Connects to an agent, and reconnects whenever the connection is lost. Several URLs, separated by
-/// commas, are the nodes of one host, which a [`WsDialer`] goes round; requests are signed for the
+/// Connects to an agent, for a new session or the one of `options`. Several URLs, separated by commas, are the nodes of one host, which a [`WsDialer`] goes round; requests are signed for the
 /// agent, whichever node they go to.
 ///
-/// Nothing happens until the connection's `run` is polled.
+/// Makes one attempt. The connection that is returned reconnects whenever it is lost, once you
+/// [run](Connection::run) it.
 ///
 #[cfg_attr(
     feature = "auth",
@@ -44,9 +33,8 @@ use connectonion_proto::net::{self, AgentOptions};
 # tokio::spawn(host.run());
 let signer = Signer::from_seed(&[7; 32]); // or Signer::load(".co/keys/agent.key")
 let options = AgentOptions::default();
-let (agent, _, connection) = net::connect(&url, signer, options)?; // ws://127.0.0.1:8000
+let (agent, _, connection) = net::connect(&url, signer, options).await?; // ws://127.0.0.1:8000
 tokio::spawn(connection.run());
-agent.ready().await?;
 println!("{}", agent.input("hello").await.output().await?.result);
 # Ok(())
 # }
@@ -54,8 +42,36 @@ println!("{}", agent.input("hello").await.output().await?.result);
 "#
 )]
 /// # Errors
+/// [`ConnectError`], within the deadlines of the dial and the handshake. An agent that asks for
+/// onboarding is [`CloseReason::Refused`], unless it takes the
+/// [invite code](AgentOptions::invite_code): to answer it otherwise, use [`connect_lazy`].
+///
+/// # Cancel safety
+/// Dropping the future drops the connection.
+pub async fn connect(
+    url: &str,
+    identity: impl Sign,
+    options: AgentOptions,
+) -> Result<(Client, Events, Connection), ConnectError> {
+    let (client, events, connection) = connect_lazy(url, identity, options)?;
+    let mut establishing = pin!(connection.establish());
+    let connection = poll_fn(|cx| match establishing.as_mut().poll(cx) {
+        Poll::Pending if client.is_stranger() => Poll::Ready(Err(CloseReason::Refused {
+            message: "the agent asks strangers for an invite code or a payment".to_owned(),
+            retryable: false,
+        })),
+        polled => polled,
+    });
+    let connection = connection.await?;
+    Ok((client, events, connection))
+}
+
+/// Like [`connect`], but returns at once: the connection makes the first attempt as well when it
+/// runs, and keeps trying. For programs that may start before their agent, or answer onboarding.
+///
+/// # Errors
 /// As for [`dialer`].
-pub fn connect(
+pub fn connect_lazy(
     url: &str,
     identity: impl Sign,
     options: AgentOptions,
@@ -74,12 +90,10 @@ pub fn dialer(url: &str, options: &AgentOptions) -> Result<WsDialer, ConnectErro
         .with_max_message(options.client.limits.max_message_bytes)
         .with_max_outgoing(options.client.max_sent_bytes);
     let dialer = WsDialer::new(url)?.or_path(WS_PATH)?.with_config(ws);
-    match dialer.exposed_host() {
-        Some(host) if !options.insecure_prompts => Err(ConnectError::Insecure {
-            host: host.to_owned(),
-        }),
-        _ => Ok(dialer),
+    if options.insecure_prompts {
+        return Ok(dialer);
     }
+    dialer.protect("prompts")
 }
 
 #[cfg(test)]
@@ -87,40 +101,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prompts_go_in_the_clear_to_this_machine_only() {
+    fn prompts_go_in_the_clear_only_where_that_is_allowed() {
         let options = AgentOptions::default();
-        for url in [
-            "ws://127.0.0.1:8000",
-            "http://127.9.9.9",
-            "ws://[::1]:8000/ws",
-            "ws://[::ffff:127.0.0.1]",
-            "ws://LocalHost",
-            "wss://example.org",
-            "HTTPS://example.org:8000",
-        ] {
-            assert!(dialer(url, &options).is_ok(), "{url}");
-        }
-        let allowed = options.clone().with_insecure_prompts(true);
-        for (url, named) in [
-            ("ws://example.org:8000", "example.org"),
-            ("http://192.168.0.7/ws", "192.168.0.7"),
-            ("WS://[fe80::1]:8000", "fe80::1"),
-            (
-                "ws://localhost.example.org?127.0.0.1",
-                "localhost.example.org",
-            ),
-        ] {
-            let refused = dialer(url, &options).map(drop);
-            assert!(
-                matches!(&refused, Err(ConnectError::Insecure { host }) if host == named),
-                "{url}: {refused:?}"
-            );
-            assert!(dialer(url, &allowed).is_ok(), "{url}");
-        }
-        let bad = dialer("ftp://h", &options).map(drop);
-        assert!(matches!(
-            bad,
-            Err(ConnectError::Dial(DialError::BadUrl { .. }))
-        ));
+        assert!(dialer("ws://127.0.0.1:8000", &options).is_ok());
+        let refused = dialer("ws://example.org", &options);
+        assert!(matches!(refused, Err(ConnectError::Insecure { .. })));
+        let allowed = options.with_insecure_prompts(true);
+        assert!(dialer("ws://example.org", &allowed).is_ok());
     }
 }

@@ -53,7 +53,7 @@ pub use options::{ServerOptions, http_config};
 /// let host = Server::bind("127.0.0.1:0", Echo, options).await?;
 /// println!("{} is at {}", key.address(), host.url());
 /// # let options = connectonion_proto::net::AgentOptions::default();
-/// # let (agent, _, connection) = connectonion_proto::net::connect(&host.url(), key, options)?;
+/// # let (agent, _, connection) = connectonion_proto::net::connect_lazy(&host.url(), key, options)?;
 /// # tokio::spawn(connection.run());
 /// # let handle = host.handle();
 /// # tokio::spawn(async move {

@@ -7,10 +7,10 @@ use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::Usage;
 use exoclaw_proto::session::SessionKey;
 
-use super::records::{Held, Records};
-#[cfg(feature = "nats")]
-use super::unavailable;
+use super::records::Held;
 use super::{Engine, Written};
+#[cfg(feature = "nats")]
+use super::{records::Records, unavailable};
 #[cfg(feature = "nats")]
 use crate::gateway::cluster::{self, NotAdmitted};
 use crate::gateway::memory::{Mark, Turn, extract};

@@ -6,7 +6,9 @@ use std::time::Duration;
 use connectonion_proto::auth::{Address, Signer};
 use connectonion_proto::client::ClientEvent;
 use connectonion_proto::frame::{ApprovalNeeded, AskUser, EventKind};
-use connectonion_proto::net::{AgentOptions, Client, Events, Question, Run, RunEvent, connect};
+use connectonion_proto::net::{
+    AgentOptions, Client, Events, Question, Run, RunEvent, connect_lazy,
+};
 use examples::cli::Failure;
 use examples::screen::connectonion::Frames;
 use examples::screen::{Colour, Screen};
@@ -80,7 +82,7 @@ impl Player {
             .host
             .ok_or_else(|| Failure::new("no address of the agent"))?;
         let key = Signer::from_seed(&seed);
-        let (agent, events, connection) = connect(url, key, options).map_err(Failure::new)?;
+        let (agent, events, connection) = connect_lazy(url, key, options).map_err(Failure::new)?;
         tokio::spawn(connection.run());
         Ok(Self {
             agent,
@@ -198,7 +200,7 @@ impl Player {
         self.lost += 1;
         self.screen
             .event(self.name, Colour::Bold, "the connection was lost");
-        self.agent.link().cut();
+        self.agent.cut();
     }
 
     /// Waits until the agent has closed the line with this code, and does not come back.

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use connectonion_proto::auth::{Address, Draft, Signer, unix_seconds};
 use connectonion_proto::client::Resume;
 use connectonion_proto::frame::Input;
-use connectonion_proto::net::{AgentOptions, Client, connect};
+use connectonion_proto::net::{AgentOptions, Client, connect_lazy};
 
 use super::Pace;
 use crate::net::serve::host_key;
@@ -32,7 +32,7 @@ impl Caller {
         let host = *host_key().address();
         let options = AgentOptions::default().with_host(host).with_resume(resume);
         let url = format!("ws://{address}/ws");
-        let (client, _events, connection) = connect(&url, own, options).unwrap();
+        let (client, _events, connection) = connect_lazy(&url, own, options).unwrap();
         tokio::spawn(connection.run());
         client.ready().await.unwrap();
         Self {
