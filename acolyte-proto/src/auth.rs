@@ -93,7 +93,7 @@ impl ApiKey {
     /// Returns whether this is the key.
     ///
     /// The time this takes depends only on the length of `offered`, which the peer knows anyway:
-    /// both are padded to [`MAX_KEY_BYTES`] and compared whole, including their lengths.
+    /// both are padded to the same length and compared whole, including their lengths.
     #[must_use]
     pub fn matches(&self, offered: &str) -> bool {
         let Some(padded) = pad(offered) else {
@@ -150,7 +150,7 @@ pub struct Offer {
 
 impl Offer {
     /// Returns the offer for a WebSocket: the key in a subprotocol, as the specification requires,
-    /// or in the header if it is [no token](ApiKey::is_token).
+    /// or in the header if it is no token of HTTP.
     #[must_use]
     pub fn for_websocket(key: Option<&ApiKey>) -> Self {
         match key {

@@ -11,7 +11,7 @@ crate::config! {
     /// How a client reconnects.
     ///
     /// The delays of the backoff are one *cycle*. When its attempts are used up, the client gives
-    /// up or, with more [`cycles`](Self::cycles), starts again at the first delay.
+    /// up or, with more [`cycles`](Self::with_cycles), starts again at the first delay.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct ReconnectPolicy {
         /// The delays before the attempts of one cycle.

@@ -162,7 +162,8 @@ impl<H: Handler> Plugin<H> {
         }
     }
 
-    /// Returns the client, for use outside of handlers. [`close`](Client::close) ends the plugin.
+    /// Returns the client, for use outside of handlers. [`close`](rpc_core::net::Link::close) ends
+    /// the plugin.
     #[must_use]
     pub fn client(&self) -> Client {
         self.shared.client.clone()

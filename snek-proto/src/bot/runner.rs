@@ -108,8 +108,8 @@ impl<H: Handler> Bot<H> {
         }
     }
 
-    /// Returns the client, for use outside of handlers: its [`node`](Client::node), say.
-    /// [`close`](Client::close) ends the bot.
+    /// Returns the client, for use outside of handlers: its [`node`](rpc_core::net::Link::node),
+    /// say. [`close`](rpc_core::net::Link::close) ends the bot.
     #[must_use]
     pub fn client(&self) -> Client {
         self.shared.client.clone()

@@ -1,12 +1,15 @@
 //! A bot whose handler is a closure, on an in-memory line.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use rpc_core::Delivery;
 use rpc_core::net::mem;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice};
 use snek_proto::error::BotError;
 use snek_proto::frame::Message;
+use snek_proto::id::ChannelUid;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -81,4 +84,31 @@ impl Acting {
 
 pub fn config() -> BotConfig {
     BotConfig::new("mybot", "mypassword")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_posts_in_any_channel() {
+    let mut bot = Acting::start(BotConfig::new("mybot", "pass"), |cx| async move {
+        cx.send(&ChannelUid::new("dm1"), "snek").await?;
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    assert_eq!(line.posted().await, ("dm1".into(), "s-nek".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_invalid_channel_is_a_validation_error_and_nothing_is_sent() {
+    let mut bot = Acting::start(BotConfig::new("mybot", "pass"), |cx| async move {
+        cx.send(&ChannelUid::new("no/channel"), "x").await?;
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    let sent = tokio::time::timeout(Duration::from_secs(10), line.request()).await;
+    assert!(sent.is_err(), "{sent:?}");
+    let errors = bot.errors();
+    let [BotError::ValidationError { what, .. }] = &errors[..] else {
+        panic!("{errors:?}")
+    };
+    assert_eq!(what, "channel_uid");
+    assert_eq!(errors[0].delivery(), Some(Delivery::NotSent));
 }

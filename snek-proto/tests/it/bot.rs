@@ -10,7 +10,6 @@ use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice, RetrySend, State
 use snek_proto::client::ClientConfig;
 use snek_proto::error::BotError;
 use snek_proto::frame::{Message, OtherEvent, Typing};
-use snek_proto::id::ChannelUid;
 use snek_proto::permission::Triggers;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -582,31 +581,4 @@ async fn a_bot_that_falls_behind_learns_how_many_events_it_has_missed() {
     let missed = missed.sum::<u64>();
     assert!((100..=200).contains(&missed), "{missed}");
     assert_eq!(bot.diary.lines().len() as u64, 1_200 - missed);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_handler_posts_in_any_channel() {
-    let mut bot = Acting::start(config(), |cx| async move {
-        cx.send(&ChannelUid::new("dm1"), "snek").await?;
-        Ok(())
-    });
-    let mut line = bot.mentioned().await;
-    assert_eq!(line.posted().await, ("dm1".into(), "s-nek".into()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_invalid_channel_is_a_validation_error_and_nothing_is_sent() {
-    let mut bot = Acting::start(config(), |cx| async move {
-        cx.send(&ChannelUid::new("no/channel"), "x").await?;
-        Ok(())
-    });
-    let mut line = bot.mentioned().await;
-    let sent = tokio::time::timeout(Duration::from_secs(10), line.request()).await;
-    assert!(sent.is_err(), "{sent:?}");
-    let errors = bot.errors();
-    let [BotError::ValidationError { what, .. }] = &errors[..] else {
-        panic!("{errors:?}")
-    };
-    assert_eq!(what, "channel_uid");
-    assert_eq!(errors[0].delivery(), Some(Delivery::NotSent));
 }

@@ -241,21 +241,16 @@ impl Chat {
             .with_max_pending(MAX_CALLS)
             .with_max_outbox_frames(MAX_FRAMES)
             .with_max_events(MAX_EVENTS);
-        let config = ClientConfig::new(USERS[user], Secret::from("secret"));
-        let client = ClientConn::new(
-            ClientConfig {
-                limits: limits.clone(),
-                call_timeout: PATIENCE,
-                ..config
-            },
-            self.rng.next_u64(),
-            self.now,
-        );
+        let mut config = ClientConfig::new(USERS[user], Secret::from("secret"));
+        config.limits = limits.clone();
+        config.call_timeout = PATIENCE;
+        let client = ClientConn::new(config, self.rng.next_u64(), self.now);
         let config = ServerConfig {
             max_requests: MAX_CALLS,
+            limits,
             ..ServerConfig::default()
         };
-        let server = ServerConn::new(ServerConfig { limits, ..config }, self.now);
+        let server = ServerConn::new(config, self.now);
         self.tally.lines += 1;
         // Pings and a Close need no room, and the ends of calls none among the events; what came
         // before the opening was done is given out at once.
