@@ -48,7 +48,7 @@ const FEATURES: [&str; 7] = [
 ];
 
 /// At these paths in every protocol crate.
-const ITEMS: [&str; 25] = [
+const ITEMS: [&str; 27] = [
     "frame::ClientFrame",
     "frame::ServerFrame",
     "codec::encode",
@@ -64,7 +64,9 @@ const ITEMS: [&str; 25] = [
     "net::Client",
     "net::Connection",
     "net::Events",
+    "net::ConnectError",
     "net::connect",
+    "net::connect_lazy",
     "net::connect_with",
     "net::dialer",
     "net::link_config",
@@ -93,12 +95,7 @@ const METHODS: [(&str, &[&str]); 3] = [
     (
         "net",
         &[
-            "ready",
-            "closed",
-            "state",
-            "close",
-            "drain",
-            "link",
+            "deref", // to the link of the client
             "bind",
             "local_addr",
             "url",

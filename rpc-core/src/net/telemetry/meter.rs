@@ -16,13 +16,12 @@
 use metrics::{Counter, Gauge, counter, gauge, histogram};
 
 use super::Side;
-use crate::Instant;
 
 /// One call.
 #[derive(Debug)]
 pub(super) struct Call {
     #[cfg(feature = "metrics")]
-    running: (Side, &'static str, &'static str, Instant),
+    running: (Side, &'static str, &'static str, crate::Instant),
 }
 
 impl Call {

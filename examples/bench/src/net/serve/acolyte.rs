@@ -4,7 +4,6 @@ use acolyte_proto::error::ChatError;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::limits::defaults;
 use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
-use async_trait::async_trait;
 
 use super::{CHUNK, Tell};
 use crate::text;
