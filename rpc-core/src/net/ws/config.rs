@@ -19,7 +19,7 @@ crate::config! {
     /// let config = WsConfig::default()
     ///     .with_max_message(1024 * 1024)
     ///     .with_header("x-client", "switchboard")?;
-    /// assert_eq!(config.max_message, 1_048_576);
+    /// assert_eq!(config.headers()["x-client"], "switchboard");
     /// # Ok::<(), rpc_core::net::ws::BadHeader>(())
     /// ```
     #[derive(Clone)]
