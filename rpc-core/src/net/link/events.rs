@@ -65,7 +65,7 @@ impl<E> Events<E> {
     }
 
     /// Poll form of [`next_link`](Self::next_link).
-    pub fn poll_link(&mut self, cx: &mut Context<'_>) -> Poll<Option<LinkEvent<E>>> {
+    fn poll_link(&mut self, cx: &mut Context<'_>) -> Poll<Option<LinkEvent<E>>> {
         self.queue.poll_queued(cx).map(|next| next.map(flat))
     }
 

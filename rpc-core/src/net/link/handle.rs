@@ -326,18 +326,9 @@ impl<P: Protocol> Link<P> {
     /// # Cancel safety
     /// If the future is dropped, the drain goes on; only the report is lost.
     pub async fn drain(&self, deadline: Duration) -> DrainReport {
-        let frame = CloseFrame::new(CloseFrame::NORMAL, P::GOODBYE);
-        self.drain_with(deadline, frame).await
-    }
-
-    /// Drains, then closes with this frame, such as 1001 for a server that goes away.
-    ///
-    /// # Cancel safety
-    /// As for [`drain`](Self::drain).
-    pub async fn drain_with(&self, deadline: Duration, frame: CloseFrame) -> DrainReport {
-        self.shared.inbox.order(|orders| match &mut orders.drain {
-            Some((before, _)) => *before = deadline.min(*before),
-            none => *none = Some((deadline, frame)),
+        self.shared.inbox.order(|orders| {
+            let before = orders.drain.unwrap_or(Duration::MAX);
+            orders.drain = Some(deadline.min(before));
         });
         self.closed().await;
         self.shared.inbox.report().unwrap_or_default()

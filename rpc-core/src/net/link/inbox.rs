@@ -52,7 +52,7 @@ impl<P: Protocol> Command<P> {
 #[derive(Debug, Default)]
 pub(super) struct Orders {
     pub(super) close: Option<CloseFrame>,
-    pub(super) drain: Option<(Duration, CloseFrame)>,
+    pub(super) drain: Option<Duration>,
     /// Dial now, if this is still the generation of the current connection (or there is none).
     pub(super) redial: Option<u64>,
     pub(super) abort: bool,

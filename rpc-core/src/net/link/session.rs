@@ -29,7 +29,6 @@ enum Stop {
     Draining {
         until: Instant,
         at_start: usize,
-        frame: CloseFrame,
     },
     /// A Close is in progress.
     Closing(CloseReason),
@@ -218,8 +217,8 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
 
     fn obey(&mut self, order: Orders, now: Instant, generation: u64) {
         // First, so that it reports what the other orders cut off.
-        if let Some((deadline, frame)) = order.drain {
-            self.drain(later(now, deadline), frame);
+        if let Some(deadline) = order.drain {
+            self.drain(later(now, deadline));
         }
         if let Some(frame) = order.close {
             self.close(frame, CloseReason::Local, now);
@@ -235,15 +234,11 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         }
     }
 
-    fn drain(&mut self, until: Instant, frame: CloseFrame) {
+    fn drain(&mut self, until: Instant) {
         match &mut self.stop {
             Stop::No => {
                 let at_start = P::in_flight(self.driver.machine());
-                self.stop = Stop::Draining {
-                    until,
-                    at_start,
-                    frame,
-                };
+                self.stop = Stop::Draining { until, at_start };
             }
             Stop::Draining { until: before, .. } => *before = until.min(*before),
             // The line and its calls are on their way out; what is left is to dial no more.
@@ -308,13 +303,13 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
 
     /// Ends a drain whose calls have ended or whose deadline has passed; returns whether it did.
     fn drain_step(&mut self, now: Instant) -> bool {
-        let Stop::Draining { until, frame, .. } = &self.stop else {
+        let Stop::Draining { until, .. } = &self.stop else {
             return false;
         };
         if P::in_flight(self.driver.machine()) > 0 && now < *until {
             return false;
         }
-        let frame = frame.clone();
+        let frame = CloseFrame::new(CloseFrame::NORMAL, P::GOODBYE);
         self.close(frame, CloseReason::Drained, now);
         true
     }
