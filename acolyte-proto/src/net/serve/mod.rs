@@ -10,7 +10,7 @@ mod shared;
 mod stream;
 
 use std::fmt;
-use std::future::{Future, pending};
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -113,6 +113,20 @@ impl ServerHandle {
     pub async fn drain(&self, deadline: Duration) -> DrainReport {
         (self.stop)();
         self.handle.drain(deadline).await
+    }
+
+    /// Awaits a server's `run`, and drains it once `shutdown` resolves.
+    async fn run_until(
+        &self,
+        run: impl Future<Output = DrainReport>,
+        shutdown: impl Future<Output = ()>,
+        deadline: Duration,
+    ) -> DrainReport {
+        let stopped = async {
+            shutdown.await;
+            (self.stop)();
+        };
+        self.handle.run_until(run, stopped, deadline).await
     }
 }
 
@@ -233,15 +247,9 @@ impl<A: Agent> Server<A> {
         });
         // What is left when its time is over has to say goodbye still.
         let deadline = self.shutdown_timeout + Duration::from_secs(2);
-        let asked = async {
-            runtime.asked_to_stop().await;
-            handle.drain(deadline).await
-        };
-        let mut run = std::pin::pin!(run);
-        tokio::select! {
-            report = &mut run => report,
-            _ = asked => run.await,
-        }
+        handle
+            .run_until(run, runtime.asked_to_stop(), deadline)
+            .await
     }
 
     /// [Runs](Self::run) until `shutdown` resolves, and then drains within the deadline.
@@ -254,15 +262,7 @@ impl<A: Agent> Server<A> {
         deadline: Duration,
     ) -> DrainReport {
         let handle = self.handle();
-        let drain = async {
-            shutdown.await;
-            handle.drain(deadline).await;
-            pending().await
-        };
-        tokio::select! {
-            report = self.run() => report,
-            report = drain => report,
-        }
+        handle.run_until(self.run(), shutdown, deadline).await
     }
 }
 

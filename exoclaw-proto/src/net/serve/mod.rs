@@ -8,7 +8,7 @@ mod peer;
 mod reply;
 
 use std::fmt;
-use std::future::{Future, pending};
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -164,15 +164,7 @@ impl<B: Backend> Server<B> {
         deadline: Duration,
     ) -> DrainReport {
         let handle = self.handle();
-        let drain = async {
-            shutdown.await;
-            handle.drain(deadline).await;
-            pending().await
-        };
-        tokio::select! {
-            report = self.run() => report,
-            report = drain => report,
-        }
+        handle.run_until(self.run(), shutdown, deadline).await
     }
 }
 

@@ -1,5 +1,7 @@
 //! Ending a server in good order: [`ShutdownHandle`], [`DrainReport`].
 
+use std::future::Future;
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -47,6 +49,28 @@ impl ShutdownHandle {
         match report.wait_for(Option::is_some).await {
             Ok(report) => report.unwrap_or_default(),
             Err(_) => DrainReport::default(),
+        }
+    }
+
+    /// Awaits a server's `run`; drains it within `deadline` once `shutdown` resolves. Returns the
+    /// report of the run.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the run, which cuts all connections.
+    pub async fn run_until(
+        &self,
+        run: impl Future<Output = DrainReport>,
+        shutdown: impl Future<Output = ()>,
+        deadline: Duration,
+    ) -> DrainReport {
+        let mut run = pin!(run);
+        let drained = async {
+            shutdown.await;
+            self.drain(deadline).await
+        };
+        tokio::select! {
+            report = &mut run => report,
+            _ = drained => run.await,
         }
     }
 }
@@ -114,6 +138,23 @@ mod tests {
         drop(drain);
         let report = handle.drain(Duration::MAX).await;
         assert_eq!(report, DrainReport::default());
+    }
+
+    #[tokio::test]
+    async fn a_run_until_a_signal_is_drained_and_returns_its_report() {
+        let mut drain = Drain::new();
+        let handle = drain.handle();
+        let expected = DrainReport {
+            finished: 1,
+            aborted: 2,
+        };
+        let run = async {
+            drain.requested().await;
+            drain.report(expected);
+            expected
+        };
+        let report = handle.run_until(run, std::future::ready(()), Duration::from_secs(1));
+        assert_eq!(report.await, expected);
     }
 
     #[tokio::test(start_paused = true)]

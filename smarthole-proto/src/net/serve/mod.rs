@@ -3,7 +3,7 @@
 mod options;
 
 use std::fmt;
-use std::future::{Future, pending};
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -176,15 +176,7 @@ impl<R: Router> Server<R> {
         deadline: Duration,
     ) -> DrainReport {
         let handle = self.handle();
-        let drain = async {
-            shutdown.await;
-            handle.drain(deadline).await;
-            pending().await
-        };
-        tokio::select! {
-            report = self.run() => report,
-            report = drain => report,
-        }
+        handle.run_until(self.run(), shutdown, deadline).await
     }
 }
 

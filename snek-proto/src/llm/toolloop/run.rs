@@ -79,7 +79,7 @@ impl ToolLoop {
         M: ChatModel<Error: From<crate::error::BotError>>,
         T: Tools,
     {
-        let now = || rpc_core::net::time::now();
+        let now = rpc_core::net::time::now;
         loop {
             let action = self.next_action(now());
             conversation.extend(self.take_messages());
