@@ -27,6 +27,7 @@ mod output;
 mod programs;
 mod promises;
 mod pty;
+mod readme_packages;
 mod readmes;
 mod router_cli;
 mod router_terminal;
