@@ -84,14 +84,8 @@ tool() {
 compiles_with() {
     local features=$1 said
     shift
-    said=$(cargo check --locked --quiet "${@/#/--package=}" --lib --no-default-features --features "$features" 2>&1) || {
-        echo "$said"
-        fail "$* does not compile with the features '$features'"
-    }
-    [[ -z $said ]] || {
-        echo "$said"
-        fail "$* has warnings with the features '$features'"
-    }
+    said=$(cargo check --locked --quiet "${@/#/--package=}" --lib --no-default-features --features "$features" 2>&1) &&
+        [[ -z $said ]] || fail "$* does not compile or warns with the features '$features': $said"
     echo "+ $* with ${features:-no feature}"
 }
 

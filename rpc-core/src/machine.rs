@@ -15,7 +15,7 @@ use crate::message::{Incoming, Outgoing};
 /// # Rules
 ///
 /// Every machine in this workspace keeps these rules; the functions in
-/// [`testing::conformance`](crate::testing::conformance) (feature `testing`) check them.
+/// `testing::conformance` (feature `testing`) check them.
 ///
 /// 1. **A machine lives as long as its connection.** A reconnect builds a new machine from a resume
 ///    value. A machine has no "disconnected" state.

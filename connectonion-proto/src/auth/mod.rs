@@ -1,8 +1,8 @@
 //! The identity of callers: addresses, canonical JSON, and with the feature `auth` keys and
 //! signatures. ConnectOnion specification, *Authentication*.
 //!
-//! An [`Address`] is a public key. A [`Signer`] holds the private one and signs payloads; a
-//! [`Verifier`] returns the signer of a frame, or the [`AuthError`] with which it is refused.
+//! An [`Address`] is a public key. A `Signer` holds the private one and signs payloads; a
+//! `Verifier` returns the signer of a frame, or the [`AuthError`] with which it is refused.
 //! [`trust`](crate::trust) decides who is admitted.
 //!
 //! A client signs in the one form that every host accepts, and a host accepts every form that a
@@ -19,11 +19,11 @@
 //!   by writing its address in upper case.
 //! - A payload for another recipient is refused, as in 1.9.2; 1.2.1 does not check it. A payload
 //!   without a recipient is accepted, as in 1.2.1; 1.9.2 refuses it, and so does
-//!   [`Verifier::with_required_to`](crate::auth::Verifier::with_required_to).
+//!   `Verifier::with_required_to`.
 //! - A payload that is not an object, or a signature that is not a text, gets an ERROR. Known hosts
 //!   drop the connection.
 //! - The signature of a CONNECT can be used more than once, as in 1.2.1. 1.9.2 refuses that, and so
-//!   does [`UsedSignatures`], with the same words. A command counts once, as in 1.9.2.
+//!   does `UsedSignatures`, with the same words. A command counts once, as in 1.9.2.
 //! - Blocked callers are refused, and are not offered onboarding.
 //! - Where callers are blocked or whitelisted, or strangers must go through onboarding, a caller
 //!   without a signature is refused, although the specification's table lets open and careful hosts

@@ -20,45 +20,34 @@
 //! | [`adding_a_protocol`] | how would I add a sixth protocol? |
 //!
 //! The examples use a minimal protocol: a server that doubles numbers. [`adding_a_protocol`] has all of
-//! it, and its [`Link`](crate::net::Link) behaves as those inside
+//! it, and its `Link` behaves as those inside
 //! [`snek-proto`](https://docs.rs/snek-proto), [`exoclaw-proto`](https://docs.rs/exoclaw-proto),
 //! [`smarthole-proto`](https://docs.rs/smarthole-proto),
 //! [`connectonion-proto`](https://docs.rs/connectonion-proto) and
 //! [`acolyte-proto`](https://docs.rs/acolyte-proto) do: `link.call(|m, now| m.double(21, now))` is
 //! `client.send_message(..)` there. Where a protocol differs, the page has a table.
 
-#[doc = include_str!("reliability.md")]
-pub mod reliability {}
+/// A page. It links to what `server` and `testing` add, so its text is there with these features.
+macro_rules! page {
+    ($name:ident, $text:literal) => {
+        #[cfg_attr(all(feature = "server", feature = "testing"), doc = include_str!($text))]
+        #[cfg_attr(
+            not(all(feature = "server", feature = "testing")),
+            doc = "The text of this page is there with `cargo doc --all-features`."
+        )]
+        pub mod $name {}
+    };
+}
 
-#[doc = include_str!("ordering.md")]
-pub mod ordering {}
-
-#[doc = include_str!("cancellation.md")]
-pub mod cancellation {}
-
-#[doc = include_str!("reconnects.md")]
-pub mod reconnects {}
-
-#[doc = include_str!("backpressure.md")]
-pub mod backpressure {}
-
-#[doc = include_str!("limits.md")]
-pub mod limits {}
-
-#[doc = include_str!("security.md")]
-pub mod security {}
-
-#[doc = include_str!("../../FAULTS.md")]
-pub mod faults {}
-
-#[doc = include_str!("performance.md")]
-pub mod performance {}
-
-#[doc = include_str!("scale.md")]
-pub mod scale {}
-
-#[doc = include_str!("testing.md")]
-pub mod testing {}
-
-#[doc = include_str!("adding_a_protocol.md")]
-pub mod adding_a_protocol {}
+page!(reliability, "reliability.md");
+page!(ordering, "ordering.md");
+page!(cancellation, "cancellation.md");
+page!(reconnects, "reconnects.md");
+page!(backpressure, "backpressure.md");
+page!(limits, "limits.md");
+page!(security, "security.md");
+page!(faults, "../../FAULTS.md");
+page!(performance, "performance.md");
+page!(scale, "scale.md");
+page!(testing, "testing.md");
+page!(adding_a_protocol, "adding_a_protocol.md");

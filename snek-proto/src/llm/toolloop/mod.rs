@@ -1,7 +1,7 @@
 //! [`ToolLoop`]: the steps of a conversation in which a language model calls tools, without IO
 //! (Snek specification, section 12).
 //!
-//! With feature `tokio`, [`ToolLoop::run`] asks a [`ChatModel`] and calls [`Tools`] of yours:
+//! With feature `tokio`, `ToolLoop::run` asks a `ChatModel` and calls `Tools` of yours:
 //!
 //! ```
 //! use serde_json::{Value, json};

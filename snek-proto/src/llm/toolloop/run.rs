@@ -22,7 +22,7 @@ pub trait ChatModel: Send {
     /// [`Self::Error`] if there is no answer.
     ///
     /// # Cancel safety
-    /// The future is dropped with that of [`ToolLoop::run`](super::ToolLoop::run).
+    /// The future is dropped with that of `ToolLoop::run`.
     fn answer(
         &mut self,
         messages: &[ChatMessage],
@@ -41,7 +41,7 @@ pub trait Tools: Send {
     /// [`ToolFailure`], which the model is told.
     ///
     /// # Cancel safety
-    /// The future is dropped with that of [`ToolLoop::run`](super::ToolLoop::run).
+    /// The future is dropped with that of `ToolLoop::run`.
     fn call(&mut self, call: &Call) -> impl Future<Output = Result<Value, ToolFailure>> + Send;
 }
 
