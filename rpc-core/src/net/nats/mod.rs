@@ -310,6 +310,8 @@ impl Nats {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn lease(&self, config: LeaseConfig) -> Result<(NodeLease, Renewal), NatsError> {
+        // Who joins may find the server without its data.
+        self.ensure().await?;
         NodeLease::open(self, config).await
     }
 
