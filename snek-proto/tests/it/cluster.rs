@@ -449,9 +449,7 @@ async fn talk(talking: &mut [(Client, Events); 2], text: &str) {
 async fn a_nats_that_comes_back_empty_serves_those_who_are_there_and_those_who_come() {
     let mut server = NatsServer::start();
     let (nodes, mut talking) = two_that_talk(&server).await;
-    server.kill();
-    std::fs::remove_dir_all(server.folder().join("jetstream")).unwrap();
-    server.restart();
+    server.restart_empty();
     talk(&mut talking, "second").await;
     // A login fails as long as the node does not know that its bucket is gone.
     until(async || {
