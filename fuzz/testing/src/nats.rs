@@ -128,6 +128,18 @@ impl NatsServer {
         std::thread::spawn(move || lines.for_each(drop));
     }
 
+    /// Kills the server, and starts it again on the same port without what it had stored.
+    ///
+    /// # Panics
+    /// If its files cannot be removed, or it does not start.
+    pub fn restart_empty(&mut self) {
+        self.kill();
+        if let Err(error) = fs::remove_dir_all(self.folder.join("jetstream")) {
+            crate::fail(&format!("the data of nats-server stay: {error}"));
+        }
+        self.restart();
+    }
+
     /// Stops the process where it is, as a machine does that hangs. Connections stay open. Returns when all
     /// of its threads stand still.
     pub fn pause(&self) {

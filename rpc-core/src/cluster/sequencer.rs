@@ -104,16 +104,21 @@ impl<T> Sequencer<T> {
 
     /// Takes a record of the live feed; `previous` is the sequence number of the record before it on the
     /// subject, 0 if there is none.
+    ///
+    /// A record that does not follow what was delivered may be of another log, which has taken the place of
+    /// the first: the store is [asked](Self::check) before it counts.
     pub fn handle_live(&mut self, sequence: u64, previous: u64, item: T, now: Instant) {
         if sequence <= self.delivered {
+            self.check(now);
             return;
         }
         self.known = self.known.max(sequence);
-        if previous <= self.delivered {
+        if previous == self.delivered {
             self.deliver(sequence, item);
             self.settle(now);
             return;
         }
+        self.unchecked |= previous < self.delivered;
         if self.held.len() < self.config.max_held || self.held.contains_key(&sequence) {
             self.held.insert(sequence, (previous, item));
         }
@@ -285,7 +290,7 @@ mod tests {
     #[test]
     fn what_comes_in_order_passes_and_nothing_is_asked_for() {
         let (mut sequencer, now) = start();
-        sequencer.handle_live(12, 4, 12, now);
+        sequencer.handle_live(12, 10, 12, now);
         sequencer.handle_live(15, 12, 15, now);
         assert_eq!(drain(&mut sequencer), [12, 15]);
         assert_eq!(
@@ -299,8 +304,24 @@ mod tests {
         let (mut sequencer, now) = start();
         for _ in 0..2 {
             sequencer.handle_live(9, 3, 9, now);
-            sequencer.handle_live(12, 9, 12, now);
+            sequencer.handle_live(12, 10, 12, now);
         }
+        assert_eq!(drain(&mut sequencer), [12]);
+    }
+
+    #[test]
+    fn what_does_not_follow_waits_until_the_store_was_asked() {
+        let (mut sequencer, now) = start();
+        let open = Fill {
+            after: 10,
+            until: None,
+        };
+        // As after a restart of the store with another log.
+        sequencer.handle_live(3, 2, 3, now);
+        assert_eq!(sequencer.poll_request(), Some(open));
+        sequencer.handle_live(12, 3, 12, now);
+        assert_eq!(drain(&mut sequencer), [0; 0]);
+        sequencer.handle_fill(open, [], 10, now);
         assert_eq!(drain(&mut sequencer), [12]);
     }
 

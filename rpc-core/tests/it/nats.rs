@@ -60,6 +60,36 @@ async fn of_two_writers_with_one_revision_the_second_is_refused() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
+async fn what_was_opened_is_made_again_when_the_server_has_lost_it() {
+    let mut server = NatsServer::start();
+    let nats = connect(&server).await;
+    let bucket = bucket(&nats).await;
+    let stream = nats.stream("log", stream_of(&nats)).await.unwrap();
+    bucket.put("key", bytes("one")).await.unwrap();
+    server.restart_empty();
+    // A write finds that nobody takes it, and is repeated; a read fails once.
+    let stored = loop {
+        let subject = nats.subject(&["log", "a"]);
+        match nats.publish(subject, bytes("x"), Expect::default()).await {
+            Err(NatsError::Unavailable { .. }) => {}
+            stored => break stored.unwrap(),
+        }
+    };
+    assert_eq!(stored.sequence, 1);
+    assert_eq!(stream.get_info().await.unwrap().state.messages, 1);
+    assert_eq!(bucket.get("key").await, Ok(None));
+
+    let name = format!("KV_{}_test", nats.prefix());
+    nats.jetstream().delete_stream(name).await.unwrap();
+    let gone = bucket.get("key").await.unwrap_err();
+    assert!(gone.is_retryable(), "{gone}");
+    bucket.put("key", bytes("two")).await.unwrap();
+    let entry = bucket.get("key").await.unwrap().unwrap();
+    assert_eq!(entry.value, bytes("two"));
+}
+
+#[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_watch_tells_what_is_there_and_what_changes() {
     let server = NatsServer::start();
     let nats = connect(&server).await;

@@ -1,6 +1,6 @@
 //! [`Feed`]: the messages of one channel, as one node sees them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use rpc_core::Instant;
@@ -14,6 +14,21 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Most messages that are held until a feed is open. Others are filled later.
 const MAX_HELD: usize = 64;
 
+/// Most messages that are remembered, to recognise a stream that has taken the place of another.
+const MAX_SEEN: usize = 256;
+
+/// A message that is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    /// Its key: that of [`Request::Publish`](super::Request::Publish).
+    pub(crate) key: Str,
+    /// The encoded event.
+    pub(crate) event: Text,
+}
+
+/// The sequence number of a message and its key.
+pub(crate) type Seen = (u64, Str);
+
 /// What the live feed of a channel brings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Live {
@@ -23,8 +38,8 @@ pub(crate) enum Live {
         sequence: u64,
         /// That of the channel's message before it; 0 if there is none.
         previous: u64,
-        /// The encoded event.
-        event: Text,
+        /// The message.
+        message: Stored,
     },
     /// A partial message or a typing indicator.
     Fleeting {
@@ -37,6 +52,8 @@ pub(crate) enum Live {
 pub(super) struct Feed {
     /// Who they are.
     pub(super) users: BTreeSet<Str>,
+    /// The last messages that were delivered.
+    seen: VecDeque<Seen>,
     state: State,
 }
 
@@ -44,16 +61,17 @@ enum State {
     /// Subscribing, and reading where the channel's messages end.
     Opening {
         ticket: u64,
-        held: Vec<(u64, u64, Text)>,
+        held: Vec<(u64, u64, Stored)>,
         again_at: Instant,
     },
-    Open(Sequencer<Text>),
+    Open(Sequencer<Stored>),
 }
 
 impl Feed {
     pub(super) fn new(ticket: u64, now: Instant) -> Self {
         Self {
             users: BTreeSet::new(),
+            seen: VecDeque::new(),
             state: State::Opening {
                 ticket,
                 held: Vec::new(),
@@ -66,12 +84,12 @@ impl Feed {
         matches!(self.state, State::Open(_))
     }
 
-    /// Takes the last sequence number of the channel. Returns `false` if another opening has begun
+    /// Takes the last message of the channel. Returns `false` if another opening has begun
     /// since, or it is open already.
     pub(super) fn opened(
         &mut self,
         number: u64,
-        last: u64,
+        last: Option<Seen>,
         config: SequencerConfig,
         now: Instant,
     ) -> bool {
@@ -81,10 +99,12 @@ impl Feed {
         if *ticket != number {
             return false;
         }
-        let mut sequencer = Sequencer::new(last, config);
-        for (sequence, previous, event) in std::mem::take(held) {
-            sequencer.handle_live(sequence, previous, event, now);
+        let after = last.as_ref().map_or(0, |(sequence, _)| *sequence);
+        let mut sequencer = Sequencer::new(after, config);
+        for (sequence, previous, message) in std::mem::take(held) {
+            sequencer.handle_live(sequence, previous, message, now);
         }
+        self.seen.extend(last);
         self.state = State::Open(sequencer);
         true
     }
@@ -97,11 +117,11 @@ impl Feed {
                 Live::Stored {
                     sequence,
                     previous,
-                    event,
+                    message,
                 },
             ) => {
                 if held.len() < MAX_HELD {
-                    held.push((sequence, previous, event));
+                    held.push((sequence, previous, message));
                 }
                 None
             }
@@ -110,10 +130,10 @@ impl Feed {
                 Live::Stored {
                     sequence,
                     previous,
-                    event,
+                    message,
                 },
             ) => {
-                sequencer.handle_live(sequence, previous, event, now);
+                sequencer.handle_live(sequence, previous, message, now);
                 None
             }
             // While messages are missing, one that follows them must not come first.
@@ -127,21 +147,27 @@ impl Feed {
     pub(super) fn handle_fill(
         &mut self,
         fill: Fill,
-        events: impl IntoIterator<Item = (u64, Text)>,
+        messages: impl IntoIterator<Item = (u64, Stored)>,
         through: u64,
         now: Instant,
     ) {
         if let State::Open(sequencer) = &mut self.state {
-            sequencer.handle_fill(fill, events, through, now);
+            sequencer.handle_fill(fill, messages, through, now);
         }
     }
 
-    /// Asks for what the feed may have lost; for everything if there is a new stream.
-    pub(super) fn check(&mut self, is_new: bool, config: SequencerConfig, now: Instant) {
+    /// Goes on in another stream, after the last message that both have; 0 if there is none.
+    pub(super) fn replaced(&mut self, after: u64, config: SequencerConfig, now: Instant) {
         if let State::Open(sequencer) = &mut self.state {
-            if is_new {
-                *sequencer = Sequencer::new(0, config);
-            }
+            self.seen.retain(|(sequence, _)| *sequence <= after);
+            *sequencer = Sequencer::new(after, config);
+            sequencer.check(now);
+        }
+    }
+
+    /// Asks for what the feed may have lost.
+    pub(super) fn check(&mut self, now: Instant) {
+        if let State::Open(sequencer) = &mut self.state {
             sequencer.check(now);
         }
     }
@@ -171,11 +197,15 @@ impl Feed {
         }
     }
 
-    pub(super) fn poll_request(&mut self) -> Option<Fill> {
-        match &mut self.state {
-            State::Opening { .. } => None,
-            State::Open(sequencer) => sequencer.poll_request(),
-        }
+    /// Returns what is to be read, with the messages that have to be there: if there may be others, the
+    /// last ones that were delivered.
+    pub(super) fn poll_request(&mut self) -> Option<(Fill, Vec<Seen>)> {
+        let State::Open(sequencer) = &mut self.state else {
+            return None;
+        };
+        let fill = sequencer.poll_request()?;
+        let seen = self.seen.iter().filter(|_| fill.until.is_none());
+        Some((fill, seen.cloned().collect()))
     }
 
     /// Returns the next event to deliver.
@@ -185,7 +215,13 @@ impl Feed {
         };
         loop {
             match sequencer.poll_event()? {
-                Ordered::Item { item, .. } => return Some(item),
+                Ordered::Item { sequence, item } => {
+                    if self.seen.len() == MAX_SEEN {
+                        self.seen.pop_front();
+                    }
+                    self.seen.push_back((sequence, item.key));
+                    return Some(item.event);
+                }
                 // Too old to be kept. There is no event that tells of it.
                 Ordered::Lost { .. } => {}
             }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use rpc_core::cluster::Fill;
 use rpc_core::{Str, Text};
 
-use super::{SendError, SendId};
+use super::{Seen, SendError, SendId};
 use crate::frame::{Channel, User};
 use crate::hub::{ConnId, HubAnswer};
 use crate::id::ChannelUid;
@@ -28,8 +28,7 @@ pub(crate) struct Membership {
 /// What a node asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// Subscribe to the live feed of a channel, if that is not done, then read the sequence number
-    /// of its last message: [`Node::handle_open`]. If it fails do nothing; it is asked for again.
+    /// Subscribe to the live feed of a channel, if that is not done, then read its last message: [`Node::handle_open`]. If it fails do nothing; it is asked for again.
     Open {
         /// The channel.
         channel: ChannelUid,
@@ -52,13 +51,16 @@ pub(crate) enum Request {
         /// The user.
         username: Str,
     },
-    /// Read messages of a channel: [`Node::handle_fill`]. If it fails do nothing; they are asked for
-    /// again.
+    /// Read messages of a channel: [`Node::handle_fill`], unless another stream has taken the place of the
+    /// first: [`Node::handle_replaced`]. If it fails do nothing; they are asked for again.
     Fill {
         /// The channel.
         channel: ChannelUid,
         /// Which ones.
         fill: Fill,
+        /// What has to be in the stream, the last one first to be looked for. In another stream, some of the
+        /// first of them may be there.
+        seen: Vec<Seen>,
     },
     /// Store a message: [`Node::handle_stored`].
     Publish {

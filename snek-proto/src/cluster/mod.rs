@@ -42,7 +42,7 @@ use sends::{Fleeting, Sends};
 
 use io::Output;
 
-pub(crate) use feed::Live;
+pub(crate) use feed::{Live, Seen, Stored};
 pub(crate) use io::{Handled, Membership, NodeEvent, Request};
 pub(crate) use sends::{SendError, SendId, SendReply};
 
@@ -91,8 +91,6 @@ pub(crate) struct Node {
     deadlines: Deadlines<ChannelUid>,
     tickets: u64,
     sends: Sends,
-    /// Which stream it is.
-    stream: Option<u128>,
     /// The last time at which something was asked that the stream has answered.
     heard_at: Instant,
     probe_at: Instant,
@@ -115,7 +113,6 @@ impl Node {
             deadlines: Deadlines::new(),
             tickets: 0,
             sends: Sends::new(id.into(), config.publish, limits, entropy),
-            stream: None,
             heard_at: now,
             probe_at: later(now, config.max_outage / PROBES),
             is_lost: false,
@@ -311,13 +308,12 @@ impl Node {
         self.settle(&username);
     }
 
-    /// Takes the answer to [`Request::Open`]: the sequence number of the channel's last message, 0
-    /// if there is none.
+    /// Takes the answer to [`Request::Open`]: the channel's last message.
     pub(crate) fn handle_open(
         &mut self,
         channel: &ChannelUid,
         ticket: u64,
-        last: u64,
+        last: Option<Seen>,
         now: Instant,
     ) {
         let config = self.config.sequencer;
@@ -352,12 +348,21 @@ impl Node {
         &mut self,
         channel: &ChannelUid,
         fill: Fill,
-        events: Vec<(u64, Text)>,
+        messages: Vec<(u64, Stored)>,
         through: u64,
         now: Instant,
     ) {
         if let Some(feed) = self.feeds.get_mut(channel) {
-            feed.handle_fill(fill, events, through, now);
+            feed.handle_fill(fill, messages, through, now);
+            self.drive(channel);
+        }
+    }
+
+    /// Takes note that another stream has taken the place of the first one: emptied, or an older copy. Of a
+    /// channel's messages, both have those up to `after`; 0 if there are none. What follows is delivered.
+    pub(crate) fn handle_replaced(&mut self, channel: &ChannelUid, after: u64, now: Instant) {
+        if let Some(feed) = self.feeds.get_mut(channel) {
+            feed.replaced(after, self.config.sequencer, now);
             self.drive(channel);
         }
     }
@@ -374,16 +379,13 @@ impl Node {
         self.sends.handle_reply(id, attempt, reply, now, out);
     }
 
-    /// Reads again what the feeds may have lost: call it at the start, and after each loss of the
-    /// line to the stream. `stream` tells one stream from another that has taken its place, such as
-    /// the time of its creation: then all feeds begin anew.
-    pub(crate) fn check(&mut self, stream: u128, now: Instant) {
-        let before = self.stream.replace(stream);
-        let is_new = before.is_some_and(|before| before != stream);
+    /// Reads again what the feeds may have lost: call it at the start, after each loss of the line to the
+    /// stream, and when the stream was made anew.
+    pub(crate) fn check(&mut self, now: Instant) {
         let channels: Vec<ChannelUid> = self.feeds.keys().cloned().collect();
         for channel in channels {
             if let Some(feed) = self.feeds.get_mut(&channel) {
-                feed.check(is_new, self.config.sequencer, now);
+                feed.check(now);
             }
             self.drive(&channel);
         }
@@ -527,9 +529,13 @@ impl Node {
             // The queue is emptied after each input, so that it is not full here.
             let _ = self.hub.send_encoded(channel.as_str(), &event);
         }
-        if let Some(fill) = feed.poll_request() {
+        if let Some((fill, seen)) = feed.poll_request() {
             let channel = channel.clone();
-            self.out.request(Request::Fill { channel, fill });
+            self.out.request(Request::Fill {
+                channel,
+                fill,
+                seen,
+            });
         }
         self.deadlines.set(channel, feed.poll_timeout());
     }

@@ -207,7 +207,7 @@ fn what_comes_while_a_channel_opens_is_delivered() {
     let channel = ChannelUid::new("c1");
     let (sequence, _) = world.store.publish(&channel, &"k".into(), &"{}".into());
     world.deliver(sequence);
-    world.nodes[0].handle_open(&channel, 2, 0, world.now);
+    world.nodes[0].handle_open(&channel, 2, None, world.now);
     world.run();
     assert!(world.is_ready(0, 7));
     assert_eq!(world.heard[&(0, ConnId(7))], ["{}"]);
@@ -283,17 +283,45 @@ fn nobody_speaks_where_they_are_not_a_member() {
 }
 
 #[test]
-fn a_stream_that_has_begun_anew_is_delivered_from_its_beginning() {
-    let mut world = three();
-    world.check();
-    world.send(0, 1, "old");
-    world.send(0, 1, "older");
-    world.check();
-    world.store.stream.clear();
-    world.store.created += 1;
-    world.check();
-    world.send(0, 1, "new");
-    assert_eq!(world.texts(1, 2), ["old", "older", "new"]);
+fn a_stream_that_was_emptied_is_delivered_from_its_beginning() {
+    for is_checked in [true, false] {
+        let mut world = three();
+        world.send(0, 1, "one");
+        world.send(0, 1, "two");
+        world.store.stream.clear();
+        if is_checked {
+            world.check();
+        }
+        // The third has a number that the first stream did not have.
+        for text in ["three", "four", "five"] {
+            world.send(1, 2, text);
+        }
+        for (at, conn) in [(0, 1), (1, 2), (2, 3)] {
+            let heard = world.texts(at, conn);
+            assert_eq!(heard, ["one", "two", "three", "four", "five"]);
+        }
+    }
+}
+
+#[test]
+fn an_older_copy_of_the_stream_is_delivered_from_where_it_differs() {
+    for live in [true, false] {
+        let mut world = three();
+        for number in 0..5 {
+            world.send(0, 1, &number.to_string());
+        }
+        world.store.stream.truncate(2);
+        // Others have written past it, and the nodes were told of none of it, or of all.
+        world.lose = Box::new(move |what| matches!(what, Lost::Live(_)) && !live);
+        for number in 5..10 {
+            world.send(1, 2, &number.to_string());
+        }
+        world.lose = Box::new(|_| false);
+        world.check();
+        for (at, conn) in [(0, 1), (1, 2), (2, 3)] {
+            assert_eq!(world.texts(at, conn).concat(), "0123456789");
+        }
+    }
 }
 
 #[test]

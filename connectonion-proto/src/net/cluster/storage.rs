@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
+use async_nats::jetstream::stream::{RawMessageError, RawMessageErrorKind, Stream};
 use bytes::Bytes;
 use rpc_core::cluster::{Fence, token};
 use rpc_core::net::nats::{ClaimError, Claimed, Expect, Nats, NatsError, Ownership};
@@ -337,30 +337,41 @@ impl Log {
         Ok(newest.map(|record| Record { events, ..record }))
     }
 
-    /// Returns the first message of a subject after the message `last`. Without an answer it asks
-    /// again, as long as this node is alive.
+    /// Returns the first message of a subject after the message `last`.
     async fn next(
         &self,
         node: &Node,
         subject: &str,
         last: u64,
     ) -> Result<Option<StreamMessage>, StorageError> {
+        let first = || {
+            self.stream
+                .get_first_raw_message_by_subject(subject, last + 1)
+        };
+        let found = self.read_message(node, first).await;
+        found.map_err(|error| failed(&error))
+    }
+
+    /// Reads a message. Without an answer it asks again, as long as this node is alive.
+    async fn read_message<F>(
+        &self,
+        node: &Node,
+        read: impl Fn() -> F,
+    ) -> Result<Option<StreamMessage>, NatsError>
+    where
+        F: Future<Output = Result<StreamMessage, RawMessageError>>,
+    {
         loop {
-            let found = self
-                .stream
-                .get_first_raw_message_by_subject(subject, last + 1);
-            let error = match found.await {
-                Ok(message) => return Ok(Some(message)),
-                Err(error) => error,
-            };
-            match error.kind() {
-                RawMessageErrorKind::NoMessageFound => return Ok(None),
-                RawMessageErrorKind::Other if node.is_valid() => sleep(PAUSE).await,
-                _ => {
-                    return Err(failed(&NatsError::Unavailable {
-                        message: error.to_string(),
-                    }));
+            let reading = async {
+                match read().await {
+                    Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
+                    found => found.map(Some),
                 }
+            };
+            let name = &self.stream.cached_info().config.name;
+            match self.nats.asked(name, reading).await {
+                Err(error) if error.is_retryable() && node.is_valid() => sleep(PAUSE).await,
+                found => return found,
             }
         }
     }
@@ -429,10 +440,15 @@ impl Log {
             match sent {
                 Ok(stored) => return Ok(stored.sequence),
                 Err(NatsError::Conflict) if is_repeated => {
-                    return match self.is_last(subject, &id).await {
-                        Some(sequence) => Ok(sequence),
-                        None => Err(NatsError::Conflict),
-                    };
+                    let last = || self.stream.get_last_raw_message_by_subject(subject);
+                    // Without an answer this node no longer counts as alive.
+                    let last = self.read_message(node, last).await;
+                    let last = last.map_err(|_| NatsError::Conflict)?;
+                    let own = last.filter(|it| {
+                        let found = it.headers.get("Nats-Msg-Id");
+                        found.is_some_and(|found| found.as_str() == id)
+                    });
+                    return own.map(|it| it.sequence).ok_or(NatsError::Conflict);
                 }
                 Err(NatsError::Unavailable { message }) => {
                     tracing::debug!(message, "NATS does not answer");
@@ -442,14 +458,6 @@ impl Log {
                 Err(error) => return Err(error),
             }
         }
-    }
-
-    /// Returns the sequence of the last message of a subject, if it has this id.
-    async fn is_last(&self, subject: &str, id: &str) -> Option<u64> {
-        let last = self.stream.get_last_raw_message_by_subject(subject);
-        let last = last.await.ok()?;
-        let found = last.headers.get("Nats-Msg-Id")?;
-        (found.as_str() == id).then_some(last.sequence)
     }
 }
 

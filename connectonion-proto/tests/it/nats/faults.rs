@@ -29,6 +29,21 @@ async fn a_restart_of_nats_loses_nothing() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
+async fn a_nats_that_comes_back_empty_serves_new_sessions() {
+    let mut nats = NatsServer::start();
+    let [a, b] = Host::two(&nats.url(), short()).await;
+    let session = |id: &str| json!({"session_id": id});
+    let (mut client, _) = Client::dial_in(&a.url, session("old")).await;
+    client.ask("one").await;
+    nats.restart_empty();
+    for (host, id) in [(&a, "new at a"), (&b, "new at b")] {
+        let (mut client, _) = Client::dial_in(&host.url, session(id)).await;
+        assert_eq!(client.ask("two").await, "echo: two");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_host_without_nats_gives_its_sessions_up_and_comes_back() {
     let nats = NatsServer::start();
     let a = Host::start(&nats.url(), short(), HubConfig::default()).await;

@@ -93,8 +93,9 @@ impl UsageLog {
 
     /// Returns the last entries, newest first.
     pub(super) async fn last(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
-        let info = self.stream.get_info().await;
-        let state = info.map_err(|error| unreadable(&error))?.state;
+        let name = &self.stream.cached_info().config.name;
+        let info = self.nats.asked(name, self.stream.get_info()).await?;
+        let state = info.state;
         let first = state.last_sequence.saturating_sub(max as u64) + 1;
         if max == 0 || state.messages == 0 {
             return Ok(Vec::new());
@@ -126,8 +127,8 @@ pub(super) async fn read(
     mut take: impl FnMut(&async_nats::jetstream::Message, &[u8]),
 ) -> Result<(), StoreError> {
     let reading = async {
-        let consumer = stream.create_consumer(config).await;
-        let consumer = consumer.map_err(|error| unreadable(&error))?;
+        let name = &stream.cached_info().config.name;
+        let consumer = nats.asked(name, stream.create_consumer(config)).await?;
         if consumer.cached_info().num_pending == 0 {
             return Ok(());
         }

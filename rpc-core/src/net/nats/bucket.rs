@@ -85,9 +85,8 @@ impl Bucket {
         // As `nats kv add` does it, without the account's data, which old servers write otherwise.
         let max_age = config.max_age.unwrap_or_default();
         let window = Some(max_age).filter(|age| !age.is_zero());
-        let stream = format!("KV_{name}");
         let config = stream::Config {
-            name: stream.clone(),
+            name: format!("KV_{name}"),
             subjects: vec![format!("$KV.{name}.>")],
             max_messages_per_subject: 1,
             max_age,
@@ -102,8 +101,7 @@ impl Bucket {
             num_replicas: replicas,
             ..stream::Config::default()
         };
-        let opening = nats.jetstream().get_or_create_stream(config);
-        let stream = nats.asked(&stream, opening).await?;
+        let stream = nats.open(config).await?;
         // A node that counts on more time than the bucket gives would be taken for dead.
         let kept = stream.cached_info().config.max_age;
         if !kept.is_zero() && kept < max_age {

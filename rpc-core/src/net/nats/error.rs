@@ -65,6 +65,11 @@ impl NatsError {
         }
     }
 
+    /// Whether JetStream does not know the stream.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self, Self::JetStream { code, .. } if *code == ErrorCode::STREAM_NOT_FOUND.0)
+    }
+
     pub(super) fn unavailable(error: impl Display) -> Self {
         Self::Unavailable {
             message: error.to_string(),

@@ -20,13 +20,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::context::{Context, ContextBuilder};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::stream::{self, Stream};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 use bytes::Bytes;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 
 use super::entropy;
 use crate::Str;
@@ -58,6 +59,8 @@ struct Shared {
     timeout: Duration,
     gap_count: watch::Receiver<u64>,
     violations: Violations,
+    /// The streams that were opened, those of buckets among them: what is gone is made again.
+    opened: Mutex<Vec<stream::Config>>,
 }
 
 /// What must hold for a message to be stored.
@@ -162,6 +165,7 @@ impl Nats {
                 timeout: config.timeout,
                 gap_count,
                 violations,
+                opened: Mutex::default(),
             }),
             node,
         })
@@ -221,6 +225,25 @@ impl Nats {
         &self.shared.jetstream
     }
 
+    /// Makes the streams and buckets again that were opened here and are gone: the server has lost them, or
+    /// somebody has deleted them. A request that meets one that is gone does this by itself.
+    ///
+    /// # Errors
+    /// [`NatsError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn ensure(&self) -> Result<(), NatsError> {
+        // One at a time: who comes second finds them made.
+        let opened = self.shared.opened.lock().await;
+        for config in &*opened {
+            let making = self.jetstream().get_or_create_stream(config.clone());
+            let making = Box::pin(making).await;
+            making.map_err(|error| NatsError::of(&error))?;
+        }
+        Ok(())
+    }
+
     /// Checks whether JetStream serves.
     ///
     /// # Errors
@@ -252,8 +275,18 @@ impl Nats {
             num_replicas: self.shared.replicas,
             ..config
         };
-        let opening = self.jetstream().get_or_create_stream(config);
-        self.asked(&name, opening).await
+        self.open(config).await
+    }
+
+    /// Opens the stream with this configuration, and makes it again when it is gone.
+    async fn open(&self, config: stream::Config) -> Result<Stream, NatsError> {
+        let opening = self.jetstream().get_or_create_stream(config.clone());
+        let stream = self.asked(&config.name, opening).await?;
+        let mut opened = self.shared.opened.lock().await;
+        if opened.iter().all(|known| known.name != config.name) {
+            opened.push(config);
+        }
+        Ok(stream)
     }
 
     /// Opens the bucket with this name under the prefix. Creates it if it does not exist.
@@ -277,6 +310,8 @@ impl Nats {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn lease(&self, config: LeaseConfig) -> Result<(NodeLease, Renewal), NatsError> {
+        // Who joins may find the server without its data.
+        self.ensure().await?;
         NodeLease::open(self, config).await
     }
 
@@ -331,18 +366,49 @@ impl Nats {
         message: PublishMessage,
     ) -> Result<PublishAck, NatsError> {
         let name = format!("\"{subject}\"");
-        let sending = async {
-            let sending = self.jetstream().send_publish(subject, message);
+        let sending = || async {
+            let sending = self
+                .jetstream()
+                .send_publish(subject.clone(), message.clone());
             // While there is no connection, the queue of the client may be full.
             let sent = tokio::time::timeout(self.timeout(), sending);
-            let answer = sent.await.map_err(NatsError::unavailable)??;
-            Ok(answer.await?)
+            match sent
+                .await
+                .map_err(|error| (false, NatsError::unavailable(error)))?
+            {
+                Ok(answer) => answer.await,
+                Err(error) => Err(error),
+            }
+            .map_err(|error| {
+                let is_gone = error.kind() == PublishErrorKind::StreamNotFound;
+                (is_gone, NatsError::from(error))
+            })
         };
-        self.shared.violations.or_denied(&name, sending).await
+        self.shared
+            .violations
+            .or_denied(&name, async {
+                match sending().await {
+                    // Nobody has it: it is not stored.
+                    Err((true, _)) => {
+                        self.ensure().await?;
+                        sending().await
+                    }
+                    sent => sent,
+                }
+                .map_err(|(_, error)| error)
+            })
+            .await
     }
 
-    /// Waits for JetStream's answer about the stream with this name.
-    fn asked<T, E: Error + 'static>(
+    /// Waits for JetStream's answer about the stream with this name. If the stream is gone it is made again,
+    /// for the next request.
+    ///
+    /// # Errors
+    /// [`NatsError`]; see there whether retrying is safe.
+    ///
+    /// # Cancel safety
+    /// That of the request.
+    pub fn asked<T, E: Error + 'static>(
         &self,
         name: &str,
         request: impl Future<Output = Result<T, E>>,
@@ -351,7 +417,12 @@ impl Nats {
         let request = Box::pin(request);
         async move {
             let request = async { request.await.map_err(|error| NatsError::of(&error)) };
-            self.shared.violations.or_denied(name, request).await
+            let answer = self.shared.violations.or_denied(name, request).await;
+            if answer.as_ref().is_err_and(NatsError::is_gone) {
+                tracing::warn!(name, "a stream is gone and is made again");
+                self.ensure().await?;
+            }
+            answer
         }
     }
 

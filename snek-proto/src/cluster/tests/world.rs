@@ -6,7 +6,8 @@ use std::time::Duration;
 use rpc_core::{Instant, Str, Text};
 
 use crate::cluster::{
-    Handled, Live, Membership, Node, NodeConfig, NodeEvent, Request, SendError, SendId, SendReply,
+    Handled, Live, Membership, Node, NodeConfig, NodeEvent, Request, Seen, SendError, SendId,
+    SendReply, Stored,
 };
 use crate::frame::{Call, Channel, User};
 use crate::hub::{ConnId, HubError};
@@ -17,7 +18,6 @@ use crate::id::ChannelUid;
 pub(super) struct Store {
     /// Channel, key and event; the sequence number is the index plus one.
     pub(super) stream: Vec<(ChannelUid, Str, Text)>,
-    pub(super) created: u128,
     pub(super) public: Vec<Channel>,
     pub(super) records: HashMap<Str, Membership>,
 }
@@ -33,20 +33,34 @@ impl Store {
         (at as u64 + 1, known.is_none())
     }
 
-    pub(super) fn of(&self, channel: &ChannelUid) -> impl Iterator<Item = (u64, &Text)> {
+    pub(super) fn of(&self, channel: &ChannelUid) -> impl Iterator<Item = (u64, Stored)> {
         let all = (1..).zip(&self.stream);
         all.filter(move |(_, (other, ..))| other == channel)
-            .map(|(sequence, (.., event))| (sequence, event))
+            .map(|(sequence, (_, key, event))| {
+                let (key, event) = (key.clone(), event.clone());
+                (sequence, Stored { key, event })
+            })
+    }
+
+    /// Whether these messages are there: otherwise the last of them that are.
+    fn replaced(&self, channel: &ChannelUid, seen: &[Seen]) -> Option<u64> {
+        let is_there = |seen: &&Seen| self.of(channel).any(|(at, it)| (at, it.key) == **seen);
+        let last = seen.last()?;
+        let common = seen.iter().take_while(is_there).last();
+        (!is_there(&last)).then(|| common.map_or(0, |(sequence, _)| *sequence))
     }
 
     pub(super) fn live(&self, sequence: u64) -> (ChannelUid, Live) {
-        let (channel, _, event) = &self.stream[usize::try_from(sequence).unwrap() - 1];
+        let (channel, key, event) = &self.stream[usize::try_from(sequence).unwrap() - 1];
         let before = self.of(channel).map(|(other, _)| other);
         let previous = before.take_while(|other| *other < sequence).last();
         let live = Live::Stored {
             sequence,
             previous: previous.unwrap_or(0),
-            event: event.clone(),
+            message: Stored {
+                key: key.clone(),
+                event: event.clone(),
+            },
         };
         (channel.clone(), live)
     }
@@ -199,7 +213,7 @@ impl World {
                 self.subscribed[at].insert(channel.clone());
                 if !self.lost(Lost::Open) {
                     let last = self.store.of(&channel).last();
-                    let last = last.map_or(0, |(sequence, _)| sequence);
+                    let last = last.map(|(sequence, it)| (sequence, it.key));
                     self.nodes[at].handle_open(&channel, ticket, last, now);
                 }
             }
@@ -211,14 +225,21 @@ impl World {
             Request::Unwatch { .. } => {}
             Request::Probe if self.is_down => {}
             Request::Probe => self.nodes[at].handle_probe(now),
-            Request::Fill { channel, fill } => {
+            Request::Fill {
+                channel,
+                fill,
+                seen,
+            } => {
                 if self.lost(Lost::Fill) {
                     return;
+                }
+                if let Some(after) = self.store.replaced(&channel, &seen) {
+                    return self.nodes[at].handle_replaced(&channel, after, now);
                 }
                 let until = fill.until.unwrap_or(u64::MAX);
                 let all = self.store.of(&channel);
                 let found = all.filter(|(it, _)| *it > fill.after && *it <= until);
-                let found: Vec<_> = found.map(|(it, event)| (it, event.clone())).collect();
+                let found: Vec<_> = found.collect();
                 let last = found.last().map_or(fill.after, |(it, _)| *it);
                 let through = fill.until.unwrap_or(last);
                 self.nodes[at].handle_fill(&channel, fill, found, through, now);
@@ -282,7 +303,7 @@ impl World {
     /// The line is there again.
     pub(super) fn check(&mut self) {
         for node in &mut self.nodes {
-            node.check(self.store.created, self.now);
+            node.check(self.now);
         }
         self.run();
     }

@@ -68,6 +68,9 @@ rpc_core::config! {
 /// - A node that has not reached NATS for
 ///   [30 s](NodeConfig::max_outage) closes its connections with 1012. It comes
 ///   back, under a new id, when NATS does.
+/// - NATS may lose its data, or come back with an older copy of them: what is stored then reaches the
+///   clients that are connected, and each message once, unless more than the last 256 of a channel are
+///   lost. The protocol has no event that tells them of the loss; the log of the node does.
 /// - Messages are as safe as NATS keeps them: see
 ///   [`with_replicas`](rpc_core::net::nats::NatsConfig::with_replicas).
 ///
@@ -117,7 +120,8 @@ impl NatsBackend {
     }
 
     /// Adds a public channel, with all users in it on all nodes, unless it exists: what every node may
-    /// do at its start. The name of one that exists stays.
+    /// do at its start. The name of one that exists stays. The node does it again whenever NATS may have
+    /// lost it.
     ///
     /// # Errors
     /// [`ClusterError`]; retrying is safe.
@@ -141,7 +145,7 @@ impl NatsBackend {
     }
 
     /// Adds a user, or gives one that exists this nick and password: what every node may do at its
-    /// start.
+    /// start. The node does it again whenever NATS may have lost it.
     ///
     /// # Errors
     /// [`ClusterError`]; retrying is safe.

@@ -14,13 +14,13 @@ use rpc_core::Instant;
 use rpc_core::cluster::Fill;
 use rpc_core::net::nats::{Change, Nats, Watch};
 use rpc_core::net::time;
-use rpc_core::{CloseFrame, Str, Text};
+use rpc_core::{CloseFrame, Str};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, sleep_until};
 
 use super::state::{Phase, Shared, node};
-use super::store::{Store, live, public, user_of};
-use crate::cluster::{Membership, NodeConfig, Request, SendId, SendReply};
+use super::store::{Page, Store, live, public, user_of};
+use crate::cluster::{Membership, NodeConfig, Request, Seen, SendId, SendReply};
 use crate::id::ChannelUid;
 
 /// How many reads are open at NATS at once.
@@ -53,11 +53,11 @@ enum Source {
 /// What NATS has answered.
 enum Done {
     Subscribed(Source, Option<Subscriber>),
-    Opened(ChannelUid, u64, u64),
-    Filled(ChannelUid, Fill, Vec<(u64, Text)>, u64),
+    Opened(ChannelUid, u64, Option<Seen>),
+    Filled(ChannelUid, Fill, Page),
     Stored(SendId, u64, SendReply),
     Member(Membership),
-    Probed(Instant),
+    Probed(Instant, u128),
     Checked(u128),
     Public(Option<Box<Watch>>),
     Nothing,
@@ -71,6 +71,8 @@ struct Life {
     subscribed: HashMap<Source, AbortHandle>,
     working: FuturesUnordered<BoxFuture<'static, Done>>,
     public: Option<Box<Watch>>,
+    /// When the stream was created.
+    created: Option<u128>,
 }
 
 impl NatsRunner {
@@ -128,6 +130,7 @@ impl Life {
             subscribed: HashMap::new(),
             working: FuturesUnordered::new(),
             public: None,
+            created: None,
         }
     }
 
@@ -185,9 +188,13 @@ impl Life {
             }
             // What comes of a user without connections is ignored.
             Request::Unwatch { .. } => {}
-            Request::Fill { channel, fill } => self.read(async move {
-                let (events, through) = store.fill(&channel, fill).await?;
-                Some(Done::Filled(channel, fill, events, through))
+            Request::Fill {
+                channel,
+                fill,
+                seen,
+            } => self.read(async move {
+                let page = store.fill(&channel, fill, &seen).await?;
+                Some(Done::Filled(channel, fill, page))
             }),
             Request::Publish {
                 id,
@@ -213,7 +220,8 @@ impl Life {
             }
             Request::Probe => self.read(async move {
                 let asked = time::now();
-                store.created().await.map(|_| Done::Probed(asked))
+                let created = store.created().await?;
+                Some(Done::Probed(asked, created))
             }),
         }
     }
@@ -275,11 +283,9 @@ impl Life {
         let shared = Arc::clone(&self.shared);
         let mut members = Vec::new();
         shared.change(|state| {
-            let mut next = Some(first);
-            for _ in 0..BATCH {
-                let Some((source, message)) = next.take() else {
-                    break;
-                };
+            let (mut next, mut taken) = (Some(first), 0);
+            while let Some((source, message)) = next {
+                taken += 1;
                 match source {
                     Source::Channel(channel) => {
                         if let Some(live) = live(message) {
@@ -306,11 +312,9 @@ impl Life {
                     }
                 }
                 state.flush();
-                next = self.feeds.next().now_or_never().flatten();
-            }
-            if let Some((source, message)) = next {
-                let rest = futures_util::stream::iter([(source, message)]);
-                self.feeds.push(rest.boxed());
+                // What is read here has to be delivered here: it would come behind what follows it.
+                let more = (taken < BATCH).then(|| self.feeds.next().now_or_never());
+                next = more.flatten().flatten();
             }
         });
         for username in members {
@@ -325,15 +329,28 @@ impl Life {
             Done::Opened(channel, ticket, last) => {
                 state.node.handle_open(&channel, ticket, last, now);
             }
-            Done::Filled(channel, fill, events, through) => {
-                state.node.handle_fill(&channel, fill, events, through, now);
+            Done::Filled(channel, fill, Page::Messages(messages, through)) => {
+                let node = &mut state.node;
+                node.handle_fill(&channel, fill, messages, through, now);
+            }
+            Done::Filled(channel, _, Page::Replaced { after }) => {
+                tracing::error!(%channel, "NATS has other messages than before: some may be missing");
+                state.node.handle_replaced(&channel, after, now);
             }
             Done::Stored(id, attempt, reply) => {
                 state.node.handle_stored(id, attempt, reply, now);
             }
             Done::Member(record) => state.node.handle_member(record, now),
-            Done::Probed(asked) => state.node.handle_probe(asked),
-            Done::Checked(created) => state.node.check(created, now),
+            Done::Probed(asked, created) => {
+                state.node.handle_probe(asked);
+                if self.created.is_some_and(|known| known != created) {
+                    self.check();
+                }
+            }
+            Done::Checked(created) => {
+                self.created = Some(created);
+                state.node.check(now);
+            }
             Done::Subscribed(source, subscriber) => self.add(source, subscriber),
             Done::Public(watch) => match watch {
                 Some(watch) => self.public = Some(watch),
@@ -343,12 +360,14 @@ impl Life {
         });
     }
 
-    /// Reads what may be lost, as soon as NATS answers.
+    /// Writes what every node starts with, if it is gone, and reads what may be lost, as soon as NATS answers.
     fn check(&mut self) {
         let store = self.shared.store.clone();
         self.work(async move {
             loop {
-                if let Some(created) = store.created().await {
+                if let Some(created) = store.created().await
+                    && store.put_again().await.is_ok()
+                {
                     return Done::Checked(created);
                 }
                 sleep(RETRY).await;

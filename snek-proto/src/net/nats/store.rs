@@ -1,10 +1,13 @@
 //! [`Store`]: the records and messages of a cluster on NATS.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use async_nats::jetstream::stream::{self, RawMessageErrorKind, Republish, StorageType};
-use async_nats::{Message, Subscriber};
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::stream::{
+    self, RawMessageError, RawMessageErrorKind, Republish, StorageType,
+};
+use async_nats::{HeaderMap, Message, Subscriber};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use ring::digest::{SHA256, digest};
@@ -14,7 +17,7 @@ use rpc_core::{Secret, Str, Text};
 use serde::{Deserialize, Serialize};
 
 use super::password::{Checked, Passwords, Proof};
-use crate::cluster::{Live, Membership, SendReply};
+use crate::cluster::{Live, Membership, Seen, SendReply, Stored};
 use crate::frame::{Channel, User};
 use crate::hub::HubError;
 use crate::id::{ChannelUid, is_channel_uid};
@@ -112,6 +115,35 @@ pub(super) struct Store {
     records: Bucket,
     messages: stream::Stream,
     pub(super) passwords: Arc<Passwords>,
+    /// What this node has put there, to put it there again.
+    put: Arc<Mutex<Vec<Put>>>,
+}
+
+/// What a node puts there at its start.
+#[derive(Clone)]
+enum Put {
+    Channel { uid: Str, name: Str },
+    User { user: User, password: Secret<Str> },
+}
+
+impl Put {
+    fn is_of_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Channel { uid: one, .. }, Self::Channel { uid, .. }) => one == uid,
+            (Self::User { user: one, .. }, Self::User { user, .. }) => {
+                one.username == user.username
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The answer to a fill.
+pub(super) enum Page {
+    /// Messages, and up to where they go.
+    Messages(Vec<(u64, Stored)>, u64),
+    /// Another stream has taken the place of the first one: both have the messages up to this one.
+    Replaced { after: u64 },
 }
 
 impl Store {
@@ -138,58 +170,128 @@ impl Store {
             records,
             messages,
             passwords: Arc::new(passwords),
+            put: Arc::default(),
         })
     }
 
-    /// Returns when the stream was created, in nanoseconds since 1970. Creates it if it is gone.
+    async fn info(&self) -> Result<stream::Info, NatsError> {
+        let name = &self.messages.cached_info().config.name;
+        self.nats.asked(name, self.messages.get_info()).await
+    }
+
+    /// Returns when the stream was created, in nanoseconds since 1970. If it is gone it is made again, for
+    /// the next time.
     pub(super) async fn created(&self) -> Option<u128> {
-        let info = match self.messages.get_info().await {
-            Ok(info) => info,
-            Err(_) => {
-                let config = self.messages.cached_info().config.clone();
-                let opened = self.nats.jetstream().get_or_create_stream(config).await;
-                opened.ok()?.cached_info().clone()
-            }
-        };
+        let info = self.info().await.ok()?;
         info.created.unix_timestamp_nanos().try_into().ok()
     }
 
-    /// Returns the last sequence number of a channel.
-    pub(super) async fn last_of(&self, channel: &ChannelUid) -> Option<u64> {
-        let subject = self.stored(channel);
-        let last = self.messages.get_last_raw_message_by_subject(&subject);
-        match last.await {
-            Ok(message) => Some(message.sequence),
-            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Some(0),
-            Err(_) => None,
-        }
+    /// Returns the message that a request has found.
+    async fn found(
+        &self,
+        request: impl Future<Output = Result<StreamMessage, RawMessageError>>,
+    ) -> Result<Option<StreamMessage>, NatsError> {
+        let reading = async {
+            match request.await {
+                Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
+                found => found.map(Some),
+            }
+        };
+        let name = &self.messages.cached_info().config.name;
+        self.nats.asked(name, reading).await
     }
 
-    /// Reads a page of a channel's messages. Returns them and up to where they go.
+    /// Returns the last message of a channel, which may have none.
+    pub(super) async fn last_of(&self, channel: &ChannelUid) -> Option<Option<Seen>> {
+        let subject = self.stored(channel);
+        let last = self.messages.get_last_raw_message_by_subject(&subject);
+        let last = self.found(last).await.ok()?;
+        Some(last.map(|last| (last.sequence, key_of(Some(&last.headers)))))
+    }
+
+    /// Reads a page of a channel's messages, if what was seen is there.
     pub(super) async fn fill(
         &self,
         channel: &ChannelUid,
         fill: Fill,
-    ) -> Option<(Vec<(u64, Text)>, u64)> {
+        seen: &[Seen],
+    ) -> Option<Page> {
         let subject = self.stored(channel);
+        if let Some(after) = self.replaced(&subject, seen).await.ok()? {
+            return Some(Page::Replaced { after });
+        }
         let (mut found, mut through) = (Vec::new(), fill.after);
         while found.len() < PAGE && fill.until.is_none_or(|until| through < until) {
             let next = self.messages.raw_message_builder().sequence(through + 1);
-            match next.next_by_subject(subject.clone()).send().await {
-                Ok(message) if fill.until.is_none_or(|until| message.sequence <= until) => {
-                    through = message.sequence;
-                    // What is no text was not written by this crate.
-                    let text = Text::new(message.payload).ok();
-                    found.extend(text.map(|text| (through, text)));
-                }
-                Ok(_) => return Some((found, fill.until.unwrap_or(through))),
-                Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => {
-                    return Some((found, fill.until.unwrap_or(through)));
-                }
-                Err(_) => return None,
+            let next = next.next_by_subject(subject.clone()).send();
+            let next = self.found(next).await.ok()?;
+            let next = next.filter(|it| fill.until.is_none_or(|until| it.sequence <= until));
+            let Some(message) = next else {
+                through = fill.until.unwrap_or(through);
+                break;
+            };
+            through = message.sequence;
+            let key = key_of(Some(&message.headers));
+            // What is no text was not written by this crate.
+            let event = Text::new(message.payload).ok();
+            found.extend(event.map(|event| (through, Stored { key, event })));
+        }
+        Some(Page::Messages(found, through))
+    }
+
+    /// Returns whether another stream has taken the place of the one in which these messages were: the
+    /// last of them that both have; 0 if there is none.
+    async fn replaced(&self, subject: &str, seen: &[Seen]) -> Result<Option<u64>, NatsError> {
+        let Some((last, before)) = seen.split_last() else {
+            return Ok(None);
+        };
+        if self.has(subject, last).await? {
+            return Ok(None);
+        }
+        // What both have comes first, as in an older copy.
+        let (mut low, mut high) = (0, before.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match before.get(middle) {
+                Some(seen) if self.has(subject, seen).await? => low = middle + 1,
+                _ => high = middle,
             }
         }
-        Some((found, through))
+        let common = low.checked_sub(1).and_then(|at| before.get(at));
+        Ok(Some(common.map_or(0, |(sequence, _)| *sequence)))
+    }
+
+    /// Whether this message is in the stream, or was and is too old to be kept.
+    async fn has(&self, subject: &str, (sequence, key): &Seen) -> Result<bool, NatsError> {
+        let found = self.messages.get_raw_message(*sequence);
+        if let Some(found) = self.found(found).await? {
+            let is_same = key_of(Some(&found.headers)) == *key;
+            return Ok(is_same && found.subject.as_str() == subject);
+        }
+        let state = self.info().await?.state;
+        Ok(*sequence < state.first_sequence && *sequence <= state.last_sequence)
+    }
+
+    /// Puts there again what this node has put there, if it is gone.
+    pub(super) async fn put_again(&self) -> Result<(), ClusterError> {
+        let all = self.put().clone();
+        for put in all {
+            match put {
+                Put::Channel { uid, name } => self.put_channel(&uid, &name).await?,
+                Put::User { user, password } => self.put_user(&user, &password).await?,
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&self) -> MutexGuard<'_, Vec<Put>> {
+        self.put.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, put: Put) {
+        let mut all = self.put();
+        all.retain(|known| !known.is_of_same(&put));
+        all.push(put);
     }
 
     pub(super) async fn publish(&self, channel: &ChannelUid, key: &str, event: Bytes) -> SendReply {
@@ -351,6 +453,10 @@ impl Store {
         user: &User,
         password: &Secret<Str>,
     ) -> Result<(), ClusterError> {
+        self.remember(Put::User {
+            user: user.clone(),
+            password: password.clone(),
+        });
         match self.add_user(user, password).await {
             Err(ClusterError::Hub(HubError::Exists { .. })) => {}
             outcome => return outcome.map(drop),
@@ -382,6 +488,10 @@ impl Store {
             tag: Some("public".into()),
         };
         let key = format!("p.{}", try_token(uid)?);
+        self.remember(Put::Channel {
+            uid: uid.into(),
+            name: name.into(),
+        });
         match self.records.create(&key, json(&public)).await {
             Ok(_) | Err(NatsError::Conflict) => Ok(()),
             Err(error) => Err(error.into()),
@@ -463,17 +573,24 @@ pub(super) fn user_of(subject: &str) -> Option<Str> {
 /// Reads what a channel's feed brings.
 pub(super) fn live(message: Message) -> Option<Live> {
     let event = Text::new(message.payload).ok()?;
+    let key = key_of(message.headers.as_ref());
     let header = |name| message.headers.as_ref()?.get(name)?.as_str().parse().ok();
     Some(
         match (header("Nats-Sequence"), header("Nats-Last-Sequence")) {
             (Some(sequence), Some(previous)) => Live::Stored {
                 sequence,
                 previous,
-                event,
+                message: Stored { key, event },
             },
             _ => Live::Fleeting { event },
         },
     )
+}
+
+/// The key under which a message was stored.
+fn key_of(headers: Option<&HeaderMap>) -> Str {
+    let key = headers.and_then(|headers| headers.get("Nats-Msg-Id"));
+    key.map_or(Str::EMPTY, |key| key.as_str().into())
 }
 
 /// Our own records are always JSON, so the fallback is never taken.

@@ -415,6 +415,26 @@ async fn while_nats_is_away_chats_fail_clearly_and_nothing_is_half_written() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
+async fn a_nats_that_comes_back_empty_is_filled_anew() {
+    let mut server = NatsServer::start();
+    let node = Node::start(&server, [answer("one"), answer("two")]).await;
+    node.chat(&from("ann", "1")).await.unwrap();
+    server.restart_empty();
+    let served = async {
+        // Until the node has noticed.
+        while node.chat(&from("ann", "2")).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let served = tokio::time::timeout(Duration::from_secs(30), served);
+    served.await.expect("it serves again");
+    assert_eq!(node.history("ann").await, ["two"]);
+    assert_eq!(node.engine.usage(9).await.unwrap().len(), 1);
+    node.engine.close().await;
+}
+
+#[tokio::test]
+#[ignore = "needs nats-server"]
 async fn names_cannot_reach_beyond_their_place() {
     let server = NatsServer::start();
     let long = "x.".repeat(250);
