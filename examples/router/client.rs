@@ -155,8 +155,9 @@ fn config(args: &Args) -> Result<PluginConfig, Failure> {
         registration.capabilities.push(capability.as_str().into());
     }
     let mut reconnect = reconnect_policy();
-    reconnect.backoff = reconnect.backoff.with_max_attempts(Some(args.attempts));
-    let mut link = link_config().with_reconnect(reconnect);
+    reconnect.backoff.max_attempts = Some(args.attempts);
+    let mut link = link_config();
+    link.reconnect = reconnect;
     if args.frames {
         let stderr = io::stderr();
         let colour = cli::wants_colour(&stderr);

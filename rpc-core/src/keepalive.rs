@@ -27,9 +27,9 @@ crate::config! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct KeepAlive {
         /// How often to ping; `None` means never. Default 30 s.
-        pub interval: Option<Duration> = Some(INTERVAL) => with_interval,
+        pub interval: Option<Duration> = Some(INTERVAL),
         /// How long to wait for a sign of life after a ping. Default 15 s.
-        pub pong_timeout: Duration = PONG_TIMEOUT => with_pong_timeout,
+        pub pong_timeout: Duration = PONG_TIMEOUT,
     }
 }
 
@@ -264,7 +264,10 @@ mod tests {
     #[test]
     fn without_pings_silence_alone_is_death_after_one_grace_for_sleep() {
         let start = Instant::now();
-        let config = KeepAlive::off().with_pong_timeout(SECOND * 75);
+        let config = KeepAlive {
+            pong_timeout: SECOND * 75,
+            ..KeepAlive::off()
+        };
         let mut line = Line::new(config, start);
         line.timers.expect(&config, start);
         let late = start + SECOND * 75;
@@ -278,9 +281,10 @@ mod tests {
     #[test]
     fn a_timeout_of_zero_never_spins() {
         let start = Instant::now();
-        let config = KeepAlive::default()
-            .with_interval(Some(Duration::ZERO))
-            .with_pong_timeout(Duration::ZERO);
+        let config = KeepAlive {
+            interval: Some(Duration::ZERO),
+            pong_timeout: Duration::ZERO,
+        };
         let mut line = Line::new(config, start);
         let mut now = start;
         for _ in 0..10 {

@@ -11,16 +11,16 @@ crate::config! {
     /// How a client reconnects.
     ///
     /// The delays of the backoff are one *cycle*. When its attempts are used up, the client gives
-    /// up or, with more [`cycles`](Self::with_cycles), starts again at the first delay.
+    /// up or, with more [`cycles`](Self::cycles), starts again at the first delay.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct ReconnectPolicy {
         /// The delays before the attempts of one cycle.
         pub backoff: BackoffPolicy = BackoffPolicy::default(),
         /// What counts as success and resets the delays. Default [`ResetOn::Ready`].
-        pub(crate) reset_on: ResetOn = ResetOn::Ready => with_reset_on,
+        pub reset_on: ResetOn = ResetOn::Ready,
         /// How many cycles to run before giving up; `None` means no limit. Default 1; 0 counts as
         /// 1. It matters only if the backoff has an end.
-        pub(crate) cycles: Option<u32> = Some(1) => with_cycles,
+        pub cycles: Option<u32> = Some(1),
     }
 }
 
@@ -219,7 +219,10 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn three() -> ReconnectPolicy {
-        ReconnectPolicy::new(BackoffPolicy::new(SECOND, 2.0).with_max_attempts(Some(3)))
+        ReconnectPolicy::new(BackoffPolicy {
+            max_attempts: Some(3),
+            ..BackoffPolicy::new(SECOND, 2.0)
+        })
     }
 
     fn lose(reconnector: &mut Reconnector, now: Instant) -> Option<(u64, u32, u32)> {
@@ -260,7 +263,10 @@ mod tests {
     #[test]
     fn a_reset_on_open_is_there_for_the_specifications_that_want_it() {
         let now = Instant::now();
-        let mut reconnector = Reconnector::new(three().with_reset_on(ResetOn::Open));
+        let mut reconnector = Reconnector::new(ReconnectPolicy {
+            reset_on: ResetOn::Open,
+            ..three()
+        });
         for _ in 0..5 {
             reconnector.on_open(now);
             assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
@@ -270,7 +276,10 @@ mod tests {
     #[test]
     fn only_a_stable_connection_resets_if_so_configured() {
         let mut now = Instant::now();
-        let policy = three().with_reset_on(ResetOn::StableFor(SECOND * 60));
+        let policy = ReconnectPolicy {
+            reset_on: ResetOn::StableFor(SECOND * 60),
+            ..three()
+        };
         let mut reconnector = Reconnector::new(policy);
         reconnector.on_open(now);
         reconnector.on_ready(now);
@@ -287,7 +296,10 @@ mod tests {
     #[test]
     fn a_new_cycle_starts_at_the_first_delay_and_says_so() {
         let now = Instant::now();
-        let mut reconnector = Reconnector::new(three().with_cycles(None));
+        let mut reconnector = Reconnector::new(ReconnectPolicy {
+            cycles: None,
+            ..three()
+        });
         for cycle in 1..50 {
             for (attempt, delay) in (1..).zip([1, 2, 4]) {
                 let dial = reconnector.on_lost(Retry::Backoff, now, 0);
@@ -309,7 +321,10 @@ mod tests {
     #[test]
     fn the_number_of_cycles_is_kept() {
         let now = Instant::now();
-        let mut reconnector = Reconnector::new(three().with_cycles(Some(2)));
+        let mut reconnector = Reconnector::new(ReconnectPolicy {
+            cycles: Some(2),
+            ..three()
+        });
         let dials = std::iter::from_fn(|| lose(&mut reconnector, now)).count();
         assert_eq!(dials, 6);
     }
@@ -318,7 +333,10 @@ mod tests {
     fn off_gives_up_whatever_the_cycles_say() {
         let now = Instant::now();
         for cycles in [None, Some(0), Some(5)] {
-            let mut reconnector = Reconnector::new(ReconnectPolicy::off().with_cycles(cycles));
+            let mut reconnector = Reconnector::new(ReconnectPolicy {
+                cycles,
+                ..ReconnectPolicy::off()
+            });
             assert_eq!(reconnector.first(), Dial::Now);
             assert_eq!(
                 reconnector.on_lost(Retry::After(SECOND), now, 0),

@@ -17,7 +17,6 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod times;
-mod weight;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -179,9 +178,15 @@ impl ClientConn {
         Some(call)
     }
 
+    /// Returns the length of the frame that the last event came from.
+    #[cfg(feature = "tokio")]
+    pub(crate) const fn event_bytes(&self) -> usize {
+        self.core.event_bytes()
+    }
+
     fn push(&mut self, event: ClientEvent) {
-        let weight = event.weight();
-        self.core.push_event(event, weight);
+        let bytes = self.core.take_frame_bytes();
+        self.core.push_event(event, bytes);
     }
 
     fn delivery(&self, call: &Pending) -> Delivery {

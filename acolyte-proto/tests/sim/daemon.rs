@@ -260,10 +260,12 @@ impl Daemon {
         if !self.dialling[client].dials(failing, self.now, &mut self.rng) {
             return false;
         }
-        let limits = Limits::default()
-            .with_max_pending(MAX_CALLS)
-            .with_max_outbox_frames(MAX_FRAMES)
-            .with_max_events(MAX_EVENTS);
+        let limits = Limits {
+            max_pending: MAX_CALLS,
+            max_outbox_frames: MAX_FRAMES,
+            max_events: MAX_EVENTS,
+            ..Limits::default()
+        };
         let config = ClientConfig {
             limits: limits.clone(),
             ..ClientConfig::default()

@@ -196,7 +196,10 @@ impl ClientConn {
     /// Returns the deadline for silence: hosts ping, clients do not.
     fn keep_alive(&self) -> Option<KeepAlive> {
         let timeout = self.config.silence_timeout?;
-        Some(KeepAlive::off().with_pong_timeout(timeout))
+        Some(KeepAlive {
+            pong_timeout: timeout,
+            ..KeepAlive::off()
+        })
     }
 
     fn expect_life(&mut self, now: Instant) {
@@ -216,6 +219,12 @@ impl ClientConn {
 
     fn warn(&mut self, warning: Warning) {
         self.push(ClientEvent::Warning(warning), 0);
+    }
+
+    /// Returns the bytes that the last event was queued with.
+    #[cfg(feature = "tokio")]
+    pub(crate) const fn event_bytes(&self) -> usize {
+        self.core.event_bytes()
     }
 
     fn push(&mut self, event: ClientEvent, bytes: usize) {

@@ -185,8 +185,14 @@ impl RunState {
 
 /// Returns limits for sessions: their contents came within the limits of a connection.
 pub(super) fn no_limits() -> Limits {
-    let limits = Limits::default().with_max_message_bytes(usize::MAX);
-    limits.with_max_items(usize::MAX)
+    let limits = Limits {
+        max_message_bytes: usize::MAX,
+        ..Limits::default()
+    };
+    Limits {
+        max_items: usize::MAX,
+        ..limits
+    }
 }
 
 /// An encoded event, as a value.

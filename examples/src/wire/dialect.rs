@@ -112,7 +112,10 @@ pub enum Dialect {
 }
 
 fn limits() -> Limits {
-    Limits::default().with_max_message_bytes(usize::MAX)
+    Limits {
+        max_message_bytes: usize::MAX,
+        ..Limits::default()
+    }
 }
 
 impl From<Protocol> for Dialect {

@@ -333,9 +333,15 @@ impl ClientConn {
         }
     }
 
+    /// Returns the length of the frame that the last event came from.
+    #[cfg(feature = "tokio")]
+    pub(crate) const fn event_bytes(&self) -> usize {
+        self.core.event_bytes()
+    }
+
     fn push(&mut self, event: ClientEvent) {
-        let weight = event.weight();
-        self.core.push_event(event, weight);
+        let bytes = self.core.take_frame_bytes();
+        self.core.push_event(event, bytes);
     }
 
     fn refused(&mut self, words: &str) {

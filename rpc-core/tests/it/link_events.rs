@@ -15,10 +15,15 @@ const BLOCK: LagPolicy = LagPolicy::Block {
 };
 
 fn events(items: usize, policy: LagPolicy) -> LinkConfig {
-    let queue = QueueConfig::default()
-        .with_max_items(items)
-        .with_policy(policy);
-    LinkConfig::default().with_events(queue)
+    let queue = QueueConfig {
+        max_items: items,
+        policy,
+        ..QueueConfig::default()
+    };
+    LinkConfig {
+        events: queue,
+        ..LinkConfig::default()
+    }
 }
 
 async fn tell(host: &crate::toy::net::HostLink, n: usize) {
@@ -102,7 +107,10 @@ async fn replies_do_not_wait_behind_events_that_nobody_takes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_may_call_back_with_room_for_one_of_everything() {
-    let one = events(1, LagPolicy::DropOldest).with_max_commands(1);
+    let one = LinkConfig {
+        max_commands: 1,
+        ..events(1, LagPolicy::DropOldest)
+    };
     let (guest, mut host, _) = connected(one.clone(), one).await;
     tokio::spawn(echo(guest));
     let link = host.link.clone();
@@ -120,7 +128,14 @@ async fn a_handler_may_call_back_with_room_for_one_of_everything() {
 }
 
 fn streams(policy: LagPolicy) -> LinkConfig {
-    LinkConfig::default().with_streams(QueueConfig::default().with_max_items(2).with_policy(policy))
+    LinkConfig {
+        streams: QueueConfig {
+            max_items: 2,
+            policy,
+            ..QueueConfig::default()
+        },
+        ..LinkConfig::default()
+    }
 }
 
 #[tokio::test(start_paused = true)]

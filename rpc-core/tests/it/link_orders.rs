@@ -113,19 +113,27 @@ async fn a_close_during_a_drain_ends_it_with_a_true_report() {
 
 #[tokio::test(start_paused = true)]
 async fn waits_may_be_as_long_as_a_duration_goes() {
-    let driver = DriverConfig::default()
-        .with_write_timeout(Duration::MAX)
-        .with_close_timeout(Duration::MAX);
+    let driver = DriverConfig {
+        write_timeout: Duration::MAX,
+        close_timeout: Duration::MAX,
+        ..DriverConfig::default()
+    };
     let block = LagPolicy::Block {
         deadline: Duration::MAX,
     };
-    let queue = QueueConfig::default().with_max_items(1).with_policy(block);
-    let endless = config()
-        .with_driver(driver)
-        .with_connect_timeout(Duration::MAX)
-        .with_max_commands(usize::MAX)
-        .with_events(queue.clone())
-        .with_streams(queue);
+    let queue = QueueConfig {
+        max_items: 1,
+        policy: block,
+        ..QueueConfig::default()
+    };
+    let endless = LinkConfig {
+        driver,
+        connect_timeout: Duration::MAX,
+        max_commands: usize::MAX,
+        events: queue.clone(),
+        streams: queue,
+        ..config()
+    };
     let (mut guest, host, _) = connected(endless.clone(), endless).await;
     let mut stream = host
         .link
@@ -157,8 +165,11 @@ async fn waits_may_be_as_long_as_a_duration_goes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_driver_without_a_read_budget_reads_all_the_same() {
-    let mut none = config().with_max_commands(0);
-    none.driver = none.driver.with_read_budget(0);
+    let mut none = LinkConfig {
+        max_commands: 0,
+        ..config()
+    };
+    none.driver.read_budget = 0;
     let (guest, host, _) = soon(connected(none.clone(), none)).await;
     tokio::spawn(echo(guest));
     let answer = host.link.call(|m, now| m.ask("hi", now)).await;
@@ -204,7 +215,10 @@ async fn end_behind<F: Future>(
     waiting: impl FnOnce(rpc_core::net::Link<HostSide>) -> F,
 ) -> F::Output {
     let (left, _right) = mem::duplex(8);
-    let one = config().with_max_commands(1);
+    let one = LinkConfig {
+        max_commands: 1,
+        ..config()
+    };
     let (link, _events, connection) = over(HostSide::default(), left, one);
     let mut run = Box::pin(connection.run());
     assert!(futures_util::poll!(run.as_mut()).is_pending());
@@ -328,10 +342,15 @@ async fn ready_with(listener: &RawListener) -> (End<GuestSide>, RawPeer) {
     let ws = WsConfig::default().with_max_message(1024);
     let dialer = WsDialer::new(&url).unwrap().with_config(ws);
     let at_once = BackoffPolicy::new(Duration::from_millis(1), 1.0);
-    let driver = DriverConfig::default().with_close_timeout(Duration::from_millis(200));
-    let config = config()
-        .with_reconnect(ReconnectPolicy::new(at_once))
-        .with_driver(driver);
+    let driver = DriverConfig {
+        close_timeout: Duration::from_millis(200),
+        ..DriverConfig::default()
+    };
+    let config = LinkConfig {
+        reconnect: ReconnectPolicy::new(at_once),
+        driver,
+        ..config()
+    };
     let guest = End::spawn(open(GuestSide::new("ann"), dialer, config));
     let line = welcome(listener).await;
     guest.link.ready().await.unwrap();

@@ -20,14 +20,16 @@ use crate::validate::{self, Side};
 ///
 /// A finished registration resets the delays. In the specification's sample an open socket already
 /// does, so a client whose registration is refused retries every second forever; to get that
-/// behaviour, use [`with_reset_on`](ReconnectPolicy::with_reset_on)`(`[`ResetOn::Open`]`)`.
+/// behaviour, set [`reset_on`](ReconnectPolicy::reset_on) to [`ResetOn::Open`].
 ///
 /// [`ResetOn::Open`]: rpc_core::reconnect::ResetOn::Open
 #[must_use]
 pub const fn reconnect_policy() -> ReconnectPolicy {
-    let backoff = BackoffPolicy::new(BASE_DELAY, 2.0)
-        .with_max(Some(MAX_DELAY))
-        .with_max_attempts(Some(MAX_ATTEMPTS));
+    let backoff = BackoffPolicy {
+        max: Some(MAX_DELAY),
+        max_attempts: Some(MAX_ATTEMPTS),
+        ..BackoffPolicy::new(BASE_DELAY, 2.0)
+    };
     ReconnectPolicy::new(backoff)
 }
 
@@ -110,7 +112,10 @@ mod tests {
     fn ten_attempts_that_fail_double_their_delays_up_to_30_seconds() {
         let schedule = [1, 2, 4, 8, 16, 30, 30, 30, 30, 30];
         assert_eq!(delays(reconnect_policy(), |_, _| {}), schedule);
-        let literal = reconnect_policy().with_reset_on(ResetOn::Open);
+        let literal = ReconnectPolicy {
+            reset_on: ResetOn::Open,
+            ..reconnect_policy()
+        };
         assert_eq!(delays(literal, |_, _| {}), schedule);
     }
 
@@ -119,7 +124,10 @@ mod tests {
         let refused = |reconnector: &mut Reconnector, now| reconnector.on_open(now);
         let schedule = [1, 2, 4, 8, 16, 30, 30, 30, 30, 30];
         assert_eq!(delays(reconnect_policy(), refused), schedule);
-        let literal = reconnect_policy().with_reset_on(ResetOn::Open);
+        let literal = ReconnectPolicy {
+            reset_on: ResetOn::Open,
+            ..reconnect_policy()
+        };
         assert_eq!(delays(literal, refused), [1; 20]);
     }
 

@@ -343,7 +343,10 @@ fn what_is_held_is_bounded() {
 
 #[test]
 fn what_is_held_is_bounded_in_bytes_too() {
-    let limits = Limits::default().with_max_event_bytes(3 * ACK.len());
+    let limits = Limits {
+        max_event_bytes: 3 * ACK.len(),
+        ..Limits::default()
+    };
     let mut played = Played::with(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -373,7 +376,10 @@ fn what_is_held_is_bounded_in_bytes_too() {
 
 #[test]
 fn a_client_that_pings_and_never_reads_fills_no_queue() {
-    let limits = Limits::default().with_max_outbox_frames(8);
+    let limits = Limits {
+        max_outbox_frames: 8,
+        ..Limits::default()
+    };
     let mut played = Played::ready(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -391,7 +397,10 @@ fn a_client_that_pings_and_never_reads_fills_no_queue() {
 
 #[test]
 fn a_client_that_reads_slowly_lives_by_its_pongs() {
-    let limits = Limits::default().with_max_outbox_frames(2);
+    let limits = Limits {
+        max_outbox_frames: 2,
+        ..Limits::default()
+    };
     let mut played = Played::ready(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -432,9 +441,11 @@ fn commands_out_of_turn_are_refused_and_change_nothing() {
 
 #[test]
 fn a_frame_for_a_client_that_reads_nothing_is_refused() {
-    let limits = Limits::default()
-        .with_max_outbox_frames(2)
-        .with_max_message_bytes(256);
+    let limits = Limits {
+        max_outbox_frames: 2,
+        max_message_bytes: 256,
+        ..Limits::default()
+    };
     let mut played = Played::ready(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -456,7 +467,10 @@ fn a_frame_for_a_client_that_reads_nothing_is_refused() {
 
 #[test]
 fn a_client_that_asks_and_never_reads_is_disconnected() {
-    let limits = Limits::default().with_max_outbox_frames(8);
+    let limits = Limits {
+        max_outbox_frames: 8,
+        ..Limits::default()
+    };
     let mut played = Played::ready(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -474,7 +488,10 @@ fn a_client_that_asks_and_never_reads_is_disconnected() {
 
 #[test]
 fn input_stops_while_events_are_not_taken() {
-    let limits = Limits::default().with_max_event_bytes(2 * ACK.len());
+    let limits = Limits {
+        max_event_bytes: 2 * ACK.len(),
+        ..Limits::default()
+    };
     let mut played = Played::ready(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -485,7 +502,10 @@ fn input_stops_while_events_are_not_taken() {
     assert!(!played.conn.wants_input());
     assert_eq!(played.conn.poll_event(), Some(ack("msg-1")));
     assert!(played.conn.wants_input());
-    let limits = Limits::default().with_max_events(1);
+    let limits = Limits {
+        max_events: 1,
+        ..Limits::default()
+    };
     let mut played = Played::ready(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -566,7 +586,10 @@ fn a_client_that_never_registers_may_be_given_a_deadline() {
 #[test]
 fn a_client_above_the_rate_limit_is_disconnected() {
     let rate = RateLimit::new(2, Duration::from_secs(1));
-    let limits = Limits::default().with_max_message_rate(Some(rate));
+    let limits = Limits {
+        max_message_rate: Some(rate),
+        ..Limits::default()
+    };
     let mut played = Played::ready(ServerConfig {
         limits,
         ..ServerConfig::default()

@@ -237,10 +237,12 @@ impl Chat {
         if !self.dialling[user].dials(failing, self.now, &mut self.rng) {
             return false;
         }
-        let limits = Limits::default()
-            .with_max_pending(MAX_CALLS)
-            .with_max_outbox_frames(MAX_FRAMES)
-            .with_max_events(MAX_EVENTS);
+        let limits = Limits {
+            max_pending: MAX_CALLS,
+            max_outbox_frames: MAX_FRAMES,
+            max_events: MAX_EVENTS,
+            ..Limits::default()
+        };
         let mut config = ClientConfig::new(USERS[user], Secret::from("secret"));
         config.limits = limits.clone();
         config.call_timeout = PATIENCE;

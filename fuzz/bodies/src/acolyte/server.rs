@@ -12,7 +12,7 @@ use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::limits;
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use acolyte_proto::task::TaskState;
-use rpc_core::{Disconnect, Json, Machine as _, Refused};
+use rpc_core::{Disconnect, Json, Limits, Machine as _, Refused};
 
 use super::{OrderChecker, TEXTS};
 use crate::machine::{FEW, Model, Run, SLACK, drive, frequent_pings, small};
@@ -66,7 +66,10 @@ fn configured(settings: u8) -> ServerConfig {
         max_queued: QUEUED,
         silent_aborts: settings & 1 == 1,
         max_unanswered: FEW,
-        limits: small().with_max_outbox_frames(FRAMES),
+        limits: Limits {
+            max_outbox_frames: FRAMES,
+            ..small()
+        },
         ..ServerConfig::default()
     };
     if settings & 2 == 2 {

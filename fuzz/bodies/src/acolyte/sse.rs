@@ -20,7 +20,10 @@ pub fn sse(data: &[u8]) {
     let (sizes, stream) = sizes_and_stream(*count, rest);
     for limits in [
         Limits::default(),
-        Limits::default().with_max_message_bytes(64),
+        Limits {
+            max_message_bytes: 64,
+            ..Limits::default()
+        },
     ] {
         let whole = decoded(stream, &[], &limits);
         let pieces = decoded(stream, sizes, &limits);

@@ -1,6 +1,5 @@
 //! [`Link`]: the application's handle to its connection.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
@@ -89,11 +88,7 @@ impl<P: Protocol> Clone for WeakLink<P> {
     }
 }
 
-impl<P: Protocol> fmt::Debug for WeakLink<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WeakLink").finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([P: Protocol] WeakLink<P>, _ => {});
 
 impl<P: Protocol> Link<P> {
     /// Creates the first handle.
@@ -368,10 +363,4 @@ impl<P: Protocol> Link<P> {
     }
 }
 
-impl<P: Protocol> fmt::Debug for Link<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link")
-            .field("state", &self.shared.state.get())
-            .finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([P: Protocol] Link<P>, this => { state: this.shared.state.get() });

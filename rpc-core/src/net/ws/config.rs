@@ -1,6 +1,5 @@
 //! [`WsConfig`]: limits, buffers, deadline, headers and subprotocols of a WebSocket.
 
-use std::fmt;
 use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -123,20 +122,16 @@ impl WsConfig {
     }
 }
 
-/// Prints no values of sensitive headers and no subprotocols.
-impl fmt::Debug for WsConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WsConfig")
-            .field("max_message", &self.max_message)
-            .field("max_outgoing", &self.max_outgoing)
-            .field("read_buffer", &self.read_buffer)
-            .field("write_buffer", &self.write_buffer)
-            .field("connect_timeout", &self.connect_timeout)
-            .field("headers", &self.headers)
-            .field("subprotocols", &self.subprotocols.len())
-            .finish()
-    }
-}
+// Prints no values of sensitive headers and no subprotocols.
+crate::debug::debug_fields!([] WsConfig, this => {
+    max_message: this.max_message,
+    max_outgoing: this.max_outgoing,
+    read_buffer: this.read_buffer,
+    write_buffer: this.write_buffer,
+    connect_timeout: this.connect_timeout,
+    headers: this.headers,
+    subprotocols: this.subprotocols.len(),
+});
 
 /// Why a header or subprotocol was not accepted. The configuration is lost; build it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
