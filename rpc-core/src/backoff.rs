@@ -12,7 +12,10 @@ crate::config! {
     /// use std::time::Duration;
     /// use rpc_core::backoff::{Backoff, BackoffPolicy};
     ///
-    /// let policy = BackoffPolicy { max_attempts: Some(3), ..BackoffPolicy::new(Duration::from_secs(1), 2.0) };
+    /// let policy = BackoffPolicy {
+    ///     max_attempts: Some(3),
+    ///     ..BackoffPolicy::new(Duration::from_secs(1), 2.0)
+    /// };
     /// let mut backoff = Backoff::new(policy);
     /// let delays: Vec<_> = std::iter::from_fn(|| backoff.next_delay(0)).collect();
     /// assert_eq!(delays, [1, 2, 4].map(Duration::from_secs));

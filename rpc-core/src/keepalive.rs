@@ -34,6 +34,15 @@ crate::config! {
 }
 
 impl KeepAlive {
+    /// Returns pings at this interval, and this long for each pong.
+    #[must_use]
+    pub const fn every(interval: Duration, pong_timeout: Duration) -> Self {
+        Self {
+            interval: Some(interval),
+            pong_timeout,
+        }
+    }
+
     /// Returns a configuration without pings: a silent peer is never detected.
     #[must_use]
     pub const fn off() -> Self {
@@ -281,10 +290,7 @@ mod tests {
     #[test]
     fn a_timeout_of_zero_never_spins() {
         let start = Instant::now();
-        let config = KeepAlive {
-            interval: Some(Duration::ZERO),
-            pong_timeout: Duration::ZERO,
-        };
+        let config = KeepAlive::every(Duration::ZERO, Duration::ZERO);
         let mut line = Line::new(config, start);
         let mut now = start;
         for _ in 0..10 {

@@ -37,3 +37,16 @@ crate::config! {
         pub max_message_rate: Option<RateLimit> = Some(RateLimit::default()),
     }
 }
+
+impl Limits {
+    /// Returns the limits for text that has passed its limits already, or is this program's own: any size
+    /// and any number of items.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        Self {
+            max_message_bytes: usize::MAX,
+            max_items: usize::MAX,
+            ..Self::default()
+        }
+    }
+}

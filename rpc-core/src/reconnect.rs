@@ -34,8 +34,6 @@ pub enum ResetOn {
     /// A finished handshake.
     #[default]
     Ready,
-    /// A connection that was ready for this long before it was lost.
-    StableFor(Duration),
 }
 
 impl ReconnectPolicy {
@@ -125,7 +123,6 @@ pub struct Reconnector {
     policy: ReconnectPolicy,
     backoff: Backoff,
     cycle: u32,
-    ready_since: Option<Instant>,
 }
 
 impl Reconnector {
@@ -136,7 +133,6 @@ impl Reconnector {
             policy,
             backoff: Backoff::new(policy.backoff),
             cycle: 1,
-            ready_since: None,
         }
     }
 
@@ -144,21 +140,18 @@ impl Reconnector {
     /// only when the user asks for a connection after [`Dial::GiveUp`].
     pub const fn first(&mut self) -> Dial {
         self.reset();
-        self.ready_since = None;
         Dial::Now
     }
 
     /// Notes that the transport is open; the protocol's handshake has yet to finish.
-    pub fn on_open(&mut self, _now: Instant) {
-        self.ready_since = None;
+    pub fn on_open(&mut self) {
         if self.policy.reset_on == ResetOn::Open {
             self.reset();
         }
     }
 
     /// Notes that the handshake has finished.
-    pub fn on_ready(&mut self, now: Instant) {
-        self.ready_since = Some(now);
+    pub fn on_ready(&mut self) {
         if self.policy.reset_on == ResetOn::Ready {
             self.reset();
         }
@@ -170,15 +163,6 @@ impl Reconnector {
     /// A peer's [`Retry::After`] can lengthen the delay but not shorten it, and uses up an attempt
     /// like any other.
     pub fn on_lost(&mut self, retry: Retry, now: Instant, entropy: u64) -> Dial {
-        let ready_for = self
-            .ready_since
-            .take()
-            .map(|at| now.saturating_duration_since(at));
-        if let ResetOn::StableFor(least) = self.policy.reset_on
-            && ready_for.is_some_and(|ready_for| ready_for >= least)
-        {
-            self.reset();
-        }
         let least = match retry {
             Retry::Never => return Dial::GiveUp,
             Retry::Backoff => Duration::ZERO,
@@ -252,11 +236,11 @@ mod tests {
         let now = Instant::now();
         let mut reconnector = Reconnector::new(three());
         for delay in [1, 2, 4] {
-            reconnector.on_open(now);
+            reconnector.on_open();
             assert_eq!(lose(&mut reconnector, now).map(|dial| dial.0), Some(delay));
         }
-        reconnector.on_open(now);
-        reconnector.on_ready(now);
+        reconnector.on_open();
+        reconnector.on_ready();
         assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
     }
 
@@ -268,29 +252,9 @@ mod tests {
             ..three()
         });
         for _ in 0..5 {
-            reconnector.on_open(now);
+            reconnector.on_open();
             assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
         }
-    }
-
-    #[test]
-    fn only_a_stable_connection_resets_if_so_configured() {
-        let mut now = Instant::now();
-        let policy = ReconnectPolicy {
-            reset_on: ResetOn::StableFor(SECOND * 60),
-            ..three()
-        };
-        let mut reconnector = Reconnector::new(policy);
-        reconnector.on_open(now);
-        reconnector.on_ready(now);
-        now += SECOND * 59;
-        assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
-        reconnector.on_open(now);
-        now += SECOND * 120;
-        assert_eq!(lose(&mut reconnector, now), Some((2, 2, 1)));
-        reconnector.on_ready(now);
-        now += SECOND * 60;
-        assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
     }
 
     #[test]
@@ -314,7 +278,7 @@ mod tests {
                 assert_eq!(dial.starts_new_cycle(), attempt == 1 && cycle > 1);
             }
         }
-        reconnector.on_ready(now);
+        reconnector.on_ready();
         assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
     }
 

@@ -93,8 +93,5 @@ pub fn defaults() -> Limits {
 /// Returns the specification's heartbeat: a ping every 30 s, and 10 s for its pong.
 #[must_use]
 pub fn keep_alive() -> KeepAlive {
-    KeepAlive {
-        interval: Some(PING_INTERVAL),
-        pong_timeout: PONG_TIMEOUT,
-    }
+    KeepAlive::every(PING_INTERVAL, PONG_TIMEOUT)
 }

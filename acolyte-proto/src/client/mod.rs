@@ -78,7 +78,7 @@ pub enum ClientState {
 /// ```
 pub struct ClientConn {
     config: Arc<ClientConfig>,
-    core: MachineCore<ClientEvent>,
+    pub(crate) core: MachineCore<ClientEvent>,
     calls: PendingCalls<Pending, RpcForm>,
     /// How many of the calls the server has not answered at all.
     unanswered: usize,
@@ -176,12 +176,6 @@ impl ClientConn {
         self.unanswered -= usize::from(!call.answered);
         self.progress.ended(call.frame);
         Some(call)
-    }
-
-    /// Returns the length of the frame that the last event came from.
-    #[cfg(feature = "tokio")]
-    pub(crate) const fn event_bytes(&self) -> usize {
-        self.core.event_bytes()
     }
 
     fn push(&mut self, event: ClientEvent) {

@@ -153,7 +153,7 @@ impl Chat {
             let id = id.get().copied().ok_or(Refused::UnknownId)?;
             conn.abort(id, now)
         };
-        let mut answer = pin!(link.call_named("chat.abort", abort));
+        let mut answer = pin!(link.call("chat.abort", abort));
         let answer = poll_fn(|cx| match answer.as_mut().poll(cx) {
             Poll::Pending => {
                 linked.set_aside(cx);

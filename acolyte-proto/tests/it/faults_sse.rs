@@ -98,10 +98,7 @@ async fn a_silent_server_is_given_up_before_its_answer_and_in_it() {
         chat_idle_timeout: Some(SHORT),
         ..config()
     };
-    let keep_alive = KeepAlive {
-        interval: Some(SHORT / 2),
-        pong_timeout: SHORT / 2,
-    };
+    let keep_alive = KeepAlive::every(SHORT / 2, SHORT / 2);
     let silent = ClientConfig {
         keep_alive,
         ..config()

@@ -336,7 +336,7 @@ impl Daemon {
         let talk = self.talks.get_mut(&conn).unwrap();
         ensure(!talk.is_closed, || format!("{event:?} after the end"))?;
         match event {
-            ClientEvent::Ready => self.dialling[talk.client].ready(self.now),
+            ClientEvent::Ready => self.dialling[talk.client].ready(),
             ClientEvent::Chat {
                 id,
                 update: ChatUpdate::Ended(outcome),

@@ -95,7 +95,7 @@ pub enum ClientState {
 /// ```
 pub struct ClientConn {
     config: Arc<ClientConfig>,
-    core: MachineCore<ClientEvent>,
+    pub(crate) core: MachineCore<ClientEvent>,
     /// The state while the connection is open.
     state: ClientState,
     /// The stranger was admitted, and CONNECTED has not come.
@@ -219,12 +219,6 @@ impl ClientConn {
 
     fn warn(&mut self, warning: Warning) {
         self.push(ClientEvent::Warning(warning), 0);
-    }
-
-    /// Returns the bytes that the last event was queued with.
-    #[cfg(feature = "tokio")]
-    pub(crate) const fn event_bytes(&self) -> usize {
-        self.core.event_bytes()
     }
 
     fn push(&mut self, event: ClientEvent, bytes: usize) {

@@ -185,14 +185,7 @@ impl RunState {
 
 /// Returns limits for sessions: their contents came within the limits of a connection.
 pub(super) fn no_limits() -> Limits {
-    let limits = Limits {
-        max_message_bytes: usize::MAX,
-        ..Limits::default()
-    };
-    Limits {
-        max_items: usize::MAX,
-        ..limits
-    }
+    Limits::unlimited()
 }
 
 /// An encoded event, as a value.

@@ -333,7 +333,7 @@ impl Life {
             }
             event => {
                 if matches!(event, ClientEvent::Connected(_)) {
-                    self.dialling[index].ready(self.now);
+                    self.dialling[index].ready();
                 }
                 user.on_event(event, &self.host)
             }

@@ -112,10 +112,7 @@ pub enum Dialect {
 }
 
 fn limits() -> Limits {
-    Limits {
-        max_message_bytes: usize::MAX,
-        ..Limits::default()
-    }
+    Limits::unlimited()
 }
 
 impl From<Protocol> for Dialect {

@@ -66,10 +66,7 @@ rpc_core::config! {
         /// How often to ping after the hello, and how long to wait for any sign of life after a
         /// ping; without a limit while a request or a chat is open, because known gateways answer
         /// pings only between requests. Default 30 s and 30 s.
-        pub keep_alive: KeepAlive = KeepAlive {
-            interval: Some(PING_INTERVAL),
-            pong_timeout: PONG_TIMEOUT,
-        },
+        pub keep_alive: KeepAlive = KeepAlive::every(PING_INTERVAL, PONG_TIMEOUT),
         /// Limits on sizes and counts.
         pub limits: Limits = Limits::default(),
         /// The channel of chats that do not set one. Default `websocket`.

@@ -85,7 +85,7 @@ type End = Result<Json, CallError<RpcError>>;
 /// ```
 pub struct ClientConn {
     config: Arc<ClientConfig>,
-    core: MachineCore<ClientEvent>,
+    pub(crate) core: MachineCore<ClientEvent>,
     /// Whether the hello has arrived.
     ready: bool,
     calls: PendingCalls<Pending>,
@@ -331,12 +331,6 @@ impl ClientConn {
                 self.push(event);
             }
         }
-    }
-
-    /// Returns the length of the frame that the last event came from.
-    #[cfg(feature = "tokio")]
-    pub(crate) const fn event_bytes(&self) -> usize {
-        self.core.event_bytes()
     }
 
     fn push(&mut self, event: ClientEvent) {

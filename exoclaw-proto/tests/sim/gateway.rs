@@ -308,7 +308,7 @@ impl Gateway {
             ClientEvent::Ready(_) => {
                 talk.is_ready = true;
                 self.let_in[talk.client] = true;
-                self.dialling[talk.client].ready(self.now);
+                self.dialling[talk.client].ready();
             }
             ClientEvent::Chat { id, event } => talk.hear(id, &event)?,
             ClientEvent::ChatEnded { id, result } => {

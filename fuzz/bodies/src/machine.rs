@@ -23,10 +23,7 @@ pub(crate) fn small() -> Limits {
 }
 
 pub(crate) fn frequent_pings() -> KeepAlive {
-    KeepAlive {
-        interval: Some(Duration::from_secs(7)),
-        pong_timeout: Duration::from_secs(3),
-    }
+    KeepAlive::every(Duration::from_secs(7), Duration::from_secs(3))
 }
 
 /// What a body knows of a machine from outside, and the rules that it adds to those of [`Machine`].

@@ -98,7 +98,7 @@ async fn replies_do_not_wait_behind_events_that_nobody_takes() {
         tokio::spawn(echo(guest));
         for _ in 0..10 {
             assert_eq!(
-                host.link.call(|m, now| m.ask("hi", now)).await,
+                host.link.call("ask", |m, now| m.ask("hi", now)).await,
                 Ok("hi".to_owned())
             );
         }
@@ -118,7 +118,7 @@ async fn a_handler_may_call_back_with_room_for_one_of_everything() {
         // The event of the handshake is the handler's cue; it calls from inside.
         let cue = host.event().await;
         for _ in 0..5 {
-            link.call(|m, now| m.ask("from a handler", now))
+            link.call("ask", |m, now| m.ask("from a handler", now))
                 .await
                 .unwrap();
         }
@@ -144,7 +144,7 @@ async fn a_full_stream_ends_that_stream_and_not_the_connection() {
         let (mut guest, host, _) = connected(LinkConfig::default(), streams(policy)).await;
         let mut stream = host
             .link
-            .stream(|m, now| m.ask_within("?", LONG, now))
+            .stream("ask", |m, now| m.ask_within("?", LONG, now))
             .await;
         let id = guest.asked().await;
         guest
@@ -168,7 +168,7 @@ async fn a_full_stream_ends_that_stream_and_not_the_connection() {
         );
         tokio::spawn(echo(guest));
         assert_eq!(
-            host.link.call(|m, now| m.ask("hi", now)).await,
+            host.link.call("ask", |m, now| m.ask("hi", now)).await,
             Ok("hi".to_owned())
         );
     }
@@ -179,7 +179,7 @@ async fn a_slow_stream_under_block_loses_nothing() {
     let (mut guest, host, _) = connected(LinkConfig::default(), streams(BLOCK)).await;
     let mut stream = host
         .link
-        .stream(|m, now| m.ask_within("?", LONG, now))
+        .stream("ask", |m, now| m.ask_within("?", LONG, now))
         .await;
     let id = guest.asked().await;
     guest
@@ -201,7 +201,7 @@ async fn a_slow_stream_under_block_loses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn events_that_came_before_an_answer_are_queued_before_the_call_resolves() {
     let (mut guest, host, _) = connected(LinkConfig::default(), LinkConfig::default()).await;
-    let mut stream = host.link.stream(|m, now| m.ask("?", now)).await;
+    let mut stream = host.link.stream("ask", |m, now| m.ask("?", now)).await;
     let id = guest.asked().await;
     guest
         .link
@@ -219,7 +219,7 @@ async fn a_stream_that_overflows_is_cancelled_at_the_peer_at_once() {
     let (mut guest, host, _) = connected(LinkConfig::default(), config).await;
     let stream = host
         .link
-        .stream(|m, now| m.ask_within("?", LONG, now))
+        .stream("ask", |m, now| m.ask_within("?", LONG, now))
         .await;
     let id = guest.asked().await;
     let asked = id.clone();
@@ -240,12 +240,15 @@ async fn a_full_stream_holds_up_no_other_call_once_the_line_is_gone() {
     let (mut guest, host, cutter) = connected(LinkConfig::default(), streams(BLOCK)).await;
     let mut stream = host
         .link
-        .stream(|m, now| m.ask_within("?", LONG, now))
+        .stream("ask", |m, now| m.ask_within("?", LONG, now))
         .await;
     let id = guest.asked().await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call(|m, now| m.ask_within("?", LONG, now)).await }
+        async move {
+            link.call("ask", |m, now| m.ask_within("?", LONG, now))
+                .await
+        }
     });
     guest.event().await;
     guest

@@ -77,7 +77,10 @@ async fn of_two_drains_the_earlier_deadline_counts() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call(|m, now| m.ask_within("?", LONG, now)).await }
+        async move {
+            link.call("ask", |m, now| m.ask_within("?", LONG, now))
+                .await
+        }
     });
     guest.event().await;
     let patient = tokio::spawn({
@@ -96,7 +99,10 @@ async fn a_close_during_a_drain_ends_it_with_a_true_report() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call(|m, now| m.ask_within("?", LONG, now)).await }
+        async move {
+            link.call("ask", |m, now| m.ask_within("?", LONG, now))
+                .await
+        }
     });
     guest.event().await;
     let drain = tokio::spawn({
@@ -137,7 +143,7 @@ async fn waits_may_be_as_long_as_a_duration_goes() {
     let (mut guest, host, _) = connected(endless.clone(), endless).await;
     let mut stream = host
         .link
-        .stream(|m, now| m.ask_within("?", LONG, now))
+        .stream("ask", |m, now| m.ask_within("?", LONG, now))
         .await;
     let id = guest.asked().await;
     // More frames than the line holds, so that writes have to wait too.
@@ -172,14 +178,14 @@ async fn a_driver_without_a_read_budget_reads_all_the_same() {
     none.driver.read_budget = 0;
     let (guest, host, _) = soon(connected(none.clone(), none)).await;
     tokio::spawn(echo(guest));
-    let answer = host.link.call(|m, now| m.ask("hi", now)).await;
+    let answer = host.link.call("ask", |m, now| m.ask("hi", now)).await;
     assert_eq!(answer, Ok("hi".to_owned()));
 }
 
 /// Calls until the connection says that it is over.
 async fn call_until_the_end(link: rpc_core::net::Link<HostSide>) -> CallError<String> {
     loop {
-        match link.call(|m, now| m.ask("?", now)).await {
+        match link.call("ask", |m, now| m.ask("?", now)).await {
             Err(CallError::Refused(Refused::NotReady)) => {}
             Err(error) => return error,
             Ok(answer) => panic!("{answer}"),
@@ -239,7 +245,7 @@ async fn end_behind<F: Future>(
 async fn what_gets_its_place_in_the_command_queue_too_late_ends_with_the_link() {
     for is_dropped in [false, true] {
         let call = |link: rpc_core::net::Link<HostSide>| async move {
-            link.call(|m, now| m.ask("?", now)).await
+            link.call("ask", |m, now| m.ask("?", now)).await
         };
         let ended = end_behind(is_dropped, call).await.unwrap_err();
         assert_eq!(ended.delivery(), Delivery::NotSent);
@@ -256,7 +262,7 @@ async fn a_link_that_does_not_dial_ignores_a_reconnect_on_order() {
     tokio::spawn(echo(guest));
     let generation = host.link.ready().await.unwrap();
     host.link.reconnect(generation);
-    let answer = soon(host.link.call(|m, now| m.ask("hi", now))).await;
+    let answer = soon(host.link.call("ask", |m, now| m.ask("hi", now))).await;
     assert_eq!(answer, Ok("hi".to_owned()));
 }
 
@@ -373,7 +379,7 @@ async fn a_line_that_waits_for_the_answer_to_its_close_is_not_ready() {
     guest.link.close();
     let closing = soon(states.wait_for(|state| !state.is_ready())).await;
     assert_eq!(*closing.unwrap(), LinkState::Closing);
-    let refused = guest.link.call(|_, _| Ok(1)).await;
+    let refused = guest.link.call("ask", |_, _| Ok(1)).await;
     assert_eq!(refused, Err(CallError::Refused(Refused::Closed)));
     assert_eq!(guest.link.ready().await, Err(CloseReason::Local));
     assert_eq!(guest.task.await.unwrap(), CloseReason::Local);
@@ -390,7 +396,7 @@ async fn a_loop_of_ready_and_call_does_not_spin_on_a_line_that_lingers() {
     let calling = async {
         while guest.link.ready().await == Ok(1) {
             calls += 1;
-            let _ = guest.link.call(|_, _| Ok(1)).await;
+            let _ = guest.link.call("ask", |_, _| Ok(1)).await;
         }
     };
     soon(async { tokio::join!(welcome(&listener), calling) }).await;

@@ -70,7 +70,7 @@ pub enum ClientState {
 /// ```
 pub struct ClientConn {
     config: Arc<ClientConfig>,
-    core: MachineCore<ClientEvent>,
+    pub(crate) core: MachineCore<ClientEvent>,
     registered: bool,
     /// The messages without a response, and the bytes that each holds.
     open: PendingMap<MessageId, usize>,
@@ -263,12 +263,6 @@ impl ClientConn {
         if let Match::Live(bytes) = self.open.complete(id) {
             self.open_bytes -= bytes;
         }
-    }
-
-    /// Returns the length of the frame that the last event came from.
-    #[cfg(feature = "tokio")]
-    pub(crate) const fn event_bytes(&self) -> usize {
-        self.core.event_bytes()
     }
 
     fn push(&mut self, event: ClientEvent) {

@@ -82,6 +82,6 @@ impl Protocol for ClientProtocol {
     }
 
     fn event_bytes(machine: &ClientConn) -> usize {
-        machine.event_bytes()
+        machine.core.event_bytes()
     }
 }

@@ -57,10 +57,7 @@ async fn what_a_client_answers_before_it_leaves_counts() {
 
 #[tokio::test]
 async fn a_client_that_answers_no_ping_is_told_and_dropped() {
-    let beat = KeepAlive {
-        interval: Some(Duration::from_millis(50)),
-        pong_timeout: Duration::from_millis(50),
-    };
+    let beat = KeepAlive::every(Duration::from_millis(50), Duration::from_millis(50));
     let config = ServerConfig {
         keep_alive: beat,
         ..ServerConfig::default()

@@ -295,7 +295,7 @@ impl House {
         match event {
             ClientEvent::Registered { .. } => {
                 talk.is_registered = true;
-                self.dialling[client].ready(self.now);
+                self.dialling[client].ready();
             }
             ClientEvent::Message { message, .. } => {
                 ensure(talk.is_registered, || "a message came first".to_owned())?;

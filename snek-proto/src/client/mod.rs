@@ -76,7 +76,7 @@ struct Pending {
 /// ```
 pub struct ClientConn {
     config: Arc<ClientConfig>,
-    core: MachineCore<ClientEvent>,
+    pub(crate) core: MachineCore<ClientEvent>,
     /// Where the connection stands while it is open.
     state: ClientState,
     calls: PendingCalls<Pending>,
@@ -203,12 +203,6 @@ impl ClientConn {
             Some(Err(error)) => self.warn(error),
             None => self.stray += 1,
         }
-    }
-
-    /// Returns the length of the frame that the last event came from.
-    #[cfg(feature = "tokio")]
-    pub(crate) const fn event_bytes(&self) -> usize {
-        self.core.event_bytes()
     }
 
     fn push(&mut self, event: ClientEvent) {

@@ -5,14 +5,13 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rpc_core::net::LagPolicy;
 use rpc_core::net::mem::{self, MemListener};
-use rpc_core::net::{LagPolicy, LinkConfig, QueueConfig};
-use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::testing::Side;
 use rpc_core::{CallError, CloseReason, Delivery, Limits, Machine, Refused};
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice};
-use snek_proto::client::{ClientConfig, ClientEvent, Warning, reconnect_policy};
+use snek_proto::client::{ClientConfig, ClientEvent, Warning};
 use snek_proto::error::BotError;
 use snek_proto::frame::{Call, Channel, Final, Joined, Message, OtherEvent, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
@@ -251,15 +250,9 @@ async fn a_call_whose_answer_waits_unread_under_block_does_not_time_out() {
     };
     let patience = 10 * config.call_timeout;
     let block = LagPolicy::Block { deadline: patience };
-    let queue = QueueConfig {
-        max_items: 1,
-        policy: block,
-        ..QueueConfig::default()
-    };
-    let link = LinkConfig {
-        events: queue,
-        ..link_config()
-    };
+    let mut link = link_config();
+    link.events.max_items = 1;
+    link.events.policy = block;
     let (client, mut events, connection) = connect_with(dialer, config, link);
     tokio::spawn(connection.run());
     let mut line = Line::logged_in(&mut listener).await;
@@ -540,13 +533,8 @@ async fn three_failed_attempts_are_reported_and_another_cycle_begins() {
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_of_cycles_ends_the_bot_with_a_connection_error() {
-    let link = LinkConfig {
-        reconnect: ReconnectPolicy {
-            cycles: Some(1),
-            ..reconnect_policy()
-        },
-        ..link_config()
-    };
+    let mut link = link_config();
+    link.reconnect.cycles = Some(1);
     let (_, mut listener, run) = bot(BotConfig {
         link,
         ..bot_config()
@@ -585,10 +573,7 @@ fn waits_without_an_end_are_taken_as_very_long_ones() {
     use snek_proto::server::{ServerConfig, ServerConn};
 
     let now = std::time::Instant::now();
-    let beat = KeepAlive {
-        interval: Some(Duration::MAX),
-        pong_timeout: Duration::MAX,
-    };
+    let beat = KeepAlive::every(Duration::MAX, Duration::MAX);
     let client = ClientConfig {
         call_timeout: Duration::MAX,
         handshake_timeout: Some(Duration::MAX),

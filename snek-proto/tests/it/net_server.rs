@@ -378,10 +378,7 @@ async fn a_backend_sees_the_upgrade_request() {
 
 #[tokio::test]
 async fn idle_connections_survive_many_heartbeats_on_both_sides() {
-    let beat = KeepAlive {
-        interval: Some(Duration::from_millis(30)),
-        pong_timeout: Duration::from_millis(200),
-    };
+    let beat = KeepAlive::every(Duration::from_millis(30), Duration::from_millis(200));
     let options = ServerOptions {
         connection: ServerConfig {
             keep_alive: beat,

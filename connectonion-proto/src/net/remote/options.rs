@@ -69,10 +69,8 @@ impl AgentOptions {
     /// run must not hold up its connection.
     #[must_use]
     pub fn with_run(mut self, queue: QueueConfig) -> Self {
-        self.run = QueueConfig {
-            policy: LagPolicy::DropOldest,
-            ..queue
-        };
+        self.run = queue;
+        self.run.policy = LagPolicy::DropOldest;
         self
     }
 }

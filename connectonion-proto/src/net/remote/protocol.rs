@@ -142,7 +142,7 @@ impl Protocol for ClientProtocol {
     }
 
     fn event_bytes(machine: &ClientConn) -> usize {
-        machine.event_bytes()
+        machine.core.event_bytes()
     }
 
     fn redact(text: &str) -> Cow<'_, str> {

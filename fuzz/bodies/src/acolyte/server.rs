@@ -12,7 +12,7 @@ use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::limits;
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use acolyte_proto::task::TaskState;
-use rpc_core::{Disconnect, Json, Limits, Machine as _, Refused};
+use rpc_core::{Disconnect, Json, Machine as _, Refused};
 
 use super::{OrderChecker, TEXTS};
 use crate::machine::{FEW, Model, Run, SLACK, drive, frequent_pings, small};
@@ -66,12 +66,10 @@ fn configured(settings: u8) -> ServerConfig {
         max_queued: QUEUED,
         silent_aborts: settings & 1 == 1,
         max_unanswered: FEW,
-        limits: Limits {
-            max_outbox_frames: FRAMES,
-            ..small()
-        },
+        limits: small(),
         ..ServerConfig::default()
     };
+    config.limits.max_outbox_frames = FRAMES;
     if settings & 2 == 2 {
         config.abort_grace = Duration::ZERO;
     }

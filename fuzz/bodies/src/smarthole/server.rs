@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use rpc_core::{CloseFrame, Disconnect, Incoming, Limits, Machine as _, Refused, Text};
+use rpc_core::{CloseFrame, Disconnect, Incoming, Machine as _, Refused, Text};
 use smarthole_proto::error::RegistrationError;
 use smarthole_proto::frame::{ClientFrame, RegistrationResponse, ServerFrame};
 use smarthole_proto::id::client_id;
@@ -117,10 +117,7 @@ fn configured(settings: u8) -> ServerConfig {
         config.keep_alive = frequent_pings();
     }
     if settings & 4 == 4 {
-        config.limits = Limits {
-            max_message_rate: None,
-            ..small()
-        };
+        config.limits.max_message_rate = None;
     }
     config
 }

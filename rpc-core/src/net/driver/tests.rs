@@ -281,10 +281,8 @@ async fn an_idle_driver_flushes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn reading_stops_at_the_budget_and_asks_for_another_turn() {
     let mock = Mock::with(|line| line.incoming.extend((0..25).map(|_| said("hi"))));
-    let config = DriverConfig {
-        read_budget: 10,
-        ..config()
-    };
+    let mut config = config();
+    config.read_budget = 10;
     let mut driver = Driver::with_config(Parrot::default(), mock.clone(), config);
     for (reads, again) in [(10, true), (20, true), (25, false)] {
         assert_eq!(poll_once(&mut driver), (Poll::Pending, again));

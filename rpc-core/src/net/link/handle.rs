@@ -16,7 +16,6 @@ use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::message::CloseFrame;
 use crate::net::dial::Node;
 use crate::net::queue;
-use crate::net::telemetry::OTHER;
 
 /// The result of a [`drain`](Link::drain).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,7 +103,8 @@ impl<P: Protocol> Link<P> {
         }
     }
 
-    /// Starts a call with `start` and waits for its end.
+    /// Starts a call with `start` and waits for its end. `method` is its name in [spans and
+    /// metrics](crate::net::telemetry).
     ///
     /// # Errors
     /// Every [`CallError`]; [`delivery`](CallError::delivery) says whether the peer may have seen
@@ -114,22 +114,7 @@ impl<P: Protocol> Link<P> {
     /// # Cancel safety
     /// Dropping the future cancels the call: it is removed here, and cancelled at the peer if the
     /// protocol can. Nothing is sent if the command had not started.
-    pub fn call<F>(&self, start: F) -> impl Future<Output = Outcome<P>> + Send + use<'_, P, F>
-    where
-        F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
-    {
-        self.call_named(OTHER, start)
-    }
-
-    /// Like [`call`](Self::call), with the method's name for [spans and
-    /// metrics](crate::net::telemetry).
-    ///
-    /// # Errors
-    /// As for [`call`](Self::call).
-    ///
-    /// # Cancel safety
-    /// As for [`call`](Self::call).
-    pub fn call_named<F>(
+    pub fn call<F>(
         &self,
         method: &'static str,
         start: F,
@@ -147,23 +132,11 @@ impl<P: Protocol> Link<P> {
         }
     }
 
-    /// Starts a call that yields items before it ends.
+    /// Like [`call`](Self::call), for a call that yields items before it ends.
     ///
     /// # Cancel safety
     /// As for [`call`](Self::call). Dropping the [`CallStream`] cancels the call as well.
-    pub fn stream<F>(&self, start: F) -> impl Future<Output = CallStream<P>> + Send + use<'_, P, F>
-    where
-        F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
-    {
-        self.stream_named(OTHER, start)
-    }
-
-    /// Like [`stream`](Self::stream), with the method's name for [spans and
-    /// metrics](crate::net::telemetry).
-    ///
-    /// # Cancel safety
-    /// As for [`call`](Self::call). Dropping the [`CallStream`] cancels the call as well.
-    pub fn stream_named<F>(
+    pub fn stream<F>(
         &self,
         method: &'static str,
         start: F,

@@ -312,10 +312,7 @@ impl Reader {
         if let Some(entry) = written::entry(line) {
             return Ok(Some(Item::Entry(entry)));
         }
-        let limits = Limits {
-            max_message_bytes: usize::MAX,
-            ..Limits::default()
-        };
+        let limits = Limits::unlimited();
         let bad = |why: String| BadLine {
             line: self.line,
             why,

@@ -150,10 +150,10 @@ fn clients_try_again_as_the_vectors_say() {
         let mut delays = Vec::new();
         for step in vector.strs("steps") {
             match step {
-                "open" => reconnector.on_open(now),
+                "open" => reconnector.on_open(),
                 "registered" => {
-                    reconnector.on_open(now);
-                    reconnector.on_ready(now);
+                    reconnector.on_open();
+                    reconnector.on_ready();
                 }
                 _ => {
                     let dial = reconnector.on_lost(Retry::Backoff, now, 7);

@@ -141,11 +141,11 @@ fn reconnects_come_when_the_vectors_say() {
                     continue;
                 }
                 "open" => {
-                    reconnector.on_open(now);
+                    reconnector.on_open();
                     continue;
                 }
                 "ready" => {
-                    reconnector.on_ready(now);
+                    reconnector.on_ready();
                     continue;
                 }
                 "lost" => (Retry::Backoff, &words[1..]),

@@ -82,10 +82,7 @@ impl Terms {
     #[must_use]
     pub fn keep_alive(&self) -> KeepAlive {
         let half = self.silence / 2;
-        KeepAlive {
-            interval: Some(half),
-            pong_timeout: half,
-        }
+        KeepAlive::every(half, half)
     }
 
     const fn with_attempts(mut self, attempts: u32) -> Self {

@@ -73,10 +73,7 @@ impl Terms {
     /// With a ping soon, and so much time for its pong that a healthy client on a busy machine is in time.
     fn with_pings() -> Self {
         Self {
-            keep_alive: KeepAlive {
-                interval: Some(SHORT / 2),
-                pong_timeout: SHORT * 10,
-            },
+            keep_alive: KeepAlive::every(SHORT / 2, SHORT * 10),
             // Who answers no ping is told nothing.
             close: SHORT,
             ..Self::default()
