@@ -89,9 +89,11 @@ pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Returns the limits of one connection, with this protocol's [`MAX_MESSAGE_BYTES`].
 #[must_use]
 pub fn defaults() -> Limits {
-    Limits::default()
-        .with_max_message_bytes(MAX_MESSAGE_BYTES)
-        .with_max_items(MAX_ITEMS)
+    Limits {
+        max_message_bytes: MAX_MESSAGE_BYTES,
+        max_items: MAX_ITEMS,
+        ..Limits::default()
+    }
 }
 
 /// Returns whether a text has at most this many UTF-16 code units.

@@ -15,6 +15,7 @@ use connectonion_proto::net::{
     self, Agent, AgentError, AgentOptions, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
 };
 use connectonion_proto::{storage::MemoryStorage, trust::TrustLevel};
+use rpc_core::net::LinkConfig;
 use rpc_core::{backoff::BackoffPolicy, reconnect::ReconnectPolicy};
 
 struct Counter;
@@ -40,7 +41,10 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     tokio::spawn(host.run());
 
     let backoff = BackoffPolicy::new(Duration::from_millis(50), 2.0); // in place of a second
-    let link = net::link_config().with_reconnect(ReconnectPolicy::new(backoff));
+    let link = LinkConfig {
+        reconnect: ReconnectPolicy::new(backoff),
+        ..net::link_config()
+    };
     let options = AgentOptions::default()
         .with_host(*key.address())
         .with_link(link);

@@ -118,11 +118,17 @@ pub const ULW_TURNS_USED: &str = "ulw_turns_used";
 /// Returns the bounds of a server's connection: [`Limits::default`] with [`MAX_SERVER_MESSAGE`].
 #[must_use]
 pub fn server_limits() -> Limits {
-    Limits::default().with_max_message_bytes(MAX_SERVER_MESSAGE)
+    Limits {
+        max_message_bytes: MAX_SERVER_MESSAGE,
+        ..Limits::default()
+    }
 }
 
 /// Returns the bounds of a client's connection: [`Limits::default`] with [`MAX_CLIENT_MESSAGE`].
 #[must_use]
 pub fn client_limits() -> Limits {
-    Limits::default().with_max_message_bytes(MAX_CLIENT_MESSAGE)
+    Limits {
+        max_message_bytes: MAX_CLIENT_MESSAGE,
+        ..Limits::default()
+    }
 }

@@ -175,7 +175,8 @@ impl Server {
                 let dialer = dialer.map_err(|error| unusable(&error))?;
                 let dialer = self.line.open()?.dialer(dialer);
                 // A server that goes is told at once; nothing could be taken up again anyway.
-                let mut link = link_config().with_reconnect(ReconnectPolicy::off());
+                let mut link = link_config();
+                link.reconnect = ReconnectPolicy::off();
                 if self.frames {
                     link = shown(link);
                 }

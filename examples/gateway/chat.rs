@@ -142,8 +142,9 @@ impl Dialer for Patient {
     type Transport = WsStream<Socket>;
 
     async fn dial(&self) -> Result<Self::Transport, DialError> {
-        let delays = BackoffPolicy::new(Duration::from_millis(500), 2.0);
-        let mut delays = Backoff::new(delays.with_max_attempts(Some(3)));
+        let mut delays = BackoffPolicy::new(Duration::from_millis(500), 2.0);
+        delays.max_attempts = Some(3);
+        let mut delays = Backoff::new(delays);
         loop {
             let dialed = self.0.dial().await;
             let is_busy = matches!(dialed, Err(DialError::Status { status: 503, .. }));
@@ -173,7 +174,8 @@ impl Connected {
         let dialer = dialer(args.url.expose(), &config).map_err(Failure::usage)?;
         let dialer = args.line.open()?.dialer(dialer);
         // A gateway that goes is told at once, not waited for.
-        let link = link_config().with_reconnect(ReconnectPolicy::off());
+        let mut link = link_config();
+        link.reconnect = ReconnectPolicy::off();
         let (client, _, connection) = connect_with(Patient(dialer), config, link);
         let connection = tokio::spawn(connection.run());
         client.ready().await.map_err(|reason| {

@@ -10,7 +10,6 @@ use examples::router::{Note, Notes, asks_for_notes};
 use examples::screen::{Colour, Screen, printable, smarthole};
 use rpc_core::CloseReason;
 use serde_json::{Value, json};
-use smarthole_proto::client::reconnect_policy;
 use smarthole_proto::error::{ErrorCode, RegistrationError};
 use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::id::ClientId;
@@ -154,9 +153,8 @@ fn config(args: &Args) -> Result<PluginConfig, Failure> {
     for capability in &args.capabilities {
         registration.capabilities.push(capability.as_str().into());
     }
-    let mut reconnect = reconnect_policy();
-    reconnect.backoff = reconnect.backoff.with_max_attempts(Some(args.attempts));
-    let mut link = link_config().with_reconnect(reconnect);
+    let mut link = link_config();
+    link.reconnect.backoff.max_attempts = Some(args.attempts);
     if args.frames {
         let stderr = io::stderr();
         let colour = cli::wants_colour(&stderr);

@@ -8,10 +8,11 @@ use clap::ValueEnum;
 use connectonion_proto::auth::Signer;
 use examples::cli::{self, Failure, Reach, TlsArgs, complain, say};
 use examples::screen::{Colour, printable, printable_lines};
-use examples::wire::replay::{Clients, Server, is_signed, signs, with_bodies};
+use examples::wire::replay::{
+    Clients, Difference, Peer, Playback, Script, Server, Settings, is_signed, signs, with_bodies,
+};
 use rpc_core::net::server::{Guards, Listener};
 use rpc_core::testing::Side;
-use rpc_core::testing::replay::{Difference, Peer, Playback, Script, Settings};
 use rpc_core::testing::transcript::Kind;
 use serde_json::json;
 

@@ -101,6 +101,8 @@ impl<T> Default for Backlog<T> {
 pub(crate) struct EventBacklog<E> {
     events: Backlog<(E, usize)>,
     bytes: usize,
+    /// The bytes of the event that was taken last.
+    taken: usize,
     max_events: usize,
     max_bytes: usize,
 }
@@ -111,6 +113,7 @@ impl<E> EventBacklog<E> {
         Self {
             events: Backlog::new(),
             bytes: 0,
+            taken: 0,
             max_events: limits.max_events,
             max_bytes: limits.max_event_bytes,
         }
@@ -126,13 +129,21 @@ impl<E> EventBacklog<E> {
     /// Removes and returns the oldest event.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<E> {
+        self.taken = 0;
         let (event, bytes) = self.events.pop_front()?;
         self.bytes -= bytes;
+        self.taken = bytes;
         Some(event)
     }
 
+    /// Returns the bytes of the event that was taken last; 0 if none was left.
+    pub(crate) const fn taken(&self) -> usize {
+        self.taken
+    }
+
     /// Returns the number of events.
-    pub(crate) fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.events.len()
     }
 
@@ -151,7 +162,11 @@ mod tests {
     #[test]
     fn events_have_room_until_there_are_too_many_or_too_large_ones() {
         let limits = Limits::default();
-        let limits = limits.with_max_events(2).with_max_event_bytes(100);
+        let limits = Limits {
+            max_events: 2,
+            max_event_bytes: 100,
+            ..limits
+        };
         let mut events = EventBacklog::new(&limits);
         events.push("small", 1);
         assert!(events.has_room());

@@ -12,7 +12,10 @@ crate::config! {
     /// use std::time::Duration;
     /// use rpc_core::backoff::{Backoff, BackoffPolicy};
     ///
-    /// let policy = BackoffPolicy::new(Duration::from_secs(1), 2.0).with_max_attempts(Some(3));
+    /// let policy = BackoffPolicy {
+    ///     max_attempts: Some(3),
+    ///     ..BackoffPolicy::new(Duration::from_secs(1), 2.0)
+    /// };
     /// let mut backoff = Backoff::new(policy);
     /// let delays: Vec<_> = std::iter::from_fn(|| backoff.next_delay(0)).collect();
     /// assert_eq!(delays, [1, 2, 4].map(Duration::from_secs));
@@ -25,11 +28,11 @@ crate::config! {
         /// 1, or NaN, counts as 1: every delay is the same.
         pub factor: f64 = 2.0,
         /// The longest delay. `None` is no limit. Default 30 s.
-        pub max: Option<Duration> = Some(Duration::from_secs(30)) => with_max,
+        pub max: Option<Duration> = Some(Duration::from_secs(30)),
         /// The number of delays. `None` is no limit, 0 is "off". Default `None`.
-        pub max_attempts: Option<u32> = None => with_max_attempts,
+        pub max_attempts: Option<u32> = None,
         /// The random change of each delay. Default [`Jitter::Equal`].
-        pub jitter: Jitter = Jitter::Equal => with_jitter,
+        pub jitter: Jitter = Jitter::Equal,
     }
 }
 
@@ -62,7 +65,10 @@ impl BackoffPolicy {
     /// Returns a policy without any attempt.
     #[must_use]
     pub const fn off() -> Self {
-        Self::new(Duration::ZERO, 1.0).with_max_attempts(Some(0))
+        BackoffPolicy {
+            max_attempts: Some(0),
+            ..Self::new(Duration::ZERO, 1.0)
+        }
     }
 
     /// Returns whether the policy allows no attempt.
@@ -163,15 +169,20 @@ mod tests {
 
     #[test]
     fn three_attempts_wait_one_two_and_four_seconds() {
-        let policy = BackoffPolicy::new(ONE, 2.0).with_max_attempts(Some(3));
+        let policy = BackoffPolicy {
+            max_attempts: Some(3),
+            ..BackoffPolicy::new(ONE, 2.0)
+        };
         assert_eq!(seconds(policy), [1, 2, 4]);
     }
 
     #[test]
     fn ten_attempts_double_up_to_thirty_seconds() {
-        let policy = BackoffPolicy::new(ONE, 2.0)
-            .with_max(Some(Duration::from_secs(30)))
-            .with_max_attempts(Some(10));
+        let policy = BackoffPolicy {
+            max: Some(Duration::from_secs(30)),
+            max_attempts: Some(10),
+            ..BackoffPolicy::new(ONE, 2.0)
+        };
         assert_eq!(seconds(policy), [1, 2, 4, 8, 16, 30, 30, 30, 30, 30]);
     }
 
@@ -183,7 +194,10 @@ mod tests {
 
     #[test]
     fn a_reset_starts_again_at_the_first_delay() {
-        let mut backoff = Backoff::new(BackoffPolicy::new(ONE, 3.0).with_max_attempts(Some(2)));
+        let mut backoff = Backoff::new(BackoffPolicy {
+            max_attempts: Some(2),
+            ..BackoffPolicy::new(ONE, 3.0)
+        });
         assert_eq!(backoff.next_delay(0), Some(ONE));
         assert_eq!(backoff.next_delay(0), Some(ONE * 3));
         assert_eq!((backoff.next_delay(0), backoff.attempts()), (None, 2));
@@ -194,7 +208,10 @@ mod tests {
     #[test]
     fn a_factor_that_makes_no_sense_keeps_the_delay_constant() {
         for factor in [f64::NAN, f64::NEG_INFINITY, -2.0, 0.0, 0.5] {
-            let policy = BackoffPolicy::new(ONE, factor).with_max_attempts(Some(3));
+            let policy = BackoffPolicy {
+                max_attempts: Some(3),
+                ..BackoffPolicy::new(ONE, factor)
+            };
             assert_eq!(seconds(policy), [1, 1, 1], "{factor}");
         }
     }
@@ -211,8 +228,18 @@ mod tests {
         let policy = BackoffPolicy::new(ONE, f64::INFINITY);
         assert_eq!(policy.delay(1), Duration::MAX);
         assert_eq!(BackoffPolicy::new(ONE, 2.0).delay(u32::MAX), Duration::MAX);
-        assert_eq!(policy.with_max(Some(ONE)).delay(u32::MAX), ONE);
-        let jittered = policy.with_jitter(Jitter::Equal);
+        assert_eq!(
+            BackoffPolicy {
+                max: Some(ONE),
+                ..policy
+            }
+            .delay(u32::MAX),
+            ONE
+        );
+        let jittered = BackoffPolicy {
+            jitter: Jitter::Equal,
+            ..policy
+        };
         assert!(
             Backoff {
                 policy: jittered,
@@ -229,7 +256,7 @@ mod tests {
             let policy = BackoffPolicy::new(Duration::from_millis(millis), 1.5);
             let whole = policy.delay(n).max(Backoff::SHORTEST);
             for (jitter, least) in [(Jitter::Full, Duration::ZERO), (Jitter::Equal, whole / 2)] {
-                let mut backoff = Backoff { policy: policy.with_jitter(jitter), attempts: n };
+                let mut backoff = Backoff { policy: BackoffPolicy { jitter, ..policy }, attempts: n };
                 let delay = backoff.next_delay(entropy).unwrap();
                 prop_assert!(delay >= least.max(Backoff::SHORTEST) && delay <= whole);
             }
@@ -237,8 +264,7 @@ mod tests {
 
         #[test]
         fn no_policy_panics(secs: u64, factor: f64, attempts: u32, entropy: u64) {
-            let policy = BackoffPolicy::new(Duration::from_secs(secs), factor)
-                .with_jitter(Jitter::Full);
+            let policy = BackoffPolicy { jitter: Jitter::Full, ..BackoffPolicy::new(Duration::from_secs(secs), factor) };
             let mut backoff = Backoff { policy, attempts };
             prop_assert!(backoff.next_delay(entropy).is_some());
         }

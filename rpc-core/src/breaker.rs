@@ -9,11 +9,11 @@ crate::config! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct BreakerConfig {
         /// How many failures in a row open it. Default 5. 0 counts as 1.
-        pub(crate) failure_threshold: u32 = 5 => with_failure_threshold,
+        pub failure_threshold: u32 = 5,
         /// How long it stays open before a trial. Default 60 s.
-        pub recovery_timeout: Duration = Duration::from_secs(60) => with_recovery_timeout,
+        pub recovery_timeout: Duration = Duration::from_secs(60),
         /// How many trial calls may be in flight while it is half-open. Default 3. 0 counts as 1.
-        pub(crate) half_open_max_calls: u32 = 3 => with_half_open_max_calls,
+        pub half_open_max_calls: u32 = 3,
     }
 }
 
@@ -69,7 +69,7 @@ pub struct BreakerOpen {
 /// use rpc_core::breaker::{BreakerConfig, CircuitBreaker, State};
 ///
 /// let now = Instant::now();
-/// let mut breaker = CircuitBreaker::new(BreakerConfig::default().with_failure_threshold(1));
+/// let mut breaker = CircuitBreaker::new(BreakerConfig { failure_threshold: 1, ..BreakerConfig::default() });
 /// let permit = breaker.try_acquire(now)?;
 /// breaker.failure(permit, now);
 /// assert_eq!(breaker.state(), State::Open);
@@ -321,10 +321,15 @@ mod tests {
     #[test]
     fn zeros_in_the_configuration_count_as_one() {
         let now = Instant::now();
-        let config = BreakerConfig::default()
-            .with_failure_threshold(0)
-            .with_half_open_max_calls(0);
-        let mut breaker = CircuitBreaker::new(config.with_recovery_timeout(Duration::ZERO));
+        let config = BreakerConfig {
+            failure_threshold: 0,
+            half_open_max_calls: 0,
+            ..BreakerConfig::default()
+        };
+        let mut breaker = CircuitBreaker::new(BreakerConfig {
+            recovery_timeout: Duration::ZERO,
+            ..config
+        });
         let permit = breaker.try_acquire(now).unwrap();
         breaker.failure(permit, now);
         assert_eq!(breaker.state(), State::Open);

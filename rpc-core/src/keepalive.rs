@@ -27,13 +27,22 @@ crate::config! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct KeepAlive {
         /// How often to ping; `None` means never. Default 30 s.
-        pub interval: Option<Duration> = Some(INTERVAL) => with_interval,
+        pub interval: Option<Duration> = Some(INTERVAL),
         /// How long to wait for a sign of life after a ping. Default 15 s.
-        pub pong_timeout: Duration = PONG_TIMEOUT => with_pong_timeout,
+        pub pong_timeout: Duration = PONG_TIMEOUT,
     }
 }
 
 impl KeepAlive {
+    /// Returns pings at this interval, and this long for each pong.
+    #[must_use]
+    pub const fn every(interval: Duration, pong_timeout: Duration) -> Self {
+        Self {
+            interval: Some(interval),
+            pong_timeout,
+        }
+    }
+
     /// Returns a configuration without pings: a silent peer is never detected.
     #[must_use]
     pub const fn off() -> Self {
@@ -264,7 +273,10 @@ mod tests {
     #[test]
     fn without_pings_silence_alone_is_death_after_one_grace_for_sleep() {
         let start = Instant::now();
-        let config = KeepAlive::off().with_pong_timeout(SECOND * 75);
+        let config = KeepAlive {
+            pong_timeout: SECOND * 75,
+            ..KeepAlive::off()
+        };
         let mut line = Line::new(config, start);
         line.timers.expect(&config, start);
         let late = start + SECOND * 75;
@@ -278,9 +290,7 @@ mod tests {
     #[test]
     fn a_timeout_of_zero_never_spins() {
         let start = Instant::now();
-        let config = KeepAlive::default()
-            .with_interval(Some(Duration::ZERO))
-            .with_pong_timeout(Duration::ZERO);
+        let config = KeepAlive::every(Duration::ZERO, Duration::ZERO);
         let mut line = Line::new(config, start);
         let mut now = start;
         for _ in 0..10 {

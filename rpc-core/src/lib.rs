@@ -11,6 +11,7 @@ pub mod backoff;
 pub mod breaker;
 pub mod cluster;
 mod config;
+mod debug;
 pub mod encode;
 mod error;
 #[cfg(feature = "file")]

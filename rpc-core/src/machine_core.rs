@@ -1,6 +1,5 @@
 //! [`MachineCore`]: what every machine holds besides its protocol.
 
-use std::fmt;
 use std::time::Duration;
 
 use crate::Instant;
@@ -91,6 +90,8 @@ use crate::timers::{later, sooner};
 pub struct MachineCore<E> {
     outbox: Outbox,
     events: EventBacklog<E>,
+    /// The length of the last frame, until an event holds it.
+    frame_bytes: usize,
     pause: ReadPause,
     keepalive: KeepaliveTimers,
     only_pongs: bool,
@@ -120,6 +121,7 @@ impl<E> MachineCore<E> {
         Self {
             outbox: Outbox::new(limits),
             events: EventBacklog::new(limits),
+            frame_bytes: 0,
             pause: ReadPause::default(),
             keepalive: KeepaliveTimers::default(),
             only_pongs: false,
@@ -179,6 +181,7 @@ impl<E> MachineCore<E> {
         if self.is_closed() {
             return None;
         }
+        self.frame_bytes = message.len();
         let is_pong = matches!(message, Incoming::Pong(_));
         if is_pong || !self.only_pongs && self.is_logged_in() {
             self.keepalive.heard();
@@ -339,7 +342,23 @@ impl<E> MachineCore<E> {
 
     // Events.
 
-    /// Queues an event that holds about `bytes` bytes. Does nothing once closed.
+    /// Returns the length of the frame that is being handled, for the first event that comes from it; 0
+    /// for further ones.
+    #[inline]
+    #[must_use]
+    pub const fn take_frame_bytes(&mut self) -> usize {
+        std::mem::replace(&mut self.frame_bytes, 0)
+    }
+
+    /// Returns the bytes that the last event taken was queued with.
+    #[inline]
+    #[must_use]
+    pub const fn event_bytes(&self) -> usize {
+        self.events.taken()
+    }
+
+    /// Queues an event that holds about `bytes` bytes, usually [those of its
+    /// frame](Self::take_frame_bytes). Does nothing once closed.
     #[inline]
     pub fn push_event(&mut self, event: E, bytes: usize) {
         if self.is_closed() {
@@ -512,15 +531,8 @@ impl<E> MachineCore<E> {
     }
 }
 
-/// Prints the state only, not the contents.
-impl<E> fmt::Debug for MachineCore<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MachineCore")
-            .field("events", &self.events.len())
-            .field("closed", &self.closed)
-            .finish_non_exhaustive()
-    }
-}
+// Prints the state only, not the contents.
+crate::debug::debug_fields!([E] MachineCore<E>, this => { closed: this.closed });
 
 #[cfg(test)]
 mod tests;

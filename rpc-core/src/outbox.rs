@@ -323,7 +323,10 @@ mod tests {
 
     #[test]
     fn a_message_over_the_limit_is_refused_and_leaves_nothing_behind() {
-        let mut outbox = Outbox::new(&Limits::default().with_max_message_bytes(4));
+        let mut outbox = Outbox::new(&Limits {
+            max_message_bytes: 4,
+            ..Limits::default()
+        });
         assert_eq!(
             outbox.json(&"long"),
             Err(Refused::TooLarge { size: 6, max: 4 })
@@ -383,7 +386,10 @@ mod tests {
 
     #[test]
     fn an_empty_outbox_keeps_little_and_a_quiet_one_nothing() {
-        let limits = Limits::default().with_max_message_bytes(1_000_000);
+        let limits = Limits {
+            max_message_bytes: 1_000_000,
+            ..Limits::default()
+        };
         let mut outbox = Outbox::new(&limits);
         let refused = outbox.json(&"x".repeat(2_000_000));
         assert!(matches!(refused, Err(Refused::TooLarge { .. })));
@@ -403,7 +409,10 @@ mod tests {
 
     #[test]
     fn a_full_outbox_refuses_and_recovers() {
-        let mut outbox = Outbox::new(&Limits::default().with_max_outbox_frames(1));
+        let mut outbox = Outbox::new(&Limits {
+            max_outbox_frames: 1,
+            ..Limits::default()
+        });
         outbox.json(&1).unwrap();
         assert_eq!(outbox.json(&2), Err(Refused::QueueFull));
         assert!(outbox.pop().is_some());

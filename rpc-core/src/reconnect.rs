@@ -11,16 +11,16 @@ crate::config! {
     /// How a client reconnects.
     ///
     /// The delays of the backoff are one *cycle*. When its attempts are used up, the client gives
-    /// up or, with more [`cycles`](Self::with_cycles), starts again at the first delay.
+    /// up or, with more [`cycles`](Self::cycles), starts again at the first delay.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct ReconnectPolicy {
         /// The delays before the attempts of one cycle.
         pub backoff: BackoffPolicy = BackoffPolicy::default(),
         /// What counts as success and resets the delays. Default [`ResetOn::Ready`].
-        pub(crate) reset_on: ResetOn = ResetOn::Ready => with_reset_on,
+        pub reset_on: ResetOn = ResetOn::Ready,
         /// How many cycles to run before giving up; `None` means no limit. Default 1; 0 counts as
         /// 1. It matters only if the backoff has an end.
-        pub(crate) cycles: Option<u32> = Some(1) => with_cycles,
+        pub cycles: Option<u32> = Some(1),
     }
 }
 
@@ -34,8 +34,6 @@ pub enum ResetOn {
     /// A finished handshake.
     #[default]
     Ready,
-    /// A connection that was ready for this long before it was lost.
-    StableFor(Duration),
 }
 
 impl ReconnectPolicy {
@@ -125,7 +123,6 @@ pub struct Reconnector {
     policy: ReconnectPolicy,
     backoff: Backoff,
     cycle: u32,
-    ready_since: Option<Instant>,
 }
 
 impl Reconnector {
@@ -136,7 +133,6 @@ impl Reconnector {
             policy,
             backoff: Backoff::new(policy.backoff),
             cycle: 1,
-            ready_since: None,
         }
     }
 
@@ -144,21 +140,18 @@ impl Reconnector {
     /// only when the user asks for a connection after [`Dial::GiveUp`].
     pub const fn first(&mut self) -> Dial {
         self.reset();
-        self.ready_since = None;
         Dial::Now
     }
 
     /// Notes that the transport is open; the protocol's handshake has yet to finish.
-    pub fn on_open(&mut self, _now: Instant) {
-        self.ready_since = None;
+    pub fn on_open(&mut self) {
         if self.policy.reset_on == ResetOn::Open {
             self.reset();
         }
     }
 
     /// Notes that the handshake has finished.
-    pub fn on_ready(&mut self, now: Instant) {
-        self.ready_since = Some(now);
+    pub fn on_ready(&mut self) {
         if self.policy.reset_on == ResetOn::Ready {
             self.reset();
         }
@@ -170,15 +163,6 @@ impl Reconnector {
     /// A peer's [`Retry::After`] can lengthen the delay but not shorten it, and uses up an attempt
     /// like any other.
     pub fn on_lost(&mut self, retry: Retry, now: Instant, entropy: u64) -> Dial {
-        let ready_for = self
-            .ready_since
-            .take()
-            .map(|at| now.saturating_duration_since(at));
-        if let ResetOn::StableFor(least) = self.policy.reset_on
-            && ready_for.is_some_and(|ready_for| ready_for >= least)
-        {
-            self.reset();
-        }
         let least = match retry {
             Retry::Never => return Dial::GiveUp,
             Retry::Backoff => Duration::ZERO,
@@ -219,7 +203,10 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn three() -> ReconnectPolicy {
-        ReconnectPolicy::new(BackoffPolicy::new(SECOND, 2.0).with_max_attempts(Some(3)))
+        ReconnectPolicy::new(BackoffPolicy {
+            max_attempts: Some(3),
+            ..BackoffPolicy::new(SECOND, 2.0)
+        })
     }
 
     fn lose(reconnector: &mut Reconnector, now: Instant) -> Option<(u64, u32, u32)> {
@@ -249,45 +236,34 @@ mod tests {
         let now = Instant::now();
         let mut reconnector = Reconnector::new(three());
         for delay in [1, 2, 4] {
-            reconnector.on_open(now);
+            reconnector.on_open();
             assert_eq!(lose(&mut reconnector, now).map(|dial| dial.0), Some(delay));
         }
-        reconnector.on_open(now);
-        reconnector.on_ready(now);
+        reconnector.on_open();
+        reconnector.on_ready();
         assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
     }
 
     #[test]
     fn a_reset_on_open_is_there_for_the_specifications_that_want_it() {
         let now = Instant::now();
-        let mut reconnector = Reconnector::new(three().with_reset_on(ResetOn::Open));
+        let mut reconnector = Reconnector::new(ReconnectPolicy {
+            reset_on: ResetOn::Open,
+            ..three()
+        });
         for _ in 0..5 {
-            reconnector.on_open(now);
+            reconnector.on_open();
             assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
         }
     }
 
     #[test]
-    fn only_a_stable_connection_resets_if_so_configured() {
-        let mut now = Instant::now();
-        let policy = three().with_reset_on(ResetOn::StableFor(SECOND * 60));
-        let mut reconnector = Reconnector::new(policy);
-        reconnector.on_open(now);
-        reconnector.on_ready(now);
-        now += SECOND * 59;
-        assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
-        reconnector.on_open(now);
-        now += SECOND * 120;
-        assert_eq!(lose(&mut reconnector, now), Some((2, 2, 1)));
-        reconnector.on_ready(now);
-        now += SECOND * 60;
-        assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
-    }
-
-    #[test]
     fn a_new_cycle_starts_at_the_first_delay_and_says_so() {
         let now = Instant::now();
-        let mut reconnector = Reconnector::new(three().with_cycles(None));
+        let mut reconnector = Reconnector::new(ReconnectPolicy {
+            cycles: None,
+            ..three()
+        });
         for cycle in 1..50 {
             for (attempt, delay) in (1..).zip([1, 2, 4]) {
                 let dial = reconnector.on_lost(Retry::Backoff, now, 0);
@@ -302,14 +278,17 @@ mod tests {
                 assert_eq!(dial.starts_new_cycle(), attempt == 1 && cycle > 1);
             }
         }
-        reconnector.on_ready(now);
+        reconnector.on_ready();
         assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
     }
 
     #[test]
     fn the_number_of_cycles_is_kept() {
         let now = Instant::now();
-        let mut reconnector = Reconnector::new(three().with_cycles(Some(2)));
+        let mut reconnector = Reconnector::new(ReconnectPolicy {
+            cycles: Some(2),
+            ..three()
+        });
         let dials = std::iter::from_fn(|| lose(&mut reconnector, now)).count();
         assert_eq!(dials, 6);
     }
@@ -318,7 +297,10 @@ mod tests {
     fn off_gives_up_whatever_the_cycles_say() {
         let now = Instant::now();
         for cycles in [None, Some(0), Some(5)] {
-            let mut reconnector = Reconnector::new(ReconnectPolicy::off().with_cycles(cycles));
+            let mut reconnector = Reconnector::new(ReconnectPolicy {
+                cycles,
+                ..ReconnectPolicy::off()
+            });
             assert_eq!(reconnector.first(), Dial::Now);
             assert_eq!(
                 reconnector.on_lost(Retry::After(SECOND), now, 0),

@@ -84,13 +84,14 @@ pub const REGISTRATION_FAILED: &str = "Registration failed";
 /// Returns the limits of one connection: [`Limits::default`] with [`MAX_PAYLOAD`].
 #[must_use]
 pub fn defaults() -> Limits {
-    Limits::default().with_max_message_bytes(MAX_PAYLOAD)
+    Limits {
+        max_message_bytes: MAX_PAYLOAD,
+        ..Limits::default()
+    }
 }
 
 /// Returns the specification's heartbeat: a ping every 30 s, and 10 s for its pong.
 #[must_use]
 pub fn keep_alive() -> KeepAlive {
-    KeepAlive::default()
-        .with_interval(Some(PING_INTERVAL))
-        .with_pong_timeout(PONG_TIMEOUT)
+    KeepAlive::every(PING_INTERVAL, PONG_TIMEOUT)
 }

@@ -121,7 +121,7 @@ pub(crate) fn encode_failure(
 /// the whole frame.
 #[must_use]
 pub fn redact(text: &str) -> Cow<'_, str> {
-    let limits = Limits::default().with_max_message_bytes(usize::MAX);
+    let limits = Limits::unlimited();
     match ClientFrame::decode(text, &limits) {
         Ok(frame) if frame.method.eq_ignore_ascii_case(LOGIN) => {
             let call_id = frame.call_id.as_ref().map_or("null", |id| id.get());

@@ -149,7 +149,5 @@ pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Returns the default keep-alive of both ends.
 pub(crate) fn keep_alive() -> KeepAlive {
-    KeepAlive::default()
-        .with_interval(Some(WS_HEARTBEAT))
-        .with_pong_timeout(PONG_TIMEOUT)
+    KeepAlive::every(WS_HEARTBEAT, PONG_TIMEOUT)
 }

@@ -20,9 +20,11 @@ const LONGEST_DELAY: Duration = Duration::from_secs(30);
 /// this.
 #[must_use]
 pub const fn reconnect_policy() -> ReconnectPolicy {
-    let backoff = BackoffPolicy::new(FIRST_DELAY, 2.0)
-        .with_max(Some(LONGEST_DELAY))
-        .with_jitter(Jitter::Equal);
+    let backoff = BackoffPolicy {
+        max: Some(LONGEST_DELAY),
+        jitter: Jitter::Equal,
+        ..BackoffPolicy::new(FIRST_DELAY, 2.0)
+    };
     ReconnectPolicy::new(backoff)
 }
 
@@ -56,9 +58,7 @@ rpc_core::config! {
         /// and 30 s after a ping, because known servers may be busy for 15 s. Over HTTP, which has
         /// no pings and where servers send a comment every 15 s, a connection is dead after silence
         /// for the sum of both times.
-        pub keep_alive: KeepAlive = KeepAlive::default()
-            .with_interval(Some(PING_INTERVAL))
-            .with_pong_timeout(PONG_TIMEOUT),
+        pub keep_alive: KeepAlive = KeepAlive::every(PING_INTERVAL, PONG_TIMEOUT),
         /// Bounds on size and number. Default: messages of at most 16 MiB.
         pub limits: Limits = limits::defaults(),
         /// Whether [`connect`](crate::net::connect) may send the key to another machine

@@ -17,7 +17,6 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod times;
-mod weight;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -79,7 +78,7 @@ pub enum ClientState {
 /// ```
 pub struct ClientConn {
     config: Arc<ClientConfig>,
-    core: MachineCore<ClientEvent>,
+    pub(crate) core: MachineCore<ClientEvent>,
     calls: PendingCalls<Pending, RpcForm>,
     /// How many of the calls the server has not answered at all.
     unanswered: usize,
@@ -180,8 +179,8 @@ impl ClientConn {
     }
 
     fn push(&mut self, event: ClientEvent) {
-        let weight = event.weight();
-        self.core.push_event(event, weight);
+        let bytes = self.core.take_frame_bytes();
+        self.core.push_event(event, bytes);
     }
 
     fn delivery(&self, call: &Pending) -> Delivery {

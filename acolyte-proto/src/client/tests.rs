@@ -464,7 +464,10 @@ fn closing_ends_what_is_in_flight_and_takes_nothing_more() {
 
 #[test]
 fn a_full_table_or_outbox_refuses_and_changes_nothing() {
-    let limits = Limits::default().with_max_pending(1);
+    let limits = Limits {
+        max_pending: 1,
+        ..Limits::default()
+    };
     let mut played = Played::with(ClientConfig {
         limits,
         ..ClientConfig::default()
@@ -472,7 +475,10 @@ fn a_full_table_or_outbox_refuses_and_changes_nothing() {
     played.chat();
     let refused = played.conn.status(played.now);
     assert_eq!(refused, Err(Refused::TooManyCalls { max: 1 }));
-    let limits = Limits::default().with_max_outbox_frames(1);
+    let limits = Limits {
+        max_outbox_frames: 1,
+        ..Limits::default()
+    };
     let mut played = Played::with(ClientConfig {
         limits,
         ..ClientConfig::default()

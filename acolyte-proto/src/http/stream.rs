@@ -315,7 +315,10 @@ mod tests {
 
     #[test]
     fn a_frame_that_is_too_large_is_skipped() {
-        let limits = Limits::default().with_max_message_bytes(64);
+        let limits = Limits {
+            max_message_bytes: 64,
+            ..Limits::default()
+        };
         let mut decoder = StreamDecoder::new(&limits);
         let text = format!(
             "data: {}\n\ndata: {{\"type\":\"later\"}}\n\n",

@@ -68,7 +68,7 @@ struct Linked {
 
 /// Updates that came before the answer to an abort.
 struct Aside {
-    updates: VecDeque<ChatUpdate>,
+    updates: VecDeque<(ChatUpdate, usize)>,
     bytes: usize,
 }
 
@@ -153,7 +153,7 @@ impl Chat {
             let id = id.get().copied().ok_or(Refused::UnknownId)?;
             conn.abort(id, now)
         };
-        let mut answer = pin!(link.call_named("chat.abort", abort));
+        let mut answer = pin!(link.call("chat.abort", abort));
         let answer = poll_fn(|cx| match answer.as_mut().poll(cx) {
             Poll::Pending => {
                 linked.set_aside(cx);
@@ -217,17 +217,17 @@ impl Aside {
         }
     }
 
-    fn push(&mut self, update: ChatUpdate) {
-        let bytes = update.weight();
+    fn push(&mut self, update: ChatUpdate, bytes: usize) {
+        let bytes = size_of::<ChatUpdate>() + bytes;
         if self.bytes.saturating_add(bytes) <= MAX_ASIDE {
             self.bytes += bytes;
-            self.updates.push_back(update);
+            self.updates.push_back((update, bytes));
         }
     }
 
     fn pop(&mut self) -> Option<ChatUpdate> {
-        let update = self.updates.pop_front()?;
-        self.bytes -= update.weight();
+        let (update, bytes) = self.updates.pop_front()?;
+        self.bytes -= bytes;
         Some(update)
     }
 }
@@ -237,9 +237,11 @@ impl Linked {
     fn set_aside(&mut self, cx: &mut Context<'_>) {
         for _ in 0..ASIDE_PER_TURN {
             match self.stream.poll_queued(cx) {
-                Poll::Ready(Some(Queued::Item(update))) => self.aside.push(update),
+                Poll::Ready(Some(Queued::Item(update))) => {
+                    self.aside.push(update, self.stream.item_bytes());
+                }
                 // What follows a gap is no chat any more; it is told when it is asked for.
-                Poll::Ready(Some(_)) => self.aside.push(ChatUpdate::Ended(too_slow())),
+                Poll::Ready(Some(_)) => self.aside.push(ChatUpdate::Ended(too_slow()), 0),
                 Poll::Ready(None) | Poll::Pending => return,
             }
         }

@@ -97,7 +97,7 @@ impl Client {
             let _ = sent.set(id);
             Ok(id)
         };
-        let stream = self.link.stream_named("chat.start", start).await;
+        let stream = self.link.stream("chat.start", start).await;
         Chat::over_link(stream, id, self.link.downgrade())
     }
 
@@ -154,7 +154,7 @@ impl Client {
     where
         F: FnOnce(&mut ClientConn, Instant) -> Result<CallId, Refused> + Send + 'static,
     {
-        self.link.call_named(method, start)
+        self.link.call(method, start)
     }
 }
 

@@ -58,14 +58,18 @@ const CHAT_PATIENCE: Duration = Duration::from_secs(30);
 /// nothing.
 #[must_use]
 pub fn link_config() -> LinkConfig {
-    let chats = QueueConfig::default()
-        .with_max_items(CHAT_UPDATES)
-        .with_policy(LagPolicy::Block {
+    let chats = QueueConfig {
+        max_items: CHAT_UPDATES,
+        policy: LagPolicy::Block {
             deadline: CHAT_PATIENCE,
-        });
-    LinkConfig::default()
-        .with_reconnect(reconnect_policy())
-        .with_streams(chats)
+        },
+        ..QueueConfig::default()
+    };
+    LinkConfig {
+        reconnect: reconnect_policy(),
+        streams: chats,
+        ..LinkConfig::default()
+    }
 }
 
 /// Creates a client over any dialer: in memory, through a proxy, with your own TLS. The dialer must send

@@ -118,12 +118,8 @@ impl Protocol for ClientProtocol {
         }
     }
 
-    fn weight(event: &ClientEvent) -> usize {
-        event.weight()
-    }
-
-    fn item_weight(item: &ChatUpdate) -> usize {
-        item.weight()
+    fn event_bytes(machine: &ClientConn) -> usize {
+        machine.core.event_bytes()
     }
 }
 

@@ -36,9 +36,7 @@ rpc_core::config! {
         pub max_unanswered: usize = MAX_UNANSWERED,
         /// Pings, and the silence after which the connection counts as dead. Default every 25 s,
         /// and 30 s after a ping.
-        pub keep_alive: KeepAlive = KeepAlive::default()
-            .with_interval(Some(PING_INTERVAL))
-            .with_pong_timeout(PONG_TIMEOUT),
+        pub keep_alive: KeepAlive = KeepAlive::every(PING_INTERVAL, PONG_TIMEOUT),
         /// Bounds on size and number. Running and waiting chats hold at most
         /// [`max_event_bytes`](Limits::max_event_bytes), unless there is only one; a client above
         /// [`max_message_rate`](Limits::max_message_rate) is disconnected with code 1008.

@@ -21,7 +21,10 @@ struct Chats;
 fn config(terms: &Terms) -> ClientConfig {
     ClientConfig {
         keep_alive: terms.keep_alive(),
-        limits: Limits::default().with_max_message_bytes(terms.max_message),
+        limits: Limits {
+            max_message_bytes: terms.max_message,
+            ..Limits::default()
+        },
         ..ClientConfig::default()
     }
 }

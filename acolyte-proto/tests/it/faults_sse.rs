@@ -31,7 +31,10 @@ struct Stage {
 
 fn config() -> ClientConfig {
     ClientConfig {
-        limits: Limits::default().with_max_message_bytes(MAX),
+        limits: Limits {
+            max_message_bytes: MAX,
+            ..Limits::default()
+        },
         ..ClientConfig::default()
     }
 }
@@ -95,9 +98,7 @@ async fn a_silent_server_is_given_up_before_its_answer_and_in_it() {
         chat_idle_timeout: Some(SHORT),
         ..config()
     };
-    let keep_alive = KeepAlive::default()
-        .with_interval(Some(SHORT / 2))
-        .with_pong_timeout(SHORT / 2);
+    let keep_alive = KeepAlive::every(SHORT / 2, SHORT / 2);
     let silent = ClientConfig {
         keep_alive,
         ..config()

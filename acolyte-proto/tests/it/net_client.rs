@@ -181,12 +181,17 @@ async fn an_abort_ends_the_chat_and_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn an_abort_is_answered_through_a_flood_that_nobody_reads() {
-    let chats = QueueConfig::default()
-        .with_max_items(4)
-        .with_policy(LagPolicy::Block {
+    let chats = QueueConfig {
+        max_items: 4,
+        policy: LagPolicy::Block {
             deadline: Duration::from_secs(30),
-        });
-    let link = LinkConfig::default().with_streams(chats);
+        },
+        ..QueueConfig::default()
+    };
+    let link = LinkConfig {
+        streams: chats,
+        ..LinkConfig::default()
+    };
     let (client, _, mut listener) = open(ClientConfig::default(), link);
     let mut server = Played(listener.accept().await.unwrap());
     client.ready().await.unwrap();
@@ -316,13 +321,20 @@ async fn a_long_chat_waits_until_it_is_read() {
 
 #[tokio::test(start_paused = true)]
 async fn a_chat_that_is_not_read_does_not_stop_the_others_for_ever() {
-    let chats = QueueConfig::default()
-        .with_max_items(2)
-        .with_policy(LagPolicy::Block {
+    let chats = QueueConfig {
+        max_items: 2,
+        policy: LagPolicy::Block {
             deadline: Duration::from_secs(5),
-        });
-    let (client, _, mut listener) =
-        open(ClientConfig::default(), link_config().with_streams(chats));
+        },
+        ..QueueConfig::default()
+    };
+    let (client, _, mut listener) = open(
+        ClientConfig::default(),
+        LinkConfig {
+            streams: chats,
+            ..link_config()
+        },
+    );
     tokio::spawn(Played(listener.accept().await.unwrap()).serve());
     client.ready().await.unwrap();
     let mut lazy = start(&client, "one two three four five").await;

@@ -8,7 +8,7 @@ use acolyte_proto::frame::ChatRequest;
 use acolyte_proto::net::{ServerOptions, SseClient, connect_with, dialer, link_config};
 use rpc_core::Delivery;
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::LinkState;
+use rpc_core::net::{LinkConfig, LinkState};
 
 use crate::daemon::{Running, serve};
 
@@ -30,7 +30,10 @@ async fn a_client_shows_its_key_to_the_next_node_and_repeats_no_chat() {
     reconnect.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
     let dialer = dialer(&format!("{a},{b}"), &config()).unwrap();
     let dialer = dialer.in_listed_order();
-    let link = link_config().with_reconnect(reconnect);
+    let link = LinkConfig {
+        reconnect,
+        ..link_config()
+    };
     let (client, _, connection) = connect_with(dialer, config(), link);
     tokio::spawn(connection.run());
     client.ready().await.unwrap();

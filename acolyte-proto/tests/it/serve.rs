@@ -352,9 +352,7 @@ async fn an_agent_waits_for_a_client_that_does_not_read_and_goes_on_when_it_does
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_given_up_and_its_work_dropped() {
     let mut options = ServerOptions::default();
-    options.driver = options
-        .driver
-        .with_write_timeout(Duration::from_millis(100));
+    options.driver.write_timeout = Duration::from_millis(100);
     let mut server = serve(options).await;
     let mut peer = server.client().await;
     peer.start("rpc_a", "flood").await;

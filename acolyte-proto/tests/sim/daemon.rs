@@ -260,10 +260,12 @@ impl Daemon {
         if !self.dialling[client].dials(failing, self.now, &mut self.rng) {
             return false;
         }
-        let limits = Limits::default()
-            .with_max_pending(MAX_CALLS)
-            .with_max_outbox_frames(MAX_FRAMES)
-            .with_max_events(MAX_EVENTS);
+        let limits = Limits {
+            max_pending: MAX_CALLS,
+            max_outbox_frames: MAX_FRAMES,
+            max_events: MAX_EVENTS,
+            ..Limits::default()
+        };
         let config = ClientConfig {
             limits: limits.clone(),
             ..ClientConfig::default()
@@ -334,7 +336,7 @@ impl Daemon {
         let talk = self.talks.get_mut(&conn).unwrap();
         ensure(!talk.is_closed, || format!("{event:?} after the end"))?;
         match event {
-            ClientEvent::Ready => self.dialling[talk.client].ready(self.now),
+            ClientEvent::Ready => self.dialling[talk.client].ready(),
             ClientEvent::Chat {
                 id,
                 update: ChatUpdate::Ended(outcome),

@@ -63,7 +63,7 @@ impl Signer {
     pub fn sign_payload(&self, payload: &(impl Serialize + ?Sized)) -> Result<Signed, Refused> {
         let mut text = String::new();
         encode_into(payload, &mut text)?;
-        let limits = Limits::default().with_max_message_bytes(usize::MAX);
+        let limits = Limits::unlimited();
         let payload = Payload::parse(&text, &limits).map_err(refused)?;
         let canonical = payload.canonical(Canonical::Python);
         // A number beyond the largest one is not.

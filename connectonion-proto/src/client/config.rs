@@ -22,9 +22,11 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// all at once. A CONNECTED resets the delays. The specification says nothing about this.
 #[must_use]
 pub const fn reconnect_policy() -> ReconnectPolicy {
-    let backoff = BackoffPolicy::new(FIRST_DELAY, 2.0)
-        .with_max(Some(LONGEST_DELAY))
-        .with_jitter(Jitter::Equal);
+    let backoff = BackoffPolicy {
+        max: Some(LONGEST_DELAY),
+        jitter: Jitter::Equal,
+        ..BackoffPolicy::new(FIRST_DELAY, 2.0)
+    };
     ReconnectPolicy::new(backoff)
 }
 

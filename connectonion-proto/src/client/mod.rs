@@ -95,7 +95,7 @@ pub enum ClientState {
 /// ```
 pub struct ClientConn {
     config: Arc<ClientConfig>,
-    core: MachineCore<ClientEvent>,
+    pub(crate) core: MachineCore<ClientEvent>,
     /// The state while the connection is open.
     state: ClientState,
     /// The stranger was admitted, and CONNECTED has not come.
@@ -196,7 +196,10 @@ impl ClientConn {
     /// Returns the deadline for silence: hosts ping, clients do not.
     fn keep_alive(&self) -> Option<KeepAlive> {
         let timeout = self.config.silence_timeout?;
-        Some(KeepAlive::off().with_pong_timeout(timeout))
+        Some(KeepAlive {
+            pong_timeout: timeout,
+            ..KeepAlive::off()
+        })
     }
 
     fn expect_life(&mut self, now: Instant) {

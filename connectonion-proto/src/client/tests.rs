@@ -362,7 +362,10 @@ fn a_silence_that_is_noticed_late_is_forgiven_once() {
 
 #[test]
 fn whoever_takes_no_events_hears_no_silence() {
-    let limits = Limits::default().with_max_events(1);
+    let limits = Limits {
+        max_events: 1,
+        ..Limits::default()
+    };
     let mut played = Played::new(ClientConfig::new().with_limits(limits));
     played.take(&connected("new"));
     assert!(!played.conn.wants_input());

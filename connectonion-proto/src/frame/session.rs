@@ -250,7 +250,10 @@ mod tests {
         for text in ["", "[]", "null", r#"{"a":1"#, r#"{"a":1} {}"#, "\"x\""] {
             assert!(Session::parse(text, &Limits::default()).is_err(), "{text}");
         }
-        let few = Limits::default().with_max_items(1);
+        let few = Limits {
+            max_items: 1,
+            ..Limits::default()
+        };
         assert!(Session::parse(r#"{"a":1,"b":2}"#, &few).is_err());
     }
 

@@ -23,9 +23,7 @@ rpc_core::config! {
         /// WebSocket pings, and the silence after which the connection counts as dead; anything
         /// that arrives is a sign of life. A dead connection is dropped without a closing
         /// handshake. Default: every 20 s, and 20 s for the pong, as the known hosts.
-        pub keep_alive: KeepAlive = KeepAlive::default()
-            .with_interval(Some(SOCKET_PING))
-            .with_pong_timeout(SOCKET_PING) => with_keep_alive,
+        pub keep_alive: KeepAlive = KeepAlive::every(SOCKET_PING, SOCKET_PING) => with_keep_alive,
         /// The largest CONNECT kept during onboarding, in bytes: there may be many strangers.
         /// Default 1 MiB.
         pub max_gated_bytes: usize = 1024 * 1024 => with_max_gated_bytes,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rpc_core::rate::RateLimit;
-use rpc_core::{Refused, Text};
+use rpc_core::{Limits, Refused, Text};
 
 use super::*;
 use crate::frame::ErrorFrame;
@@ -340,9 +340,11 @@ fn what_is_no_text_is_answered() {
 
 #[test]
 fn too_much_and_too_many_close() {
-    let limits = server_limits()
-        .with_max_message_bytes(50)
-        .with_max_message_rate(Some(RateLimit::new(2, SECOND)));
+    let limits = Limits {
+        max_message_bytes: 50,
+        max_message_rate: Some(RateLimit::new(2, SECOND)),
+        ..server_limits()
+    };
     let config = ServerConfig::default().with_limits(limits);
     let mut rig = Rig::with(config.clone());
     rig.say(&"x".repeat(51));
@@ -357,7 +359,10 @@ fn too_much_and_too_many_close() {
 
 #[test]
 fn a_full_outbox_says_so_and_when_there_is_room_again() {
-    let limits = server_limits().with_max_outbox_frames(4);
+    let limits = Limits {
+        max_outbox_frames: 4,
+        ..server_limits()
+    };
     let config = ServerConfig::default().with_limits(limits);
     let mut rig = Rig::with(config);
     rig.say(CONNECT);
@@ -374,7 +379,10 @@ fn a_full_outbox_says_so_and_when_there_is_room_again() {
 
 #[test]
 fn a_closed_connection_promises_no_room() {
-    let limits = server_limits().with_max_outbox_frames(4);
+    let limits = Limits {
+        max_outbox_frames: 4,
+        ..server_limits()
+    };
     let mut rig = Rig::with(ServerConfig::default().with_limits(limits));
     rig.say(CONNECT);
     rig.accept();
@@ -391,7 +399,10 @@ fn a_closed_connection_promises_no_room() {
 
 #[test]
 fn a_client_that_reads_no_errors_is_sent_away() {
-    let limits = server_limits().with_max_outbox_frames(4);
+    let limits = Limits {
+        max_outbox_frames: 4,
+        ..server_limits()
+    };
     let mut rig = Rig::with(ServerConfig::default().with_limits(limits));
     for _ in 0..5 {
         rig.say("{}");

@@ -164,8 +164,7 @@ impl StorageError {
 /// Returns limits for what is stored: it came within the limits of a connection, and lines are bounded
 /// where they are read from a file.
 fn no_limits() -> Limits {
-    let limits = Limits::default().with_max_message_bytes(usize::MAX);
-    limits.with_max_items(usize::MAX)
+    Limits::unlimited()
 }
 
 /// Returns the record of an interrupted run.

@@ -251,7 +251,10 @@ fn an_offer_at_no_gate_is_refused_here() {
 
 /// A client that was let in, and reads no further behind two events that are not taken.
 fn let_in(now: Instant) -> ClientConn {
-    let limits = Limits::default().with_max_events(2);
+    let limits = Limits {
+        max_events: 2,
+        ..Limits::default()
+    };
     let config = ClientConfig::new().with_limits(limits);
     let connect = Connect::new(Signed::none());
     let mut conn = ClientConn::new(config, &connect, 7, now);

@@ -19,7 +19,10 @@ use crate::scripted::{client_key, connected, thinking};
 struct Questions;
 
 fn options(terms: &Terms) -> AgentOptions {
-    let limits = Limits::default().with_max_message_bytes(terms.max_message);
+    let limits = Limits {
+        max_message_bytes: terms.max_message,
+        ..Limits::default()
+    };
     let client = ClientConfig::new()
         .with_connect_timeout(Some(terms.handshake))
         .with_silence_timeout(Some(terms.silence))

@@ -5,6 +5,7 @@ use std::time::Duration;
 use connectonion_proto::client::ClientConfig;
 use connectonion_proto::net::{AgentOptions, Client, Run, RunEvent, connect_lazy};
 use rpc_core::backoff::BackoffPolicy;
+use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Delivery};
 use serde_json::Value;
@@ -40,8 +41,14 @@ async fn accept(listener: &RawListener, status: &str) -> RawPeer {
 async fn in_mid_run(attempts: u32) -> (Client, Run, RawListener, RawPeer) {
     let listener = RawListener::bind().await.unwrap();
     let backoff = BackoffPolicy::new(Duration::from_millis(10), 1.0);
-    let policy = ReconnectPolicy::new(backoff.with_max_attempts(Some(attempts)));
-    let link = AgentOptions::default().link.with_reconnect(policy);
+    let policy = ReconnectPolicy::new(BackoffPolicy {
+        max_attempts: Some(attempts),
+        ..backoff
+    });
+    let link = LinkConfig {
+        reconnect: policy,
+        ..AgentOptions::default().link
+    };
     let options = AgentOptions::default()
         .with_client(ClientConfig::new())
         .with_link(link);

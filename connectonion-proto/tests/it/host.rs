@@ -12,6 +12,7 @@ use connectonion_proto::server::ServerConfig;
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::TrustLevel;
 use connectonion_proto::upload::UploadLimits;
+use rpc_core::Limits;
 use rpc_core::net::server::DrainReport;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -144,7 +145,10 @@ async fn the_neighbours_of_the_socket_are_answered() {
 
 #[tokio::test]
 async fn a_message_over_the_limit_closes_with_1009() {
-    let limits = server_limits().with_max_message_bytes(2_000);
+    let limits = Limits {
+        max_message_bytes: 2_000,
+        ..server_limits()
+    };
     let config = ServerConfig::default().with_limits(limits);
     let host = start(options().with_connection(config)).await;
     let (mut client, _) = Client::dial_in(&host.url, json!({})).await;

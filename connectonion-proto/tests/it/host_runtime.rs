@@ -7,6 +7,7 @@ use connectonion_proto::server::ServerConfig;
 use connectonion_proto::session::LogLimits;
 use connectonion_proto::trust::TrustLevel;
 use futures_util::future::join_all;
+use rpc_core::Limits;
 use rpc_core::keepalive::KeepAlive;
 use serde_json::json;
 
@@ -321,7 +322,10 @@ async fn a_client_that_reads_too_slowly_gets_the_conversation_for_what_it_missed
     let config = ServerConfig::default()
         .with_keep_alive(KeepAlive::off())
         .with_ping_interval(None)
-        .with_limits(server_limits().with_max_outbox_frames(16));
+        .with_limits(Limits {
+            max_outbox_frames: 16,
+            ..server_limits()
+        });
     let mut slow = Client::open_with(&runtime, config);
     slow.say(&connect(&client_key(), same)).await;
     slow.hear_a("CONNECTED").await;

@@ -388,7 +388,10 @@ async fn the_conversation_in_mid_run_does_not_flood_the_run_unless_it_is_wanted(
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_not_taken_loses_its_oldest_steps_and_never_its_end() {
-    let queue = QueueConfig::default().with_max_items(3);
+    let queue = QueueConfig {
+        max_items: 3,
+        ..QueueConfig::default()
+    };
     let (agent, _events, mut listener) = open(options().with_run(queue));
     let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
     agent.ready().await.unwrap();

@@ -13,6 +13,7 @@ use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
 use rpc_core::CallError;
 use rpc_core::Str;
 use rpc_core::backoff::BackoffPolicy;
+use rpc_core::net::LinkConfig;
 use tokio::time::timeout;
 
 use crate::staff::{Scripted, client_key, host_key, memory};
@@ -34,7 +35,10 @@ fn options() -> AgentOptions {
     let mut policy = reconnect_policy();
     policy.backoff = BackoffPolicy::new(Duration::from_millis(10), 1.0);
     let options = AgentOptions::default().with_host(*host_key().address());
-    let link = options.link.clone().with_reconnect(policy);
+    let link = LinkConfig {
+        reconnect: policy,
+        ..options.link.clone()
+    };
     options.with_link(link)
 }
 

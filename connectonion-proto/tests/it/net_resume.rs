@@ -6,7 +6,7 @@ use std::time::Duration;
 use connectonion_proto::client::{ClientConfig, ClientEvent, Resume};
 use connectonion_proto::net::{AgentOptions, Client, Run, RunEvent};
 use rpc_core::net::mem::MemListener;
-use rpc_core::net::{LinkEvent, LinkState};
+use rpc_core::net::{LinkConfig, LinkEvent, LinkState};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 use serde_json::json;
@@ -407,7 +407,10 @@ async fn a_silent_host_is_left_and_the_run_goes_on_elsewhere() {
 #[tokio::test(start_paused = true)]
 async fn without_reconnects_a_run_ends_with_its_line() {
     let link = AgentOptions::default().link;
-    let link = link.with_reconnect(ReconnectPolicy::off());
+    let link = LinkConfig {
+        reconnect: ReconnectPolicy::off(),
+        ..link
+    };
     let (agent, _events, mut listener) = open(options().with_link(link));
     let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
     agent.ready().await.unwrap();

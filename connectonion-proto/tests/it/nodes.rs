@@ -9,7 +9,7 @@ use connectonion_proto::storage::Storage;
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::CallError;
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::LinkState;
+use rpc_core::net::{LinkConfig, LinkState};
 use tokio::task::JoinHandle;
 
 use crate::staff::{Scripted, client_key, host_key, memory};
@@ -31,7 +31,10 @@ async fn open(urls: &str) -> Client {
     let mut policy = reconnect_policy();
     policy.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
     let options = AgentOptions::default().with_host(*host_key().address());
-    let link = options.link.clone().with_reconnect(policy);
+    let link = LinkConfig {
+        reconnect: policy,
+        ..options.link.clone()
+    };
     let options = options.with_link(link);
     let dialer = dialer(urls, &options).unwrap();
     let dialer = dialer.in_listed_order();

@@ -325,9 +325,11 @@ fn a_member_that_comes_twice_is_an_error_if_it_is_known() {
 
 #[test]
 fn size_and_number_of_members_are_bounded_and_depth_is_not() {
-    let limits = Limits::default()
-        .with_max_items(20)
-        .with_max_message_bytes(2_000_000);
+    let limits = Limits {
+        max_items: 20,
+        max_message_bytes: 2_000_000,
+        ..Limits::default()
+    };
     let frame = |members: usize| {
         let members: String = (1..members).map(|n| format!(r#""m{n}":{n},"#)).collect();
         format!(r#"{{{members}"type":"PONG"}}"#)

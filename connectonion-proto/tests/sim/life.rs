@@ -206,11 +206,11 @@ impl Life {
         if !self.dialling[user].dials(failing, self.now, &mut self.rng) {
             return false;
         }
-        let limits = |limits: Limits| {
-            limits
-                .with_max_pending(MAX_CALLS)
-                .with_max_outbox_frames(MAX_FRAMES)
-                .with_max_events(MAX_EVENTS)
+        let limits = |limits: Limits| Limits {
+            max_pending: MAX_CALLS,
+            max_outbox_frames: MAX_FRAMES,
+            max_events: MAX_EVENTS,
+            ..limits
         };
         let config = ClientConfig::new();
         let of_client = limits(config.limits.clone());
@@ -333,7 +333,7 @@ impl Life {
             }
             event => {
                 if matches!(event, ClientEvent::Connected(_)) {
-                    self.dialling[index].ready(self.now);
+                    self.dialling[index].ready();
                 }
                 user.on_event(event, &self.host)
             }

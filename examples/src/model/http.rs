@@ -19,7 +19,7 @@ mod tests;
 
 use std::time::Duration;
 
-use rpc_core::backoff::{BackoffPolicy, Jitter};
+use rpc_core::backoff::BackoffPolicy;
 
 #[cfg(feature = "llm")]
 pub use model::HttpModel;
@@ -77,9 +77,10 @@ rpc_core::config! {
         /// The waits between attempts, if the provider does not request one. Default 1 s and 2 s,
         /// each randomly shortened to no less than half: three attempts in all.
         /// [`BackoffPolicy::off`] makes one attempt.
-        pub retry: BackoffPolicy = BackoffPolicy::new(Duration::from_secs(1), 2.0)
-            .with_jitter(Jitter::Equal)
-            .with_max_attempts(Some(2)) => with_retry,
+        pub retry: BackoffPolicy = BackoffPolicy {
+            max_attempts: Some(2),
+            ..BackoffPolicy::default()
+        } => with_retry,
         /// The longest wait that a provider may request. Beyond it, the request fails. Default 30
         /// s.
         pub max_wait: Duration = Duration::from_secs(30) => with_max_wait,

@@ -36,7 +36,8 @@ const MAX_TOOL_DESCRIPTION: usize = 1024;
 /// 1, 2 and 4 s, unless the provider sends a wait.
 #[must_use]
 pub fn policy() -> RequestPolicy {
-    let retry = BackoffPolicy::new(Duration::from_secs(1), 2.0).with_max_attempts(Some(3));
+    let mut retry = BackoffPolicy::new(Duration::from_secs(1), 2.0);
+    retry.max_attempts = Some(3);
     RequestPolicy::default()
         .with_retry(retry)
         .with_max_wait(Duration::from_secs(10))

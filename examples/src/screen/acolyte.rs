@@ -20,7 +20,7 @@ pub struct Frames {
 
 impl Describe for Frames {
     fn describe(&mut self, direction: Direction, text: &str) -> Option<String> {
-        let limits = Limits::default().with_max_message_bytes(usize::MAX);
+        let limits = Limits::unlimited();
         match direction {
             Direction::Out => Some(self.asked(&ClientFrame::decode(text, &limits).ok()?)),
             Direction::In => self.heard(&ServerFrame::decode(text, &limits).ok()?),

@@ -111,10 +111,6 @@ pub enum Dialect {
     Acolyte(screen::acolyte::Frames),
 }
 
-fn limits() -> Limits {
-    Limits::default().with_max_message_bytes(usize::MAX)
-}
-
 impl From<Protocol> for Dialect {
     fn from(protocol: Protocol) -> Self {
         match protocol {
@@ -135,7 +131,8 @@ pub fn redact(protocol: Protocol, from: Side, text: &str) -> Cow<'_, str> {
         Protocol::Snek => match snek_proto::codec::redact(text) {
             // It could be a frame of the server, but the client has sent it.
             Cow::Borrowed(_)
-                if from == Side::Client && snek::ClientFrame::decode(text, &limits()).is_err() =>
+                if from == Side::Client
+                    && snek::ClientFrame::decode(text, &Limits::unlimited()).is_err() =>
             {
                 Cow::Owned(format!("(no frame, {} bytes)", text.len()))
             }
@@ -154,7 +151,7 @@ impl Dialect {
     /// # Errors
     /// [`Fault`] if it is not a frame of this protocol.
     pub fn read(&mut self, from: Side, text: &str, other: Option<&str>) -> Result<Reading, Fault> {
-        let limits = limits();
+        let limits = Limits::unlimited();
         let wrong = |error: DecodeError| Fault::decode(text, &error);
         let (kind, is_known, link, words) = match (self, from) {
             (Self::Snek(frames), Side::Client) => {
@@ -389,7 +386,7 @@ fn shown<T>(frame: T, other: Option<&str>, decode: impl FnOnce(&str) -> Option<T
 /// # Errors
 /// [`Fault`] if it is none.
 pub fn read_sse(text: &str) -> Result<Reading, Fault> {
-    let frame = StreamFrame::decode(text, &limits());
+    let frame = StreamFrame::decode(text, &Limits::unlimited());
     let event = match frame.map_err(|error| Fault::decode(text, &error))? {
         StreamFrame::Event(event) => event,
         StreamFrame::Error(error) => Event::Error(error),
@@ -464,7 +461,7 @@ pub(super) fn rewritten(
     fn write(frame: &impl Serialize) -> Option<String> {
         Some(Json::of(frame).ok()?.get().to_owned())
     }
-    let limits = limits();
+    let limits = Limits::unlimited();
     match (protocol, from) {
         (Protocol::Snek, Side::Client) => {
             let frame = snek::ClientFrame::decode(text, &limits).ok()?;

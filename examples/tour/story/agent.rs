@@ -119,7 +119,8 @@ pub(super) async fn open(hop: &Hop, gateway: Gateway) -> Result<Agent, Failure> 
     let mut options = AgentOptions::default().with_host(*key.address());
     let soon = ReconnectPolicy::new(BackoffPolicy::new(BACK, 1.0));
     let shown = hop.line(hop.name, Frames);
-    options.link = options.link.with_reconnect(soon).with_observer(shown);
+    options.link.reconnect = soon;
+    options.link.driver.observer = Some(shown);
     let (cable, plug) = Cable::new(dialer(&url, &options).map_err(Failure::new)?);
     let (agent, _, connection) = connect_with(cable, Signer::from_seed(&[6; 32]), options);
     tokio::spawn(connection.run());

@@ -22,9 +22,11 @@ const LONGEST_DELAY: Duration = Duration::from_secs(30);
 /// jitter, without end. A hello resets the delays. The specification has no rule.
 #[must_use]
 pub const fn reconnect_policy() -> ReconnectPolicy {
-    let backoff = BackoffPolicy::new(FIRST_DELAY, 2.0)
-        .with_max(Some(LONGEST_DELAY))
-        .with_jitter(Jitter::Equal);
+    let backoff = BackoffPolicy {
+        max: Some(LONGEST_DELAY),
+        jitter: Jitter::Equal,
+        ..BackoffPolicy::new(FIRST_DELAY, 2.0)
+    };
     ReconnectPolicy::new(backoff)
 }
 
@@ -64,9 +66,7 @@ rpc_core::config! {
         /// How often to ping after the hello, and how long to wait for any sign of life after a
         /// ping; without a limit while a request or a chat is open, because known gateways answer
         /// pings only between requests. Default 30 s and 30 s.
-        pub keep_alive: KeepAlive = KeepAlive::default()
-            .with_interval(Some(PING_INTERVAL))
-            .with_pong_timeout(PONG_TIMEOUT),
+        pub keep_alive: KeepAlive = KeepAlive::every(PING_INTERVAL, PONG_TIMEOUT),
         /// Limits on sizes and counts.
         pub limits: Limits = Limits::default(),
         /// The channel of chats that do not set one. Default `websocket`.

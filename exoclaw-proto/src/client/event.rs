@@ -68,27 +68,3 @@ impl ChatSummary {
         }
     }
 }
-
-impl ClientEvent {
-    /// Returns about how many bytes of the frame the event keeps.
-    pub(crate) fn weight(&self) -> usize {
-        size_of::<Self>()
-            + match self {
-                Self::Ready(hello) => hello.raw().map_or(0, str::len),
-                Self::Reply {
-                    result: Ok(answer), ..
-                } => answer.get().len(),
-                Self::Reply {
-                    result: Err(CallError::Remote(error)),
-                    ..
-                }
-                | Self::ChatEnded {
-                    result: Err(CallError::Remote(error)),
-                    ..
-                }
-                | Self::GatewayError(error) => error.message().len(),
-                Self::Chat { event, .. } => event.weight(),
-                _ => 0,
-            }
-    }
-}

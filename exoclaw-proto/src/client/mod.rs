@@ -85,7 +85,7 @@ type End = Result<Json, CallError<RpcError>>;
 /// ```
 pub struct ClientConn {
     config: Arc<ClientConfig>,
-    core: MachineCore<ClientEvent>,
+    pub(crate) core: MachineCore<ClientEvent>,
     /// Whether the hello has arrived.
     ready: bool,
     calls: PendingCalls<Pending>,
@@ -334,8 +334,8 @@ impl ClientConn {
     }
 
     fn push(&mut self, event: ClientEvent) {
-        let weight = event.weight();
-        self.core.push_event(event, weight);
+        let bytes = self.core.take_frame_bytes();
+        self.core.push_event(event, bytes);
     }
 
     fn refused(&mut self, words: &str) {

@@ -339,9 +339,11 @@ fn a_gateway_that_works_on_a_chat_may_leave_pings_unanswered() {
 
 #[test]
 fn commands_are_taken_whole_or_not_at_all() {
-    let limits = Limits::default()
-        .with_max_pending(1)
-        .with_max_message_bytes(200);
+    let limits = Limits {
+        max_pending: 1,
+        max_message_bytes: 200,
+        ..Limits::default()
+    };
     let mut played = Played::ready_with(ClientConfig {
         limits,
         ..ClientConfig::default()
@@ -462,7 +464,10 @@ fn a_close_says_1000_behind_what_is_queued_and_ends_what_is_in_flight() {
 
 #[test]
 fn events_that_nobody_takes_stop_the_reading() {
-    let limits = Limits::default().with_max_events(3);
+    let limits = Limits {
+        max_events: 3,
+        ..Limits::default()
+    };
     let mut played = Played::ready_with(ClientConfig {
         limits,
         ..ClientConfig::default()
@@ -475,7 +480,10 @@ fn events_that_nobody_takes_stop_the_reading() {
     assert!(!played.conn.wants_input());
     assert_eq!(played.events().len(), 3);
     assert!(played.conn.wants_input());
-    let limits = Limits::default().with_max_event_bytes(1000);
+    let limits = Limits {
+        max_event_bytes: 1000,
+        ..Limits::default()
+    };
     let mut played = Played::ready_with(ClientConfig {
         limits,
         ..ClientConfig::default()
@@ -505,7 +513,10 @@ fn answers_to_nobody_and_a_second_hello_are_dropped() {
 
 #[test]
 fn what_has_come_while_nothing_was_read_is_read_before_anything_times_out() {
-    let limits = Limits::default().with_max_events(2);
+    let limits = Limits {
+        max_events: 2,
+        ..Limits::default()
+    };
     let mut played = Played::ready_with(ClientConfig {
         limits,
         ..ClientConfig::default()
@@ -532,7 +543,10 @@ fn what_has_come_while_nothing_was_read_is_read_before_anything_times_out() {
 
 #[test]
 fn no_chat_times_out_while_nothing_is_read() {
-    let limits = Limits::default().with_max_events(1);
+    let limits = Limits {
+        max_events: 1,
+        ..Limits::default()
+    };
     let mut played = Played::ready_with(ClientConfig {
         limits,
         ..ClientConfig::default()

@@ -65,20 +65,6 @@ impl StreamEvent {
     pub const fn is_terminal(&self) -> bool {
         matches!(self, Self::Done | Self::Error(_))
     }
-
-    /// Returns about how many bytes the event holds.
-    pub(crate) fn weight(&self) -> usize {
-        size_of::<Self>()
-            + match self {
-                Self::Text(text) | Self::Error(text) => text.len(),
-                Self::ToolUse(tool) => tool.id.len() + tool.name.len() + tool.input.get().len(),
-                Self::ToolResult(result) => result.tool_use_id.len() + result.content.len(),
-                Self::Usage(_) | Self::Done => 0,
-                Self::Unknown { tag, content } => {
-                    tag.len() + content.as_ref().map_or(0, |content| content.get().len())
-                }
-            }
-    }
 }
 
 impl ToolUse {

@@ -124,7 +124,7 @@ impl Client {
             Ok(id)
         };
         let name = Method::ChatSend.name();
-        let stream = self.link.stream_named(name, start).await;
+        let stream = self.link.stream(name, start).await;
         Chat::new(stream, id, self.config.limits.max_event_bytes)
     }
 
@@ -328,7 +328,7 @@ impl Client {
     where
         F: FnOnce(&mut ClientConn, Instant) -> Result<CallId, Refused> + Send + 'static,
     {
-        let ended = self.link.call_named(method, start);
+        let ended = self.link.call(method, start);
         async {
             match ended.await? {
                 CallValue::Answer(answer) => Ok(answer),

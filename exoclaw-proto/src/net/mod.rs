@@ -53,14 +53,18 @@ const CHAT_PATIENCE: Duration = Duration::from_secs(30);
 /// whole answer.
 #[must_use]
 pub fn link_config() -> LinkConfig {
-    let chats = QueueConfig::default()
-        .with_max_items(CHAT_STEPS)
-        .with_policy(LagPolicy::Block {
+    let chats = QueueConfig {
+        max_items: CHAT_STEPS,
+        policy: LagPolicy::Block {
             deadline: CHAT_PATIENCE,
-        });
-    LinkConfig::default()
-        .with_reconnect(reconnect_policy())
-        .with_streams(chats)
+        },
+        ..QueueConfig::default()
+    };
+    LinkConfig {
+        reconnect: reconnect_policy(),
+        streams: chats,
+        ..LinkConfig::default()
+    }
 }
 
 /// Creates a client over any dialer, for example in memory, through a proxy, or with your own TLS. Does

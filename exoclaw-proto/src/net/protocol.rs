@@ -88,12 +88,8 @@ impl Protocol for ClientProtocol {
         machine.in_flight()
     }
 
-    fn weight(event: &ClientEvent) -> usize {
-        event.weight()
-    }
-
-    fn item_weight(item: &StreamEvent) -> usize {
-        item.weight()
+    fn event_bytes(machine: &ClientConn) -> usize {
+        machine.core.event_bytes()
     }
 
     fn redact(text: &str) -> Cow<'_, str> {

@@ -34,9 +34,7 @@ rpc_core::config! {
         pub echo_numbers: bool = false,
         /// How often to ping, and how long to wait for any sign of life after a ping. Default 30 s
         /// and 30 s.
-        pub keep_alive: KeepAlive = KeepAlive::default()
-            .with_interval(Some(PING_INTERVAL))
-            .with_pong_timeout(PONG_TIMEOUT),
+        pub keep_alive: KeepAlive = KeepAlive::every(PING_INTERVAL, PONG_TIMEOUT),
         /// Limits on sizes and counts. A client above
         /// [`max_message_rate`](Limits::max_message_rate) is disconnected with code 1008.
         pub limits: Limits = Limits::default(),

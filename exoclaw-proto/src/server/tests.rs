@@ -345,7 +345,10 @@ fn a_chat_fails_before_its_first_event_or_with_error_and_done() {
 
 #[test]
 fn an_error_waits_until_there_is_room_for_its_done_too() {
-    let limits = Limits::default().with_max_outbox_frames(4);
+    let limits = Limits {
+        max_outbox_frames: 4,
+        ..Limits::default()
+    };
     let mut played = Played::ready(ServerConfig {
         limits,
         ..ServerConfig::default()

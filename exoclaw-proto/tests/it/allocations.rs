@@ -135,7 +135,10 @@ fn an_answered_request_costs_a_client_its_frame() {
 fn server() -> (ServerConn, Instant) {
     let now = Instant::now();
     let config = ServerConfig {
-        limits: Limits::default().with_max_message_rate(None),
+        limits: Limits {
+            max_message_rate: None,
+            ..Limits::default()
+        },
         keep_alive: KeepAlive::off(),
         ..ServerConfig::default()
     };

@@ -22,7 +22,10 @@ fn config(terms: &Terms) -> ClientConfig {
         hello_timeout: terms.handshake,
         keep_alive: terms.keep_alive(),
         chat_idle_timeout: Some(terms.silence),
-        limits: Limits::default().with_max_message_bytes(terms.max_message),
+        limits: Limits {
+            max_message_bytes: terms.max_message,
+            ..Limits::default()
+        },
         ..ClientConfig::new("t")
     }
 }

@@ -27,7 +27,11 @@ async fn with_limits(limits: Limits) -> Running {
 
 #[tokio::test]
 async fn a_message_that_is_too_large_closes_with_1009() {
-    let server = with_limits(Limits::default().with_max_message_bytes(1024)).await;
+    let server = with_limits(Limits {
+        max_message_bytes: 1024,
+        ..Limits::default()
+    })
+    .await;
     // Refused by its head alone, and with everything that follows.
     for bytes in [
         header(1, 1 << 40),
@@ -73,7 +77,11 @@ async fn a_frame_without_a_mask_closes_with_1002() {
 #[tokio::test]
 async fn a_client_above_the_rate_limit_is_closed_with_1008() {
     let rate = RateLimit::new(3, Duration::from_secs(60));
-    let server = with_limits(Limits::default().with_max_message_rate(Some(rate))).await;
+    let server = with_limits(Limits {
+        max_message_rate: Some(rate),
+        ..Limits::default()
+    })
+    .await;
     let mut wire = server.client().await;
     wire.send(&text(PING).repeat(4)).await;
     for _ in 0..3 {
@@ -111,9 +119,11 @@ async fn requests_above_the_limit_wait_and_none_is_lost() {
 
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_cut_and_others_do_not_feel_it() {
-    let driver = DriverConfig::default()
-        .with_write_timeout(Duration::from_millis(200))
-        .with_close_timeout(Duration::from_millis(100));
+    let driver = DriverConfig {
+        write_timeout: Duration::from_millis(200),
+        close_timeout: Duration::from_millis(100),
+        ..DriverConfig::default()
+    };
     let options = ServerOptions {
         driver,
         ..ServerOptions::default()

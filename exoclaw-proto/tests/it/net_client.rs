@@ -9,8 +9,8 @@ use exoclaw_proto::net::{self, Client, Events, connect_with, link_config};
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::net::mem::{self, MemListener, MemTransport};
 use rpc_core::net::ws::{WsConfig, WsStream};
-use rpc_core::net::{LinkConfig, LinkEvent, LinkState, Message, Transport};
-use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Outgoing, Refused};
+use rpc_core::net::{LinkConfig, LinkEvent, LinkState, Message, QueueConfig, Transport};
+use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Limits, Outgoing, Refused};
 use serde_json::{Value, json};
 
 /// The gateway's end of one connection.
@@ -320,13 +320,20 @@ async fn a_long_answer_waits_until_it_is_read() {
 
 #[tokio::test(start_paused = true)]
 async fn a_chat_that_is_not_read_does_not_stop_the_others_for_ever() {
-    let limits = rpc_core::net::QueueConfig::default()
-        .with_max_items(2)
-        .with_policy(rpc_core::net::LagPolicy::Block {
+    let limits = QueueConfig {
+        max_items: 2,
+        policy: rpc_core::net::LagPolicy::Block {
             deadline: Duration::from_secs(5),
-        });
-    let (client, _, mut listener) =
-        open(ClientConfig::default(), link_config().with_streams(limits));
+        },
+        ..QueueConfig::default()
+    };
+    let (client, _, mut listener) = open(
+        ClientConfig::default(),
+        LinkConfig {
+            streams: limits,
+            ..link_config()
+        },
+    );
     tokio::spawn(accept(&mut listener).await.serve());
     client.ready().await.unwrap();
     let mut lazy = client.chat("one two three four five").await;
@@ -346,11 +353,18 @@ async fn a_chat_that_is_not_read_does_not_stop_the_others_for_ever() {
 
 #[tokio::test(start_paused = true)]
 async fn a_policy_that_drops_events_ends_the_chat_instead() {
-    let limits = rpc_core::net::QueueConfig::default()
-        .with_max_items(2)
-        .with_policy(rpc_core::net::LagPolicy::DropOldest);
-    let (client, _, mut listener) =
-        open(ClientConfig::default(), link_config().with_streams(limits));
+    let limits = QueueConfig {
+        max_items: 2,
+        policy: rpc_core::net::LagPolicy::DropOldest,
+        ..QueueConfig::default()
+    };
+    let (client, _, mut listener) = open(
+        ClientConfig::default(),
+        LinkConfig {
+            streams: limits,
+            ..link_config()
+        },
+    );
     tokio::spawn(accept(&mut listener).await.serve());
     client.ready().await.unwrap();
     let mut lazy = client.chat("one two three four five").await;
@@ -363,7 +377,10 @@ async fn a_policy_that_drops_events_ends_the_chat_instead() {
 
 #[tokio::test(start_paused = true)]
 async fn text_that_never_ends_is_cut_off() {
-    let limits = rpc_core::Limits::default().with_max_event_bytes(8);
+    let limits = Limits {
+        max_event_bytes: 8,
+        ..Limits::default()
+    };
     let config = ClientConfig {
         limits,
         ..ClientConfig::default()

@@ -7,7 +7,7 @@ use exoclaw_proto::client::{ClientConfig, reconnect_policy};
 use exoclaw_proto::net::{Client, ServerOptions, connect_with, dialer, link_config};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::LinkState;
+use rpc_core::net::{LinkConfig, LinkState};
 use rpc_core::{CallError, Delivery};
 
 use crate::harness::{Running, start};
@@ -28,7 +28,10 @@ async fn client(urls: &str) -> Client {
     reconnect.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
     let config = ClientConfig::new("s3cret");
     let dialer = dialer(urls, &config).unwrap().in_listed_order();
-    let link = link_config().with_reconnect(reconnect);
+    let link = LinkConfig {
+        reconnect,
+        ..link_config()
+    };
     let (client, _, connection) = connect_with(dialer, config, link);
     tokio::spawn(connection.run());
     client.ready().await.unwrap();

@@ -12,6 +12,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::harness::{Running, chat, start};
 use crate::wire::{DEADLINE, Frame, Wire, ask, frame, text, upgrade_request};
+use rpc_core::Limits;
 
 const REFUSAL: &str = r#"{"error":"auth_failed","code":4001}"#;
 const PING: &str = r#"{"id":"p","method":"ping"}"#;
@@ -248,7 +249,10 @@ async fn thousands_of_chunks_arrive_in_order() {
 
 #[tokio::test]
 async fn a_text_that_is_too_long_for_one_message_is_sent_in_several() {
-    let limits = rpc_core::Limits::default().with_max_message_bytes(64 * 1024);
+    let limits = Limits {
+        max_message_bytes: 64 * 1024,
+        ..Limits::default()
+    };
     let server = start(connection(ServerConfig {
         limits,
         ..ServerConfig::default()

@@ -139,7 +139,7 @@ proptest! {
         in_order in any::<bool>(),
         frames in 8..40_usize,
     ) {
-        let limits = Limits::default().with_max_outbox_frames(frames);
+        let limits = Limits { max_outbox_frames: frames, ..Limits::default() };
         let config = ServerConfig {
 limits,
 in_order,

@@ -242,10 +242,12 @@ impl Gateway {
         if !self.dialling[client].dials(failing, self.now, &mut self.rng) {
             return false;
         }
-        let limits = Limits::default()
-            .with_max_pending(MAX_CALLS)
-            .with_max_outbox_frames(MAX_FRAMES)
-            .with_max_events(MAX_EVENTS);
+        let limits = Limits {
+            max_pending: MAX_CALLS,
+            max_outbox_frames: MAX_FRAMES,
+            max_events: MAX_EVENTS,
+            ..Limits::default()
+        };
         let is_wrong = !self.calm && self.rng.chance(3);
         let config = ClientConfig {
             token: Some(if is_wrong { "wrong" } else { TOKEN }.into()),
@@ -306,7 +308,7 @@ impl Gateway {
             ClientEvent::Ready(_) => {
                 talk.is_ready = true;
                 self.let_in[talk.client] = true;
-                self.dialling[talk.client].ready(self.now);
+                self.dialling[talk.client].ready();
             }
             ClientEvent::Chat { id, event } => talk.hear(id, &event)?,
             ClientEvent::ChatEnded { id, result } => {

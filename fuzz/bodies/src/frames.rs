@@ -36,7 +36,11 @@ pub(crate) fn size_counts<T, E>(
     limits: &Limits,
     decode: impl Fn(&str, &Limits) -> Result<T, E>,
 ) {
-    let reads = |bytes| decode(text, &limits.clone().with_max_message_bytes(bytes)).is_ok();
+    let mut limits = limits.clone();
+    let mut reads = |bytes| {
+        limits.max_message_bytes = bytes;
+        decode(text, &limits).is_ok()
+    };
     assert!(!reads(text.len() - 1), "one byte too many");
     assert!(reads(text.len()), "as many bytes as may be");
 }

@@ -13,17 +13,17 @@ pub(crate) const FEW: usize = 4;
 pub(crate) const SLACK: usize = 8;
 
 pub(crate) fn small() -> Limits {
-    Limits::default()
-        .with_max_message_bytes(2048)
-        .with_max_pending(FEW)
-        .with_max_outbox_frames(FEW)
-        .with_max_events(FEW)
+    Limits {
+        max_message_bytes: 2048,
+        max_pending: FEW,
+        max_outbox_frames: FEW,
+        max_events: FEW,
+        ..Limits::default()
+    }
 }
 
 pub(crate) fn frequent_pings() -> KeepAlive {
-    KeepAlive::default()
-        .with_interval(Some(Duration::from_secs(7)))
-        .with_pong_timeout(Duration::from_secs(3))
+    KeepAlive::every(Duration::from_secs(7), Duration::from_secs(3))
 }
 
 /// What a body knows of a machine from outside, and the rules that it adds to those of [`Machine`].

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use rpc_core::Json;
 use rpc_core::json::each_member;
-use rpc_core::testing::transcript::{BadLine, Entry, Header, Item, Kind, Reader, hex};
-use rpc_core::testing::{Side, Transcript};
+use rpc_core::testing::Side;
+use rpc_core::testing::transcript::{BadLine, Entry, Header, Item, Kind, Reader, Transcript, hex};
 
 /// Parses a recording of either form.
 ///

@@ -7,16 +7,19 @@ use crate::backoff::{Backoff, BackoffPolicy, Jitter};
 use crate::id::unique::{STEP, finish};
 use crate::timers::later;
 
+/// The delays between attempts.
+const BACKOFF: BackoffPolicy = BackoffPolicy {
+    max: Some(Duration::from_secs(2)),
+    jitter: Jitter::Equal,
+    ..BackoffPolicy::new(Duration::from_millis(100), 2.0)
+};
+
 crate::config! {
     /// How often and how long a [`Publish`] tries.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct PublishConfig {
         /// How long to wait for the answer to an attempt. Default 2 s.
         pub(crate) answer_timeout: Duration = Duration::from_secs(2) => with_answer_timeout,
-        /// The delays between attempts. Default 100 ms to 2 s, with jitter.
-        pub(crate) backoff: BackoffPolicy = BackoffPolicy::new(Duration::from_millis(100), 2.0)
-            .with_max(Some(Duration::from_secs(2)))
-            .with_jitter(Jitter::Equal),
         /// After how long the sender is told that the outcome is unknown. Default 30 s. Keep it well below
         /// the time for which the store remembers ids (2 minutes by default in JetStream): a later attempt
         /// would be stored again.
@@ -101,7 +104,7 @@ impl Publish {
     pub fn new(config: PublishConfig, entropy: u64, now: Instant) -> Self {
         let mut publish = Self {
             config,
-            backoff: Backoff::new(config.backoff),
+            backoff: Backoff::new(BACKOFF),
             entropy,
             attempts: 0,
             unsent: false,

@@ -6,14 +6,15 @@ use std::time::Duration;
 use crate::Instant;
 use crate::timers::later;
 
+/// How long to wait for a fill before asking again.
+const FILL_TIMEOUT: Duration = Duration::from_secs(2);
+
 crate::config! {
     /// What a [`Sequencer`] holds back, and how long it waits.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct SequencerConfig {
         /// How many records that came too early are held. Default 64. Others are dropped, and filled later.
         pub(crate) max_held: usize = 64 => with_max_held,
-        /// How long to wait for a fill before asking again. Default 2 s.
-        pub(crate) fill_timeout: Duration = Duration::from_secs(2),
     }
 }
 
@@ -248,8 +249,7 @@ impl<T> Sequencer<T> {
             after: self.delivered,
             until: gap.filter(|_| !self.unchecked),
         };
-        let timeout = self.config.fill_timeout.max(Duration::from_millis(1));
-        self.fill = Some((fill, later(now, timeout)));
+        self.fill = Some((fill, later(now, FILL_TIMEOUT)));
         self.unsent = true;
     }
 }

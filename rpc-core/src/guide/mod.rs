@@ -24,7 +24,7 @@
 //! [`snek-proto`](https://docs.rs/snek-proto), [`exoclaw-proto`](https://docs.rs/exoclaw-proto),
 //! [`smarthole-proto`](https://docs.rs/smarthole-proto),
 //! [`connectonion-proto`](https://docs.rs/connectonion-proto) and
-//! [`acolyte-proto`](https://docs.rs/acolyte-proto) do: `link.call(|m, now| m.double(21, now))` is
+//! [`acolyte-proto`](https://docs.rs/acolyte-proto) do: `link.call("double", |m, now| m.double(21, now))` is
 //! `client.send_message(..)` there. Where a protocol differs, the page has a table.
 
 /// A page. It links to what `server` and `testing` add, so its text is there with these features.

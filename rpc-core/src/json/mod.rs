@@ -48,7 +48,7 @@ pub use serde;
 pub(crate) use str::Str;
 pub use tagged::{Nothing, TagKind, Tagged, read_alone};
 #[cfg(any(test, feature = "testing"))]
-pub(crate) use unescape::last_string;
+pub(crate) use unescape::read_string;
 pub(crate) use value::Json;
 pub(crate) use verbatim::serialize_verbatim;
 pub(crate) use writer::Writer;

@@ -3,77 +3,22 @@
 #[cfg(any(test, feature = "testing"))]
 use std::borrow::Cow;
 
-use super::scan::{Misfit, copy_plain, escape_end, plain_end};
 #[cfg(any(test, feature = "testing"))]
-use super::scan::{WORD, first, marks};
+use super::scan::plain_end;
+use super::scan::{Misfit, copy_plain, escape_end};
 
-/// Decodes the contents of a string whose escapes are known to be well formed. A lone surrogate,
-/// which text cannot hold, is U+FFFD here and below.
-#[cold]
-pub(super) fn unescape(inner: &str) -> Option<String> {
-    let mut text = String::with_capacity(inner.len());
-    let mut at = 0;
-    loop {
-        let end = plain_end(inner.as_bytes(), at);
-        text.push_str(inner.get(at..end)?);
-        if end == inner.len() {
-            return Some(text);
-        }
-        let (character, next) = escaped(inner, end + 1)?;
-        text.push(character);
-        at = next;
-    }
-}
-
-/// Reads the string behind whose quotation mark `text` begins, and which reaches nearly to its end.
-/// Returns it and what follows its closing quotation mark. `None` if it is not well formed, or has an
-/// escape with digits.
+/// Reads a string behind its first quotation mark. Returns it and what follows it; `None` if it is not
+/// well-formed.
 #[cfg(any(test, feature = "testing"))]
-pub(crate) fn last_string(text: &str) -> Option<(Cow<'_, str>, &str)> {
-    let bytes = text.as_bytes();
-    let mut at = plain_end(bytes, 0);
-    if bytes.get(at) == Some(&b'"') {
-        return Some((text.get(..at)?.into(), text.get(at + 1..)?));
-    }
-    // A word is copied whole, and what is behind its first mark overwritten.
-    let mut out = vec![0; bytes.len() + WORD];
-    out.get_mut(..at)?.copy_from_slice(bytes.get(..at)?);
-    let mut len = at;
-    loop {
-        while let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<WORD>()) {
-            out.get_mut(len..len + WORD)?.copy_from_slice(word);
-            let marks = marks(*word);
-            let plain = if marks == 0 { WORD } else { first(marks) };
-            (at, len) = (at + plain, len + plain);
-            if marks != 0 {
-                break;
-            }
-        }
-        let byte = *bytes.get(at)?;
-        at += 1;
-        let byte = match byte {
-            b'"' => break,
-            b'\\' => {
-                at += 1;
-                match bytes.get(at - 1)? {
-                    b'b' => 0x8,
-                    b'f' => 0xc,
-                    b'n' => b'\n',
-                    b'r' => b'\r',
-                    b't' => b'\t',
-                    itself @ (b'"' | b'\\' | b'/') => *itself,
-                    _ => return None,
-                }
-            }
-            0..0x20 => return None,
-            // Of the last bytes, which are no word.
-            itself => itself,
-        };
-        *out.get_mut(len)? = byte;
-        len += 1;
-    }
-    out.truncate(len);
-    Some((String::from_utf8(out).ok()?.into(), text.get(at..)?))
+pub(crate) fn read_string(text: &str) -> Option<(Cow<'_, str>, &str)> {
+    let end = plain_end(text.as_bytes(), 0);
+    let (read, end) = match text.as_bytes().get(end) {
+        Some(b'"') => (text.get(..end)?.into(), end),
+        _ => unescape_from(text, 0, end)
+            .map(|(text, end)| (text.into(), end))
+            .ok()?,
+    };
+    Some((read, text.get(end + 1..)?))
 }
 
 /// Decodes a string that begins at `start` and has its first escape at `at`. Returns it with the index
@@ -172,7 +117,6 @@ mod tests {
             let first = inner.find('\\').unwrap();
             let (text, end) = unescape_from(&quoted, 0, first).unwrap();
             assert_eq!((&*text, end), (expected, inner.len()), "{inner}");
-            assert_eq!(unescape(inner).as_deref(), Some(expected), "{inner}");
             let mended = format!("\"{}\"", crate::json::mend(inner));
             let theirs: String = serde_json::from_str(&mended).unwrap();
             assert_eq!(theirs, expected, "{inner}");
@@ -196,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_string_of_a_text_is_read_or_left_to_others() {
+    fn a_string_is_read_with_what_follows_it() {
         for run in 0..40 {
             for unit in ["x", "é", "\\n", "\\\"", "\\\\", "\\/", "\\t\\r\\b\\f"] {
                 for before in ["", "ab", "\\\""] {
@@ -204,11 +148,11 @@ mod tests {
                     let expected: String = serde_json::from_str(&format!("\"{inner}\"")).unwrap();
                     for rest in ["", "}", ",\"code\":1000}\n"] {
                         let text = format!("{inner}\"{rest}");
-                        let read = last_string(&text).unwrap();
+                        let read = read_string(&text).unwrap();
                         assert_eq!(read, (expected.as_str().into(), rest), "{text}");
                     }
-                    for end in ["", "\u{1}\"", "\n\"", "\\u0041\"", "\\x\"", "\\"] {
-                        assert_eq!(last_string(&format!("{inner}{end}")), None, "{inner}{end}");
+                    for end in ["", "\u{1}\"", "\n\"", "\\x\"", "\\"] {
+                        assert_eq!(read_string(&format!("{inner}{end}")), None, "{inner}{end}");
                     }
                 }
             }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::DecodeError;
 use super::mend::mend;
-use super::unescape::unescape;
+use super::unescape::unescape_from;
 use super::{Str, serialize_verbatim, token};
 use crate::error::Refused;
 use crate::limits::Limits;
@@ -97,10 +97,11 @@ impl Json {
     #[must_use]
     pub fn as_str(&self) -> Option<Cow<'_, str>> {
         let inner = self.get().strip_prefix('"')?.strip_suffix('"')?;
-        if inner.as_bytes().contains(&b'\\') {
-            return unescape(inner).map(Cow::Owned);
-        }
-        Some(Cow::Borrowed(inner))
+        let Some(escape) = inner.find('\\') else {
+            return Some(Cow::Borrowed(inner));
+        };
+        let (text, _) = unescape_from(self.get(), 1, 1 + escape).ok()?;
+        Some(Cow::Owned(text))
     }
 
     /// Returns the text of a string, or the digits of a number as they were sent. `None` for

@@ -31,7 +31,10 @@ fn the_end_is_told_once_behind_the_events_before_it() {
 
 #[test]
 fn what_is_closed_has_no_deadline_and_takes_any_input() {
-    let limits = Limits::default().with_max_events(1);
+    let limits = Limits {
+        max_events: 1,
+        ..Limits::default()
+    };
     let (mut core, now) = core(&limits);
     core.start_keepalive(&KeepAlive::default(), now);
     core.start_timer("opening", SECOND, now);
@@ -75,7 +78,10 @@ fn a_lost_line_takes_the_close_that_was_queued_with_it() {
 
 #[test]
 fn deadlines_are_suspended_from_the_event_that_fills_the_room() {
-    let limits = Limits::default().with_max_event_bytes(10);
+    let limits = Limits {
+        max_event_bytes: 10,
+        ..Limits::default()
+    };
     let (mut core, now) = core(&limits);
     let deadline = Some(now + 30 * SECOND);
     assert!(core.received(Incoming::Text(""), now).is_some());
@@ -91,7 +97,10 @@ fn deadlines_are_suspended_from_the_event_that_fills_the_room() {
 
 #[test]
 fn a_pong_that_waits_unread_is_no_silence() {
-    let limits = Limits::default().with_max_events(1);
+    let limits = Limits {
+        max_events: 1,
+        ..Limits::default()
+    };
     let (mut core, now) = core(&limits);
     let config = KeepAlive::default();
     core.start_keepalive(&config, now);
@@ -177,7 +186,10 @@ fn where_only_pongs_count_nothing_else_shows_life() {
 
 #[test]
 fn a_refused_stream_is_told_once_when_half_of_its_room_is_free() {
-    let limits = Limits::default().with_max_outbox_frames(16);
+    let limits = Limits {
+        max_outbox_frames: 16,
+        ..Limits::default()
+    };
     let (mut core, _) = core(&limits);
     let step = |core: &mut MachineCore<u8>| {
         core.send_stream(|buffer| {
@@ -201,7 +213,10 @@ fn a_refused_stream_is_told_once_when_half_of_its_room_is_free() {
 
 #[test]
 fn frames_that_belong_together_are_refused_together() {
-    let limits = Limits::default().with_max_outbox_frames(2);
+    let limits = Limits {
+        max_outbox_frames: 2,
+        ..Limits::default()
+    };
     let (mut core, _) = core(&limits);
     assert_eq!(core.check_room(3), Ok(()));
     core.send_json(&1).unwrap();

@@ -1,7 +1,6 @@
 //! [`EventDispatcher`]: handlers that run beside the reader of the events.
 
 use std::any::Any;
-use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -105,14 +104,7 @@ impl EventDispatcher {
     }
 }
 
-impl fmt::Debug for EventDispatcher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventDispatcher")
-            .field("running", &self.handlers.len())
-            .field("max", &self.max)
-            .finish()
-    }
-}
+crate::debug::debug_fields!([] EventDispatcher, this => { running: this.handlers.len(), max: this.max });
 
 #[cfg(test)]
 mod tests {

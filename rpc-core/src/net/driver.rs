@@ -3,7 +3,6 @@
 mod io;
 
 use std::borrow::Cow;
-use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -26,28 +25,24 @@ crate::config! {
         /// How long the transport may accept no frame while frames are waiting. Then the connection
         /// is dropped with [`Disconnect::WriteStalled`]. A single large frame has to be accepted
         /// within this time. Default 30 s.
-        pub(crate) write_timeout: Duration = Duration::from_secs(30) => with_write_timeout,
+        pub write_timeout: Duration = Duration::from_secs(30),
         /// How long the closing handshake may take before the connection is dropped, including the
         /// frames before the Close. A program that shuts down waits this long for a peer that
         /// ignores the Close. Default 1.5 s.
-        pub close_timeout: Duration = Duration::from_millis(1_500) => with_close_timeout,
+        pub close_timeout: Duration = Duration::from_millis(1_500),
         /// Most frames to read per wake-up before other tasks run. Default 128; 0 counts as 1.
-        pub(crate) read_budget: usize = 128 => with_read_budget,
+        pub read_budget: usize = 128,
         /// Sees every frame, redacted. Default none.
-        pub(crate) observer: Option<Arc<dyn Observer>> = None => with_observer(Arc<dyn Observer>),
+        pub observer: Option<Arc<dyn Observer>> = None,
     }
 }
 
-impl fmt::Debug for DriverConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DriverConfig")
-            .field("write_timeout", &self.write_timeout)
-            .field("close_timeout", &self.close_timeout)
-            .field("read_budget", &self.read_budget)
-            .field("observer", &self.observer.is_some())
-            .finish()
-    }
-}
+crate::debug::debug_fields!([] DriverConfig, this => {
+    write_timeout: this.write_timeout,
+    close_timeout: this.close_timeout,
+    read_budget: this.read_budget,
+    observer: this.observer.is_some(),
+});
 
 /// Drives one machine over one transport: reads, writes every ready frame, flushes **once** per
 /// wake-up, and keeps the machine's deadlines.
@@ -188,14 +183,10 @@ impl<M: Machine, T: Transport> Driver<M, T> {
     }
 }
 
-impl<M: fmt::Debug, T: Transport> fmt::Debug for Driver<M, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver")
-            .field("machine", &self.machine)
-            .field("open", &!self.io.is_gone())
-            .finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([M: std::fmt::Debug, T: Transport] Driver<M, T>, this => {
+    machine: this.machine,
+    open: !this.io.is_gone(),
+});
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,6 @@
 //! [`SharedHub`]: a hub without IO, shared by the tasks of many connections.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -188,11 +187,7 @@ impl<S> Clone for SharedHub<S> {
     }
 }
 
-impl<S> fmt::Debug for SharedHub<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedHub").finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([S] SharedHub<S>, _ => {});
 
 /// Ends a hub when it is dropped: see [`SharedHub::running`].
 #[derive(Debug)]
@@ -256,13 +251,7 @@ impl<M> Default for Connections<M> {
     }
 }
 
-impl<M> fmt::Debug for Connections<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connections")
-            .field("len", &self.handles.len())
-            .finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([M] Connections<M>, this => { len: this.handles.len() });
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,6 @@
 //! An in-memory transport: both ends in one process, no socket, works with a paused clock.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -83,11 +82,7 @@ struct Tapped {
     back: Arc<Pipe>,
 }
 
-impl fmt::Debug for Tapped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tapped").finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([] Tapped, _ => {});
 
 #[derive(Debug, Default)]
 struct PipeState {
@@ -302,14 +297,10 @@ impl Drop for MemTransport {
     }
 }
 
-impl fmt::Debug for MemTransport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemTransport")
-            .field("waiting", &self.incoming.lock().frames.len())
-            .field("closed", &self.closed)
-            .finish()
-    }
-}
+crate::debug::debug_fields!([] MemTransport, this => {
+    waiting: this.incoming.lock().frames.len(),
+    closed: this.closed,
+});
 
 /// Dials a [`MemListener`].
 #[derive(Clone, Debug)]

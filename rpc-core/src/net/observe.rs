@@ -176,10 +176,4 @@ impl Tap {
     }
 }
 
-impl fmt::Debug for Tap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tap")
-            .field("observer", &self.observer.is_some())
-            .finish()
-    }
-}
+crate::debug::debug_fields!([] Tap, this => { observer: this.observer.is_some() });

@@ -44,12 +44,12 @@ crate::config! {
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct QueueConfig {
         /// Most items that wait. Default 1,024; 0 counts as 1.
-        pub(crate) max_items: usize = 1024 => with_max_items,
-        /// Most bytes that wait, as the protocol weighs its items; a single larger item passes if
+        pub max_items: usize = 1024,
+        /// Most bytes that wait, with each item as long as its frame; a single larger item passes if
         /// nothing else waits. Default 16 MiB.
-        pub(crate) max_bytes: usize = 16 * 1024 * 1024 => with_max_bytes,
+        pub max_bytes: usize = 16 * 1024 * 1024,
         /// What happens when it is full. Default [`LagPolicy::DropOldest`].
-        pub policy: LagPolicy = LagPolicy::DropOldest => with_policy,
+        pub policy: LagPolicy = LagPolicy::DropOldest,
     }
 }
 
@@ -69,7 +69,7 @@ const MAX_NOTICES: usize = 16;
 #[derive(Debug)]
 struct Item<T> {
     item: T,
-    weight: usize,
+    bytes: usize,
     counts: bool,
 }
 
@@ -79,6 +79,8 @@ struct State<T> {
     /// How many of the items count against the limit.
     counted: usize,
     bytes: usize,
+    /// The bytes of the item that was taken last.
+    taken: usize,
     unreported: u64,
     lost_ever: u64,
     meter: Queue,
@@ -89,19 +91,20 @@ struct State<T> {
 }
 
 impl<T> State<T> {
-    fn is_full(&self, config: &QueueConfig, weight: usize) -> bool {
+    fn is_full(&self, config: &QueueConfig, bytes: usize) -> bool {
         self.counted >= config.max_items
-            || (self.counted > 0 && self.bytes + weight > config.max_bytes)
+            || (self.counted > 0 && self.bytes + bytes > config.max_bytes)
     }
 
     fn pop(&mut self) -> Option<T> {
         let Item {
             item,
-            weight,
+            bytes,
             counts,
         } = self.items.pop_front()?;
         self.meter.taken(1);
-        self.bytes -= weight;
+        self.bytes -= bytes;
+        self.taken = bytes;
         self.counted -= usize::from(counts);
         Some(item)
     }
@@ -113,7 +116,7 @@ impl<T> State<T> {
         let Some(item) = oldest.and_then(|at| self.items.remove(at)) else {
             return false;
         };
-        self.bytes -= item.weight;
+        self.bytes -= item.bytes;
         self.counted -= 1;
         self.meter.taken(1);
         self.lose(1);
@@ -165,7 +168,7 @@ pub struct Consumer<T> {
 /// ```
 /// use rpc_core::net::{QueueConfig, Queued, queue};
 ///
-/// let (producer, mut consumer) = queue(QueueConfig::default().with_max_items(1));
+/// let (producer, mut consumer) = queue(QueueConfig { max_items: 1, ..QueueConfig::default() });
 /// producer.push("first", 5);
 /// producer.push("second", 6);
 /// assert_eq!(consumer.try_next(), Some(Queued::Lagged(1)));
@@ -183,6 +186,7 @@ pub(super) fn metered<T>(mut config: QueueConfig, meter: Queue) -> (Producer<T>,
         items: Backlog::new(),
         counted: 0,
         bytes: 0,
+        taken: 0,
         unreported: 0,
         lost_ever: 0,
         meter,
@@ -204,12 +208,12 @@ pub(super) fn metered<T>(mut config: QueueConfig, meter: Queue) -> (Producer<T>,
 }
 
 impl<T> Producer<T> {
-    /// Adds an item that weighs `weight` bytes. With [`LagPolicy::Block`] this does not wait and
+    /// Adds an item of this many bytes. With [`LagPolicy::Block`] this does not wait and
     /// always takes the item: that policy is for a [`Link`](super::Link), which waits for room
     /// first.
-    pub fn push(&self, item: T, weight: usize) -> Push {
+    pub fn push(&self, item: T, bytes: usize) -> Push {
         let config = &self.shared.config;
-        let full = |state: &State<T>| state.is_full(config, weight);
+        let full = |state: &State<T>| state.is_full(config, bytes);
         let mut state = self.shared.lock();
         if state.abandoned {
             return Push::Done;
@@ -224,7 +228,7 @@ impl<T> Producer<T> {
             state,
             Item {
                 item,
-                weight,
+                bytes,
                 counts: true,
             },
         );
@@ -246,14 +250,14 @@ impl<T> Producer<T> {
             state,
             Item {
                 item,
-                weight: 0,
+                bytes: 0,
                 counts: false,
             },
         );
     }
 
     fn store(mut state: MutexGuard<'_, State<T>>, item: Item<T>) {
-        state.bytes += item.weight;
+        state.bytes += item.bytes;
         state.counted += usize::from(item.counts);
         state.items.push_back(item);
         state.meter.pushed();
@@ -318,6 +322,11 @@ impl<T> Consumer<T> {
     /// Returns the next item that is there, without waiting.
     pub fn try_next(&mut self) -> Option<Queued<T>> {
         Self::take(&mut self.shared.lock())
+    }
+
+    /// Returns the bytes of the item that was taken last.
+    pub(crate) fn item_bytes(&self) -> usize {
+        self.shared.lock().taken
     }
 
     /// Returns how many items were dropped since the beginning, including reported ones.
@@ -404,9 +413,11 @@ mod tests {
     }
 
     fn config(items: usize, policy: LagPolicy) -> QueueConfig {
-        QueueConfig::default()
-            .with_max_items(items)
-            .with_policy(policy)
+        QueueConfig {
+            max_items: items,
+            policy,
+            ..QueueConfig::default()
+        }
     }
 
     #[test]
@@ -465,7 +476,10 @@ mod tests {
 
     #[test]
     fn bytes_are_bounded_too_but_one_large_item_passes() {
-        let config = config(10, LagPolicy::DropOldest).with_max_bytes(10);
+        let config = QueueConfig {
+            max_bytes: 10,
+            ..config(10, LagPolicy::DropOldest)
+        };
         let (producer, mut consumer) = queue(config);
         producer.push(1, 100);
         producer.push(2, 6);

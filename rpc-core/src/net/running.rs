@@ -1,7 +1,6 @@
 //! [`Running`]: futures that run side by side in one task.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::{Future, pending, poll_fn};
 use std::task::{Context, Poll, Waker};
 
@@ -101,11 +100,7 @@ impl Running {
     }
 }
 
-impl fmt::Debug for Running {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").field("len", &self.len()).finish()
-    }
-}
+crate::debug::debug_fields!([] Running, this => { len: this.len() });
 
 #[cfg(test)]
 mod tests {

@@ -26,7 +26,6 @@
 
 mod meter;
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -140,13 +139,7 @@ impl Drop for CallSpan {
     }
 }
 
-impl fmt::Debug for CallSpan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallSpan")
-            .field("has_ended", &self.has_ended)
-            .finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([] CallSpan, this => { has_ended: this.has_ended });
 
 /// Runs `call` as a call of a server's peer: inside its span, and counted. `is_ok` says whether its
 /// result is a success. It is pinned where it is, so that it is not moved once more.

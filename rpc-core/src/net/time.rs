@@ -1,7 +1,6 @@
 //! The clock of level 3, and waiting by it. Natively it is tokio's, which tests can pause.
 
 use tokio::time::Instant as TokioInstant;
-pub use tokio::time::error::Elapsed;
 pub use tokio::time::{Sleep, sleep, timeout};
 
 use crate::Instant;

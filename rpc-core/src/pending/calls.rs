@@ -1,6 +1,5 @@
 //! [`PendingCalls`]: calls whose id this side chooses.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use super::slab::{Address, Slab, SlotState};
@@ -205,12 +204,8 @@ impl<T, F: IdForm> PendingCalls<T, F> {
     }
 }
 
-/// Prints numbers only: tags may hold private data.
-impl<T, F> fmt::Debug for PendingCalls<T, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingCalls")
-            .field("len", &self.slab.len())
-            .field("max", &self.slab.max())
-            .finish_non_exhaustive()
-    }
-}
+// Prints numbers only: tags may hold private data.
+crate::debug::debug_fields!([T, F] PendingCalls<T, F>, this => {
+    len: this.slab.len(),
+    max: this.slab.max(),
+});

@@ -2,7 +2,6 @@
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::fmt;
 use std::hash::Hash;
 
 use super::slab::Slab;
@@ -194,16 +193,12 @@ impl<K: Eq + Hash + Clone, T> PendingMap<K, T> {
     }
 }
 
-/// Prints numbers only: keys and tags may hold private data.
-impl<K, T> fmt::Debug for PendingMap<K, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingMap")
-            .field("len", &self.slab.len())
-            .field("max", &self.slab.max())
-            .field("remembered", &self.ended.order.len())
-            .finish_non_exhaustive()
-    }
-}
+// Prints numbers only: keys and tags may hold private data.
+crate::debug::debug_fields!([K, T] PendingMap<K, T>, this => {
+    len: this.slab.len(),
+    max: this.slab.max(),
+    remembered: this.ended.order.len(),
+});
 
 /// The last few keys that ended, oldest first. A key is in both collections or in none.
 struct Ended<K> {

@@ -1,6 +1,5 @@
 //! [`Decoder`]: turns bytes into events.
 
-use std::fmt;
 use std::time::Duration;
 
 use super::{Event, SseError};
@@ -267,16 +266,12 @@ impl Decoder {
     }
 }
 
-/// Prints sizes only.
-impl fmt::Debug for Decoder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Decoder")
-            .field("line_bytes", &self.line.len())
-            .field("event_bytes", &self.size())
-            .field("retry", &self.retry)
-            .finish_non_exhaustive()
-    }
-}
+// Prints sizes only.
+crate::debug::debug_fields!([] Decoder, this => {
+    line_bytes: this.line.len(),
+    event_bytes: this.size(),
+    retry: this.retry,
+});
 
 /// Parses ASCII digits only; a number that is too large becomes the largest.
 fn milliseconds(value: &[u8]) -> Option<Duration> {

@@ -3,16 +3,14 @@
 //! - [`Pair`]: a client and a server machine wired together, with latency, cuts and injection;
 //! - [`conformance`]: the rules of [`Machine`](crate::Machine) as functions for any machine;
 //! - [`transcript`]: recordings, as a file that programs share;
-//! - `replay`: a recording becomes a test of a client or a server, with feature `tokio`;
+//! - [`replay`]: a recording becomes a test of a machine;
 //! - [`schedule`]: random schedules that a seed repeats.
 
 pub mod conformance;
 mod pair;
-#[cfg(feature = "tokio")]
 pub mod replay;
 pub mod schedule;
 mod trace;
 pub mod transcript;
 
 pub use pair::{Pair, Side};
-pub use transcript::Transcript;

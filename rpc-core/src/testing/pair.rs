@@ -367,15 +367,11 @@ fn stuck(trace: &str) -> ! {
     );
 }
 
-impl<C: Machine, S: Machine> fmt::Debug for Pair<C, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pair")
-            .field("elapsed", &self.elapsed())
-            .field("to_client", &self.to_client.frames.len())
-            .field("to_server", &self.to_server.frames.len())
-            .finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([C: Machine, S: Machine] Pair<C, S>, this => {
+    elapsed: this.elapsed(),
+    to_client: this.to_client.frames.len(),
+    to_server: this.to_server.frames.len(),
+});
 
 impl fmt::Debug for Wire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

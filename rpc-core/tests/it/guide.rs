@@ -98,7 +98,7 @@ async fn the_protocol_of_the_guide_works_over_a_websocket() {
         rpc_core::net::open(Doubling, dialer, LinkConfig::default());
     tokio::spawn(connection.run());
     assert_eq!(link.ready().await, Ok(1));
-    let answers = [1, 2, 3].map(|n| link.call(move |client, now| client.double(n, now)));
+    let answers = [1, 2, 3].map(|n| link.call("double", move |client, now| client.double(n, now)));
     let answers = futures_util::future::join_all(answers).await;
     assert_eq!(answers, [Ok(2), Ok(4), Ok(6)]);
     tell.send(7).unwrap();
@@ -171,7 +171,8 @@ async fn a_call_that_was_lost_is_not_sent_again() {
         let link = link.clone();
         tokio::spawn(async move {
             link.ready().await.unwrap();
-            link.call(move |client, now| client.double(n, now)).await
+            link.call("double", move |client, now| client.double(n, now))
+                .await
         })
     };
 

@@ -21,7 +21,7 @@ async fn a_call_is_answered() {
     let (guest, host, _) = connected(config(), config()).await;
     tokio::spawn(echo(guest));
     assert_eq!(
-        host.link.call(|m, now| m.ask("hi", now)).await,
+        host.link.call("ask", |m, now| m.ask("hi", now)).await,
         Ok("hi".to_owned())
     );
 }
@@ -32,7 +32,10 @@ async fn a_thousand_calls_at_once_get_their_own_answers() {
     tokio::spawn(echo(guest));
     let calls = (0..1000).map(|n| {
         let link = host.link.clone();
-        async move { link.call(move |m, now| m.ask(&n.to_string(), now)).await }
+        async move {
+            link.call("ask", move |m, now| m.ask(&n.to_string(), now))
+                .await
+        }
     });
     let answers = futures_util::future::join_all(calls).await;
     for (n, answer) in answers.into_iter().enumerate() {
@@ -44,7 +47,7 @@ async fn a_thousand_calls_at_once_get_their_own_answers() {
 async fn a_refusal_of_the_machine_reaches_the_caller_at_once() {
     let (_guest, host, _) = connected(config(), config()).await;
     let long = "x".repeat(5 << 20);
-    let refused = host.link.call(move |m, now| m.ask(&long, now)).await;
+    let refused = host.link.call("ask", move |m, now| m.ask(&long, now)).await;
     assert!(
         matches!(refused, Err(CallError::Refused(Refused::TooLarge { .. }))),
         "{refused:?}"
@@ -56,7 +59,7 @@ async fn a_remote_error_is_the_peers_own() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call(|m, now| m.ask("?", now)).await }
+        async move { link.call("ask", |m, now| m.ask("?", now)).await }
     });
     let id = guest.asked().await;
     guest
@@ -71,7 +74,7 @@ async fn a_remote_error_is_the_peers_own() {
 #[tokio::test(start_paused = true)]
 async fn a_call_without_an_answer_times_out() {
     let (_guest, host, _) = connected(config(), config()).await;
-    let outcome = host.link.call(|m, now| m.ask("?", now)).await;
+    let outcome = host.link.call("ask", |m, now| m.ask("?", now)).await;
     assert_eq!(
         outcome,
         Err(CallError::TimedOut {
@@ -86,7 +89,7 @@ async fn a_cut_line_ends_all_calls_at_once_with_the_reason() {
     let calls: Vec<_> = (0..10)
         .map(|_| {
             let link = host.link.clone();
-            tokio::spawn(async move { link.call(|m, now| m.ask("?", now)).await })
+            tokio::spawn(async move { link.call("ask", |m, now| m.ask("?", now)).await })
         })
         .collect();
     for _ in 0..10 {
@@ -124,7 +127,7 @@ async fn whoever_learns_of_a_lost_line_from_a_call_does_not_find_it_ready() {
         seen: Mutex::default(),
     });
     let waker = Waker::from(Arc::clone(&noting));
-    let mut call = pin!(host.link.call(|m, now| m.ask("?", now)));
+    let mut call = pin!(host.link.call("ask", |m, now| m.ask("?", now)));
     let polled = call.as_mut().poll(&mut Context::from_waker(&waker));
     assert!(polled.is_pending());
     guest.event().await;
@@ -139,7 +142,7 @@ async fn a_dropped_task_ends_all_calls() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call(|m, now| m.ask("?", now)).await }
+        async move { link.call("ask", |m, now| m.ask("?", now)).await }
     });
     guest.event().await;
     host.task.abort();
@@ -149,7 +152,7 @@ async fn a_dropped_task_ends_all_calls() {
         call.await.unwrap(),
         Err(CallError::Closed { reason, delivery })
     );
-    let after = host.link.call(|m, now| m.ask("?", now)).await;
+    let after = host.link.call("ask", |m, now| m.ask("?", now)).await;
     assert_eq!(after.unwrap_err().delivery(), Delivery::NotSent);
     assert_eq!(host.link.closed().await, CloseReason::TaskGone);
 }
@@ -157,7 +160,7 @@ async fn a_dropped_task_ends_all_calls() {
 #[tokio::test(start_paused = true)]
 async fn a_stream_gives_its_parts_and_then_its_outcome() {
     let (mut guest, host, _) = connected(config(), config()).await;
-    let mut stream = host.link.stream(|m, now| m.ask("?", now)).await;
+    let mut stream = host.link.stream("ask", |m, now| m.ask("?", now)).await;
     let id = guest.asked().await;
     guest
         .link
@@ -180,7 +183,7 @@ async fn dropping_a_call_cancels_it_at_the_peer() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call(|m, now| m.ask("?", now)).await }
+        async move { link.call("ask", |m, now| m.ask("?", now)).await }
     });
     let id = guest.asked().await;
     call.abort();
@@ -191,7 +194,7 @@ async fn dropping_a_call_cancels_it_at_the_peer() {
 #[tokio::test(start_paused = true)]
 async fn dropping_a_stream_cancels_it_at_the_peer() {
     let (mut guest, host, _) = connected(config(), config()).await;
-    let stream = host.link.stream(|m, now| m.ask("?", now)).await;
+    let stream = host.link.stream("ask", |m, now| m.ask("?", now)).await;
     let id = guest.asked().await;
     drop(stream);
     assert_eq!(guest.event().await, Some(GuestEvent::Cancelled { id }));
@@ -204,7 +207,7 @@ async fn a_weak_handle_works_while_another_one_lives_and_keeps_nothing_open() {
     let strong = weak.upgrade().expect("the connection is there");
     drop(host.link);
     tokio::spawn(echo(guest));
-    let answer = strong.call(|m, now| m.ask("hi", now)).await;
+    let answer = strong.call("ask", |m, now| m.ask("hi", now)).await;
     assert_eq!(answer, Ok("hi".to_owned()));
     drop(strong);
     assert!(weak.upgrade().is_none());
@@ -236,7 +239,7 @@ async fn dropping_events_stops_delivery_and_no_call() {
     tokio::spawn(echo(guest));
     drop(host.events);
     assert_eq!(
-        host.link.call(|m, now| m.ask("hi", now)).await,
+        host.link.call("ask", |m, now| m.ask("hi", now)).await,
         Ok("hi".to_owned())
     );
 }
@@ -246,7 +249,7 @@ async fn close_ends_calls_in_flight_and_refuses_new_ones() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call(|m, now| m.ask("?", now)).await }
+        async move { link.call("ask", |m, now| m.ask("?", now)).await }
     });
     guest.event().await;
     host.link.close();
@@ -258,7 +261,7 @@ async fn close_ends_calls_in_flight_and_refuses_new_ones() {
         Err(CallError::Closed { reason, delivery })
     );
     assert_eq!(host.link.closed().await, CloseReason::Local);
-    let after = host.link.call(|m, now| m.ask("?", now)).await;
+    let after = host.link.call("ask", |m, now| m.ask("?", now)).await;
     assert_eq!(after.unwrap_err().delivery(), Delivery::NotSent);
     assert_eq!(
         host.link.state(),
@@ -273,7 +276,7 @@ async fn a_drain_lets_calls_finish_and_takes_no_new_ones() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call(|m, now| m.ask("?", now)).await }
+        async move { link.call("ask", |m, now| m.ask("?", now)).await }
     });
     let id = guest.asked().await;
     let drain = tokio::spawn({
@@ -281,7 +284,7 @@ async fn a_drain_lets_calls_finish_and_takes_no_new_ones() {
         async move { link.drain(Duration::from_secs(5)).await }
     });
     tokio::task::yield_now().await;
-    let refused = host.link.call(|m, now| m.ask("new", now)).await;
+    let refused = host.link.call("ask", |m, now| m.ask("new", now)).await;
     assert_eq!(refused, Err(CallError::Refused(Refused::Draining)));
     guest
         .link
@@ -301,8 +304,10 @@ async fn a_drain_cuts_off_what_does_not_finish_in_time() {
     let call = tokio::spawn({
         let link = host.link.clone();
         async move {
-            link.call(|m, now| m.ask_within("?", Duration::from_secs(99), now))
-                .await
+            link.call("ask", |m, now| {
+                m.ask_within("?", Duration::from_secs(99), now)
+            })
+            .await
         }
     });
     guest.event().await;
@@ -352,7 +357,7 @@ async fn a_panic_in_a_command_ends_every_call_and_is_seen() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call(|m, now| m.ask("?", now)).await }
+        async move { link.call("ask", |m, now| m.ask("?", now)).await }
     });
     guest.event().await;
     let panicking = host.link.command(|_, _| panic!("asked to")).await;

@@ -15,10 +15,15 @@ const BLOCK: LagPolicy = LagPolicy::Block {
 };
 
 fn events(items: usize, policy: LagPolicy) -> LinkConfig {
-    let queue = QueueConfig::default()
-        .with_max_items(items)
-        .with_policy(policy);
-    LinkConfig::default().with_events(queue)
+    let queue = QueueConfig {
+        max_items: items,
+        policy,
+        ..QueueConfig::default()
+    };
+    LinkConfig {
+        events: queue,
+        ..LinkConfig::default()
+    }
 }
 
 async fn tell(host: &crate::toy::net::HostLink, n: usize) {
@@ -93,7 +98,7 @@ async fn replies_do_not_wait_behind_events_that_nobody_takes() {
         tokio::spawn(echo(guest));
         for _ in 0..10 {
             assert_eq!(
-                host.link.call(|m, now| m.ask("hi", now)).await,
+                host.link.call("ask", |m, now| m.ask("hi", now)).await,
                 Ok("hi".to_owned())
             );
         }
@@ -102,7 +107,10 @@ async fn replies_do_not_wait_behind_events_that_nobody_takes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_may_call_back_with_room_for_one_of_everything() {
-    let one = events(1, LagPolicy::DropOldest).with_max_commands(1);
+    let one = LinkConfig {
+        max_commands: 1,
+        ..events(1, LagPolicy::DropOldest)
+    };
     let (guest, mut host, _) = connected(one.clone(), one).await;
     tokio::spawn(echo(guest));
     let link = host.link.clone();
@@ -110,7 +118,7 @@ async fn a_handler_may_call_back_with_room_for_one_of_everything() {
         // The event of the handshake is the handler's cue; it calls from inside.
         let cue = host.event().await;
         for _ in 0..5 {
-            link.call(|m, now| m.ask("from a handler", now))
+            link.call("ask", |m, now| m.ask("from a handler", now))
                 .await
                 .unwrap();
         }
@@ -120,7 +128,14 @@ async fn a_handler_may_call_back_with_room_for_one_of_everything() {
 }
 
 fn streams(policy: LagPolicy) -> LinkConfig {
-    LinkConfig::default().with_streams(QueueConfig::default().with_max_items(2).with_policy(policy))
+    LinkConfig {
+        streams: QueueConfig {
+            max_items: 2,
+            policy,
+            ..QueueConfig::default()
+        },
+        ..LinkConfig::default()
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,7 +144,7 @@ async fn a_full_stream_ends_that_stream_and_not_the_connection() {
         let (mut guest, host, _) = connected(LinkConfig::default(), streams(policy)).await;
         let mut stream = host
             .link
-            .stream(|m, now| m.ask_within("?", LONG, now))
+            .stream("ask", |m, now| m.ask_within("?", LONG, now))
             .await;
         let id = guest.asked().await;
         guest
@@ -153,7 +168,7 @@ async fn a_full_stream_ends_that_stream_and_not_the_connection() {
         );
         tokio::spawn(echo(guest));
         assert_eq!(
-            host.link.call(|m, now| m.ask("hi", now)).await,
+            host.link.call("ask", |m, now| m.ask("hi", now)).await,
             Ok("hi".to_owned())
         );
     }
@@ -164,7 +179,7 @@ async fn a_slow_stream_under_block_loses_nothing() {
     let (mut guest, host, _) = connected(LinkConfig::default(), streams(BLOCK)).await;
     let mut stream = host
         .link
-        .stream(|m, now| m.ask_within("?", LONG, now))
+        .stream("ask", |m, now| m.ask_within("?", LONG, now))
         .await;
     let id = guest.asked().await;
     guest
@@ -186,7 +201,7 @@ async fn a_slow_stream_under_block_loses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn events_that_came_before_an_answer_are_queued_before_the_call_resolves() {
     let (mut guest, host, _) = connected(LinkConfig::default(), LinkConfig::default()).await;
-    let mut stream = host.link.stream(|m, now| m.ask("?", now)).await;
+    let mut stream = host.link.stream("ask", |m, now| m.ask("?", now)).await;
     let id = guest.asked().await;
     guest
         .link
@@ -204,7 +219,7 @@ async fn a_stream_that_overflows_is_cancelled_at_the_peer_at_once() {
     let (mut guest, host, _) = connected(LinkConfig::default(), config).await;
     let stream = host
         .link
-        .stream(|m, now| m.ask_within("?", LONG, now))
+        .stream("ask", |m, now| m.ask_within("?", LONG, now))
         .await;
     let id = guest.asked().await;
     let asked = id.clone();
@@ -225,12 +240,15 @@ async fn a_full_stream_holds_up_no_other_call_once_the_line_is_gone() {
     let (mut guest, host, cutter) = connected(LinkConfig::default(), streams(BLOCK)).await;
     let mut stream = host
         .link
-        .stream(|m, now| m.ask_within("?", LONG, now))
+        .stream("ask", |m, now| m.ask_within("?", LONG, now))
         .await;
     let id = guest.asked().await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call(|m, now| m.ask_within("?", LONG, now)).await }
+        async move {
+            link.call("ask", |m, now| m.ask_within("?", LONG, now))
+                .await
+        }
     });
     guest.event().await;
     guest

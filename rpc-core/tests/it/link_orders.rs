@@ -77,7 +77,10 @@ async fn of_two_drains_the_earlier_deadline_counts() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call(|m, now| m.ask_within("?", LONG, now)).await }
+        async move {
+            link.call("ask", |m, now| m.ask_within("?", LONG, now))
+                .await
+        }
     });
     guest.event().await;
     let patient = tokio::spawn({
@@ -96,7 +99,10 @@ async fn a_close_during_a_drain_ends_it_with_a_true_report() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call(|m, now| m.ask_within("?", LONG, now)).await }
+        async move {
+            link.call("ask", |m, now| m.ask_within("?", LONG, now))
+                .await
+        }
     });
     guest.event().await;
     let drain = tokio::spawn({
@@ -113,23 +119,31 @@ async fn a_close_during_a_drain_ends_it_with_a_true_report() {
 
 #[tokio::test(start_paused = true)]
 async fn waits_may_be_as_long_as_a_duration_goes() {
-    let driver = DriverConfig::default()
-        .with_write_timeout(Duration::MAX)
-        .with_close_timeout(Duration::MAX);
+    let driver = DriverConfig {
+        write_timeout: Duration::MAX,
+        close_timeout: Duration::MAX,
+        ..DriverConfig::default()
+    };
     let block = LagPolicy::Block {
         deadline: Duration::MAX,
     };
-    let queue = QueueConfig::default().with_max_items(1).with_policy(block);
-    let endless = config()
-        .with_driver(driver)
-        .with_connect_timeout(Duration::MAX)
-        .with_max_commands(usize::MAX)
-        .with_events(queue.clone())
-        .with_streams(queue);
+    let queue = QueueConfig {
+        max_items: 1,
+        policy: block,
+        ..QueueConfig::default()
+    };
+    let endless = LinkConfig {
+        driver,
+        connect_timeout: Duration::MAX,
+        max_commands: usize::MAX,
+        events: queue.clone(),
+        streams: queue,
+        ..config()
+    };
     let (mut guest, host, _) = connected(endless.clone(), endless).await;
     let mut stream = host
         .link
-        .stream(|m, now| m.ask_within("?", LONG, now))
+        .stream("ask", |m, now| m.ask_within("?", LONG, now))
         .await;
     let id = guest.asked().await;
     // More frames than the line holds, so that writes have to wait too.
@@ -157,18 +171,21 @@ async fn waits_may_be_as_long_as_a_duration_goes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_driver_without_a_read_budget_reads_all_the_same() {
-    let mut none = config().with_max_commands(0);
-    none.driver = none.driver.with_read_budget(0);
+    let mut none = LinkConfig {
+        max_commands: 0,
+        ..config()
+    };
+    none.driver.read_budget = 0;
     let (guest, host, _) = soon(connected(none.clone(), none)).await;
     tokio::spawn(echo(guest));
-    let answer = host.link.call(|m, now| m.ask("hi", now)).await;
+    let answer = host.link.call("ask", |m, now| m.ask("hi", now)).await;
     assert_eq!(answer, Ok("hi".to_owned()));
 }
 
 /// Calls until the connection says that it is over.
 async fn call_until_the_end(link: rpc_core::net::Link<HostSide>) -> CallError<String> {
     loop {
-        match link.call(|m, now| m.ask("?", now)).await {
+        match link.call("ask", |m, now| m.ask("?", now)).await {
             Err(CallError::Refused(Refused::NotReady)) => {}
             Err(error) => return error,
             Ok(answer) => panic!("{answer}"),
@@ -204,7 +221,10 @@ async fn end_behind<F: Future>(
     waiting: impl FnOnce(rpc_core::net::Link<HostSide>) -> F,
 ) -> F::Output {
     let (left, _right) = mem::duplex(8);
-    let one = config().with_max_commands(1);
+    let one = LinkConfig {
+        max_commands: 1,
+        ..config()
+    };
     let (link, _events, connection) = over(HostSide::default(), left, one);
     let mut run = Box::pin(connection.run());
     assert!(futures_util::poll!(run.as_mut()).is_pending());
@@ -225,7 +245,7 @@ async fn end_behind<F: Future>(
 async fn what_gets_its_place_in_the_command_queue_too_late_ends_with_the_link() {
     for is_dropped in [false, true] {
         let call = |link: rpc_core::net::Link<HostSide>| async move {
-            link.call(|m, now| m.ask("?", now)).await
+            link.call("ask", |m, now| m.ask("?", now)).await
         };
         let ended = end_behind(is_dropped, call).await.unwrap_err();
         assert_eq!(ended.delivery(), Delivery::NotSent);
@@ -242,7 +262,7 @@ async fn a_link_that_does_not_dial_ignores_a_reconnect_on_order() {
     tokio::spawn(echo(guest));
     let generation = host.link.ready().await.unwrap();
     host.link.reconnect(generation);
-    let answer = soon(host.link.call(|m, now| m.ask("hi", now))).await;
+    let answer = soon(host.link.call("ask", |m, now| m.ask("hi", now))).await;
     assert_eq!(answer, Ok("hi".to_owned()));
 }
 
@@ -328,10 +348,15 @@ async fn ready_with(listener: &RawListener) -> (End<GuestSide>, RawPeer) {
     let ws = WsConfig::default().with_max_message(1024);
     let dialer = WsDialer::new(&url).unwrap().with_config(ws);
     let at_once = BackoffPolicy::new(Duration::from_millis(1), 1.0);
-    let driver = DriverConfig::default().with_close_timeout(Duration::from_millis(200));
-    let config = config()
-        .with_reconnect(ReconnectPolicy::new(at_once))
-        .with_driver(driver);
+    let driver = DriverConfig {
+        close_timeout: Duration::from_millis(200),
+        ..DriverConfig::default()
+    };
+    let config = LinkConfig {
+        reconnect: ReconnectPolicy::new(at_once),
+        driver,
+        ..config()
+    };
     let guest = End::spawn(open(GuestSide::new("ann"), dialer, config));
     let line = welcome(listener).await;
     guest.link.ready().await.unwrap();
@@ -354,7 +379,7 @@ async fn a_line_that_waits_for_the_answer_to_its_close_is_not_ready() {
     guest.link.close();
     let closing = soon(states.wait_for(|state| !state.is_ready())).await;
     assert_eq!(*closing.unwrap(), LinkState::Closing);
-    let refused = guest.link.call(|_, _| Ok(1)).await;
+    let refused = guest.link.call("ask", |_, _| Ok(1)).await;
     assert_eq!(refused, Err(CallError::Refused(Refused::Closed)));
     assert_eq!(guest.link.ready().await, Err(CloseReason::Local));
     assert_eq!(guest.task.await.unwrap(), CloseReason::Local);
@@ -371,7 +396,7 @@ async fn a_loop_of_ready_and_call_does_not_spin_on_a_line_that_lingers() {
     let calling = async {
         while guest.link.ready().await == Ok(1) {
             calls += 1;
-            let _ = guest.link.call(|_, _| Ok(1)).await;
+            let _ = guest.link.call("ask", |_, _| Ok(1)).await;
         }
     };
     soon(async { tokio::join!(welcome(&listener), calling) }).await;

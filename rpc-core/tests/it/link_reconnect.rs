@@ -10,12 +10,21 @@ use rpc_core::{CallError, CloseReason, Refused};
 use crate::toy::net::{End, GuestSide, HostSide};
 
 fn policy() -> ReconnectPolicy {
-    let backoff = BackoffPolicy::new(Duration::from_secs(1), 2.0).with_max_attempts(Some(3));
-    ReconnectPolicy::new(backoff).with_cycles(None)
+    let backoff = BackoffPolicy {
+        max_attempts: Some(3),
+        ..BackoffPolicy::new(Duration::from_secs(1), 2.0)
+    };
+    ReconnectPolicy {
+        cycles: None,
+        ..ReconnectPolicy::new(backoff)
+    }
 }
 
 fn guest(name: &str, dialer: mem::MemDialer) -> End<GuestSide> {
-    let config = LinkConfig::default().with_reconnect(policy());
+    let config = LinkConfig {
+        reconnect: policy(),
+        ..LinkConfig::default()
+    };
     End::spawn(rpc_core::net::open(GuestSide::new(name), dialer, config))
 }
 
@@ -114,7 +123,7 @@ async fn a_command_while_the_line_is_down_fails_at_once() {
     cutter.cut();
     let mut states = guest.link.states();
     states.wait_for(|state| !state.is_ready()).await.unwrap();
-    let refused = guest.link.call(|_, _| Ok(1)).await;
+    let refused = guest.link.call("ask", |_, _| Ok(1)).await;
     assert_eq!(refused, Err(CallError::Refused(Refused::NotConnected)));
 }
 
@@ -142,7 +151,10 @@ async fn a_dial_that_hangs_ends_at_the_connect_timeout() {
             std::future::pending().await
         }
     }
-    let config = LinkConfig::default().with_reconnect(ReconnectPolicy::off());
+    let config = LinkConfig {
+        reconnect: ReconnectPolicy::off(),
+        ..LinkConfig::default()
+    };
     let guest = End::spawn(rpc_core::net::open(GuestSide::new("ann"), Hang, config));
     let reason = guest.task.await.unwrap();
     assert!(

@@ -33,9 +33,18 @@ fn held_by_each(max_commands: usize, max_events: usize) -> i64 {
         .build()
         .unwrap();
     let config = move || {
-        let events = QueueConfig::default().with_max_items(max_events);
-        let config = LinkConfig::default().with_events(events);
-        config.with_max_commands(max_commands)
+        let events = QueueConfig {
+            max_items: max_events,
+            ..QueueConfig::default()
+        };
+        let config = LinkConfig {
+            events,
+            ..LinkConfig::default()
+        };
+        LinkConfig {
+            max_commands,
+            ..config
+        }
     };
     // What the first one costs only once is left out.
     let first = runtime.block_on(connected(config(), config()));

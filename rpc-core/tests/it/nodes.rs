@@ -211,8 +211,14 @@ async fn a_name_that_hangs_uses_up_its_share_of_the_time_only() {
 async fn a_list_of_dead_nodes_keeps_the_delays_of_one() {
     let names = ["a.example", "b.example", "c.example"];
     let table = Table::new(names.map(|name| (name, Vec::new())));
-    let backoff = BackoffPolicy::new(Duration::from_secs(1), 2.0).with_max_attempts(Some(3));
-    let config = LinkConfig::default().with_reconnect(ReconnectPolicy::new(backoff));
+    let backoff = BackoffPolicy {
+        max_attempts: Some(3),
+        ..BackoffPolicy::new(Duration::from_secs(1), 2.0)
+    };
+    let config = LinkConfig {
+        reconnect: ReconnectPolicy::new(backoff),
+        ..LinkConfig::default()
+    };
     let urls = names.map(|name| format!("ws://{name}")).join(",");
     let dialer = named(&urls, &table);
     let start = tokio::time::Instant::now();

@@ -88,7 +88,7 @@ async fn session(log: &Capture) -> String {
     let room = house.room().await;
     let (link, guest_link) = (room.link.clone(), guest.link.clone());
     let answering = tokio::spawn(echo(guest));
-    let answer = link.call(|m, now| m.ask(SECRET, now)).await;
+    let answer = link.call("ask", |m, now| m.ask(SECRET, now)).await;
     assert_eq!(answer, Ok(SECRET.to_owned()));
     link.command(|m, _| m.tell(SECRET)).await.unwrap().unwrap();
     write!(
@@ -99,7 +99,7 @@ async fn session(log: &Capture) -> String {
     .unwrap();
     write!(printed, "{:?}", dialer.config()).unwrap();
     let long = SECRET.repeat(1 << 20);
-    let refused = link.call(move |m, now| m.ask(&long, now)).await;
+    let refused = link.call("ask", move |m, now| m.ask(&long, now)).await;
     assert!(matches!(refused, Err(CallError::Refused(_))));
     write!(printed, "{refused:?} {}", refused.as_ref().unwrap_err()).unwrap();
     link.close();
@@ -169,7 +169,7 @@ fn nothing_is_logged_at_info_or_above_while_all_is_well() {
     let (traced, ()) = traced(async || {
         let mut house = House::open().await;
         let room = house.echoing("ann").await;
-        let answer = room.link.call(|m, now| m.ask("hi", now)).await;
+        let answer = room.link.call("ask", |m, now| m.ask("hi", now)).await;
         assert_eq!(answer, Ok("hi".to_owned()));
         house.shutdown.drain(crate::toy::house::DEADLINE).await;
     });

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rpc_core::testing::conformance::{self, Calls};
 use rpc_core::testing::{Pair, Side};
-use rpc_core::{CallError, CallId, CloseReason, Delivery, Machine, Refused};
+use rpc_core::{CallError, CallId, CloseReason, Delivery, Limits, Machine, Refused};
 use switchboard_testing::sim;
 
 use crate::toy::guest::{Guest, GuestEvent};
@@ -147,7 +147,10 @@ fn both_machines_keep_the_rules() {
 #[test]
 fn a_guest_whose_events_are_not_taken_stops_reading_and_loses_nothing() {
     let now = Instant::now();
-    let limits = rpc_core::Limits::default().with_max_events(4);
+    let limits = Limits {
+        max_events: 4,
+        ..Limits::default()
+    };
     let guest = Guest::with_limits("ann", &limits, now);
     let mut pair = Pair::new(guest, Host::new(1, now), now);
     pair.settle();

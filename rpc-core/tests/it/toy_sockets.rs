@@ -14,7 +14,7 @@ use crate::toy::net::{End, GuestSide, HostSide, echo};
 
 async fn ask(room: &Room, text: &str) -> Result<String, CallError<String>> {
     let text = text.to_owned();
-    room.link.call(move |m, now| m.ask(&text, now)).await
+    room.link.call("ask", move |m, now| m.ask(&text, now)).await
 }
 
 #[tokio::test]
@@ -137,9 +137,16 @@ async fn futures_dropped_at_any_await_leave_the_line_intact() {
     let long = "x".repeat(100_000);
     for polls in 0..30 {
         let text = long.clone();
-        poll_times(room.link.call(move |m, now| m.ask(&text, now)), polls).await;
+        poll_times(
+            room.link.call("ask", move |m, now| m.ask(&text, now)),
+            polls,
+        )
+        .await;
         let stream = async {
-            let mut stream = room.link.stream(|m, now| m.ask("dropped", now)).await;
+            let mut stream = room
+                .link
+                .stream("ask", |m, now| m.ask("dropped", now))
+                .await;
             stream.next().await;
             stream.outcome().await
         };
@@ -204,7 +211,11 @@ async fn a_call_on_a_line_that_is_being_closed_is_told_that_another_may_come() {
     let mut states = host.link.states();
     let mut refusals = Vec::new();
     while !matches!(*states.borrow_and_update(), LinkState::Lost { .. }) {
-        let refused = host.link.call(|m, now| m.ask("?", now)).await.unwrap_err();
+        let refused = host
+            .link
+            .call("ask", |m, now| m.ask("?", now))
+            .await
+            .unwrap_err();
         refusals.push(refused);
         tokio::task::yield_now().await;
     }

@@ -35,7 +35,7 @@ fn masked(opcode: u8, payload: &[u8]) -> Vec<u8> {
 
 async fn ask(room: &Room, text: &str) -> Result<String, CallError<String>> {
     let text = text.to_owned();
-    room.link.call(move |m, now| m.ask(&text, now)).await
+    room.link.call("ask", move |m, now| m.ask(&text, now)).await
 }
 
 /// A guest by hand: upgraded, has said hello, and reads nothing from then on.
@@ -61,7 +61,7 @@ async fn a_guest_that_stops_reading_is_given_up_and_nobody_else_is_disturbed() {
     let deaf = house.room().await;
     let waiting = tokio::spawn({
         let link = deaf.link.clone();
-        async move { link.call(|m, now| m.ask("?", now)).await }
+        async move { link.call("ask", |m, now| m.ask("?", now)).await }
     });
     let text = "x".repeat(1 << 20);
     loop {
@@ -334,6 +334,6 @@ async fn a_driver_of_an_accepted_socket_can_be_served_without_a_server() {
         .unwrap();
     let host = End::spawn(rpc_core::net::over(HostSide::default(), ws, config()));
     host.link.ready().await.unwrap();
-    let answer = host.link.call(|m, now| m.ask("hi", now)).await;
+    let answer = host.link.call("ask", |m, now| m.ask("hi", now)).await;
     assert_eq!(answer, Ok("hi".to_owned()));
 }

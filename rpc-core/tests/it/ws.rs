@@ -314,7 +314,7 @@ async fn a_half_closed_peer_ends_the_stream() {
 
 #[tokio::test]
 async fn the_sink_takes_no_more_than_a_buffer_beyond_a_stuck_line() {
-    let (mut ws, mut peer) = raw_peer(&WsConfig::default().with_write_buffer(4 * 1024), 64).await;
+    let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 64).await;
     let chunk = "y".repeat(1000);
     let mut fed = 0u32;
     while poll_fn(|cx| std::task::Poll::Ready(ws.poll_ready_unpin(cx).is_ready())).await {

@@ -20,14 +20,16 @@ use crate::validate::{self, Side};
 ///
 /// A finished registration resets the delays. In the specification's sample an open socket already
 /// does, so a client whose registration is refused retries every second forever; to get that
-/// behaviour, use [`with_reset_on`](ReconnectPolicy::with_reset_on)`(`[`ResetOn::Open`]`)`.
+/// behaviour, set [`reset_on`](ReconnectPolicy::reset_on) to [`ResetOn::Open`].
 ///
 /// [`ResetOn::Open`]: rpc_core::reconnect::ResetOn::Open
 #[must_use]
 pub const fn reconnect_policy() -> ReconnectPolicy {
-    let backoff = BackoffPolicy::new(BASE_DELAY, 2.0)
-        .with_max(Some(MAX_DELAY))
-        .with_max_attempts(Some(MAX_ATTEMPTS));
+    let backoff = BackoffPolicy {
+        max: Some(MAX_DELAY),
+        max_attempts: Some(MAX_ATTEMPTS),
+        ..BackoffPolicy::new(BASE_DELAY, 2.0)
+    };
     ReconnectPolicy::new(backoff)
 }
 
@@ -94,12 +96,12 @@ mod tests {
 
     /// The delays in seconds until the client gives up, if each attempt goes as far as `attempt`
     /// lets it.
-    fn delays(policy: ReconnectPolicy, attempt: impl Fn(&mut Reconnector, Instant)) -> Vec<u64> {
+    fn delays(policy: ReconnectPolicy, attempt: impl Fn(&mut Reconnector)) -> Vec<u64> {
         let now = Instant::now();
         let mut reconnector = Reconnector::new(policy);
         assert_eq!(reconnector.first(), Dial::Now);
         let lost = || {
-            attempt(&mut reconnector, now);
+            attempt(&mut reconnector);
             let dial = reconnector.on_lost(Retry::Backoff, now, 7);
             dial.at().map(|at| (at - now).as_secs())
         };
@@ -109,25 +111,31 @@ mod tests {
     #[test]
     fn ten_attempts_that_fail_double_their_delays_up_to_30_seconds() {
         let schedule = [1, 2, 4, 8, 16, 30, 30, 30, 30, 30];
-        assert_eq!(delays(reconnect_policy(), |_, _| {}), schedule);
-        let literal = reconnect_policy().with_reset_on(ResetOn::Open);
-        assert_eq!(delays(literal, |_, _| {}), schedule);
+        assert_eq!(delays(reconnect_policy(), |_| {}), schedule);
+        let literal = ReconnectPolicy {
+            reset_on: ResetOn::Open,
+            ..reconnect_policy()
+        };
+        assert_eq!(delays(literal, |_| {}), schedule);
     }
 
     #[test]
     fn an_open_socket_starts_the_delays_anew_only_where_that_is_asked_for() {
-        let refused = |reconnector: &mut Reconnector, now| reconnector.on_open(now);
+        let refused = |reconnector: &mut Reconnector| reconnector.on_open();
         let schedule = [1, 2, 4, 8, 16, 30, 30, 30, 30, 30];
         assert_eq!(delays(reconnect_policy(), refused), schedule);
-        let literal = reconnect_policy().with_reset_on(ResetOn::Open);
+        let literal = ReconnectPolicy {
+            reset_on: ResetOn::Open,
+            ..reconnect_policy()
+        };
         assert_eq!(delays(literal, refused), [1; 20]);
     }
 
     #[test]
     fn a_registration_starts_the_delays_anew() {
-        let registered = |reconnector: &mut Reconnector, now| {
-            reconnector.on_open(now);
-            reconnector.on_ready(now);
+        let registered = |reconnector: &mut Reconnector| {
+            reconnector.on_open();
+            reconnector.on_ready();
         };
         assert_eq!(delays(reconnect_policy(), registered), [1; 20]);
     }

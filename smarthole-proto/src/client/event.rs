@@ -69,14 +69,3 @@ pub enum Warning {
         count: u64,
     },
 }
-
-impl ClientEvent {
-    /// Returns about how many bytes the event holds.
-    pub(crate) fn weight(&self) -> usize {
-        size_of::<Self>()
-            + match self {
-                Self::Message { frame, .. } | Self::Unknown { raw: frame, .. } => frame.get().len(),
-                _ => 0,
-            }
-    }
-}

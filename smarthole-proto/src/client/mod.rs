@@ -70,7 +70,7 @@ pub enum ClientState {
 /// ```
 pub struct ClientConn {
     config: Arc<ClientConfig>,
-    core: MachineCore<ClientEvent>,
+    pub(crate) core: MachineCore<ClientEvent>,
     registered: bool,
     /// The messages without a response, and the bytes that each holds.
     open: PendingMap<MessageId, usize>,
@@ -78,7 +78,7 @@ pub struct ClientConn {
     /// Responses that wait for room.
     deferred: VecDeque<Response>,
     /// Events from before the registration was answered.
-    early: VecDeque<ClientEvent>,
+    early: VecDeque<(ClientEvent, usize)>,
     early_bytes: usize,
     early_dropped: u64,
     client_id: Option<ClientId>,
@@ -192,8 +192,8 @@ impl ClientConn {
             message,
         });
         self.early_bytes = 0;
-        for event in std::mem::take(&mut self.early) {
-            self.deliver(event);
+        for (event, bytes) in std::mem::take(&mut self.early) {
+            self.give_out(event, bytes);
         }
         if self.early_dropped > 0 {
             let dropped = Warning::EarlyFramesDropped {
@@ -215,29 +215,34 @@ impl ClientConn {
     /// Queues an event for the application. Before the registration is answered, it waits in a
     /// bounded queue that keeps the newest.
     fn deliver(&mut self, event: ClientEvent) {
+        let bytes = self.core.take_frame_bytes();
         if self.registered {
-            if let ClientEvent::Message {
-                message,
-                deadline,
-                frame,
-            } = &event
-            {
-                self.track(&message.id, *deadline, frame.get().len());
-            }
-            return self.push(event);
+            return self.give_out(event, bytes);
         }
-        self.early_bytes += event.weight();
-        self.early.push_back(event);
+        self.early_bytes += bytes;
+        self.early.push_back((event, bytes));
         let limits = &self.config.limits;
         while self.early.len() > limits.max_events.max(1)
             || (self.early.len() > 1 && self.early_bytes > limits.max_event_bytes)
         {
-            let Some(oldest) = self.early.pop_front() else {
+            let Some((_, bytes)) = self.early.pop_front() else {
                 break;
             };
-            self.early_bytes -= oldest.weight();
+            self.early_bytes -= bytes;
             self.early_dropped += 1;
         }
+    }
+
+    fn give_out(&mut self, event: ClientEvent, bytes: usize) {
+        if let ClientEvent::Message {
+            message,
+            deadline,
+            frame,
+        } = &event
+        {
+            self.track(&message.id, *deadline, frame.get().len());
+        }
+        self.core.push_event(event, bytes);
     }
 
     /// Notes that a message requires a response until its deadline.
@@ -261,8 +266,8 @@ impl ClientConn {
     }
 
     fn push(&mut self, event: ClientEvent) {
-        let weight = event.weight();
-        self.core.push_event(event, weight);
+        let bytes = self.core.take_frame_bytes();
+        self.core.push_event(event, bytes);
     }
 
     fn warn(&mut self, error: DecodeError) {

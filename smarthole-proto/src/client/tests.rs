@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rpc_core::keepalive::KeepAlive;
-use rpc_core::{Json, Refused, Retry};
+use rpc_core::{Json, Limits, Refused, Retry};
 use serde_json::{Value, json};
 use switchboard_testing::play::Play;
 
@@ -343,7 +343,10 @@ fn messages_from_before_the_answer_come_behind_it() {
 #[test]
 fn of_too_many_early_messages_the_newest_are_kept() {
     let mut played = Played::new(ClientConfig {
-        limits: defaults().with_max_events(2),
+        limits: Limits {
+            max_events: 2,
+            ..defaults()
+        },
         ..config()
     });
     for id in ["1", "2", "3", "4"] {
@@ -378,7 +381,10 @@ fn before_the_registration_and_after_the_end_commands_are_refused() {
 
 #[test]
 fn the_limit_on_messages_is_none_on_pings() {
-    let limits = defaults().with_max_message_bytes(124);
+    let limits = Limits {
+        max_message_bytes: 124,
+        ..defaults()
+    };
     let mut played = Played::new(ClientConfig { limits, ..config() });
     let ping = Incoming::Ping(&[0; 125]);
     played.conn.handle_message(ping, played.now);
@@ -387,7 +393,10 @@ fn the_limit_on_messages_is_none_on_pings() {
 
 #[test]
 fn a_response_that_is_too_large_is_refused_and_the_message_stays_open() {
-    let limits = defaults().with_max_message_bytes(256);
+    let limits = Limits {
+        max_message_bytes: 256,
+        ..defaults()
+    };
     let mut played = Played::ready(ClientConfig { limits, ..config() });
     played.take(&message("m"));
     let refused = played.conn.reject("m", Some(&"x".repeat(256)));
@@ -400,7 +409,10 @@ fn a_response_that_is_too_large_is_refused_and_the_message_stays_open() {
 fn a_promised_response_leaves_as_soon_as_it_can() {
     let reject = |id: &str| Response::new(id, Answer::reject(Some("dropped".into())));
     let mut played = Played::new(ClientConfig {
-        limits: defaults().with_max_outbox_frames(2),
+        limits: Limits {
+            max_outbox_frames: 2,
+            ..defaults()
+        },
         ..config()
     });
     played.sent();
@@ -431,7 +443,10 @@ fn a_promised_response_leaves_as_soon_as_it_can() {
 
 #[test]
 fn a_promised_response_that_is_too_large_loses_its_reason() {
-    let limits = defaults().with_max_message_bytes(256);
+    let limits = Limits {
+        max_message_bytes: 256,
+        ..defaults()
+    };
     let mut played = Played::ready(ClientConfig { limits, ..config() });
     let reason = Str::from("x".repeat(256));
     played
@@ -445,7 +460,10 @@ fn a_promised_response_that_is_too_large_loses_its_reason() {
 #[test]
 fn no_more_is_read_while_too_many_messages_are_open() {
     let mut played = Played::ready(ClientConfig {
-        limits: defaults().with_max_pending(2),
+        limits: Limits {
+            max_pending: 2,
+            ..defaults()
+        },
         ..config()
     });
     for id in ["1", "2"] {
@@ -469,7 +487,10 @@ fn no_more_is_read_while_too_many_messages_are_open() {
 #[test]
 fn large_open_messages_count_by_their_bytes() {
     let size = message("1").to_string().len();
-    let limits = defaults().with_max_event_bytes(2 * size);
+    let limits = Limits {
+        max_event_bytes: 2 * size,
+        ..defaults()
+    };
     let mut played = Played::ready(ClientConfig { limits, ..config() });
     played.take(&message("1"));
     played.events();

@@ -53,7 +53,10 @@ pub type Events = rpc_core::net::Events<Event>;
 /// and a connect timeout of 10 s.
 #[must_use]
 pub fn link_config() -> LinkConfig {
-    LinkConfig::default().with_reconnect(reconnect_policy())
+    LinkConfig {
+        reconnect: reconnect_policy(),
+        ..LinkConfig::default()
+    }
 }
 
 /// Creates a client over any dialer: in memory, through a proxy, with your own TLS.

@@ -81,12 +81,7 @@ impl Protocol for ClientProtocol {
         machine.in_flight()
     }
 
-    fn weight(event: &Event) -> usize {
-        size_of::<Event>()
-            + match event {
-                Event::Message(message) => message.frame().get().len(),
-                Event::Unknown { raw, .. } => raw.get().len(),
-                _ => 0,
-            }
+    fn event_bytes(machine: &ClientConn) -> usize {
+        machine.core.event_bytes()
     }
 }

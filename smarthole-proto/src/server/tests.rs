@@ -102,6 +102,13 @@ fn warnings(events: Vec<ServerEvent>) -> Vec<Warning> {
     events.into_iter().map(warning).collect()
 }
 
+fn limited(limits: Limits) -> ServerConfig {
+    ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    }
+}
+
 #[test]
 fn an_accepted_client_is_told_so_as_the_specification_has_it() {
     let mut played = Played::new();
@@ -343,11 +350,10 @@ fn what_is_held_is_bounded() {
 
 #[test]
 fn what_is_held_is_bounded_in_bytes_too() {
-    let limits = Limits::default().with_max_event_bytes(3 * ACK.len());
-    let mut played = Played::with(ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    });
+    let mut played = Played::with(limited(Limits {
+        max_event_bytes: 3 * ACK.len(),
+        ..Limits::default()
+    }));
     for _ in 0..2 {
         played.take(NOTES);
         played.events();
@@ -373,11 +379,10 @@ fn what_is_held_is_bounded_in_bytes_too() {
 
 #[test]
 fn a_client_that_pings_and_never_reads_fills_no_queue() {
-    let limits = Limits::default().with_max_outbox_frames(8);
-    let mut played = Played::ready(ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    });
+    let mut played = Played::ready(limited(Limits {
+        max_outbox_frames: 8,
+        ..Limits::default()
+    }));
     for payload in 0..100_u8 {
         played
             .conn
@@ -391,11 +396,10 @@ fn a_client_that_pings_and_never_reads_fills_no_queue() {
 
 #[test]
 fn a_client_that_reads_slowly_lives_by_its_pongs() {
-    let limits = Limits::default().with_max_outbox_frames(2);
-    let mut played = Played::ready(ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    });
+    let mut played = Played::ready(limited(Limits {
+        max_outbox_frames: 2,
+        ..Limits::default()
+    }));
     played.conn.send("1".into()).unwrap();
     played.conn.send("2".into()).unwrap();
     assert_eq!(played.conn.send("3".into()), Err(Refused::QueueFull));
@@ -432,13 +436,11 @@ fn commands_out_of_turn_are_refused_and_change_nothing() {
 
 #[test]
 fn a_frame_for_a_client_that_reads_nothing_is_refused() {
-    let limits = Limits::default()
-        .with_max_outbox_frames(2)
-        .with_max_message_bytes(256);
-    let mut played = Played::ready(ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    });
+    let mut played = Played::ready(limited(Limits {
+        max_outbox_frames: 2,
+        max_message_bytes: 256,
+        ..Limits::default()
+    }));
     let long = "x".repeat(257);
     let too_large = played.conn.send(long.as_str().into());
     assert_eq!(
@@ -456,11 +458,10 @@ fn a_frame_for_a_client_that_reads_nothing_is_refused() {
 
 #[test]
 fn a_client_that_asks_and_never_reads_is_disconnected() {
-    let limits = Limits::default().with_max_outbox_frames(8);
-    let mut played = Played::ready(ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    });
+    let mut played = Played::ready(limited(Limits {
+        max_outbox_frames: 8,
+        ..Limits::default()
+    }));
     let mut taken = 0;
     while !played.conn.is_closed() {
         played.take(NOTES);
@@ -474,22 +475,20 @@ fn a_client_that_asks_and_never_reads_is_disconnected() {
 
 #[test]
 fn input_stops_while_events_are_not_taken() {
-    let limits = Limits::default().with_max_event_bytes(2 * ACK.len());
-    let mut played = Played::ready(ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    });
+    let mut played = Played::ready(limited(Limits {
+        max_event_bytes: 2 * ACK.len(),
+        ..Limits::default()
+    }));
     played.take(ACK);
     assert!(played.conn.wants_input());
     played.take(ACK);
     assert!(!played.conn.wants_input());
     assert_eq!(played.conn.poll_event(), Some(ack("msg-1")));
     assert!(played.conn.wants_input());
-    let limits = Limits::default().with_max_events(1);
-    let mut played = Played::ready(ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    });
+    let mut played = Played::ready(limited(Limits {
+        max_events: 1,
+        ..Limits::default()
+    }));
     played.take("junk");
     assert!(!played.conn.wants_input());
 }
@@ -566,11 +565,10 @@ fn a_client_that_never_registers_may_be_given_a_deadline() {
 #[test]
 fn a_client_above_the_rate_limit_is_disconnected() {
     let rate = RateLimit::new(2, Duration::from_secs(1));
-    let limits = Limits::default().with_max_message_rate(Some(rate));
-    let mut played = Played::ready(ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    });
+    let mut played = Played::ready(limited(Limits {
+        max_message_rate: Some(rate),
+        ..Limits::default()
+    }));
     played.take(ACK);
     assert!(!played.conn.is_closed());
     // Pings count, too.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use rpc_core::testing::{Pair, Side};
-use rpc_core::{CloseReason, Machine, Text};
+use rpc_core::{CloseReason, Limits, Machine, Text};
 use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
 use smarthole_proto::codec::encode;
 use smarthole_proto::error::{ErrorCode, RegistrationError};
@@ -158,7 +158,10 @@ fn the_deadline_of_a_message_counts_from_its_arrival() {
 #[test]
 fn while_an_application_takes_no_events_nothing_is_lost() {
     let now = Instant::now();
-    let limits = smarthole_proto::limits::defaults().with_max_events(3);
+    let limits = Limits {
+        max_events: 3,
+        ..smarthole_proto::limits::defaults()
+    };
     let mut line = line(ClientConfig { limits, ..config() }, now);
     accept(&mut line);
     line.hold_events(Side::Client, true);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::ws::{WsConfig, WsStream};
-use rpc_core::net::{LinkEvent, LinkState, Message};
+use rpc_core::net::{LinkConfig, LinkEvent, LinkState, Message};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CloseReason, Outgoing, Refused};
 use serde_json::json;
@@ -40,7 +40,10 @@ async fn connected() -> (Client, Events, Line, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}", listener.local_addr().unwrap());
     let soon_again = ReconnectPolicy::new(BackoffPolicy::new(Duration::from_millis(10), 1.0));
-    let link = link_config().with_reconnect(soon_again);
+    let link = LinkConfig {
+        reconnect: soon_again,
+        ..link_config()
+    };
     let dialer = dialer(&url, &config()).unwrap();
     let (client, events, connection) = connect_with(dialer, config(), link);
     tokio::spawn(connection.run());

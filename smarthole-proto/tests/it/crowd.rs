@@ -124,9 +124,11 @@ async fn each_ends_once(text: impl Fn(usize) -> String) -> Book {
         ..HubConfig::default()
     };
     let server = start(ServerOptions::new(config)).await;
-    let all = QueueConfig::default()
-        .with_max_items(1_000_000)
-        .with_max_bytes(usize::MAX);
+    let all = QueueConfig {
+        max_items: 1_000_000,
+        max_bytes: usize::MAX,
+        ..QueueConfig::default()
+    };
     let mut events = server.runtime.events_with(all);
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::backoff::BackoffPolicy;
+use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
 use serde_json::{Value, json};
 use smarthole_proto::net::DROPPED;
@@ -30,10 +31,16 @@ struct Running {
 /// A plugin that does what the text of a message says.
 async fn start() -> Running {
     let listener = RawListener::bind().await.unwrap();
-    let backoff = BackoffPolicy::new(Duration::from_millis(10), 1.0).with_max_attempts(Some(10));
+    let backoff = BackoffPolicy {
+        max_attempts: Some(10),
+        ..BackoffPolicy::new(Duration::from_millis(10), 1.0)
+    };
     let mut config = PluginConfig::new(registration()).unwrap();
     let link = config.link.clone();
-    config.link = link.with_reconnect(ReconnectPolicy::new(backoff));
+    config.link = LinkConfig {
+        reconnect: ReconnectPolicy::new(backoff),
+        ..link
+    };
     config.shutdown_timeout = SHORT;
     let handler = handler_fn(|_, message| async move {
         match &*message.text {

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::mem::{self, MemDialer, MemListener, MemTransport};
 use rpc_core::net::{DialError, Dialer, LinkConfig, LinkEvent, LinkState, QueueConfig};
-use rpc_core::reconnect::ResetOn;
+use rpc_core::reconnect::{ReconnectPolicy, ResetOn};
 use rpc_core::{CloseReason, Refused};
 use serde_json::json;
 use smarthole_proto::client::{ClientConfig, reconnect_policy};
@@ -113,8 +113,14 @@ async fn a_message_that_is_dropped_is_rejected_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_its_queue_drops_is_rejected() {
-    let queue = QueueConfig::default().with_max_items(2);
-    let (client, mut events, mut listener) = open(link_config().with_events(queue));
+    let queue = QueueConfig {
+        max_items: 2,
+        ..QueueConfig::default()
+    };
+    let (client, mut events, mut listener) = open(LinkConfig {
+        events: queue,
+        ..link_config()
+    });
     let mut router = Router::registered(&mut listener).await;
     client.ready().await.unwrap();
     for id in ["1", "2", "3", "4"] {
@@ -409,7 +415,13 @@ async fn a_name_that_stays_taken_is_tried_ten_times_and_then_given_up() {
 
 #[tokio::test(start_paused = true)]
 async fn read_literally_the_specification_tries_again_every_second_for_ever() {
-    let literal = link_config().with_reconnect(reconnect_policy().with_reset_on(ResetOn::Open));
+    let literal = LinkConfig {
+        reconnect: ReconnectPolicy {
+            reset_on: ResetOn::Open,
+            ..reconnect_policy()
+        },
+        ..link_config()
+    };
     let (delays, state) = always_refused("DUPLICATE_NAME", literal, 15).await;
     assert_eq!(delays, [1; 14]);
     assert!(matches!(state, LinkState::Lost { .. }), "{state:?}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::LinkState;
+use rpc_core::net::{LinkConfig, LinkState};
 use smarthole_proto::client::{ClientConfig, reconnect_policy};
 use smarthole_proto::frame::Registration;
 use smarthole_proto::net::{ServerOptions, connect_with, dialer, link_config};
@@ -21,7 +21,10 @@ async fn a_client_registers_at_the_next_node() {
     reconnect.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
     let config = ClientConfig::new(Registration::new("notes", "I keep notes.")).unwrap();
     let dialer = dialer(&urls, &config).unwrap().in_listed_order();
-    let link = link_config().with_reconnect(reconnect);
+    let link = LinkConfig {
+        reconnect,
+        ..link_config()
+    };
     let (client, _events, connection) = connect_with(dialer, config, link);
     tokio::spawn(connection.run());
     client.ready().await.unwrap();

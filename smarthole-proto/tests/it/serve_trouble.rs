@@ -57,9 +57,7 @@ async fn what_a_client_answers_before_it_leaves_counts() {
 
 #[tokio::test]
 async fn a_client_that_answers_no_ping_is_told_and_dropped() {
-    let beat = KeepAlive::default()
-        .with_interval(Some(Duration::from_millis(50)))
-        .with_pong_timeout(Duration::from_millis(50));
+    let beat = KeepAlive::every(Duration::from_millis(50), Duration::from_millis(50));
     let config = ServerConfig {
         keep_alive: beat,
         ..ServerConfig::default()
@@ -80,9 +78,11 @@ async fn a_client_that_answers_no_ping_is_told_and_dropped() {
 
 #[tokio::test]
 async fn a_client_that_never_reads_is_disconnected_and_the_others_are_not() {
-    let limits = Limits::default()
-        .with_max_message_bytes(MAX_PAYLOAD)
-        .with_max_outbox_bytes(1 << 20);
+    let limits = Limits {
+        max_message_bytes: MAX_PAYLOAD,
+        max_outbox_bytes: 1 << 20,
+        ..Limits::default()
+    };
     let options = ServerOptions {
         runtime: RouterRuntime::new(HubConfig {
             max_open_bytes: usize::MAX,
@@ -262,9 +262,10 @@ async fn a_shutdown_waits_a_second_for_a_client_that_says_nothing() {
 #[tokio::test]
 async fn a_listener_that_is_slow_loses_the_oldest_events_and_is_told_how_many() {
     let server = open().await;
-    let mut slow = server
-        .runtime
-        .events_with(QueueConfig::default().with_max_items(2));
+    let mut slow = server.runtime.events_with(QueueConfig {
+        max_items: 2,
+        ..QueueConfig::default()
+    });
     drop(server.runtime.events());
     for name in ["a", "b", "c", "d"] {
         Wire::client(server.address, name).await;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
-use rpc_core::{CloseFrame, Refused};
+use rpc_core::{CloseFrame, Limits, Refused};
 use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, reconnect_policy};
 use smarthole_proto::frame::{Answer, Notification, Registration, Response};
 use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubEvent, Input, RouteId};
@@ -227,10 +227,12 @@ impl House {
         if !self.dialling[client].dials(failing, self.now, &mut self.rng) {
             return false;
         }
-        let limits = defaults()
-            .with_max_pending(MAX_OPEN)
-            .with_max_outbox_frames(MAX_FRAMES)
-            .with_max_events(MAX_EVENTS);
+        let limits = Limits {
+            max_pending: MAX_OPEN,
+            max_outbox_frames: MAX_FRAMES,
+            max_events: MAX_EVENTS,
+            ..defaults()
+        };
         let registration = Registration::new(NAMES[client], "Does something.");
         let config = ClientConfig::new(registration).unwrap();
         let conn = ClientConn::new(
@@ -293,7 +295,7 @@ impl House {
         match event {
             ClientEvent::Registered { .. } => {
                 talk.is_registered = true;
-                self.dialling[client].ready(self.now);
+                self.dialling[client].ready();
             }
             ClientEvent::Message { message, .. } => {
                 ensure(talk.is_registered, || "a message came first".to_owned())?;

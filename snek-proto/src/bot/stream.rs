@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use futures_util::{Stream, StreamExt as _};
-use rpc_core::net::time;
+use rpc_core::net::{Link, time};
 use rpc_core::{CallError, Instant};
 
 use super::context::Shared;
@@ -269,11 +269,12 @@ impl StreamWriter {
     }
 
     fn partial(&self, post: Post) -> InFlight {
-        let link = self.shared.client.clone();
+        let client = self.shared.client.clone();
         let channel = self.channel.clone();
         let timeout = Some(self.core.config().partial_timeout);
         Box::pin(async move {
-            link.call_named("send_message", move |conn, now| {
+            // `Client::call` calls any method.
+            Link::call(&client, "send_message", move |conn, now| {
                 let id = conn.send_message(channel.as_str(), &post.text, Final::No, now)?;
                 conn.set_timeout(id, timeout, now);
                 Ok(id)

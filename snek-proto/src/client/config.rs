@@ -14,12 +14,17 @@ use crate::limits::{
 
 /// Returns the specification's reconnect policy: after 1, 2 and 4 s, reset by a finished opening.
 /// After three failed attempts another cycle starts at 1 s, without end unless
-/// [`with_cycles`](ReconnectPolicy::with_cycles) sets a limit.
+/// [`cycles`](ReconnectPolicy::cycles) sets a limit.
 #[must_use]
 pub const fn reconnect_policy() -> ReconnectPolicy {
-    let backoff = BackoffPolicy::new(RECONNECT_INITIAL_DELAY, RECONNECT_BACKOFF_FACTOR)
-        .with_max_attempts(Some(RECONNECT_MAX_RETRIES));
-    ReconnectPolicy::new(backoff).with_cycles(None)
+    let backoff = BackoffPolicy {
+        max_attempts: Some(RECONNECT_MAX_RETRIES),
+        ..BackoffPolicy::new(RECONNECT_INITIAL_DELAY, RECONNECT_BACKOFF_FACTOR)
+    };
+    ReconnectPolicy {
+        cycles: None,
+        ..ReconnectPolicy::new(backoff)
+    }
 }
 
 rpc_core::config! {

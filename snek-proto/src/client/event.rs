@@ -75,19 +75,3 @@ impl From<Event> for ClientEvent {
         }
     }
 }
-
-impl ClientEvent {
-    /// Returns about how many bytes of the frame the event keeps.
-    pub(crate) fn weight(&self) -> usize {
-        size_of::<Self>()
-            + match self {
-                Self::Message(message) => message.message.len() + message.username.len(),
-                Self::Reply {
-                    result: Ok(answer), ..
-                } => answer.data().get().len(),
-                Self::SetTyping(typing) => typing.data.get().len(),
-                Self::Unknown(other) => other.frame.get().len(),
-                _ => 0,
-            }
-    }
-}

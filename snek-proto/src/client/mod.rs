@@ -76,12 +76,12 @@ struct Pending {
 /// ```
 pub struct ClientConn {
     config: Arc<ClientConfig>,
-    core: MachineCore<ClientEvent>,
+    pub(crate) core: MachineCore<ClientEvent>,
     /// Where the connection stands while it is open.
     state: ClientState,
     calls: PendingCalls<Pending>,
     /// Events from before the handshake was done.
-    early: VecDeque<ClientEvent>,
+    early: VecDeque<(ClientEvent, usize)>,
     early_bytes: usize,
     early_dropped: u64,
     login: Option<Answer>,
@@ -206,8 +206,8 @@ impl ClientConn {
     }
 
     fn push(&mut self, event: ClientEvent) {
-        let weight = event.weight();
-        self.core.push_event(event, weight);
+        let bytes = self.core.take_frame_bytes();
+        self.core.push_event(event, bytes);
     }
 
     fn on_handshake(&mut self, answer: ServerFrame, now: Instant) {
@@ -265,8 +265,8 @@ impl ClientConn {
         };
         self.push(ClientEvent::Ready(Box::new(ready)));
         self.early_bytes = 0;
-        for event in std::mem::take(&mut self.early) {
-            self.push(event);
+        for (event, bytes) in std::mem::take(&mut self.early) {
+            self.core.push_event(event, bytes);
         }
         if self.early_dropped > 0 {
             let dropped = Warning::EarlyEventsDropped {
@@ -283,16 +283,17 @@ impl ClientConn {
             self.push(event);
             return;
         }
-        self.early_bytes += event.weight();
-        self.early.push_back(event);
+        let bytes = self.core.take_frame_bytes();
+        self.early_bytes += bytes;
+        self.early.push_back((event, bytes));
         let limits = &self.config.limits;
         while self.early.len() > limits.max_events.max(1)
             || (self.early.len() > 1 && self.early_bytes > limits.max_event_bytes)
         {
-            let Some(oldest) = self.early.pop_front() else {
+            let Some((_, bytes)) = self.early.pop_front() else {
                 break;
             };
-            self.early_bytes -= oldest.weight();
+            self.early_bytes -= bytes;
             self.early_dropped += 1;
         }
     }

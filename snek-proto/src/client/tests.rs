@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rpc_core::{CallId, Delivery, Json, Refused};
+use rpc_core::{CallId, Delivery, Json, Limits, Refused};
 use serde_json::{Value, json};
 use switchboard_testing::play::Play;
 
@@ -196,7 +196,10 @@ fn without_a_deadline_of_its_own_the_opening_ends_with_one_of_its_calls() {
 
 #[test]
 fn events_before_ready_come_after_it_in_order() {
-    let limits = rpc_core::Limits::default().with_max_events(2);
+    let limits = Limits {
+        max_events: 2,
+        ..Limits::default()
+    };
     let mut played = Played::with(ClientConfig {
         limits,
         ..ClientConfig::new("mybot", "x")
@@ -221,7 +224,10 @@ fn events_before_ready_come_after_it_in_order() {
 
 #[test]
 fn events_before_ready_are_bounded_in_bytes_too() {
-    let limits = rpc_core::Limits::default().with_max_event_bytes(10_500);
+    let limits = Limits {
+        max_event_bytes: 10_500,
+        ..Limits::default()
+    };
     let mut played = Played::with(ClientConfig {
         limits,
         ..ClientConfig::new("mybot", "x")
@@ -348,7 +354,10 @@ fn late_repeated_and_unknown_answers_are_dropped() {
 
 #[test]
 fn nothing_times_out_while_its_answer_may_be_unread() {
-    let limits = rpc_core::Limits::default().with_max_events(2);
+    let limits = Limits {
+        max_events: 2,
+        ..Limits::default()
+    };
     let mut played = Played::with(ClientConfig {
         limits,
         ..ClientConfig::new("mybot", "x")
@@ -515,7 +524,10 @@ fn bad_frames_are_skipped_with_a_warning() {
 
 #[test]
 fn nothing_more_is_read_while_events_wait() {
-    let limits = rpc_core::Limits::default().with_max_events(2);
+    let limits = Limits {
+        max_events: 2,
+        ..Limits::default()
+    };
     let mut played = Played::with(ClientConfig {
         limits,
         ..ClientConfig::new("mybot", "x")
@@ -530,7 +542,10 @@ fn nothing_more_is_read_while_events_wait() {
 
 #[test]
 fn calls_are_bounded() {
-    let limits = rpc_core::Limits::default().with_max_pending(1);
+    let limits = Limits {
+        max_pending: 1,
+        ..Limits::default()
+    };
     let mut played = Played::with(ClientConfig {
         limits,
         ..ClientConfig::new("mybot", "x")

@@ -98,7 +98,10 @@ impl Args {
         let max = parameters.len();
         let too_many = |got| ArgsError(format!("{method} takes {max} arguments, {got} were given"));
         let Ok(Positional(first, second, third)) = frame.args.parse() else {
-            let limits = Limits::default().with_max_items(usize::MAX);
+            let limits = Limits {
+                max_items: usize::MAX,
+                ..Limits::default()
+            };
             let all: Result<Vec<IgnoredAny>, _> = json::parse(frame.args.get(), &limits);
             return Err(match all.map_or(0, |all| all.len()) {
                 count if count > max => too_many(count),

@@ -249,7 +249,7 @@ impl Serialize for ServerFrame {
 
 impl<'de> Deserialize<'de> for ServerFrame {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let limits = Limits::default().with_max_message_bytes(usize::MAX);
+        let limits = Limits::unlimited();
         Self::decode(Json::deserialize(from)?.get(), &limits).map_err(D::Error::custom)
     }
 }

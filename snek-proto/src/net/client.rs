@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use rpc_core::net::Link;
+use rpc_core::net::telemetry::OTHER;
 use rpc_core::{CallError, CallId, DecodeError, Refused};
 use serde::Serialize;
 
@@ -68,7 +69,7 @@ impl Client {
     ) -> Outcome {
         let request = message(channel.borrow(), text, is_final)?;
         self.link
-            .call_named("send_message", move |conn, now| {
+            .call("send_message", move |conn, now| {
                 conn.call_encoded(&request, now)
             })
             .await
@@ -121,7 +122,7 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn ping(&self) -> Outcome {
-        self.link.call_named("ping", ClientConn::ping).await
+        self.link.call("ping", ClientConn::ping).await
     }
 
     /// Fetches a user's record; `None` is the logged-in user. Safe to repeat.
@@ -135,7 +136,7 @@ impl Client {
         let username = username.map(str::to_owned);
         let answer = self
             .link
-            .call_named("get_user", move |conn, now| {
+            .call("get_user", move |conn, now| {
                 conn.get_user(username.as_deref(), now)
             })
             .await?;
@@ -152,7 +153,7 @@ impl Client {
     pub async fn get_channels(&self) -> Result<Vec<Channel>, CallError<RpcError>> {
         let answer = self
             .link
-            .call_named("get_channels", ClientConn::get_channels)
+            .call("get_channels", ClientConn::get_channels)
             .await?;
         answer.parse().map_err(|error| unexpected(&error))
     }
@@ -189,7 +190,7 @@ impl Client {
     ) -> Outcome {
         let request = request(method, args, kwargs)?;
         self.link
-            .call(move |conn, now| conn.call_encoded(&request, now))
+            .call(OTHER, move |conn, now| conn.call_encoded(&request, now))
             .await
     }
 
@@ -209,7 +210,7 @@ impl Client {
     ) -> Outcome {
         let request = request(method, args, kwargs)?;
         self.link
-            .call(move |conn, now| {
+            .call(OTHER, move |conn, now| {
                 let id = conn.call_encoded(&request, now)?;
                 conn.set_timeout(id, timeout, now);
                 Ok(id)

@@ -48,7 +48,10 @@ pub type Events = rpc_core::net::Events<ClientEvent>;
 /// and a connect timeout of 10 s.
 #[must_use]
 pub fn link_config() -> LinkConfig {
-    LinkConfig::default().with_reconnect(reconnect_policy())
+    LinkConfig {
+        reconnect: reconnect_policy(),
+        ..LinkConfig::default()
+    }
 }
 
 /// Creates a client over any dialer, for example in memory, through a proxy, or with your own TLS.

@@ -67,8 +67,8 @@ impl Protocol for ClientProtocol {
         }
     }
 
-    fn weight(event: &ClientEvent) -> usize {
-        event.weight()
+    fn event_bytes(machine: &ClientConn) -> usize {
+        machine.core.event_bytes()
     }
 
     fn redact(text: &str) -> Cow<'_, str> {

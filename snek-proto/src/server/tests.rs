@@ -339,7 +339,10 @@ fn a_hundred_requests_of_a_client_are_worked_on_at_once() {
 
 #[test]
 fn a_client_that_asks_and_never_reads_is_closed() {
-    let limits = Limits::default().with_max_outbox_frames(2);
+    let limits = Limits {
+        max_outbox_frames: 2,
+        ..Limits::default()
+    };
     let mut played = Played::with(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -358,7 +361,10 @@ fn a_client_that_asks_and_never_reads_is_closed() {
 #[test]
 fn a_client_over_the_rate_is_closed() {
     let rate = RateLimit::new(2, Duration::from_secs(1));
-    let limits = Limits::default().with_max_message_rate(Some(rate));
+    let limits = Limits {
+        max_message_rate: Some(rate),
+        ..Limits::default()
+    };
     let mut played = Played::with(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -388,7 +394,10 @@ fn events_are_pushed_only_to_those_who_are_logged_in() {
 
 #[test]
 fn an_answer_that_is_too_large_leaves_the_request_open() {
-    let limits = Limits::default().with_max_message_bytes(200);
+    let limits = Limits {
+        max_message_bytes: 200,
+        ..Limits::default()
+    };
     let mut played = Played::with(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -429,7 +438,10 @@ fn after_the_end_commands_are_refused_and_nothing_is_left() {
 
 #[test]
 fn requests_at_work_are_bounded_in_bytes_too() {
-    let limits = Limits::default().with_max_event_bytes(200);
+    let limits = Limits {
+        max_event_bytes: 200,
+        ..Limits::default()
+    };
     let mut played = Played::with(ServerConfig {
         limits,
         ..ServerConfig::default()

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rpc_core::net::LagPolicy;
 use rpc_core::net::mem::{self, MemListener};
-use rpc_core::net::{LagPolicy, QueueConfig};
 use rpc_core::testing::Side;
 use rpc_core::{CallError, CloseReason, Delivery, Limits, Machine, Refused};
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice};
-use snek_proto::client::{ClientConfig, ClientEvent, Warning, reconnect_policy};
+use snek_proto::client::{ClientConfig, ClientEvent, Warning};
 use snek_proto::error::BotError;
 use snek_proto::frame::{Call, Channel, Final, Joined, Message, OtherEvent, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
@@ -94,7 +94,10 @@ fn a_message_of_4_mib_is_read_and_a_larger_one_is_skipped() {
 
 #[test]
 fn a_message_over_the_limit_is_refused_before_it_is_sent() {
-    let limits = Limits::default().with_max_message_bytes(300);
+    let limits = Limits {
+        max_message_bytes: 300,
+        ..Limits::default()
+    };
     let mut hand = Hand::ready(ClientConfig { limits, ..config() });
     let refused = hand
         .conn
@@ -239,13 +242,17 @@ fn client() -> (Client, MemListener) {
 async fn a_call_whose_answer_waits_unread_under_block_does_not_time_out() {
     let (dialer, mut listener) = mem::listen(64);
     let config = ClientConfig {
-        limits: Limits::default().with_max_events(2),
+        limits: Limits {
+            max_events: 2,
+            ..Limits::default()
+        },
         ..config()
     };
     let patience = 10 * config.call_timeout;
     let block = LagPolicy::Block { deadline: patience };
-    let queue = QueueConfig::default().with_max_items(1).with_policy(block);
-    let link = link_config().with_events(queue);
+    let mut link = link_config();
+    link.events.max_items = 1;
+    link.events.policy = block;
     let (client, mut events, connection) = connect_with(dialer, config, link);
     tokio::spawn(connection.run());
     let mut line = Line::logged_in(&mut listener).await;
@@ -526,7 +533,8 @@ async fn three_failed_attempts_are_reported_and_another_cycle_begins() {
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_of_cycles_ends_the_bot_with_a_connection_error() {
-    let link = link_config().with_reconnect(reconnect_policy().with_cycles(Some(1)));
+    let mut link = link_config();
+    link.reconnect.cycles = Some(1);
     let (_, mut listener, run) = bot(BotConfig {
         link,
         ..bot_config()
@@ -565,9 +573,7 @@ fn waits_without_an_end_are_taken_as_very_long_ones() {
     use snek_proto::server::{ServerConfig, ServerConn};
 
     let now = std::time::Instant::now();
-    let beat = KeepAlive::default()
-        .with_interval(Some(Duration::MAX))
-        .with_pong_timeout(Duration::MAX);
+    let beat = KeepAlive::every(Duration::MAX, Duration::MAX);
     let client = ClientConfig {
         call_timeout: Duration::MAX,
         handshake_timeout: Some(Duration::MAX),
@@ -577,7 +583,10 @@ fn waits_without_an_end_are_taken_as_very_long_ones() {
     let rate = RateLimit::new(2, Duration::MAX);
     let server = ServerConfig {
         login_timeout: Some(Duration::MAX),
-        limits: Limits::default().with_max_message_rate(Some(rate)),
+        limits: Limits {
+            max_message_rate: Some(rate),
+            ..Limits::default()
+        },
         keep_alive: beat,
         ..ServerConfig::default()
     };

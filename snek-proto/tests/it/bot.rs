@@ -400,7 +400,10 @@ fn limited(limits: Limits) -> BotConfig {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_finds_no_room_is_sent_again_over_the_same_line() {
-    let mut bot = start(limited(Limits::default().with_max_pending(1)));
+    let mut bot = start(limited(Limits {
+        max_pending: 1,
+        ..Limits::default()
+    }));
     let mut line = Line::logged_in(&mut bot.listener).await;
     let before = tokio::time::Instant::now();
     line.say("ch1", "ann", "@MyBot").await;
@@ -414,7 +417,10 @@ async fn a_message_that_finds_no_room_is_sent_again_over_the_same_line() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_over_the_limit_is_not_sent_again() {
-    let config = limited(Limits::default().with_max_message_bytes(1024));
+    let config = limited(Limits {
+        max_message_bytes: 1024,
+        ..Limits::default()
+    });
     let mut bot = Acting::start(config, |cx| async move {
         let before = tokio::time::Instant::now();
         let error = cx.reply("x".repeat(1024)).await.unwrap_err();

@@ -79,7 +79,10 @@ async fn three(server: &NatsServer) -> [Member; 3] {
 }
 
 fn client(url: &str, name: &str, password: &str) -> (Client, Events) {
-    let link = LinkConfig::default().with_reconnect(ReconnectPolicy::off());
+    let link = LinkConfig {
+        reconnect: ReconnectPolicy::off(),
+        ..LinkConfig::default()
+    };
     let config = ClientConfig::new(name, password);
     let dialer = dialer(url, &config).unwrap();
     let (client, events, connection) = connect_with(dialer, config, link);

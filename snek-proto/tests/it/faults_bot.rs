@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rpc_core::backoff::BackoffPolicy;
+use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
 use serde_json::{Value, json};
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice};
@@ -52,14 +53,20 @@ struct Running {
 
 async fn start() -> Running {
     let listener = RawListener::bind().await.unwrap();
-    let backoff = BackoffPolicy::new(Duration::from_millis(10), 1.0).with_max_attempts(Some(10));
+    let backoff = BackoffPolicy {
+        max_attempts: Some(10),
+        ..BackoffPolicy::new(Duration::from_millis(10), 1.0)
+    };
     let config = BotConfig {
         shutdown_timeout: SHORT,
         ..BotConfig::new("mybot", "mypassword")
     };
     let link = config.link.clone();
     let config = BotConfig {
-        link: link.with_reconnect(ReconnectPolicy::new(backoff)),
+        link: LinkConfig {
+            reconnect: ReconnectPolicy::new(backoff),
+            ..link
+        },
         ..config
     };
     let handler = Obedient::default();

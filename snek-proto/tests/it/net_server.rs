@@ -37,9 +37,11 @@ async fn serve<B: Backend>(backend: B, options: ServerOptions) -> (String, Serve
 }
 
 fn client(url: &str, config: ClientConfig) -> (Client, Events) {
-    let link = LinkConfig::default()
-        .with_reconnect(ReconnectPolicy::off())
-        .with_connect_timeout(Duration::from_millis(300));
+    let link = LinkConfig {
+        reconnect: ReconnectPolicy::off(),
+        connect_timeout: Duration::from_millis(300),
+        ..LinkConfig::default()
+    };
     let dialer = dialer(url, &config).unwrap();
     let (client, events, connection) = connect_with(dialer, config, link);
     tokio::spawn(connection.run());
@@ -376,9 +378,7 @@ async fn a_backend_sees_the_upgrade_request() {
 
 #[tokio::test]
 async fn idle_connections_survive_many_heartbeats_on_both_sides() {
-    let beat = KeepAlive::default()
-        .with_interval(Some(Duration::from_millis(30)))
-        .with_pong_timeout(Duration::from_millis(200));
+    let beat = KeepAlive::every(Duration::from_millis(30), Duration::from_millis(200));
     let options = ServerOptions {
         connection: ServerConfig {
             keep_alive: beat,
@@ -420,7 +420,10 @@ async fn a_server_that_never_speaks_is_given_up_at_the_handshake_deadline() {
 
 #[tokio::test]
 async fn a_client_that_never_reads_is_disconnected_and_the_others_are_not() {
-    let limits = Limits::default().with_max_outbox_bytes(1 << 20);
+    let limits = Limits {
+        max_outbox_bytes: 1 << 20,
+        ..Limits::default()
+    };
     let mut options = ServerOptions {
         connection: ServerConfig {
             limits,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::{LinkEvent, LinkState};
+use rpc_core::net::{LinkConfig, LinkEvent, LinkState};
 use snek_proto::client::{ClientConfig, ClientEvent, reconnect_policy};
 use snek_proto::frame::Final;
 use snek_proto::net::{
@@ -31,7 +31,10 @@ async fn login(urls: &str, name: &str, password: &str) -> (Client, Events) {
     reconnect.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
     let config = ClientConfig::new(name, password);
     let dialer = dialer(urls, &config).unwrap().in_listed_order();
-    let link = link_config().with_reconnect(reconnect);
+    let link = LinkConfig {
+        reconnect,
+        ..link_config()
+    };
     let (client, events, connection) = connect_with(dialer, config, link);
     tokio::spawn(connection.run());
     client.ready().await.unwrap();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rpc_core::testing::Side;
-use rpc_core::{CallError, CloseReason, Delivery, Text};
+use rpc_core::{CallError, CloseReason, Delivery, Limits, Text};
 use serde_json::json;
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::codec;
@@ -156,7 +156,10 @@ fn a_refused_login_ends_both_sides() {
 
 #[test]
 fn an_application_that_hangs_loses_nothing_and_pings_go_on() {
-    let limits = rpc_core::Limits::default().with_max_events(4);
+    let limits = Limits {
+        max_events: 4,
+        ..Limits::default()
+    };
     let mut pair = line(ClientConfig { limits, ..config() }, 6, Instant::now());
     serve(&mut pair);
     pair.take_client_events();

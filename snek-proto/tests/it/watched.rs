@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use rpc_core::net::LinkConfig;
 use rpc_core::net::mem::{self, MemListener};
+use rpc_core::reconnect::ReconnectPolicy;
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice, State};
 use snek_proto::client::reconnect_policy;
@@ -197,7 +199,13 @@ async fn connected_means_logged_in_with_the_channels_known() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watcher_sees_the_error_of_a_bot_that_has_failed() {
-    let link = link_config().with_reconnect(reconnect_policy().with_cycles(Some(1)));
+    let link = LinkConfig {
+        reconnect: ReconnectPolicy {
+            cycles: Some(1),
+            ..reconnect_policy()
+        },
+        ..link_config()
+    };
     let (display, mut listener, run) = start(BotConfig { link, ..config() });
     let mut states = display.states.get().unwrap().clone();
     // A handler that is still at work is given its time.

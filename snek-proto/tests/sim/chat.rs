@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Delivery, Limits, Secret};
 use snek_proto::client::{ClientConfig, ClientConn, ClientEvent, Warning, reconnect_policy};
 use snek_proto::error::RpcError;
-use snek_proto::frame;
-use snek_proto::frame::{Channel, Final, User};
+use snek_proto::frame::{self, Channel, Final, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
 use snek_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
@@ -237,10 +236,12 @@ impl Chat {
         if !self.dialling[user].dials(failing, self.now, &mut self.rng) {
             return false;
         }
-        let limits = Limits::default()
-            .with_max_pending(MAX_CALLS)
-            .with_max_outbox_frames(MAX_FRAMES)
-            .with_max_events(MAX_EVENTS);
+        let limits = Limits {
+            max_pending: MAX_CALLS,
+            max_outbox_frames: MAX_FRAMES,
+            max_events: MAX_EVENTS,
+            ..Limits::default()
+        };
         let mut config = ClientConfig::new(USERS[user], Secret::from("secret"));
         config.limits = limits.clone();
         config.call_timeout = PATIENCE;
@@ -549,7 +550,7 @@ impl Chat {
             ClientEvent::Ready(ready) => {
                 talk.is_ready = true;
                 ensure(ready.user.username == USERS[user], || format!("{ready:?}"))?;
-                self.dialling[user].ready(self.now);
+                self.dialling[user].ready();
             }
             ClientEvent::Reply { id, result } => {
                 self.tally.ended += 1;

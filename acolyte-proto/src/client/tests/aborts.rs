@@ -204,7 +204,10 @@ fn a_cancelled_chat_is_aborted_and_told_of_no_more() {
 
 #[test]
 fn an_abort_that_finds_no_room_is_sent_later() {
-    let limits = Limits::default().with_max_outbox_frames(2);
+    let limits = Limits {
+        max_outbox_frames: 2,
+        ..Limits::default()
+    };
     let mut played = Played::with(ClientConfig {
         limits,
         ..ClientConfig::default()

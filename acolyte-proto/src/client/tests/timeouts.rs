@@ -151,7 +151,10 @@ fn a_quiet_server_is_pinged_and_a_dead_one_is_left() {
 
 #[test]
 fn nothing_times_out_while_its_answer_may_be_unread() {
-    let limits = Limits::default().with_max_events(1);
+    let limits = Limits {
+        max_events: 1,
+        ..Limits::default()
+    };
     let mut played = Played::with(ClientConfig { limits, ..quiet() });
     let id = played.chat();
     played.conn.status(played.now).unwrap();

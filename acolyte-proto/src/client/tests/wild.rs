@@ -116,7 +116,7 @@ proptest! {
     #[test]
     fn every_request_ends_once_whatever_the_server_says(ops in ops(), small in any::<bool>()) {
         let limits = match small {
-            true => Limits::default().with_max_pending(4).with_max_outbox_frames(3).with_max_events(2),
+            true => Limits { max_pending: 4, max_outbox_frames: 3, max_events: 2, ..Limits::default() },
             false => Limits::default(),
         };
         let mut played = Played::with(ClientConfig {

@@ -7,7 +7,10 @@ use crate::limits::{MAX_UNANSWERED, PING_INTERVAL, PONG_TIMEOUT, defaults};
 
 #[test]
 fn a_full_stream_is_told_when_there_is_room_and_leaves_room_for_the_end() {
-    let limits = defaults().with_max_outbox_frames(16);
+    let limits = Limits {
+        max_outbox_frames: 16,
+        ..defaults()
+    };
     let mut played = Played::with(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -30,7 +33,10 @@ fn a_full_stream_is_told_when_there_is_room_and_leaves_room_for_the_end() {
 
 #[test]
 fn a_call_that_found_no_room_makes_its_output_and_its_result_none() {
-    let limits = defaults().with_max_outbox_frames(16);
+    let limits = Limits {
+        max_outbox_frames: 16,
+        ..defaults()
+    };
     let mut played = Played::with(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -59,7 +65,10 @@ fn a_call_that_found_no_room_makes_its_output_and_its_result_none() {
 
 #[test]
 fn an_end_for_which_there_is_no_room_changes_nothing() {
-    let limits = defaults().with_max_outbox_frames(12);
+    let limits = Limits {
+        max_outbox_frames: 12,
+        ..defaults()
+    };
     let mut played = Played::with(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -84,7 +93,10 @@ fn an_end_for_which_there_is_no_room_changes_nothing() {
 
 #[test]
 fn a_client_that_never_reads_its_answers_is_closed() {
-    let limits = defaults().with_max_outbox_frames(4);
+    let limits = Limits {
+        max_outbox_frames: 4,
+        ..defaults()
+    };
     let mut played = Played::with(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -99,7 +111,10 @@ fn a_client_that_never_reads_its_answers_is_closed() {
 #[test]
 fn a_client_above_the_rate_limit_is_disconnected() {
     let rate = RateLimit::new(1, Duration::from_secs(1));
-    let limits = defaults().with_max_message_rate(Some(rate));
+    let limits = Limits {
+        max_message_rate: Some(rate),
+        ..defaults()
+    };
     let mut played = Played::with(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -193,7 +208,10 @@ fn a_server_that_ends_lets_the_running_chat_end_and_takes_no_other() {
 
 #[test]
 fn a_message_over_the_limit_is_refused_when_it_is_sent() {
-    let limits = Limits::default().with_max_message_bytes(300);
+    let limits = Limits {
+        max_message_bytes: 300,
+        ..Limits::default()
+    };
     let mut played = Played::with(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -212,7 +230,10 @@ fn a_message_over_the_limit_is_refused_when_it_is_sent() {
 
 #[test]
 fn chats_that_hold_too_many_bytes_are_refused_unless_there_is_only_one() {
-    let limits = defaults().with_max_event_bytes(150);
+    let limits = Limits {
+        max_event_bytes: 150,
+        ..defaults()
+    };
     let mut played = Played::with(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -230,7 +251,10 @@ fn chats_that_hold_too_many_bytes_are_refused_unless_there_is_only_one() {
 
 #[test]
 fn an_aborted_chat_that_waited_makes_room_for_another() {
-    let limits = defaults().with_max_event_bytes(2 * start("a").len());
+    let limits = Limits {
+        max_event_bytes: 2 * start("a").len(),
+        ..defaults()
+    };
     let mut played = Played::with(ServerConfig {
         limits,
         ..ServerConfig::default()

@@ -10,8 +10,8 @@ use acolyte_proto::frame::{
 };
 use acolyte_proto::id::{MessageId, RpcId};
 use acolyte_proto::limits;
-use rpc_core::Json;
 use rpc_core::json::DecodeErrorKind;
+use rpc_core::{Json, Limits};
 
 use super::{answer, id, request, start, written};
 
@@ -225,7 +225,10 @@ fn the_limits_of_a_chat_are_exact() {
 
 #[test]
 fn a_message_that_is_too_large_is_not_read() {
-    let limits = limits::defaults().with_max_message_bytes(40);
+    let limits = Limits {
+        max_message_bytes: 40,
+        ..limits::defaults()
+    };
     let text = r#"{"id":"rpc_a","type":"status.get","x":"xxxxxxxxxx"}"#;
     let error = ClientFrame::decode(text, &limits).unwrap_err();
     let kind = DecodeErrorKind::TooLarge {

@@ -50,16 +50,25 @@ fn nesting_has_an_end() {
     let too_deep = Some(DecodeErrorKind::TooDeep { max: 128 });
     assert_eq!(kind(&nested(129)), too_deep);
     assert_eq!(kind(&nested(100_000)), too_deep);
-    let limits = Limits::default().with_max_depth(1_000_000);
+    let limits = Limits {
+        max_depth: 1_000_000,
+        ..Limits::default()
+    };
     let error = read(&nested(100_000), &limits).err().map(|it| it.kind());
     assert_eq!(error, too_deep, "whatever the limits say");
-    let few = Limits::default().with_max_depth(1);
+    let few = Limits {
+        max_depth: 1,
+        ..Limits::default()
+    };
     assert!(read("{\"a\":1}", &few).is_ok() && read("{\"a\":[]}", &few).is_err());
 }
 
 #[test]
 fn values_are_counted() {
-    let limits = Limits::default().with_max_items(3);
+    let limits = Limits {
+        max_items: 3,
+        ..Limits::default()
+    };
     assert!(read("[1,{}]", &limits).is_ok());
     for text in ["[1,2,3]", "{\"a\":1,\"a\":2,\"a\":3}", "[[[[]]]]"] {
         let error = read(text, &limits).err().map(|it| it.kind());

@@ -115,7 +115,7 @@ impl Client {
         let input = Input::new(prompt);
         let reply = self
             .link
-            .call_named("INPUT", move |conn, now| conn.input(&input, now));
+            .call("INPUT", move |conn, now| conn.input(&input, now));
         match reply.await? {
             Reply::Input(taken) => Ok(taken),
             _ => Err(unexpected()),
@@ -210,7 +210,7 @@ impl Client {
 
     async fn submit(&self, add: impl FnOnce(Draft) -> Draft) -> Outcome<OnboardSuccess> {
         let submit = self.signer.submit(add)?;
-        let reply = self.link.call_named("ONBOARD_SUBMIT", move |conn, now| {
+        let reply = self.link.call("ONBOARD_SUBMIT", move |conn, now| {
             conn.onboard(&submit, now)
         });
         match reply.await? {
@@ -230,7 +230,7 @@ impl Client {
         let id = session_id.into();
         let reply = self
             .link
-            .call_named("SESSION_STATUS", move |conn, now| conn.query(id, now));
+            .call("SESSION_STATUS", move |conn, now| conn.query(id, now));
         match reply.await? {
             Reply::Status(status) => Ok(status),
             _ => Err(unexpected()),
@@ -256,7 +256,7 @@ impl Client {
         let request = AdminRequest::new(action, signed);
         let reply = self
             .link
-            .call_named("ADMIN", move |conn, now| conn.admin(&request, now));
+            .call("ADMIN", move |conn, now| conn.admin(&request, now));
         match reply.await? {
             Reply::Admin(result) => Ok(result),
             _ => Err(unexpected()),

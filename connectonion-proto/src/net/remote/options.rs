@@ -20,9 +20,11 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// of 10 s.
 #[must_use]
 pub fn link_config() -> LinkConfig {
-    LinkConfig::default()
-        .with_reconnect(reconnect_policy())
-        .with_connect_timeout(DIAL_TIMEOUT)
+    LinkConfig {
+        reconnect: reconnect_policy(),
+        connect_timeout: DIAL_TIMEOUT,
+        ..LinkConfig::default()
+    }
 }
 
 rpc_core::config! {
@@ -41,10 +43,11 @@ rpc_core::config! {
         pub invite_code: Option<Secret> = None,
         /// The unread steps of a run beyond which the oldest are dropped and counted. Default
         /// 65,536 steps and 64 MiB.
-        pub run: QueueConfig = QueueConfig::default()
-            .with_max_items(RUN_STEPS)
-            .with_max_bytes(RUN_BYTES)
-            .with_policy(LagPolicy::DropOldest),
+        pub run: QueueConfig = QueueConfig {
+            max_items: RUN_STEPS,
+            max_bytes: RUN_BYTES,
+            policy: LagPolicy::DropOldest,
+        },
         /// Reconnects, dial timeout, queue of events, observer. Default [`link_config`].
         pub link: LinkConfig = link_config() => with_link(LinkConfig),
         /// Whether prompts may be sent to another machine unencrypted. Default `false`.
@@ -66,7 +69,8 @@ impl AgentOptions {
     /// run must not hold up its connection.
     #[must_use]
     pub fn with_run(mut self, queue: QueueConfig) -> Self {
-        self.run = queue.with_policy(LagPolicy::DropOldest);
+        self.run = queue;
+        self.run.policy = LagPolicy::DropOldest;
         self
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rpc_core::net::{Consumer, LinkAction, Producer, Protocol, QueueConfig, WeakLink, queue};
 use rpc_core::{
-    CallError, CallId, CloseFrame, CloseReason, Delivery, Instant, Json, Refused, Secret, Str,
+    CallError, CallId, CloseFrame, CloseReason, Delivery, Instant, Refused, Secret, Str,
 };
 
 use super::signer::RequestSigner;
@@ -141,18 +141,8 @@ impl Protocol for ClientProtocol {
         machine.in_flight()
     }
 
-    fn weight(event: &ClientEvent) -> usize {
-        let size = |json: &Option<Json>| json.as_ref().map_or(0, |it| it.get().len());
-        let kept = match event {
-            ClientEvent::Connected(frame) => size(&frame.session) + size(&frame.chat_items),
-            ClientEvent::Step(step) => step.frame.get().len(),
-            ClientEvent::RunEnded(Ok(output)) => {
-                output.result.len() + size(&output.session) + size(&output.chat_items)
-            }
-            ClientEvent::Unknown(other) => other.frame.get().len(),
-            _ => 0,
-        };
-        size_of::<ClientEvent>() + kept
+    fn event_bytes(machine: &ClientConn) -> usize {
+        machine.core.event_bytes()
     }
 
     fn redact(text: &str) -> Cow<'_, str> {

@@ -4,9 +4,9 @@ use std::net::Ipv4Addr;
 
 use async_trait::async_trait;
 use futures_util::{SinkExt, StreamExt};
-use rpc_core::Outgoing;
 use rpc_core::net::mem::{self, MemTransport};
 use rpc_core::net::{Cancellation, Message};
+use rpc_core::{Limits, Outgoing};
 
 use super::*;
 use crate::auth::Signer;
@@ -49,7 +49,10 @@ async fn hear(line: &mut MemTransport) -> String {
 async fn at_the_end_of_a_host_no_close_overtakes_an_output() {
     let options = RuntimeOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open)
         .with_storage(Arc::new(MemoryStorage::new(16)));
-    let limits = server_limits().with_max_outbox_frames(16);
+    let limits = Limits {
+        max_outbox_frames: 16,
+        ..server_limits()
+    };
     let shared = Arc::new(Shared {
         runtime: HostRuntime::new(Chatter, options),
         connection: Arc::new(ServerConfig::default().with_limits(limits)),

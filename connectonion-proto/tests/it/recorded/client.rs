@@ -135,7 +135,10 @@ impl<'r> Listener<'r> {
     /// Says what the recorded client said. `false` if ours would not.
     fn say(&mut self, line: &Line) -> bool {
         let text = line.frame.to_string();
-        let limits = Limits::default().with_max_message_bytes(1 << 25);
+        let limits = Limits {
+            max_message_bytes: 1 << 25,
+            ..Limits::default()
+        };
         let Ok(frame) = ClientFrame::decode(&text, &limits) else {
             return false;
         };

@@ -157,7 +157,8 @@ async fn write(socket: &mut TcpStream, body: &str, size: usize) -> std::io::Resu
 /// Patient with a slow machine, but not with a provider that hangs on purpose after its answer.
 /// Three attempts without waits between them.
 pub(crate) fn policy() -> RequestPolicy {
-    let retry = BackoffPolicy::new(Duration::from_millis(1), 1.0).with_max_attempts(Some(2));
+    let mut retry = BackoffPolicy::new(Duration::from_millis(1), 1.0);
+    retry.max_attempts = Some(2);
     RequestPolicy::default()
         .with_tail_timeout(Duration::from_millis(50))
         .with_retry(retry)

@@ -166,7 +166,10 @@ async fn a_date_to_try_again_is_kept_if_it_is_near() {
         Does::Answers(OK, WHOLE, 99),
     ];
     let provider = Provider::start(Vec::leak(behaviour)).await;
-    let hour = BackoffPolicy::new(Duration::from_secs(3600), 1.0).with_max_attempts(Some(2));
+    let hour = BackoffPolicy {
+        max_attempts: Some(2),
+        ..BackoffPolicy::new(Duration::from_secs(3600), 1.0)
+    };
     let (_, outcome) = ask(&model(&provider.url, policy().with_retry(hour))).await;
     assert_eq!(outcome, Ok(()));
 }

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use rpc_core::testing::Transcript;
-use rpc_core::testing::transcript::{Kind, VERSION};
+use rpc_core::testing::transcript::{Kind, Transcript, VERSION};
 
 use super::*;
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use rpc_core::net::server::{Guards, Listener};
 use rpc_core::net::tls::TlsAcceptor;
-use rpc_core::testing::replay::{Difference, Peer, Playback, Script};
 use tokio::time::timeout;
 
 use super::exchange::Exchange;
 use super::line::Line;
+use super::{Difference, Peer, Playback, Script};
 use crate::wire::check::conn::{self, Request};
 use crate::wire::heads::{redact_url, split};
 

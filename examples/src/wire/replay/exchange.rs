@@ -1,9 +1,9 @@
 //! [`Exchange`]: the request that opened a recorded connection, and its answer.
 
 use rpc_core::testing::Side;
-use rpc_core::testing::replay::Script;
 use rpc_core::testing::transcript::{Entry, Kind};
 
+use super::Script;
 use crate::wire::heads::split;
 
 /// The request that opened a connection, and its answer.

@@ -1,12 +1,60 @@
-//! The other side of a [replay](mod@rpc_core::testing::replay): servers that are called, clients that call.
+//! Replays: one side of a recording is played over real connections, the other one compared.
+//!
+//! # What is compared
+//! The kind of each frame of the other side, their order on each connection, all members, and how a
+//! connection ends. The order of members and the way in which values are written do not matter, and
+//! pings and pongs of the transport are passed over. A frame is played once all that is recorded before
+//! it has passed, so that a recording of several connections is played in its order.
+//!
+//! # What is bound
+//! What the other side makes is bound to what it sends at the first use, and stands for the recorded
+//! value from then on, in both directions: in frames that are played also within texts and paths.
+//! Such values are those of members like `id`, `callId`, `session_id`, `token` and `signature`, and UUIDs,
+//! hexadecimal digits and values like `task_fgz1hprz` in any member. What is bound once cannot stand for
+//! another value later. Short values, of up to five characters, are bound for members of the same name
+//! only. An id in letters alone, such as `main`, has to be the recorded one.
+//!
+//! Times are not compared: dates, numbers that could be the current time, and members like `ts`,
+//! `created_at` or `duration_ms`. [`Settings::tolerated`] has members that may have any value.
 
+mod bind;
 mod client;
+mod compare;
 mod exchange;
+mod leaves;
 mod line;
+mod names;
+mod play;
+mod script;
 mod server;
 mod sign;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
 
 pub use client::Clients;
+pub use compare::{Change, Difference};
 pub use exchange::with_bodies;
+pub use play::{Peer, Playback};
+pub use script::Script;
 pub use server::Server;
 pub use sign::{is_signed, signs};
+
+rpc_core::config! {
+    /// How a recording is replayed.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Settings {
+        /// How much longer than recorded a frame may take. Default 5 s.
+        pub timeout: Duration = Duration::from_secs(5),
+        /// How fast frames are played: 1 is as recorded, 2 twice as fast. Default: without a wait.
+        pub speed: Option<f64> = None,
+        /// Members that may have any value: their names, or the ends of their paths. Default none.
+        pub tolerated: Vec<String> = Vec::new(),
+        /// Kinds of frames (`type`, `method` or `event`) that are neither played nor awaited, such as
+        /// heartbeats. Default none.
+        pub ignored: Vec<String> = Vec::new(),
+        /// Whether to go on after a difference. Default no.
+        pub keep_going: bool = false,
+    }
+}

@@ -3,10 +3,10 @@
 use rpc_core::net::tls::TlsConfig;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{DialError, Dialer as _};
-use rpc_core::testing::replay::{Difference, Peer, Playback, Script};
 
 use super::exchange::Exchange;
 use super::line::Line;
+use super::{Difference, Peer, Playback, Script};
 use crate::wire::check::http;
 use crate::wire::heads::split;
 

@@ -43,9 +43,8 @@ impl Player {
         let config = config(key)?;
         let dialer = dialer(url, &config).map_err(Failure::new)?;
         let shown = screen.observer(name, colour, Frames::default());
-        let link = link_config()
-            .with_reconnect(ReconnectPolicy::off())
-            .with_observer(shown);
+        let mut link = link_config().with_observer(shown);
+        link.reconnect = ReconnectPolicy::off();
         let (client, _, connection) = connect_with(dialer, config, link);
         tokio::spawn(connection.run());
         let chats = AtomicUsize::new(0);

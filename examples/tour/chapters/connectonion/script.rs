@@ -77,7 +77,8 @@ impl Player {
         }
         let soon = ReconnectPolicy::new(BackoffPolicy::new(BACK, 1.0));
         let shown = screen.observer(name, colour, Frames);
-        options.link = options.link.with_reconnect(soon).with_observer(shown);
+        options.link.reconnect = soon;
+        options.link.driver.observer = Some(shown);
         let host = options
             .host
             .ok_or_else(|| Failure::new("no address of the agent"))?;

@@ -90,9 +90,8 @@ impl Ann {
             shown.frame(frame);
             seen.add(frame);
         };
-        let link = link_config()
-            .with_reconnect(ReconnectPolicy::off())
-            .with_observer(Arc::new(observer));
+        let mut link = link_config().with_observer(Arc::new(observer));
+        link.reconnect = ReconnectPolicy::off();
         let dialer = dialer(url, &config).map_err(Failure::new)?;
         config.account = name.into();
         let (client, _, connection) = connect_with(dialer, config, link);

@@ -107,9 +107,9 @@ impl Player {
 }
 
 fn link(shown: Arc<dyn Observer>) -> LinkConfig {
-    link_config()
-        .with_reconnect(ReconnectPolicy::off())
-        .with_observer(shown)
+    let mut link = link_config().with_observer(shown);
+    link.reconnect = ReconnectPolicy::off();
+    link
 }
 
 async fn is_registered(client: &Client) -> Result<(), Failure> {

@@ -225,7 +225,10 @@ fn an_error_without_words_is_still_an_error() {
 
 #[test]
 fn frames_of_dropped_chats_are_discarded_and_nothing_is_kept() {
-    let limits = Limits::default().with_max_pending(8);
+    let limits = Limits {
+        max_pending: 8,
+        ..Limits::default()
+    };
     let mut played = Played::ready_with(ClientConfig {
         limits,
         ..ClientConfig::default()

@@ -181,7 +181,10 @@ fn a_total_timeout_counts_from_the_start_whatever_the_gateway_does() {
 
 #[test]
 fn forgotten_requests_take_no_room_from_others_and_are_bounded() {
-    let limits = Limits::default().with_max_pending(2);
+    let limits = Limits {
+        max_pending: 2,
+        ..Limits::default()
+    };
     let mut played = Played::ready_with(ClientConfig {
         limits,
         ..ClientConfig::default()

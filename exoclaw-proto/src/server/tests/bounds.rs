@@ -32,7 +32,10 @@ fn a_limit_of_no_requests_lets_one_be_open() {
 
 #[test]
 fn nothing_is_read_while_open_requests_hold_too_many_bytes() {
-    let limits = Limits::default().with_max_event_bytes(100);
+    let limits = Limits {
+        max_event_bytes: 100,
+        ..Limits::default()
+    };
     for in_order in [false, true] {
         let config = ServerConfig {
             limits: limits.clone(),
@@ -51,7 +54,10 @@ fn nothing_is_read_while_open_requests_hold_too_many_bytes() {
 
 #[test]
 fn a_full_stream_is_told_when_there_is_room_and_leaves_room_for_the_rest() {
-    let limits = Limits::default().with_max_outbox_frames(16);
+    let limits = Limits {
+        max_outbox_frames: 16,
+        ..Limits::default()
+    };
     let mut played = Played::ready(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -72,7 +78,10 @@ fn a_full_stream_is_told_when_there_is_room_and_leaves_room_for_the_rest() {
 
 #[test]
 fn a_client_that_never_reads_its_answers_is_closed() {
-    let limits = Limits::default().with_max_outbox_frames(4);
+    let limits = Limits {
+        max_outbox_frames: 4,
+        ..Limits::default()
+    };
     let mut played = Played::ready(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -101,7 +110,10 @@ fn five_thousand_messages_may_come_at_once_and_one_each_millisecond_unless_told_
 #[test]
 fn a_client_above_the_rate_limit_is_disconnected() {
     let rate = RateLimit::new(2, Duration::from_secs(1));
-    let limits = Limits::default().with_max_message_rate(Some(rate));
+    let limits = Limits {
+        max_message_rate: Some(rate),
+        ..Limits::default()
+    };
     let mut played = Played::ready(ServerConfig {
         limits,
         ..ServerConfig::default()
@@ -128,7 +140,10 @@ fn a_binary_message_is_answered_as_text_is() {
 #[test]
 fn small_fragments_count_for_the_rate_limit() {
     let rate = RateLimit::new(2, Duration::from_secs(1));
-    let limits = Limits::default().with_max_message_rate(Some(rate));
+    let limits = Limits {
+        max_message_rate: Some(rate),
+        ..Limits::default()
+    };
     let mut played = Played::ready(ServerConfig {
         limits,
         ..ServerConfig::default()

@@ -66,9 +66,10 @@ fn configured(settings: u8) -> ServerConfig {
         max_queued: QUEUED,
         silent_aborts: settings & 1 == 1,
         max_unanswered: FEW,
-        limits: small().with_max_outbox_frames(FRAMES),
+        limits: small(),
         ..ServerConfig::default()
     };
+    config.limits.max_outbox_frames = FRAMES;
     if settings & 2 == 2 {
         config.abort_grace = Duration::ZERO;
     }

@@ -196,10 +196,12 @@ impl Server {
 }
 
 fn small() -> Limits {
-    limits::server_limits()
-        .with_max_message_bytes(400)
-        .with_max_outbox_frames(FEW)
-        .with_max_events(FEW)
+    Limits {
+        max_message_bytes: 400,
+        max_outbox_frames: FEW,
+        max_events: FEW,
+        ..limits::server_limits()
+    }
 }
 
 /// Runs a server's connection through operations: every frame is dealt with once and in order, what

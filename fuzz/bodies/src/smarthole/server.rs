@@ -117,7 +117,7 @@ fn configured(settings: u8) -> ServerConfig {
         config.keep_alive = frequent_pings();
     }
     if settings & 4 == 4 {
-        config.limits = small().with_max_message_rate(None);
+        config.limits.max_message_rate = None;
     }
     config
 }

@@ -13,7 +13,10 @@ use crate::script::Script;
 const TEXTS: &[&str] = &[r#"{"event":"x","method":"ping","callId":1}"#];
 
 fn limits() -> Limits {
-    small().with_max_message_bytes(4096)
+    Limits {
+        max_message_bytes: 4096,
+        ..small()
+    }
 }
 
 /// What the application saw of a client.

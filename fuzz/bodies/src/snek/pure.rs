@@ -90,9 +90,11 @@ const ARGUMENTS: [&str; 8] = [
 pub fn toolloop(data: &[u8]) {
     let mut script = Script::new(data);
     let mut now = Instant::now();
-    let limits = BreakerConfig::default()
-        .with_failure_threshold(3)
-        .with_half_open_max_calls(1);
+    let limits = BreakerConfig {
+        failure_threshold: 3,
+        half_open_max_calls: 1,
+        ..BreakerConfig::default()
+    };
     let config = ToolLoopConfig {
         max_rounds: 4,
         max_repeated: 2,

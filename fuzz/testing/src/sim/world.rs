@@ -88,13 +88,13 @@ impl Dialling {
             return false;
         }
         self.at = None;
-        self.reconnector.on_open(now);
+        self.reconnector.on_open();
         true
     }
 
     /// The handshake has finished.
-    pub fn ready(&mut self, now: Instant) {
-        self.reconnector.on_ready(now);
+    pub fn ready(&mut self) {
+        self.reconnector.on_ready();
     }
 
     /// The connection was lost.

@@ -101,7 +101,10 @@ fn only_an_object_is_a_frame() {
 
 #[test]
 fn size_is_checked_before_anything_is_read() {
-    let limits = Limits::default().with_max_message_bytes(3);
+    let limits = Limits {
+        max_message_bytes: 3,
+        ..Limits::default()
+    };
     let error = decode::<Frame>("nonsense", &limits).unwrap_err();
     assert_eq!(error.kind(), DecodeErrorKind::TooLarge { size: 8, max: 3 });
 }
@@ -229,7 +232,10 @@ fn a_payload_of_any_depth_is_passed_through_but_not_parsed() {
         let max = MAX_DEPTH;
         let error = parse::<Value>(raw.get(), &Limits::default()).unwrap_err();
         assert_eq!(error.kind(), DecodeErrorKind::TooDeep { max });
-        let limits = Limits::default().with_max_depth(10);
+        let limits = Limits {
+            max_depth: 10,
+            ..Limits::default()
+        };
         let error = parse::<Value>(raw.get(), &limits).unwrap_err();
         assert_eq!(error.kind(), DecodeErrorKind::TooDeep { max: 10 });
         assert!(matches!(kind(&deep(100_000)), DecodeErrorKind::NotAnObject));
@@ -239,7 +245,10 @@ fn a_payload_of_any_depth_is_passed_through_but_not_parsed() {
 
 #[test]
 fn depth_is_exact_and_ignores_brackets_in_strings() {
-    let limits = Limits::default().with_max_depth(2);
+    let limits = Limits {
+        max_depth: 2,
+        ..Limits::default()
+    };
     assert!(parse::<Value>(&deep(2), &limits).is_ok());
     assert!(parse::<Value>(&deep(3), &limits).is_err());
     assert!(parse::<Value>(r#"["[[[\"[[[","\\"]"#, &limits).is_ok());
@@ -249,7 +258,10 @@ fn depth_is_exact_and_ignores_brackets_in_strings() {
 
 #[test]
 fn a_list_is_bounded_in_items() {
-    let limits = Limits::default().with_max_items(2);
+    let limits = Limits {
+        max_items: 2,
+        ..Limits::default()
+    };
     assert_eq!(parse::<Vec<u8>>("[1,2]", &limits).unwrap(), [1, 2]);
     let error = parse::<Vec<u8>>("[1,2,3]", &limits).unwrap_err();
     assert_eq!(error.kind(), DecodeErrorKind::TooManyItems { max: 2 });
@@ -260,7 +272,7 @@ proptest! {
     #[test]
     fn any_text_is_decoded_or_refused(text in ".{0,64}") {
         let _ = frame(&text);
-        let _ = parse::<Value>(&text, &Limits::default().with_max_depth(3));
+        let _ = parse::<Value>(&text, &Limits { max_depth: 3, ..Limits::default() });
     }
 
     #[test]

@@ -81,7 +81,10 @@ fn what_was_read_can_be_completed_or_refused() {
 
 #[test]
 fn so_many_members_may_come_before_the_tag() {
-    let limits = Limits::default().with_max_items(3);
+    let limits = Limits {
+        max_items: 3,
+        ..Limits::default()
+    };
     let read = |text| json::decode::<Kind2>(text, &limits);
     assert_eq!(read(r#"{"a":1,"b":2,"type":"end","c":3}"#), Ok(Kind2::End));
     let error = read(r#"{"a":1,"b":2,"c":3,"type":"end"}"#).unwrap_err();

@@ -345,10 +345,12 @@ fn limits_hold_where_a_value_is_parsed_and_not_where_it_is_passed_through() {
     assert_eq!(json::parse::<Json>(&deep, &limits).unwrap().get(), deep);
     let frame = format!(r#"{{"x":{deep},"event":"done"}}"#);
     assert_eq!(decode::<Step>(&frame), Ok(Step::Done));
-    let limits = limits
-        .with_max_items(2)
-        .with_max_depth(1)
-        .with_max_message_bytes(7);
+    let limits = Limits {
+        max_items: 2,
+        max_depth: 1,
+        max_message_bytes: 7,
+        ..limits
+    };
     let parse = |text| json::parse::<Vec<Json>>(text, &limits).map_err(|it| it.kind());
     assert!(parse("[1,[[]]]").is_ok());
     assert_eq!(parse("[1,2,3]"), Err(Kind::TooManyItems { max: 2 }));

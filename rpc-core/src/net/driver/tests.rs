@@ -215,9 +215,11 @@ fn said(text: &str) -> Message {
 const SECOND: Duration = Duration::from_secs(1);
 
 fn config() -> DriverConfig {
-    DriverConfig::default()
-        .with_write_timeout(SECOND)
-        .with_close_timeout(SECOND)
+    DriverConfig {
+        write_timeout: SECOND,
+        close_timeout: SECOND,
+        ..DriverConfig::default()
+    }
 }
 
 /// Counts its wake-ups.
@@ -279,7 +281,8 @@ async fn an_idle_driver_flushes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn reading_stops_at_the_budget_and_asks_for_another_turn() {
     let mock = Mock::with(|line| line.incoming.extend((0..25).map(|_| said("hi"))));
-    let config = config().with_read_budget(10);
+    let mut config = config();
+    config.read_budget = 10;
     let mut driver = Driver::with_config(Parrot::default(), mock.clone(), config);
     for (reads, again) in [(10, true), (20, true), (25, false)] {
         assert_eq!(poll_once(&mut driver), (Poll::Pending, again));

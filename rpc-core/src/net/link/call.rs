@@ -1,6 +1,5 @@
 //! The two ends of a call: the caller's future and the connection's completer.
 
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -230,6 +229,12 @@ impl<P: Protocol> CallStream<P> {
         self.items.poll_queued(cx)
     }
 
+    /// Returns the bytes of the item that was taken last, as the queue counts them.
+    #[must_use]
+    pub fn item_bytes(&self) -> usize {
+        self.items.item_bytes()
+    }
+
     /// Waits for the end of the call, skipping remaining items. `None` if the outcome was taken
     /// before.
     ///
@@ -252,10 +257,4 @@ impl<P: Protocol> CallStream<P> {
     }
 }
 
-impl<P: Protocol> fmt::Debug for CallStream<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallStream")
-            .field("items", &self.items)
-            .finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([P: Protocol] CallStream<P>, this => { items: this.items });

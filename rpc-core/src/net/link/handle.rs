@@ -1,6 +1,5 @@
 //! [`Link`]: the application's handle to its connection.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
@@ -17,7 +16,6 @@ use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::message::CloseFrame;
 use crate::net::dial::Node;
 use crate::net::queue;
-use crate::net::telemetry::OTHER;
 
 /// The result of a [`drain`](Link::drain).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,11 +87,7 @@ impl<P: Protocol> Clone for WeakLink<P> {
     }
 }
 
-impl<P: Protocol> fmt::Debug for WeakLink<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WeakLink").finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([P: Protocol] WeakLink<P>, _ => {});
 
 impl<P: Protocol> Link<P> {
     /// Creates the first handle.
@@ -109,7 +103,8 @@ impl<P: Protocol> Link<P> {
         }
     }
 
-    /// Starts a call with `start` and waits for its end.
+    /// Starts a call with `start` and waits for its end. `method` is its name in [spans and
+    /// metrics](crate::net::telemetry).
     ///
     /// # Errors
     /// Every [`CallError`]; [`delivery`](CallError::delivery) says whether the peer may have seen
@@ -119,22 +114,7 @@ impl<P: Protocol> Link<P> {
     /// # Cancel safety
     /// Dropping the future cancels the call: it is removed here, and cancelled at the peer if the
     /// protocol can. Nothing is sent if the command had not started.
-    pub fn call<F>(&self, start: F) -> impl Future<Output = Outcome<P>> + Send + use<'_, P, F>
-    where
-        F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
-    {
-        self.call_named(OTHER, start)
-    }
-
-    /// Like [`call`](Self::call), with the method's name for [spans and
-    /// metrics](crate::net::telemetry).
-    ///
-    /// # Errors
-    /// As for [`call`](Self::call).
-    ///
-    /// # Cancel safety
-    /// As for [`call`](Self::call).
-    pub fn call_named<F>(
+    pub fn call<F>(
         &self,
         method: &'static str,
         start: F,
@@ -152,23 +132,11 @@ impl<P: Protocol> Link<P> {
         }
     }
 
-    /// Starts a call that yields items before it ends.
+    /// Like [`call`](Self::call), for a call that yields items before it ends.
     ///
     /// # Cancel safety
     /// As for [`call`](Self::call). Dropping the [`CallStream`] cancels the call as well.
-    pub fn stream<F>(&self, start: F) -> impl Future<Output = CallStream<P>> + Send + use<'_, P, F>
-    where
-        F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
-    {
-        self.stream_named(OTHER, start)
-    }
-
-    /// Like [`stream`](Self::stream), with the method's name for [spans and
-    /// metrics](crate::net::telemetry).
-    ///
-    /// # Cancel safety
-    /// As for [`call`](Self::call). Dropping the [`CallStream`] cancels the call as well.
-    pub fn stream_named<F>(
+    pub fn stream<F>(
         &self,
         method: &'static str,
         start: F,
@@ -368,10 +336,4 @@ impl<P: Protocol> Link<P> {
     }
 }
 
-impl<P: Protocol> fmt::Debug for Link<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link")
-            .field("state", &self.shared.state.get())
-            .finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([P: Protocol] Link<P>, this => { state: this.shared.state.get() });

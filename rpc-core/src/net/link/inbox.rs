@@ -4,7 +4,6 @@
 //! between two turns wakes it once.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -243,11 +242,7 @@ impl<P: Protocol> Inbox<P> {
     }
 }
 
-impl<P: Protocol> fmt::Debug for Inbox<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inbox").finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([P: Protocol] Inbox<P>, _ => {});
 
 /// Wakes the task, unless it was woken already.
 fn wake<P: Protocol>(mut state: MutexGuard<'_, State<P>>) {

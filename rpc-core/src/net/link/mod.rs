@@ -80,19 +80,15 @@ pub trait Protocol: Send + Sized + 'static {
     /// unanswered.
     fn in_flight(machine: &Self::Machine) -> usize;
 
-    /// Returns about how many bytes an event holds, for the queue's byte limit.
-    fn weight(_event: &Self::Event) -> usize {
-        size_of::<Self::Event>()
+    /// Returns how many bytes the machine's last event counts for in the queues: the length of the
+    /// frame that it came from. Default 0.
+    fn event_bytes(_machine: &Self::Machine) -> usize {
+        0
     }
 
     /// Returns how a call with this value has ended, for spans and metrics: values may hold a failure.
     fn outcome(_value: &Self::Value) -> CallOutcome {
         CallOutcome::Ok
-    }
-
-    /// Returns about how many bytes a stream item holds.
-    fn item_weight(_item: &Self::Item) -> usize {
-        size_of::<Self::Item>()
     }
 
     /// Replaces secrets in a frame for observers.
@@ -198,20 +194,23 @@ pub enum LinkEvent<E> {
 
 crate::config! {
     /// The configuration of a [`Link`].
-    #[derive(Clone)]
+    #[derive(Clone, Debug)]
     pub struct LinkConfig {
         /// When to dial again. Default: [`ReconnectPolicy::default`].
-        pub(crate) reconnect: ReconnectPolicy = ReconnectPolicy::default() => with_reconnect,
+        pub reconnect: ReconnectPolicy = ReconnectPolicy::default(),
         /// The deadline of one dial, including all handshakes below the protocol. Default 10 s.
-        pub(crate) connect_timeout: Duration = Duration::from_secs(10) => with_connect_timeout,
+        pub connect_timeout: Duration = Duration::from_secs(10),
         /// The event queue. Default: 1,024 items, 16 MiB, `DropOldest`.
-        pub(crate) events: QueueConfig = QueueConfig::default() => with_events,
+        pub events: QueueConfig = QueueConfig::default(),
         /// The queue of each stream. Default: 1,024 items, 16 MiB, `Block` for 30 s.
-        pub(crate) streams: QueueConfig = QueueConfig::default().with_policy(LagPolicy::Block {
-            deadline: Duration::from_secs(30),
-        }) => with_streams,
+        pub streams: QueueConfig = QueueConfig {
+            policy: LagPolicy::Block {
+                deadline: Duration::from_secs(30),
+            },
+            ..QueueConfig::default()
+        },
         /// How many commands may wait for the connection's task. Default 1,024; 0 counts as 1.
-        pub(crate) max_commands: usize = 1024 => with_max_commands,
+        pub max_commands: usize = 1024,
         /// How the link drives the transport.
         pub driver: DriverConfig = DriverConfig::default(),
         /// The source of call-id seeds and jitter; use a fixed one in reproducible tests. Default:
@@ -221,33 +220,11 @@ crate::config! {
 }
 
 impl LinkConfig {
-    /// Sets [`driver`](Self::driver). Keeps an observer that was set before, unless `driver` has
-    /// one.
-    #[must_use]
-    pub fn with_driver(mut self, mut driver: DriverConfig) -> Self {
-        driver.observer = driver.observer.or(self.driver.observer);
-        self.driver = driver;
-        self
-    }
-
-    /// Sets the [driver's observer](DriverConfig::with_observer).
+    /// Sets the [driver's observer](DriverConfig::observer).
     #[must_use]
     pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.driver.observer = Some(observer);
         self
-    }
-}
-
-impl fmt::Debug for LinkConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LinkConfig")
-            .field("reconnect", &self.reconnect)
-            .field("connect_timeout", &self.connect_timeout)
-            .field("events", &self.events)
-            .field("streams", &self.streams)
-            .field("max_commands", &self.max_commands)
-            .field("driver", &self.driver)
-            .finish_non_exhaustive()
     }
 }
 

@@ -384,7 +384,8 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             LinkAction::Event(event) => self.push_event(event, now),
             LinkAction::Reply(call, outcome) => self.waiters.complete(call, outcome),
             LinkAction::Item(call, item) => {
-                if self.waiters.push(call, item) == Pushed::Overflow {
+                let bytes = P::event_bytes(self.driver.machine());
+                if self.waiters.push(call, item, bytes) == Pushed::Overflow {
                     self.end_stream(call, now);
                 }
             }
@@ -397,8 +398,8 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
     }
 
     fn push_event(&mut self, event: P::Event, now: Instant) {
-        let weight = P::weight(&event);
-        if self.front.events.push(LinkEvent::Event(event), weight) == Push::Overflow {
+        let bytes = P::event_bytes(self.driver.machine());
+        if self.front.events.push(LinkEvent::Event(event), bytes) == Push::Overflow {
             self.too_slow(now);
         }
     }

@@ -185,7 +185,7 @@ impl<P: Protocol, D: Dialer> Task<P, D> {
     async fn serve(&mut self, driver: LineDriver<P, D>) -> (CloseReason, After) {
         let reconnector = &mut self.reconnector;
         if let Some(reconnector) = reconnector {
-            reconnector.on_open(time::now());
+            reconnector.on_open();
         }
         let mut session = Session::new(driver, &mut self.protocol, &mut self.front);
         let generation = self.generation + 1;
@@ -196,7 +196,7 @@ impl<P: Protocol, D: Dialer> Task<P, D> {
                 && session.is_ready()
                 && !was_ready
             {
-                reconnector.on_ready(time::now());
+                reconnector.on_ready();
             }
             polled
         })

@@ -88,9 +88,8 @@ impl<P: Protocol> Waiters<P> {
     }
 
     /// Pushes an item to a stream.
-    pub(super) fn push(&self, call: P::Call, item: P::Item) -> Pushed {
-        let weight = P::item_weight(&item);
-        match self.items(call).map(|items| items.push(item, weight)) {
+    pub(super) fn push(&self, call: P::Call, item: P::Item, bytes: usize) -> Pushed {
+        match self.items(call).map(|items| items.push(item, bytes)) {
             Some(Push::Overflow) => Pushed::Overflow,
             Some(Push::Done) | None => Pushed::Done,
         }

@@ -1,6 +1,5 @@
 //! [`WsConfig`]: limits, buffers, deadline, headers and subprotocols of a WebSocket.
 
-use std::fmt;
 use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -10,6 +9,13 @@ use crate::secret::Secret;
 
 /// Most bytes that a Ping, a Pong or a Close carries (RFC 6455, section 5.5).
 pub(super) const MAX_CONTROL: usize = 125;
+
+/// Bytes that a connection holds for reading; twice that after a burst. The extra memory of a large
+/// message is freed with the next messages.
+const READ_BUFFER: usize = 1024;
+/// Bytes gathered before they are written without a flush, and the most that may wait before the sink
+/// reports that it is not ready. A connection keeps the largest buffer it has used, at most 64 KiB.
+const WRITE_BUFFER: usize = 4 * 1024;
 
 crate::config! {
     /// The configuration of a WebSocket, for both ends. Fields that only a client uses say so.
@@ -30,14 +36,6 @@ crate::config! {
         /// Largest outgoing message in bytes. Default 16 MiB. A larger one is an error of
         /// `start_send` and sends nothing.
         pub(crate) max_outgoing: usize = 16 * 1024 * 1024 => with_max_outgoing,
-        /// Bytes that a connection holds for reading, from 1 KiB to 16 KiB; twice that after a
-        /// burst. Default 1 KiB. The extra memory of a large message is freed with the next
-        /// messages.
-        pub(crate) read_buffer: usize = 1024 => with_read_buffer,
-        /// Bytes gathered before they are written without a flush, and the most that may wait
-        /// before the sink reports that it is not ready. Default 4 KiB. A connection keeps the
-        /// largest buffer it has used, which is at most the larger of twice this and 64 KiB.
-        pub(crate) write_buffer: usize = 4 * 1024 => with_write_buffer,
         /// One deadline for name resolution, TCP, TLS and the upgrade together. Default 10 s.
         pub(crate) connect_timeout: Duration = Duration::from_secs(10) => with_connect_timeout,
         headers: HeaderMap = HeaderMap::new(),
@@ -103,9 +101,8 @@ impl WsConfig {
     /// Returns the sizes in the form that tungstenite takes.
     pub(super) fn sizes(&self) -> WebSocketConfig {
         WebSocketConfig::default()
-            .read_buffer_size(self.read_buffer.clamp(1024, 16 * 1024))
-            // Less than what may ever wait, which is bounded by whoever writes.
-            .write_buffer_size(self.write_buffer.min(usize::MAX - 1))
+            .read_buffer_size(READ_BUFFER)
+            .write_buffer_size(WRITE_BUFFER)
             .max_message_size(Some(self.max_message))
             .max_frame_size(Some(self.max_message.max(MAX_CONTROL)))
     }
@@ -123,20 +120,14 @@ impl WsConfig {
     }
 }
 
-/// Prints no values of sensitive headers and no subprotocols.
-impl fmt::Debug for WsConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WsConfig")
-            .field("max_message", &self.max_message)
-            .field("max_outgoing", &self.max_outgoing)
-            .field("read_buffer", &self.read_buffer)
-            .field("write_buffer", &self.write_buffer)
-            .field("connect_timeout", &self.connect_timeout)
-            .field("headers", &self.headers)
-            .field("subprotocols", &self.subprotocols.len())
-            .finish()
-    }
-}
+// Prints no values of sensitive headers and no subprotocols.
+crate::debug::debug_fields!([] WsConfig, this => {
+    max_message: this.max_message,
+    max_outgoing: this.max_outgoing,
+    connect_timeout: this.connect_timeout,
+    headers: this.headers,
+    subprotocols: this.subprotocols.len(),
+});
 
 /// Why a header or subprotocol was not accepted. The configuration is lost; build it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

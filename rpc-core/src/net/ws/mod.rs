@@ -2,8 +2,8 @@
 //!
 //! A [`WsStream`] is tokio-tungstenite as a [`Transport`](super::Transport). It answers pings and
 //! Closes and flushes the answers even while nothing is sent, accepts no frame while earlier ones
-//! are blocked, and tells a peer that violates the protocol the reason. Its buffers are small: see
-//! [`WsConfig::with_read_buffer`] and [`WsConfig::with_write_buffer`]. Compression is not offered.
+//! are blocked, and tells a peer that violates the protocol the reason. Its buffers are small: 1 KiB
+//! for reading and 4 KiB for writing. Compression is not offered.
 //!
 //! # Proxies
 //! A [`WsDialer`] connects directly: it reads no proxy from the environment (`HTTP_PROXY`,

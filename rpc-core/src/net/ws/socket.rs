@@ -1,6 +1,5 @@
 //! [`Socket`]: a TCP connection, with TLS or without, or an upgraded one.
 
-use std::fmt;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
@@ -108,14 +107,10 @@ impl From<TcpStream> for Socket {
     }
 }
 
-impl fmt::Debug for Socket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Socket")
-            .field("peer", &self.tcp().and_then(|tcp| tcp.peer_addr().ok()))
-            .field("tls", &self.is_tls())
-            .finish()
-    }
-}
+crate::debug::debug_fields!([] Socket, this => {
+    peer: this.tcp().and_then(|tcp| tcp.peer_addr().ok()),
+    tls: this.is_tls(),
+});
 
 impl AsyncRead for Socket {
     fn poll_read(

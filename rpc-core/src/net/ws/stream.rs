@@ -1,6 +1,5 @@
 //! [`WsStream`]: an open WebSocket as a [`Transport`](crate::net::Transport).
 
-use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -456,15 +455,11 @@ where
     }
 }
 
-impl<S> fmt::Debug for WsStream<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WsStream")
-            .field("phase", &self.phase)
-            .field("close_sent", &self.close_sent)
-            .field("handshake", &self.handshake)
-            .finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([S] WsStream<S>, this => {
+    phase: this.phase,
+    close_sent: this.close_sent,
+    handshake: this.handshake,
+});
 
 fn wire(frame: CloseFrame) -> protocol::CloseFrame {
     protocol::CloseFrame {

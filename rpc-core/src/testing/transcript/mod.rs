@@ -312,7 +312,7 @@ impl Reader {
         if let Some(entry) = written::entry(line) {
             return Ok(Some(Item::Entry(entry)));
         }
-        let limits = Limits::default().with_max_message_bytes(usize::MAX);
+        let limits = Limits::unlimited();
         let bad = |why: String| BadLine {
             line: self.line,
             why,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use super::{Entry, Kind};
-use crate::json::last_string;
+use crate::json::read_string;
 use crate::testing::Side;
 
 /// The most digits of a number here: a time of more is not exact as a fraction.
@@ -40,7 +40,7 @@ pub(super) fn entry(line: &str) -> Option<Entry<'_>> {
     }
     let mut data = Cow::Borrowed("");
     if let Some(after) = rest.strip_prefix(r#","data":""#) {
-        (data, rest) = last_string(after)?;
+        (data, rest) = read_string(after)?;
     }
     if !matches!(rest, "}" | "}\n" | "}\r\n") {
         return None;

@@ -23,19 +23,32 @@ pub const DEADLINE: Duration = Duration::from_millis(300);
 
 /// Every deadline of a link as short as a test may have it.
 pub fn config() -> LinkConfig {
-    let driver = DriverConfig::default()
-        .with_write_timeout(Duration::from_millis(150))
-        .with_close_timeout(Duration::from_millis(150));
-    LinkConfig::default()
-        .with_reconnect(ReconnectPolicy::off())
-        .with_connect_timeout(DEADLINE)
-        .with_driver(driver)
+    let driver = DriverConfig {
+        write_timeout: Duration::from_millis(150),
+        close_timeout: Duration::from_millis(150),
+        ..DriverConfig::default()
+    };
+    LinkConfig {
+        reconnect: ReconnectPolicy::off(),
+        connect_timeout: DEADLINE,
+        driver,
+        ..LinkConfig::default()
+    }
 }
 
 /// Dials again every few milliseconds, for ever.
 pub fn eager() -> LinkConfig {
-    let backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0).with_max_attempts(None);
-    config().with_reconnect(ReconnectPolicy::new(backoff).with_cycles(None))
+    let backoff = BackoffPolicy {
+        max_attempts: None,
+        ..BackoffPolicy::new(Duration::from_millis(5), 1.0)
+    };
+    LinkConfig {
+        reconnect: ReconnectPolicy {
+            cycles: None,
+            ..ReconnectPolicy::new(backoff)
+        },
+        ..config()
+    }
 }
 
 /// A connected host, as the server hands it out.

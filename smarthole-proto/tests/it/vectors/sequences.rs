@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use rpc_core::reconnect::{Reconnector, ResetOn};
-use rpc_core::{CloseFrame, Disconnect, Incoming, Machine, Outgoing, Retry, Text};
+use rpc_core::reconnect::{ReconnectPolicy, Reconnector, ResetOn};
+use rpc_core::{CloseFrame, Disconnect, Incoming, Limits, Machine, Outgoing, Retry, Text};
 use serde_json::Value;
 use smarthole_proto::client::reconnect_policy;
 use smarthole_proto::error::RegistrationError;
@@ -40,7 +40,10 @@ impl Played {
         let timeout = vector.get("registration_timeout").as_u64();
         let config = ServerConfig {
             registration_timeout: timeout.map(Duration::from_secs),
-            limits: defaults().with_max_message_rate(None),
+            limits: Limits {
+                max_message_rate: None,
+                ..defaults()
+            },
             ..ServerConfig::default()
         };
         Self {
@@ -140,14 +143,17 @@ fn clients_try_again_as_the_vectors_say() {
             _ => ResetOn::Ready,
         };
         let now = Instant::now();
-        let mut reconnector = Reconnector::new(reconnect_policy().with_reset_on(reset));
+        let mut reconnector = Reconnector::new(ReconnectPolicy {
+            reset_on: reset,
+            ..reconnect_policy()
+        });
         let mut delays = Vec::new();
         for step in vector.strs("steps") {
             match step {
-                "open" => reconnector.on_open(now),
+                "open" => reconnector.on_open(),
                 "registered" => {
-                    reconnector.on_open(now);
-                    reconnector.on_ready(now);
+                    reconnector.on_open();
+                    reconnector.on_ready();
                 }
                 _ => {
                     let dial = reconnector.on_lost(Retry::Backoff, now, 7);

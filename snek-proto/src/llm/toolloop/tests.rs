@@ -19,9 +19,11 @@ fn asks(calls: &[(&str, &str)]) -> ChatMessage {
 #[test]
 fn a_call_in_flight_holds_a_place_until_its_loop_is_dropped() {
     let now = Instant::now();
-    let half_open = BreakerConfig::default()
-        .with_failure_threshold(1)
-        .with_half_open_max_calls(1);
+    let half_open = BreakerConfig {
+        failure_threshold: 1,
+        half_open_max_calls: 1,
+        ..BreakerConfig::default()
+    };
     let mut breaker = CircuitBreaker::new(half_open);
     let permit = breaker.try_acquire(now).unwrap();
     breaker.failure(permit, now);

@@ -40,10 +40,10 @@ impl<'v> Player<'v> {
         config.max_consecutive_errors = limit("errors").unwrap_or(config.max_consecutive_errors);
         let mut breaker = BreakerConfig::default();
         if let Some(failures) = number("breaker_config", "failures") {
-            breaker = breaker.with_failure_threshold(failures);
+            breaker.failure_threshold = failures;
         }
         if let Some(trials) = number("breaker_config", "trials") {
-            breaker = breaker.with_half_open_max_calls(trials);
+            breaker.half_open_max_calls = trials;
         }
         config.breaker = Arc::new(Mutex::new(CircuitBreaker::new(breaker)));
         let now = Instant::now();

@@ -91,7 +91,10 @@ fn done() -> End {
 
 #[test]
 fn what_is_emitted_without_room_waits_in_order_until_there_is_some() {
-    let (handle, run) = running(Limits::default().with_max_outbox_frames(16));
+    let (handle, run) = running(Limits {
+        max_outbox_frames: 16,
+        ..Limits::default()
+    });
     let steps: Vec<String> = (0..20).map(|n| n.to_string()).collect();
     let mut emitting = pin!(async {
         for step in &steps {
@@ -116,13 +119,19 @@ fn what_is_emitted_without_room_waits_in_order_until_there_is_some() {
 
 #[test]
 fn a_step_or_a_reply_that_is_too_large_ends_the_chat_with_an_error() {
-    let (handle, run) = running(Limits::default().with_max_message_bytes(1024));
+    let (handle, run) = running(Limits {
+        max_message_bytes: 1024,
+        ..Limits::default()
+    });
     assert_eq!(run.text("1").now_or_never(), Some(Ok(())));
     assert!(run.text(&"1".repeat(1024)).now_or_never().unwrap().is_err());
     // What the agent returns then is not told.
     end(&handle, &done());
     assert_eq!(sent(&handle), ["1", "chat.error"]);
-    let (handle, _) = running(Limits::default().with_max_message_bytes(1024));
+    let (handle, _) = running(Limits {
+        max_message_bytes: 1024,
+        ..Limits::default()
+    });
     end(&handle, &Ok(Box::new(Reply::new("1".repeat(1024), "m"))));
     assert_eq!(sent(&handle), ["chat.error"]);
 }
@@ -154,7 +163,10 @@ fn a_chat_that_was_given_up_says_nothing_under_an_id_that_is_used_again() {
 
 #[test]
 fn a_chat_that_no_end_fits_does_not_run_for_ever() {
-    let (handle, _) = running(Limits::default().with_max_message_bytes(150));
+    let (handle, _) = running(Limits {
+        max_message_bytes: 150,
+        ..Limits::default()
+    });
     end(&handle, &Ok(Box::new(Reply::new("1".repeat(150), "m"))));
     assert!(handle.read(|conn| conn.is_closed() && conn.in_flight() == 0));
 }

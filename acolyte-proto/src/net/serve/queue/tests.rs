@@ -5,7 +5,10 @@ use futures_util::FutureExt as _;
 use super::*;
 
 fn queue() -> ResponseQueue {
-    ResponseQueue::new(&Limits::default().with_max_message_bytes(64 * 1024))
+    ResponseQueue::new(&Limits {
+        max_message_bytes: 64 * 1024,
+        ..Limits::default()
+    })
 }
 
 fn add(queue: &ResponseQueue, json: &str) -> Result<(), NotAdded> {

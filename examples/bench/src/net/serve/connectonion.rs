@@ -11,6 +11,7 @@ use connectonion_proto::net::{
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::TrustLevel;
+use rpc_core::Limits;
 use rpc_core::net::server::ServerLimits;
 
 use super::{CONNECTIONS, Tell};
@@ -32,7 +33,7 @@ pub(in crate::net) fn host_key() -> Signer {
 
 pub(in crate::net) fn options() -> ServerOptions {
     let connection =
-        ServerConfig::default().with_limits(server_limits().with_max_message_rate(None));
+        ServerConfig::default().with_limits(Limits { max_message_rate: None, ..server_limits() });
     let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
     ServerOptions::new(&host_key(), TrustLevel::Open)
         .with_connection(connection)

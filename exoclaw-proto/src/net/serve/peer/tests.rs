@@ -70,7 +70,10 @@ fn sent(peer: &Peer) -> Vec<String> {
 
 #[test]
 fn what_is_written_without_room_waits_in_order_until_there_is_some() {
-    let limits = Limits::default().with_max_outbox_frames(16);
+    let limits = Limits {
+        max_outbox_frames: 16,
+        ..Limits::default()
+    };
     let (peer, [a, b]) = chats(&limits);
     let write = |id, number: usize| {
         let reply = ChatReply::new(Arc::clone(&peer), id);
@@ -107,7 +110,10 @@ fn what_is_written_without_room_waits_in_order_until_there_is_some() {
 
 #[test]
 fn an_answer_that_does_not_fit_becomes_an_error() {
-    let limits = Limits::default().with_max_message_bytes(256);
+    let limits = Limits {
+        max_message_bytes: 256,
+        ..Limits::default()
+    };
     let (peer, [a, b]) = chats(&limits);
     let [first, second] = [a, b].map(|id| ChatReply::new(Arc::clone(&peer), id));
     let large = StreamEvent::Text("x".repeat(256).as_str().into());
@@ -136,7 +142,10 @@ fn an_answer_that_does_not_fit_becomes_an_error() {
 
 #[test]
 fn a_long_text_is_sent_in_several_pieces() {
-    let limits = Limits::default().with_max_message_bytes(256);
+    let limits = Limits {
+        max_message_bytes: 256,
+        ..Limits::default()
+    };
     let (peer, [id]) = chats(&limits);
     let text = "\n".repeat(70);
     let reply = ChatReply::new(Arc::clone(&peer), id);
@@ -149,7 +158,10 @@ fn a_long_text_is_sent_in_several_pieces() {
 
 #[test]
 fn a_request_that_no_answer_fits_does_not_stay_open() {
-    let limits = Limits::default().with_max_message_bytes(80);
+    let limits = Limits {
+        max_message_bytes: 80,
+        ..Limits::default()
+    };
     let asked = |_| format!(r#"{{"id":"{}","method":"status"}}"#, "x".repeat(50));
     let (peer, [id]) = open(&limits, asked);
     let answer = rpc_core::Json::new("1234567890123456").unwrap();

@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::ws::WsDialer;
-use rpc_core::net::{Dialer, DriverConfig, Events, Link, LinkConfig, Protocol};
+use rpc_core::net::{Dialer, Events, Link, LinkConfig, Protocol};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
@@ -62,12 +62,13 @@ pub struct Terms {
 
 impl Terms {
     fn new() -> Self {
-        let driver = DriverConfig::default()
-            .with_write_timeout(PATIENCE)
-            .with_close_timeout(SHORT);
-        let link = LinkConfig::default()
-            .with_connect_timeout(PATIENCE)
-            .with_driver(driver);
+        let mut link = LinkConfig {
+            connect_timeout: PATIENCE,
+            reconnect: ReconnectPolicy::new(BackoffPolicy::new(PAUSE, 1.0)),
+            ..LinkConfig::default()
+        };
+        link.driver.write_timeout = PATIENCE;
+        link.driver.close_timeout = SHORT;
         let terms = Self {
             link,
             handshake: PATIENCE,
@@ -81,38 +82,27 @@ impl Terms {
     #[must_use]
     pub fn keep_alive(&self) -> KeepAlive {
         let half = self.silence / 2;
-        KeepAlive::default()
-            .with_interval(Some(half))
-            .with_pong_timeout(half)
+        KeepAlive::every(half, half)
     }
 
-    fn with_attempts(mut self, attempts: u32) -> Self {
-        let backoff = BackoffPolicy::new(PAUSE, 1.0).with_max_attempts(Some(attempts));
-        self.link = self.link.with_reconnect(ReconnectPolicy::new(backoff));
+    const fn with_attempts(mut self, attempts: u32) -> Self {
+        self.link.reconnect.backoff.max_attempts = Some(attempts);
         self
     }
 
-    fn with_pause(mut self, pause: Duration) -> Self {
-        let backoff = BackoffPolicy::new(pause, 1.0).with_max_attempts(Some(ATTEMPTS));
-        self.link = self.link.with_reconnect(ReconnectPolicy::new(backoff));
+    const fn with_pause(mut self, pause: Duration) -> Self {
+        self.link.reconnect.backoff.initial = pause;
         self
     }
 
     fn without_reconnects(mut self) -> Self {
-        self.link = self.link.with_reconnect(ReconnectPolicy::off());
+        self.link.reconnect = ReconnectPolicy::off();
         self
     }
 
-    fn with_link(mut self, change: impl FnOnce(LinkConfig) -> LinkConfig) -> Self {
-        self.link = change(self.link);
+    fn with_link(mut self, change: impl FnOnce(&mut LinkConfig)) -> Self {
+        change(&mut self.link);
         self
-    }
-
-    fn with_driver(self, change: impl FnOnce(DriverConfig) -> DriverConfig) -> Self {
-        self.with_link(|link| {
-            let driver = change(link.driver.clone());
-            link.with_driver(driver)
-        })
     }
 
     const fn with_handshake(mut self, deadline: Duration) -> Self {

@@ -30,7 +30,7 @@ fn is_slow(why: &CloseReason) -> bool {
 /// What does not leave in time ends the line, and with it every call.
 pub(super) async fn slow_reader<C: ClientUnderTest>(test: &C) {
     for dials_again in [false, true] {
-        let terms = Terms::new().with_driver(|driver| driver.with_write_timeout(SHORT));
+        let terms = Terms::new().with_link(|link| link.driver.write_timeout = SHORT);
         let terms = if dials_again {
             terms
         } else {
@@ -153,7 +153,7 @@ pub(super) async fn slow_but_steady<C: ClientUnderTest>(test: &C) {
 /// of a frame.
 pub(super) async fn slow_writer<C: ClientUnderTest>(test: &C) {
     let pause = SHORT / 4;
-    let slow_upgrade = Terms::new().with_link(|link| link.with_connect_timeout(SHORT));
+    let slow_upgrade = Terms::new().with_link(|link| link.connect_timeout = SHORT);
     let mut harness = Harness::start(test, slow_upgrade).await;
     let mut line = harness.accept().await;
     let mut slow = Slow {
@@ -190,9 +190,11 @@ pub(super) async fn slow_writer<C: ClientUnderTest>(test: &C) {
 }
 
 fn queue(policy: LagPolicy) -> QueueConfig {
-    QueueConfig::default()
-        .with_max_items(ROOM)
-        .with_policy(policy)
+    QueueConfig {
+        max_items: ROOM,
+        policy,
+        ..QueueConfig::default()
+    }
 }
 
 async fn flood<C: ClientUnderTest>(test: &C, line: &mut RawPeer) -> Option<()> {
@@ -206,7 +208,7 @@ async fn flood<C: ClientUnderTest>(test: &C, line: &mut RawPeer) -> Option<()> {
 ///
 /// Events are dropped and counted; calls are answered all the same.
 pub(super) async fn event_flood<C: ClientUnderTest>(test: &C) {
-    let terms = Terms::new().with_link(|link| link.with_events(queue(LagPolicy::DropOldest)));
+    let terms = Terms::new().with_link(|link| link.events = queue(LagPolicy::DropOldest));
     let mut harness = Harness::start(test, terms).await;
     let mut line = harness.ready().await;
     let sent = soon(flood(test, &mut line)).await;
@@ -234,7 +236,7 @@ pub(super) async fn event_flood<C: ClientUnderTest>(test: &C) {
 pub(super) async fn event_flood_that_closes<C: ClientUnderTest>(test: &C) {
     let policies = [LagPolicy::Close, LagPolicy::Block { deadline: SHORT }];
     for policy in policies {
-        let terms = Terms::new().with_link(|link| link.with_events(queue(policy)));
+        let terms = Terms::new().with_link(|link| link.events = queue(policy));
         let mut harness = Harness::start(test, terms.clone().without_reconnects()).await;
         let mut line = harness.ready().await;
         let server = async {

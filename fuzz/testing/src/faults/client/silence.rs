@@ -8,7 +8,7 @@ use rpc_core::CloseReason;
 ///
 /// The dial has a deadline; the attempts are counted, and the last one says why there is no next.
 pub(super) async fn before_the_upgrade<C: ClientUnderTest>(test: &C) {
-    let terms = Terms::new().with_link(|link| link.with_connect_timeout(SHORT));
+    let terms = Terms::new().with_link(|link| link.connect_timeout = SHORT);
     let mut harness = Harness::start(test, terms.clone().with_attempts(2)).await;
     let mut kept = Vec::new();
     let ended = harness.link().clone();

@@ -73,9 +73,7 @@ impl Terms {
     /// With a ping soon, and so much time for its pong that a healthy client on a busy machine is in time.
     fn with_pings() -> Self {
         Self {
-            keep_alive: KeepAlive::default()
-                .with_interval(Some(SHORT / 2))
-                .with_pong_timeout(SHORT * 10),
+            keep_alive: KeepAlive::every(SHORT / 2, SHORT * 10),
             // Who answers no ping is told nothing.
             close: SHORT,
             ..Self::default()
@@ -84,10 +82,10 @@ impl Terms {
 
     /// These bounds in a connection's limits.
     #[must_use]
-    pub fn limits(&self, limits: Limits) -> Limits {
+    pub const fn limits(&self, mut limits: Limits) -> Limits {
+        limits.max_message_bytes = self.max_message;
+        limits.max_outbox_bytes = 4 * self.max_message;
         limits
-            .with_max_message_bytes(self.max_message)
-            .with_max_outbox_bytes(4 * self.max_message)
     }
 
     /// These deadlines before the upgrade.
@@ -103,19 +101,17 @@ impl Terms {
 
     /// These deadlines of a connection's transport.
     #[must_use]
-    pub fn driver(&self, config: DriverConfig) -> DriverConfig {
+    pub const fn driver(&self, mut config: DriverConfig) -> DriverConfig {
+        config.write_timeout = self.write;
+        config.close_timeout = self.close;
         config
-            .with_write_timeout(self.write)
-            .with_close_timeout(self.close)
     }
 
     /// As [`driver`](Self::driver), of a link.
     #[must_use]
     pub fn link(&self, mut config: LinkConfig) -> LinkConfig {
-        config.driver = config
-            .driver
-            .with_write_timeout(self.write)
-            .with_close_timeout(self.close);
+        config.driver.write_timeout = self.write;
+        config.driver.close_timeout = self.close;
         config
     }
 }

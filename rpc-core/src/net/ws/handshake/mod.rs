@@ -9,8 +9,6 @@ mod get;
 mod head;
 mod server;
 
-use std::fmt;
-
 use http::header::{self, HeaderMap, HeaderName};
 
 pub(super) use client::{UpgradeError, upgrade};
@@ -47,15 +45,11 @@ impl Handshake {
     }
 }
 
-/// Prints no values: a subprotocol may be a token, and headers may set cookies.
-impl fmt::Debug for Handshake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handshake")
-            .field("has_subprotocol", &self.subprotocol.is_some())
-            .field("headers", &self.headers.len())
-            .finish()
-    }
-}
+// Prints no values: a subprotocol may be a token, and headers may set cookies.
+crate::debug::debug_fields!([] Handshake, this => {
+    has_subprotocol: this.subprotocol.is_some(),
+    headers: this.headers.len(),
+});
 
 /// Returns whether both headers request a WebSocket, or agree to one.
 fn switches(headers: &HeaderMap) -> bool {

@@ -1,6 +1,6 @@
 //! [`Role`]: what a member is for, from its name and its values.
 
-use crate::timestamp;
+use rpc_core::timestamp;
 
 /// What a value is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::fmt;
 use super::bind::{Bindings, New};
 use super::leaves::{Leaf, leaves};
 use super::names::is_secret;
-use crate::testing::transcript::{Entry, Kind};
-use crate::text::beginning;
+use rpc_core::testing::transcript::{Entry, Kind};
+use rpc_core::text::beginning;
 
 /// Most members of a difference that are shown.
 const MAX_CHANGES: usize = 20;

@@ -7,10 +7,11 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::time::{sleep, timeout};
 
 use super::*;
-use crate::message::{CloseFrame, Outgoing};
-use crate::net::mem::{self, MemTransport};
-use crate::net::{Dialer as _, Message};
-use crate::testing::transcript::{Entry, Kind};
+use rpc_core::net::mem::{self, MemDialer, MemListener, MemTransport};
+use rpc_core::net::{Dialer as _, Message};
+use rpc_core::testing::Side;
+use rpc_core::testing::transcript::{Entry, Kind};
+use rpc_core::{CloseFrame, Outgoing};
 
 /// A line of a recording, at a whole second.
 fn line(at: u64, conn: u32, from: Side, data: &str) -> String {
@@ -37,6 +38,38 @@ fn s(data: &str) -> String {
     line(0, 1, Side::Server, data)
 }
 
+/// The server that is dialled.
+struct Dialled(MemDialer);
+
+impl Peer for Dialled {
+    type Transport = MemTransport;
+
+    async fn open(
+        &mut self,
+        script: &Script,
+        _: &Playback,
+    ) -> Result<Option<MemTransport>, Difference> {
+        let dialled = self.0.dial().await.map(Some);
+        dialled.map_err(|error| script.differs(error.to_string()))
+    }
+}
+
+/// The clients that dial.
+struct Accepted(MemListener);
+
+impl Peer for Accepted {
+    type Transport = MemTransport;
+
+    async fn open(
+        &mut self,
+        script: &Script,
+        _: &Playback,
+    ) -> Result<Option<MemTransport>, Difference> {
+        let accepted = self.0.accept().await.map(Some);
+        accepted.ok_or_else(|| script.differs("nobody dials for this connection"))
+    }
+}
+
 /// The other side of the replay of one connection.
 struct Played {
     line: MemTransport,
@@ -55,10 +88,10 @@ impl Played {
         let list = Arc::clone(&found);
         let report = move |it: Difference| list.lock().unwrap().push(it.to_string());
         let line = if playback.plays() == Side::Client {
-            tokio::spawn(async move { playback.run(dialer, report).await });
+            tokio::spawn(async move { playback.run(Dialled(dialer), report).await });
             listener.accept().await.unwrap()
         } else {
-            tokio::spawn(async move { playback.run(listener, report).await });
+            tokio::spawn(async move { playback.run(Accepted(listener), report).await });
             dialer.dial().await.unwrap()
         };
         Self { line, found }
@@ -372,8 +405,11 @@ async fn connections_wait_for_each_other() {
         line(1, Side::Client, "[3]"),
     ];
     let (dialer, mut listener) = mem::listen(16);
-    let text = lines.concat();
-    let played = tokio::spawn(async move { replay(&text).client(dialer).await });
+    let scripts = Script::parse(&lines.concat()).unwrap();
+    let playback = Playback::new(scripts, Side::Client, Settings::default());
+    let played = tokio::spawn(async move {
+        playback.run(Dialled(dialer), |it| panic!("{it}")).await;
+    });
     let mut first = listener.accept().await.unwrap();
     let no_second = timeout(Duration::from_secs(1), listener.accept()).await;
     assert!(no_second.is_err());
@@ -386,81 +422,4 @@ async fn connections_wait_for_each_other() {
     assert_eq!(third, Message::Text("[3]".into()));
     drop((first, second));
     played.await.unwrap();
-}
-
-#[test]
-fn requests_of_plain_http_and_refused_ones_are_no_web_sockets() {
-    let lines = [
-        r#"{"at":0,"conn":1,"dir":"c2s","kind":"http","data":"POST /v1/x?a HTTP/1.1\r\nhost: h\r\n\r\n"}"#,
-        r#"{"at":0,"conn":1,"dir":"s2c","kind":"http","data":"HTTP/1.1 200 OK\r\nX: y\r\n\r\n"}"#,
-        r#"{"at":0,"conn":2,"dir":"c2s","kind":"http","data":"GET /ws HTTP/1.1\r\nUpgrade: websocket\r\n\r\n"}"#,
-        r#"{"at":0,"conn":2,"dir":"s2c","kind":"http","data":"HTTP/1.1 401 No\r\n\r\nno"}"#,
-        r#"{"at":0,"conn":3,"dir":"s2c","kind":"http","data":"HTTP/1.1 101 Switching Protocols\r\n\r\n"}"#,
-        r#"{"at":0,"conn":4,"dir":"c2s","kind":"open","data":"/ws"}"#,
-        r#"{"at":0,"conn":5,"dir":"c2s","kind":"text","data":"{}"}"#,
-    ];
-    let scripts = Script::parse(&lines.join("\n")).unwrap();
-    let numbers = scripts.iter().filter(|it| it.is_web_socket());
-    let numbers: Vec<_> = numbers.map(|it| (it.number, it.line())).collect();
-    assert_eq!(numbers, [(3, 5), (5, 7)]);
-}
-
-async fn echo(mut listener: MemListener, changed: bool) {
-    while let Some(mut line) = listener.accept().await {
-        while let Some(Ok(message)) = line.next().await {
-            if let Message::Text(text) = message {
-                let text = match changed {
-                    true => text.as_str().replace('a', "b").into(),
-                    false => text,
-                };
-                line.send(Outgoing::Text(text)).await.unwrap();
-            }
-        }
-    }
-}
-
-fn recording() -> String {
-    let one = [c(r#"["a"]"#), s(r#"["a"]"#), c("1000")];
-    let two = [
-        line(0, 2, Side::Client, "[2]"),
-        line(0, 2, Side::Server, "[2]"),
-    ];
-    [one.concat(), two.concat()].concat()
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_server_that_does_as_recorded_passes() {
-    let (dialer, listener) = mem::listen(16);
-    tokio::spawn(echo(listener, false));
-    replay(&recording()).client(dialer).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_fails() {
-    let (dialer, listener) = mem::listen(16);
-    tokio::spawn(echo(listener, true));
-    let text = recording();
-    let failed = tokio::spawn(replay(&text).client(dialer)).await;
-    let panic = failed.unwrap_err().into_panic();
-    let text = panic.downcast_ref::<String>().unwrap();
-    assert!(text.contains("[0]: recorded \"a\", got \"b\""), "{text}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_client_that_does_not_come_back_fails() {
-    let (dialer, listener) = mem::listen(16);
-    let text = recording();
-    let played = tokio::spawn(replay(&text).server(listener));
-    let mut line = dialer.dial().await.unwrap();
-    line.send(Outgoing::Text(r#"["a"]"#.into())).await.unwrap();
-    assert!(line.next().await.is_some());
-    let close = CloseFrame::new(1000, "");
-    line.send(Outgoing::Close(close)).await.unwrap();
-    assert!(line.next().await.is_some());
-    let panic = played.await.unwrap_err().into_panic();
-    let text = panic.downcast_ref::<String>().unwrap();
-    assert!(
-        text.contains("connection 2: a connection does not come"),
-        "{text}"
-    );
 }

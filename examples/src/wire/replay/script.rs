@@ -1,7 +1,7 @@
 //! [`Script`]: what passed on one connection of a recording.
 
 use super::Difference;
-use crate::testing::transcript::{BadLine, Entry, Item, Kind, Reader};
+use rpc_core::testing::transcript::{BadLine, Entry, Item, Kind, Reader};
 
 /// What passed on one connection.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,14 +53,6 @@ impl Script {
     /// Returns the line of the first entry.
     pub(super) fn line(&self) -> usize {
         self.entries.first().map_or(0, |(line, _)| *line)
-    }
-
-    /// Returns whether this is a WebSocket that was not refused.
-    pub(super) fn is_web_socket(&self) -> bool {
-        let mut entries = self.entries.iter().map(|(_, entry)| entry);
-        let mut answers = entries.clone().filter(|it| it.data.starts_with("HTTP/"));
-        !entries.any(|it| it.kind == Kind::Http)
-            || answers.any(|it| it.data.split(' ').nth(1) == Some("101"))
     }
 
     /// Returns what is wrong with the way in which this connection was opened.

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::json::{Json, each_member};
+use rpc_core::Json;
+use rpc_core::json::each_member;
 
 /// The deepest nesting that is looked into. What is deeper is one value.
 const MAX_DEPTH: usize = 64;

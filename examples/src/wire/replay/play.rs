@@ -15,11 +15,10 @@ use super::Settings;
 use super::bind::{Bindings, New};
 use super::compare::{Change, Difference, compare, is_of, kind, shown};
 use super::script::Script;
-use crate::error::Disconnect;
-use crate::message::{CloseFrame, Outgoing};
-use crate::net::{Message, Transport, TransportError};
-use crate::testing::Side;
-use crate::testing::transcript::{Entry, Kind, hex};
+use rpc_core::net::{Message, Transport, TransportError};
+use rpc_core::testing::Side;
+use rpc_core::testing::transcript::{Entry, Kind, hex};
+use rpc_core::{CloseFrame, Disconnect, Outgoing};
 
 /// How long nothing else may come before a connection is closed.
 const QUIET: Duration = Duration::from_millis(100);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::leaves::{Leaf, leaves, scalar};
 use super::names::{LONG, Role, role};
-use crate::json::Json;
+use rpc_core::Json;
 
 /// A value of the recording: its text, and for a short one the name of its member, because others may
 /// have the same.
