@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::agent::home::Home;
 use clap::ValueEnum;
 use connectonion_proto::auth::{Address, InviteCodes, UsedSignatures};
-use connectonion_proto::hub::HubConfig;
+use connectonion_proto::session::HubConfig;
 #[cfg(feature = "nats")]
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions, http_config};

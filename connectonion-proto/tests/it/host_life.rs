@@ -157,7 +157,7 @@ async fn a_run_is_resumed_with_the_newer_conversation_of_the_host_and_all_that_w
 #[tokio::test(start_paused = true)]
 async fn a_run_whose_events_are_gone_is_resumed_with_all_that_was_said_in_it() {
     let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
-    options.hub.registry.log = LogLimits::default().with_max_events(4);
+    options.hub.log = LogLimits::default().with_max_events(4);
     let runtime = runtime_with(options);
     let (mut client, connected) = resumed_with_an_old_conversation(&runtime).await;
     assert_eq!(connected["status"], "running");

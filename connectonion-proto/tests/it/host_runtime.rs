@@ -314,7 +314,7 @@ async fn what_was_acknowledged_is_read_even_if_the_agent_fails() {
 async fn a_client_that_reads_too_slowly_gets_the_conversation_for_what_it_missed() {
     let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
     let log = LogLimits::default().with_max_events(10);
-    options.hub.registry.log = log;
+    options.hub.log = log;
     let runtime = runtime_with(options);
     let (mut fast, connected) = Client::inside(&runtime, json!({})).await;
     let same = json!({"session_id": connected["session_id"]});
@@ -518,7 +518,7 @@ async fn a_mode_that_no_agent_knows_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn one_interjection_too_many_is_refused_in_words_of_its_own() {
     let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
-    options.hub.registry.run.max_inputs = 2;
+    options.hub.max_inputs = 2;
     let runtime = runtime_with(options);
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
     client.say(&input("wait")).await;

@@ -9,7 +9,7 @@ use connectonion_proto::client::{
 };
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{Answer, Input, Response};
-use connectonion_proto::hub::{ConnectRequest, Reply};
+use connectonion_proto::session::{ConnectRequest, Reply};
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use connectonion_proto::session::{ConnId, Prompt};
 use rpc_core::{CloseFrame, Limits, Refused};

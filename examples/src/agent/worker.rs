@@ -13,7 +13,7 @@ use connectonion_proto::frame::{
     Compact, EventKind, LlmCall, LlmResult, Mode, Phase, ToolCall, ToolResult, ToolStatus,
     UlwAction, UlwTurnsReached,
 };
-use connectonion_proto::hub::{AskError, EmitError};
+use connectonion_proto::session::{AskError, RunError};
 use connectonion_proto::limits::{ULW_TURNS, ULW_TURNS_USED};
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -148,9 +148,9 @@ impl<E: Into<AgentError>> From<E> for Stop {
     }
 }
 
-fn told(error: EmitError) -> AgentError {
+fn told(error: RunError) -> AgentError {
     match error {
-        EmitError::Over(over) => over.into(),
+        RunError::Over(over) => over.into(),
         other => AgentError::new(other.to_string()),
     }
 }

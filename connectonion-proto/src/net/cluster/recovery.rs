@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use super::node::Node;
-use crate::hub::Hub;
+use crate::session::Hub;
 use crate::net::HostRuntime;
 
 /// How many sessions are taken over at the same time.

@@ -4,8 +4,7 @@ use async_trait::async_trait;
 use rpc_core::Str;
 
 use super::turn::Turn;
-use crate::hub::{AskError, EmitError};
-use crate::session::{Prompt, RunOver};
+use crate::session::{Prompt, RunError};
 
 /// The application of a host: it answers prompts.
 ///
@@ -80,23 +79,14 @@ pub enum AgentError {
         message: String,
     },
     /// The run was already over.
-    #[error(transparent)]
-    Over(#[from] RunOver),
+    #[error("the run is over")]
+    Over,
 }
 
-impl From<EmitError> for AgentError {
-    fn from(error: EmitError) -> Self {
+impl From<RunError> for AgentError {
+    fn from(error: RunError) -> Self {
         match error {
-            EmitError::Over(over) => over.into(),
-            error => Self::new(error.to_string()),
-        }
-    }
-}
-
-impl From<AskError> for AgentError {
-    fn from(error: AskError) -> Self {
-        match error {
-            AskError::Over(over) => over.into(),
+            RunError::Over => Self::Over,
             error => Self::new(error.to_string()),
         }
     }

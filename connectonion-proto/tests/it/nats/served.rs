@@ -1,7 +1,7 @@
 //! Clients at any host of a cluster.
 
 use connectonion_proto::auth::UsedSignatures;
-use connectonion_proto::hub::HubConfig;
+use connectonion_proto::session::HubConfig;
 use connectonion_proto::net::{RuntimeOptions, ServerOptions};
 use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
 use serde_json::json;

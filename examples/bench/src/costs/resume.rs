@@ -8,7 +8,7 @@ use std::time::Instant;
 use connectonion_proto::codec::encode;
 use connectonion_proto::frame::{Connected, EventKind, ServerFrame, SessionState, StreamEvent};
 use connectonion_proto::frame::{ToolResult, ToolStatus};
-use connectonion_proto::hub::{ConnectRequest, Hub, HubConfig, HubEvent, Now, Reply};
+use connectonion_proto::session::{ConnectRequest, Hub, HubConfig, HubEvent, Now, Reply};
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use connectonion_proto::session::{ConnId, Owner, Prompt};
 use rpc_core::{Incoming, Limits, Machine, Outgoing, Text};
