@@ -198,7 +198,8 @@ impl Hub {
     /// Returns whether the user wants the agent to stop; `false` for a run that is over.
     #[must_use]
     pub fn is_interrupted(&mut self, run: RunId) -> bool {
-        self.run_mut(run).is_ok_and(|(_, state)| state.is_interrupted)
+        self.run_mut(run)
+            .is_ok_and(|(_, state)| state.is_interrupted)
     }
 
     /// Returns whether prompts of the user wait for the agent.

@@ -2,10 +2,10 @@
 
 use rpc_core::encode::encode;
 
+use super::Hub;
 use super::conversation::with_mode;
 use super::event::{ConnId, HubEvent, Now, Reply};
 use super::run::stale;
-use super::Hub;
 use crate::codec::to_json;
 use crate::error::{unknown_type, unsupported_mode};
 use crate::frame::{
@@ -31,7 +31,9 @@ impl Hub {
         let Some((id, session)) = self.session_at(conn) else {
             return self.tell(conn, &ErrorFrame::new(AUTHENTICATE_FIRST));
         };
-        let Response { answer, request_id, .. } = response;
+        let Response {
+            answer, request_id, ..
+        } = response;
         let request_id = request_id.as_deref();
         let answered = match session.running() {
             Some(run) => run.answer(answer.tag(), request_id).map(|id| (run.id, id)),

@@ -159,7 +159,9 @@ impl Hub {
             let known = self.sessions.get(*id).map(|session| session.owner);
             known.or(stored_owner).is_none_or(|known| known == owner)
         };
-        let wanted = wanted.filter(|id| id.len() <= MAX_SESSION_ID).filter(is_theirs);
+        let wanted = wanted
+            .filter(|id| id.len() <= MAX_SESSION_ID)
+            .filter(is_theirs);
         let id = wanted.map_or_else(|| new_id(request.random), SessionId::from);
         match self.sessions.get(id.as_str()) {
             Some(session) if session.sockets.len() >= self.config.max_sockets => {
@@ -173,12 +175,7 @@ impl Hub {
 
     /// Adds a session without sockets. Without a socket or a run it does not expire. If there are too
     /// many, the one goes that was left first.
-    pub(super) fn open(
-        &mut self,
-        id: SessionId,
-        owner: Owner,
-        now: Now,
-    ) -> Result<(), ErrorFrame> {
+    pub(super) fn open(&mut self, id: SessionId, owner: Owner, now: Now) -> Result<(), ErrorFrame> {
         let too_many = || ErrorFrame::new("too many sessions").with_retryable(true);
         if self.sessions.len() >= self.config.max_sessions {
             let oldest = self.parked.first_key_value().map(|(_, id)| id.clone());

@@ -179,7 +179,8 @@ impl Hub {
         let Some(session) = self.sessions.get_mut(id.as_str()) else {
             return;
         };
-        let is_idle = session.run.is_none() && session.intake.is_empty() && session.saving.is_none();
+        let is_idle =
+            session.run.is_none() && session.intake.is_empty() && session.saving.is_none();
         if !is_idle || !std::mem::take(&mut session.is_unsaved) {
             return;
         }

@@ -83,6 +83,8 @@ mod recover;
 mod removed;
 mod run;
 mod sockets;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -190,7 +192,9 @@ impl Session {
 
     /// Returns whether the result of the run is being stored.
     fn is_ending(&self) -> bool {
-        self.run.as_ref().is_some_and(|run| run.phase == Phase::Ending)
+        self.run
+            .as_ref()
+            .is_some_and(|run| run.phase == Phase::Ending)
     }
 
     /// Returns the session as it was before the run, for a client without its events.
@@ -341,7 +345,12 @@ impl Hub {
     /// Removes expired sessions, and stores again what was not stored. An early call does nothing.
     pub fn handle_timeout(&mut self, now: Now) {
         while let Some((id, session)) = self.sessions.pop_expired(now.instant) {
-            self.end_session(&id, session, "the agent was stopped: it gave no sign of life", now);
+            self.end_session(
+                &id,
+                session,
+                "the agent was stopped: it gave no sign of life",
+                now,
+            );
         }
         if self.store_again_at.is_some_and(|at| at <= now.instant) {
             self.store_again(now);
@@ -478,7 +487,8 @@ impl Hub {
             session.log.clear();
         }
         let is_stored = !session.is_only_here && session.unstored.is_none();
-        let is_idle = session.run.is_none() && session.intake.is_empty() && session.saving.is_none();
+        let is_idle =
+            session.run.is_none() && session.intake.is_empty() && session.saving.is_none();
         if session.sockets.is_empty() && is_idle && is_stored {
             session.is_known = false;
             session.copy = None;

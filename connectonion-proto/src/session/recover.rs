@@ -24,8 +24,7 @@ impl Hub {
         let recovering = self.recovering;
         let running = self.runs.len() + self.starved.len() + recovering;
         let free = self.config.max_sessions.saturating_sub(self.sessions.len());
-        let has_room =
-            running < self.config.max_running && free + self.parked.len() > recovering;
+        let has_room = running < self.config.max_running && free + self.parked.len() > recovering;
         if has_room {
             self.recovering += 1;
             self.load(session_id, Task::Recover);

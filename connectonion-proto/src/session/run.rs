@@ -135,7 +135,11 @@ impl Run {
 
     /// Closes the question that an answer of this type is for, and returns its id. An answer of an old
     /// client names no question: it is for the only one of its kind.
-    pub(super) fn answer(&mut self, tag: &str, request_id: Option<&str>) -> Result<Str, ErrorFrame> {
+    pub(super) fn answer(
+        &mut self,
+        tag: &str,
+        request_id: Option<&str>,
+    ) -> Result<Str, ErrorFrame> {
         let is_it = |(id, asked): &(Str, &str)| {
             *asked == tag && request_id.is_none_or(|wanted| id == wanted)
         };
@@ -205,12 +209,7 @@ impl Run {
         whole.unwrap_or_default()
     }
 
-    fn build(
-        &self,
-        session_id: &str,
-        result: Option<&str>,
-        updated: f64,
-    ) -> Result<Json, Refused> {
+    fn build(&self, session_id: &str, result: Option<&str>, updated: f64) -> Result<Json, Refused> {
         let limits = no_limits();
         let base = self.base.as_ref();
         let base = base.and_then(|base| Session::parse(base.get(), &limits).ok());

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use connectonion_proto::codec;
 use connectonion_proto::frame::{Connect, EventKind, Signed};
-use connectonion_proto::session::{RunError, HubConfig};
 use connectonion_proto::session::{ConnId, Owner, RunId};
+use connectonion_proto::session::{HubConfig, RunError};
 use proptest::prelude::*;
 use rpc_core::Json;
 use serde_json::json;

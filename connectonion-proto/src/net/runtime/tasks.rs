@@ -44,7 +44,12 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                     owner,
                     prompt,
                 } => {
-                    let head = |conn| runtime.shared.hub.peek(|state| state.heads.get(&conn).cloned());
+                    let head = |conn| {
+                        runtime
+                            .shared
+                            .hub
+                            .peek(|state| state.heads.get(&conn).cloned())
+                    };
                     let signals = Arc::<Signals>::default();
                     let turn = Turn {
                         runtime: runtime.clone(),

@@ -11,9 +11,9 @@ use rpc_core::net::{Cancellation, Message};
 use super::*;
 use crate::auth::Signer;
 use crate::frame::{EventKind, Thinking};
-use crate::session::Hub;
 use crate::limits::server_limits;
 use crate::net::{AgentError, Prompt, Reply, RuntimeOptions, Turn};
+use crate::session::Hub;
 use crate::storage::MemoryStorage;
 use crate::trust::TrustLevel;
 
