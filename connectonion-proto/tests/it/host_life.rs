@@ -5,7 +5,6 @@ use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use async_trait::async_trait;
 use connectonion_proto::net::{
     Agent, AgentError, HostRuntime, Prompt, Reply, RuntimeOptions, Turn,
 };
@@ -92,7 +91,6 @@ impl Drop for Dropped {
     }
 }
 
-#[async_trait]
 impl Agent for Stuck {
     async fn run(&self, _: &Turn, _: Prompt) -> Result<Reply, AgentError> {
         let _dropped = Dropped(Arc::clone(&self.0));

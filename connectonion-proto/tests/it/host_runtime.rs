@@ -46,6 +46,54 @@ async fn a_prompt_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_call_of_a_tool_is_told_and_so_is_how_it_ended_and_when() {
+    let runtime = runtime();
+    let (mut client, _) = Client::inside(&runtime, json!({})).await;
+    client.say(&input("break the cup")).await;
+    let frames = client.hear_until("OUTPUT").await;
+    let expected = ["user_input", "tool_call", "tool_result", "OUTPUT"];
+    assert_eq!(types(&frames), expected);
+    assert_eq!(frames[1]["name"], "break");
+    let result = &frames[2];
+    assert_eq!(
+        (&result["tool_id"], &result["name"]),
+        (&json!("c1"), &json!("break"))
+    );
+    assert_eq!(
+        (&result["status"], &result["args"]),
+        (&json!("error"), &json!([]))
+    );
+    assert_eq!(
+        (&result["result"], &result["error"]),
+        (&json!("the cup"), &json!("the cup"))
+    );
+    assert_eq!(result["timing_ms"], 1000);
+    assert_eq!(frames[3]["result"], "the cup");
+    client.say(&input("tool")).await;
+    let frames = client.hear_until("OUTPUT").await;
+    let result = frames
+        .iter()
+        .find(|it| it["type"] == "tool_result")
+        .unwrap();
+    assert_eq!(
+        (&result["status"], &result["result"]),
+        (&json!("success"), &json!("5"))
+    );
+    assert!(result.get("error").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_reads_the_conversation_as_values_of_its_own_type() {
+    let runtime = runtime();
+    let (mut client, _) = Client::inside(&runtime, json!({})).await;
+    client.ask("hello").await;
+    let said = client.ask("recall").await;
+    assert_eq!(said, "user: hello, assistant: echo: hello, user: recall");
+    let refused = client.ask("recall numbers").await;
+    assert!(refused.starts_with("invalid message: "), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_but_connect_comes_before_connect() {
     let runtime = runtime();
     let mut client = Client::open(&runtime);

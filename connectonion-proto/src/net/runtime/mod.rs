@@ -29,6 +29,7 @@ use handler::Handler;
 use state::State;
 use turn::Head;
 
+use agent::AnyAgent;
 pub use agent::{Agent, AgentError, Reply};
 use options::{OnSpent, OnTrust, TrustSource};
 pub use options::{Payments, Peers, RuntimeOptions};
@@ -49,7 +50,6 @@ pub use turn::Turn;
 /// use rpc_core::net::{DriverConfig, mem};
 ///
 /// # struct Echo;
-/// # #[async_trait::async_trait]
 /// # impl Agent for Echo {
 /// #     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
 /// #         Ok(Reply::new(format!("echo: {}", prompt.text)))
@@ -78,7 +78,7 @@ struct Shared {
     access: Mutex<AccessControl>,
     verifier: Verifier,
     storage: Arc<dyn Storage>,
-    agent: Arc<dyn Agent>,
+    agent: Arc<dyn AnyAgent>,
     uploads: std::path::PathBuf,
     upload_limits: crate::upload::UploadLimits,
     payments: Option<Arc<dyn Payments>>,

@@ -178,7 +178,7 @@ async fn work(turn: Turn, mut prompt: Prompt) -> RunId {
     let (run, runtime) = (turn.run, turn.runtime.clone());
     let answers = pin!(async {
         loop {
-            let answering = async { runtime.shared.agent.run(&turn, prompt).await };
+            let answering = async { runtime.shared.agent.answer(&turn, prompt).await };
             let answer = AssertUnwindSafe(answering).catch_unwind().await;
             let answer = answer.unwrap_or_else(|_| {
                 tracing::error!(?run, "an agent panicked");

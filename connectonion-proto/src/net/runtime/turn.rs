@@ -2,17 +2,22 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rpc_core::{Json, Str};
+use rpc_core::json::find_member;
+use rpc_core::net::time;
+use rpc_core::{Json, Refused, Str};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, oneshot};
 
 use super::HostRuntime;
 use crate::auth::Address;
 use crate::codec::to_json;
 use crate::frame::{
-    Answer, Approval, ApprovalNeeded, AskUser, EventKind, Mode, PlanReview, Ulw, UlwTurnsReached,
+    Answer, Approval, ApprovalNeeded, AskUser, EventKind, Mode, PlanReview, ToolCall, ToolResult,
+    ToolStatus, Ulw, UlwTurnsReached,
 };
 use crate::id::SessionId;
 use crate::limits::ULW_TURNS;
@@ -26,13 +31,11 @@ use crate::session::{HubEvent, Owner, Prompt, RunError, RunId};
 /// connection.
 ///
 /// ```
-/// use async_trait::async_trait;
 /// use connectonion_proto::frame::{AskUser, EventKind, Thinking};
 /// use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
 ///
 /// struct Barista;
 ///
-/// #[async_trait]
 /// impl Agent for Barista {
 ///     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
 ///         turn.emit(EventKind::Thinking(Thinking::new("milk or not?")))?;
@@ -143,6 +146,52 @@ impl Turn {
         let emit =
             |state: &mut super::state::State, now| state.hub.emit(self.run, event, Some(id), now);
         self.runtime.with(emit).map(drop)
+    }
+
+    /// Announces the call of a tool, does its work, and tells its result, or the words of its failure,
+    /// with the time that it took.
+    ///
+    /// ```
+    /// use connectonion_proto::codec::to_json;
+    /// use connectonion_proto::frame::ToolCall;
+    /// use connectonion_proto::net::{AgentError, Turn};
+    ///
+    /// # async fn doc(turn: &Turn) -> Result<(), AgentError> {
+    /// let call = ToolCall::new("call-1", "add", to_json(&[2, 3])?);
+    /// let sum = turn.tool(call, async { Ok::<_, AgentError>(2 + 3) }).await??;
+    /// # let _: i32 = sum;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`RunError`], as for [`emit`](Self::emit). The outcome of the work is inside.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the work; the clients are told no result then.
+    pub async fn tool<T: fmt::Display, E: fmt::Display>(
+        &self,
+        call: ToolCall,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<Result<T, E>, RunError> {
+        let mut result = ToolResult::default();
+        result.tool_id.clone_from(&call.tool_id);
+        result.name = Some(call.name.clone());
+        result.args.clone_from(&call.args);
+        self.emit(EventKind::ToolCall(call))?;
+        let start = time::now();
+        let outcome = work.await;
+        let time = time::now().saturating_duration_since(start).as_millis();
+        result.timing_ms = u64::try_from(time).ok().map(Into::into);
+        let (status, text) = match &outcome {
+            Ok(value) => (ToolStatus::Success, value.to_string()),
+            Err(error) => (ToolStatus::Error, error.to_string()),
+        };
+        result.status = Some(status);
+        result.result = Some(Str::from(text));
+        result.error = result.result.clone().filter(|_| outcome.is_err());
+        self.emit(EventKind::ToolResult(result))?;
+        Ok(outcome)
     }
 
     /// Starts a step, and returns what the user has said meanwhile, oldest first. The clients learn
@@ -303,6 +352,42 @@ impl Turn {
     pub fn session(&self) -> Result<Json, RunError> {
         self.runtime
             .with(|state, now| state.hub.session(self.run, now))
+    }
+
+    /// Returns the messages of the current conversation as values, the prompt and the messages added
+    /// since at the end.
+    ///
+    /// ```
+    /// use connectonion_proto::net::{AgentError, Turn};
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Message {
+    ///     role: String,
+    /// }
+    ///
+    /// # fn doc(turn: &Turn) -> Result<(), AgentError> {
+    /// let messages = turn.messages::<Message>()?;
+    /// let prompts = messages.iter().filter(|message| message.role == "user");
+    /// # let _ = prompts;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`RunError::Over`]; [`RunError::Refused`] if a message does not fit the type. Other programs may
+    /// have added some.
+    pub fn messages<T: DeserializeOwned>(&self) -> Result<Vec<T>, RunError> {
+        let session = self.session()?;
+        let messages = find_member(session.get(), "messages").unwrap_or(Json::EMPTY_ARRAY);
+        let read = serde_json::from_str(messages.get());
+        read.map_err(|error| {
+            let why = error.to_string();
+            Refused::Invalid {
+                what: "message",
+                why,
+            }
+            .into()
+        })
     }
 
     /// Returns a current member of the session, other than `messages` and `trace`.

@@ -2,7 +2,6 @@
 
 use std::net::Ipv4Addr;
 
-use async_trait::async_trait;
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::Outgoing;
 use rpc_core::net::mem::{self, MemTransport};
@@ -20,7 +19,6 @@ use crate::trust::TrustLevel;
 /// Says more than there is room for, and is done.
 struct Chatter;
 
-#[async_trait]
 impl Agent for Chatter {
     async fn run(&self, turn: &Turn, _: Prompt) -> Result<Reply, AgentError> {
         for _ in 0..100 {
