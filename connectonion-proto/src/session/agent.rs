@@ -47,14 +47,16 @@ impl Hub {
         if size > max {
             return Err(Refused::TooLarge { size, max }.into());
         }
-        self.push(&session_id, entry.clone());
+        let text = entry.text().clone();
+        let stored = is_stored.then(|| entry.clone());
+        self.push(&session_id, entry);
         self.rest(&session_id, now.instant);
         let (limits, max) = (self.config.log, self.config.max_trace_bytes);
         let (_, state) = self.run_mut(run)?;
         if is_traced {
-            state.push_trace(entry.text().clone(), max);
+            state.push_trace(text, max);
         }
-        if is_stored {
+        if let Some(entry) = stored {
             state.kept_bytes = state.kept_bytes.saturating_add(entry.size());
             state.kept += 1;
             // Within the bounds of a session's log: the first ones of a run.

@@ -14,11 +14,32 @@ use crate::frame::{
 };
 use crate::id::event_id;
 use crate::limits::{AUTHENTICATE_FIRST, NOTHING_TO_INTERRUPT};
+use crate::server::ServerEvent;
 
 impl Hub {
-    /// Handles the user's answer to a question of the agent. An answer that comes too late, or to
-    /// no question, gets an ERROR.
-    pub fn respond(&mut self, conn: ConnId, response: Response) {
+    /// Handles what a user does beside prompts:
+    ///
+    /// - the answer to a question of the agent; one that comes too late, or to no question, gets an
+    ///   ERROR;
+    /// - an interrupt, which stops the agent after its current step, and a change of the agent's goal;
+    ///   without an agent at work they get an ERROR;
+    /// - a change of the mode, which applies at once, to the running agent or to the next run, and of
+    ///   which all connections of the session get `mode_changed`; an unknown mode gets an ERROR. The
+    ///   number of turns that the user allows in the mode `ulw` is the member
+    ///   [`ULW_TURNS`](crate::limits::ULW_TURNS) of the session.
+    ///
+    /// Ignores other events.
+    pub fn command(&mut self, conn: ConnId, command: ServerEvent, now: Now) {
+        match command {
+            ServerEvent::Response(response) => self.respond(conn, response),
+            ServerEvent::Interrupt => self.interrupt(conn),
+            ServerEvent::PromptUpdate(update) => self.prompt_update(conn, update),
+            ServerEvent::ModeChange(change) => self.mode_change(conn, change, now),
+            _ => {}
+        }
+    }
+
+    fn respond(&mut self, conn: ConnId, response: Response) {
         if let Answer::Ulw(ulw) = &response.answer
             && let Some(error) = ulw.mode.as_ref().and_then(unsupported)
         {
@@ -45,8 +66,7 @@ impl Hub {
         }
     }
 
-    /// Stops the agent after its current step. Replies with an ERROR if none is running.
-    pub fn interrupt(&mut self, conn: ConnId) {
+    fn interrupt(&mut self, conn: ConnId) {
         let words = match self.session_at(conn) {
             None => AUTHENTICATE_FIRST,
             Some((_, session)) => match session.running() {
@@ -61,8 +81,7 @@ impl Hub {
         self.tell(conn, &ErrorFrame::new(words));
     }
 
-    /// Changes the goal of the running agent. Replies with an ERROR if none is running.
-    pub fn prompt_update(&mut self, conn: ConnId, update: PromptUpdate) {
+    fn prompt_update(&mut self, conn: ConnId, update: PromptUpdate) {
         let session = self.session_at(conn);
         match session.and_then(|(_, session)| session.started().map(|run| run.id)) {
             Some(run) => self.events.push_back(HubEvent::Goal(run, update.prompt)),
@@ -73,11 +92,7 @@ impl Hub {
         }
     }
 
-    /// Changes the mode. The change applies at once, to the running agent or to the next run, and
-    /// all connections of the session get `mode_changed`. An unknown mode gets an ERROR. The number
-    /// of turns that the user allows in the mode `ulw` is the member
-    /// [`ULW_TURNS`](crate::limits::ULW_TURNS) of the session.
-    pub fn mode_change(&mut self, conn: ConnId, change: ModeChange, now: Now) {
+    fn mode_change(&mut self, conn: ConnId, change: ModeChange, now: Now) {
         let Some((id, session)) = self.session_at(conn) else {
             return self.tell(conn, &ErrorFrame::new(AUTHENTICATE_FIRST));
         };

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use connectonion_proto::frame::{
     Answer, AskUser, Connect, Connected, EventKind, Mode, ModeChange, Response, Signed, Thinking,
 };
+use connectonion_proto::server::ServerEvent;
 use connectonion_proto::session::{
     ConnId, ConnectRequest, Entry, Hub, HubConfig, HubEvent, Job, Now, Owner, Prompt, Reply, RunId,
 };
@@ -187,7 +188,8 @@ impl Play {
 
     pub fn mode(&mut self, conn: u64) {
         let plan = ModeChange::new(Mode::Plan);
-        self.hub.mode_change(ConnId(conn), plan, self.now);
+        let command = ServerEvent::ModeChange(plan);
+        self.hub.command(ConnId(conn), command, self.now);
         self.settle();
     }
 
@@ -308,12 +310,14 @@ impl Play {
     pub fn answer(&mut self, conn: u64, request_id: &str) {
         let text = connectonion_proto::codec::to_json("yes").unwrap();
         let response = Response::new(request_id, Answer::AskUser(text));
-        self.hub.respond(ConnId(conn), response);
+        let command = ServerEvent::Response(response);
+        self.hub.command(ConnId(conn), command, self.now);
         self.settle();
     }
 
     pub fn interrupt(&mut self, conn: u64) {
-        self.hub.interrupt(ConnId(conn));
+        self.hub
+            .command(ConnId(conn), ServerEvent::Interrupt, self.now);
         self.settle();
     }
 

@@ -423,8 +423,7 @@ impl<'a> Work<'a> {
 
     /// Runs a tool, and passes its result to the rounds.
     async fn call(&mut self, call: &Call) -> Result<(), Stop> {
-        let arguments =
-            to_json(&call.arguments).map_err(|error| AgentError::new(error.to_string()))?;
+        let arguments = to_json(&call.arguments)?;
         let event = ToolCall::new(call.id.as_str(), call.name.as_str(), arguments.clone());
         let turn = self.turn;
         let work = async {

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use futures_util::future::BoxFuture;
-use rpc_core::Str;
+use rpc_core::{Refused, Str};
 
 use super::turn::Turn;
 use crate::session::{Prompt, RunError};
@@ -111,6 +111,13 @@ impl From<RunError> for AgentError {
             RunError::Over => Self::Over,
             error => Self::new(error.to_string()),
         }
+    }
+}
+
+/// What an agent sends is JSON and not too large, or the run fails with the reason.
+impl From<Refused> for AgentError {
+    fn from(refused: Refused) -> Self {
+        Self::new(refused.to_string())
     }
 }
 

@@ -39,7 +39,7 @@ pub use options::{ServerOptions, http_config};
 ///
 /// struct Echo;
 ///
-/// /// impl Agent for Echo {
+/// impl Agent for Echo {
 ///     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
 ///         Ok(Reply::new(format!("echo: {}", prompt.text)))
 ///     }

@@ -8,6 +8,7 @@ use crate::frame::{
     Answer, Approval, ApprovalNeeded, Connect, EventKind, Response, SessionState, Signed, Standing,
     Thinking,
 };
+use crate::server::ServerEvent;
 use crate::session::{
     ConnId, ConnectRequest, Hub, HubConfig, HubEvent, Now, Owner, Prompt, Reply, RunError, RunId,
 };
@@ -251,7 +252,8 @@ impl Play {
         self.told.clear();
         let mut response = Response::new("", answer);
         response.request_id = id.map(Into::into);
-        self.hub.respond(conn, response);
+        let command = ServerEvent::Response(response);
+        self.hub.command(conn, command, self.now);
         self.settle();
         match (self.told.pop_front(), self.replies.pop_front()) {
             (Some(HubEvent::Answer(run, id, _)), None) => Ok((run, id)),
@@ -262,6 +264,11 @@ impl Play {
             }
             other => panic!("{other:?}"),
         }
+    }
+
+    pub fn interrupt(&mut self, conn: ConnId) {
+        self.hub.command(conn, ServerEvent::Interrupt, self.now);
+        self.settle();
     }
 
     /// The agent returns. Returns the prompts that it has not read.

@@ -207,16 +207,14 @@ fn an_interrupt_needs_a_run() {
     let mut play = Play::new();
     let (conn, _) = play.alice();
     play.replies.clear();
-    play.hub.interrupt(conn);
-    play.settle();
+    play.interrupt(conn);
     let Some((_, Reply::Frame(text))) = play.replies.pop_front() else {
         panic!("an ERROR")
     };
     assert!(text.as_str().contains("interrupt requires an active turn"));
     let run = play.start(conn);
     assert!(!play.hub.is_interrupted(run));
-    play.hub.interrupt(conn);
-    play.settle();
+    play.interrupt(conn);
     let told = play.told.pop_back();
     assert!(matches!(told, Some(HubEvent::Interrupt(it)) if it == run));
     assert!(play.hub.is_interrupted(run));

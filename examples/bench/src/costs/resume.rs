@@ -84,7 +84,7 @@ impl Host {
     fn connect(&mut self, connect: &str, mut take: impl FnMut(Text)) -> (ConnId, u64) {
         let mut machine = ServerConn::new(ServerConfig::default(), self.now.instant);
         machine.handle_message(Incoming::Text(connect), self.now.instant);
-        let Some(ServerEvent::Connect { connect }) = machine.poll_event() else {
+        let Some(ServerEvent::Connect(connect)) = machine.poll_event() else {
             panic!("no CONNECT");
         };
         self.conns += 1;
