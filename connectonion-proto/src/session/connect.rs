@@ -70,7 +70,7 @@ impl Hub {
         let stored_owner = stored.as_ref().and_then(|record| record.owner);
         let (id, is_new) = match self.seat(conn, request, stored_owner, now) {
             Ok(seat) => seat,
-            Err(error) => return self.refuse_connect(conn, error),
+            Err(error) => return self.refuse_connect(conn, *error),
         };
         let last_msg_id = connect.last_msg_id.as_deref();
         let (has_gap, failure) = self.take_seat(conn, &id, last_msg_id, now);
@@ -144,7 +144,7 @@ impl Hub {
         request: &ConnectRequest,
         stored_owner: Option<Owner>,
         now: Now,
-    ) -> Result<(SessionId, bool), ErrorFrame> {
+    ) -> Result<(SessionId, bool), Box<ErrorFrame>> {
         let owner = request.owner;
         let wanted = request.connect.session_id.as_deref();
         let wanted = wanted.filter(|id| !id.is_empty());
@@ -153,7 +153,8 @@ impl Hub {
             if session.owner == owner && is_same {
                 return Ok((id, false));
             }
-            return Err(ErrorFrame::new(ALREADY_AUTHENTICATED).with_retryable(false));
+            let error = ErrorFrame::new(ALREADY_AUTHENTICATED);
+            return Err(error.with_retryable(false).into());
         }
         let is_theirs = |id: &&str| {
             let known = self.sessions.get(*id).map(|session| session.owner);
@@ -166,7 +167,7 @@ impl Hub {
         match self.sessions.get(id.as_str()) {
             Some(session) if session.sockets.len() >= self.config.max_sockets => {
                 let error = ErrorFrame::new("too many connections to this session");
-                Err(error.with_retryable(true))
+                Err(error.with_retryable(true).into())
             }
             Some(_) => Ok((id, false)),
             None => self.open(id.clone(), owner, now).map(|()| (id, true)),
@@ -175,8 +176,13 @@ impl Hub {
 
     /// Adds a session without sockets. Without a socket or a run it does not expire. If there are too
     /// many, the one goes that was left first.
-    pub(super) fn open(&mut self, id: SessionId, owner: Owner, now: Now) -> Result<(), ErrorFrame> {
-        let too_many = || ErrorFrame::new("too many sessions").with_retryable(true);
+    pub(super) fn open(
+        &mut self,
+        id: SessionId,
+        owner: Owner,
+        now: Now,
+    ) -> Result<(), Box<ErrorFrame>> {
+        let too_many = || Box::new(ErrorFrame::new("too many sessions").with_retryable(true));
         if self.sessions.len() >= self.config.max_sessions {
             let oldest = self.parked.first_key_value().map(|(_, id)| id.clone());
             let oldest = oldest.ok_or_else(too_many)?;

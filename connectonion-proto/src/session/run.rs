@@ -139,7 +139,7 @@ impl Run {
         &mut self,
         tag: &str,
         request_id: Option<&str>,
-    ) -> Result<Str, ErrorFrame> {
+    ) -> Result<Str, Box<ErrorFrame>> {
         let is_it = |(id, asked): &(Str, &str)| {
             *asked == tag && request_id.is_none_or(|wanted| id == wanted)
         };
@@ -234,14 +234,18 @@ impl Run {
 
 /// Returns the ERROR for an answer to a question that was answered, whose run is over, or that never
 /// existed.
-pub(super) fn stale(request_id: Option<&str>) -> ErrorFrame {
+pub(super) fn stale(request_id: Option<&str>) -> Box<ErrorFrame> {
     let words = "that request is no longer waiting for an answer";
     no_question(words, "stale", request_id)
 }
 
-fn no_question(words: &'static str, reason: &'static str, request_id: Option<&str>) -> ErrorFrame {
+fn no_question(
+    words: &'static str,
+    reason: &'static str,
+    request_id: Option<&str>,
+) -> Box<ErrorFrame> {
     let mut frame = ErrorFrame::new(words).with_code(STALE_ANSWER);
     frame.reason = Some(Str::from_static(reason));
     frame.request_id = request_id.map(Str::from);
-    frame
+    frame.into()
 }

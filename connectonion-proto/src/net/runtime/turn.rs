@@ -409,10 +409,8 @@ impl Turn {
         value: &(impl Serialize + ?Sized),
     ) -> Result<(), RunError> {
         let value = to_json(value)?;
-        let set = self
-            .runtime
-            .with(|state, _| state.hub.set_member(self.run, name, value));
-        Ok(set?)
+        self.runtime
+            .with(|state, _| state.hub.set_member(self.run, name, value))
     }
 
     /// Adds a message to the conversation, in the form of the models: the agent's words, its tool
@@ -422,10 +420,8 @@ impl Turn {
     /// [`RunError`] if the run is over, or the message is not JSON.
     pub fn push_message(&self, message: &(impl Serialize + ?Sized)) -> Result<(), RunError> {
         let message = to_json(message)?;
-        let pushed = self
-            .runtime
-            .with(|state, _| state.hub.push_message(self.run, message));
-        Ok(pushed?)
+        self.runtime
+            .with(|state, _| state.hub.push_message(self.run, message))
     }
 
     /// Sends the clients the whole current conversation, as `session_sync`. The OUTPUT includes it

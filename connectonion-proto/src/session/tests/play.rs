@@ -158,7 +158,7 @@ impl Play {
         match replies.next().unwrap() {
             (_, Reply::Accept(connected)) => Ok(Joined {
                 session_id: connected.session_id.to_string(),
-                status: connected.status.clone(),
+                status: connected.status,
                 has_session: connected.session.is_some(),
                 failure: replies.next().map(|(_, reply)| match reply {
                     Reply::Frame(text) => message(text.as_str()),

@@ -227,7 +227,7 @@ fn an_agent_of_an_earlier_run_reaches_nothing() {
     let old = play.start(conn);
     play.hub.give_up_all(play.now);
     play.settle();
-    assert_eq!(play.removed, [id.clone()]);
+    assert_eq!(play.removed.front(), Some(&id));
     let (conn, _) = play.back(&id);
     let run = play.start(conn);
     assert_eq!(play.try_event(old, "stale"), Err(RunError::Over));
@@ -280,7 +280,7 @@ fn inputs_are_read_once_and_in_order() {
 #[test]
 fn waiting_inputs_are_bounded() {
     let mut play = Play::with(config(|it| {
-        (it.max_inputs, it.max_session_bytes) = (2, 2000)
+        (it.max_inputs, it.max_session_bytes) = (2, 2000);
     }));
     let (conn, _) = play.alice();
     let run = play.start(conn);
