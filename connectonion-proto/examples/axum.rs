@@ -23,7 +23,6 @@ use tower_http::{cors::CorsLayer, timeout::TimeoutLayer, trace::TraceLayer};
 
 struct Echo;
 
-#[async_trait::async_trait]
 impl Agent for Echo {
     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
         Ok(Reply::new(format!("you said {}", prompt.text)))

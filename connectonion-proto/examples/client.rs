@@ -9,7 +9,6 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::frame::{AskUser, EventKind, Thinking};
 use connectonion_proto::net::{
@@ -20,7 +19,6 @@ use connectonion_proto::trust::TrustLevel;
 
 struct Barista;
 
-#[async_trait]
 impl Agent for Barista {
     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
         turn.emit(EventKind::Thinking(Thinking::new("milk or not?")))?;

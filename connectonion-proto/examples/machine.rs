@@ -25,10 +25,10 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         deliver("client", &mut client, &mut server, now);
         while let Some(event) = server.poll_event() {
             match event {
-                ServerEvent::Connect { .. } => {
+                ServerEvent::Connect(..) => {
                     server.accept(&Connected::new("session-1", SessionState::New))?;
                 }
-                ServerEvent::Input { .. } => {
+                ServerEvent::Input(..) => {
                     server.begun()?;
                     server.send(encode(&Output::new("hi", "session-1", 3))?)?;
                 }

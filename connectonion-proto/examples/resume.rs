@@ -8,7 +8,6 @@
 
 use std::{error::Error, sync::Arc, time::Duration};
 
-use async_trait::async_trait;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::frame::{EventKind, Thinking};
 use connectonion_proto::net::{
@@ -20,7 +19,6 @@ use rpc_core::{backoff::BackoffPolicy, reconnect::ReconnectPolicy};
 
 struct Counter;
 
-#[async_trait]
 impl Agent for Counter {
     async fn run(&self, turn: &Turn, _: Prompt) -> Result<Reply, AgentError> {
         for n in 1..=3 {

@@ -10,7 +10,6 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::net::{
     self, Agent, AgentError, AgentOptions, Prompt, Reply, Server, ServerOptions, Turn,
@@ -20,7 +19,6 @@ use connectonion_proto::trust::TrustLevel;
 
 struct Echo;
 
-#[async_trait]
 impl Agent for Echo {
     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
         Ok(Reply::new(format!("you said {}", prompt.text)))

@@ -20,7 +20,6 @@ use rpc_core::net::{DialError, Dialer, DriverConfig, mem};
 
 struct Echo;
 
-#[async_trait]
 impl Agent for Echo {
     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
         Ok(Reply::new(format!("you said {}", prompt.text)))

@@ -10,7 +10,6 @@ pub mod error;
 pub mod frame;
 #[doc = include_str!("../GUIDE.md")]
 pub mod guide {}
-pub mod hub;
 pub mod id;
 pub mod limits;
 pub mod merge;

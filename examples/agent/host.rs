@@ -9,10 +9,10 @@ use std::time::Duration;
 use crate::agent::home::Home;
 use clap::ValueEnum;
 use connectonion_proto::auth::{Address, InviteCodes, UsedSignatures};
-use connectonion_proto::hub::HubConfig;
 #[cfg(feature = "nats")]
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions, http_config};
+use connectonion_proto::session::HubConfig;
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
 use connectonion_proto::upload::UploadLimits;

@@ -23,7 +23,7 @@
 //! [`ClientEvent::Step`]: crate::client::ClientEvent::Step
 //! [`ClientEvent::RunEnded`]: crate::client::ClientEvent::RunEnded
 //!
-//! A [`HostRuntime`] is a [`Hub`](crate::hub::Hub) that many tasks share: it serves clients on any
+//! A [`HostRuntime`] is a [`Hub`](crate::session::Hub) that many tasks share: it serves clients on any
 //! transport, runs agents, and stores sessions. `Server` adds a socket.
 
 #[cfg(feature = "nats")]

@@ -20,10 +20,7 @@ pub enum ServerEvent {
     /// [`accept`](super::ServerConn::accept), [`gate`](super::ServerConn::gate) or
     /// [`refuse`](super::ServerConn::refuse); until then, no further frame of the connection is
     /// reported. An admitted client may send another one.
-    Connect {
-        /// The frame.
-        connect: Connect,
-    },
+    Connect(Connect),
     /// A stranger submits its onboarding. Reply with [`welcome`](super::ServerConn::welcome) or
     /// [`refuse`](super::ServerConn::refuse); until then, no further frame of the connection is
     /// reported.
@@ -41,42 +38,24 @@ pub enum ServerEvent {
         /// The CONNECT.
         connect: Connect,
     },
-    /// A prompt. Reply with [`begun`](super::ServerConn::begun),
+    /// A prompt, in the frame itself or in its signed part. Reply with [`begun`](super::ServerConn::begun),
     /// [`acknowledge`](super::ServerConn::acknowledge) or [`refuse`](super::ServerConn::refuse);
     /// until then, no further frame of the connection is reported.
-    Input {
-        /// The frame. It has a prompt, in itself or in the signed part.
-        input: Input,
-    },
+    Input(Input),
     /// The user answers a question of the agent.
-    Response {
-        /// The answer.
-        response: Response,
-    },
+    Response(Response),
     /// The user changes the mode.
-    ModeChange {
-        /// The change.
-        change: ModeChange,
-    },
+    ModeChange(ModeChange),
     /// The user changes the goal of the mode `ulw`.
-    PromptUpdate {
-        /// The goal.
-        update: PromptUpdate,
-    },
+    PromptUpdate(PromptUpdate),
     /// The user stops the agent after its current step.
     Interrupt,
     /// A client requests the status of a session; it may not be admitted. Reply with
     /// [`tell`](super::ServerConn::tell).
-    SessionQuery {
-        /// The query.
-        query: SessionQuery,
-    },
-    /// A client sends an administrator's command; it may not be admitted. Reply with
-    /// [`tell`](super::ServerConn::tell).
-    Admin {
-        /// The command. Nothing in it is verified.
-        request: AdminRequest,
-    },
+    SessionQuery(SessionQuery),
+    /// A client sends an administrator's command; it may not be admitted, and nothing in it is
+    /// verified. Reply with [`tell`](super::ServerConn::tell).
+    Admin(AdminRequest),
     /// A command of a client that [signs](Connect::signs_commands) all its commands, so that no one
     /// else can insert one: INPUT, an answer, `mode_change`, `prompt_update` or INTERRUPT. Verify
     /// `signed` (`trust::AccessControl::command`), then handle `command`, which is the signed

@@ -34,14 +34,13 @@ impl ServerConn {
                     connect: Box::new(connect.clone()),
                     size,
                 });
-                self.core.push_event(ServerEvent::Connect { connect }, size);
+                self.core.push_event(ServerEvent::Connect(connect), size);
             }
             ClientFrame::SessionQuery(query) => {
-                self.core
-                    .push_event(ServerEvent::SessionQuery { query }, size);
+                self.core.push_event(ServerEvent::SessionQuery(query), size);
             }
             ClientFrame::Admin(request) => {
-                self.core.push_event(ServerEvent::Admin { request }, size);
+                self.core.push_event(ServerEvent::Admin(request), size);
             }
             ClientFrame::OnboardSubmit(submit) => match &self.stage {
                 Stage::Gated { identity, .. } => {
@@ -75,7 +74,7 @@ impl ServerConn {
                     return self.object(&ErrorFrame::new(PROMPT_REQUIRED), Warning::NoPrompt);
                 }
                 self.awaited = Some(Awaited::Input);
-                self.core.push_event(ServerEvent::Input { input }, size);
+                self.core.push_event(ServerEvent::Input(input), size);
             }
             command if is_inside => {
                 if let Some(event) = event_of(command) {
@@ -126,7 +125,7 @@ impl ServerConn {
         let size = text.len();
         if let ClientFrame::Admin(request) = frame {
             // Verified in any case.
-            return self.core.push_event(ServerEvent::Admin { request }, size);
+            return self.core.push_event(ServerEvent::Admin(request), size);
         }
         let payload = signed.payload.as_ref().map_or("{}", Json::get);
         let command = match ClientFrame::decode(payload, &self.config.limits) {
@@ -181,10 +180,10 @@ const fn is_command(frame: &ClientFrame) -> bool {
 /// Returns the event for a command; `None` for other frames.
 fn event_of(command: ClientFrame) -> Option<ServerEvent> {
     Some(match command {
-        ClientFrame::Input(input) => ServerEvent::Input { input },
-        ClientFrame::Response(response) => ServerEvent::Response { response },
-        ClientFrame::ModeChange(change) => ServerEvent::ModeChange { change },
-        ClientFrame::PromptUpdate(update) => ServerEvent::PromptUpdate { update },
+        ClientFrame::Input(input) => ServerEvent::Input(input),
+        ClientFrame::Response(response) => ServerEvent::Response(response),
+        ClientFrame::ModeChange(change) => ServerEvent::ModeChange(change),
+        ClientFrame::PromptUpdate(update) => ServerEvent::PromptUpdate(update),
         ClientFrame::Interrupt => ServerEvent::Interrupt,
         _ => return None,
     })

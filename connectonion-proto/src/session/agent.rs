@@ -1,194 +1,213 @@
-//! The registry's methods for runs: inputs, events, questions and answers, the end.
+//! What agents do in their runs: events, questions, steps, members of the session.
 
-use rpc_core::Text;
-use rpc_core::{Instant, Str};
+use rpc_core::{Json, Refused, Str};
 
-use super::event::{Accepted, AgentError, InputError, RunOver};
-use super::prompt::Prompt;
-use super::run::{AnswerError, Finished, Run, RunId};
-use super::{ConnId, SessionRegistry};
-use crate::id::SessionId;
-use crate::replay::Entry;
+use super::conversation::user_message;
+use super::event::{Now, RunError, RunId};
+use super::job::Task;
+use super::{Entry, Hub, Prompt};
+use crate::codec::to_json;
+use crate::frame::{EventKind, Mode, ModeChanged, Replay, StreamEvent, Trigger, UserInput};
+use crate::id::event_id;
 
-impl SessionRegistry {
-    /// Handles a prompt that is stored: it starts a run, or waits for the running agent. ConnectOnion
-    /// specification, *INPUT*.
+/// The longest type of an agent's own event, in bytes.
+const MAX_EVENT_NAME: usize = 128;
+
+impl Hub {
+    /// Sends an event of an agent to all connections, and keeps it for those that reconnect.
+    /// Returns the event's id, a new one unless the agent passes its own (the end of a model's call
+    /// has the id of its start).
     ///
     /// # Errors
-    /// [`InputError`]; nothing changed.
-    pub(crate) fn input_to(
+    /// [`RunError`].
+    pub fn emit(
         &mut self,
-        id: &SessionId,
-        input: Prompt,
-        now: Instant,
-    ) -> Result<Accepted, InputError> {
-        let session = self.sessions.get_mut(id.as_str());
-        let session = session.ok_or(InputError::NotConnected)?;
-        if input.text.is_empty() {
-            return Err(InputError::NoPrompt);
+        run: RunId,
+        kind: EventKind,
+        id: Option<&str>,
+        now: Now,
+    ) -> Result<Str, RunError> {
+        let kept = kind.kept();
+        let name = kind.tag();
+        if kept.replay == Replay::Never || name.len() > MAX_EVENT_NAME {
+            return Err(RunError::Reserved(Str::from(name)));
         }
-        let accepted = if let Some((run, state)) = &mut session.run {
-            state.push_input(input).map_err(InputError::Running)?;
-            Accepted::Queued(*run)
-        } else {
-            if self.runs.len() >= self.config.max_running {
-                return Err(InputError::TooManyRuns);
-            }
-            let run = RunId(self.next_run);
-            self.next_run += 1;
-            self.runs.insert(run, id.clone());
-            session.run = Some((run, Box::new(Run::new(self.config.run))));
-            session.used = true;
-            session.failure = None;
-            if !std::mem::take(&mut session.begins_again) {
-                session.log.begin();
-            }
-            Accepted::Started(run)
+        let session_id = self.run_mut(run)?.0.clone();
+        let id = match id {
+            Some(id) => Str::from(id),
+            None => event_id(self.ids.next_bits()).as_str().into(),
         };
-        self.rest(id, now);
-        Ok(accepted)
+        let is_traced = kept.is_traced;
+        let is_stored = self.config.store_events && kept.outlives_its_host;
+        // The prompt itself is stored already.
+        let is_prompt = matches!(kind, EventKind::UserInput(_));
+        let event = StreamEvent::new(kind, id.clone(), now.unix, session_id.clone());
+        let entry = Entry::encode(&event)?;
+        let (size, max) = (entry.text().len(), self.config.max_output_bytes);
+        if size > max {
+            return Err(Refused::TooLarge { size, max }.into());
+        }
+        let text = entry.text().clone();
+        let stored = is_stored.then(|| entry.clone());
+        self.push(&session_id, entry);
+        self.rest(&session_id, now.instant);
+        let (limits, max) = (self.config.log, self.config.max_trace_bytes);
+        let (_, state) = self.run_mut(run)?;
+        if is_traced {
+            state.push_trace(text, max);
+        }
+        if let Some(entry) = stored {
+            state.kept_bytes = state.kept_bytes.saturating_add(entry.size());
+            state.kept += 1;
+            // Within the bounds of a session's log: the first ones of a run.
+            if state.kept_bytes <= limits.max_bytes && state.kept <= limits.max_events {
+                state.unstored.push(entry);
+                if !is_prompt {
+                    self.store_events(run);
+                }
+            }
+        }
+        Ok(id)
     }
 
-    /// Handles the answer to a question of the agent, and returns the run and the question's id.
-    /// Only the position of the question is kept here: pass the answer to the agent. An answer
-    /// without a `request_id`, as old clients send it, is for the only open question of its kind.
+    /// Like [`emit`](Self::emit), for events of the hub itself, which are always valid.
+    pub(super) fn emit_own(&mut self, run: RunId, kind: EventKind, id: Option<&str>, now: Now) {
+        // A run that is over has nobody to tell.
+        let _ = self.emit(run, kind, id, now);
+    }
+
+    /// Stores the events that have come while others were being stored.
+    fn store_events(&mut self, run: RunId) {
+        // The end of a run replaces its events.
+        let Ok((id, state)) = self.run_mut(run) else {
+            return;
+        };
+        if state.is_storing || state.unstored.is_empty() {
+            return;
+        }
+        state.is_storing = true;
+        let (events, id) = (std::mem::take(&mut state.unstored), id.clone());
+        self.ask_storage(id, Task::Events(run, events), None);
+    }
+
+    pub(super) fn events_stored(&mut self, run: RunId) {
+        if let Ok((_, state)) = self.run_mut(run) {
+            state.is_storing = false;
+            self.store_events(run);
+        }
+    }
+
+    /// Asks a question of an agent: `ask_user`, `approval_needed`, `plan_review`,
+    /// `ulw_turns_reached`. Returns the question's id, which comes with the
+    /// [answer](super::HubEvent::Answer). It stays open until it is answered,
+    /// [withdrawn](Self::withdraw), or the run ends: a human may be thinking.
     ///
     /// # Errors
-    /// [`AgentError::NotConnected`], [`AgentError::Answer`]; nothing changed.
-    pub(crate) fn answer(
-        &mut self,
-        conn: ConnId,
-        answer: &str,
-        request_id: Option<&str>,
-    ) -> Result<(RunId, Str), AgentError> {
-        let run = self.run_at(conn)?;
-        let (run, state) = run.ok_or(AnswerError::Stale)?;
-        let request_id = state.answer(answer, request_id)?;
-        Ok((*run, request_id))
+    /// [`RunError`].
+    pub fn ask(&mut self, run: RunId, question: EventKind, now: Now) -> Result<Str, RunError> {
+        let answer = question.awaits().ok_or(RunError::NoRoom)?;
+        let max = self.config.max_requests;
+        let (_, state) = self.run_mut(run)?;
+        if state.requests.len() >= max {
+            return Err(RunError::NoRoom);
+        }
+        let id = self.emit(run, question, None, now)?;
+        let (_, state) = self.run_mut(run)?;
+        state.requests.push((id.clone(), answer));
+        Ok(id)
     }
 
-    /// Asks the agent to stop after its current step.
+    /// Withdraws a question.
+    pub fn withdraw(&mut self, run: RunId, request_id: &str) {
+        if let Ok((_, state)) = self.run_mut(run) {
+            state.requests.retain(|(open, _)| open != request_id);
+        }
+    }
+
+    /// Starts a step of an agent, and returns the prompts that came meanwhile. Each becomes a
+    /// message of the conversation, and all connections are told that it was read.
     ///
     /// # Errors
-    /// [`AgentError::NotConnected`], [`AgentError::Idle`].
-    pub(crate) fn interrupt(&mut self, conn: ConnId) -> Result<RunId, AgentError> {
-        let run = self.run_at(conn)?;
-        let (run, state) = run.ok_or(AgentError::Idle)?;
-        state.interrupt();
-        Ok(*run)
+    /// [`RunError::Over`].
+    pub fn next_inputs(&mut self, run: RunId, now: Now) -> Result<Vec<Prompt>, RunError> {
+        let (_, state) = self.run_mut(run)?;
+        state.iteration += 1;
+        let inputs = state.take_inputs();
+        self.read(run, &inputs, now);
+        Ok(inputs)
     }
 
-    /// Returns a run, to take inputs, ask questions and check for an interrupt.
+    /// Adds prompts that the agent has read.
+    pub(super) fn read(&mut self, run: RunId, prompts: &[Prompt], now: Now) {
+        for prompt in prompts {
+            let Ok((_, state)) = self.run_mut(run) else {
+                return;
+            };
+            state.push_message(user_message(prompt));
+            let said = UserInput::interjected(prompt.text.clone(), state.turn, state.iteration);
+            let kind = EventKind::UserInput(said);
+            self.emit_own(run, kind, Some(prompt.id.as_str()), now);
+        }
+    }
+
+    /// Adds a message to the conversation.
     ///
     /// # Errors
-    /// [`RunOver`].
-    pub(crate) fn run_mut(&mut self, run: RunId) -> Result<&mut Run, RunOver> {
-        let id = self.runs.get(&run).ok_or(RunOver)?;
-        let session = self.sessions.get_mut(id.as_str()).ok_or(RunOver)?;
-        let state = session.run.as_mut().filter(|(running, _)| *running == run);
-        state.map(|(_, state)| &mut **state).ok_or(RunOver)
-    }
-
-    /// Returns the session of a run.
-    pub(crate) fn session_of_run(&self, run: RunId) -> Option<&SessionId> {
-        self.runs.get(&run)
-    }
-
-    /// Adds an event of the agent, for every socket of the session, and for those that reconnect
-    /// during the run.
-    ///
-    /// # Errors
-    /// [`RunOver`].
-    pub(crate) fn event(&mut self, run: RunId, entry: Entry, now: Instant) -> Result<(), RunOver> {
-        let id = self.runs.get(&run).cloned().ok_or(RunOver)?;
-        self.push(&id, entry);
-        self.rest(&id, now);
+    /// [`RunError::Over`].
+    pub fn push_message(&mut self, run: RunId, message: Json) -> Result<(), RunError> {
+        self.run_mut(run)?.1.push_message(message);
         Ok(())
     }
 
-    /// Ends a run with its OUTPUT, if no input waits. Otherwise the agent must continue with the
-    /// returned inputs, and the OUTPUT is dropped. Store the result before: OUTPUT is a promise.
+    /// Sets a member of the session.
     ///
     /// # Errors
-    /// [`RunOver`].
-    pub(crate) fn finish(
-        &mut self,
-        run: RunId,
-        output: Text,
-        now: Instant,
-    ) -> Result<Finished, RunOver> {
-        let finish = self.run_mut(run)?.finish();
-        if finish == Finished::Done {
-            self.end_run(run, output, now);
-        }
-        Ok(finish)
+    /// [`RunError::Over`].
+    pub fn set_member(&mut self, run: RunId, name: &str, value: Json) -> Result<(), RunError> {
+        self.run_mut(run)?.1.set(name, value);
+        Ok(())
     }
 
-    /// Ends a run with an ERROR. The session can be used again at once. Returns the acknowledged,
-    /// unread inputs: start a run with them, or report them to the client.
-    ///
-    /// The ERROR goes to the session's sockets. If there is none, the next one gets it with
-    /// [`Joined::failure`](super::Joined::failure).
+    /// Returns a current member of the session, other than `messages` and `trace`.
     ///
     /// # Errors
-    /// [`RunOver`].
-    pub(crate) fn fail(
-        &mut self,
-        run: RunId,
-        error: Text,
-        now: Instant,
-    ) -> Result<Vec<Prompt>, RunOver> {
-        let unread = self.run_mut(run)?.take_inputs();
-        if let Some(id) = self.end_run(run, error.clone(), now)
-            && let Some(session) = self.sessions.get_mut(id.as_str())
-        {
-            session.failure = Some((session.log.end(), error));
-        }
-        Ok(unread)
+    /// [`RunError::Over`].
+    pub fn member(&mut self, run: RunId, name: &str) -> Result<Option<Json>, RunError> {
+        Ok(self.run_mut(run)?.1.get(name))
     }
 
-    fn end_run(&mut self, run: RunId, closing: Text, now: Instant) -> Option<SessionId> {
-        let id = self.runs.remove(&run)?;
-        self.push(&id, Entry::closing(closing));
-        if let Some(session) = self.sessions.get_mut(id.as_str()) {
-            session.run = None;
-        }
-        self.rest(&id, now);
-        self.tidy(&id);
-        Some(id)
+    /// Changes the mode on the agent's behalf.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn set_mode(&mut self, run: RunId, mode: Mode, now: Now) -> Result<(), RunError> {
+        let value = to_json(mode.name())?;
+        self.run_mut(run)?.1.set_mode(value, None);
+        let changed = ModeChanged::new(mode, Trigger::Agent);
+        let changed = self.emit(run, EventKind::ModeChanged(changed), None, now);
+        changed.map(drop)
     }
 
-    /// Adds a frame for all sockets of a session.
-    pub(super) fn push(&mut self, id: &SessionId, entry: Entry) {
-        let Some(session) = self.sessions.get_mut(id.as_str()) else {
-            return;
-        };
-        self.log_bytes -= session.log.bytes();
-        session.log.push(entry);
-        let over = (self.log_bytes + session.log.bytes()).saturating_sub(self.config.max_log_bytes);
-        if over > 0 {
-            let keep = session.log.bytes().saturating_sub(over);
-            session.log.shrink_to(keep);
-        }
-        self.log_bytes += session.log.bytes();
-        for conn in &session.sockets {
-            if let Some(entry) = self.connections.get_mut(conn)
-                && !entry.is_ready
-            {
-                entry.is_ready = true;
-                self.ready.push_back(*conn);
-            }
-        }
+    /// Returns the current conversation.
+    ///
+    /// # Errors
+    /// [`RunError::Over`].
+    pub fn session(&mut self, run: RunId, now: Now) -> Result<Json, RunError> {
+        let (id, state) = self.run_mut(run)?;
+        Ok(state.render(id.as_str(), None, now.unix))
     }
 
-    /// Returns the run in the session of a socket.
-    fn run_at(&mut self, conn: ConnId) -> Result<Option<&mut (RunId, Box<Run>)>, AgentError> {
-        let entry = self
-            .connections
-            .get(&conn)
-            .ok_or(AgentError::NotConnected)?;
-        let session = self.sessions.get_mut(entry.session.as_str());
-        let session = session.ok_or(AgentError::NotConnected)?;
-        Ok(session.run.as_mut())
+    /// Returns whether the user wants the agent to stop; `false` for a run that is over.
+    #[must_use]
+    pub fn is_interrupted(&mut self, run: RunId) -> bool {
+        self.run_mut(run)
+            .is_ok_and(|(_, state)| state.is_interrupted)
+    }
+
+    /// Returns whether prompts of the user wait for the agent.
+    #[must_use]
+    pub fn has_inputs(&mut self, run: RunId) -> bool {
+        let run = self.run_mut(run);
+        run.is_ok_and(|(_, state)| !state.inputs().is_empty())
     }
 }

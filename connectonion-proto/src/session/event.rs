@@ -1,21 +1,22 @@
-//! The requests, replies and events of a registry.
+//! The inputs and outputs of a hub: [`ConnectRequest`], [`Reply`], [`HubEvent`].
 
-use rpc_core::Text;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::ConnId;
-use super::prompt::Prompt;
-use super::run::{AnswerError, RunId, RunRefused};
+use rpc_core::{CloseFrame, Instant, Refused, Str, Text};
+
+use super::{Job, Prompt};
 use crate::auth::Address;
-use crate::frame::SessionState;
+use crate::frame::{Answer, Connect, Connected, ErrorFrame, RuntimeInputAck};
 use crate::id::SessionId;
-use crate::limits::{
-    ALREADY_AUTHENTICATED, ALREADY_RUNNING, AUTHENTICATE_FIRST, NOTHING_TO_INTERRUPT,
-    PROMPT_REQUIRED,
-};
-use crate::replay::Gap;
 
-/// The longest session id of a client, in bytes; a longer one is replaced.
-pub(crate) const MAX_SESSION_ID: usize = 256;
+/// A connection, numbered by the application. Numbers are never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnId(pub u64);
+
+/// The number of a run. No two runs of a hub have the same number, so an agent that works on after
+/// its run was given up cannot affect the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunId(pub u64);
 
 /// The owner of a session. Exhaustive: a caller has proved an address, or nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,148 +33,136 @@ impl From<Address> for Owner {
     }
 }
 
-/// The request of a CONNECT whose sender is known.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SessionRequest<'a> {
-    pub(crate) owner: Owner,
-    /// The requested session; an empty id counts as none.
-    pub(crate) session_id: Option<&'a str>,
-    /// The last event that the client has shown.
-    pub(crate) last_msg_id: Option<&'a str>,
-    /// The owner according to the storage, for a session that the registry has forgotten.
-    pub(crate) stored_owner: Option<Owner>,
+/// The current time: for deadlines, and for records.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Now {
+    /// The monotonic clock.
+    pub instant: Instant,
+    /// The wall clock, in seconds since 1970.
+    pub unix: f64,
 }
 
-/// The result of a CONNECT: send CONNECTED with it, then the frames from
-/// [`next_frame`](super::SessionRegistry::next_frame).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Joined {
-    /// The session. It may differ from the requested one: the id of another caller's session is
-    /// treated as unknown and replaced with a new one.
-    pub(crate) session_id: SessionId,
-    /// The state of the session.
-    pub(crate) status: SessionState,
-    /// The events of the run that were dropped and cannot be replayed. CONNECTED should then carry
-    /// the whole session.
-    pub(crate) gap: Option<Gap>,
-    /// The ERROR that ended the last run while no socket was connected. Send it after CONNECTED; it
-    /// is returned only once.
-    pub(crate) failure: Option<Text>,
-}
-
-/// Why a CONNECT was refused. Nothing changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ConnectError {
-    /// The socket already has a session, and this CONNECT is for another one, or of another caller.
-    #[error("{ALREADY_AUTHENTICATED}")]
-    AlreadyConnected,
-    /// Every session is in use. Retrying later is safe.
-    #[error("too many sessions")]
-    TooManySessions,
-    /// The session has the maximum number of sockets. Retrying later is safe.
-    #[error("too many connections to this session")]
-    TooManySockets,
-}
-
-impl ConnectError {
-    /// Returns whether the same CONNECT may be accepted later.
+impl Now {
+    /// Creates the time from both clocks, the wall clock in whole microseconds: some clients read more
+    /// digits with an error of the last bit, and their copy of a session would be another version.
     #[must_use]
-    pub(crate) const fn is_retryable(&self) -> bool {
-        match self {
-            Self::AlreadyConnected => false,
-            Self::TooManySessions | Self::TooManySockets => true,
+    pub fn new(instant: Instant, wall: SystemTime) -> Self {
+        let since = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let micros = since.subsec_micros();
+        Self {
+            instant,
+            unix: Duration::new(since.as_secs(), micros * 1000).as_secs_f64(),
         }
     }
 }
 
-/// The result of an INPUT. Exhaustive: there is no other case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum Accepted {
-    /// It started a run: start the agent.
-    Started(RunId),
-    /// It waits for the running agent: send `RUNTIME_INPUT_ACK` with the id of the input.
-    Queued(RunId),
+/// A client that was admitted, and its CONNECT.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ConnectRequest {
+    /// The identity that its signature proves, or none.
+    pub owner: Owner,
+    /// The frame.
+    pub connect: Connect,
+    /// 128 random bits that no one can guess: unsigned callers are known by their session's id
+    /// alone.
+    pub random: u128,
+    /// Whether the client is told that a signature is recommended. Default no.
+    pub recommend_signature: bool,
 }
 
-/// Why an INPUT was refused. Nothing changed, and the input is not processed. `Display` is the text
-/// of the ERROR.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum InputError {
-    /// The socket has no session, or no longer has one. Retry after CONNECT.
-    #[error("{AUTHENTICATE_FIRST}")]
-    NotConnected,
-    /// There is no text. Retrying fails again.
-    #[error("{PROMPT_REQUIRED}")]
-    NoPrompt,
-    /// The running agent does not accept it. Retry after the run.
-    #[error("{}", running_words(*.0))]
-    Running(RunRefused),
-    /// Too many agents are running. Retry later.
-    #[error("too many agents are running")]
-    TooManyRuns,
-}
-
-/// Returns the words for a refused input. Known hosts have words for a run that accepts nothing
-/// more, but no bounds.
-fn running_words(why: RunRefused) -> String {
-    match why {
-        RunRefused::Full => why.to_string(),
-        _ => ALREADY_RUNNING.to_owned(),
-    }
-}
-
-impl InputError {
-    /// Returns whether the same INPUT may be accepted later.
+impl ConnectRequest {
+    /// Creates the request of an admitted client.
     #[must_use]
-    pub(crate) const fn is_retryable(&self) -> bool {
-        match self {
-            Self::NotConnected | Self::NoPrompt => false,
-            Self::Running(_) | Self::TooManyRuns => true,
+    pub const fn new(owner: Owner, connect: Connect, random: u128) -> Self {
+        Self {
+            owner,
+            connect,
+            random,
+            recommend_signature: false,
         }
     }
 }
 
-/// Why a frame for a running agent was refused. Nothing changed.
+/// A reply of a hub to one connection; replies are in order. Events and OUTPUT are separate: a
+/// connection [takes](super::Hub::next_frame) those at its own speed, after its replies.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Reply {
+    /// Answers its CONNECT: it is admitted.
+    Accept(Box<Connected>),
+    /// Refuses its CONNECT or INPUT.
+    Refuse(Box<ErrorFrame>),
+    /// Answers its INPUT: a run has started.
+    Begun,
+    /// Answers its INPUT: the running agent will read it.
+    Acknowledge(RuntimeInputAck),
+    /// Any other frame.
+    Frame(Text),
+    /// Closes the connection: this host does not serve the session, and the client should connect
+    /// again.
+    Close(CloseFrame),
+}
+
+/// A job to do, or something for an agent. None may be skipped.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum HubEvent {
+    /// Do something with the storage, then call [`done`](super::Hub::done).
+    Store(Job),
+    /// Start the agent. It ends with [`finish`](super::Hub::finish) or [`fail`](super::Hub::fail).
+    Start {
+        /// The run.
+        run: RunId,
+        /// The session.
+        session_id: SessionId,
+        /// The owner of the session.
+        owner: Owner,
+        /// The prompt.
+        prompt: Prompt,
+    },
+    /// Stop the agent: its run is over.
+    Cancel(RunId),
+    /// The user has answered the question of the agent with this id.
+    Answer(RunId, Str, Answer),
+    /// Stop the agent after its current step.
+    Interrupt(RunId),
+    /// The user has sent a prompt to the running agent.
+    Interjected(RunId),
+    /// The user has changed the goal of the running agent.
+    Goal(RunId, Str),
+}
+
+/// Why an agent's event was not sent, or its question not asked. Nothing changed, and the same call
+/// fails again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum AgentError {
-    /// The socket has no session, or no longer has one.
-    #[error("{AUTHENTICATE_FIRST}")]
-    NotConnected,
-    /// There is nothing to interrupt.
-    #[error("{NOTHING_TO_INTERRUPT}")]
-    Idle,
-    /// The answer belongs to no open question.
+#[non_exhaustive]
+pub enum RunError {
+    /// The run is over: it finished, failed or was given up. Stop the agent.
+    #[error("the run is over")]
+    Over,
+    /// Too many questions are open, or the event is not a question.
+    #[error("no room for another question")]
+    NoRoom,
+    /// Frames of this type are reserved for the host.
+    #[error("frames of the type {0:?} are the host's own")]
+    Reserved(Str),
+    /// It cannot be encoded, or is too large.
     #[error(transparent)]
-    Answer(#[from] AnswerError),
+    Refused(#[from] Refused),
 }
 
-/// The error for a run that is over: it finished, failed or was given up. Its agent should stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the run is over")]
-pub struct RunOver;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Why a session was removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Removed {
-    /// It was not used for too long.
-    Idle,
-    /// Its agent and its clients were silent for too long.
-    Stuck,
-    /// It made room for a new one.
-    Evicted,
-    /// By a call of [`remove`](super::SessionRegistry::remove).
-    Asked,
-}
-
-/// A session that was removed. Its sockets stay open and may send CONNECT again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RemovedSession {
-    pub(crate) session_id: SessionId,
-    pub(crate) why: Removed,
-    pub(crate) sockets: Vec<ConnId>,
-    /// The run to stop.
-    pub(crate) run: Option<RunId>,
-    /// The acknowledged, unread inputs.
-    pub(crate) unread: Vec<Prompt>,
+    #[test]
+    fn clients_that_read_long_fractions_inexactly_read_the_time_as_it_is() {
+        for step in 0..20_000 {
+            let since = Duration::from_nanos(1_795_000_000_000_000_000 + step * 987_654_321_987);
+            let now = Now::new(Instant::now(), UNIX_EPOCH + since);
+            let read: f64 = serde_json::from_str(&now.unix.to_string()).unwrap();
+            assert_eq!(read.to_bits(), now.unix.to_bits(), "{since:?}");
+        }
+    }
 }

@@ -1,6 +1,10 @@
-//! The sessions of a host: who owns them, how long they live, and what bounds them.
+//! The sessions of a host, without IO: [`Hub`]. It knows who owns and who watches which session, how
+//! long it lives, and what is being run, stored and sent.
 //!
-//! A [hub](crate::hub) keeps them in a registry.
+//! A hub reads no clock and owns no sockets, agents or files: after each call, carry out every
+//! [`poll_event`](Hub::poll_event), show every [`poll_line`](Hub::poll_line), send every connection its
+//! [`poll_reply`](Hub::poll_reply) and, when [`poll_ready`](Hub::poll_ready) names it, its
+//! [`next_frame`](Hub::next_frame)s, and check [`poll_timeout`](Hub::poll_timeout).
 //!
 //! # The life of a session
 //!
@@ -14,10 +18,10 @@
 //! ```
 //!
 //! - A session without a run is removed when its sockets have been silent for
-//!   [`idle_timeout`](RegistryConfig::idle_timeout), or when it has been without a socket for
-//!   [`grace`](RegistryConfig::grace). Any frame restarts the time, and so do the end of a run and
+//!   [`idle_timeout`](HubConfig::idle_timeout), or when it has been without a socket for
+//!   [`grace`](HubConfig::grace). Any frame restarts the time, and so do the end of a run and
 //!   the loss of the last socket.
-//! - A run is given up after [`stuck_timeout`](RegistryConfig::stuck_timeout) without an event of
+//! - A run is given up after [`stuck_timeout`](HubConfig::stuck_timeout) without an event of
 //!   its agent and without a frame of a client. It goes on without any socket.
 //! - However a run ends, its session can be used again at once, also after a failure.
 //! - A removed session is not lost: the client has its conversation, and so has the
@@ -26,7 +30,7 @@
 //! # Access
 //!
 //! - A session belongs to the caller who started it. Another caller who asks for it gets a new one
-//!   with another id, and nothing of the first; [`status`](crate::hub::Hub::status) reports it as
+//!   with another id, and nothing of the first; [`status`](Hub::status) reports it as
 //!   not found. This still reveals that the id is taken, because a free one is given to whoever
 //!   asks for it, as the specification requires. So ids should be hard to guess, as those made here
 //!   are.
@@ -36,89 +40,193 @@
 //!   an agent acts on its run until it is over. Numbers of connections and runs are never reused,
 //!   so a late call has no effect.
 //!
+//! # What is acknowledged is stored
+//!
+//! - A prompt that starts a run is acknowledged by the first event of that run, its `user_input`.
+//!   It is stored before, with the whole conversation.
+//! - A prompt for a running agent is acknowledged by `RUNTIME_INPUT_ACK`, and stored before that.
+//!   It is read: by the agent in this run, or by another run if the agent fails.
+//! - A change of mode between two runs is sent at once and then stored. A run stores its mode at
+//!   its end.
+//! - An OUTPUT is stored before it is sent. If the storage fails, it is sent all the same, because
+//!   the client keeps the conversation. The hub holds it in memory and
+//!   [stores it again](Hub::store_again), until it is stored or the session is removed.
+//! - Events are sent at once. If [they are stored](HubConfig::store_events), it is in batches beside
+//!   that: clients resume among them when the run of a dead host begins again.
+//! - A host that is killed during a run finds the prompts of that run in its storage. The client
+//!   gets them back with the conversation, unanswered, when it connects; or they are
+//!   [run again](HubConfig::max_reruns), when the client connects or [without it](Hub::recover).
+//! - A host that may no longer write to a session
+//!   ([`StorageError::Fenced`](crate::storage::StorageError::Fenced)) acknowledges nothing more of it:
+//!   its run is stopped, and its connections are closed.
+//!
 //! # Bounds
 //!
-//! Sessions, runs, sockets of a session, events, waiting inputs and open questions: see
-//! [`RegistryConfig`]. Frames are held once, in the session's log, and every socket
-//! [takes](crate::hub::Hub::next_frame) them at its own speed; a socket that is too slow gets the whole
-//! session instead of those that it has missed.
+//! Sessions, runs, sockets, events, waiting prompts, open questions and conversations: see
+//! [`HubConfig`]. Frames are held once, in the session's log, and every socket
+//! [takes](Hub::next_frame) them at its own speed; a socket that is too slow gets the whole session
+//! instead of those that it has missed.
 
 mod agent;
+mod bytes;
+mod chat;
+mod command;
 mod config;
+mod connect;
+mod conversation;
+mod end;
 mod event;
+mod intake;
+mod job;
 mod prompt;
+mod recover;
+mod removed;
 mod run;
 mod sockets;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
-use rpc_core::{Instant, PendingMap, Text};
+use rpc_core::encode::encode;
+use rpc_core::{Instant, Json, PendingMap, Str, Text, UniqueBits};
+use serde::Serialize;
 
-pub use config::RegistryConfig;
-pub(crate) use event::{
-    Accepted, AgentError, InputError, MAX_SESSION_ID, Removed, RemovedSession, SessionRequest,
-};
-pub use event::{Owner, RunOver};
+pub use config::HubConfig;
+pub use event::{ConnId, ConnectRequest, HubEvent, Now, Owner, Reply, RunError, RunId};
+pub use job::Job;
 pub use prompt::{Prompt, SavedFile};
-pub use run::{Finished, RunId, RunLimits};
-pub(crate) use run::{Run, RunRefused};
 
-use crate::frame::SessionState;
-use crate::id::SessionId;
+use crate::console::{Line, NOT_AUTHENTICATED};
+use crate::frame::{ErrorFrame, SessionStatus, Standing};
+use crate::id::{EventId, SessionId};
+use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::{Cursor, EventLog};
 pub use crate::replay::{Entry, LogLimits};
+use crate::storage::{Record, RecordStatus};
+use bytes::Held;
+use job::Entering;
+use run::{Phase, Run};
 
-/// A connection, numbered by the application. Numbers are never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ConnId(pub u64);
+/// The longest session id of a client, in bytes; a longer one is replaced.
+pub(crate) const MAX_SESSION_ID: usize = 256;
 
-/// The state of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SessionInfo<'r> {
-    /// Its owner.
-    pub(crate) owner: Owner,
-    /// Its state: never [`SessionState::New`].
-    pub(crate) status: SessionState,
-    /// Its sockets.
-    pub(crate) sockets: &'r [ConnId],
-    /// The current run.
-    pub(crate) run: Option<RunId>,
+/// An interrupted run that begins again: its prompt is the last message of the conversation already,
+/// and the log has its events.
+struct Rerun {
+    /// How many times it has begun again, this one included.
+    count: u32,
+    /// The event that has reported the prompt before, if clients can still see it.
+    said: Option<Text>,
 }
 
 struct Session {
     owner: Owner,
     /// In order of arrival.
     sockets: Vec<ConnId>,
-    run: Option<(RunId, Box<Run>)>,
+    log: EventLog,
     /// Whether it has ever had a run.
     used: bool,
-    /// Whether the log has the events of an interrupted run, which the next input begins again.
-    begins_again: bool,
-    log: EventLog,
     /// The ERROR of the last run, until a socket has got it, and the position after it.
     failure: Option<(Cursor, Text)>,
     /// Its position among the sessions that may be evicted.
     parked: Option<u64>,
+    /// Whether the conversation is known here. Without sockets and runs it is forgotten: the storage
+    /// or the client has it.
+    is_known: bool,
+    /// The conversation between runs.
+    copy: Option<Json>,
+    /// Whether the conversation is nowhere else, because storing it failed.
+    is_only_here: bool,
+    /// The last record, if it was not stored and may be stored later.
+    unstored: Option<Box<Record>>,
+    /// The copy was changed between runs and is not being stored.
+    is_unsaved: bool,
+    /// The number of the job that stores changes between runs.
+    saving: Option<u64>,
+    /// The current run, or the one that starts when its prompt is stored.
+    run: Option<Box<Run>>,
+    /// The waiting prompts, in order.
+    intake: VecDeque<Prompt>,
+    /// The one among them that is being stored.
+    storing: Option<EventId>,
+    /// The interrupted run that the first of them begins again.
+    rerun: Option<Rerun>,
 }
 
 impl Session {
-    fn info(&self) -> SessionInfo<'_> {
-        SessionInfo {
-            owner: self.owner,
-            status: self.status(),
-            sockets: &self.sockets,
-            run: self.run.as_ref().map(|(run, _)| *run),
+    fn new(owner: Owner, config: &HubConfig) -> Self {
+        Self {
+            owner,
+            sockets: Vec::new(),
+            log: EventLog::new(config.log),
+            used: false,
+            failure: None,
+            parked: None,
+            is_known: false,
+            copy: None,
+            is_only_here: false,
+            unstored: None,
+            is_unsaved: false,
+            saving: None,
+            run: None,
+            intake: VecDeque::new(),
+            storing: None,
+            rerun: None,
         }
     }
 
-    const fn status(&self) -> SessionState {
-        match self.run {
-            Some(_) => SessionState::Running,
-            None => SessionState::Connected,
+    /// Returns the run that has started.
+    fn started(&self) -> Option<&Run> {
+        let run = self.run.as_deref();
+        run.filter(|run| run.phase != Phase::Beginning)
+    }
+
+    /// Returns the run whose agent is at work.
+    fn running(&mut self) -> Option<&mut Run> {
+        let run = self.run.as_deref_mut();
+        run.filter(|run| run.phase == Phase::Running)
+    }
+
+    /// Returns whether the result of the run is being stored.
+    fn is_ending(&self) -> bool {
+        self.run
+            .as_ref()
+            .is_some_and(|run| run.phase == Phase::Ending)
+    }
+
+    /// Returns the session as it was before the run, for a client without its events.
+    fn settled(&self) -> Option<&Json> {
+        match self.started() {
+            Some(run) => run.base(),
+            None => self.copy.as_ref(),
+        }
+    }
+
+    /// Returns the record of the current run, or of the session between two. Acknowledged prompts that no
+    /// run has read are in every record that is stored while they wait, because the last one counts.
+    fn record(&self, id: &SessionId, status: RecordStatus, now: Now, ttl: Duration) -> Box<Record> {
+        let run = self.run.as_ref();
+        let prompt = run.map(|run| run.prompt.text.clone());
+        let began = run.map_or(now.unix, |run| run.began);
+        let mut record = Record::new(id.as_str(), status, prompt.unwrap_or_default(), began);
+        record.owner = Some(self.owner);
+        record.expires = Some(began + ttl.as_secs_f64());
+        let waiting = self.intake.iter().filter(|it| it.conn.is_none());
+        record.inputs = waiting.cloned().collect();
+        Box::new(record)
+    }
+
+    /// Returns how long it may be silent.
+    fn wait(&self, config: &HubConfig) -> Duration {
+        if self.started().is_some() {
+            config.stuck_timeout
+        } else if self.sockets.is_empty() {
+            config.grace
+        } else {
+            config.idle_timeout
         }
     }
 }
@@ -131,153 +239,227 @@ struct ConnectionEntry {
     is_ready: bool,
 }
 
-/// The sessions of a server, with their sockets and runs.
-pub(crate) struct SessionRegistry {
-    config: RegistryConfig,
+/// The sessions of a host, with their sockets, runs, prompts and jobs for the storage.
+pub struct Hub {
+    config: HubConfig,
     /// With the time when each ends.
     sessions: PendingMap<SessionId, Session>,
     connections: HashMap<ConnId, ConnectionEntry>,
+    /// All runs, also those that start when their prompt is stored.
     runs: HashMap<RunId, SessionId>,
-    next_run: u64,
+    /// The last number of a run, of a job that may be overtaken, or of a parked session.
+    last_number: u64,
     /// The sessions without sockets and runs, oldest first.
     parked: BTreeMap<u64, SessionId>,
-    next_parked: u64,
+    /// The number of jobs that are not done.
+    jobs: usize,
+    /// The sessions that are being loaded, and how often.
+    loading: HashMap<SessionId, usize>,
+    /// The number of sessions that are being taken over.
+    recovering: usize,
+    /// Connections whose CONNECT waits for the storage.
+    entering: HashMap<ConnId, Entering>,
+    /// Connections that are being closed because this host does not serve their session.
+    moved: HashSet<ConnId>,
+    /// Sessions with acknowledged prompts that wait until fewer agents run.
+    starved: VecDeque<SessionId>,
+    /// When to store again what was not stored.
+    store_again_at: Option<Instant>,
+    /// The bytes of conversations.
+    held: Held,
     /// The bytes of all logs.
     log_bytes: usize,
+    ids: UniqueBits,
     ready: VecDeque<ConnId>,
-    removed: VecDeque<RemovedSession>,
+    replies: VecDeque<(ConnId, Reply)>,
+    lines: VecDeque<Line>,
+    events: VecDeque<HubEvent>,
 }
 
-impl SessionRegistry {
-    /// Creates a registry without sessions. Times are counted from `now`.
+impl Hub {
+    /// Creates a hub without sessions. The seed should be random: it determines the ids of events
+    /// and inputs.
     #[must_use]
-    pub(crate) fn new(config: RegistryConfig, now: Instant) -> Self {
+    pub fn new(config: HubConfig, seed: u128, now: Instant) -> Self {
         Self {
             sessions: PendingMap::new(config.max_sessions, 0, now),
             config,
             connections: HashMap::new(),
             runs: HashMap::new(),
-            next_run: 0,
+            last_number: 0,
             parked: BTreeMap::new(),
-            next_parked: 0,
+            jobs: 0,
+            loading: HashMap::new(),
+            recovering: 0,
+            entering: HashMap::new(),
+            moved: HashSet::new(),
+            starved: VecDeque::new(),
+            store_again_at: None,
+            held: Held::default(),
             log_bytes: 0,
+            ids: UniqueBits::new(seed),
             ready: VecDeque::new(),
-            removed: VecDeque::new(),
+            replies: VecDeque::new(),
+            lines: VecDeque::new(),
+            events: VecDeque::new(),
         }
-    }
-
-    /// Returns the state of a session for a `SESSION_STATUS`; `None` ("not found") if it does not
-    /// exist or belongs to another caller. `asker` is `None` for a socket that has proved nothing
-    /// where proof is required.
-    #[must_use]
-    pub(crate) fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<SessionState> {
-        let session = self.sessions.get(session_id)?;
-        (asker == Some(session.owner)).then(|| session.status())
-    }
-
-    /// Returns the state of a session.
-    #[must_use]
-    pub(crate) fn session(&self, session_id: &str) -> Option<SessionInfo<'_>> {
-        self.sessions.get(session_id).map(Session::info)
-    }
-
-    /// Returns all sessions, in no particular order.
-    pub(crate) fn sessions(&self) -> impl Iterator<Item = (&SessionId, SessionInfo<'_>)> {
-        let sessions = self.sessions.iter();
-        sessions.map(|(id, session)| (id, session.info()))
-    }
-
-    /// Returns the session of a socket.
-    #[must_use]
-    pub(crate) fn session_of(&self, conn: ConnId) -> Option<&SessionId> {
-        self.connections.get(&conn).map(|entry| &entry.session)
     }
 
     /// Returns the number of sessions.
     #[must_use]
-    pub(crate) fn len(&self) -> usize {
+    pub fn sessions(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Returns the number of runs.
+    /// Returns the session of a connection.
     #[must_use]
-    pub(crate) fn running(&self) -> usize {
+    pub fn session_of(&self, conn: ConnId) -> Option<&SessionId> {
+        self.connections.get(&conn).map(|entry| &entry.session)
+    }
+
+    /// Returns the number of runs, with those whose prompt is being stored.
+    #[must_use]
+    pub fn running(&self) -> usize {
         self.runs.len()
     }
 
-    /// Returns the number of bytes of events held.
+    /// Returns the number of bytes of events that are held for clients.
     #[must_use]
-    pub(crate) const fn log_bytes(&self) -> usize {
+    pub const fn log_bytes(&self) -> usize {
         self.log_bytes
     }
 
-    /// Removes a session and its run. Returns `false` if it does not exist.
-    pub(crate) fn remove(&mut self, session_id: &str) -> bool {
-        let id = SessionId::from(session_id);
-        let Some(session) = self.sessions.complete(&id).live() else {
-            return false;
-        };
-        self.end(id, session, Removed::Asked);
-        true
-    }
-
-    /// Removes expired sessions. A call before [`poll_timeout`](Self::poll_timeout) does nothing.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        while let Some((id, session)) = self.sessions.pop_expired(now) {
-            let why = match session.run {
-                Some(_) => Removed::Stuck,
-                None => Removed::Idle,
-            };
-            self.end(id, session, why);
-        }
-    }
-
-    /// Returns when [`handle_timeout`](Self::handle_timeout) is due next; possibly a little early,
-    /// never late. `None` if there is no session.
+    /// Answers `SESSION_STATUS`. `asker` is the identity that the connection has proved; `None` if
+    /// it has proved none but must. A session of another owner is reported as not found.
     #[must_use]
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.sessions.poll_timeout()
+    pub fn status(&self, asker: Option<Owner>, session_id: Option<&Str>) -> SessionStatus {
+        let session = session_id.and_then(|id| self.sessions.get(id.as_str()));
+        let standing = match session.filter(|it| asker == Some(it.owner)) {
+            Some(session) if session.started().is_some() => Standing::Running,
+            Some(_) => Standing::Connected,
+            None => Standing::NotFound,
+        };
+        SessionStatus::new(session_id.cloned(), standing)
     }
 
-    /// Returns the next session that was removed.
-    pub(crate) fn poll_removed(&mut self) -> Option<RemovedSession> {
-        self.removed.pop_front()
+    /// Removes expired sessions, and stores again what was not stored. An early call does nothing.
+    pub fn handle_timeout(&mut self, now: Now) {
+        while let Some((id, session)) = self.sessions.pop_expired(now.instant) {
+            self.end_session(
+                &id,
+                session,
+                "the agent was stopped: it gave no sign of life",
+                now,
+            );
+        }
+        if self.store_again_at.is_some_and(|at| at <= now.instant) {
+            self.store_again(now);
+        }
+        self.feed_starved(now);
     }
 
-    /// Cleans up after a removed session, and reports it.
-    fn end(&mut self, session_id: SessionId, mut session: Session, why: Removed) {
-        for conn in &session.sockets {
-            self.connections.remove(conn);
+    /// Returns when [`handle_timeout`](Self::handle_timeout) is due next; possibly a little early.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let deadlines = [self.sessions.poll_timeout(), self.store_again_at];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Returns the next job or event.
+    #[must_use]
+    pub fn poll_event(&mut self) -> Option<HubEvent> {
+        self.events.pop_front()
+    }
+
+    /// Returns the next reply and its connection.
+    #[must_use]
+    pub fn poll_reply(&mut self) -> Option<(ConnId, Reply)> {
+        self.replies.pop_front()
+    }
+
+    /// Returns the next line for the console.
+    #[must_use]
+    pub fn poll_line(&mut self) -> Option<Line> {
+        self.lines.pop_front()
+    }
+
+    /// Returns whether nothing is being run or stored, so that the host may end without losing
+    /// work.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.runs.is_empty() && self.jobs == 0 && self.starved.is_empty()
+    }
+
+    /// Returns whether there are [events](Self::poll_event).
+    #[cfg(feature = "auth")]
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    const fn next_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    /// Returns the session of a connection.
+    fn session_at(&mut self, conn: ConnId) -> Option<(SessionId, &mut Session)> {
+        let id = self.session_of(conn)?.clone();
+        let session = self.sessions.get_mut(id.as_str())?;
+        Some((id, session))
+    }
+
+    /// Returns a run whose agent is at work, and its session.
+    fn run_mut(&mut self, run: RunId) -> Result<(&SessionId, &mut Run), RunError> {
+        let id = self.runs.get(&run).ok_or(RunError::Over)?;
+        let session = self.sessions.get_mut(id.as_str());
+        let run = session.and_then(Session::running).ok_or(RunError::Over)?;
+        Ok((id, run))
+    }
+
+    fn reply(&mut self, conn: ConnId, reply: Reply) {
+        self.replies.push_back((conn, reply));
+    }
+
+    /// Refuses a CONNECT.
+    pub(crate) fn refuse_connect(&mut self, conn: ConnId, error: ErrorFrame) {
+        let why = error.message.to_string();
+        self.line(Line::ConnectRefused { why });
+        self.reply(conn, Reply::Refuse(Box::new(error)));
+    }
+
+    /// Refuses an INPUT.
+    pub(crate) fn refuse_input(&mut self, conn: ConnId, error: ErrorFrame) {
+        let why = match &*error.message {
+            AUTHENTICATE_FIRST => NOT_AUTHENTICATED.to_owned(),
+            message => message.to_owned(),
+        };
+        self.line(Line::InputRefused { why });
+        self.reply(conn, Reply::Refuse(Box::new(error)));
+    }
+
+    /// Sends a connection a frame other than an answer to CONNECT or INPUT.
+    pub(crate) fn tell(&mut self, conn: ConnId, frame: &impl Serialize) {
+        // Its own frames are JSON.
+        if let Ok(text) = encode(frame) {
+            self.reply(conn, Reply::Frame(text));
         }
-        if let Some(place) = session.parked {
-            self.parked.remove(&place);
-        }
-        self.log_bytes -= session.log.bytes();
-        let run = session.run.take();
-        if let Some((run, _)) = &run {
-            self.runs.remove(run);
-        }
-        let (run, unread) = run.map(|(id, mut over)| (id, over.take_inputs())).unzip();
-        self.removed.push_back(RemovedSession {
-            session_id,
-            why,
-            sockets: session.sockets,
-            run,
-            unread: unread.unwrap_or_default(),
-        });
+    }
+
+    fn line(&mut self, line: Line) {
+        self.lines.push_back(line);
     }
 
     /// Restarts a session's time, and notes whether it may be evicted.
     fn rest(&mut self, id: &SessionId, now: Instant) {
+        let next = self.next_number();
         let Some(session) = self.sessions.get_mut(id.as_str()) else {
             return;
         };
-        let is_left = session.run.is_none() && session.sockets.is_empty();
+        let is_left = session.started().is_none() && session.sockets.is_empty();
         match session.parked {
             None if is_left => {
-                session.parked = Some(self.next_parked);
-                self.parked.insert(self.next_parked, id.clone());
-                self.next_parked += 1;
+                session.parked = Some(next);
+                self.parked.insert(next, id.clone());
             }
             Some(place) if !is_left => {
                 session.parked = None;
@@ -285,11 +467,12 @@ impl SessionRegistry {
             }
             _ => {}
         }
-        let wait = self.config.wait(session);
+        let wait = session.wait(&self.config);
         self.sessions.extend(id.as_str(), now.checked_add(wait));
     }
 
-    /// Frees the memory of events that all sockets have read.
+    /// Frees what nobody needs: events that all sockets have read, and the conversation of a session
+    /// without sockets and runs.
     fn tidy(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id.as_str()) else {
             return;
@@ -298,35 +481,30 @@ impl SessionRegistry {
             let entry: Option<&ConnectionEntry> = self.connections.get(conn);
             entry.is_none_or(|entry| session.log.is_read(entry.cursor))
         };
-        let is_over = session.run.is_none() && !session.begins_again;
+        let is_over = session.started().is_none() && session.rerun.is_none();
         if is_over && session.sockets.iter().all(has_read) {
             self.log_bytes -= session.log.bytes();
             session.log.clear();
         }
-    }
-}
-
-impl RegistryConfig {
-    /// Returns how long a session in this state may be silent.
-    fn wait(&self, session: &Session) -> Duration {
-        if session.run.is_some() {
-            self.stuck_timeout
-        } else if session.sockets.is_empty() {
-            self.grace
-        } else {
-            self.idle_timeout
+        let is_stored = !session.is_only_here && session.unstored.is_none();
+        let is_idle =
+            session.run.is_none() && session.intake.is_empty() && session.saving.is_none();
+        if session.sockets.is_empty() && is_idle && is_stored {
+            session.is_known = false;
+            session.copy = None;
         }
     }
 }
 
 /// Prints numbers only: the contents are private.
-impl fmt::Debug for SessionRegistry {
+impl fmt::Debug for Hub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionRegistry")
+        f.debug_struct("Hub")
             .field("sessions", &self.sessions.len())
             .field("sockets", &self.connections.len())
             .field("running", &self.runs.len())
             .field("log_bytes", &self.log_bytes)
+            .field("jobs", &self.jobs)
             .finish_non_exhaustive()
     }
 }

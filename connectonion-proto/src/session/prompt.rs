@@ -4,7 +4,7 @@ use rpc_core::Str;
 use rpc_core::json::lenient::or_default;
 use serde::{Deserialize, Serialize};
 
-use super::ConnId;
+use super::event::ConnId;
 use crate::id::EventId;
 
 /// A user's prompt, as a host keeps it. ConnectOnion specification, *INPUT*.

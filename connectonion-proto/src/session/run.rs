@@ -1,339 +1,251 @@
-//! [`Run`]: one INPUT in progress, with the inputs and questions during it.
+//! [`Run`]: one INPUT in progress, with what was said in it.
 
 use std::collections::VecDeque;
 
-use rpc_core::Str;
+use rpc_core::json::find_member;
+use rpc_core::{Instant, Json, Refused, Str, Text};
 
-use super::prompt::Prompt;
-use crate::frame::ErrorFrame;
-use crate::limits::STALE_ANSWER;
+use super::conversation::{Event, agent_message, agents_text, no_limits, user_message};
+use super::event::{Now, RunId};
+use super::{Entry, Prompt};
+use crate::codec::to_json;
+use crate::frame::{ErrorFrame, Session};
+use crate::limits::{STALE_ANSWER, ULW_TURNS, ULW_TURNS_USED};
 
-/// The number of a run. No two runs of a registry have the same number, so an agent that works on
-/// after its run was given up cannot affect the next one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RunId(pub u64);
-
-/// Why an answer belongs to no open question. Nothing changed. Sending the same answer again fails
-/// again.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum AnswerError {
-    /// The question was already answered, its run is over, or it never existed.
-    #[error("that request is no longer waiting for an answer")]
-    Stale,
-    /// Several questions of this kind are open, and the answer names none.
-    #[error("several questions are open: request_id is required")]
-    RequestIdRequired,
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Its prompt is being stored.
+    Beginning,
+    /// Its agent is at work.
+    Running,
+    /// Its result is being stored.
+    Ending,
 }
 
-impl AnswerError {
-    /// Returns the `reason` of the ERROR.
-    #[must_use]
-    pub(crate) const fn reason(&self) -> &'static str {
-        match self {
-            Self::Stale => "stale",
-            Self::RequestIdRequired => "request_id_required",
-        }
-    }
-
-    /// Returns the ERROR that refuses the answer.
-    pub(crate) fn to_frame(&self, request_id: Option<&str>) -> ErrorFrame {
-        let mut frame = ErrorFrame::new(self.to_string()).with_code(STALE_ANSWER);
-        frame.reason = Some(Str::from_static(self.reason()));
-        frame.request_id = request_id.map(Str::from);
-        frame
-    }
-}
-
-/// Why a run refused an input. Nothing changed, and nothing must be acknowledged. Sending it again
-/// after the run is safe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum RunRefused {
-    /// The agent reads no more inputs before it finishes.
-    #[error("the agent reads no more inputs in this run")]
-    TooLate,
-    /// Too many or too large inputs are already waiting.
-    #[error("too many inputs wait for the agent")]
-    Full,
-    /// A question with this id is open, or too many are.
-    #[error("no room for another question")]
-    Question,
-}
-
-rpc_core::config! {
-    /// The bounds on one run.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct RunLimits {
-        /// The largest number of unread inputs. Default 64.
-        pub max_inputs: usize = 64,
-        /// The largest size of unread inputs in bytes. Default 16 MiB.
-        pub max_input_bytes: usize = 16 * 1024 * 1024,
-        /// The largest number of open questions. Default 64.
-        pub max_requests: usize = 64,
-    }
-}
-
-/// How a run continues after its agent has returned. Exhaustive: there is no other case.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Finished {
-    /// It is over: the OUTPUT is sent once the result is stored.
-    Done,
-    /// These inputs were acknowledged but not read: the agent must answer them, too.
-    More(Vec<Prompt>),
-}
-
-/// One INPUT in progress.
+/// One INPUT in progress, and its additions to the session. They stay separate until the whole session
+/// is needed, so that adding a message or an event costs the same in long and short conversations.
 ///
-/// Every acknowledged input is read: an input that comes during the run waits until the agent takes
-/// it at its next step, a run with waiting inputs does not finish, and a run whose agent takes no
-/// more inputs refuses them *before* they are acknowledged.
-#[derive(Clone, Debug)]
-pub(crate) struct Run {
-    limits: RunLimits,
-    inputs: VecDeque<Prompt>,
-    input_bytes: usize,
-    takes_inputs: bool,
-    interrupted: bool,
+/// Every acknowledged prompt is read: one that comes during the run waits until the agent takes it at
+/// its next step, and a run with waiting prompts does not finish.
+pub(super) struct Run {
+    pub(super) id: RunId,
+    pub(super) phase: Phase,
+    pub(super) prompt: Prompt,
+    /// The wall time of its start.
+    pub(super) began: f64,
+    pub(super) started: Instant,
+    /// The session before the run.
+    base: Option<Json>,
+    pub(super) turn: u64,
+    pub(super) iteration: u64,
+    messages: Vec<Json>,
+    pub(super) message_bytes: usize,
+    /// The last message, if it is a text of the agent.
+    last_said: Option<String>,
+    trace: VecDeque<Text>,
+    pub(super) trace_bytes: usize,
+    /// Members set by the agent or a change of mode.
+    members: Vec<(Str, Json)>,
+    /// How many times the run was begun again.
+    pub(super) reruns: u32,
+    /// The prompts that were acknowledged during the run.
+    pub(super) acknowledged: Vec<Prompt>,
+    /// How many of them the agent has read.
+    pub(super) read: usize,
+    /// The user wants the agent to stop after its current step.
+    pub(super) is_interrupted: bool,
     /// The open questions and the types of their answers, in the order of asking.
     pub(super) requests: Vec<(Str, &'static str)>,
+    /// Storing the start of this run has failed, and possibly the end of the one before: the next
+    /// record must include the session before it.
+    pub(super) is_base_unstored: bool,
+    /// Events that wait to be stored.
+    pub(super) unstored: Vec<Entry>,
+    /// Events are being stored.
+    pub(super) is_storing: bool,
+    /// The number and size of the events that were to be stored so far.
+    pub(super) kept: usize,
+    pub(super) kept_bytes: usize,
 }
 
 impl Run {
-    /// Creates a run that accepts inputs.
-    #[must_use]
-    pub(crate) const fn new(limits: RunLimits) -> Self {
-        Self {
-            limits,
-            inputs: VecDeque::new(),
-            input_bytes: 0,
-            takes_inputs: true,
-            interrupted: false,
+    /// Creates a run, or begins one again so often, with a prompt that is the last message of `base`
+    /// already.
+    pub(super) fn new(
+        id: RunId,
+        base: Option<Json>,
+        prompt: Prompt,
+        reruns: Option<u32>,
+        now: Now,
+    ) -> Self {
+        let turn = base.as_ref().and_then(|base| {
+            let turn = find_member(base.get(), "turn")?;
+            turn.get().parse::<u64>().ok()
+        });
+        let mut run = Self {
+            id,
+            phase: Phase::Beginning,
+            began: now.unix,
+            started: now.instant,
+            base,
+            turn: turn.unwrap_or_default(),
+            reruns: reruns.unwrap_or_default(),
+            iteration: 0,
+            messages: Vec::new(),
+            message_bytes: 0,
+            last_said: None,
+            trace: VecDeque::new(),
+            trace_bytes: 0,
+            members: Vec::new(),
+            acknowledged: Vec::new(),
+            read: 0,
+            is_interrupted: false,
             requests: Vec::new(),
+            is_base_unstored: false,
+            unstored: Vec::new(),
+            is_storing: false,
+            kept: 0,
+            kept_bytes: 0,
+            prompt,
+        };
+        if reruns.is_none() {
+            run.turn = run.turn.saturating_add(1);
+            run.push_message(user_message(&run.prompt));
         }
+        run
     }
 
-    /// Adds an input of the user. Acknowledge it if it is accepted.
-    ///
-    /// # Errors
-    /// [`RunRefused::TooLate`], [`RunRefused::Full`].
-    pub(crate) fn push_input(&mut self, input: Prompt) -> Result<(), RunRefused> {
-        if !self.takes_inputs {
-            return Err(RunRefused::TooLate);
-        }
-        let bytes = self.input_bytes + input.size();
-        if self.inputs.len() >= self.limits.max_inputs || bytes > self.limits.max_input_bytes {
-            return Err(RunRefused::Full);
-        }
-        self.input_bytes = bytes;
-        self.inputs.push_back(input);
-        Ok(())
+    /// Returns the session before this run.
+    pub(super) const fn base(&self) -> Option<&Json> {
+        self.base.as_ref()
     }
 
-    /// Takes the waiting inputs, oldest first: the agent reads them in its next step.
-    pub(crate) fn take_inputs(&mut self) -> Vec<Prompt> {
-        self.input_bytes = 0;
-        self.inputs.drain(..).collect()
+    /// Returns the waiting prompts, oldest first.
+    pub(super) fn inputs(&self) -> &[Prompt] {
+        self.acknowledged.get(self.read..).unwrap_or_default()
     }
 
-    /// Ends the run, if no input waits.
-    pub(crate) fn finish(&mut self) -> Finished {
-        if !self.inputs.is_empty() {
-            return Finished::More(self.take_inputs());
-        }
-        self.takes_inputs = false;
-        self.requests.clear();
-        Finished::Done
+    /// Takes the waiting prompts, oldest first: the agent reads them in its next step.
+    pub(super) fn take_inputs(&mut self) -> Vec<Prompt> {
+        let inputs = self.inputs().to_vec();
+        self.read = self.acknowledged.len();
+        inputs
     }
 
-    /// Asks the agent to stop after its current step.
-    pub(crate) fn interrupt(&mut self) {
-        self.interrupted = true;
-    }
-
-    /// Returns whether the agent is asked to stop, and clears the request.
-    pub(crate) fn take_interrupt(&mut self) -> bool {
-        std::mem::take(&mut self.interrupted)
-    }
-
-    /// Returns whether the agent is asked to stop.
-    #[must_use]
-    pub(crate) const fn is_interrupted(&self) -> bool {
-        self.interrupted
-    }
-
-    /// Returns the waiting inputs, oldest first.
-    pub(crate) fn inputs(&self) -> impl ExactSizeIterator<Item = &Prompt> {
-        self.inputs.iter()
-    }
-
-    /// Opens a question; `id` is that of the event that asks. It stays open until it is answered,
-    /// [withdrawn](Self::withdraw), or the run ends: a human may be thinking.
-    ///
-    /// # Errors
-    /// [`RunRefused::Question`].
-    pub(crate) fn ask(&mut self, answer: &'static str, id: &str) -> Result<(), RunRefused> {
-        let known = self.requests.iter().any(|(open, _)| open == id);
-        if known || self.requests.len() >= self.limits.max_requests {
-            return Err(RunRefused::Question);
-        }
-        self.requests.push((id.into(), answer));
-        Ok(())
-    }
-
-    /// Closes the question that an answer is for, and returns its id. An answer of an old client
-    /// names no question: it is for the only one of its kind.
-    ///
-    /// # Errors
-    /// [`AnswerError::Stale`], [`AnswerError::RequestIdRequired`].
-    pub(crate) fn answer(
+    /// Closes the question that an answer of this type is for, and returns its id. An answer of an old
+    /// client names no question: it is for the only one of its kind.
+    pub(super) fn answer(
         &mut self,
-        answer: &str,
+        tag: &str,
         request_id: Option<&str>,
-    ) -> Result<Str, AnswerError> {
+    ) -> Result<Str, Box<ErrorFrame>> {
         let is_it = |(id, asked): &(Str, &str)| {
-            *asked == answer && request_id.is_none_or(|wanted| id == wanted)
+            *asked == tag && request_id.is_none_or(|wanted| id == wanted)
         };
         let mut places = (0..).zip(&self.requests).filter(|(_, it)| is_it(it));
-        let (place, _) = places.next().ok_or(AnswerError::Stale)?;
+        let (place, _) = places.next().ok_or_else(|| stale(request_id))?;
         if places.next().is_some() {
-            return Err(AnswerError::RequestIdRequired);
+            let words = "several questions are open: request_id is required";
+            return Err(no_question(words, "request_id_required", request_id));
         }
         Ok(self.requests.remove(place).0)
     }
 
-    /// Withdraws a question. Returns `false` if it was not open.
-    pub(crate) fn withdraw(&mut self, id: &str) -> bool {
-        let before = self.requests.len();
-        self.requests.retain(|(open, _)| open != id);
-        self.requests.len() < before
+    pub(super) fn push_message(&mut self, message: Json) {
+        self.last_said = agents_text(message.get());
+        self.message_bytes += message.get().len();
+        self.messages.push(message);
+    }
+
+    /// Adds the agent's answer, unless it is already the agent's last message.
+    pub(super) fn say(&mut self, text: &str) {
+        if !text.is_empty() && self.last_said.as_deref() != Some(text) {
+            self.push_message(agent_message(text));
+        }
+    }
+
+    pub(super) fn push_trace(&mut self, event: Text, max_bytes: usize) {
+        self.trace_bytes += event.len();
+        self.trace.push_back(event);
+        while self.trace_bytes > max_bytes
+            && let Some(oldest) = self.trace.pop_front()
+        {
+            self.trace_bytes -= oldest.len();
+        }
+    }
+
+    pub(super) fn set(&mut self, name: &str, value: Json) {
+        match self.members.iter_mut().find(|(known, _)| *known == *name) {
+            Some((_, place)) => *place = value,
+            None => self.members.push((name.into(), value)),
+        }
+    }
+
+    /// Sets the mode, and how many turns the user allows in it.
+    pub(super) fn set_mode(&mut self, mode: Json, turns: Option<Json>) {
+        self.set("mode", mode);
+        for (name, value) in [(ULW_TURNS, turns), (ULW_TURNS_USED, None)] {
+            if value.is_some() || self.get(name).is_some() {
+                // Null is absent.
+                self.set(name, value.unwrap_or_default());
+            }
+        }
+    }
+
+    /// Returns a current member.
+    pub(super) fn get(&self, name: &str) -> Option<Json> {
+        let set = self.members.iter().find(|(known, _)| *known == *name);
+        set.map(|(_, value)| value.clone()).or_else(|| {
+            let base = self.base.as_ref()?;
+            find_member(base.get(), name)
+        })
+    }
+
+    /// Returns the current session.
+    pub(super) fn render(&self, session_id: &str, result: Option<&str>, updated: f64) -> Json {
+        let whole = self.build(session_id, result, updated);
+        // Everything in it is JSON already.
+        whole.unwrap_or_default()
+    }
+
+    fn build(&self, session_id: &str, result: Option<&str>, updated: f64) -> Result<Json, Refused> {
+        let limits = no_limits();
+        let base = self.base.as_ref();
+        let base = base.and_then(|base| Session::parse(base.get(), &limits).ok());
+        let mut session = base.unwrap_or_default();
+        session.set("session_id", session_id)?;
+        session.append("messages", &self.messages)?;
+        session.append("trace", self.trace.iter().map(Event))?;
+        session.set("turn", &self.turn)?;
+        session.set("user_prompt", &self.prompt.text)?;
+        for (name, value) in &self.members {
+            session.set(name, value)?;
+        }
+        session.set("iteration", &self.iteration)?;
+        match result {
+            Some(result) => session.set("result", result)?,
+            None => session.remove("result"),
+        }
+        session.set("updated", &updated)?;
+        to_json(&session)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Returns the ERROR for an answer to a question that was answered, whose run is over, or that never
+/// existed.
+pub(super) fn stale(request_id: Option<&str>) -> Box<ErrorFrame> {
+    let words = "that request is no longer waiting for an answer";
+    no_question(words, "stale", request_id)
+}
 
-    fn run() -> Run {
-        Run::new(RunLimits::default())
-    }
-
-    fn prompts(inputs: &[Prompt]) -> Vec<&str> {
-        inputs.iter().map(|input| &*input.text).collect()
-    }
-
-    #[test]
-    fn inputs_are_read_once_and_in_order() {
-        let mut run = run();
-        run.push_input(Prompt::new("a")).unwrap();
-        run.push_input(Prompt::new("b")).unwrap();
-        assert_eq!(prompts(&run.take_inputs()), ["a", "b"]);
-        assert!(run.take_inputs().is_empty());
-        assert_eq!(run.finish(), Finished::Done);
-    }
-
-    #[test]
-    fn after_the_end_no_input_is_taken() {
-        let mut run = run();
-        assert_eq!(run.finish(), Finished::Done);
-        let refused = run.push_input(Prompt::new("a"));
-        assert_eq!(refused, Err(RunRefused::TooLate));
-    }
-
-    #[test]
-    fn waiting_inputs_are_bounded() {
-        let limits = RunLimits {
-            max_inputs: 2,
-            max_input_bytes: 20,
-            ..RunLimits::default()
-        };
-        let mut run = Run::new(limits);
-        let long = Prompt::new("x".repeat(21));
-        assert_eq!(run.push_input(long), Err(RunRefused::Full));
-        let mut picture = Prompt::new("x");
-        picture.images = vec!["x".repeat(20).into()];
-        assert_eq!(run.push_input(picture), Err(RunRefused::Full));
-        for _ in 0..2 {
-            run.push_input(Prompt::new("x")).unwrap();
-        }
-        let third = Prompt::new("x");
-        assert_eq!(run.push_input(third.clone()), Err(RunRefused::Full));
-        assert_eq!(run.take_inputs().len(), 2);
-        run.push_input(third).unwrap();
-    }
-
-    #[test]
-    fn an_answer_is_for_the_question_that_it_names() {
-        let mut run = run();
-        run.ask("APPROVAL_RESPONSE", "a").unwrap();
-        run.ask("APPROVAL_RESPONSE", "b").unwrap();
-        assert_eq!(run.answer("APPROVAL_RESPONSE", Some("b")).unwrap(), "b");
-        let again = run.answer("APPROVAL_RESPONSE", Some("b"));
-        assert_eq!(again, Err(AnswerError::Stale));
-        assert_eq!(run.answer("APPROVAL_RESPONSE", None).unwrap(), "a");
-    }
-
-    #[test]
-    fn an_answer_of_another_kind_is_for_nothing() {
-        let mut run = run();
-        run.ask("APPROVAL_RESPONSE", "a").unwrap();
-        for id in [None, Some("a")] {
-            let answer = run.answer("ASK_USER_RESPONSE", id);
-            assert_eq!(answer, Err(AnswerError::Stale));
-        }
-        assert_eq!(run.requests.len(), 1);
-    }
-
-    #[test]
-    fn an_answer_that_could_be_for_two_questions_is_refused() {
-        let mut run = run();
-        run.ask("ASK_USER_RESPONSE", "a").unwrap();
-        run.ask("ASK_USER_RESPONSE", "b").unwrap();
-        let answer = run.answer("ASK_USER_RESPONSE", None);
-        assert_eq!(answer, Err(AnswerError::RequestIdRequired));
-        assert_eq!(run.requests.len(), 2);
-    }
-
-    #[test]
-    fn questions_are_over_with_the_run_or_when_withdrawn() {
-        let mut run = run();
-        run.ask("ASK_USER_RESPONSE", "a").unwrap();
-        assert_eq!(run.ask("ASK_USER_RESPONSE", "a"), Err(RunRefused::Question));
-        assert!(run.withdraw("a") && !run.withdraw("a"));
-        run.ask("PLAN_REVIEW_RESPONSE", "b").unwrap();
-        assert_eq!(run.finish(), Finished::Done);
-        let answer = run.answer("PLAN_REVIEW_RESPONSE", Some("b"));
-        assert_eq!(answer, Err(AnswerError::Stale));
-    }
-
-    #[test]
-    fn an_interrupt_is_told_once() {
-        let mut run = run();
-        assert!(!run.take_interrupt());
-        run.interrupt();
-        run.interrupt();
-        assert!(run.take_interrupt() && !run.take_interrupt());
-    }
-
-    #[test]
-    fn events_ask_for_what_answers_answer() {
-        let ask = crate::frame::Answer::PlanReview("fine".into());
-        let text = r#"{"type":"plan_review","plan_content":"x","id":"e","ts":1,"session_id":"s"}"#;
-        let frame = crate::frame::ServerFrame::decode(text, &rpc_core::Limits::default()).unwrap();
-        let crate::frame::ServerFrame::Event(event) = frame else {
-            panic!("an event")
-        };
-        assert_eq!(event.kind.awaits(), Some(ask.tag()));
-    }
-
-    #[test]
-    fn a_late_answer_is_refused_in_the_known_words() {
-        let frame = AnswerError::Stale.to_frame(Some("q1"));
-        assert_eq!(
-            serde_json::to_string(&frame).unwrap(),
-            concat!(
-                r#"{"type":"ERROR","message":"that request is no longer waiting for an answer","#,
-                r#""code":"STALE_ANSWER","reason":"stale","request_id":"q1"}"#
-            )
-        );
-    }
+fn no_question(
+    words: &'static str,
+    reason: &'static str,
+    request_id: Option<&str>,
+) -> Box<ErrorFrame> {
+    let mut frame = ErrorFrame::new(words).with_code(STALE_ANSWER);
+    frame.reason = Some(Str::from_static(reason));
+    frame.request_id = request_id.map(Str::from);
+    frame.into()
 }

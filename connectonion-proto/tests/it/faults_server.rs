@@ -25,7 +25,6 @@ use crate::staff::{Scripted, client_key, connect, host_key, input, memory};
 /// Says more than anybody reads, or more than fits, if it is told to; else it does as the other one.
 struct Talkative;
 
-#[async_trait]
 impl Agent for Talkative {
     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
         match &*prompt.text {

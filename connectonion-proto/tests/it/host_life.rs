@@ -5,7 +5,6 @@ use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use async_trait::async_trait;
 use connectonion_proto::net::{
     Agent, AgentError, HostRuntime, Prompt, Reply, RuntimeOptions, Turn,
 };
@@ -92,7 +91,6 @@ impl Drop for Dropped {
     }
 }
 
-#[async_trait]
 impl Agent for Stuck {
     async fn run(&self, _: &Turn, _: Prompt) -> Result<Reply, AgentError> {
         let _dropped = Dropped(Arc::clone(&self.0));
@@ -157,7 +155,7 @@ async fn a_run_is_resumed_with_the_newer_conversation_of_the_host_and_all_that_w
 #[tokio::test(start_paused = true)]
 async fn a_run_whose_events_are_gone_is_resumed_with_all_that_was_said_in_it() {
     let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
-    options.hub.registry.log = LogLimits::default().with_max_events(4);
+    options.hub.log = LogLimits::default().with_max_events(4);
     let runtime = runtime_with(options);
     let (mut client, connected) = resumed_with_an_old_conversation(&runtime).await;
     assert_eq!(connected["status"], "running");

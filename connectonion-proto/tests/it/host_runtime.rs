@@ -47,6 +47,54 @@ async fn a_prompt_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_call_of_a_tool_is_told_and_so_is_how_it_ended_and_when() {
+    let runtime = runtime();
+    let (mut client, _) = Client::inside(&runtime, json!({})).await;
+    client.say(&input("break the cup")).await;
+    let frames = client.hear_until("OUTPUT").await;
+    let expected = ["user_input", "tool_call", "tool_result", "OUTPUT"];
+    assert_eq!(types(&frames), expected);
+    assert_eq!(frames[1]["name"], "break");
+    let result = &frames[2];
+    assert_eq!(
+        (&result["tool_id"], &result["name"]),
+        (&json!("c1"), &json!("break"))
+    );
+    assert_eq!(
+        (&result["status"], &result["args"]),
+        (&json!("error"), &json!([]))
+    );
+    assert_eq!(
+        (&result["result"], &result["error"]),
+        (&json!("the cup"), &json!("the cup"))
+    );
+    assert_eq!(result["timing_ms"], 1000);
+    assert_eq!(frames[3]["result"], "the cup");
+    client.say(&input("tool")).await;
+    let frames = client.hear_until("OUTPUT").await;
+    let result = frames
+        .iter()
+        .find(|it| it["type"] == "tool_result")
+        .unwrap();
+    assert_eq!(
+        (&result["status"], &result["result"]),
+        (&json!("success"), &json!("5"))
+    );
+    assert!(result.get("error").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_reads_the_conversation_as_values_of_its_own_type() {
+    let runtime = runtime();
+    let (mut client, _) = Client::inside(&runtime, json!({})).await;
+    client.ask("hello").await;
+    let said = client.ask("recall").await;
+    assert_eq!(said, "user: hello, assistant: echo: hello, user: recall");
+    let refused = client.ask("recall numbers").await;
+    assert!(refused.starts_with("invalid message: "), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_but_connect_comes_before_connect() {
     let runtime = runtime();
     let mut client = Client::open(&runtime);
@@ -315,7 +363,7 @@ async fn what_was_acknowledged_is_read_even_if_the_agent_fails() {
 async fn a_client_that_reads_too_slowly_gets_the_conversation_for_what_it_missed() {
     let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
     let log = LogLimits::default().with_max_events(10);
-    options.hub.registry.log = log;
+    options.hub.log = log;
     let runtime = runtime_with(options);
     let (mut fast, connected) = Client::inside(&runtime, json!({})).await;
     let same = json!({"session_id": connected["session_id"]});
@@ -522,7 +570,7 @@ async fn a_mode_that_no_agent_knows_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn one_interjection_too_many_is_refused_in_words_of_its_own() {
     let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
-    options.hub.registry.run.max_inputs = 2;
+    options.hub.max_inputs = 2;
     let runtime = runtime_with(options);
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
     client.say(&input("wait")).await;

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use connectonion_proto::codec;
 use connectonion_proto::frame::{Connect, EventKind, Signed};
-use connectonion_proto::hub::{EmitError, HubConfig};
 use connectonion_proto::session::{ConnId, Owner, RunId};
+use connectonion_proto::session::{HubConfig, RunError};
 use proptest::prelude::*;
 use rpc_core::Json;
 use serde_json::json;
@@ -140,7 +140,7 @@ fn an_agent_cannot_send_the_frames_of_its_host() {
     ] {
         let refused = emit(name);
         assert!(
-            matches!(refused, Err(EmitError::Reserved { .. })),
+            matches!(refused, Err(RunError::Reserved { .. })),
             "{name}: {refused:?}"
         );
     }
@@ -260,7 +260,7 @@ fn a_run_that_nobody_gives_a_sign_of_is_stopped_and_told() {
 
 #[test]
 fn no_more_agents_run_than_may() {
-    let mut play = Play::new(config(|it| it.registry.max_running = 2));
+    let mut play = Play::new(config(|it| it.max_running = 2));
     for conn in 1..=3 {
         play.connect(conn, owner(1), None);
         play.input(conn, "x");
@@ -275,7 +275,7 @@ fn no_more_agents_run_than_may() {
 
 #[test]
 fn what_an_evicted_session_still_stores_is_not_taken_for_the_next_ones() {
-    let mut play = Play::new(config(|it| it.registry.max_sessions = 1));
+    let mut play = Play::new(config(|it| it.max_sessions = 1));
     play.connect(1, owner(1), Some("s"));
     play.connect(2, owner(1), Some("s"));
     play.store_one(false);

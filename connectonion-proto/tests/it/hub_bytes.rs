@@ -2,7 +2,7 @@
 
 use connectonion_proto::auth::Address;
 use connectonion_proto::frame::{Connect, Signed};
-use connectonion_proto::hub::HubConfig;
+use connectonion_proto::session::HubConfig;
 use connectonion_proto::session::{ConnId, Owner};
 use rpc_core::Json;
 

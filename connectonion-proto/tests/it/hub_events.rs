@@ -1,7 +1,7 @@
 //! The hub by itself: events of runs that outlive their host.
 
 use connectonion_proto::frame::{Connect, Connected, SessionState, Signed};
-use connectonion_proto::hub::HubConfig;
+use connectonion_proto::session::HubConfig;
 use connectonion_proto::session::LogLimits;
 use connectonion_proto::session::{ConnId, Owner, RunId};
 use serde_json::Value;
@@ -162,7 +162,7 @@ fn no_more_events_are_stored_than_a_log_holds() {
     let log = LogLimits::default().with_max_events(3);
     let (mut play, run) = running(config(|it| {
         *it = keeping();
-        it.registry.log = log;
+        it.log = log;
     }));
     for text in ["a", "b", "c", "d"] {
         play.emit(run, text);

@@ -1,7 +1,7 @@
 //! The hub by itself: sessions that another host serves now, and runs that begin again.
 
 use connectonion_proto::frame::SessionState;
-use connectonion_proto::hub::HubConfig;
+use connectonion_proto::session::HubConfig;
 use connectonion_proto::session::{ConnId, Owner};
 
 use crate::hub_play::Play;

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use connectonion_proto::frame::{
     Answer, AskUser, Connect, Connected, EventKind, Mode, ModeChange, Response, Signed, Thinking,
 };
-use connectonion_proto::hub::{ConnectRequest, Hub, HubConfig, HubEvent, Job, Now, Reply};
-use connectonion_proto::session::Entry;
-use connectonion_proto::session::{ConnId, Finished, Owner, Prompt, RunId};
+use connectonion_proto::server::ServerEvent;
+use connectonion_proto::session::{
+    ConnId, ConnectRequest, Entry, Hub, HubConfig, HubEvent, Job, Now, Owner, Prompt, Reply, RunId,
+};
 use connectonion_proto::storage::{MemoryStorage, Record, Storage, StorageError};
 use serde_json::Value;
 
@@ -187,7 +188,8 @@ impl Play {
 
     pub fn mode(&mut self, conn: u64) {
         let plan = ModeChange::new(Mode::Plan);
-        self.hub.mode_change(ConnId(conn), plan, self.now);
+        let command = ServerEvent::ModeChange(plan);
+        self.hub.command(ConnId(conn), command, self.now);
         self.settle();
     }
 
@@ -275,11 +277,11 @@ impl Play {
 
     pub fn finish(&mut self, run: RunId, result: &str) {
         match self.hub.finish(run, result, self.now) {
-            Ok(Finished::More(inputs)) => {
+            Ok(inputs) if !inputs.is_empty() => {
                 let prompts = inputs.iter().map(|it| it.text.to_string());
                 self.read.extend(prompts);
             }
-            Ok(Finished::Done) | Err(_) => drop(self.agents.remove(&run)),
+            _ => drop(self.agents.remove(&run)),
         }
         self.settle();
     }
@@ -308,12 +310,14 @@ impl Play {
     pub fn answer(&mut self, conn: u64, request_id: &str) {
         let text = connectonion_proto::codec::to_json("yes").unwrap();
         let response = Response::new(request_id, Answer::AskUser(text));
-        self.hub.respond(ConnId(conn), response);
+        let command = ServerEvent::Response(response);
+        self.hub.command(ConnId(conn), command, self.now);
         self.settle();
     }
 
     pub fn interrupt(&mut self, conn: u64) {
-        self.hub.interrupt(ConnId(conn));
+        self.hub
+            .command(ConnId(conn), ServerEvent::Interrupt, self.now);
         self.settle();
     }
 
@@ -332,6 +336,9 @@ impl Play {
             while let Some(event) = self.hub.poll_event() {
                 active = true;
                 self.carry_out(event);
+            }
+            while let Some(line) = self.hub.poll_line() {
+                self.lines.push(line.to_string());
             }
             while let Some((conn, reply)) = self.hub.poll_reply() {
                 active = true;
@@ -359,12 +366,11 @@ impl Play {
 
     fn carry_out(&mut self, event: HubEvent) {
         match event {
-            HubEvent::Store(job) if job.name() == "release" => {
+            HubEvent::Store(job) if job.is_release() => {
                 self.released.push(job.session_id().to_string());
                 self.hub.done(job, Ok(None), self.now);
             }
             HubEvent::Store(job) => self.jobs.push_back(job),
-            HubEvent::Line(line) => self.lines.push(line.to_string()),
             HubEvent::Start {
                 run,
                 session_id,
@@ -375,11 +381,11 @@ impl Play {
                 self.started.push((session_id.to_string(), prompt.clone()));
                 assert!(self.agents.insert(run, prompt).is_none());
             }
-            HubEvent::Cancel { run } => {
+            HubEvent::Cancel(run) => {
                 self.agents.remove(&run);
                 self.cancelled.push(run);
             }
-            HubEvent::Answer { request_id, .. } => self.answered.push(request_id.to_string()),
+            HubEvent::Answer(_, id, _) => self.answered.push(id.to_string()),
             _ => {}
         }
     }

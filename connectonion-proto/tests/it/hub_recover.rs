@@ -1,7 +1,7 @@
 //! The hub by itself: sessions of hosts that have died go on without a client.
 
 use connectonion_proto::frame::SessionState;
-use connectonion_proto::hub::HubConfig;
+use connectonion_proto::session::HubConfig;
 use connectonion_proto::session::{ConnId, Owner};
 use connectonion_proto::storage::RecordStatus;
 
@@ -129,8 +129,8 @@ fn a_session_that_another_host_took_over_first_is_left_to_it() {
 fn a_full_hub_takes_nothing_over() {
     for (sessions, running) in [(2, 10), (10, 2)] {
         let mut config = reruns();
-        config.registry.max_sessions = sessions;
-        config.registry.max_running = running;
+        config.max_sessions = sessions;
+        config.max_running = running;
         let mut play = heir(config, &["a", "b", "c"]);
         let taken = ["a", "b", "c"].map(|session| play.recover(session));
         assert_eq!(taken, [true, true, false]);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use connectonion_proto::frame::SessionState;
-use connectonion_proto::hub::HubConfig;
+use connectonion_proto::session::HubConfig;
 use connectonion_proto::session::{ConnId, Owner};
 use connectonion_proto::storage::{RecordStatus, StorageError};
 

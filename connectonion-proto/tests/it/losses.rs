@@ -4,7 +4,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use connectonion_proto::client::Taken;
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{
@@ -36,7 +35,6 @@ impl Asking {
     }
 }
 
-#[async_trait]
 impl Agent for Asking {
     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
         self.hear(&*prompt.text);

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::net::{
     Agent, AgentError, AgentOptions, Prompt, Reply, Server, ServerHandle, ServerOptions, Turn,
@@ -17,7 +16,6 @@ use switchboard_testing::mounted::{check, described, host};
 /// Answers with what the upgrade request says.
 struct Reader;
 
-#[async_trait]
 impl Agent for Reader {
     async fn run(&self, turn: &Turn, _: Prompt) -> Result<Reply, AgentError> {
         Ok(Reply::new(described(turn.parts().unwrap())))

@@ -44,7 +44,7 @@ fn a_prompt_goes_there_and_its_output_back() {
     line.settle();
     let events = line.take_server_events();
     assert!(
-        matches!(&events[..], [ServerEvent::Input { .. }]),
+        matches!(&events[..], [ServerEvent::Input(..)]),
         "{events:?}"
     );
     line.server.begun().unwrap();

@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use connectonion_proto::auth::{Draft, Signer};
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{
-    ApprovalNeeded, AskUser, EventKind, LlmCall, Mode, PlanReview, Thinking, ToolCall, ToolResult,
-    ToolStatus, UlwTurnsReached,
+    ApprovalNeeded, AskUser, EventKind, LlmCall, Mode, PlanReview, Thinking, ToolCall,
+    UlwTurnsReached,
 };
 use connectonion_proto::net::{
     Agent, AgentError, HostRuntime, Prompt, Reply, RuntimeOptions, Turn,
@@ -49,7 +48,6 @@ fn count_run(name: &str) -> u32 {
 /// Does what its prompt says.
 pub struct Scripted;
 
-#[async_trait]
 impl Agent for Scripted {
     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
         let text = prompt.text.to_string();
@@ -71,14 +69,34 @@ impl Agent for Scripted {
                 let id = turn.emit(EventKind::LlmCall(LlmCall::new("stub", 1)))?;
                 assert!(!id.is_empty());
                 let args = to_json(&json!({"a": 2})).unwrap();
-                turn.emit(EventKind::ToolCall(ToolCall::new("c1", "add", args)))?;
-                turn.emit(EventKind::ToolResult(ToolResult::new(
-                    "c1",
-                    "add",
-                    ToolStatus::Success,
-                    "5",
-                )))?;
+                let call = ToolCall::new("c1", "add", args);
+                let sum = turn.tool(call, async { Ok::<_, AgentError>(5) }).await??;
+                assert_eq!(sum, 5);
                 "sum is 5".to_owned()
+            }
+            // A tool that takes its time, and fails.
+            "break" => {
+                let work = async {
+                    tokio::time::sleep(SECOND).await;
+                    Err::<u8, _>(AgentError::new(rest))
+                };
+                let call = ToolCall::new("c1", "break", rpc_core::Json::EMPTY_ARRAY);
+                turn.tool(call, work).await?.unwrap_err().to_string()
+            }
+            // What was said, as values.
+            "recall" => {
+                #[derive(serde::Deserialize)]
+                struct Said {
+                    role: String,
+                    content: String,
+                }
+                if rest == "numbers" {
+                    let error = turn.messages::<u64>().unwrap_err();
+                    return Ok(Reply::new(error.to_string()));
+                }
+                let said = turn.messages::<Said>()?.into_iter();
+                let said: Vec<_> = said.map(|it| it.role + ": " + &it.content).collect();
+                said.join(", ")
             }
             // Says something so many times, and goes on.
             "babble" => {

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use connectonion_proto::frame::{Connect, Signed};
-use connectonion_proto::hub::HubConfig;
 use connectonion_proto::net::HostRuntime;
+use connectonion_proto::session::HubConfig;
 use connectonion_proto::session::{ConnId, Owner, RunId};
 use futures_util::future::join_all;
 use serde_json::{Value, json};

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use connectonion_proto::auth::Address;
 use connectonion_proto::frame::{AskUser, Connect, EventKind, Signed, Thinking};
-use connectonion_proto::hub::{ConnectRequest, Hub, HubConfig, HubEvent, Job, Now, Reply};
-use connectonion_proto::session::{ConnId, Finished, Owner, Prompt, RunId};
+use connectonion_proto::session::{
+    ConnId, ConnectRequest, Hub, HubConfig, HubEvent, Job, Now, Owner, Prompt, Reply, RunId,
+};
 use connectonion_proto::storage::{MemoryStorage, Storage, StorageError};
 use switchboard_testing::sim::{Outcome, Rng, ensure, tell};
 
@@ -140,8 +141,8 @@ impl Host {
     fn finish(&mut self, run: RunId, now: Instant) {
         let (clocks, name) = (self.clocks(now), self.name(run));
         match self.hub.finish(run, &format!("result {name}"), clocks) {
-            Ok(Finished::More(inputs)) => self.give(&inputs),
-            Ok(Finished::Done) | Err(_) => drop(self.agents.remove(&run)),
+            Ok(inputs) if !inputs.is_empty() => self.give(&inputs),
+            _ => drop(self.agents.remove(&run)),
         }
     }
 
@@ -193,11 +194,11 @@ impl Host {
                     self.agents.insert(run, session);
                     *self.given.entry(prompt.text.to_string()).or_default() += 1;
                 }
-                HubEvent::Cancel { run } => {
+                HubEvent::Cancel(run) => {
                     self.broken += 1;
                     self.agents.remove(&run);
                 }
-                HubEvent::Answer { request_id, .. } => {
+                HubEvent::Answer(_, request_id, _) => {
                     let is_new = self.answered.insert(request_id.to_string());
                     ensure(is_new, || format!("{request_id} was answered twice"))?;
                 }

@@ -9,9 +9,9 @@ use connectonion_proto::client::{
 };
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{Answer, Input, Response};
-use connectonion_proto::hub::{ConnectRequest, Reply};
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use connectonion_proto::session::{ConnId, Prompt};
+use connectonion_proto::session::{ConnectRequest, Reply};
 use rpc_core::{CloseFrame, Limits, Refused};
 use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
@@ -249,19 +249,20 @@ impl Life {
         let hub = &mut self.host.hub;
         hub.heard(conn, self.now);
         match event {
-            ServerEvent::Connect { connect } => {
+            ServerEvent::Connect(connect) => {
                 let random = u128::from(self.rng.next_u64()) << 64 | u128::from(id);
                 hub.connect(conn, ConnectRequest::new(OWNER, connect, random), now);
             }
-            ServerEvent::Input { input } => {
+            ServerEvent::Input(input) => {
                 let prompt = input.prompt.ok_or("an INPUT without a prompt")?;
                 let is_new = self.arrived.insert(prompt.to_string());
                 ensure(is_new, || format!("{prompt} came twice"))?;
                 talk.asked = Some(prompt.to_string());
                 hub.input(conn, Prompt::new(prompt), None, now);
             }
-            ServerEvent::Response { response } => hub.respond(conn, response),
-            ServerEvent::Interrupt => hub.interrupt(conn),
+            command @ (ServerEvent::Response(_) | ServerEvent::Interrupt) => {
+                hub.command(conn, command, now);
+            }
             ServerEvent::Writable => talk.is_drained = false,
             ServerEvent::Closed(_) => {
                 talk.is_seated = false;

@@ -7,18 +7,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{
-    Compact, EventKind, LlmCall, LlmResult, Mode, Phase, ToolCall, ToolResult, ToolStatus,
-    UlwAction, UlwTurnsReached,
+    Compact, EventKind, LlmCall, LlmResult, Mode, Phase, ToolCall, UlwAction, UlwTurnsReached,
 };
-use connectonion_proto::hub::{AskError, EmitError};
 use connectonion_proto::limits::{ULW_TURNS, ULW_TURNS_USED};
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
 use futures_util::{FutureExt as _, StreamExt as _};
-use rpc_core::Json;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use snek_proto::llm::chat::{Block, ChatMessage};
 use snek_proto::llm::tool::ToolDefinition;
 use snek_proto::llm::toolloop::{Action, Call, ToolFailure, ToolLoop, ToolLoopConfig};
@@ -103,7 +99,6 @@ impl fmt::Debug for Worker {
     }
 }
 
-#[async_trait]
 impl Agent for Worker {
     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
         let counted = tokio::select! {
@@ -119,6 +114,7 @@ impl Agent for Worker {
             Err(Stop::Interrupted) => Ok(Reply::interrupted()),
             Err(Stop::Refused) => Ok(Reply::new(STOPPED)),
             Err(Stop::Failed(error)) => Err(error),
+            Err(stop @ Stop::Tool(_)) => Err(AgentError::new(stop.to_string())),
         }
     }
 }
@@ -130,35 +126,36 @@ enum Stop {
     /// The user refused a tool, and wants no other attempt.
     Refused,
     Failed(AgentError),
+    /// A tool has failed, which the model is told.
+    Tool(ToolFailure),
+}
+
+/// The result of a tool, for people.
+struct Shown(Value);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Value::String(text) => f.write_str(text),
+            value => value.fmt(f),
+        }
+    }
 }
 
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Interrupted => "the user has interrupted it",
-            Self::Refused => REFUSED,
-            Self::Failed(_) => "it has failed",
-        })
+        match self {
+            Self::Interrupted => f.write_str("the user has interrupted it"),
+            Self::Refused => f.write_str(REFUSED),
+            Self::Failed(_) => f.write_str("it has failed"),
+            Self::Tool(failure) => failure.fmt(f),
+        }
     }
 }
 
 impl<E: Into<AgentError>> From<E> for Stop {
     fn from(error: E) -> Self {
         Self::Failed(error.into())
-    }
-}
-
-fn told(error: EmitError) -> AgentError {
-    match error {
-        EmitError::Over(over) => over.into(),
-        other => AgentError::new(other.to_string()),
-    }
-}
-
-fn asked(error: AskError) -> AgentError {
-    match error {
-        AskError::Over(over) => over.into(),
-        other => AgentError::new(other.to_string()),
     }
 }
 
@@ -179,20 +176,19 @@ async fn count_turn(turn: &Turn) -> Result<(), Stop> {
     let used = used.unwrap_or_default();
     if used >= max {
         let reached = UlwTurnsReached::new(used, max);
-        let word = turn.ulw_turns_reached(reached).await.map_err(asked)?;
+        let word = turn.ulw_turns_reached(reached).await?;
         if word.action != UlwAction::Continue {
             let mode = match word.mode {
                 None | Some(Mode::Other(_)) => Mode::Safe,
                 Some(known) => known,
             };
-            turn.set_mode(mode).map_err(told)?;
+            turn.set_mode(mode)?;
             return Ok(());
         }
         let more = max.saturating_add(word.turns.unwrap_or(1));
-        turn.set_member(ULW_TURNS, &more).map_err(told)?;
+        turn.set_member(ULW_TURNS, &more)?;
     }
-    turn.set_member(ULW_TURNS_USED, &used.saturating_add(1))
-        .map_err(told)?;
+    turn.set_member(ULW_TURNS_USED, &used.saturating_add(1))?;
     Ok(())
 }
 
@@ -218,7 +214,10 @@ struct Work<'a> {
 
 impl<'a> Work<'a> {
     fn new(worker: &'a Worker, turn: &'a Turn, prompt: &Prompt) -> Result<Self, AgentError> {
-        let mut messages = messages(&turn.session()?);
+        // Those of other programs that are none for a model are left out.
+        let read = |value| serde_json::from_value(value).ok();
+        let messages = turn.messages::<Value>()?.into_iter();
+        let mut messages: Vec<ChatMessage> = messages.filter_map(read).collect();
         // The prompt is the last of them.
         messages.pop();
         let calls = messages
@@ -276,7 +275,7 @@ impl<'a> Work<'a> {
     }
 
     fn tell(&self, event: EventKind) -> Result<(), Stop> {
-        self.turn.emit(event).map_err(told)?;
+        self.turn.emit(event)?;
         Ok(())
     }
 
@@ -284,7 +283,7 @@ impl<'a> Work<'a> {
     fn say(&self, text: &str) -> Result<(), Stop> {
         if !text.trim().is_empty() {
             let event = EventKind::Assistant(text.into());
-            self.turn.emit_as(&self.said_id, event).map_err(told)?;
+            self.turn.emit_as(&self.said_id, event)?;
         }
         Ok(())
     }
@@ -292,7 +291,7 @@ impl<'a> Work<'a> {
     /// Adds the messages of the rounds to the conversation.
     fn remember(&mut self) -> Result<(), Stop> {
         for message in self.rounds.take_messages() {
-            self.turn.push_message(&message).map_err(told)?;
+            self.turn.push_message(&message)?;
             self.since.push(message);
         }
         Ok(())
@@ -306,7 +305,7 @@ impl<'a> Work<'a> {
         self.iteration += 1;
         let (worker, turn, iteration) = (self.worker, self.turn, self.iteration);
         let call = LlmCall::new(worker.name.as_str(), iteration);
-        let id = turn.emit(EventKind::LlmCall(call)).map_err(told)?;
+        let id = turn.emit(EventKind::LlmCall(call))?;
         let start = Instant::now();
         let mut growing = Growing::new(&id);
         let ended = tokio::select! {
@@ -321,7 +320,7 @@ impl<'a> Work<'a> {
             self.say(growing.text())?;
             if !growing.text().trim().is_empty() {
                 let said = ChatMessage::assistant(growing.text());
-                turn.push_message(&said).map_err(told)?;
+                turn.push_message(&said)?;
             }
             return Err(stop);
         }
@@ -336,8 +335,7 @@ impl<'a> Work<'a> {
         let mut result = LlmResult::new(worker.name.as_str(), iteration, wanted);
         result.duration_ms = Some(millis(start.elapsed()).into());
         result.usage = usage.and_then(|usage| to_json(&usage).ok());
-        turn.emit_as(&id, EventKind::LlmResult(result))
-            .map_err(told)?;
+        turn.emit_as(&id, EventKind::LlmResult(result))?;
         for call in &mut message.tool_calls {
             self.calls += 1;
             call.id = format!("call-{}", self.calls);
@@ -376,7 +374,7 @@ impl<'a> Work<'a> {
     fn show(&self, growing: &mut Growing) -> Result<(), Stop> {
         while let Some((id, event)) = growing.poll() {
             match id {
-                Some(id) => self.turn.emit_as(&id, event).map_err(told)?,
+                Some(id) => self.turn.emit_as(&id, event)?,
                 None => self.tell(event)?,
             }
         }
@@ -406,14 +404,12 @@ impl<'a> Work<'a> {
         }
         let mut start = Compact::new(Phase::Compacting);
         start.context_percent = Some(self.percent(&all).into());
-        let id = self.turn.emit(EventKind::Compact(start)).map_err(told)?;
+        let id = self.turn.emit(EventKind::Compact(start))?;
         let mut end = Compact::new(Phase::Done);
         end.context_before = Some(self.percent(&all).into());
         end.context_after = Some(self.percent(&kept).into());
         end.message = Some(Notice::Shortened { left_out }.to_string().into());
-        self.turn
-            .emit_as(&id, EventKind::Compact(end))
-            .map_err(told)?;
+        self.turn.emit_as(&id, EventKind::Compact(end))?;
         self.left_out = left_out;
         Ok(())
     }
@@ -427,47 +423,24 @@ impl<'a> Work<'a> {
 
     /// Runs a tool, and passes its result to the rounds.
     async fn call(&mut self, call: &Call) -> Result<(), Stop> {
-        let arguments =
-            to_json(&call.arguments).map_err(|error| AgentError::new(error.to_string()))?;
+        let arguments = to_json(&call.arguments)?;
         let event = ToolCall::new(call.id.as_str(), call.name.as_str(), arguments.clone());
-        self.tell(EventKind::ToolCall(event))?;
-        let start = Instant::now();
         let turn = self.turn;
-        let ended = tokio::select! {
-            ended = self.permitted(call, &arguments) => ended,
-            () = turn.interrupted() => Err(Stop::Interrupted),
+        let work = async {
+            let ended = tokio::select! {
+                ended = self.permitted(call, &arguments) => ended?,
+                () = turn.interrupted() => return Err(Stop::Interrupted),
+            };
+            ended.map(Shown).map_err(Stop::Tool)
         };
-        // Who watches is told in any case how the call ended.
-        let (ended, stop) = match ended {
-            Ok(ended) => (ended, None),
-            Err(Stop::Failed(error)) => return Err(error.into()),
-            Err(stop) => (Err(ToolFailure::Call(stop.to_string())), Some(stop)),
+        let ended = match turn.tool(event, work).await? {
+            Ok(Shown(value)) => Ok(value),
+            Err(Stop::Tool(failure)) => Err(failure),
+            Err(stop) => return Err(stop),
         };
-        let (status, text) = match &ended {
-            Ok(Value::String(text)) => (ToolStatus::Success, text.clone()),
-            Ok(value) => (ToolStatus::Success, value.to_string()),
-            Err(error) => (ToolStatus::Error, error.to_string()),
-        };
-        let mut event =
-            ToolResult::new(call.id.as_str(), call.name.as_str(), status, text.as_str());
-        event.args = Some(arguments);
-        event.timing_ms = Some(millis(start.elapsed()).into());
-        event.error = ended.is_err().then(|| text.into());
-        self.tell(EventKind::ToolResult(event))?;
-        if let Some(stop) = stop {
-            return Err(stop);
-        }
         self.rounds.on_result(&call.id, ended, Instant::now());
         Ok(())
     }
-}
-
-/// Returns the messages of a session that can be decoded.
-fn messages(session: &Json) -> Vec<ChatMessage> {
-    let session: Map<String, Value> = serde_json::from_str(session.get()).unwrap_or_default();
-    let messages = session.get("messages").and_then(Value::as_array);
-    let read = |value: &Value| serde_json::from_value(value.clone()).ok();
-    messages.into_iter().flatten().filter_map(read).collect()
 }
 
 /// Converts a prompt to a message for a model.

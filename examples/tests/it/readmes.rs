@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use acolyte_proto::error::ChatError;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
-use async_trait::async_trait;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::trust::TrustLevel;
 use exoclaw_proto::net::MemoryBackend;
@@ -48,7 +47,6 @@ pub(crate) fn url() -> String {
 /// An agent that repeats what it is told.
 struct Echo;
 
-#[async_trait]
 impl connectonion_proto::net::Agent for Echo {
     async fn run(
         &self,

@@ -1,32 +1,30 @@
 //! [`Agent`]: the application of a host.
 
-use async_trait::async_trait;
-use rpc_core::Str;
+use std::future::Future;
+
+use futures_util::future::BoxFuture;
+use rpc_core::{Refused, Str};
 
 use super::turn::Turn;
-use crate::hub::{AskError, EmitError};
-use crate::session::{Prompt, RunOver};
+use crate::session::{Prompt, RunError};
 
-/// The application of a host: it answers prompts.
+/// The application of a host: it answers prompts. Implement it as `async fn`.
 ///
 /// A run is one call of [`run`](Self::run). Runs of different sessions are concurrent, each on a
 /// task of its own; a session has one at a time. Move blocking work to a blocking task. A panic is
 /// an error of the agent, and ends its run only.
 ///
 /// ```
-/// use async_trait::async_trait;
 /// use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
 ///
 /// struct Echo;
 ///
-/// #[async_trait]
 /// impl Agent for Echo {
 ///     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
 ///         Ok(Reply::new(format!("echo: {}", prompt.text)))
 ///     }
 /// }
 /// ```
-#[async_trait]
 pub trait Agent: Send + Sync + 'static {
     /// Answers a prompt. Events are sent through the turn, which also has the conversation so far,
     /// with this prompt as its last message.
@@ -42,7 +40,30 @@ pub trait Agent: Send + Sync + 'static {
     /// # Cancel safety
     /// The future is dropped if the run is given up: agent and client gave no sign of life for an
     /// hour, or the host ends.
-    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError>;
+    fn run(
+        &self,
+        turn: &Turn,
+        prompt: Prompt,
+    ) -> impl Future<Output = Result<Reply, AgentError>> + Send;
+}
+
+/// An [`Agent`] as an object.
+pub(super) trait AnyAgent: Send + Sync {
+    fn answer<'a>(
+        &'a self,
+        turn: &'a Turn,
+        prompt: Prompt,
+    ) -> BoxFuture<'a, Result<Reply, AgentError>>;
+}
+
+impl<A: Agent> AnyAgent for A {
+    fn answer<'a>(
+        &'a self,
+        turn: &'a Turn,
+        prompt: Prompt,
+    ) -> BoxFuture<'a, Result<Reply, AgentError>> {
+        Box::pin(self.run(turn, prompt))
+    }
 }
 
 /// An agent's answer: the `result` of OUTPUT.
@@ -80,25 +101,23 @@ pub enum AgentError {
         message: String,
     },
     /// The run was already over.
-    #[error(transparent)]
-    Over(#[from] RunOver),
+    #[error("the run is over")]
+    Over,
 }
 
-impl From<EmitError> for AgentError {
-    fn from(error: EmitError) -> Self {
+impl From<RunError> for AgentError {
+    fn from(error: RunError) -> Self {
         match error {
-            EmitError::Over(over) => over.into(),
+            RunError::Over => Self::Over,
             error => Self::new(error.to_string()),
         }
     }
 }
 
-impl From<AskError> for AgentError {
-    fn from(error: AskError) -> Self {
-        match error {
-            AskError::Over(over) => over.into(),
-            error => Self::new(error.to_string()),
-        }
+/// What an agent sends is JSON and not too large, or the run fails with the reason.
+impl From<Refused> for AgentError {
+    fn from(refused: Refused) -> Self {
+        Self::new(refused.to_string())
     }
 }
 

@@ -14,14 +14,13 @@ use crate::auth::{Address, AuthError, Signature};
 use crate::codec::redact;
 use crate::console::{self, Line};
 use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit};
-use crate::hub::ConnectRequest;
 use crate::limits::{
     ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, SERVICE_RESTART,
     server_limits,
 };
 use crate::net::SYSTEM;
 use crate::server::{ServerConn, ServerEvent, Warning};
-use crate::session::{ConnId, Owner, Prompt, SavedFile};
+use crate::session::{ConnId, ConnectRequest, Owner, Prompt, SavedFile};
 use crate::trust::{Admission, Onboarding, prompt_of};
 use crate::upload;
 
@@ -38,7 +37,7 @@ pub(in crate::net) struct Handler {
 
 impl Handler {
     /// Calls the hub, and notes that the connection is alive.
-    fn alive(&self, act: impl FnOnce(&mut crate::hub::Hub, ConnId, crate::hub::Now)) {
+    fn alive(&self, act: impl FnOnce(&mut crate::session::Hub, ConnId, crate::session::Now)) {
         self.runtime.with(|state, now| {
             state.hub.heard(self.conn, now.instant);
             act(&mut state.hub, self.conn, now);
@@ -185,7 +184,7 @@ impl Handler {
 
     fn refuse_command(&self, command: &ServerEvent, error: &AuthError) {
         match command {
-            ServerEvent::Input { .. } => self.refuse_input(rejected(error.to_string())),
+            ServerEvent::Input(..) => self.refuse_input(rejected(error.to_string())),
             _ => {
                 let error = ErrorFrame::new(error.to_string());
                 self.alive(|hub, conn, _| hub.tell(conn, &error));
@@ -280,7 +279,7 @@ impl ConnectionHandler for Handler {
 
     fn on_event(&mut self, event: ServerEvent, tasks: &mut Running) -> Option<CloseReason> {
         match event {
-            ServerEvent::Connect { connect } => self.connect(connect, tasks),
+            ServerEvent::Connect(connect) => self.connect(connect, tasks),
             ServerEvent::Onboard { identity, submit } => self.onboard(identity, &submit, tasks),
             ServerEvent::Onboarded { identity, connect } => {
                 let mut access = self.runtime.access();
@@ -298,18 +297,14 @@ impl ConnectionHandler for Handler {
                     Err(error) => self.refuse_command(&command, &error),
                 }
             }
-            ServerEvent::Input { input } => self.input(input, tasks),
-            ServerEvent::Response { response } => {
-                self.alive(|hub, conn, _| hub.respond(conn, response));
+            ServerEvent::Input(input) => self.input(input, tasks),
+            command @ (ServerEvent::Response(_)
+            | ServerEvent::ModeChange(_)
+            | ServerEvent::PromptUpdate(_)
+            | ServerEvent::Interrupt) => {
+                self.alive(|hub, conn, now| hub.command(conn, command, now));
             }
-            ServerEvent::ModeChange { change } => {
-                self.alive(|hub, conn, now| hub.mode_change(conn, change, now));
-            }
-            ServerEvent::PromptUpdate { update } => {
-                self.alive(|hub, conn, _| hub.prompt_update(conn, update));
-            }
-            ServerEvent::Interrupt => self.alive(|hub, conn, _| hub.interrupt(conn)),
-            ServerEvent::SessionQuery { query } => {
+            ServerEvent::SessionQuery(query) => {
                 let asker = self.owner.or_else(|| self.runtime.access().nobody());
                 if let (Some(_), Some(session_id)) = (&self.runtime.shared.peers, &query.session_id)
                 {
@@ -327,7 +322,7 @@ impl ConnectionHandler for Handler {
                     hub.tell(conn, &status);
                 });
             }
-            ServerEvent::Admin { request } => {
+            ServerEvent::Admin(request) => {
                 let result = self.runtime.administrate(self.owner.as_ref(), &request);
                 self.alive(|hub, conn, _| match &result {
                     Ok(result) => hub.tell(conn, result),

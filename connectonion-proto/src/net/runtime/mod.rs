@@ -21,15 +21,15 @@ use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 use crate::auth::{Address, AuthError, Verifier, unix_seconds};
 use crate::console::{self, Line};
 use crate::frame::{AdminRequest, AdminResult, ErrorFrame, SessionStatus, Signed, Standing};
-use crate::hub::{ConnectRequest, Hub, Now};
 use crate::server::{ServerConfig, ServerConn};
-use crate::session::{ConnId, Owner};
+use crate::session::{ConnId, ConnectRequest, Hub, Now, Owner};
 use crate::storage::Storage;
 use crate::trust::AccessControl;
 use handler::Handler;
 use state::State;
 use turn::Head;
 
+use agent::AnyAgent;
 pub use agent::{Agent, AgentError, Reply};
 use options::{OnSpent, OnTrust, TrustSource};
 pub use options::{Payments, Peers, RuntimeOptions};
@@ -50,7 +50,6 @@ pub use turn::Turn;
 /// use rpc_core::net::{DriverConfig, mem};
 ///
 /// # struct Echo;
-/// # #[async_trait::async_trait]
 /// # impl Agent for Echo {
 /// #     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
 /// #         Ok(Reply::new(format!("echo: {}", prompt.text)))
@@ -79,7 +78,7 @@ struct Shared {
     access: Mutex<AccessControl>,
     verifier: Verifier,
     storage: Arc<dyn Storage>,
-    agent: Arc<dyn Agent>,
+    agent: Arc<dyn AnyAgent>,
     uploads: std::path::PathBuf,
     upload_limits: crate::upload::UploadLimits,
     payments: Option<Arc<dyn Payments>>,

@@ -1,38 +1,22 @@
-//! The locked state of a [`HostRuntime`](super::HostRuntime): the hub, and the receivers of its
-//! output.
+//! The locked state of a [`HostRuntime`](super::HostRuntime): the hub and its connections.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use rpc_core::net::{Connections, HubState, time};
-use rpc_core::{Instant, Refused, Str};
-use tokio::sync::oneshot;
+use rpc_core::{Instant, Refused};
 
-use super::turn::{Head, Signals};
+use super::turn::Head;
 use crate::console;
-use crate::frame::Answer;
-use crate::hub::{Hub, HubEvent, Now, Reply};
 use crate::server::ServerConn;
-use crate::session::{ConnId, RunId};
-
-/// A running agent.
-#[derive(Default)]
-struct Runner {
-    signals: Arc<Signals>,
-    /// The upgrade request of the connection that has sent the prompt.
-    head: Option<Arc<Head>>,
-    answers: HashMap<Str, oneshot::Sender<Answer>>,
-}
+use crate::session::{ConnId, Hub, Now, Reply};
 
 pub(super) struct State {
     pub(super) hub: Hub,
     pub(super) connections: Connections<ServerConn>,
     /// The upgrade requests of those that have one.
     pub(super) heads: HashMap<ConnId, Arc<Head>>,
-    runners: HashMap<RunId, Runner>,
-    /// What the runtime's task does: starts and stops of agents, and jobs of the storage.
-    pub(super) work: VecDeque<HubEvent>,
 }
 
 impl State {
@@ -41,33 +25,7 @@ impl State {
             hub,
             connections: Connections::default(),
             heads: HashMap::new(),
-            runners: HashMap::new(),
-            work: VecDeque::new(),
         }
-    }
-
-    /// Returns what an agent that starts needs; `None` if its run is over already.
-    pub(super) fn runner(&self, run: RunId) -> Option<(Arc<Signals>, Option<Arc<Head>>)> {
-        let runner = self.runners.get(&run)?;
-        Some((Arc::clone(&runner.signals), runner.head.clone()))
-    }
-
-    /// Registers an agent's question.
-    pub(super) fn expect(&mut self, run: RunId, id: Str, answer: oneshot::Sender<Answer>) {
-        if let Some(runner) = self.runners.get_mut(&run) {
-            runner.answers.insert(id, answer);
-        }
-    }
-
-    pub(super) fn forget_question(&mut self, run: RunId, id: &str) {
-        if let Some(runner) = self.runners.get_mut(&run) {
-            runner.answers.remove(id);
-        }
-    }
-
-    /// Forgets an agent whose task has ended.
-    pub(super) fn forget_runner(&mut self, run: RunId) {
-        self.runners.remove(&run);
     }
 
     /// Sends a connection as many of its session's frames as there is room for.
@@ -82,12 +40,6 @@ impl State {
                 .write(conn.0, |machine| machine.send(frame));
         }
     }
-
-    fn signal(&self, run: RunId, tell: impl FnOnce(&Signals)) {
-        if let Some(runner) = self.runners.get(&run) {
-            tell(&runner.signals);
-        }
-    }
 }
 
 impl HubState for State {
@@ -98,49 +50,8 @@ impl HubState for State {
     }
 
     fn drain_outputs(&mut self, now: Now) -> bool {
-        let before = self.work.len();
-        while let Some(event) = self.hub.poll_event() {
-            match event {
-                HubEvent::Answer {
-                    run,
-                    request_id,
-                    answer,
-                } => {
-                    let runner = self.runners.get_mut(&run);
-                    let waiting = runner.and_then(|runner| runner.answers.remove(&request_id));
-                    if let Some(waiting) = waiting {
-                        // Whoever asked may have gone.
-                        let _ = waiting.send(answer);
-                    }
-                }
-                HubEvent::Interrupt { run } => {
-                    self.signal(run, |signals| signals.interrupt.notify_waiters());
-                }
-                HubEvent::Interjected { run } => {
-                    self.signal(run, |signals| signals.input.notify_waiters());
-                }
-                HubEvent::Goal { run, prompt } => self.signal(run, |signals| {
-                    let goal = signals.goal.lock();
-                    *goal.unwrap_or_else(std::sync::PoisonError::into_inner) = Some(prompt);
-                }),
-                HubEvent::Line(line) => tracing::info!(target: console::TARGET, "{line}"),
-                HubEvent::Start {
-                    run, ref prompt, ..
-                } => {
-                    let head = prompt.conn.and_then(|conn| self.heads.get(&conn).cloned());
-                    let runner = Runner {
-                        head,
-                        ..Runner::default()
-                    };
-                    self.runners.insert(run, runner);
-                    self.work.push_back(event);
-                }
-                HubEvent::Cancel { run } => {
-                    self.runners.remove(&run);
-                    self.work.push_back(event);
-                }
-                HubEvent::Store(_) => self.work.push_back(event),
-            }
+        while let Some(line) = self.hub.poll_line() {
+            tracing::info!(target: console::TARGET, "{line}");
         }
         while let Some((conn, reply)) = self.hub.poll_reply() {
             if let Reply::Close(frame) = reply {
@@ -155,7 +66,8 @@ impl HubState for State {
         while let Some(conn) = self.hub.poll_ready() {
             self.send_frames(conn, now);
         }
-        self.work.len() > before
+        // The runtime's task takes them.
+        self.hub.has_events()
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -171,8 +83,7 @@ impl HubState for State {
     }
 
     fn end(&mut self) {
-        self.runners = HashMap::new();
-        self.work = VecDeque::new();
+        while self.hub.poll_event().is_some() {}
     }
 }
 

@@ -13,10 +13,9 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::HostRuntime;
 use super::agent::AgentError;
-use super::turn::Turn;
-use crate::hub::{HubEvent, Job};
+use super::turn::{Signals, Turn};
 use crate::net::SYSTEM;
-use crate::session::{Finished, Prompt, RunId, RunOver};
+use crate::session::{HubEvent, Job, Prompt, RunError, RunId};
 use crate::storage::{Record, StorageError};
 
 /// The number of storage jobs done at once.
@@ -34,39 +33,48 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
     // Tasks of their own, so that an agent that computes holds up neither time nor clients. They go
     // when this future goes.
     let mut running = JoinSet::new();
-    let mut agents: HashMap<RunId, AbortHandle> = HashMap::new();
+    let mut agents: HashMap<RunId, (AbortHandle, Arc<Signals>)> = HashMap::new();
     let mut storing = Lanes::new(runtime.shared.storage.lanes());
     loop {
-        while let Some(event) = runtime.shared.hub.peek(|state| state.work.pop_front()) {
+        while let Some(event) = runtime.shared.hub.peek(|state| state.hub.poll_event()) {
             match event {
                 HubEvent::Start {
                     run,
                     session_id,
                     owner,
                     prompt,
-                    ..
                 } => {
-                    let runner = runtime.shared.hub.peek(|state| state.runner(run));
-                    let Some((signals, head)) = runner else {
-                        continue;
+                    let head = |conn| {
+                        runtime
+                            .shared
+                            .hub
+                            .peek(|state| state.heads.get(&conn).cloned())
                     };
+                    let signals = Arc::<Signals>::default();
                     let turn = Turn {
                         runtime: runtime.clone(),
                         run,
                         session_id,
                         owner,
-                        head,
-                        signals,
+                        head: prompt.conn.and_then(head),
+                        signals: Arc::clone(&signals),
                     };
-                    agents.insert(run, running.spawn(work(turn, prompt)));
+                    agents.insert(run, (running.spawn(work(turn, prompt)), signals));
                 }
-                HubEvent::Cancel { run } => {
-                    if let Some(agent) = agents.remove(&run) {
+                HubEvent::Cancel(run) => {
+                    if let Some((agent, _)) = agents.remove(&run) {
                         agent.abort();
                     }
                 }
                 HubEvent::Store(job) => storing.push(job),
-                _ => {}
+                HubEvent::Answer(run, ..)
+                | HubEvent::Interrupt(run)
+                | HubEvent::Interjected(run)
+                | HubEvent::Goal(run, _) => {
+                    if let Some((_, signals)) = agents.get(&run) {
+                        signals.tell(event);
+                    }
+                }
             }
         }
         storing.start(runtime);
@@ -170,30 +178,28 @@ async fn work(turn: Turn, mut prompt: Prompt) -> RunId {
     let (run, runtime) = (turn.run, turn.runtime.clone());
     let answers = pin!(async {
         loop {
-            let answering = async { runtime.shared.agent.run(&turn, prompt).await };
+            let answering = async { runtime.shared.agent.answer(&turn, prompt).await };
             let answer = AssertUnwindSafe(answering).catch_unwind().await;
             let answer = answer.unwrap_or_else(|_| {
                 tracing::error!(?run, "an agent panicked");
                 Err(AgentError::new(PANICKED))
             });
-            let finished = match answer {
-                Ok(reply) => runtime.with(|state, now| state.hub.finish(run, &reply.text, now)),
-                Err(AgentError::Over(over)) => Err(over),
-                Err(error) => {
-                    let words = error.to_string();
-                    let told = runtime.with(|state, now| state.hub.fail(run, &words, now));
-                    // A run that is over has told so.
-                    told.and(Err(RunOver))
-                }
-            };
-            match finished {
-                Ok(Finished::More(prompts)) => prompt = joined(&prompts),
-                done => break done.is_ok(),
+            let unread = runtime.with(|state, now| match answer {
+                Ok(reply) => state.hub.finish(run, &reply.text, now),
+                Err(AgentError::Over) => Err(RunError::Over),
+                // A run that is over has told so.
+                Err(error) => match state.hub.fail(run, &error.to_string(), now) {
+                    Ok(()) | Err(_) => Err(RunError::Over),
+                },
+            });
+            match unread {
+                Ok(prompts) if prompts.is_empty() => break true,
+                Ok(prompts) => prompt = joined(&prompts),
+                Err(_) => break false,
             }
         }
     });
     server_call(SYSTEM, "INPUT", answers, |has_answered| *has_answered).await;
-    runtime.shared.hub.peek(|state| state.forget_runner(run));
     run
 }
 

@@ -1,22 +1,27 @@
 //! [`Turn`]: one run, from its [`Agent`](super::Agent)'s point of view.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rpc_core::{Json, Str};
+use rpc_core::json::find_member;
+use rpc_core::net::time;
+use rpc_core::{Json, Refused, Str};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, oneshot};
 
 use super::HostRuntime;
 use crate::auth::Address;
 use crate::codec::to_json;
 use crate::frame::{
-    Answer, Approval, ApprovalNeeded, AskUser, EventKind, Mode, PlanReview, Ulw, UlwTurnsReached,
+    Answer, Approval, ApprovalNeeded, AskUser, EventKind, Mode, PlanReview, ToolCall, ToolResult,
+    ToolStatus, Ulw, UlwTurnsReached,
 };
-use crate::hub::{AskError, EmitError};
 use crate::id::SessionId;
 use crate::limits::ULW_TURNS;
-use crate::session::{Owner, Prompt, RunId, RunOver};
+use crate::session::{HubEvent, Owner, Prompt, RunError, RunId};
 
 /// A handle to one run for its [`Agent`](super::Agent): it sends events, asks questions, returns
 /// what the user wants meanwhile, and has the conversation.
@@ -26,13 +31,11 @@ use crate::session::{Owner, Prompt, RunId, RunOver};
 /// connection.
 ///
 /// ```
-/// use async_trait::async_trait;
 /// use connectonion_proto::frame::{AskUser, EventKind, Thinking};
 /// use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
 ///
 /// struct Barista;
 ///
-/// #[async_trait]
 /// impl Agent for Barista {
 ///     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
 ///         turn.emit(EventKind::Thinking(Thinking::new("milk or not?")))?;
@@ -60,15 +63,43 @@ pub(in crate::net) type Head = http::request::Parts;
 #[cfg(not(feature = "server"))]
 pub(in crate::net) type Head = std::convert::Infallible;
 
-/// The signals that wake an agent.
-#[derive(Debug, Default)]
+/// What the user says to a running agent.
+#[derive(Default)]
 pub(super) struct Signals {
     /// The user wants the agent to stop.
-    pub(super) interrupt: Notify,
+    interrupt: Notify,
     /// The user has sent a prompt.
-    pub(super) input: Notify,
+    input: Notify,
+    said: Mutex<Said>,
+}
+
+#[derive(Default)]
+struct Said {
     /// The user has changed the goal.
-    pub(super) goal: std::sync::Mutex<Option<Str>>,
+    goal: Option<Str>,
+    /// The open questions.
+    questions: HashMap<Str, oneshot::Sender<Answer>>,
+}
+
+impl Signals {
+    /// Tells the agent of an event of its run.
+    pub(super) fn tell(&self, event: HubEvent) {
+        match event {
+            HubEvent::Answer(_, id, answer) => {
+                let asked = self.said().questions.remove(&id);
+                // Whoever asked may have gone.
+                let _ = asked.map(|asked| asked.send(answer));
+            }
+            HubEvent::Interrupt(_) => self.interrupt.notify_waiters(),
+            HubEvent::Interjected(_) => self.input.notify_waiters(),
+            HubEvent::Goal(_, goal) => self.said().goal = Some(goal),
+            HubEvent::Store(_) | HubEvent::Start { .. } | HubEvent::Cancel(_) => {}
+        }
+    }
+
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Turn {
@@ -100,8 +131,8 @@ impl Turn {
     /// Sends an event. Returns its id.
     ///
     /// # Errors
-    /// [`EmitError`]. Retrying fails again.
-    pub fn emit(&self, event: EventKind) -> Result<Str, EmitError> {
+    /// [`RunError`]. Retrying fails again.
+    pub fn emit(&self, event: EventKind) -> Result<Str, RunError> {
         self.runtime
             .with(|state, now| state.hub.emit(self.run, event, None, now))
     }
@@ -111,10 +142,56 @@ impl Turn {
     ///
     /// # Errors
     /// As for [`emit`](Self::emit).
-    pub fn emit_as(&self, id: &str, event: EventKind) -> Result<(), EmitError> {
+    pub fn emit_as(&self, id: &str, event: EventKind) -> Result<(), RunError> {
         let emit =
             |state: &mut super::state::State, now| state.hub.emit(self.run, event, Some(id), now);
         self.runtime.with(emit).map(drop)
+    }
+
+    /// Announces the call of a tool, does its work, and tells its result, or the words of its failure,
+    /// with the time that it took.
+    ///
+    /// ```
+    /// use connectonion_proto::codec::to_json;
+    /// use connectonion_proto::frame::ToolCall;
+    /// use connectonion_proto::net::{AgentError, Turn};
+    ///
+    /// # async fn doc(turn: &Turn) -> Result<(), AgentError> {
+    /// let call = ToolCall::new("call-1", "add", to_json(&[2, 3])?);
+    /// let sum = turn.tool(call, async { Ok::<_, AgentError>(2 + 3) }).await??;
+    /// # let _: i32 = sum;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`RunError`], as for [`emit`](Self::emit). The outcome of the work is inside.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the work; the clients are told no result then.
+    pub async fn tool<T: fmt::Display, E: fmt::Display>(
+        &self,
+        call: ToolCall,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<Result<T, E>, RunError> {
+        let mut result = ToolResult::default();
+        result.tool_id.clone_from(&call.tool_id);
+        result.name = Some(call.name.clone());
+        result.args.clone_from(&call.args);
+        self.emit(EventKind::ToolCall(call))?;
+        let start = time::now();
+        let outcome = work.await;
+        let time = time::now().saturating_duration_since(start).as_millis();
+        result.timing_ms = u64::try_from(time).ok().map(Into::into);
+        let (status, text) = match &outcome {
+            Ok(value) => (ToolStatus::Success, value.to_string()),
+            Err(error) => (ToolStatus::Error, error.to_string()),
+        };
+        result.status = Some(status);
+        result.result = Some(Str::from(text));
+        result.error = result.result.clone().filter(|_| outcome.is_err());
+        self.emit(EventKind::ToolResult(result))?;
+        Ok(outcome)
     }
 
     /// Starts a step, and returns what the user has said meanwhile, oldest first. The clients learn
@@ -122,8 +199,8 @@ impl Turn {
     /// model; the session's `iteration` counts these calls.
     ///
     /// # Errors
-    /// [`RunOver`].
-    pub fn next_inputs(&self) -> Result<Vec<Prompt>, RunOver> {
+    /// [`RunError::Over`].
+    pub fn next_inputs(&self) -> Result<Vec<Prompt>, RunError> {
         self.runtime
             .with(|state, now| state.hub.next_inputs(self.run, now))
     }
@@ -147,14 +224,14 @@ impl Turn {
     /// Asks the user, and waits for the answer: any JSON value, usually a text.
     ///
     /// # Errors
-    /// [`AskError`]
+    /// [`RunError`]
     ///
     /// # Cancel safety
     /// Dropping the future withdraws the question: an answer gets an ERROR.
-    pub async fn ask_user(&self, question: AskUser) -> Result<Json, AskError> {
+    pub async fn ask_user(&self, question: AskUser) -> Result<Json, RunError> {
         match self.ask(EventKind::AskUser(question)).await? {
             Answer::AskUser(answer) => Ok(answer),
-            _ => Err(RunOver.into()),
+            _ => Err(RunError::Over),
         }
     }
 
@@ -165,10 +242,10 @@ impl Turn {
     ///
     /// # Cancel safety
     /// As for [`ask_user`](Self::ask_user).
-    pub async fn approve(&self, tool: ApprovalNeeded) -> Result<Approval, AskError> {
+    pub async fn approve(&self, tool: ApprovalNeeded) -> Result<Approval, RunError> {
         match self.ask(EventKind::ApprovalNeeded(tool)).await? {
             Answer::Approval(approval) => Ok(approval),
-            _ => Err(RunOver.into()),
+            _ => Err(RunError::Over),
         }
     }
 
@@ -179,10 +256,10 @@ impl Turn {
     ///
     /// # Cancel safety
     /// As for [`ask_user`](Self::ask_user).
-    pub async fn plan_review(&self, plan: PlanReview) -> Result<Str, AskError> {
+    pub async fn plan_review(&self, plan: PlanReview) -> Result<Str, RunError> {
         match self.ask(EventKind::PlanReview(plan)).await? {
             Answer::PlanReview(message) => Ok(message),
-            _ => Err(RunOver.into()),
+            _ => Err(RunError::Over),
         }
     }
 
@@ -193,22 +270,22 @@ impl Turn {
     ///
     /// # Cancel safety
     /// As for [`ask_user`](Self::ask_user).
-    pub async fn ulw_turns_reached(&self, turns: UlwTurnsReached) -> Result<Ulw, AskError> {
+    pub async fn ulw_turns_reached(&self, turns: UlwTurnsReached) -> Result<Ulw, RunError> {
         match self.ask(EventKind::UlwTurnsReached(turns)).await? {
             Answer::Ulw(ulw) => Ok(ulw),
-            _ => Err(RunOver.into()),
+            _ => Err(RunError::Over),
         }
     }
 
-    async fn ask(&self, question: EventKind) -> Result<Answer, AskError> {
+    async fn ask(&self, question: EventKind) -> Result<Answer, RunError> {
         let (sender, answer) = oneshot::channel();
         let id = self.runtime.with(|state, now| {
             let id = state.hub.ask(self.run, question, now)?;
-            state.expect(self.run, id.clone(), sender);
-            Ok::<_, AskError>(id)
+            self.signals.said().questions.insert(id.clone(), sender);
+            Ok::<_, RunError>(id)
         })?;
         let withdraw = Withdraw { turn: self, id };
-        let answer = answer.await.map_err(|_| RunOver)?;
+        let answer = answer.await.map_err(|_| RunError::Over)?;
         drop(withdraw);
         Ok(answer)
     }
@@ -254,8 +331,8 @@ impl Turn {
     /// Changes the mode, and informs the clients.
     ///
     /// # Errors
-    /// [`EmitError`].
-    pub fn set_mode(&self, mode: Mode) -> Result<(), EmitError> {
+    /// [`RunError`].
+    pub fn set_mode(&self, mode: Mode) -> Result<(), RunError> {
         self.runtime
             .with(|state, now| state.hub.set_mode(self.run, mode, now))
     }
@@ -263,9 +340,7 @@ impl Turn {
     /// Takes the goal that the user last set in this run.
     #[must_use]
     pub fn take_goal(&self) -> Option<Str> {
-        let goal = self.signals.goal.lock();
-        goal.unwrap_or_else(std::sync::PoisonError::into_inner)
-            .take()
+        self.signals.said().goal.take()
     }
 
     /// Returns the current conversation, with all its members: read it with
@@ -273,10 +348,46 @@ impl Turn {
     /// messages added since.
     ///
     /// # Errors
-    /// [`RunOver`].
-    pub fn session(&self) -> Result<Json, RunOver> {
+    /// [`RunError::Over`].
+    pub fn session(&self) -> Result<Json, RunError> {
         self.runtime
             .with(|state, now| state.hub.session(self.run, now))
+    }
+
+    /// Returns the messages of the current conversation as values, the prompt and the messages added
+    /// since at the end.
+    ///
+    /// ```
+    /// use connectonion_proto::net::{AgentError, Turn};
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Message {
+    ///     role: String,
+    /// }
+    ///
+    /// # fn doc(turn: &Turn) -> Result<(), AgentError> {
+    /// let messages = turn.messages::<Message>()?;
+    /// let prompts = messages.iter().filter(|message| message.role == "user");
+    /// # let _ = prompts;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`RunError::Over`]; [`RunError::Refused`] if a message does not fit the type. Other programs may
+    /// have added some.
+    pub fn messages<T: DeserializeOwned>(&self) -> Result<Vec<T>, RunError> {
+        let session = self.session()?;
+        let messages = find_member(session.get(), "messages").unwrap_or(Json::EMPTY_ARRAY);
+        let read = serde_json::from_str(messages.get());
+        read.map_err(|error| {
+            let why = error.to_string();
+            Refused::Invalid {
+                what: "message",
+                why,
+            }
+            .into()
+        })
     }
 
     /// Returns a current member of the session, other than `messages` and `trace`.
@@ -291,38 +402,34 @@ impl Turn {
     /// Sets a member of the session, for the agent's next run.
     ///
     /// # Errors
-    /// [`EmitError`] if the run is over, or the value is not JSON.
+    /// [`RunError`] if the run is over, or the value is not JSON.
     pub fn set_member(
         &self,
         name: &str,
         value: &(impl Serialize + ?Sized),
-    ) -> Result<(), EmitError> {
+    ) -> Result<(), RunError> {
         let value = to_json(value)?;
-        let set = self
-            .runtime
-            .with(|state, _| state.hub.set_member(self.run, name, value));
-        Ok(set?)
+        self.runtime
+            .with(|state, _| state.hub.set_member(self.run, name, value))
     }
 
     /// Adds a message to the conversation, in the form of the models: the agent's words, its tool
     /// calls, their results. For an agent that adds none, the host adds prompts and replies.
     ///
     /// # Errors
-    /// [`EmitError`] if the run is over, or the message is not JSON.
-    pub fn push_message(&self, message: &(impl Serialize + ?Sized)) -> Result<(), EmitError> {
+    /// [`RunError`] if the run is over, or the message is not JSON.
+    pub fn push_message(&self, message: &(impl Serialize + ?Sized)) -> Result<(), RunError> {
         let message = to_json(message)?;
-        let pushed = self
-            .runtime
-            .with(|state, _| state.hub.push_message(self.run, message));
-        Ok(pushed?)
+        self.runtime
+            .with(|state, _| state.hub.push_message(self.run, message))
     }
 
     /// Sends the clients the whole current conversation, as `session_sync`. The OUTPUT includes it
     /// anyway.
     ///
     /// # Errors
-    /// [`EmitError`].
-    pub fn sync(&self) -> Result<(), EmitError> {
+    /// [`RunError`].
+    pub fn sync(&self) -> Result<(), RunError> {
         let session = self.session()?;
         let event = EventKind::SessionSync(session);
         self.emit(event).map(drop)
@@ -338,10 +445,8 @@ struct Withdraw<'t> {
 impl Drop for Withdraw<'_> {
     fn drop(&mut self) {
         let Turn { runtime, run, .. } = self.turn;
-        runtime.with(|state, _| {
-            state.hub.withdraw(*run, &self.id);
-            state.forget_question(*run, &self.id);
-        });
+        runtime.with(|state, _| state.hub.withdraw(*run, &self.id));
+        self.turn.signals.said().questions.remove(&self.id);
     }
 }
 

@@ -39,7 +39,6 @@ pub use options::{ServerOptions, http_config};
 ///
 /// struct Echo;
 ///
-/// #[async_trait::async_trait]
 /// impl Agent for Echo {
 ///     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
 ///         Ok(Reply::new(format!("echo: {}", prompt.text)))

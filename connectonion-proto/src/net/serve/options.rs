@@ -20,19 +20,19 @@ use crate::net::RuntimeOptions;
 #[cfg(feature = "nats")]
 use crate::net::cluster::Cluster;
 use crate::server::ServerConfig;
-use crate::session::RegistryConfig;
+use crate::session::HubConfig;
 use crate::storage::Storage;
 use crate::trust::TrustLevel;
 
 /// Returns the default settings for HTTP: only web pages of this machine may connect, and a foreign
 /// `Host` is refused on a loopback address. Allow more with [`Guards::with_allowed_origin`]. The
-/// limit on connections equals that on [sessions](crate::session::RegistryConfig::max_sessions):
+/// limit on connections equals that on [sessions](crate::session::HubConfig::max_sessions):
 /// 16,384, if the system allows as many open files.
 #[must_use]
 pub fn http_config() -> HttpConfig {
     let guards = Guards::default().with_origins(OriginPolicy::Loopback(Vec::new()));
     let mut config = HttpConfig::default().with_guards(guards);
-    let max = RegistryConfig::default().max_sessions;
+    let max = HubConfig::default().max_sessions;
     config.limits = config.limits.with_max_connections(max);
     config
 }
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn every_session_may_have_a_connection() {
-        let sessions = RegistryConfig::default().max_sessions;
+        let sessions = HubConfig::default().max_sessions;
         assert!(http_config().limits.max_connections >= sessions);
     }
 }

@@ -2,7 +2,6 @@
 
 use std::net::Ipv4Addr;
 
-use async_trait::async_trait;
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::net::mem::{self, MemTransport};
 use rpc_core::net::{Cancellation, Message};
@@ -11,16 +10,15 @@ use rpc_core::{Limits, Outgoing};
 use super::*;
 use crate::auth::Signer;
 use crate::frame::{EventKind, Thinking};
-use crate::hub::Hub;
 use crate::limits::server_limits;
 use crate::net::{AgentError, Prompt, Reply, RuntimeOptions, Turn};
+use crate::session::Hub;
 use crate::storage::MemoryStorage;
 use crate::trust::TrustLevel;
 
 /// Says more than there is room for, and is done.
 struct Chatter;
 
-#[async_trait]
 impl Agent for Chatter {
     async fn run(&self, turn: &Turn, _: Prompt) -> Result<Reply, AgentError> {
         for _ in 0..100 {

@@ -1,20 +1,15 @@
-//! The registry against a naive model, under random schedules.
+//! The hub against a naive model, under random schedules.
 
 use std::time::Duration;
 
 use crate::auth::Address;
-use crate::replay::{Entry, Next};
-use crate::session::{
-    Accepted, ConnId, Finished, Owner, Prompt, Removed, RemovedSession, RunId, SessionRegistry,
-    SessionRequest,
-};
+use crate::session::{ConnId, HubEvent, Owner, Prompt, Reply, RunId};
 use proptest::prelude::*;
-use rpc_core::Instant;
 
-use super::clocked::{config, input_at};
 use super::naive::{
     GRACE, IDLE, IDS, MAX_RUNNING, MAX_SESSIONS, MAX_SOCKETS, Model, NAMES, Op, STUCK,
 };
+use super::play::{Accepted, Ask, Play, config, shown};
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     let conn = 0..5_u64;
@@ -40,12 +35,11 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..120)
 }
 
-/// The registry, told the same and asked what happened.
+/// The hub, told the same and asked what happened.
 struct Real {
-    registry: SessionRegistry,
-    now: Instant,
-    random: u128,
-    asked: u64,
+    play: Play,
+    /// The runs, in the order in which they began.
+    runs: Vec<RunId>,
     lines: Vec<String>,
 }
 
@@ -54,39 +48,50 @@ impl Real {
         self.lines.push(line.into());
     }
 
-    fn removed(&mut self, sort: bool) {
-        let mut lines = Vec::new();
-        while let Some(RemovedSession {
-            session_id,
-            why,
-            sockets,
-            run,
-            unread,
-            ..
-        }) = self.registry.poll_removed()
-        {
-            let sockets: Vec<_> = sockets.iter().map(|conn| conn.0).collect();
-            let run = run.map(|run| run.0);
-            let why = match why {
-                Removed::Idle => "Idle",
-                Removed::Stuck => "Stuck",
-                Removed::Evicted => "Evicted",
+    /// The run that the model gives this number.
+    fn run(&self, number: u64) -> RunId {
+        let place = usize::try_from(number).ok();
+        let run = place.and_then(|place| self.runs.get(place));
+        run.copied().unwrap_or(RunId(u64::MAX))
+    }
+
+    fn number(&self, run: RunId) -> usize {
+        self.runs.iter().position(|it| *it == run).unwrap()
+    }
+
+    /// Writes down what has happened.
+    fn look(&mut self) {
+        while let Some(event) = self.play.told.pop_front() {
+            let line = match event {
+                HubEvent::Start { run, .. } => {
+                    self.runs.push(run);
+                    format!("started {}", self.runs.len() - 1)
+                }
+                HubEvent::Interjected(run) => format!("queued {}", self.number(run)),
+                HubEvent::Cancel(run) => format!("cancelled {}", self.number(run)),
                 other => panic!("{other:?}"),
             };
-            let unread = unread.len();
-            lines.push(format!(
-                "removed {session_id} {why} {sockets:?} {run:?} {unread}"
-            ));
+            self.line(line);
         }
-        if sort {
-            lines.sort();
+        let removed = std::mem::take(&mut self.play.removed).into_iter();
+        let noted = std::mem::take(&mut self.play.noted).into_iter();
+        self.lines.extend(removed.map(|id| format!("removed {id}")));
+        self.lines
+            .extend(noted.map(|inputs| format!("noted {inputs}")));
+        while let Some((conn, reply)) = self.play.replies.pop_front() {
+            match reply {
+                Reply::Frame(text) if shown(text.as_str()) == "ERROR" => {
+                    self.line(format!("told {}", conn.0));
+                }
+                Reply::Refuse(error) => self.line(format!("refused {}", error.message)),
+                _ => {}
+            }
         }
-        self.lines.append(&mut lines);
     }
 
     fn step(&mut self, op: Op, frames_so_far: impl Fn(u64) -> usize) {
-        let now = self.now;
         let over = "over".to_owned();
+        let play = &mut self.play;
         match op {
             Op::Connect {
                 conn,
@@ -94,115 +99,83 @@ impl Real {
                 name,
                 last,
             } => {
-                self.random += 1;
-                let request = SessionRequest::new(Owner::Key(Address::from_bytes([owner; 32])))
+                let ask = Ask::new(Owner::Key(Address::from_bytes([owner; 32])))
                     .with_session_id(NAMES[name])
                     .with_last_msg_id(last.map(|id| IDS[id]));
-                let result = self
-                    .registry
-                    .connect(ConnId(conn), request, self.random, now);
-                self.removed(false);
-                self.line(match result {
+                let joined = play.connect_at(ConnId(conn), ask);
+                play.replies.clear();
+                self.line(match joined {
                     Ok(it) => {
-                        assert!(it.gap.is_none());
                         let (status, failed) = (it.status.name(), it.failure.is_some());
                         format!("connected {} {status} {failed}", it.session_id)
                     }
-                    Err(error) => format!("refused {error:?}"),
+                    Err(error) => format!("refused {error}"),
                 });
             }
-            Op::Disconnect(conn) => {
-                let left = self.registry.disconnect(ConnId(conn), now);
-                let left = left.map_or("None".to_owned(), |id| id.to_string());
-                self.line(format!("left {left}"));
-            }
-            Op::Heard(conn) => {
-                self.registry.heard(ConnId(conn), now);
-            }
+            Op::Disconnect(conn) => play.disconnect(ConnId(conn)),
+            Op::Heard(conn) => play.heard(ConnId(conn)),
             Op::Input(conn) => {
-                let input = Prompt::new("text");
-                let line = match input_at(&mut self.registry, ConnId(conn), input, now) {
-                    Ok(Accepted::Started(run)) => format!("started {}", run.0),
-                    Ok(Accepted::Queued(run)) => format!("queued {}", run.0),
-                    Err(error) => format!("input {error:?}"),
-                };
-                self.line(line);
+                play.hub
+                    .input(ConnId(conn), Prompt::new("text"), None, play.now);
+                play.settle();
             }
             Op::Answer(conn, named) => {
                 let conn = ConnId(conn);
-                let session = self.registry.session_of(conn).cloned();
-                let run = session.and_then(|id| self.registry.session(id.as_str())?.run);
-                let first = run.and_then(|run| {
-                    let state = self.registry.run_mut(run).ok()?;
-                    state.requests.first().map(|(id, _)| id.to_string())
-                });
+                let session = play.hub.session_of(conn).cloned();
+                let session = session.and_then(|id| play.hub.sessions.get(id.as_str()));
+                let run = session.and_then(|session| session.run.as_ref());
+                let first = run.and_then(|run| Some(run.requests.first()?.0.to_string()));
                 let named = named.then(|| first.unwrap_or("none".to_owned()));
-                let kind = "APPROVAL_RESPONSE";
-                let line = match self.registry.answer(conn, kind, named.as_deref()) {
+                let line = match play.answer(conn, named.as_deref()) {
                     Ok((run, id)) => {
                         assert!(named.is_none_or(|named| id == *named));
-                        format!("answered {}", run.0)
+                        format!("answered {}", self.number(run))
                     }
-                    Err(error) => match error {
-                        crate::session::AgentError::Answer(error) => {
-                            format!("answer {}", error.reason())
-                        }
-                        other => format!("answer {other:?}"),
-                    },
+                    Err(error) => format!("answer {error}"),
                 };
                 self.line(line);
             }
             Op::Event(run, id) => {
                 let text = format!("event {}", frames_so_far(run));
-                let entry = Entry::event(text.into()).with_id(IDS[id]);
-                if self.registry.event(RunId(run), entry, now).is_err() {
+                let run = self.run(run);
+                let kind = crate::frame::Thinking::new(text);
+                let kind = crate::frame::EventKind::Thinking(kind);
+                let play = &mut self.play;
+                if play.hub.emit(run, kind, Some(IDS[id]), play.now).is_err() {
                     self.line(over);
                 }
             }
-            Op::Ask(run) => match self.registry.run_mut(RunId(run)) {
-                Ok(state) => {
-                    self.asked += 1;
-                    let id = self.asked.to_string();
-                    state.ask("APPROVAL_RESPONSE", &id).unwrap();
+            Op::Ask(run) => {
+                if self.play.ask(self.run(run)).is_err() {
+                    self.line(over);
                 }
-                Err(_) => self.line(over),
-            },
-            Op::Take(run) => {
-                let line = match self.registry.run_mut(RunId(run)) {
-                    Ok(state) => format!("took {}", state.take_inputs().len()),
-                    Err(_) => over,
-                };
-                self.line(line);
             }
-            Op::Finish(run) => match self.registry.finish(RunId(run), "OUTPUT".into(), now) {
-                Ok(Finished::Done) => {}
-                Ok(Finished::More(inputs)) => self.line(format!("more {}", inputs.len())),
+            Op::Take(run) => {
+                let run = self.run(run);
+                let taken = self.play.hub.next_inputs(run, self.play.now);
+                self.line(taken.map_or(over, |taken| format!("took {}", taken.len())));
+            }
+            Op::Finish(run) => match self.play.try_finish(self.run(run)) {
+                Ok(more) if more.is_empty() => {}
+                Ok(more) => self.line(format!("more {}", more.len())),
                 Err(_) => self.line(over),
             },
             Op::Fail(run) => {
-                let line = match self.registry.fail(RunId(run), "ERROR".into(), now) {
-                    Ok(unread) => format!("failed {}", unread.len()),
-                    Err(_) => over,
-                };
-                self.line(line);
+                if self.play.fail(self.run(run)).is_err() {
+                    self.line(over);
+                }
             }
             Op::Read(conn, frames) => {
                 for _ in 0..frames {
-                    match self.registry.next_frame(ConnId(conn)) {
-                        None => break,
-                        Some(Next::Event(text) | Next::Closing(text)) => {
-                            self.line(format!("frame {}", text.as_str()));
-                        }
-                        Some(Next::Gap(gap)) => panic!("{gap:?}"),
-                    }
+                    let Some(text) = play.hub.next_frame(ConnId(conn), play.now) else {
+                        break;
+                    };
+                    self.lines.push(format!("frame {}", shown(text.as_str())));
                 }
             }
-            Op::Wait(seconds) => {
-                self.now += Duration::from_secs(seconds);
-                self.registry.handle_timeout(self.now);
-                self.removed(true);
-            }
+            Op::Wait(seconds) => play.wait(Duration::from_secs(seconds)),
         }
+        self.look();
     }
 }
 
@@ -211,7 +184,6 @@ proptest! {
 
     #[test]
     fn the_registry_does_what_the_model_does(ops in ops()) {
-        let start = Instant::now();
         let config = config(|it| {
             it.idle_timeout = Duration::from_secs(IDLE);
             it.grace = Duration::from_secs(GRACE);
@@ -220,12 +192,11 @@ proptest! {
             it.max_running = MAX_RUNNING;
         });
         let mut real = Real {
-            registry: SessionRegistry::new(config, start),
-            now: start,
-            random: 0,
-            asked: 0,
+            play: Play::with(config),
+            runs: Vec::new(),
             lines: Vec::new(),
         };
+        let start = real.play.now.instant;
         let mut model = Model::default();
         for op in ops {
             let op = op.meaning(model.runs);
@@ -234,71 +205,70 @@ proptest! {
                 session.map_or(0, |it| it.frames.len())
             });
             model.step(op);
+            // Frames have an order, and what else happens at once has none.
+            if !matches!(op, Op::Read(..)) {
+                real.lines.sort();
+                model.lines.sort();
+            }
             prop_assert_eq!(&real.lines, &model.lines, "after {:?}", op);
             real.lines.clear();
             model.lines.clear();
-            prop_assert_eq!(real.registry.len(), model.sessions.len());
+            let hub = &mut real.play.hub;
+            prop_assert_eq!(hub.sessions(), model.sessions.len());
             let running = model.sessions.iter().filter(|it| it.run.is_some()).count();
-            prop_assert_eq!(real.registry.running(), running);
+            prop_assert_eq!(hub.running(), running);
             let ends = model.sessions.iter().map(|it| it.ends).min();
             let ends = ends.map(|ends| start + Duration::from_secs(ends));
-            prop_assert_eq!(real.registry.poll_timeout(), ends);
+            prop_assert_eq!(hub.poll_timeout(), ends);
             // Whoever has frames to take was told so, or has begun to take them.
-            while let Some(conn) = real.registry.poll_ready() {
+            while let Some(conn) = hub.poll_ready() {
                 prop_assert!(model.seats.iter().any(|seat| seat.0 == conn.0));
             }
             // Nothing is kept that everybody has.
             if model.sessions.iter().all(|it| it.run.is_none() && it.sockets.is_empty()) {
-                prop_assert_eq!(real.registry.log_bytes(), 0);
+                prop_assert_eq!(hub.log_bytes(), 0);
             }
         }
     }
 
     #[test]
     fn every_frame_is_announced(ops in ops()) {
-        let now = Instant::now();
-        let mut registry = SessionRegistry::new(config(|_| {}), now);
-        let conn = ConnId(0);
-        let connected = registry.connect(conn, SessionRequest::new(Owner::Unsigned), 1, now).unwrap();
-        let id = connected.session_id;
-        let mut read = 0;
-        let mut written = 0;
+        let mut play = Play::new();
+        let (conn, id) = play.connect(Ask::new(Owner::Unsigned));
+        let id = id.session_id;
+        let (mut read, mut written) = (0, 0);
         let mut run = None;
         for op in ops {
-            match op {
-                Op::Input(_) => {
-                    let input = Prompt::new("text");
-                    if let Ok(Accepted::Started(started)) = input_at(&mut registry, conn, input, now) {
+            match (op, run) {
+                (Op::Input(_), None) => {
+                    if let Ok(Accepted::Started(started)) = play.input(conn, "text") {
                         run = Some(started);
-                    }
-                }
-                Op::Event(..) | Op::Take(_) => {
-                    if let Some(run) = run {
-                        registry.event(run, Entry::event("e".into()), now).unwrap();
                         written += 1;
                     }
                 }
-                Op::Fail(_) => {
-                    if let Some(run) = run.take() {
-                        registry.fail(run, "ERROR".into(), now).unwrap();
-                        written += 1;
-                    }
+                (Op::Event(..) | Op::Take(_), Some(run)) => {
+                    play.event(run, "e");
+                    written += 1;
                 }
-                Op::Connect { .. } => {
-                    let same = SessionRequest::new(Owner::Unsigned).with_session_id(Some(id.as_str()));
-                    if run.is_none() {
-                        registry.connect(conn, same, 1, now).unwrap();
-                    }
+                (Op::Fail(_), Some(failed)) => {
+                    play.fail(failed).unwrap();
+                    run = None;
+                    written += 1;
                 }
-                _ => {
+                (Op::Connect { .. }, None) => {
+                    let same = Ask::new(Owner::Unsigned).with_session_id(Some(id.as_str()));
+                    play.connect_at(conn, same).unwrap();
+                }
+                (Op::Read(..) | Op::Wait(_) | Op::Heard(_), _) => {
                     // Read only when told to, and then all.
-                    while registry.poll_ready().is_some() {
-                        while registry.next_frame(conn).is_some() {
+                    while play.hub.poll_ready().is_some() {
+                        while play.hub.next_frame(conn, play.now).is_some() {
                             read += 1;
                         }
                     }
                     prop_assert_eq!(read, written);
                 }
+                _ => {}
             }
         }
     }

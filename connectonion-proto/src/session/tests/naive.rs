@@ -108,12 +108,17 @@ impl Model {
         }
     }
 
-    fn remove(&mut self, at: usize, why: &str) {
+    fn remove(&mut self, at: usize) {
         let session = self.sessions.remove(at);
         self.seats.retain(|seat| seat.1 != session.name);
-        let (sockets, run, unread) = (session.sockets, session.run, session.inputs);
-        let name = session.name;
-        self.line(format!("removed {name} {why} {sockets:?} {run:?} {unread}"));
+        self.line(format!("removed {}", session.name));
+        if let Some(run) = session.run {
+            self.line(format!("cancelled {run}"));
+            self.line(format!("noted {}", session.inputs));
+            let sockets = session.sockets.iter();
+            let told: Vec<_> = sockets.map(|conn| format!("told {conn}")).collect();
+            self.lines.extend(told);
+        }
     }
 
     fn sit(&mut self, conn: u64, at: usize, last: Option<&str>, is_new: bool) {
@@ -152,7 +157,7 @@ impl Model {
             if session.owner == owner && same {
                 self.sit(conn, at, last, false);
             } else {
-                self.line("refused AlreadyConnected");
+                self.line("refused already authenticated: open a new connection");
             }
             return;
         }
@@ -163,7 +168,7 @@ impl Model {
         let name = name.filter(theirs).map_or(own, str::to_owned);
         if let Some(at) = self.sessions.iter().position(|it| it.name == name) {
             if self.sessions[at].sockets.len() >= MAX_SOCKETS {
-                self.line("refused TooManySockets");
+                self.line("refused too many connections to this session");
             } else {
                 self.sit(conn, at, last, false);
             }
@@ -173,10 +178,10 @@ impl Model {
             let left = |at: &usize| self.sessions[*at].left;
             let places = (0..self.sessions.len()).filter(|at| left(at).is_some());
             let Some(oldest) = places.min_by_key(left) else {
-                self.line("refused TooManySessions");
+                self.line("refused too many sessions");
                 return;
             };
-            self.remove(oldest, "Evicted");
+            self.remove(oldest);
         }
         self.sessions.push(Session {
             name,
@@ -197,7 +202,7 @@ impl Model {
 
     fn input(&mut self, conn: u64) {
         let Some((_, at)) = self.seat(conn) else {
-            return self.line("input NotConnected");
+            return self.line("refused authenticate first (send CONNECT)");
         };
         let running = self.sessions.iter().filter(|it| it.run.is_some()).count();
         let session = &mut self.sessions[at];
@@ -205,17 +210,37 @@ impl Model {
             session.inputs += 1;
             self.line(format!("queued {run}"));
         } else if running >= MAX_RUNNING {
-            return self.line("input TooManyRuns");
+            return self.line("refused too many agents are running");
         } else {
-            let run = self.runs;
-            self.runs += 1;
-            session.run = Some(run);
-            session.used = true;
-            session.failure = None;
-            session.run_from = session.frames.len();
-            self.line(format!("started {run}"));
+            self.begin(at);
         }
         self.rest(at);
+    }
+
+    /// Begins a run, which reports its prompt.
+    fn begin(&mut self, at: usize) {
+        let run = self.runs;
+        self.runs += 1;
+        let session = &mut self.sessions[at];
+        session.run = Some(run);
+        session.used = true;
+        session.failure = None;
+        session.run_from = session.frames.len();
+        session.frames.push(("user_input".to_owned(), None));
+        self.line(format!("started {run}"));
+    }
+
+    /// The agent reads what waits.
+    fn take(&mut self, at: usize) -> usize {
+        let session = &mut self.sessions[at];
+        let taken = std::mem::take(&mut session.inputs);
+        for _ in 0..taken {
+            session.frames.push(("user_input".to_owned(), None));
+        }
+        if taken > 0 {
+            self.rest(at);
+        }
+        taken
     }
 
     fn end(&mut self, at: usize, text: &str) {
@@ -237,16 +262,14 @@ impl Model {
             } => self.connect(conn, owner, NAMES[name], last.map(|id| IDS[id])),
             Op::Disconnect(conn) => {
                 let Some((seat, at)) = self.seat(conn) else {
-                    return self.line("left None");
+                    return;
                 };
                 self.seats.remove(seat);
                 let session = &mut self.sessions[at];
                 session.sockets.retain(|one| *one != conn);
-                let line = format!("left {}", session.name);
                 if session.sockets.is_empty() && session.run.is_none() {
                     self.rest(at);
                 }
-                self.line(line);
             }
             Op::Heard(conn) => {
                 if let Some((_, at)) = self.seat(conn) {
@@ -256,7 +279,7 @@ impl Model {
             Op::Input(conn) => self.input(conn),
             Op::Answer(conn, named) => {
                 let Some((_, at)) = self.seat(conn) else {
-                    return self.line("answer NotConnected");
+                    return self.line("answer authenticate first (send CONNECT)");
                 };
                 let session = &mut self.sessions[at];
                 // The questions of a run are called 0, 1 ..; the first one is named.
@@ -280,19 +303,26 @@ impl Model {
                 None => self.line("over"),
             },
             Op::Ask(run) => match self.at_run(run) {
-                Some(at) => self.sessions[at].asked += 1,
+                Some(at) => {
+                    let session = &mut self.sessions[at];
+                    session.asked += 1;
+                    session.frames.push(("approval_needed".to_owned(), None));
+                    self.rest(at);
+                }
                 None => self.line("over"),
             },
             Op::Take(run) => match self.at_run(run) {
                 Some(at) => {
-                    let taken = std::mem::take(&mut self.sessions[at].inputs);
+                    let taken = self.take(at);
                     self.line(format!("took {taken}"));
                 }
                 None => self.line("over"),
             },
             Op::Finish(run) => match self.at_run(run) {
                 Some(at) if self.sessions[at].inputs > 0 => {
-                    let more = std::mem::take(&mut self.sessions[at].inputs);
+                    let said = ("assistant".to_owned(), None);
+                    self.sessions[at].frames.push(said);
+                    let more = self.take(at);
                     self.line(format!("more {more}"));
                 }
                 Some(at) => self.end(at, "OUTPUT"),
@@ -301,9 +331,18 @@ impl Model {
             Op::Fail(run) => match self.at_run(run) {
                 Some(at) => {
                     let unread = self.sessions[at].inputs;
-                    self.line(format!("failed {unread}"));
                     self.end(at, "ERROR");
                     self.sessions[at].failure = Some(self.sessions[at].frames.len());
+                    // What was not read begins another run.
+                    if let Some(waiting) = unread.checked_sub(1) {
+                        self.begin(at);
+                        let run = self.runs - 1;
+                        for _ in 0..waiting {
+                            self.line(format!("queued {run}"));
+                        }
+                        self.sessions[at].inputs = waiting;
+                        self.rest(at);
+                    }
                 }
                 None => self.line("over"),
             },
@@ -325,16 +364,9 @@ impl Model {
             }
             Op::Wait(seconds) => {
                 self.now += seconds;
-                // The earliest first; equal ones in the order in which they got their time, which
-                // the model does not know: the lines are sorted.
-                let mut lines = std::mem::take(&mut self.lines);
                 while let Some(at) = self.sessions.iter().position(|it| it.ends <= self.now) {
-                    let stuck = self.sessions[at].run.is_some();
-                    self.remove(at, if stuck { "Stuck" } else { "Idle" });
+                    self.remove(at);
                 }
-                self.lines.sort();
-                lines.append(&mut self.lines);
-                self.lines = lines;
             }
         }
     }

@@ -1,27 +1,25 @@
 //! Runs, sentence by sentence: what is seen of them, said to them, and left of them.
 
-use crate::frame::SessionState;
-use crate::replay::{Entry, LogLimits};
-use crate::session::run::AnswerError;
-use crate::session::{
-    Accepted, AgentError, Finished, InputError, RunOver, RunRefused, SessionRequest,
-};
+use crate::frame::{Answer, EventKind, SessionState, Standing};
+use crate::limits::AUTHENTICATE_FIRST;
+use crate::replay::LogLimits;
+use crate::session::{HubEvent, Prompt, Reply, RunError};
 
-use super::clocked::{ALICE, HostRuntime, config};
+use super::play::{ALICE, Accepted, Ask, Play, config};
 
 #[test]
 fn a_client_that_comes_back_gets_what_it_has_not_shown() {
-    let mut runtime = HostRuntime::new();
-    let (conn, id) = runtime.alice();
-    let run = runtime.start(conn);
+    let mut play = Play::new();
+    let (conn, id) = play.alice();
+    let run = play.start(conn);
     for event in ["a", "b", "c"] {
-        runtime.event(run, event);
+        play.event(run, event);
     }
-    runtime.registry.disconnect(conn, runtime.now);
-    runtime.event(run, "d");
+    play.disconnect(conn);
+    play.event(run, "d");
     let resume = |last| {
-        let request = SessionRequest::new(ALICE).with_session_id(Some(&id));
-        request.with_last_msg_id(last)
+        let ask = Ask::new(ALICE).with_session_id(Some(&id));
+        ask.with_last_msg_id(last)
     };
     for (last, replayed) in [
         (Some("b"), vec!["c", "d"]),
@@ -29,254 +27,328 @@ fn a_client_that_comes_back_gets_what_it_has_not_shown() {
         (Some("unknown"), vec!["a", "b", "c", "d"]),
         (None, vec!["a", "b", "c", "d"]),
     ] {
-        let (conn, connected) = runtime.connect(resume(last));
+        let (conn, connected) = play.connect(resume(last));
         assert_eq!(connected.status, SessionState::Running);
-        assert_eq!(connected.gap, None);
-        assert_eq!(runtime.frames(conn), replayed, "{last:?}");
+        assert!(!connected.has_session);
+        assert_eq!(play.frames(conn), replayed, "{last:?}");
     }
-    let (conn, _) = runtime.connect(resume(Some("c")));
-    runtime.finish(run);
-    assert_eq!(runtime.frames(conn), ["d", "OUTPUT"]);
+    let (conn, _) = play.connect(resume(Some("c")));
+    play.finish(run);
+    assert_eq!(play.frames(conn), ["d", "OUTPUT"]);
 }
 
 #[test]
 fn what_ended_while_nobody_watched_is_not_replayed() {
-    let mut runtime = HostRuntime::new();
-    let (conn, id) = runtime.alice();
-    let run = runtime.start(conn);
-    runtime.event(run, "a");
-    runtime.registry.disconnect(conn, runtime.now);
-    runtime.finish(run);
-    let request = SessionRequest::new(ALICE).with_session_id(Some(&id));
-    let (conn, connected) = runtime.connect(request.with_last_msg_id(Some("a")));
+    let mut play = Play::new();
+    let (conn, id) = play.alice();
+    let run = play.start(conn);
+    play.event(run, "a");
+    play.disconnect(conn);
+    play.finish(run);
+    let request = Ask::new(ALICE).with_session_id(Some(&id));
+    let (conn, connected) = play.connect(request.with_last_msg_id(Some("a")));
     assert_eq!(connected.status, SessionState::Connected);
-    assert!(runtime.frames(conn).is_empty());
-    assert_eq!(runtime.registry.log_bytes(), 0);
+    assert!(play.frames(conn).is_empty());
+    assert_eq!(play.hub.log_bytes(), 0);
 }
 
 #[test]
 fn a_gap_is_told_to_those_who_come_back_and_to_those_who_are_slow() {
     let log = LogLimits::default().with_max_events(2);
-    let mut runtime = HostRuntime::with(config(|it| it.log = log));
-    let (slow, id) = runtime.alice();
-    let run = runtime.start(slow);
+    let mut play = Play::with(config(|it| it.log = log));
+    let (slow, id) = play.alice();
+    let run = play.start(slow);
     for event in ["a", "b", "c"] {
-        runtime.event(run, event);
+        play.event(run, event);
     }
-    let (conn, connected) = runtime.back(&id);
-    assert_eq!(connected.gap.map(|gap| gap.missed), Some(1));
-    assert_eq!(runtime.frames(conn), ["b", "c"]);
-    assert_eq!(runtime.frames(slow), ["gap 1", "b", "c"]);
+    let (conn, connected) = play.back(&id);
+    assert!(connected.has_session);
+    assert_eq!(play.frames(conn), ["b", "c"]);
+    assert_eq!(play.frames(slow), ["session_sync", "b", "c"]);
 }
 
 #[test]
 fn all_sockets_of_a_session_see_everything_once() {
-    let mut runtime = HostRuntime::new();
-    let (first, id) = runtime.alice();
-    let (second, _) = runtime.back(&id);
-    let run = runtime.start(first);
-    runtime.event(run, "a");
-    runtime.event(run, "b");
-    let ready: Vec<_> = std::iter::from_fn(|| runtime.registry.poll_ready()).collect();
+    let mut play = Play::new();
+    let (first, id) = play.alice();
+    let (second, _) = play.back(&id);
+    let run = play.start(first);
+    play.event(run, "a");
+    play.event(run, "b");
+    let ready: Vec<_> = std::iter::from_fn(|| play.hub.poll_ready()).collect();
     assert_eq!(ready, [first, second]);
-    assert_eq!(runtime.frames(first), ["a", "b"]);
-    runtime.finish(run);
-    assert_eq!(runtime.frames(first), ["OUTPUT"]);
-    assert!(runtime.registry.log_bytes() > 0);
-    assert_eq!(runtime.frames(second), ["a", "b", "OUTPUT"]);
-    assert_eq!(runtime.registry.log_bytes(), 0);
+    assert_eq!(play.frames(first), ["a", "b"]);
+    play.finish(run);
+    assert_eq!(play.frames(first), ["OUTPUT"]);
+    assert!(play.hub.log_bytes() > 0);
+    assert_eq!(play.frames(second), ["a", "b", "OUTPUT"]);
+    assert_eq!(play.hub.log_bytes(), 0);
 }
 
 #[test]
 fn a_slow_socket_gets_the_end_of_a_run_before_the_next_one() {
-    let mut runtime = HostRuntime::new();
-    let (conn, id) = runtime.alice();
-    let run = runtime.start(conn);
-    runtime.event(run, "a");
-    runtime.finish(run);
-    let run = runtime.start(conn);
-    runtime.event(run, "b");
-    assert_eq!(runtime.frames(conn), ["a", "OUTPUT", "b"]);
-    let (other, _) = runtime.back(&id);
-    assert_eq!(runtime.frames(other), ["b"]);
+    let mut play = Play::new();
+    let (conn, id) = play.alice();
+    let run = play.start(conn);
+    play.event(run, "a");
+    play.finish(run);
+    let run = play.start(conn);
+    play.event(run, "b");
+    assert_eq!(play.frames(conn), ["a", "OUTPUT", "b"]);
+    let (other, _) = play.back(&id);
+    assert_eq!(play.frames(other), ["b"]);
 }
 
 #[test]
 fn an_input_while_the_agent_runs_waits_for_it() {
-    let mut runtime = HostRuntime::new();
-    let (conn, id) = runtime.alice();
-    let (other, _) = runtime.back(&id);
-    let run = runtime.start(conn);
-    assert_eq!(
-        runtime.input(other, "say please"),
-        Ok(Accepted::Queued(run))
-    );
-    assert_eq!(runtime.input(other, ""), Err(InputError::NoPrompt));
-    let inputs = runtime.registry.run_mut(run).unwrap().take_inputs();
+    let mut play = Play::new();
+    let (conn, id) = play.alice();
+    let (other, _) = play.back(&id);
+    let run = play.start(conn);
+    assert_eq!(play.input(other, "say please"), Ok(Accepted::Queued(run)));
+    assert_eq!(play.input(other, ""), Err("prompt required".to_owned()));
+    let inputs = play.hub.next_inputs(run, play.now).unwrap();
     assert_eq!(inputs.len(), 1);
     assert_eq!(inputs[0].text, "say please");
-    runtime.finish(run);
+    play.finish(run);
 }
 
 #[test]
 fn a_run_with_a_waiting_input_does_not_finish() {
-    let mut runtime = HostRuntime::new();
-    let (conn, id) = runtime.alice();
-    let run = runtime.start(conn);
-    assert_eq!(runtime.input(conn, "too late?"), Ok(Accepted::Queued(run)));
-    let finish = runtime.registry.finish(run, "OUTPUT".into(), runtime.now);
-    let Ok(Finished::More(inputs)) = finish else {
-        panic!("{finish:?}")
-    };
+    let mut play = Play::new();
+    let (conn, id) = play.alice();
+    let run = play.start(conn);
+    assert_eq!(play.input(conn, "too late?"), Ok(Accepted::Queued(run)));
+    let inputs = play.try_finish(run).unwrap();
     assert_eq!(inputs[0].text, "too late?");
-    assert!(runtime.frames(conn).is_empty());
-    assert_eq!(runtime.status(&id), Some(SessionState::Running));
-    runtime.finish(run);
-    assert_eq!(runtime.frames(conn), ["OUTPUT"]);
-}
-
-#[test]
-fn an_agent_that_reads_no_more_gets_no_more() {
-    let mut runtime = HostRuntime::new();
-    let (conn, _) = runtime.alice();
-    let run = runtime.start(conn);
-    assert_eq!(
-        runtime.registry.run_mut(run).unwrap().finish(),
-        Finished::Done
-    );
-    let late = runtime.input(conn, "late").unwrap_err();
-    assert_eq!(late, InputError::Running(RunRefused::TooLate));
-    assert_eq!(late.to_string(), "session already has a running agent");
-    assert!(late.is_retryable());
-    runtime.finish(run);
-    runtime.start(conn);
+    assert_eq!(play.frames(conn), ["assistant"]);
+    assert_eq!(play.status(&id), Standing::Running);
+    play.finish(run);
+    assert_eq!(play.frames(conn), ["OUTPUT"]);
 }
 
 #[test]
 fn after_an_error_the_session_is_usable_at_once() {
-    let mut runtime = HostRuntime::new();
-    let (conn, id) = runtime.alice();
-    let run = runtime.start(conn);
-    assert!(runtime.input(conn, "unread").is_ok());
-    let unread = runtime.fail(run);
-    assert_eq!(unread[0].text, "unread");
-    assert_eq!(runtime.status(&id), Some(SessionState::Connected));
-    assert_eq!(runtime.frames(conn), ["ERROR"]);
-    assert_eq!(runtime.back(&id).1.failure, None);
-    runtime.start(conn);
+    let mut play = Play::new();
+    let (conn, id) = play.alice();
+    let run = play.start(conn);
+    play.fail(run).unwrap();
+    assert_eq!(play.status(&id), Standing::Connected);
+    assert_eq!(play.frames(conn), ["ERROR"]);
+    assert_eq!(play.back(&id).1.failure, None);
+    let run = play.start(conn);
+    // What was not read begins another run.
+    assert!(play.input(conn, "unread").is_ok());
+    play.told.clear();
+    play.fail(run).unwrap();
+    let Some(HubEvent::Start { prompt, .. }) = play.told.pop_front() else {
+        panic!("a run")
+    };
+    assert_eq!(prompt.text, "unread");
 }
 
 #[test]
 fn an_error_that_nobody_saw_is_told_to_the_next_socket_and_not_again() {
-    let mut runtime = HostRuntime::new();
-    let (conn, id) = runtime.alice();
-    let run = runtime.start(conn);
-    runtime.registry.disconnect(conn, runtime.now);
-    runtime.fail(run);
-    let failure = runtime.back(&id).1.failure.unwrap();
-    assert_eq!(failure.as_str(), "ERROR");
-    assert_eq!(runtime.back(&id).1.failure, None);
+    let mut play = Play::new();
+    let (conn, id) = play.alice();
+    let run = play.start(conn);
+    play.disconnect(conn);
+    play.fail(run).unwrap();
+    assert_eq!(play.back(&id).1.failure.as_deref(), Some("failed"));
+    assert_eq!(play.back(&id).1.failure, None);
 }
 
 #[test]
 fn an_error_is_forgotten_when_the_next_run_begins() {
-    let mut runtime = HostRuntime::new();
-    let (conn, id) = runtime.alice();
-    let run = runtime.start(conn);
-    runtime.fail(run);
-    let run = runtime.start(conn);
-    runtime.registry.disconnect(conn, runtime.now);
-    runtime.finish(run);
-    assert_eq!(runtime.back(&id).1.failure, None);
+    let mut play = Play::new();
+    let (conn, id) = play.alice();
+    let run = play.start(conn);
+    play.fail(run).unwrap();
+    let run = play.start(conn);
+    play.disconnect(conn);
+    play.finish(run);
+    assert_eq!(play.back(&id).1.failure, None);
 }
 
 #[test]
 fn an_answer_reaches_its_question_from_any_socket_and_once() {
-    let mut runtime = HostRuntime::new();
-    let (first, id) = runtime.alice();
-    let (second, _) = runtime.back(&id);
-    let run = runtime.start(first);
-    let state = runtime.registry.run_mut(run).unwrap();
-    state.ask("APPROVAL_RESPONSE", "q1").unwrap();
-    runtime.registry.disconnect(first, runtime.now);
-    let (third, _) = runtime.back(&id);
-    let mut answer = |conn| {
-        let kind = "APPROVAL_RESPONSE";
-        runtime.registry.answer(conn, kind, Some("q1"))
-    };
-    assert_eq!(answer(third).unwrap(), (run, "q1".into()));
-    let late = Err(AgentError::Answer(AnswerError::Stale));
-    assert_eq!(answer(second), late);
-    assert_eq!(answer(first), Err(AgentError::NotConnected));
+    let mut play = Play::new();
+    let (first, id) = play.alice();
+    let (second, _) = play.back(&id);
+    let run = play.start(first);
+    let asked = play.ask(run).unwrap();
+    play.disconnect(first);
+    let (third, _) = play.back(&id);
+    let answered = Ok((run, asked.clone()));
+    assert_eq!(play.answer(third, Some(&asked)), answered);
+    let late = Err("stale".to_owned());
+    assert_eq!(play.answer(second, Some(&asked)), late);
+    let gone = Err(AUTHENTICATE_FIRST.to_owned());
+    assert_eq!(play.answer(first, Some(&asked)), gone);
 }
 
 #[test]
 fn an_answer_after_the_run_is_stale() {
-    let mut runtime = HostRuntime::new();
-    let (conn, _) = runtime.alice();
-    let run = runtime.start(conn);
-    let state = runtime.registry.run_mut(run).unwrap();
-    state.ask("ASK_USER_RESPONSE", "q1").unwrap();
-    runtime.finish(run);
-    let run = runtime.start(conn);
-    for id in [None, Some("q1")] {
-        let answer = runtime.registry.answer(conn, "ASK_USER_RESPONSE", id);
-        assert_eq!(answer, Err(AgentError::Answer(AnswerError::Stale)));
+    let mut play = Play::new();
+    let (conn, _) = play.alice();
+    let run = play.start(conn);
+    let asked = play.ask(run).unwrap();
+    play.finish(run);
+    let run = play.start(conn);
+    for id in [None, Some(&*asked)] {
+        assert_eq!(play.answer(conn, id), Err("stale".to_owned()));
     }
-    runtime.finish(run);
-    let answer = runtime.registry.answer(conn, "ASK_USER_RESPONSE", None);
-    assert_eq!(answer, Err(AgentError::Answer(AnswerError::Stale)));
+    play.finish(run);
+    assert_eq!(play.answer(conn, None), Err("stale".to_owned()));
 }
 
 #[test]
 fn an_interrupt_needs_a_run() {
-    let mut runtime = HostRuntime::new();
-    let (conn, _) = runtime.alice();
-    let idle = runtime.registry.interrupt(conn).unwrap_err();
-    assert_eq!(idle.to_string(), "interrupt requires an active turn");
-    let run = runtime.start(conn);
-    assert_eq!(runtime.registry.interrupt(conn), Ok(run));
-    assert!(runtime.registry.run_mut(run).unwrap().take_interrupt());
-    assert!(!runtime.registry.run_mut(run).unwrap().take_interrupt());
+    let mut play = Play::new();
+    let (conn, _) = play.alice();
+    play.replies.clear();
+    play.interrupt(conn);
+    let Some((_, Reply::Frame(text))) = play.replies.pop_front() else {
+        panic!("an ERROR")
+    };
+    assert!(text.as_str().contains("interrupt requires an active turn"));
+    let run = play.start(conn);
+    assert!(!play.hub.is_interrupted(run));
+    play.interrupt(conn);
+    let told = play.told.pop_back();
+    assert!(matches!(told, Some(HubEvent::Interrupt(it)) if it == run));
+    assert!(play.hub.is_interrupted(run));
 }
 
 #[test]
 fn an_agent_of_an_earlier_run_reaches_nothing() {
-    let mut runtime = HostRuntime::new();
-    let (conn, id) = runtime.alice();
-    let old = runtime.start(conn);
-    assert!(runtime.registry.remove(&id));
-    assert_eq!(runtime.removed().unwrap().3, Some(old));
-    let (conn, _) = runtime.back(&id);
-    let run = runtime.start(conn);
-    let now = runtime.now;
-    let registry = &mut runtime.registry;
-    let event = Entry::event("stale".into());
-    assert_eq!(registry.event(old, event, now), Err(RunOver));
-    assert_eq!(registry.finish(old, "stale".into(), now), Err(RunOver));
-    assert_eq!(registry.fail(old, "stale".into(), now), Err(RunOver));
-    assert!(registry.run_mut(old).is_err());
-    runtime.finish(run);
-    assert_eq!(runtime.frames(conn), ["OUTPUT"]);
+    let mut play = Play::new();
+    let (conn, id) = play.alice();
+    let old = play.start(conn);
+    play.hub.give_up_all(play.now);
+    play.settle();
+    assert_eq!(play.removed.front(), Some(&id));
+    let (conn, _) = play.back(&id);
+    let run = play.start(conn);
+    assert_eq!(play.try_event(old, "stale"), Err(RunError::Over));
+    assert_eq!(play.try_finish(old), Err(RunError::Over));
+    assert_eq!(play.fail(old), Err(RunError::Over));
+    assert_eq!(play.ask(old), Err(RunError::Over));
+    play.finish(run);
+    assert_eq!(play.frames(conn), ["OUTPUT"]);
 }
 
 #[test]
 fn the_events_of_all_sessions_together_are_bounded() {
-    let mut runtime = HostRuntime::with(config(|it| it.max_log_bytes = 1000));
+    let mut play = Play::with(config(|it| it.max_log_bytes = 5000));
     let runs: Vec<_> = (0..10)
         .map(|_| {
-            let (conn, _) = runtime.alice();
-            runtime.start(conn)
+            let (conn, _) = play.alice();
+            play.start(conn)
         })
         .collect();
     for _ in 0..20 {
         for run in &runs {
-            let entry = Entry::event("x".repeat(50).into());
-            runtime.registry.event(*run, entry, runtime.now).unwrap();
-            assert!(runtime.registry.log_bytes() <= 1000);
+            play.event(*run, &"x".repeat(50));
+            assert!(play.hub.log_bytes() <= 5000);
         }
     }
     for run in runs {
-        runtime.finish(run);
+        play.finish(run);
     }
+}
+
+#[test]
+fn inputs_are_read_once_and_in_order() {
+    let mut play = Play::new();
+    let (conn, _) = play.alice();
+    let run = play.start(conn);
+    for prompt in ["a", "b"] {
+        assert_eq!(play.input(conn, prompt), Ok(Accepted::Queued(run)));
+    }
+    assert!(play.hub.has_inputs(run));
+    let mut read = || {
+        let inputs = play.hub.next_inputs(run, play.now).unwrap();
+        let texts = inputs.iter().map(|it| it.text.to_string());
+        texts.collect::<Vec<_>>()
+    };
+    assert_eq!(read(), ["a", "b"]);
+    assert!(read().is_empty());
+    play.finish(run);
+}
+
+#[test]
+fn waiting_inputs_are_bounded() {
+    let mut play = Play::with(config(|it| {
+        (it.max_inputs, it.max_session_bytes) = (2, 2000);
+    }));
+    let (conn, _) = play.alice();
+    let run = play.start(conn);
+    let refused = play.input(conn, &"x".repeat(2000)).unwrap_err();
+    assert!(refused.contains("this host takes 2000"), "{refused}");
+    for _ in 0..2 {
+        assert_eq!(play.input(conn, "x"), Ok(Accepted::Queued(run)));
+    }
+    let full = Err("too many inputs wait for the agent".to_owned());
+    assert_eq!(play.input(conn, "x"), full);
+    assert_eq!(play.hub.next_inputs(run, play.now).unwrap().len(), 2);
+    assert_eq!(play.input(conn, "x"), Ok(Accepted::Queued(run)));
+}
+
+#[test]
+fn an_input_that_comes_while_a_run_ends_begins_another_one() {
+    let mut play = Play::new();
+    let (conn, _) = play.alice();
+    let run = play.start(conn);
+    play.hub.finish(run, "done", play.now).unwrap();
+    play.hub.input(conn, Prompt::new("late"), None, play.now);
+    play.settle();
+    let begun = play.told.pop_back();
+    assert!(matches!(begun, Some(HubEvent::Start { run: next, .. }) if next != run));
+    assert_eq!(play.frames(conn), ["OUTPUT"]);
+}
+
+#[test]
+fn an_answer_is_for_the_question_that_it_names() {
+    let mut play = Play::new();
+    let (conn, _) = play.alice();
+    let run = play.start(conn);
+    let (a, b) = (play.ask(run).unwrap(), play.ask(run).unwrap());
+    let vague = Err("request_id_required".to_owned());
+    assert_eq!(play.answer(conn, None), vague);
+    assert_eq!(play.answer(conn, Some(&b)), Ok((run, b.clone())));
+    assert_eq!(play.answer(conn, Some(&b)), Err("stale".to_owned()));
+    // Of another kind, it is for nothing.
+    for id in [None, Some(&*a)] {
+        let answer = play.answer_with(conn, id, Answer::PlanReview("fine".into()));
+        assert_eq!(answer, Err("stale".to_owned()));
+    }
+    assert_eq!(play.answer(conn, None), Ok((run, a)));
+}
+
+#[test]
+fn questions_are_bounded_and_over_when_withdrawn() {
+    let mut play = Play::with(config(|it| it.max_requests = 2));
+    let (conn, _) = play.alice();
+    let run = play.start(conn);
+    let (a, b) = (play.ask(run).unwrap(), play.ask(run).unwrap());
+    assert_eq!(play.ask(run), Err(RunError::NoRoom));
+    play.hub.withdraw(run, &a);
+    assert_eq!(play.answer(conn, Some(&a)), Err("stale".to_owned()));
+    assert_eq!(play.answer(conn, None), Ok((run, b)));
+    let event = EventKind::Assistant("no question".into());
+    let refused = play.hub.ask(run, event, play.now);
+    assert_eq!(refused, Err(RunError::NoRoom));
+}
+
+#[test]
+fn a_late_answer_is_refused_in_the_known_words() {
+    let frame = crate::session::run::stale(Some("q1"));
+    assert_eq!(
+        serde_json::to_string(&frame).unwrap(),
+        concat!(
+            r#"{"type":"ERROR","message":"that request is no longer waiting for an answer","#,
+            r#""code":"STALE_ANSWER","reason":"stale","request_id":"q1"}"#
+        )
+    );
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use connectonion_proto::auth::Signer;
-use connectonion_proto::hub::{Hub, HubConfig};
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
+use connectonion_proto::session::{Hub, HubConfig};
 use rpc_core::net::nats::{Expect, Nats, NatsConfig, NatsError};
 use serde_json::json;
 use switchboard_testing::nats::NatsServer;

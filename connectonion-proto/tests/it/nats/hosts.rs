@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use async_nats::jetstream::stream::Stream;
-use connectonion_proto::hub::HubConfig;
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::net::{HostRuntime, Server, ServerOptions};
+use connectonion_proto::session::HubConfig;
 use connectonion_proto::storage::{Record, RecordStatus};
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::cluster::LeaseConfig;

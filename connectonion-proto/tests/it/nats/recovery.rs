@@ -1,6 +1,6 @@
 //! Sessions of dead hosts, while no client is there.
 
-use connectonion_proto::hub::HubConfig;
+use connectonion_proto::session::HubConfig;
 use connectonion_proto::storage::RecordStatus;
 use rpc_core::net::ws::WsStream;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! Clients at any host of a cluster.
 
 use connectonion_proto::auth::UsedSignatures;
-use connectonion_proto::hub::HubConfig;
 use connectonion_proto::net::{RuntimeOptions, ServerOptions};
+use connectonion_proto::session::HubConfig;
 use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
 use serde_json::json;
 use switchboard_testing::nats::NatsServer;

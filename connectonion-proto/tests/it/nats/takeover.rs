@@ -1,6 +1,6 @@
 //! Owners of sessions that die, or seem to.
 
-use connectonion_proto::hub::HubConfig;
+use connectonion_proto::session::HubConfig;
 use rpc_core::net::nats::{BucketConfig, Expect, Nats, NatsConfig};
 use serde_json::json;
 use switchboard_testing::nats::NatsServer;

@@ -3,8 +3,6 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
-
 use connectonion_proto::frame::{EventKind, ServerFrame};
 use connectonion_proto::limits::client_limits;
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
@@ -145,7 +143,6 @@ impl Recorded {
     }
 }
 
-#[async_trait]
 impl Agent for Recorded {
     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
         let Some(run) = self.next(&prompt.text) else {

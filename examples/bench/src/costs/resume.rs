@@ -8,7 +8,7 @@ use std::time::Instant;
 use connectonion_proto::codec::encode;
 use connectonion_proto::frame::{Connected, EventKind, ServerFrame, SessionState, StreamEvent};
 use connectonion_proto::frame::{ToolResult, ToolStatus};
-use connectonion_proto::hub::{ConnectRequest, Hub, HubConfig, HubEvent, Now, Reply};
+use connectonion_proto::session::{ConnectRequest, Hub, HubConfig, HubEvent, Now, Reply};
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use connectonion_proto::session::{ConnId, Owner, Prompt};
 use rpc_core::{Incoming, Limits, Machine, Outgoing, Text};
@@ -84,7 +84,7 @@ impl Host {
     fn connect(&mut self, connect: &str, mut take: impl FnMut(Text)) -> (ConnId, u64) {
         let mut machine = ServerConn::new(ServerConfig::default(), self.now.instant);
         machine.handle_message(Incoming::Text(connect), self.now.instant);
-        let Some(ServerEvent::Connect { connect }) = machine.poll_event() else {
+        let Some(ServerEvent::Connect(connect)) = machine.poll_event() else {
             panic!("no CONNECT");
         };
         self.conns += 1;

@@ -13,7 +13,7 @@ use snek_proto::llm::tool::ToolDefinition;
 use snek_proto::llm::toolloop::{Call, ToolFailure};
 
 use super::super::tools::{ASK_USER, WRITE_FILE, needs_approval};
-use super::{Stop, Work, asked, told};
+use super::{Stop, Work};
 use crate::diff::Diff;
 use crate::screen::printable;
 use crate::tools::ToolContext;
@@ -36,7 +36,7 @@ impl Work<'_> {
             if matches!(self.mode(), Some(Mode::Plan | Mode::ReadOnly)) {
                 let plan = format!("{} {}", call.name, arguments.get());
                 let word = self.turn.plan_review(PlanReview::new(plan)).await;
-                let word = word.map_err(asked)?;
+                let word = word?;
                 let why = format!("not run, because only a plan is made. The user says: {word}");
                 return Ok(Err(ToolFailure::Call(why)));
             }
@@ -71,7 +71,7 @@ impl Work<'_> {
             let asked = question.with_options(&options);
             question = asked.map_err(|error| AgentError::new(error.to_string()))?;
         }
-        let answer = self.turn.ask_user(question).await.map_err(asked)?;
+        let answer = self.turn.ask_user(question).await?;
         let value = serde_json::from_str(answer.get());
         Ok(Ok(value.unwrap_or_default()))
     }
@@ -102,15 +102,13 @@ impl Work<'_> {
         };
         let mut needed = ApprovalNeeded::new(call.name.as_str(), arguments.clone(), description);
         needed.tool_call_id = Some(call.id.as_str().into());
-        let approval = self.turn.approve(needed).await.map_err(asked)?;
+        let approval = self.turn.approve(needed).await?;
         if approval.approved {
             if approval.scope == Some(Scope::Session) {
                 let mut permissions = self.permissions();
                 let permission = json!({ "allowed": true, "source": "user" });
                 permissions.insert(call.name.clone(), permission);
-                self.turn
-                    .set_member(PERMISSIONS, &permissions)
-                    .map_err(told)?;
+                self.turn.set_member(PERMISSIONS, &permissions)?;
             }
             return Ok(None);
         }

@@ -305,19 +305,19 @@ impl Model for Server {
 
     fn event(&mut self, event: ServerEvent, _: &Run<'_, ServerConn>) {
         let told = match event {
-            ServerEvent::Connect { .. } => "Connect",
+            ServerEvent::Connect(..) => "Connect",
             ServerEvent::Onboard { identity, .. } => {
                 assert_eq!(identity, [7; 32].into(), "who is at the gate");
                 "Onboard"
             }
             ServerEvent::Onboarded { .. } => "Onboarded",
-            ServerEvent::Input { .. } => "Input",
-            ServerEvent::Response { .. } => "Response",
-            ServerEvent::ModeChange { .. } => "ModeChange",
-            ServerEvent::PromptUpdate { .. } => "PromptUpdate",
+            ServerEvent::Input(..) => "Input",
+            ServerEvent::Response(..) => "Response",
+            ServerEvent::ModeChange(..) => "ModeChange",
+            ServerEvent::PromptUpdate(..) => "PromptUpdate",
             ServerEvent::Interrupt => "Interrupt",
-            ServerEvent::SessionQuery { .. } => "SessionQuery",
-            ServerEvent::Admin { .. } => "Admin",
+            ServerEvent::SessionQuery(..) => "SessionQuery",
+            ServerEvent::Admin(..) => "Admin",
             ServerEvent::Signed { .. } => "Signed",
             ServerEvent::Pong => "Pong",
             ServerEvent::Writable | ServerEvent::Closed(_) => return,

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::limits::server_limits;
 use connectonion_proto::net::{
@@ -19,7 +18,6 @@ use super::{CONNECTIONS, Tell};
 /// Answers at once what it is told.
 pub(in crate::net) struct Echo;
 
-#[async_trait]
 impl Agent for Echo {
     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
         Ok(Reply::new(prompt.text))

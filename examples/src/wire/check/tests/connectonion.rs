@@ -17,7 +17,6 @@ use super::{Protocol, Role, Setup, Suite, conforms, serve};
 
 struct Worker;
 
-#[async_trait::async_trait]
 impl Agent for Worker {
     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
         let arguments = Json::new("{}").unwrap();

@@ -1,16 +1,15 @@
 //! Sessions that a host has left behind: what of them goes on here, with or without a client.
 
-use rpc_core::Json;
+use rpc_core::json::find_member;
+use rpc_core::{Json, Limits, Text};
 
-use super::Hub;
-use super::entry::{Rerun, SessionEntry};
+use super::conversation::{images_of_last_prompt, with_rest};
 use super::event::Now;
-use super::events::{prompt_event, traced};
 use super::job::Task;
-use super::run_state::{images_of_last_prompt, with_rest};
+use super::{Entry, Hub, Prompt, Rerun};
+use crate::frame::ServerFrame;
 use crate::id::{SessionId, runtime_input_id};
-use crate::session::Prompt;
-use crate::storage::{Record, RecordStatus, StorageError};
+use crate::storage::{Record, RecordStatus};
 
 impl Hub {
     /// Takes over the session of a host that has died: if its run was interrupted and
@@ -22,12 +21,15 @@ impl Hub {
     /// another host.
     #[must_use]
     pub fn recover(&mut self, session_id: SessionId) -> bool {
-        if !self.has_room() {
-            return false;
+        let recovering = self.recovering;
+        let running = self.runs.len() + self.starved.len() + recovering;
+        let free = self.config.max_sessions.saturating_sub(self.sessions.len());
+        let has_room = running < self.config.max_running && free + self.parked.len() > recovering;
+        if has_room {
+            self.recovering += 1;
+            self.load(session_id, Task::Recover);
         }
-        self.recovering += 1;
-        self.load(session_id, Task::Recover);
-        true
+        has_room
     }
 
     /// Returns the number of sessions that are being [taken over](Self::recover).
@@ -36,29 +38,11 @@ impl Hub {
         self.recovering
     }
 
-    fn has_room(&self) -> bool {
-        let recovering = self.recovering;
-        let running = self.registry.running() + self.beginning + self.starved.len() + recovering;
-        running < self.config.registry.max_running && self.registry.has_room(recovering)
-    }
-
-    pub(super) fn recovered(
-        &mut self,
-        session_id: &SessionId,
-        found: Result<Option<Record>, StorageError>,
-        now: Now,
-    ) {
-        if let Ok(Some(mut record)) = found {
-            self.begin_again(session_id, &mut record, now);
-        }
-        self.release_unused(session_id.as_str());
-    }
-
     /// Begins the run of a record again, if it was interrupted and may be run again, unless the
     /// session is here. Clients that connect then find it running, and its earlier events, which are
     /// taken from the record.
-    pub(super) fn begin_again(&mut self, session_id: &SessionId, record: &mut Record, now: Now) {
-        let is_here = self.registry.session(session_id.as_str()).is_some();
+    pub(super) fn begin_again(&mut self, id: &SessionId, record: &mut Record, now: Now) {
+        let is_here = self.sessions.get(id.as_str()).is_some();
         // Whoever stores interrupted runs stores owners.
         let Some(owner) = record.owner.filter(|_| !is_here) else {
             return;
@@ -66,23 +50,23 @@ impl Hub {
         let Some(first) = self.interrupted(record) else {
             return;
         };
-        if self.registry.open(session_id.clone(), owner).is_err() {
+        if self.open(id.clone(), owner, now).is_err() {
             return;
         }
-        // Making room may have removed an old session.
-        self.handle_timeout(now);
-        let mut entry = SessionEntry::new(owner);
-        entry.rerun = Some(Rerun {
-            count: record.reruns + 1,
-            said: prompt_event(&record.events),
-        });
-        self.registry
-            .restore(session_id, std::mem::take(&mut record.events));
-        entry.copy.clone_from(&record.session);
-        entry.intake.push_back(first);
-        entry.intake.extend(record.inputs.iter().cloned());
-        self.entries.insert(session_id.clone(), entry);
-        self.next_intake(session_id, now);
+        let said = prompt_event(&record.events);
+        for event in std::mem::take(&mut record.events) {
+            self.push(id, event);
+        }
+        if let Some(session) = self.sessions.get_mut(id.as_str()) {
+            session.log.begin_again();
+            session.is_known = true;
+            session.copy.clone_from(&record.session);
+            session.intake.push_back(first);
+            session.intake.extend(record.inputs.iter().cloned());
+            let count = record.reruns + 1;
+            session.rerun = Some(Rerun { count, said });
+        }
+        self.next_prompt(id, now);
     }
 
     /// Returns the prompt to run again, which is the last message of its conversation, if the record is
@@ -108,4 +92,23 @@ pub(super) fn revive(record: Record, now: f64) -> Option<Json> {
         return Some(session);
     }
     Some(with_rest(&session, events, &record.inputs, now))
+}
+
+/// Returns the event that reports the prompt of a run.
+fn prompt_event(events: &[Entry]) -> Option<Text> {
+    let mut texts = events.iter().map(Entry::text);
+    let is_prompt = |text: &&Text| {
+        let kind = find_member(text.as_str(), "type");
+        kind.is_some_and(|kind| kind.get() == "\"user_input\"")
+    };
+    texts.find(is_prompt).cloned()
+}
+
+/// Returns the events that a session's trace keeps.
+fn traced(events: &[Entry]) -> impl Iterator<Item = &Text> {
+    let limits = Limits::default().with_max_message_bytes(usize::MAX);
+    events.iter().map(Entry::text).filter(move |text| {
+        let frame = ServerFrame::decode(text.as_str(), &limits);
+        matches!(frame, Ok(ServerFrame::Event(event)) if event.kind.kept().is_traced)
+    })
 }

@@ -6,7 +6,7 @@ use rpc_core::json::{each_member, parse};
 use rpc_core::{Json, Limits, Str};
 use serde_json::value::RawValue;
 
-use super::run_state::no_limits;
+use super::conversation::no_limits;
 use crate::frame::{ChatItem, ChatItemKind, EventKind, ServerFrame, ToolItem, ToolStatus};
 
 /// Returns the `chat_items` of a session, from its messages and its trace: for each prompt the

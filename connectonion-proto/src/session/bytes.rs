@@ -4,10 +4,8 @@ use std::collections::HashMap;
 
 use rpc_core::Json;
 
-use super::Hub;
-use super::entry::SessionEntry;
+use super::{Hub, Owner, Prompt, Session};
 use crate::frame::ErrorFrame;
-use crate::session::{Owner, Prompt};
 
 /// What a conversation takes besides its bytes.
 const OVERHEAD: usize = 1024;
@@ -62,8 +60,8 @@ impl Hub {
 
     fn count(&self) -> Held {
         let mut held = Held::default();
-        for entry in self.entries.values() {
-            held.add(entry.owner, entry.bytes());
+        for (_, session) in self.sessions.iter().filter(|(_, it)| it.is_known) {
+            held.add(session.owner, session.bytes());
         }
         for entering in self.entering.values() {
             held.add(entering.owner, entering.bytes);
@@ -72,13 +70,14 @@ impl Hub {
     }
 }
 
-impl SessionEntry {
+impl Session {
     /// Returns the bytes of the conversation and of what waits to become a part of it.
     pub(super) fn bytes(&self) -> usize {
-        let waiting: usize = self.intake.iter().map(Prompt::size).sum();
-        let work = self.work.as_ref();
-        let work = work.map_or(0, |work| work.message_bytes + work.trace_bytes);
-        len_of(self.copy.as_ref()) + waiting + work
+        let run = self.run.as_ref();
+        let unread = run.map_or(&[][..], |run| run.inputs());
+        let waiting: usize = self.intake.iter().chain(unread).map(Prompt::size).sum();
+        let run = run.map_or(0, |run| run.message_bytes + run.trace_bytes);
+        len_of(self.copy.as_ref()) + waiting + run
     }
 }
 

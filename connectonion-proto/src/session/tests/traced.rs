@@ -1,4 +1,4 @@
-//! Tests of the hub.
+//! What of an event is kept.
 
 use rpc_core::{Json, Limits};
 

@@ -1,0 +1,181 @@
+//! The ends of runs, and what is stored and sent then.
+
+use rpc_core::encode::encode;
+use rpc_core::text::beginning;
+use rpc_core::{Json, Text};
+
+use super::chat::chat_items;
+use super::conversation::without;
+use super::event::{Now, RunError, RunId};
+use super::job::Task;
+use super::run::Phase;
+use super::{Entry, Hub, Prompt};
+use crate::console::Line;
+use crate::frame::{ErrorFrame, EventKind, Output};
+use crate::id::SessionId;
+use crate::limits::NO_RESULT;
+use crate::storage::{Record, RecordStatus, StorageError};
+
+/// The most bytes that [`with_note`] adds.
+const MAX_NOTE: usize = 1024;
+
+impl Hub {
+    /// Ends a run with a result, which is stored, and then sent as OUTPUT. Returns the prompts that
+    /// were acknowledged and not read: if there are any, the run goes on, and the agent must answer
+    /// them, too.
+    ///
+    /// # Errors
+    /// [`RunError::Over`].
+    pub fn finish(&mut self, id: RunId, result: &str, now: Now) -> Result<Vec<Prompt>, RunError> {
+        let (_, run) = self.run_mut(id)?;
+        let unread = run.take_inputs();
+        if !unread.is_empty() {
+            // What the user says now is what the user wants.
+            run.is_interrupted = false;
+            if !result.is_empty() {
+                run.say(result);
+                let said = EventKind::Assistant(result.into());
+                self.emit_own(id, said, None, now);
+            }
+            self.read(id, &unread, now);
+            return Ok(unread);
+        }
+        if result.is_empty() {
+            self.fail(id, NO_RESULT, now)?;
+            return Ok(Vec::new());
+        }
+        run.say(result);
+        run.iteration = run.iteration.max(1);
+        let elapsed = now.instant.saturating_duration_since(run.started);
+        let duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        let (session_id, session, mut record) = self.end_run(id, Some(result), now)?;
+        record.duration_ms = Some(duration_ms);
+        let output = self.output(&session_id, result, duration_ms, &session);
+        self.ask_storage(session_id, Task::End(id, Ok(output)), Some(record));
+        Ok(Vec::new())
+    }
+
+    /// Ends a run with an error: the clients get an ERROR, and may continue at once. Acknowledged
+    /// prompts that were not read start another run.
+    ///
+    /// # Errors
+    /// [`RunError::Over`].
+    pub fn fail(&mut self, id: RunId, message: &str, now: Now) -> Result<(), RunError> {
+        let (session_id, run) = self.run_mut(id)?;
+        let (session_id, unread) = (session_id.clone(), run.take_inputs());
+        if let Some(session) = self.sessions.get_mut(session_id.as_str()) {
+            for prompt in unread.into_iter().rev() {
+                session.intake.push_front(prompt);
+            }
+        }
+        self.line(Line::AgentError {
+            message: message.to_owned(),
+        });
+        let (session_id, _, record) = self.end_run(id, None, now)?;
+        let error = encode(&ErrorFrame::new(message)).unwrap_or_default();
+        self.ask_storage(session_id, Task::End(id, Err(error)), Some(record));
+        Ok(())
+    }
+
+    /// Ends the work of an agent, with its result or with an error. Returns the session's id, the
+    /// session, and the record to store.
+    fn end_run(
+        &mut self,
+        id: RunId,
+        result: Option<&str>,
+        now: Now,
+    ) -> Result<(SessionId, Json, Box<Record>), RunError> {
+        let ttl = self.config.result_ttl;
+        let session_id = self.runs.get(&id).ok_or(RunError::Over)?.clone();
+        let session = self.sessions.get_mut(session_id.as_str());
+        let session = session.ok_or(RunError::Over)?;
+        let run = session.running().ok_or(RunError::Over)?;
+        run.phase = Phase::Ending;
+        run.requests.clear();
+        let whole = run.render(session_id.as_str(), result, now.unix);
+        session.copy = Some(whole.clone());
+        session.is_unsaved = false;
+        let status = match result {
+            Some(_) => RecordStatus::Done,
+            None => RecordStatus::Failed,
+        };
+        let mut record = session.record(&session_id, status, now, ttl);
+        record.result = result.map(Into::into);
+        record.session = Some(whole.clone());
+        Ok((session_id, whole, record))
+    }
+
+    /// Returns the OUTPUT, within the limit.
+    fn output(&self, id: &SessionId, result: &str, duration_ms: u64, session: &Json) -> Text {
+        // With room for why it was not stored.
+        let max = self.config.max_output_bytes.saturating_sub(MAX_NOTE);
+        let output = || Output::new(result, id.as_str(), duration_ms);
+        let items = chat_items(session.get());
+        let with = |session: Json| {
+            let mut output = output().with_session(session);
+            output.chat_items = Some(items.clone());
+            output
+        };
+        let smaller = || without(session, "trace").map(with);
+        let forms = [
+            Some(with(session.clone())),
+            smaller(),
+            Some(output()),
+            Some(Output::new("", id.as_str(), duration_ms)),
+        ];
+        let mut texts = forms
+            .into_iter()
+            .flatten()
+            .filter_map(|it| encode(&it).ok());
+        texts.find(|text| text.len() <= max).unwrap_or_default()
+    }
+
+    /// Handles the end of a run that was stored, or not: tells the session's sockets.
+    pub(super) fn end_stored(
+        &mut self,
+        id: &SessionId,
+        run: RunId,
+        closing: Result<Text, Text>,
+        not_stored: Option<(StorageError, Box<Record>)>,
+        now: Now,
+    ) {
+        // A run that was given up meanwhile has told so.
+        if self.runs.remove(&run).is_none() {
+            return;
+        }
+        let has_failed = closing.is_err();
+        let frame = match (closing, &not_stored) {
+            (Ok(output), Some((error, _))) => with_note(&output, error),
+            (Ok(frame) | Err(frame), _) => frame,
+        };
+        self.push(id, Entry::closing(frame.clone()));
+        let Some(session) = self.sessions.get_mut(id.as_str()) else {
+            return;
+        };
+        session.failure = has_failed.then(|| (session.log.end(), frame));
+        session.run = None;
+        session.unstored = None;
+        session.is_only_here = false;
+        if let Some((error, record)) = not_stored {
+            self.line(Line::AgentError {
+                message: format!("a result was not stored: {error}"),
+            });
+            self.keep_unstored(id, &error, record, now);
+        }
+        self.rest(id, now.instant);
+        self.next_prompt(id, now);
+        self.tidy(id);
+        self.feed_starved(now);
+    }
+}
+
+/// Adds why a result was not stored to its OUTPUT: to whoever sees the answer it looks stored.
+fn with_note(output: &Text, error: &StorageError) -> Text {
+    let words = error.to_string();
+    let encoded = encode(beginning(&words, MAX_NOTE / 8));
+    let parts = output.as_str().strip_suffix('}').zip(encoded.ok());
+    parts.map_or_else(
+        || output.clone(),
+        |(start, words)| format!("{start},\"not_stored\":{}}}", words.as_str()).into(),
+    )
+}

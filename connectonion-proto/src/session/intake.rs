@@ -1,0 +1,269 @@
+//! Prompts: each is stored first, then starts a run or goes to the running agent.
+
+use rpc_core::Json;
+
+use super::bytes::len_of;
+use super::event::{ConnId, HubEvent, Now, Reply, RunId};
+use super::job::Task;
+use super::removed::moved;
+use super::run::{Phase, Run};
+use super::{Hub, Prompt, Session};
+use crate::console::Line;
+use crate::frame::{ErrorFrame, EventKind, FilesReceived, RuntimeInputAck, UserInput};
+use crate::id::{EventId, SessionId, runtime_input_id};
+use crate::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, RUNTIME_INPUT_REJECTED};
+use crate::storage::{RecordStatus, StorageError};
+use crate::upload::without_reminder;
+
+impl Hub {
+    /// Handles a prompt, which is stored first. The connection then gets exactly one reply:
+    /// [`Reply::Begun`], [`Reply::Acknowledge`] or [`Reply::Refuse`]. ConnectOnion specification,
+    /// *INPUT*. `session` is the conversation, from clients that only send it here.
+    pub fn input(&mut self, conn: ConnId, mut prompt: Prompt, session: Option<Json>, now: Now) {
+        let max = self.config.max_inputs;
+        let Some((id, entry)) = self.session_at(conn) else {
+            let error = match self.moved.contains(&conn) {
+                true => moved(),
+                false => ErrorFrame::new(AUTHENTICATE_FIRST),
+            };
+            return self.refuse_input(conn, error);
+        };
+        if prompt.text.is_empty() {
+            return self.refuse_input(conn, ErrorFrame::new(PROMPT_REQUIRED));
+        }
+        let unread = entry.running().map_or(0, |run| run.inputs().len());
+        if entry.intake.len() + unread >= max {
+            let error = busy(&id, "too many inputs wait for the agent");
+            // Without the code, clients would take it for the end of the run that goes on.
+            return self.refuse_input(conn, error.with_code(RUNTIME_INPUT_REJECTED));
+        }
+        let is_known = entry.copy.is_some() || entry.run.is_some() || !entry.intake.is_empty();
+        let session = session.filter(|_| !is_known);
+        let (owner, before) = (entry.owner, entry.bytes());
+        let size = prompt.size() + len_of(session.as_ref());
+        if let Some(error) = self.hold(owner, before, size) {
+            let error = error.with_code(INPUT_REFUSED);
+            return self.refuse_input(conn, error.with_session_id(id.as_str()));
+        }
+        prompt.id = runtime_input_id(self.ids.next_bits());
+        prompt.conn = Some(conn);
+        if let Some(entry) = self.sessions.get_mut(id.as_str()) {
+            entry.copy = session.or(entry.copy.take());
+            entry.intake.push_back(prompt);
+        }
+        self.next_prompt(&id, now);
+    }
+
+    /// Stores the next prompt of a session, unless one is being stored.
+    pub(super) fn next_prompt(&mut self, id: &SessionId, now: Now) {
+        loop {
+            let is_full = self.runs.len() >= self.config.max_running;
+            let ttl = self.config.result_ttl;
+            let Some(session) = self.sessions.get_mut(id.as_str()) else {
+                return;
+            };
+            // A prompt that comes while a run ends begins another one.
+            if session.storing.is_some() || session.is_ending() {
+                return;
+            }
+            let Some(prompt) = session.intake.front().cloned() else {
+                self.save(id, now);
+                return self.tidy(id);
+            };
+            if session.run.is_none() && is_full {
+                let Some(conn) = prompt.conn else {
+                    // It was acknowledged, so it waits.
+                    return self.starved.push_back(id.clone());
+                };
+                session.intake.pop_front();
+                self.refuse_input(conn, busy(id, "too many agents are running"));
+                continue;
+            }
+            let mut record = session.record(id, RecordStatus::Running, now, ttl);
+            let prompt_id = prompt.id.clone();
+            let run = match &session.run {
+                Some(run) => {
+                    let waits = |it: &&Prompt| it.id == prompt_id || it.conn.is_none();
+                    let waiting = session.intake.iter().filter(waits);
+                    record.inputs = run.acknowledged.iter().chain(waiting).cloned().collect();
+                    record.session = run.base().filter(|_| run.is_base_unstored).cloned();
+                    run
+                }
+                None => {
+                    self.last_number += 1;
+                    let run = RunId(self.last_number);
+                    self.runs.insert(run, id.clone());
+                    let reruns = session.rerun.as_ref().map(|it| it.count);
+                    let run = Run::new(run, session.copy.clone(), prompt, reruns, now);
+                    record.prompt.clone_from(&run.prompt.text);
+                    record.inputs.retain(|it| it.id != prompt_id);
+                    record.session = Some(run.render(id.as_str(), None, now.unix));
+                    session.run.insert(Box::new(run))
+                }
+            };
+            record.reruns = run.reruns;
+            let task = Task::Prompt(prompt_id.clone(), run.id);
+            session.storing = Some(prompt_id);
+            return self.ask_storage(id.clone(), task, Some(record));
+        }
+    }
+
+    /// Handles a prompt that was stored, or not: it starts a run, or goes to this one.
+    pub(super) fn prompt_stored(
+        &mut self,
+        id: &SessionId,
+        (prompt, run): (&EventId, RunId),
+        not_stored: Option<&StorageError>,
+        now: Now,
+    ) {
+        let Some(session) = self.sessions.get_mut(id.as_str()) else {
+            return;
+        };
+        // Another session of this name may have been removed while the storage was at work.
+        let place = session.intake.iter().position(|it| it.id == *prompt);
+        let is_it = session.storing.take_if(|it| *it == *prompt).is_some();
+        let Some(place) = place.filter(|_| is_it) else {
+            return;
+        };
+        let asker = session.intake.get(place).and_then(|it| it.conn);
+        let refused = not_stored.zip(asker);
+        let current = session.run.as_ref().map(|it| (it.id, it.phase));
+        if refused.is_none() && current.is_none_or(|it| it.0 != run || it.1 == Phase::Ending) {
+            // The prompt begins another run.
+            return self.next_prompt(id, now);
+        }
+        let Some(mut prompt) = session.intake.remove(place) else {
+            return;
+        };
+        prompt.conn = None;
+        match refused {
+            Some((error, conn)) => {
+                if current == Some((run, Phase::Beginning)) {
+                    session.run = None;
+                    self.runs.remove(&run);
+                }
+                let frame = ErrorFrame::new(format!("the prompt was not stored: {error}"));
+                // Without the code, clients would take it for the end of the run that goes on.
+                let frame = frame.with_code(INPUT_REFUSED);
+                self.refuse_input(conn, frame.with_retryable(error.is_retryable()));
+            }
+            // What was acknowledged is stored already, but maybe not as a part of the conversation.
+            None => self.take_prompt(id, prompt, asker, not_stored.is_some(), now),
+        }
+        self.next_prompt(id, now);
+    }
+
+    /// Tells of a prompt that was stored, and hands it to its agent.
+    fn take_prompt(
+        &mut self,
+        id: &SessionId,
+        prompt: Prompt,
+        conn: Option<ConnId>,
+        is_unstored: bool,
+        now: Now,
+    ) {
+        let max = self.config.max_trace_bytes;
+        let Some(session) = self.sessions.get_mut(id.as_str()) else {
+            return;
+        };
+        let owner = session.owner;
+        let rerun = session.rerun.take();
+        let Some(run) = &mut session.run else { return };
+        let (run_id, turn) = (run.id, run.turn);
+        let is_first = run.phase == Phase::Beginning;
+        run.is_base_unstored = is_unstored && (is_first || run.is_base_unstored);
+        if is_unstored || !is_first {
+            run.acknowledged.push(prompt.clone());
+        }
+        let words = written(&prompt).to_owned();
+        let session_id = id.as_str().to_owned();
+        // Clients may know the event that reports it: then only the trace of this run needs it.
+        let said = rerun.as_ref().and_then(|it| it.said.clone());
+        let is_said = said.is_some();
+        let (line, reply) = if is_first {
+            run.phase = Phase::Running;
+            run.read = run.acknowledged.len();
+            if let Some(event) = said {
+                run.push_trace(event, max);
+            }
+            Session::begin(session, rerun.is_some());
+            let line = Line::Input {
+                owner,
+                session: session_id,
+                prompt: words,
+            };
+            (line, Reply::Begun)
+        } else {
+            let ack = RuntimeInputAck::new(&*session_id, prompt.id.as_str());
+            let line = Line::RuntimeInput {
+                session: session_id,
+                prompt: words,
+            };
+            (line, Reply::Acknowledge(ack))
+        };
+        self.rest(id, now.instant);
+        self.line(line);
+        let (images, files) = (prompt.images.len(), prompt.files.len());
+        if images + files > 0 {
+            self.line(Line::Attachments { images, files });
+        }
+        if let Some(conn) = conn {
+            self.reply(conn, reply);
+        }
+        if is_first && !is_said {
+            let said = UserInput::new(prompt.text.clone(), turn);
+            self.emit_own(run_id, EventKind::UserInput(said), None, now);
+        }
+        if files > 0
+            && let Ok(files) = FilesReceived::new(&prompt.files, turn)
+        {
+            self.emit_own(run_id, EventKind::FilesReceived(files), None, now);
+        }
+        self.events.push_back(match is_first {
+            false => HubEvent::Interjected(run_id),
+            true => HubEvent::Start {
+                run: run_id,
+                session_id: id.clone(),
+                owner,
+                prompt: Prompt { conn, ..prompt },
+            },
+        });
+    }
+
+    /// Starts waiting acknowledged prompts, after an agent has ended.
+    pub(super) fn feed_starved(&mut self, now: Now) {
+        for _ in 0..self.starved.len() {
+            if self.runs.len() >= self.config.max_running {
+                return;
+            }
+            if let Some(id) = self.starved.pop_front() {
+                self.next_prompt(&id, now);
+            }
+        }
+    }
+}
+
+/// Returns the ERROR for a prompt that there is no room for now.
+fn busy(id: &SessionId, words: &'static str) -> ErrorFrame {
+    let frame = ErrorFrame::new(words).with_session_id(id.as_str());
+    frame.with_retryable(true)
+}
+
+/// Returns what the user has written: a prompt with files has a reminder of their paths at its end.
+fn written(prompt: &Prompt) -> &str {
+    match prompt.files.is_empty() {
+        true => &prompt.text,
+        false => without_reminder(&prompt.text),
+    }
+}
+
+impl Session {
+    /// Begins a run in the log: clients that reconnect read from here, unless it begins again.
+    fn begin(&mut self, is_again: bool) {
+        self.used = true;
+        self.failure = None;
+        if !is_again {
+            self.log.begin();
+        }
+    }
+}
