@@ -5,11 +5,10 @@ use std::net::IpAddr;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use connectonion_proto::auth::{Draft, Signer, UsedSignatures};
-use connectonion_proto::console;
+use connectonion_proto::limits::{CONSOLE_TARGET, UploadLimits};
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
-use connectonion_proto::upload::UploadLimits;
 use rpc_core::keepalive::KeepAlive;
 use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
@@ -54,7 +53,7 @@ impl Visit for &Console {
 
 impl Subscriber for Console {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == console::TARGET
+        metadata.target() == CONSOLE_TARGET
     }
 
     fn event(&self, event: &Event<'_>) {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use connectonion_proto::limits::UploadLimits;
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage, Storage};
 use connectonion_proto::trust::TrustLevel;
-use connectonion_proto::upload::UploadLimits;
 use serde_json::{Value, json};
 
 use crate::scratch::Scratch;

@@ -13,7 +13,7 @@ use connectonion_proto::frame::{EventKind, OnboardMethod, Rejection, Scope};
 use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions};
 use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
-use connectonion_proto::upload::UploadLimits;
+use connectonion_proto::limits::UploadLimits;
 use examples::agent::tools::tools;
 use examples::agent::{Folder, Worker};
 use examples::cli::Failure;
