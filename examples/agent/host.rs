@@ -278,8 +278,12 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
     if !is_one_of_many {
         let store = args.store.clone();
         let store = store.unwrap_or_else(|| home.join("session_results.jsonl"));
-        let options = JsonlOptions::default().with_sync(args.fsync);
-        let kept = JsonlStorage::open(&store, options.with_wait(args.wait))
+        let options = JsonlOptions {
+            sync: args.fsync,
+            wait: args.wait,
+            ..JsonlOptions::default()
+        };
+        let kept = JsonlStorage::open(&store, options)
             .map_err(|error| Failure::new(format_args!("--store {}: {error}", store.display())))?;
         let (skipped, file) = (kept.skipped_lines(), store.display());
         if skipped > 0 {

@@ -51,16 +51,10 @@ impl MemoryStorage {
         }
     }
 
-    /// Returns the number of sessions.
+    /// Returns the number of sessions, including expired ones.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn sessions(&self) -> usize {
         self.lock().records.len()
-    }
-
-    /// Returns whether there are no sessions.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.lock().records.is_empty()
     }
 
     /// Locks the state. A panic elsewhere leaves it consistent.
@@ -117,7 +111,7 @@ impl Storage for MemoryStorage {
 impl fmt::Debug for MemoryStorage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryStorage")
-            .field("sessions", &self.len())
+            .field("sessions", &self.sessions())
             .finish_non_exhaustive()
     }
 }

@@ -256,7 +256,7 @@ fn nothing_is_overwritten_and_nothing_is_half_there() {
     let taken = scratch.file(&files[1].name);
     fs::write(&taken, "mine").unwrap();
     let failed = save(scratch.path(), &files).unwrap_err();
-    assert_eq!(failed.kind(), std::io::ErrorKind::AlreadyExists);
+    assert_eq!(failed.kind(), io::ErrorKind::AlreadyExists);
     assert_eq!(fs::read_to_string(&taken).unwrap(), "mine");
     assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1);
 }
