@@ -15,7 +15,7 @@ use crate::console::Line;
 use crate::error::{unknown_type, unsupported_mode};
 use crate::frame::{
     Answer, ErrorFrame, EventKind, Mode, ModeChange, ModeChanged, PromptUpdate, Replay, Response,
-    StreamEvent, Trigger,
+    StreamEvent,
 };
 use crate::id::{SessionId, event_id};
 use crate::limits::AUTHENTICATE_FIRST;
@@ -83,7 +83,7 @@ impl Hub {
         }
         let ModeChange { mode, turns } = change;
         let turns = turns.filter(|_| mode == Mode::Ulw);
-        let mut changed = ModeChanged::new(mode.clone(), Trigger::User);
+        let mut changed = ModeChanged::new(mode.clone(), "user");
         changed.turns_left = turns;
         let kind = EventKind::ModeChanged(changed);
         let value = to_json(mode.name()).unwrap_or_default();
@@ -311,7 +311,7 @@ impl Hub {
     pub fn set_mode(&mut self, run: RunId, mode: Mode, now: Now) -> Result<(), EmitError> {
         let value = to_json(mode.name())?;
         self.working(run)?.set_mode(value, None);
-        let changed = ModeChanged::new(mode, Trigger::Agent);
+        let changed = ModeChanged::new(mode, "agent");
         self.emit(run, EventKind::ModeChanged(changed), None, now)?;
         Ok(())
     }

@@ -53,7 +53,7 @@ use rpc_core::{Refused, Str, Text, UniqueBits};
 use serde::Serialize;
 
 use crate::console::{Line, NOT_AUTHENTICATED};
-use crate::frame::{ErrorFrame, SessionState, SessionStatus, Standing};
+use crate::frame::{ErrorFrame, SessionState, SessionStatus};
 use crate::id::SessionId;
 use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::Next;
@@ -151,13 +151,8 @@ impl Hub {
     /// it has proved none but must. A session of another owner is reported as not found.
     #[must_use]
     pub fn status(&self, asker: Option<Owner>, session_id: Option<&Str>) -> SessionStatus {
-        let status = session_id.and_then(|id| self.registry.status(asker, id));
-        let standing = match status {
-            Some(SessionState::Running) => Standing::Running,
-            Some(_) => Standing::Connected,
-            None => Standing::NotFound,
-        };
-        SessionStatus::new(session_id.cloned(), standing)
+        let state = session_id.and_then(|id| self.registry.status(asker, id));
+        SessionStatus::new(session_id.cloned(), state.unwrap_or(SessionState::NotFound))
     }
 
     /// Removes a closed connection. Its run goes on.

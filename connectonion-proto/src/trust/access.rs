@@ -342,7 +342,8 @@ impl AccessControl {
             return Admission::Refuse(AuthError::OnboardRequired);
         };
         if let Some((amount, address)) = &self.payment {
-            required = required.with_payment(*amount, address.clone());
+            required.payment_amount = Some(*amount);
+            required.payment_address = address.clone();
         }
         Admission::Gate { identity, required }
     }

@@ -186,7 +186,7 @@ impl Payments for Ledger {
 #[tokio::test(start_paused = true)]
 async fn a_payment_counts_when_it_was_found() {
     let policy = TrustPolicy::new(TrustLevel::Careful);
-    let access = AccessControl::new(*host_key().address(), policy).with_payment(10_u32, None);
+    let access = AccessControl::new(*host_key().address(), policy).with_payment(10_u64, None);
     let told = Arc::new(AtomicUsize::new(0));
     let hook = Arc::clone(&told);
     let options = RuntimeOptions::with_access(access)
@@ -301,7 +301,7 @@ async fn who_is_blocked_does_not_come_in_by_leaving_out_the_signature() {
             access().with_book(whitelist),
             access().with_verifier(verifier),
             access().with_invites(InviteCodes::new(["red-onion"]).unwrap()),
-            access().with_payment(10_u32, None),
+            access().with_payment(10_u64, None),
         ] {
             let runtime = runtime_with(RuntimeOptions::with_access(own));
             let mut client = Client::open(&runtime);

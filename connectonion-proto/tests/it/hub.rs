@@ -190,8 +190,9 @@ fn what_was_acknowledged_before_a_kill_outlives_a_clients_copy_of_the_same_turn(
         "messages": [{"role": "user", "content": "first"}],
         "turn": 1, "iteration": 0, "updated": began,
     });
-    let connect = Connect::new(Signed::none()).with_session_id("s");
-    let connect = connect.with_session(codec::to_json(&copy).unwrap());
+    let mut connect = Connect::new(Signed::none());
+    connect.session_id = Some("s".into());
+    connect.session = Some(codec::to_json(&copy).unwrap());
     play.connect_with(2, owner(1), connect);
     play.store_all();
     let connected = play.sockets[&ConnId(2)].connected.as_ref().unwrap();

@@ -12,7 +12,7 @@ use rpc_core::{Json, Refused, Str, tagged};
 pub use ask::{
     ApprovalNeeded, AskField, AskUser, BatchItem, ModeChanged, PlanReview, UlwTurnsReached,
 };
-pub use model::{Compact, Complete, LlmCall, LlmResult, Usage};
+pub use model::{Compact, Complete, LlmCall, Usage};
 pub use said::{Eval, Intent, TextDelta, Thinking, UserInput};
 pub use tool::{DiffPreview, FilesReceived, ReceivedFile, ToolBlocked, ToolCall, ToolResult};
 
@@ -55,7 +55,7 @@ tagged! {
         /// A model is called.
         "llm_call" => LlmCall(LlmCall),
         /// A model has answered.
-        "llm_result" => LlmResult(LlmResult),
+        "llm_result" => LlmResult(LlmCall),
         /// The agent's thoughts.
         "thinking" => Thinking(Thinking),
         /// More of the agent's thoughts.
