@@ -10,12 +10,12 @@ use crate::agent::home::Home;
 use clap::ValueEnum;
 use connectonion_proto::auth::{Address, InviteCodes, UsedSignatures};
 use connectonion_proto::hub::HubConfig;
+use connectonion_proto::limits::UploadLimits;
 #[cfg(feature = "nats")]
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions, http_config};
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
-use connectonion_proto::limits::UploadLimits;
 use examples::agent::tools::tools;
 use examples::agent::{Folder, Lists, SpentFile, Worker, page};
 use examples::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};

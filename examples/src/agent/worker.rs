@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{
-    Compact, EventKind, LlmCall, LlmResult, Mode, Phase, ToolCall, ToolResult, ToolStatus,
-    UlwAction, UlwTurnsReached,
+    Compact, EventKind, LlmCall, Mode, ToolCall, ToolResult, ToolStatus, UlwAction, UlwTurnsReached,
 };
 use connectonion_proto::hub::{AskError, EmitError};
 use connectonion_proto::limits::{ULW_TURNS, ULW_TURNS_USED};
@@ -333,7 +332,7 @@ impl<'a> Work<'a> {
         let mut message = answer.into_message();
         let count = message.tool_calls.len();
         let wanted = u64::try_from(count).unwrap_or(u64::MAX);
-        let mut result = LlmResult::new(worker.name.as_str(), iteration, wanted);
+        let mut result = LlmCall::answer(worker.name.as_str(), iteration, wanted);
         result.duration_ms = Some(millis(start.elapsed()).into());
         result.usage = usage.and_then(|usage| to_json(&usage).ok());
         turn.emit_as(&id, EventKind::LlmResult(result))
@@ -404,10 +403,10 @@ impl<'a> Work<'a> {
         if left_out <= self.left_out {
             return Ok(());
         }
-        let mut start = Compact::new(Phase::Compacting);
+        let mut start = Compact::new("compacting");
         start.context_percent = Some(self.percent(&all).into());
         let id = self.turn.emit(EventKind::Compact(start)).map_err(told)?;
-        let mut end = Compact::new(Phase::Done);
+        let mut end = Compact::new("done");
         end.context_before = Some(self.percent(&all).into());
         end.context_after = Some(self.percent(&kept).into());
         end.message = Some(Notice::Shortened { left_out }.to_string().into());

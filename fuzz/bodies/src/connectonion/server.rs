@@ -12,7 +12,7 @@ use connectonion_proto::frame::{
 use connectonion_proto::limits;
 use connectonion_proto::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED};
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent, ServerState, Warning};
-use rpc_core::{CloseFrame, Disconnect, Incoming, Limits, Machine as _, Refused, Text};
+use rpc_core::{CloseFrame, Disconnect, Incoming, Json, Limits, Machine as _, Refused, Text};
 use serde::Serialize;
 
 use crate::frames::written;
@@ -162,12 +162,8 @@ impl Server {
                 };
             }
         };
-        let error = ErrorFrame::new(wrong.to_string());
-        let error = if is_input {
-            error.with_code(INPUT_REFUSED)
-        } else {
-            error
-        };
+        let mut error = ErrorFrame::new(wrong.to_string());
+        error.code = is_input.then(|| Json::string(INPUT_REFUSED));
         self.object(&error, "Unsigned");
     }
 
