@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn lines_are_those_of_the_specification() {
-        let owner = Owner::Key([0x2f; 32].into());
+        let owner = Owner::Key(crate::auth::Address::from_bytes([0x2f; 32]));
         let session = "aad5d1e2-1111".to_owned();
         let connected = |status| Line::Connected {
             owner,

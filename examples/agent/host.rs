@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use crate::agent::home::Home;
 use clap::ValueEnum;
-use connectonion_proto::auth::{Address, InviteCodes, UsedSignatures};
+use connectonion_proto::auth::{Address, InviteCodes};
 use connectonion_proto::hub::HubConfig;
-use connectonion_proto::limits::UploadLimits;
+use connectonion_proto::limits::{MAX_USED_SIGNATURES, UploadLimits};
 #[cfg(feature = "nats")]
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions, http_config};
@@ -334,7 +334,7 @@ fn access(
     let mut access = AccessControl::new(host, policy).with_book(lists.book());
     if is_signed {
         // Not for everybody: clients of the specification repeat a signature within a second.
-        access = access.with_used_signatures(UsedSignatures::default());
+        access = access.with_used_signatures(MAX_USED_SIGNATURES);
     }
     Ok(access.with_invites(codes))
 }

@@ -1,7 +1,6 @@
 //! [`Address`]: a public key, which is the identity of a client or an agent.
 
 use std::fmt;
-use std::str::FromStr;
 
 use super::hex;
 
@@ -53,20 +52,6 @@ impl Address {
     }
 }
 
-impl FromStr for Address {
-    type Err = AddressError;
-
-    fn from_str(text: &str) -> Result<Self, AddressError> {
-        Self::parse(text)
-    }
-}
-
-impl From<[u8; 32]> for Address {
-    fn from(key: [u8; 32]) -> Self {
-        Self(key)
-    }
-}
-
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("0x")?;
@@ -102,7 +87,7 @@ mod tests {
             TEXT.to_uppercase(),
             format!("0x{}", bare.to_uppercase()),
         ] {
-            assert_eq!(text.parse(), Ok(address), "{text}");
+            assert_eq!(Address::parse(&text), Ok(address), "{text}");
         }
         assert_eq!(address.to_string(), TEXT);
         assert_eq!(address.short(), "0xb16959e4baab68...");

@@ -13,6 +13,7 @@ use crate::frame::{
     AdminAction, AdminRequest, AdminResult, Connect, ErrorFrame, Input, Number, OnboardMethod,
     OnboardRequired, OnboardSubmit, OnboardSuccess,
 };
+use crate::limits::MAX_USED_SIGNATURES;
 use crate::session::Owner;
 
 /// The decision about a CONNECT. Exhaustive: there is no other case.
@@ -89,14 +90,17 @@ impl AccessControl {
     pub fn new(host: Address, policy: TrustPolicy) -> Self {
         Self {
             host,
-            verifier: Verifier::new().with_recipient(host),
+            verifier: Verifier {
+                recipient: Some(host),
+                ..Verifier::default()
+            },
             policy,
             book: TrustBook::default(),
             invites: InviteCodes::default(),
             payment: None,
             used: None,
-            used_commands: UsedSignatures::default(),
-            used_by_admins: UsedSignatures::default(),
+            used_commands: UsedSignatures::new(MAX_USED_SIGNATURES),
+            used_by_admins: UsedSignatures::new(MAX_USED_SIGNATURES),
             spent: None,
             is_changed: false,
         }
@@ -130,12 +134,17 @@ impl AccessControl {
         self
     }
 
-    /// Lets each signature open only one connection. Off by default: peers of the specification
-    /// repeat a signature when they connect twice within a second. The signatures of commands
-    /// always count only once.
+    /// Lets each signature open only one connection, and remembers up to this many signatures while
+    /// they are valid, each in about 200 bytes: [`MAX_USED_SIGNATURES`] for example. Off by default:
+    /// peers of the specification repeat a signature when they connect twice within a second. The
+    /// signatures of commands always count only once.
+    ///
+    /// A valid signature is never forgotten for another one: beyond the bound, everything is refused
+    /// until some have expired. One signer may fill a sixteenth of it (but at least 64), so that no
+    /// single signer blocks the others.
     #[must_use]
-    pub fn with_used_signatures(mut self, used: UsedSignatures) -> Self {
-        self.used = Some(used);
+    pub fn with_used_signatures(mut self, max: usize) -> Self {
+        self.used = Some(UsedSignatures::new(max));
         self
     }
 
@@ -167,8 +176,8 @@ impl AccessControl {
     }
 
     /// Returns whether each signature opens only one connection.
-    #[must_use]
-    pub const fn uses_signatures_once(&self) -> bool {
+    #[cfg(feature = "tokio")]
+    pub(crate) const fn uses_signatures_once(&self) -> bool {
         self.used.is_some()
     }
 
@@ -217,11 +226,9 @@ impl AccessControl {
         let lists = [
             &self.book.blocked,
             &self.book.whitelist,
-            self.verifier.blacklist(),
+            &self.verifier.blacklist,
         ];
-        lists.into_iter().any(|list| !list.is_empty())
-            || !self.invites.is_empty()
-            || self.payment.is_some()
+        lists.into_iter().any(|list| !list.is_empty()) || self.has_onboarding()
     }
 
     /// Verifies a CONNECT and decides about it.
@@ -241,8 +248,9 @@ impl AccessControl {
             return Admission::Refuse(error);
         }
         let identity = verified.address;
-        let decision = self.policy().decide(Some(self.standing_of(&identity)));
-        let is_invited = matches!(decision, Decision::Gate { .. }) && self.brings_invite(&verified);
+        let level = Some(self.standing_of(&identity));
+        let decision = self.policy.decide(level, self.has_onboarding());
+        let is_invited = decision == Decision::Gate && self.brings_invite(&verified);
         // Before anything changes: who repeats an invitation is not let in again.
         if (is_invited || decision == Decision::Accept)
             && let Err(error) = self.spend(Use::Connect, &verified, now)
@@ -258,14 +266,14 @@ impl AccessControl {
                 owner: Owner::Key(identity),
                 recommend_signature: false,
             },
-            Decision::Gate { methods } => self.gate(identity, &methods),
+            Decision::Gate => self.gate(identity),
             Decision::Deny(error) => Admission::Refuse(error),
             Decision::AcceptUnsigned { .. } => self.decide_unsigned(),
         }
     }
 
     fn decide_unsigned(&self) -> Admission {
-        match self.policy().decide(None) {
+        match self.policy.decide(None, self.has_onboarding()) {
             _ if self.tells_callers_apart() => Admission::Refuse(AuthError::SignedRequestRequired),
             Decision::AcceptUnsigned {
                 recommend_signature,
@@ -278,13 +286,9 @@ impl AccessControl {
         }
     }
 
-    /// Returns the policy, with the available methods of onboarding.
-    fn policy(&self) -> TrustPolicy {
-        let invite = (!self.invites.is_empty()).then_some(OnboardMethod::InviteCode);
-        let payment = self.payment.as_ref().map(|_| OnboardMethod::Payment);
-        self.policy
-            .clone()
-            .with_methods(invite.into_iter().chain(payment))
+    /// Returns whether strangers can go through onboarding.
+    fn has_onboarding(&self) -> bool {
+        !self.invites.is_empty() || self.payment.is_some()
     }
 
     /// Returns the level of a caller. Administrators are admitted at every level, unless blocked.
@@ -336,9 +340,12 @@ impl AccessControl {
         }
     }
 
-    fn gate(&self, identity: Address, methods: &[OnboardMethod]) -> Admission {
+    fn gate(&self, identity: Address) -> Admission {
+        let invite = (!self.invites.is_empty()).then_some(OnboardMethod::InviteCode);
+        let payment = self.payment.as_ref().map(|_| OnboardMethod::Payment);
+        let methods: Vec<_> = invite.into_iter().chain(payment).collect();
         // Words are JSON.
-        let Ok(mut required) = OnboardRequired::new(identity.to_string(), methods) else {
+        let Ok(mut required) = OnboardRequired::new(identity.to_string(), &methods) else {
             return Admission::Refuse(AuthError::OnboardRequired);
         };
         if let Some((amount, address)) = &self.payment {

@@ -181,14 +181,14 @@ async fn one_key_at_two_gates_comes_in_at_both() {
         access(),
     ));
     let offer = |code: &str, nonce: u128| {
-        let draft = Draft::exact(now())
+        let draft = Draft::new(now())
             .with_nonce(nonce)
             .with("invite_code", code);
         signed("ONBOARD_SUBMIT", &client_key(), &draft, json!({}))
     };
     let mut gates = [Client::open(&runtime), Client::open(&runtime)];
     for (gate, nonce) in gates.iter_mut().zip(0..) {
-        let draft = Draft::exact(now()).with_nonce(nonce);
+        let draft = Draft::new(now()).with_nonce(nonce);
         gate.say(&signed("CONNECT", &client_key(), &draft, json!({})))
             .await;
         gate.hear_a("ONBOARD_REQUIRED").await;

@@ -4,7 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, LazyLock, Mutex};
 
-use connectonion_proto::auth::{Draft, Signer, UsedSignatures};
+use connectonion_proto::auth::{Draft, Signer};
+use connectonion_proto::limits::MAX_USED_SIGNATURES;
 use connectonion_proto::limits::{CONSOLE_TARGET, UploadLimits};
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
 use connectonion_proto::server::ServerConfig;
@@ -147,7 +148,7 @@ async fn what_happens_to_a_client_is_told_on_the_console() {
 #[tokio::test(start_paused = true)]
 async fn every_refusal_of_a_connect_or_an_input_is_told_on_the_console() {
     let access = AccessControl::new(*host_key().address(), TrustPolicy::new(TrustLevel::Open));
-    let access = access.with_used_signatures(UsedSignatures::default());
+    let access = access.with_used_signatures(MAX_USED_SIGNATURES);
     let runtime = runtime_with(RuntimeOptions::with_access(access));
     let (console, _guard) = Console::listen();
     let mut client = open(&runtime);
@@ -159,7 +160,7 @@ async fn every_refusal_of_a_connect_or_an_input_is_told_on_the_console() {
         frame[name] = value;
         frame
     };
-    let draft = Draft::exact(now()).with("prompt", "hello");
+    let draft = Draft::new(now()).with("prompt", "hello");
     let mut slipped_in = signed("INPUT", &client_key(), &draft, json!({}));
     slipped_in["payload"]["prompt"] = json!("goodbye");
     let stranger = Signer::from_seed(&[3; 32]);

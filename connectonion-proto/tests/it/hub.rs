@@ -15,7 +15,7 @@ use crate::hub_play::{Play, config};
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn owner(number: u8) -> Owner {
-    Owner::Key([number; 32].into())
+    Owner::Key(connectonion_proto::auth::Address::from_bytes([number; 32]))
 }
 
 #[test]

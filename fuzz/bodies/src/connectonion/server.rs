@@ -301,7 +301,7 @@ impl Model for Server {
         let told = match event {
             ServerEvent::Connect { .. } => "Connect",
             ServerEvent::Onboard { identity, .. } => {
-                assert_eq!(identity, [7; 32].into(), "who is at the gate");
+                assert_eq!(identity, crate::auth::Address::from_bytes([7; 32]), "who is at the gate");
                 "Onboard"
             }
             ServerEvent::Onboarded { .. } => "Onboarded",
@@ -382,7 +382,7 @@ impl Server {
     fn gate(&mut self, conn: &mut ServerConn) {
         let required = OnboardRequired::new("0x", &[]).expect("it encodes");
         let fits = self.asked == Some(Asked::Connect) && self.stage != Stage::Inside;
-        let told = conn.gate([7; 32].into(), &required);
+        let told = conn.gate(crate::auth::Address::from_bytes([7; 32]), &required);
         if self.verdict(conn, &told, fits) {
             self.leaves(&required);
             self.stage = Stage::Gated;
