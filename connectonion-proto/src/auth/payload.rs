@@ -14,6 +14,7 @@ use super::canonical::{self, Canonical, Tree, same_name};
 /// The signed part of a frame as it was received: a JSON object. Read members here and not from the
 /// frame, so that what is read is what was signed: of members with the same name the last one
 /// counts.
+#[derive(Debug)]
 pub struct Payload<'a> {
     value: Tree<'a>,
     size: usize,
@@ -63,13 +64,6 @@ impl<'a> Payload<'a> {
         let raw = self.get(name)?;
         let is_number = matches!(raw.first_byte(), b'-' | b'0'..=b'9');
         is_number.then(|| raw.get().parse().ok()).flatten()
-    }
-}
-
-/// Prints the length only: payloads carry prompts and invite codes.
-impl fmt::Debug for Payload<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Payload({} bytes)", self.size)
     }
 }
 
@@ -161,7 +155,7 @@ mod tests {
         assert_eq!(payload.number("a"), None);
         assert_eq!(payload.number("b"), None);
         assert!(payload.get("c").is_none());
-        assert_eq!(format!("{payload:?}"), "Payload(58 bytes)");
+        assert_eq!(format!("{payload:?}"), "Payload { value: .., size: 58 }");
     }
 
     #[test]

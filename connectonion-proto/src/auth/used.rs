@@ -71,7 +71,7 @@ impl fmt::Display for Spent {
 /// The number is bounded, and a valid signature is never forgotten for another one: beyond the
 /// bound, everything is refused until some have expired. One signer may fill a sixteenth of it (but
 /// at least 64), so that no single signer blocks the others.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct UsedSignatures {
     used: HashSet<Signature>,
     /// The same, by the second after which they are no longer valid.
@@ -133,6 +133,13 @@ impl UsedSignatures {
                 }
             }
         }
+    }
+}
+
+/// Prints the number only.
+impl fmt::Debug for UsedSignatures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} signatures", self.used.len())
     }
 }
 

@@ -120,6 +120,19 @@ impl ServerFrame {
     }
 }
 
+/// The frames that are the host's own: they answer one connection, or belong to it.
+pub(super) const HOST_FRAMES: [&str; 9] = [
+    "CONNECTED",
+    "OUTPUT",
+    "PING",
+    "RUNTIME_INPUT_ACK",
+    "ERROR",
+    "SESSION_STATUS",
+    "ONBOARD_REQUIRED",
+    "ONBOARD_SUCCESS",
+    "ADMIN_RESULT",
+];
+
 /// Reads a frame by its type.
 struct Tags(ServerFrame);
 
@@ -133,17 +146,7 @@ impl Tagged for Tags {
     const TAG: &'static str = "type";
     const CONTENT: Option<&'static str> = None;
     /// Without those of events.
-    const TAGS: &'static [&'static str] = &[
-        "CONNECTED",
-        "OUTPUT",
-        "PING",
-        "RUNTIME_INPUT_ACK",
-        "ERROR",
-        "SESSION_STATUS",
-        "ONBOARD_REQUIRED",
-        "ONBOARD_SUCCESS",
-        "ADMIN_RESULT",
-    ];
+    const TAGS: &'static [&'static str] = &HOST_FRAMES;
 
     fn kind(tag: &str) -> TagKind {
         match EventKind::kind(tag) {

@@ -72,6 +72,7 @@ rpc_core::config! {
 /// # std::fs::remove_dir_all(folder).ok();
 /// # Ok::<(), connectonion_proto::storage::StorageError>(())
 /// ```
+#[derive(Debug)]
 pub struct JsonlStorage {
     path: PathBuf,
     options: JsonlOptions,
@@ -352,10 +353,8 @@ impl Inner {
 }
 
 /// Prints numbers only: records are private.
-impl fmt::Debug for JsonlStorage {
+impl fmt::Debug for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JsonlStorage")
-            .field("sessions", &self.sessions())
-            .finish_non_exhaustive()
+        write!(f, "{} sessions", self.index.sessions())
     }
 }

@@ -1,7 +1,5 @@
 //! [`AccessControl`]: admits callers, from a CONNECT to the decision.
 
-use std::fmt;
-
 use rpc_core::Str;
 
 use super::{ClientLevel, Decision, TrustBook, TrustPolicy};
@@ -65,6 +63,7 @@ pub enum Onboarding {
 /// let unsigned = Connect::new(Signed::none());
 /// assert!(matches!(access.admit(&unsigned, 1_702_234_567.0), Admission::Refuse(_)));
 /// ```
+#[derive(Debug)]
 pub struct AccessControl {
     host: Address,
     verifier: Verifier,
@@ -402,7 +401,7 @@ impl AccessControl {
         match level {
             Ok(level) => Onboarding::Welcome(OnboardSuccess::new(
                 identity.to_string(),
-                Str::from_static(level.as_str()),
+                Str::from_static(level.name()),
                 Str::from_static(message),
             )),
             // The list of contacts is full.
@@ -489,7 +488,7 @@ impl AccessControl {
         }
         let after = self.book.level_of(&address);
         let error = (before == after).then(|| unmoved(action, after)).flatten();
-        let level = after.as_str();
+        let level = after.name();
         let message = match action {
             _ if error.is_some() => None,
             AdminAction::Promote => Some(format!("{address} promoted to {level}.")),
@@ -573,16 +572,4 @@ fn name(action: &AdminAction) -> Str {
         AdminAction::Remove => "remove_admin",
         AdminAction::Other(word) => return word.clone(),
     })
-}
-
-/// Prints the policy, never lists and codes.
-impl fmt::Debug for AccessControl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AccessControl")
-            .field("host", &self.host)
-            .field("policy", &self.policy)
-            .field("book", &self.book)
-            .field("invites", &self.invites)
-            .finish_non_exhaustive()
-    }
 }

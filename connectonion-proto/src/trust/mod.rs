@@ -20,4 +20,4 @@ pub use book::{ClientLevel, TrustBook};
 pub(crate) use policy::Decision;
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
-pub use policy::{SignaturePolicy, TrustLevel, TrustLevelError, TrustPolicy};
+pub use policy::{SignaturePolicy, TrustLevel, TrustPolicy};

@@ -1,49 +1,20 @@
 //! [`TrustPolicy`]: who is admitted.
 
-use std::str::FromStr;
+use rpc_core::words;
 
 use crate::auth::AuthError;
 
 use super::ClientLevel;
 
-/// The trust level of a host. ConnectOnion specification, *Authentication*. Exhaustive: these are
-/// the levels of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TrustLevel {
-    /// Everyone is admitted who is not blocked.
-    Open,
-    /// Strangers must go through onboarding.
-    Careful,
-    /// Only the whitelist is admitted, and a signature is always required.
-    Strict,
-}
-
-/// The error for a text that is not a [`TrustLevel`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a trust level is open, careful or strict")]
-#[non_exhaustive]
-pub struct TrustLevelError;
-
-impl TrustLevel {
-    /// Returns its name.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Careful => "careful",
-            Self::Strict => "strict",
-        }
-    }
-}
-
-impl FromStr for TrustLevel {
-    type Err = TrustLevelError;
-
-    fn from_str(text: &str) -> Result<Self, TrustLevelError> {
-        let mut levels = [Self::Open, Self::Careful, Self::Strict].into_iter();
-        levels
-            .find(|level| level.as_str() == text)
-            .ok_or(TrustLevelError)
+words! {
+    /// The trust level of a host. ConnectOnion specification, *Authentication*.
+    pub enum TrustLevel {
+        /// Everyone is admitted who is not blocked.
+        "open" => Open,
+        /// Strangers must go through onboarding.
+        "careful" => Careful,
+        /// Only the whitelist is admitted, and a signature is always required.
+        "strict" => Strict,
     }
 }
 

@@ -70,8 +70,8 @@ impl Host {
                 })
             }
             ClientFrame::OnboardSubmit(submit) => {
-                let identity = submit.signed.from.as_deref().unwrap();
-                let identity = Address::parse(identity).unwrap();
+                let identity = submit.signed.from.as_deref().unwrap_or_default();
+                let identity = Address::parse(identity).unwrap_or(Address::from_bytes([0; 32]));
                 let outcome = self.0.onboard(&identity, &submit, now(&submit.signed));
                 Some(match outcome {
                     Onboarding::Refuse(error) => error.to_string(),

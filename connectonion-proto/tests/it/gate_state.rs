@@ -106,7 +106,7 @@ fn who_was_promoted_at_the_gate_keeps_its_level() {
         for _ in 0..promotions {
             access.book_mut().promote(&us()).unwrap();
         }
-        let expected = (level.as_str().to_owned(), level);
+        let expected = (level.name().to_owned(), level);
         let outcome = offer(&mut access, "red onion");
         assert_eq!(welcomed(&access, &outcome), expected);
         let outcome = access.paid(&us());

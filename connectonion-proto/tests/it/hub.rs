@@ -123,7 +123,10 @@ fn an_agent_cannot_send_the_frames_of_its_host() {
     play.store_all();
     let run = *play.agents.keys().next().unwrap();
     let mut emit = |name: &str| {
-        let event = EventKind::other(name, Json::EMPTY_ARRAY);
+        let event = EventKind::Unknown {
+            tag: name.into(),
+            raw: Json::EMPTY_ARRAY,
+        };
         play.hub.emit(run, event, None, play.now)
     };
     for name in [

@@ -379,13 +379,19 @@ fn a_frame_of_a_new_type_is_an_event_if_it_has_an_id_and_a_time() {
 #[test]
 fn an_agent_sends_events_of_its_own() {
     let body = codec::to_json(&serde_json::json!({"x": 1, "id": "theirs", "type": "theirs"}));
-    let kind = EventKind::other("my_own", body.unwrap());
+    let kind = EventKind::Unknown {
+        tag: "my_own".into(),
+        raw: body.unwrap(),
+    };
     let event = StreamEvent::new(kind, "ev-1", 1.5, "s");
     assert_eq!(
         written(&event),
         r#"{"type":"my_own","x":1,"id":"ev-1","ts":1.5,"session_id":"s"}"#
     );
-    let nothing = EventKind::other("my_own", codec::to_json(&7).unwrap());
+    let nothing = EventKind::Unknown {
+        tag: "my_own".into(),
+        raw: codec::to_json(&7).unwrap(),
+    };
     let event = StreamEvent::new(nothing, "ev-1", 2_u64, "s");
     assert_eq!(
         written(&event),

@@ -17,6 +17,7 @@ pub use said::{Eval, Intent, TextDelta, Thinking, UserInput};
 pub use tool::{DiffPreview, FilesReceived, ReceivedFile, ToolBlocked, ToolCall, ToolResult};
 
 use super::number::Number;
+use super::server::HOST_FRAMES;
 use super::session::Session;
 use crate::id::{EventId, SessionId};
 
@@ -136,19 +137,6 @@ pub(crate) enum Replay<'e> {
     Never,
 }
 
-/// The frames that are the host's own: they answer one connection, or belong to it.
-const HOST_FRAMES: [&str; 9] = [
-    "CONNECTED",
-    "PING",
-    "OUTPUT",
-    "ERROR",
-    "RUNTIME_INPUT_ACK",
-    "SESSION_STATUS",
-    "ONBOARD_REQUIRED",
-    "ONBOARD_SUCCESS",
-    "ADMIN_RESULT",
-];
-
 impl EventKind {
     /// Returns what a host keeps of this event.
     pub(crate) fn kept(&self) -> Kept<'_> {
@@ -210,15 +198,6 @@ impl EventKind {
                 replay: Replay::Newest,
                 ..ASKED
             },
-        }
-    }
-
-    /// Creates an event of an agent's own type, with the members of this object. An `id`, a `ts`
-    /// and a `session_id` among them are ignored; a value other than an object has no members.
-    pub fn other(tag: impl Into<Str>, members: Json) -> Self {
-        Self::Unknown {
-            tag: tag.into(),
-            raw: members,
         }
     }
 

@@ -124,7 +124,7 @@ impl<'r> Player<'r> {
         let (runs, permits, path) = (&self.runs, &self.permits, self.scratch.path());
         let is_old = self.recording.version == "1.2.1";
         self.runtimes.entry(self.trust.clone()).or_insert_with(|| {
-            let level: TrustLevel = self.trust.parse().unwrap();
+            let level = TrustLevel::parse(&self.trust).unwrap();
             let policy = TrustPolicy::new(level).with_signatures(SignaturePolicy::AlwaysSigned);
             let mut access = AccessControl::new(*host_key().address(), policy);
             let (price, payee) = match is_old {

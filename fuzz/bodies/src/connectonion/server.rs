@@ -301,7 +301,11 @@ impl Model for Server {
         let told = match event {
             ServerEvent::Connect { .. } => "Connect",
             ServerEvent::Onboard { identity, .. } => {
-                assert_eq!(identity, crate::auth::Address::from_bytes([7; 32]), "who is at the gate");
+                assert_eq!(
+                    identity,
+                    crate::auth::Address::from_bytes([7; 32]),
+                    "who is at the gate"
+                );
                 "Onboard"
             }
             ServerEvent::Onboarded { .. } => "Onboarded",
