@@ -1,6 +1,7 @@
 //! [`Address`]: a public key, which is the identity of a client or an agent.
 
 use std::fmt;
+use std::str::FromStr;
 
 use super::hex;
 
@@ -49,6 +50,14 @@ impl Address {
         let mut text = self.to_string();
         text.truncate(Self::SHORT);
         text + "..."
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        Self::parse(text)
     }
 }
 

@@ -61,8 +61,7 @@ fn key(event: &StreamEvent) -> Option<u64> {
 /// Returns the progress of the operation that the event is about.
 fn status(kind: &EventKind) -> Option<&str> {
     match kind {
-        EventKind::LlmCall(it) => it.status.as_deref(),
-        EventKind::LlmResult(it) => it.status.as_deref(),
+        EventKind::LlmCall(it) | EventKind::LlmResult(it) => it.status.as_deref(),
         EventKind::Thinking(it) => it.status.as_deref(),
         EventKind::ToolCall(it) => it.status.as_ref().map(ToolStatus::name),
         EventKind::ToolResult(it) => it.status.as_ref().map(ToolStatus::name),

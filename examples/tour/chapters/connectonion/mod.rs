@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use connectonion_proto::auth::{InviteCodes, Signer};
 use connectonion_proto::client::Taken;
-use connectonion_proto::frame::{EventKind, OnboardMethod, Rejection, Scope};
+use connectonion_proto::frame::{EventKind, Rejection, Scope};
 use connectonion_proto::limits::UploadLimits;
 use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions};
 use connectonion_proto::storage::MemoryStorage;

@@ -303,7 +303,7 @@ impl Model for Server {
             ServerEvent::Onboard { identity, .. } => {
                 assert_eq!(
                     identity,
-                    crate::auth::Address::from_bytes([7; 32]),
+                    connectonion_proto::auth::Address::from_bytes([7; 32]),
                     "who is at the gate"
                 );
                 "Onboard"
@@ -386,7 +386,10 @@ impl Server {
     fn gate(&mut self, conn: &mut ServerConn) {
         let required = OnboardRequired::new("0x", &[]).expect("it encodes");
         let fits = self.asked == Some(Asked::Connect) && self.stage != Stage::Inside;
-        let told = conn.gate(crate::auth::Address::from_bytes([7; 32]), &required);
+        let told = conn.gate(
+            connectonion_proto::auth::Address::from_bytes([7; 32]),
+            &required,
+        );
         if self.verdict(conn, &told, fits) {
             self.leaves(&required);
             self.stage = Stage::Gated;
