@@ -26,7 +26,6 @@ const ERROR: usize = 200;
 /// Foreign texts are cut, and characters that could move the cursor, colour the line or change its
 /// direction are left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Line {
     /// A socket was opened.
     Opened {
@@ -180,11 +179,24 @@ impl fmt::Display for Cut<'_> {
 fn harmless(letter: char) -> Option<char> {
     match letter {
         '\n' | '\t' => Some(' '),
-        // Letters without a width.
-        '\u{200b}'..='\u{200f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}' => None,
-        letter if is_control(letter) => None,
+        letter if is_hidden(letter) => None,
         letter => Some(letter),
     }
+}
+
+/// Returns whether a character controls a terminal or the direction of text, or is invisible.
+pub(crate) fn is_hidden(letter: char) -> bool {
+    is_control(letter)
+        || matches!(
+            letter,
+            '\u{ad}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
 }
 
 #[cfg(test)]
@@ -194,7 +206,7 @@ mod tests {
 
     #[test]
     fn lines_are_those_of_the_specification() {
-        let owner = Owner::Key([0x2f; 32].into());
+        let owner = Owner::Key(crate::auth::Address::from_bytes([0x2f; 32]));
         let session = "aad5d1e2-1111".to_owned();
         let connected = |status| Line::Connected {
             owner,

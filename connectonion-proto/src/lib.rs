@@ -5,14 +5,14 @@
 pub mod auth;
 pub mod client;
 pub mod codec;
-pub mod console;
+mod console;
 pub mod error;
 pub mod frame;
 #[doc = include_str!("../GUIDE.md")]
 pub mod guide {}
 pub mod id;
 pub mod limits;
-pub mod merge;
+mod merge;
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod net;
@@ -23,7 +23,11 @@ pub mod session;
 pub mod spec {}
 pub mod storage;
 pub mod trust;
-pub mod upload;
+#[cfg_attr(
+    not(all(feature = "auth", feature = "tokio")),
+    allow(dead_code, reason = "hosts need it")
+)]
+mod upload;
 
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]

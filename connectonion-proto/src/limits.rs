@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use rpc_core::Limits;
 
+pub use crate::console::TARGET as CONSOLE_TARGET;
+pub use crate::upload::UploadLimits;
+
 // Where agents are
 
 /// The path of the WebSocket; others are refused.

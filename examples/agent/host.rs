@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use crate::agent::home::Home;
 use clap::ValueEnum;
-use connectonion_proto::auth::{Address, InviteCodes, UsedSignatures};
+use connectonion_proto::auth::{Address, InviteCodes};
+use connectonion_proto::limits::{MAX_USED_SIGNATURES, UploadLimits};
 #[cfg(feature = "nats")]
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions, http_config};
 use connectonion_proto::session::HubConfig;
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
-use connectonion_proto::upload::UploadLimits;
 use examples::agent::tools::tools;
 use examples::agent::{Folder, Lists, SpentFile, Worker, page};
 use examples::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
@@ -278,8 +278,12 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
     if !is_one_of_many {
         let store = args.store.clone();
         let store = store.unwrap_or_else(|| home.join("session_results.jsonl"));
-        let options = JsonlOptions::default().with_sync(args.fsync);
-        let kept = JsonlStorage::open(&store, options.with_wait(args.wait))
+        let options = JsonlOptions {
+            sync: args.fsync,
+            wait: args.wait,
+            ..JsonlOptions::default()
+        };
+        let kept = JsonlStorage::open(&store, options)
             .map_err(|error| Failure::new(format_args!("--store {}: {error}", store.display())))?;
         let (skipped, file) = (kept.skipped_lines(), store.display());
         if skipped > 0 {
@@ -330,7 +334,7 @@ fn access(
     let mut access = AccessControl::new(host, policy).with_book(lists.book());
     if is_signed {
         // Not for everybody: clients of the specification repeat a signature within a second.
-        access = access.with_used_signatures(UsedSignatures::default());
+        access = access.with_used_signatures(MAX_USED_SIGNATURES);
     }
     Ok(access.with_invites(codes))
 }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use connectonion_proto::console::TARGET;
+use connectonion_proto::limits::CONSOLE_TARGET as TARGET;
 use serde_json::Value;
 use tracing::field::Field;
 use tracing::{Event, Subscriber};

@@ -61,12 +61,6 @@ impl FromStr for Address {
     }
 }
 
-impl From<[u8; 32]> for Address {
-    fn from(key: [u8; 32]) -> Self {
-        Self(key)
-    }
-}
-
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("0x")?;
@@ -102,7 +96,7 @@ mod tests {
             TEXT.to_uppercase(),
             format!("0x{}", bare.to_uppercase()),
         ] {
-            assert_eq!(text.parse(), Ok(address), "{text}");
+            assert_eq!(Address::parse(&text), Ok(address), "{text}");
         }
         assert_eq!(address.to_string(), TEXT);
         assert_eq!(address.short(), "0xb16959e4baab68...");

@@ -17,11 +17,11 @@ pub struct ListFull;
 /// contain everything but the stars (`0x3d40*`); a star alone matches every address.
 ///
 /// ```
-/// use connectonion_proto::auth::AddressList;
+/// use connectonion_proto::auth::{Address, AddressList};
 ///
 /// let list = AddressList::parse("# friends\n0x0101*\n");
-/// assert!(list.contains(&[1; 32].into()));
-/// assert!(!list.contains(&[2; 32].into()));
+/// assert!(list.contains(&Address::from_bytes([1; 32])));
+/// assert!(!list.contains(&Address::from_bytes([2; 32])));
 /// ```
 #[derive(Clone, Default)]
 pub struct AddressList {

@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use zeroize::Zeroizing;
 
@@ -135,23 +136,18 @@ fn make_folder(folder: &Path) -> io::Result<()> {
 
 /// Creates a file beside `path` that only its owner may read.
 fn open_draft(path: &Path) -> io::Result<(PathBuf, File)> {
-    const ATTEMPTS: u32 = 100;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let mut name = path.as_os_str().to_owned();
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    name.push(format!(".{}.{number}.new", std::process::id()));
+    let draft = PathBuf::from(name);
+    // Of a process that was killed.
+    let _ = fs::remove_file(&draft);
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut failure = ErrorKind::AlreadyExists.into();
-    for attempt in 0..ATTEMPTS {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{}.{attempt}.new", std::process::id()));
-        let draft = PathBuf::from(name);
-        match options.open(&draft) {
-            Ok(file) => return Ok((draft, file)),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => failure = error,
-            Err(error) => return Err(error),
-        }
-    }
-    Err(failure)
+    Ok((draft.clone(), options.open(draft)?))
 }
 
 /// Renames a finished file, unless the name is taken.
@@ -166,14 +162,9 @@ fn publish(draft: &Path, path: &Path) -> io::Result<()> {
         }
         linked => linked?,
     }
-    sync_folder(path)
-}
-
-/// Syncs the folder, so that the name survives a power cut.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
-    if cfg!(unix) {
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+    // So that the name survives a power cut.
+    match cfg!(unix) {
+        true => rpc_core::file::sync_folder(path),
+        false => Ok(()),
     }
-    Ok(())
 }

@@ -19,11 +19,12 @@
 //!   by writing its address in upper case.
 //! - A payload for another recipient is refused, as in 1.9.2; 1.2.1 does not check it. A payload
 //!   without a recipient is accepted, as in 1.2.1; 1.9.2 refuses it, and so does
-//!   `Verifier::with_required_to`.
+//!   `Verifier::require_to`.
 //! - A payload that is not an object, or a signature that is not a text, gets an ERROR. Known hosts
 //!   drop the connection.
 //! - The signature of a CONNECT can be used more than once, as in 1.2.1. 1.9.2 refuses that, and so
-//!   does `UsedSignatures`, with the same words. A command counts once, as in 1.9.2.
+//!   does `AccessControl::with_used_signatures`, with the same words. A command counts once, as in
+//!   1.9.2.
 //! - Blocked callers are refused, and are not offered onboarding.
 //! - Where callers are blocked or whitelisted, or strangers must go through onboarding, a caller
 //!   without a signature is refused, although the specification's table lets open and careful hosts
@@ -42,7 +43,7 @@ let now = 1_702_234_567.25;
 
 let signed = client.sign_payload(&Draft::new(now).with_to(host.address()))?;
 
-let verifier = Verifier::new().with_recipient(*host.address());
+let verifier = Verifier { recipient: Some(*host.address()), ..Verifier::default() };
 let verified = verifier.verify(&signed, now)?;
 assert_eq!(&verified.address, client.address());
 assert_eq!(verifier.verify(&signed, now + 302.0).unwrap_err(), AuthError::Expired { behind: 302 });
@@ -82,8 +83,8 @@ pub use signature::{Signature, SignatureError};
 #[cfg(feature = "auth")]
 pub use signer::Signer;
 #[cfg(feature = "auth")]
-pub(crate) use used::end_of;
+pub use used::Spent;
 #[cfg(feature = "auth")]
-pub use used::{Spent, Use, UsedSignatures};
+pub(crate) use used::{Use, UsedSignatures, end_of};
 #[cfg(feature = "auth")]
 pub use verifier::{Verified, Verifier, verify_signature};

@@ -14,6 +14,7 @@ use super::canonical::{self, Canonical, Tree, same_name};
 /// The signed part of a frame as it was received: a JSON object. Read members here and not from the
 /// frame, so that what is read is what was signed: of members with the same name the last one
 /// counts.
+#[derive(Debug)]
 pub struct Payload<'a> {
     value: Tree<'a>,
     size: usize,
@@ -66,25 +67,18 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// Prints the length only: payloads carry prompts and invite codes.
-impl fmt::Debug for Payload<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Payload({} bytes)", self.size)
-    }
-}
-
 /// A payload to sign: `timestamp`, and any other members.
 ///
 /// Hosts may accept a signature only once, and the same payload always has the same signature. The
 /// known SDKs send whole seconds and nothing random, so that two connections in one second fail
-/// there: use [`with_nonce`](Self::with_nonce) or [`exact`](Self::exact).
+/// there; see also [`with_nonce`](Self::with_nonce).
 ///
 /// ```
 /// use connectonion_proto::auth::Draft;
 ///
 /// let draft = Draft::new(1702234567.25).with_nonce(7);
 /// let json = serde_json::to_string(&draft)?;
-/// assert_eq!(json, r#"{"nonce":"00000000000000000000000000000007","timestamp":1702234567}"#);
+/// assert_eq!(json, r#"{"nonce":"00000000000000000000000000000007","timestamp":1702234567.25}"#);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Serialize)]
@@ -92,22 +86,13 @@ impl fmt::Debug for Payload<'_> {
 pub struct Draft(Map<String, Value>);
 
 impl Draft {
-    /// Creates a payload of this time, in seconds since 1970, without the fraction.
-    #[must_use]
-    pub fn new(now: f64) -> Self {
-        Self::at(&format!("{:.0}", now.floor()))
-    }
-
     /// Creates a payload of this time, in seconds since 1970, exact to the millisecond.
     #[must_use]
-    pub fn exact(now: f64) -> Self {
+    pub fn new(now: f64) -> Self {
         // Without zeros at the end, which a host would not write.
         let text = format!("{now:.3}");
-        Self::at(text.trim_end_matches('0').trim_end_matches('.'))
-    }
-
-    fn at(seconds: &str) -> Self {
-        let time = seconds.parse::<Number>().map_or(Value::Null, Value::Number);
+        let text = text.trim_end_matches('0').trim_end_matches('.');
+        let time = text.parse::<Number>().map_or(Value::Null, Value::Number);
         Self(Map::new()).with("timestamp", time)
     }
 
@@ -170,7 +155,7 @@ mod tests {
         assert_eq!(payload.number("a"), None);
         assert_eq!(payload.number("b"), None);
         assert!(payload.get("c").is_none());
-        assert_eq!(format!("{payload:?}"), "Payload(58 bytes)");
+        assert_eq!(format!("{payload:?}"), "Payload { value: .., size: 58 }");
     }
 
     #[test]
@@ -194,16 +179,12 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_has_whole_seconds_or_exact_ones() {
-        assert_eq!(json(&Draft::new(12.999)), r#"{"timestamp":12}"#);
-        assert_eq!(json(&Draft::exact(12.25)), r#"{"timestamp":12.25}"#);
-        assert_eq!(json(&Draft::exact(12.9996)), r#"{"timestamp":13}"#);
-        assert_eq!(json(&Draft::exact(100.0)), r#"{"timestamp":100}"#);
+    fn a_draft_has_its_time_to_the_millisecond() {
+        assert_eq!(json(&Draft::new(12.25)), r#"{"timestamp":12.25}"#);
+        assert_eq!(json(&Draft::new(12.9996)), r#"{"timestamp":13}"#);
+        assert_eq!(json(&Draft::new(100.0)), r#"{"timestamp":100}"#);
         let later = 1_702_234_567.123_4;
-        assert_eq!(
-            json(&Draft::exact(later)),
-            r#"{"timestamp":1702234567.123}"#
-        );
+        assert_eq!(json(&Draft::new(later)), r#"{"timestamp":1702234567.123}"#);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! [`Signature`]: 64 bytes of Ed25519.
 
 use std::fmt;
-use std::str::FromStr;
 
 use super::hex;
 
@@ -19,14 +18,14 @@ pub struct SignatureError;
 
 impl Signature {
     /// Creates a signature from its bytes. They are only checked when the signature is verified.
-    #[must_use]
-    pub const fn from_bytes(bytes: [u8; 64]) -> Self {
+    #[cfg(feature = "auth")]
+    pub(super) const fn from_bytes(bytes: [u8; 64]) -> Self {
         Self(bytes)
     }
 
     /// Returns the bytes.
-    #[must_use]
-    pub const fn as_bytes(&self) -> &[u8; 64] {
+    #[cfg(feature = "auth")]
+    pub(super) const fn as_bytes(&self) -> &[u8; 64] {
         &self.0
     }
 
@@ -36,14 +35,6 @@ impl Signature {
     /// [`SignatureError`]
     pub fn parse(text: &str) -> Result<Self, SignatureError> {
         hex::parse(text).map(Self).ok_or(SignatureError)
-    }
-}
-
-impl FromStr for Signature {
-    type Err = SignatureError;
-
-    fn from_str(text: &str) -> Result<Self, SignatureError> {
-        Self::parse(text)
     }
 }
 
@@ -60,12 +51,6 @@ impl fmt::Debug for Signature {
     }
 }
 
-impl serde::Serialize for Signature {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,7 +61,7 @@ mod tests {
         let signature = Signature::parse(&text).unwrap();
         assert_eq!(signature.to_string(), text.to_lowercase());
         assert_eq!(Signature::parse(&format!("0x{text}")), Ok(signature));
-        assert_eq!(text.to_uppercase().parse(), Ok(signature));
+        assert_eq!(Signature::parse(&text.to_uppercase()), Ok(signature));
         assert_eq!(format!("{signature:?}"), "Signature(..)");
         assert_eq!(Signature::parse(&text[2..]), Err(SignatureError));
     }

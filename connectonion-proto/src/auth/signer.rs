@@ -26,7 +26,7 @@ struct Verbatim(#[serde(deserialize_with = "json::lenient::verbatim")] Json);
 /// let key = Signer::generate()?;
 /// let now = unix_seconds(SystemTime::now());
 /// let signed = key.sign_payload(&serde_json::json!({"to": "anyone", "timestamp": now}))?;
-/// let verified = Verifier::new().verify(&signed, now)?;
+/// let verified = Verifier::default().verify(&signed, now)?;
 /// assert_eq!(verified.address, *key.address());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
 use super::{Address, AuthError, Signature, Verified};
-use crate::limits::{MAX_USED_SIGNATURES, SIGNATURE_WINDOW};
+use crate::limits::SIGNATURE_WINDOW;
 
 /// The share of the memory that one signer may fill, as a divisor.
 const SHARES: usize = 16;
@@ -13,8 +13,7 @@ const MIN_SHARE: usize = 64;
 
 /// What a signature was used for. Each has a memory of its own, so that none fills another's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Use {
+pub(crate) enum Use {
     /// A CONNECT.
     Connect,
     /// A signed command, such as an INPUT.
@@ -25,16 +24,15 @@ pub enum Use {
 
 /// A used signature, to be kept until it expires: `Display` writes a line of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Spent {
     /// What it was used for.
-    pub used: Use,
+    pub(crate) used: Use,
     /// The second since 1970 after which it is not valid.
     pub end: u64,
     /// The signer.
-    pub signer: Address,
+    pub(crate) signer: Address,
     /// The signature.
-    pub signature: Signature,
+    pub(crate) signature: Signature,
 }
 
 impl Spent {
@@ -73,8 +71,8 @@ impl fmt::Display for Spent {
 /// The number is bounded, and a valid signature is never forgotten for another one: beyond the
 /// bound, everything is refused until some have expired. One signer may fill a sixteenth of it (but
 /// at least 64), so that no single signer blocks the others.
-#[derive(Clone, Debug)]
-pub struct UsedSignatures {
+#[derive(Clone)]
+pub(crate) struct UsedSignatures {
     used: HashSet<Signature>,
     /// The same, by the second after which they are no longer valid.
     by_end: BTreeMap<u64, Vec<(Address, Signature)>>,
@@ -83,16 +81,9 @@ pub struct UsedSignatures {
     max: usize,
 }
 
-impl Default for UsedSignatures {
-    fn default() -> Self {
-        Self::new(MAX_USED_SIGNATURES)
-    }
-}
-
 impl UsedSignatures {
     /// Creates a memory of up to `max` signatures. Each takes about 200 bytes while it is valid.
-    #[must_use]
-    pub fn new(max: usize) -> Self {
+    pub(crate) fn new(max: usize) -> Self {
         Self {
             used: HashSet::new(),
             by_end: BTreeMap::new(),
@@ -107,7 +98,7 @@ impl UsedSignatures {
     /// [`AuthError::AlreadyUsed`], [`AuthError::ReplayProtectionUnavailable`] if there is no room,
     /// or no more for this signer. Nothing has changed then, except that expired signatures are
     /// forgotten.
-    pub fn spend(&mut self, verified: &Verified<'_>, now: f64) -> Result<(), AuthError> {
+    pub(crate) fn spend(&mut self, verified: &Verified<'_>, now: f64) -> Result<(), AuthError> {
         self.forget_expired(now);
         let (signer, signature) = (verified.address, verified.signature);
         if self.used.contains(&signature) {
@@ -130,18 +121,6 @@ impl UsedSignatures {
         }
     }
 
-    /// Returns the number of remembered signatures.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.used.len()
-    }
-
-    /// Returns whether no signature is remembered.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.used.is_empty()
-    }
-
     fn forget_expired(&mut self, now: f64) {
         let valid = self.by_end.split_off(&seconds(now));
         let expired = std::mem::replace(&mut self.by_end, valid);
@@ -154,6 +133,13 @@ impl UsedSignatures {
                 }
             }
         }
+    }
+}
+
+/// Prints the number only.
+impl fmt::Debug for UsedSignatures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} signatures", self.used.len())
     }
 }
 
@@ -171,3 +157,6 @@ pub(crate) fn end_of(verified: &Verified<'_>) -> u64 {
 const fn seconds(time: f64) -> u64 {
     time as u64
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,21 +25,29 @@ pub struct Verified<'a> {
     pub signature: Signature,
 }
 
-/// A verifier of signed frames.
-///
-/// The checks and their order are those of the known hosts: presence of payload and signature, the
-/// blacklist, `from`, `signature`, `timestamp`, its age, `to`, and the signature itself. It is
-/// checked strictly: no key and no half of a signature that would fit several payloads, no second
-/// spelling of a signature. The documentation of [`auth`](super) lists the differences.
-///
-/// A signature counts any number of times until it expires, unless
-/// [`UsedSignatures`](super::UsedSignatures) is used.
-#[derive(Clone, Debug)]
-pub struct Verifier {
-    recipient: Option<Address>,
-    require_to: bool,
-    blacklist: AddressList,
-    limits: Limits,
+rpc_core::config! {
+    /// A verifier of signed frames.
+    ///
+    /// The checks and their order are those of the known hosts: presence of payload and signature,
+    /// the blacklist, `from`, `signature`, `timestamp`, its age, `to`, and the signature itself. It
+    /// is checked strictly: no key and no half of a signature that would fit several payloads, no
+    /// second spelling of a signature. The documentation of [`auth`](super) lists the differences.
+    ///
+    /// A signature counts any number of times until it expires, unless
+    /// [`AccessControl`](crate::trust::AccessControl::with_used_signatures) remembers it.
+    #[derive(Clone, Debug)]
+    pub struct Verifier {
+        /// The host's own address: a payload with another `to` is refused. Default `None`: any
+        /// recipient is accepted.
+        pub recipient: Option<Address> = None,
+        /// Whether a payload without `to` is refused as well, if there is a recipient. Default
+        /// `false`. A payload without `to` can be used at every host.
+        pub require_to: bool = false,
+        /// The addresses that are refused before any other check. Default none.
+        pub blacklist: AddressList = AddressList::default(),
+        /// The bounds of a payload. Default: those of [`canonical_json`](super::canonical_json).
+        pub limits: Limits = server_limits(),
+    }
 }
 
 impl Verified<'_> {
@@ -52,60 +60,7 @@ impl Verified<'_> {
     }
 }
 
-impl Default for Verifier {
-    fn default() -> Self {
-        Self {
-            recipient: None,
-            require_to: false,
-            blacklist: AddressList::default(),
-            limits: server_limits(),
-        }
-    }
-}
-
 impl Verifier {
-    /// Creates a verifier that accepts any recipient.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the host's own address: a payload with another `to` is refused.
-    #[must_use]
-    pub const fn with_recipient(mut self, host: Address) -> Self {
-        self.recipient = Some(host);
-        self
-    }
-
-    /// Sets whether a payload without `to` is refused as well, if there is a
-    /// [recipient](Self::with_recipient). Off by default. A payload without `to` can be used at
-    /// every host.
-    #[must_use]
-    pub const fn with_required_to(mut self, required: bool) -> Self {
-        self.require_to = required;
-        self
-    }
-
-    /// Sets the addresses that are refused before any other check.
-    #[must_use]
-    pub fn with_blacklist(mut self, blacklist: AddressList) -> Self {
-        self.blacklist = blacklist;
-        self
-    }
-
-    /// Returns the addresses that are refused before any other check.
-    #[must_use]
-    pub const fn blacklist(&self) -> &AddressList {
-        &self.blacklist
-    }
-
-    /// Sets the bounds of a payload. Default: those of [`canonical_json`](super::canonical_json).
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
     /// Verifies a frame and returns its signer. `now` is in seconds since 1970: see
     /// [`unix_seconds`](super::unix_seconds).
     ///

@@ -137,13 +137,15 @@ pub(super) fn find_answer(session: &Json, prompt: &str, turn: Option<u64>, max: 
     let Ok(session) = Session::parse(session.get(), max) else {
         return Found::Nothing;
     };
-    let turns = session.turn().and_then(crate::frame::Number::as_u64);
+    let turns = session
+        .number("turn")
+        .and_then(crate::frame::Number::as_u64);
     if let (Some(before), Some(after)) = (turn, turns)
         && after <= before
     {
         return Found::Nothing;
     }
-    let Some(messages) = session.messages() else {
+    let Some(messages) = session.get("messages") else {
         return Found::Nothing;
     };
     let Ok(messages) = parse::<Vec<&RawValue>>(messages.get(), max) else {

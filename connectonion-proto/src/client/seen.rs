@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::frame::{EventKind, Phase, StreamEvent, ToolStatus};
+use crate::frame::{EventKind, StreamEvent, ToolStatus};
 
 /// The number of events remembered: as many as a host keeps of a run.
 const MAX_SEEN: usize = 65_536;
@@ -61,14 +61,13 @@ fn key(event: &StreamEvent) -> Option<u64> {
 /// Returns the progress of the operation that the event is about.
 fn status(kind: &EventKind) -> Option<&str> {
     match kind {
-        EventKind::LlmCall(it) => it.status.as_ref().map(Phase::name),
-        EventKind::LlmResult(it) => it.status.as_ref().map(Phase::name),
-        EventKind::Thinking(it) => it.status.as_ref().map(Phase::name),
+        EventKind::LlmCall(it) | EventKind::LlmResult(it) => it.status.as_deref(),
+        EventKind::Thinking(it) => it.status.as_deref(),
         EventKind::ToolCall(it) => it.status.as_ref().map(ToolStatus::name),
         EventKind::ToolResult(it) => it.status.as_ref().map(ToolStatus::name),
-        EventKind::Compact(it) => Some(it.status.name()),
-        EventKind::Intent(it) => it.status.as_ref().map(Phase::name),
-        EventKind::Eval(it) => it.status.as_ref().map(Phase::name),
+        EventKind::Compact(it) => Some(&*it.status),
+        EventKind::Intent(it) => it.status.as_deref(),
+        EventKind::Eval(it) => it.status.as_deref(),
         _ => None,
     }
 }
@@ -87,9 +86,9 @@ mod tests {
     fn a_start_and_its_end_may_share_an_id() {
         let mut seen = Seen::default();
         let compact = |phase| event("c", EventKind::Compact(Compact::new(phase)));
-        assert!(seen.is_new(&compact(Phase::Compacting)));
-        assert!(seen.is_new(&compact(Phase::Done)));
-        assert!(!seen.is_new(&compact(Phase::Done)));
+        assert!(seen.is_new(&compact("compacting")));
+        assert!(seen.is_new(&compact("done")));
+        assert!(!seen.is_new(&compact("done")));
         assert!(seen.is_new(&event("c", EventKind::Thinking(Thinking::new("x")))));
     }
 

@@ -13,7 +13,7 @@ use switchboard_testing::play::Play;
 use super::*;
 use crate::client::{Reply, Taken};
 use crate::frame::Signed;
-use crate::frame::{AdminAction, AdminRequest, Input, Mode, ModeChange, Standing};
+use crate::frame::{AdminAction, AdminRequest, Input, Mode, ModeChange, SessionState};
 use crate::limits::{PING_INTERVAL, SILENCE_TIMEOUT};
 use gate::{gate as gated, success};
 
@@ -478,7 +478,7 @@ fn questions_to_the_host_have_a_deadline_and_an_answer() {
     let event = played.after(&status);
     assert!(
         matches!(event, ClientEvent::Reply { id, result: Ok(Reply::Status(status)) }
-        if id == asked && status.status == Standing::Running)
+        if id == asked && status.status == SessionState::Running)
     );
     let request = AdminRequest::new(AdminAction::GetLevel, Signed::none());
     let asked = played.conn.admin(&request, played.now).unwrap();

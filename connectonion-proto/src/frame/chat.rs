@@ -2,12 +2,9 @@
 
 use rpc_core::json::parse;
 use rpc_core::{DecodeError, Id, Json, Limits, Str, tagged};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::event::{Eval, FilesReceived, Intent, Thinking};
-use super::json::opt;
-use super::number::Number;
-use super::words::ToolStatus;
+use super::event::{Eval, FilesReceived, Intent, Thinking, ToolResult};
 
 tagged! {
     /// One item of a session for display, in CONNECTED and OUTPUT (`chat_items`).
@@ -30,7 +27,7 @@ tagged! {
         /// The agent's words, usually a text.
         "agent" => Agent(Json) in "content",
         /// A tool and its result.
-        "tool_call" => ToolCall(ToolItem),
+        "tool_call" => ToolCall(ToolResult),
         /// The agent's thoughts.
         "thinking" => Thinking(Thinking),
         /// How the agent understood a prompt.
@@ -42,38 +39,6 @@ tagged! {
     }
 }
 
-/// A tool and its result.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ToolItem {
-    /// The tool.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<Str>,
-    /// Its arguments, as they were sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub args: Option<Json>,
-    /// Its status: `running`, `done` or `error`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<ToolStatus>,
-    /// Its result; a value other than a text as JSON.
-    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
-    pub result: Option<Str>,
-    /// How long it took, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timing_ms: Option<Number>,
-}
-
-impl ToolItem {
-    /// Creates a tool with this status.
-    pub fn new(name: impl Into<Str>, status: ToolStatus) -> Self {
-        Self {
-            name: Some(name.into()),
-            status: Some(status),
-            ..Self::default()
-        }
-    }
-}
-
 impl ChatItem {
     /// Creates an item with this id.
     pub fn new(id: impl Into<Id<Self>>, kind: ChatItemKind) -> Self {
@@ -81,16 +46,6 @@ impl ChatItem {
             id: Some(id.into()),
             kind,
         }
-    }
-
-    /// Creates a text of the user.
-    pub fn user(id: impl Into<Id<Self>>, text: &str) -> Self {
-        Self::new(id, ChatItemKind::User(Json::string(text)))
-    }
-
-    /// Creates a text of the agent.
-    pub fn agent(id: impl Into<Id<Self>>, text: &str) -> Self {
-        Self::new(id, ChatItemKind::Agent(Json::string(text)))
     }
 
     /// Returns the text of the user or the agent; of a list of parts, the first text.

@@ -1,14 +1,12 @@
 //! The client's identity and its requests: [`Connect`], [`OnboardSubmit`], [`AdminRequest`],
 //! [`SessionQuery`].
 
-use std::fmt;
-
 use rpc_core::json::lenient::{optional_id, optional_object, optional_verbatim_object};
 use rpc_core::{Json, Str};
-use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::json::filled_id;
+use super::json::{filled_id, last_member};
 use super::signed::Signed;
 use super::words::AdminAction;
 
@@ -75,27 +73,6 @@ impl Connect {
             signed,
             ..Self::default()
         }
-    }
-
-    /// Sets [`session_id`](Self::session_id).
-    #[must_use]
-    pub fn with_session_id(mut self, id: impl Into<Str>) -> Self {
-        self.session_id = Some(id.into());
-        self
-    }
-
-    /// Sets [`last_msg_id`](Self::last_msg_id).
-    #[must_use]
-    pub fn with_last_msg_id(mut self, id: impl Into<Str>) -> Self {
-        self.last_msg_id = Some(id.into());
-        self
-    }
-
-    /// Sets [`session`](Self::session).
-    #[must_use]
-    pub fn with_session(mut self, session: Json) -> Self {
-        self.session = Some(session);
-        self
     }
 
     /// Returns whether the client signs all its commands, so that unsigned ones must be refused:
@@ -183,34 +160,10 @@ fn name<S: Serializer>(session_id: &Option<Str>, to: S) -> Result<S::Ok, S::Erro
     to.collect_map([("session_id", session_id)])
 }
 
+/// Reads the id in an object. Of several members of that name the last counts.
 fn named<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str>, D::Error> {
-    Ok(Option::<Named>::deserialize(from)?.and_then(|Named(id)| id))
-}
-
-/// An object that names a session. Of several members of that name the last counts.
-struct Named(Option<Str>);
-
-impl<'de> Deserialize<'de> for Named {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Session;
-        impl<'de> Visitor<'de> for Session {
-            type Value = Named;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named, A::Error> {
-                let mut session_id = None;
-                while let Some(name) = map.next_key::<Str>()? {
-                    match &*name {
-                        "session_id" => session_id = map.next_value()?,
-                        _ => drop(map.next_value::<IgnoredAny>()?),
-                    }
-                }
-                Ok(Named(session_id))
-            }
-        }
-        from.deserialize_struct("Session", &["session_id"], Session)
-    }
+    let session = optional_object(from)?;
+    let id = session.and_then(|session: Json| last_member(&session, "session_id"));
+    id.map(|id| id.parse().map_err(D::Error::custom))
+        .transpose()
 }

@@ -3,7 +3,7 @@
 use rpc_core::json::lenient::{
     optional_array, optional_id, optional_object, optional_verbatim_object,
 };
-use rpc_core::{DecodeError, Json, Limits, Refused, Str};
+use rpc_core::{DecodeError, Json, Limits, Str};
 use serde::{Deserialize, Serialize};
 
 use super::json::list;
@@ -76,25 +76,6 @@ impl Input {
             prompt: Some(prompt.into()),
             ..Self::default()
         }
-    }
-
-    /// Sets [`images`](Self::images): data URLs.
-    ///
-    /// # Errors
-    /// None in practice: texts are JSON.
-    pub fn with_images<I: AsRef<str>>(mut self, urls: &[I]) -> Result<Self, Refused> {
-        let urls: Vec<&str> = urls.iter().map(AsRef::as_ref).collect();
-        self.images = Some(Json::of(&urls)?);
-        Ok(self)
-    }
-
-    /// Sets [`files`](Self::files).
-    ///
-    /// # Errors
-    /// None in practice: texts are JSON.
-    pub fn with_files(mut self, files: &[Attachment]) -> Result<Self, Refused> {
-        self.files = Some(Json::of(files)?);
-        Ok(self)
     }
 
     /// Returns the images, as data URLs. At most [`Limits::max_items`].

@@ -21,14 +21,14 @@ mod session;
 mod signed;
 mod words;
 
-pub use chat::{ChatItem, ChatItemKind, ToolItem};
+pub use chat::{ChatItem, ChatItemKind};
 pub use client::ClientFrame;
 pub use connect::{AdminRequest, Connect, OnboardSubmit, SessionQuery};
 pub(crate) use event::Replay;
 pub use event::{
     ApprovalNeeded, AskField, AskUser, BatchItem, Compact, Complete, DiffPreview, Eval, EventKind,
-    FilesReceived, Intent, LlmCall, LlmResult, ModeChanged, PlanReview, ReceivedFile, StreamEvent,
-    TextDelta, Thinking, ToolBlocked, ToolCall, ToolResult, UlwTurnsReached, Usage, UserInput,
+    FilesReceived, Intent, LlmCall, ModeChanged, PlanReview, ReceivedFile, StreamEvent, TextDelta,
+    Thinking, ToolBlocked, ToolCall, ToolResult, UlwTurnsReached, Usage, UserInput,
 };
 pub use input::{Attachment, Input};
 pub use number::Number;
@@ -38,7 +38,4 @@ pub use response::{Answer, Approval, ModeChange, PromptUpdate, Response, Ulw};
 pub use server::ServerFrame;
 pub use session::Session;
 pub use signed::Signed;
-pub use words::{
-    AdminAction, Mode, OnboardMethod, Phase, Rejection, Scope, Standing, ToolStatus, Trigger,
-    UlwAction,
-};
+pub use words::{AdminAction, Mode, OnboardMethod, Rejection, Scope, ToolStatus, UlwAction};

@@ -7,7 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// A JSON number. Peers write the same member as `0` or as `0.25`. A client should return a session
 /// exactly as it got it, so this type remembers whether there was a fraction.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Number(Kind);
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -30,24 +31,11 @@ impl Number {
     }
 
     /// Returns the number if it was written as a whole number from 0 up.
-    #[must_use]
-    pub fn as_u64(self) -> Option<u64> {
+    pub(crate) fn as_u64(self) -> Option<u64> {
         match self.0 {
             Kind::Whole(whole) => whole.try_into().ok(),
             Kind::Real(_) => None,
         }
-    }
-}
-
-impl From<u32> for Number {
-    fn from(number: u32) -> Self {
-        Self(Kind::Whole(number.into()))
-    }
-}
-
-impl From<i64> for Number {
-    fn from(number: i64) -> Self {
-        Self(Kind::Whole(number))
     }
 }
 
@@ -73,7 +61,7 @@ impl From<f64> for Number {
     }
 }
 
-impl<'de> Deserialize<'de> for Number {
+impl<'de> Deserialize<'de> for Kind {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_f64(NumberVisitor)
     }
@@ -82,22 +70,22 @@ impl<'de> Deserialize<'de> for Number {
 struct NumberVisitor;
 
 impl Visitor<'_> for NumberVisitor {
-    type Value = Number;
+    type Value = Kind;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a number")
     }
 
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Number, E> {
-        Ok(number.into())
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Kind, E> {
+        Ok(Kind::Whole(number))
     }
 
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Number, E> {
-        Ok(number.into())
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Kind, E> {
+        Ok(Number::from(number).0)
     }
 
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Number, E> {
-        Ok(number.into())
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Kind, E> {
+        Ok(Number::from(number).0)
     }
 }
 
@@ -137,10 +125,10 @@ mod tests {
     #[test]
     fn what_is_no_number_becomes_nothing() {
         for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            assert_eq!(Number::from(odd), Number::from(0_u32));
+            assert_eq!(Number::from(odd), Number::from(0_u64));
         }
-        assert_eq!(Number::from(7_u32).as_u64(), Some(7));
-        assert_eq!(Number::from(-7_i64).as_u64(), None);
+        assert_eq!(Number::from(7_u64).as_u64(), Some(7));
+        assert_eq!(Number::from(-7.0).as_u64(), None);
         assert_eq!(Number::from(7_u64).as_f64(), 7.0);
     }
 }

@@ -2,10 +2,10 @@
 //! [`AdminResult`].
 
 use rpc_core::json::lenient::array;
-use rpc_core::{DecodeError, Json, Limits, Refused, Str};
+use rpc_core::{Json, Refused, Str};
 use serde::{Deserialize, Serialize};
 
-use super::json::{list, opt};
+use super::json::opt;
 use super::number::Number;
 use super::words::OnboardMethod;
 
@@ -18,7 +18,7 @@ pub struct OnboardRequired {
     /// The client's address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<Str>,
-    /// The methods: an array of words, as it was sent.
+    /// The methods: an array of [`OnboardMethod`]s, as it was sent.
     #[serde(deserialize_with = "array")]
     pub methods: Json,
     /// The required payment.
@@ -41,23 +41,6 @@ impl OnboardRequired {
             payment_amount: None,
             payment_address: None,
         })
-    }
-
-    /// Sets [`payment_amount`](Self::payment_amount) and, if known,
-    /// [`payment_address`](Self::payment_address).
-    #[must_use]
-    pub fn with_payment(mut self, amount: impl Into<Number>, address: Option<Str>) -> Self {
-        self.payment_amount = Some(amount.into());
-        self.payment_address = address;
-        self
-    }
-
-    /// Returns the methods. At most [`Limits::max_items`].
-    ///
-    /// # Errors
-    /// [`DecodeError`] if one is not a string, or there are too many.
-    pub fn methods(&self, limits: &Limits) -> Result<Vec<OnboardMethod>, DecodeError> {
-        list(Some(&self.methods), limits).map_err(|error| error.under("methods"))
     }
 }
 

@@ -11,19 +11,22 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::json::{is_false, opt, text_or_null};
 use super::number::Number;
-use super::words::Standing;
 
-/// The state of a session when its client connected. ConnectOnion specification, *CONNECTED*.
-/// Exhaustive: these are the states of the specification.
+/// The state of a session. ConnectOnion specification, *CONNECTED*. Exhaustive: these are the states
+/// of the specification, and the reply about a session that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(from = "Str", rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum SessionState {
     /// The session is new.
     New,
-    /// The session existed and was idle.
-    Connected,
-    /// The session's agent is running.
+    /// The session's agent is running. Also read from its old name, `executing`.
+    #[serde(alias = "executing")]
     Running,
+    /// The session does not exist, or is not the caller's: only in a [`SessionStatus`].
+    NotFound,
+    /// The session existed and was idle. An unknown word counts as this one.
+    #[serde(other)]
+    Connected,
 }
 
 impl SessionState {
@@ -34,24 +37,8 @@ impl SessionState {
             Self::New => "new",
             Self::Connected => "connected",
             Self::Running => "running",
+            Self::NotFound => "not_found",
         }
-    }
-
-    /// Returns the state with this name. `executing` is the old name of running; an unknown word
-    /// counts as connected.
-    #[must_use]
-    pub fn parse(word: &str) -> Self {
-        match word {
-            "new" => Self::New,
-            "running" | "executing" => Self::Running,
-            _ => Self::Connected,
-        }
-    }
-}
-
-impl From<Str> for SessionState {
-    fn from(word: Str) -> Self {
-        Self::parse(&word)
     }
 }
 
@@ -119,8 +106,7 @@ impl Connected {
 
     /// Sets [`session`](Self::session), [`chat_items`](Self::chat_items) and the flag; or none of
     /// them.
-    #[must_use]
-    pub fn with_newer(mut self, newer: Option<(Json, Json)>) -> Self {
+    pub(crate) fn with_newer(mut self, newer: Option<(Json, Json)>) -> Self {
         self.server_newer = newer.is_some().then_some(true);
         (self.session, self.chat_items) = newer.unzip();
         self
@@ -175,13 +161,6 @@ impl Output {
             chat_items: None,
             not_stored: None,
         }
-    }
-
-    /// Sets [`session`](Self::session).
-    #[must_use]
-    pub fn with_session(mut self, session: Json) -> Self {
-        self.session = Some(session);
-        self
     }
 }
 
@@ -246,29 +225,25 @@ impl ErrorFrame {
     }
 
     /// Sets [`session_id`](Self::session_id).
-    #[must_use]
-    pub fn with_session_id(mut self, id: impl Into<Str>) -> Self {
+    pub(crate) fn with_session_id(mut self, id: impl Into<Str>) -> Self {
         self.session_id = Some(id.into());
         self
     }
 
     /// Sets [`code`](Self::code) to a word.
-    #[must_use]
-    pub fn with_code(mut self, word: &str) -> Self {
+    pub(crate) fn with_code(mut self, word: &str) -> Self {
         self.code = Some(Json::string(word));
         self
     }
 
     /// Sets [`retryable`](Self::retryable).
-    #[must_use]
-    pub const fn with_retryable(mut self, retryable: bool) -> Self {
+    pub(crate) const fn with_retryable(mut self, retryable: bool) -> Self {
         self.retryable = Some(retryable);
         self
     }
 
     /// Returns the [`code`](Self::code) if it is a word.
-    #[must_use]
-    pub fn code_word(&self) -> Option<Cow<'_, str>> {
+    pub(crate) fn code_word(&self) -> Option<Cow<'_, str>> {
         self.code.as_ref()?.as_str()
     }
 }
@@ -335,13 +310,13 @@ pub struct SessionStatus {
     #[serde(default, deserialize_with = "optional_id")]
     pub session_id: Option<Str>,
     /// Its status.
-    pub status: Standing,
+    pub status: SessionState,
 }
 
 impl SessionStatus {
     /// Creates the status of a session.
     #[must_use]
-    pub const fn new(session_id: Option<Str>, status: Standing) -> Self {
+    pub const fn new(session_id: Option<Str>, status: SessionState) -> Self {
         Self { session_id, status }
     }
 }

@@ -9,7 +9,6 @@ use rpc_core::{DecodeError, Json, Limits, Refused, Str};
 use serde::{Serialize, Serializer};
 
 use super::number::Number;
-use super::words::Mode;
 
 /// A session as sent in CONNECT, CONNECTED, OUTPUT and `session_sync`: an object whose members,
 /// known or not, are kept in order and as they were sent. ConnectOnion specification, *CONNECT*.
@@ -18,11 +17,11 @@ use super::words::Mode;
 /// with [`parse`](Self::parse). The messages and the trace stay raw in this type, too.
 ///
 /// ```
-/// # use connectonion_proto::frame::{Mode, Session};
+/// # use connectonion_proto::frame::Session;
 /// # use rpc_core::Limits;
 /// let text = r#"{"messages":[],"mode":"safe","theirs":[1]}"#;
 /// let mut session = Session::parse(text, &Limits::default())?;
-/// assert!(session.mode().is_some_and(|mode| mode == Mode::Safe.into()));
+/// assert_eq!(session.text("mode").as_deref(), Some("safe"));
 /// session.set("turn", &2)?;
 /// assert_eq!(
 ///     serde_json::to_string(&session)?,
@@ -30,17 +29,21 @@ use super::words::Mode;
 /// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
 pub struct Session {
-    members: Vec<(Str, Json)>,
+    members: Members,
 }
+
+#[derive(Clone, Default, PartialEq, Eq)]
+struct Members(Vec<(Str, Json)>);
 
 impl Session {
     /// Creates an empty session: `{}`.
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            members: Vec::new(),
+            members: Members(Vec::new()),
         }
     }
 
@@ -64,19 +67,21 @@ impl Session {
         if count > max {
             return Err(DecodeError::new(DecodeErrorKind::TooManyItems { max }));
         }
-        Ok(Self { members })
+        Ok(Self {
+            members: Members(members),
+        })
     }
 
     /// Returns the members in order, as they were sent.
     pub fn members(&self) -> impl Iterator<Item = (&str, &Json)> {
-        self.members.iter().map(|(name, value)| (&**name, value))
+        self.members.0.iter().map(|(name, value)| (&**name, value))
     }
 
     /// Returns a member as it was sent; `None` if it is absent or null. Of several members of that
     /// name the last counts, as for the known peers.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Json> {
-        let mut from_the_end = self.members.iter().rev();
+        let mut from_the_end = self.members.0.iter().rev();
         let (_, value) = from_the_end.find(|(known, _)| known == name)?;
         Some(value).filter(|value| !value.is_null())
     }
@@ -93,30 +98,6 @@ impl Session {
         self.get(name)?.parse().ok()
     }
 
-    /// Returns the messages to and from the model, in OpenAI's form: an array, raw.
-    #[must_use]
-    pub fn messages(&self) -> Option<&Json> {
-        self.get("messages")
-    }
-
-    /// Returns the agent's actions: an array of stream events, raw.
-    #[must_use]
-    pub fn trace(&self) -> Option<&Json> {
-        self.get("trace")
-    }
-
-    /// Returns the number of prompts.
-    #[must_use]
-    pub fn turn(&self) -> Option<Number> {
-        self.number("turn")
-    }
-
-    /// Returns the agent's mode.
-    #[must_use]
-    pub fn mode(&self) -> Option<Mode> {
-        self.text("mode").map(|mode| Str::from(&*mode).into())
-    }
-
     /// Sets a member in its place, or at the end. The others stay as they were sent.
     ///
     /// # Errors
@@ -128,16 +109,16 @@ impl Session {
 
     /// Like [`set`](Self::set), with a value as it was sent.
     pub(crate) fn set_raw(&mut self, name: &str, value: Json) {
-        let mut from_the_end = self.members.iter_mut().rev();
+        let mut from_the_end = self.members.0.iter_mut().rev();
         match from_the_end.find(|(known, _)| known == name) {
             Some((_, place)) => *place = value,
-            None => self.members.push((name.into(), value)),
+            None => self.members.0.push((name.into(), value)),
         }
     }
 
     /// Removes all members of this name.
     pub fn remove(&mut self, name: &str) {
-        self.members.retain(|(known, _)| known != name);
+        self.members.0.retain(|(known, _)| known != name);
     }
 
     /// Appends items to a member that is an array (`messages`, `trace`), or creates it. Any other
@@ -175,18 +156,17 @@ impl Session {
 }
 
 /// Prints the names only: the contents are private.
-impl fmt::Debug for Session {
+impl fmt::Debug for Members {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Session ")?;
         f.debug_list()
-            .entries(self.members.iter().map(|(name, _)| name))
+            .entries(self.0.iter().map(|(name, _)| name))
             .finish()
     }
 }
 
-impl Serialize for Session {
+impl Serialize for Members {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(self.members.iter().map(|(name, value)| (name, value)))
+        to.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
@@ -212,7 +192,7 @@ mod tests {
     #[test]
     fn a_change_leaves_the_others_as_they_were() {
         let mut session = parse(r#"{"turn":1,"x":1.0,"mode":"plan","turn":2}"#);
-        assert_eq!(session.turn(), Some(2_u32.into()));
+        assert_eq!(session.number("turn"), Some(2_u64.into()));
         session.set("turn", &3).unwrap();
         session.set("updated", &1.5).unwrap();
         session.remove("mode");
@@ -221,7 +201,7 @@ mod tests {
             r#"{"turn":1,"x":1.0,"turn":3,"updated":1.5}"#
         );
         session.remove("turn");
-        assert_eq!(session.turn(), None);
+        assert_eq!(session.number("turn"), None);
     }
 
     #[test]
@@ -240,9 +220,15 @@ mod tests {
     #[test]
     fn what_is_absent_null_or_of_another_type_is_not_there() {
         let session = parse(r#"{"turn":"2","iteration":null,"updated":1.5,"mode":7}"#);
-        assert_eq!((session.turn(), session.number("iteration")), (None, None));
+        assert_eq!(
+            (session.number("turn"), session.number("iteration")),
+            (None, None)
+        );
         assert_eq!(session.number("updated").map(Number::as_f64), Some(1.5));
-        assert_eq!((session.mode(), session.messages()), (None, None));
+        assert_eq!(
+            (session.text("mode"), session.get("messages")),
+            (None, None)
+        );
     }
 
     #[test]
@@ -260,6 +246,9 @@ mod tests {
     #[test]
     fn nothing_private_is_printed() {
         let session = parse(r#"{"messages":["hunter2"]}"#);
-        assert_eq!(format!("{session:?}"), r#"Session ["messages"]"#);
+        assert_eq!(
+            format!("{session:?}"),
+            r#"Session { members: ["messages"] }"#
+        );
     }
 }

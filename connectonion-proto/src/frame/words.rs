@@ -25,19 +25,6 @@ words! {
 }
 
 words! {
-    /// The trigger of a change of mode.
-    pub enum Trigger {
-        /// The agent itself.
-        "agent" => Agent,
-        /// The user.
-        "user" => User,
-        /// The turns of the mode `ulw` are used up.
-        "ulw_checkpoint" => UlwCheckpoint,
-        .. => Other,
-    }
-}
-
-words! {
     /// How long an approval holds. ConnectOnion specification, *`APPROVAL_RESPONSE`*.
     pub enum Scope {
         /// For this call only.
@@ -107,49 +94,12 @@ impl ToolStatus {
 }
 
 words! {
-    /// The phase of an operation that starts and ends with events of one type: a model's call,
-    /// compacting, understanding a prompt, judging a result.
-    pub enum Phase {
-        /// A model is working.
-        "running" => Running,
-        /// A model has answered.
-        "success" => Success,
-        /// The conversation is being compacted.
-        "compacting" => Compacting,
-        /// The agent analyzes the prompt.
-        "analyzing" => Analyzing,
-        /// The agent has understood the prompt.
-        "understood" => Understood,
-        /// The agent judges its work.
-        "evaluating" => Evaluating,
-        /// It has ended.
-        "done" => Done,
-        /// It has failed.
-        "error" => Error,
-        .. => Other,
-    }
-}
-
-words! {
     /// How a stranger may become a contact. ConnectOnion specification, *Trust Gate*.
     pub enum OnboardMethod {
         /// With an invite code.
         "invite_code" => InviteCode,
         /// By a payment.
         "payment" => Payment,
-        .. => Other,
-    }
-}
-
-words! {
-    /// The status of a session, in the reply to a `SESSION_STATUS`.
-    pub enum Standing {
-        /// Its agent is running.
-        "running" => Running,
-        /// It is idle.
-        "connected" => Connected,
-        /// It does not exist, or is not the caller's.
-        "not_found" => NotFound,
         .. => Other,
     }
 }

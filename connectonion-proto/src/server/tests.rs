@@ -179,7 +179,9 @@ fn gated() -> Rig {
 
 fn gate(rig: &mut Rig) {
     let required = OnboardRequired::new("0x07", &[OnboardMethod::InviteCode]).unwrap();
-    rig.conn.gate([7; 32].into(), &required).unwrap();
+    rig.conn
+        .gate(Address::from_bytes([7; 32]), &required)
+        .unwrap();
 }
 
 const OFFER: &str = r#"{"type":"ONBOARD_SUBMIT","payload":{"invite_code":"c"}}"#;
@@ -197,7 +199,9 @@ fn at_the_gate_the_last_connect_waits_for_as_long_as_it_takes() {
     rig.events();
     rig.say(OFFER);
     let event = rig.events().pop().unwrap();
-    assert!(matches!(event, ServerEvent::Onboard { identity, .. } if identity == [7; 32].into()));
+    assert!(
+        matches!(event, ServerEvent::Onboard { identity, .. } if identity == Address::from_bytes([7; 32]))
+    );
     rig.conn
         .refuse(&ErrorFrame::new("Invalid invite code"))
         .unwrap();
@@ -212,7 +216,7 @@ fn at_the_gate_the_last_connect_waits_for_as_long_as_it_takes() {
     };
     assert_eq!(
         (identity, connect.session_id.as_deref()),
-        ([7; 32].into(), Some("other"))
+        (Address::from_bytes([7; 32]), Some("other"))
     );
     rig.accept();
     assert_eq!(rig.conn.state(), ServerState::Ready);
@@ -254,7 +258,7 @@ fn only_who_is_at_the_gate_has_something_to_offer() {
     assert_eq!(rig.error(), "onboarding is not required");
     rig.say(CONNECT);
     let required = OnboardRequired::new("0x07", &[]).unwrap();
-    let told = rig.conn.gate([7; 32].into(), &required);
+    let told = rig.conn.gate(Address::from_bytes([7; 32]), &required);
     assert_eq!(told, Err(Refused::UnknownId));
 }
 
@@ -264,7 +268,7 @@ fn a_connect_that_is_too_large_does_not_wait_at_the_gate() {
     let mut rig = Rig::with(config);
     rig.say(CONNECT);
     let required = OnboardRequired::new("0x07", &[]).unwrap();
-    let told = rig.conn.gate([7; 32].into(), &required);
+    let told = rig.conn.gate(Address::from_bytes([7; 32]), &required);
     assert!(matches!(told, Err(Refused::TooLarge { max: 10, .. })));
     assert_eq!(rig.conn.state(), ServerState::AwaitVerdict);
     rig.conn.refuse(&ErrorFrame::new("too large")).unwrap();

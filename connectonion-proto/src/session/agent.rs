@@ -7,7 +7,7 @@ use super::event::{Now, RunError, RunId};
 use super::job::Task;
 use super::{Entry, Hub, Prompt};
 use crate::codec::to_json;
-use crate::frame::{EventKind, Mode, ModeChanged, Replay, StreamEvent, Trigger, UserInput};
+use crate::frame::{EventKind, Mode, ModeChanged, Replay, StreamEvent, UserInput};
 use crate::id::event_id;
 
 /// The longest type of an agent's own event, in bytes.
@@ -183,7 +183,7 @@ impl Hub {
     pub fn set_mode(&mut self, run: RunId, mode: Mode, now: Now) -> Result<(), RunError> {
         let value = to_json(mode.name())?;
         self.run_mut(run)?.1.set_mode(value, None);
-        let changed = ModeChanged::new(mode, Trigger::Agent);
+        let changed = ModeChanged::new(mode, "agent");
         let changed = self.emit(run, EventKind::ModeChanged(changed), None, now);
         changed.map(drop)
     }

@@ -7,7 +7,7 @@ use rpc_core::{Json, Limits, Str};
 use serde_json::value::RawValue;
 
 use super::conversation::no_limits;
-use crate::frame::{ChatItem, ChatItemKind, EventKind, ServerFrame, ToolItem, ToolStatus};
+use crate::frame::{ChatItem, ChatItemKind, EventKind, ServerFrame, ToolResult, ToolStatus};
 
 /// Returns the `chat_items` of a session, from its messages and its trace: for each prompt the
 /// user's words, the events, and the agent's words. Unreadable parts are left out.
@@ -96,8 +96,12 @@ fn turns_of(events: Vec<&RawValue>, limits: &Limits) -> Vec<Vec<ChatItem>> {
             EventKind::ToolCall(call) => {
                 let id = call.tool_id.unwrap_or_default();
                 tools.insert(id.clone(), (number, turn.len()));
-                let mut tool = ToolItem::new(call.name, ToolStatus::Running);
-                tool.args = call.args;
+                let tool = ToolResult {
+                    name: Some(call.name),
+                    args: call.args,
+                    status: Some(ToolStatus::Running),
+                    ..ToolResult::default()
+                };
                 (id, ChatItemKind::ToolCall(tool))
             }
             EventKind::ToolResult(result) => {
@@ -109,12 +113,13 @@ fn turns_of(events: Vec<&RawValue>, limits: &Limits) -> Vec<Vec<ChatItem>> {
                 let id = result.tool_id.unwrap_or_default();
                 let place = tools.get(&id);
                 let begun = place.and_then(|(turn, at)| turns.get_mut(*turn)?.get_mut(*at));
-                let mut tool = ToolItem {
+                let mut tool = ToolResult {
                     name: result.name,
                     args: result.args,
                     status: Some(status),
                     result: result.result,
                     timing_ms: result.timing_ms,
+                    ..ToolResult::default()
                 };
                 if let Some(item) = begun {
                     if let ChatItemKind::ToolCall(before) = &mut item.kind {

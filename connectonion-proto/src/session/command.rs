@@ -10,7 +10,7 @@ use crate::codec::to_json;
 use crate::error::{unknown_type, unsupported_mode};
 use crate::frame::{
     Answer, ErrorFrame, EventKind, Mode, ModeChange, ModeChanged, PromptUpdate, Response,
-    StreamEvent, Trigger,
+    StreamEvent,
 };
 use crate::id::event_id;
 use crate::limits::{AUTHENTICATE_FIRST, NOTHING_TO_INTERRUPT};
@@ -101,7 +101,7 @@ impl Hub {
         }
         let ModeChange { mode, turns } = change;
         let turns = turns.filter(|_| mode == Mode::Ulw);
-        let mut changed = ModeChanged::new(mode.clone(), Trigger::User);
+        let mut changed = ModeChanged::new(mode.clone(), "user");
         changed.turns_left = turns;
         let kind = EventKind::ModeChanged(changed);
         let value = to_json(mode.name()).unwrap_or_default();

@@ -14,8 +14,7 @@ use crate::limits::{ULW_TURNS, ULW_TURNS_USED};
 
 /// Returns limits for sessions: their contents came within the limits of a connection.
 pub(super) fn no_limits() -> Limits {
-    let limits = Limits::default().with_max_message_bytes(usize::MAX);
-    limits.with_max_items(usize::MAX)
+    Limits::unlimited()
 }
 
 /// An encoded event, as a value.

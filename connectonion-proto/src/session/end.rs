@@ -112,7 +112,8 @@ impl Hub {
         let output = || Output::new(result, id.as_str(), duration_ms);
         let items = chat_items(session.get());
         let with = |session: Json| {
-            let mut output = output().with_session(session);
+            let mut output = output();
+            output.session = Some(session);
             output.chat_items = Some(items.clone());
             output
         };

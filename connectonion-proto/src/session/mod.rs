@@ -100,7 +100,7 @@ pub use job::Job;
 pub use prompt::{Prompt, SavedFile};
 
 use crate::console::{Line, NOT_AUTHENTICATED};
-use crate::frame::{ErrorFrame, SessionStatus, Standing};
+use crate::frame::{ErrorFrame, SessionState, SessionStatus};
 use crate::id::{EventId, SessionId};
 use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::{Cursor, EventLog};
@@ -335,9 +335,9 @@ impl Hub {
     pub fn status(&self, asker: Option<Owner>, session_id: Option<&Str>) -> SessionStatus {
         let session = session_id.and_then(|id| self.sessions.get(id.as_str()));
         let standing = match session.filter(|it| asker == Some(it.owner)) {
-            Some(session) if session.started().is_some() => Standing::Running,
-            Some(_) => Standing::Connected,
-            None => Standing::NotFound,
+            Some(session) if session.started().is_some() => SessionState::Running,
+            Some(_) => SessionState::Connected,
+            None => SessionState::NotFound,
         };
         SessionStatus::new(session_id.cloned(), standing)
     }

@@ -106,7 +106,7 @@ fn prompt_event(events: &[Entry]) -> Option<Text> {
 
 /// Returns the events that a session's trace keeps.
 fn traced(events: &[Entry]) -> impl Iterator<Item = &Text> {
-    let limits = Limits::default().with_max_message_bytes(usize::MAX);
+    let limits = Limits::unlimited();
     events.iter().map(Entry::text).filter(move |text| {
         let frame = ServerFrame::decode(text.as_str(), &limits);
         matches!(frame, Ok(ServerFrame::Event(event)) if event.kind.kept().is_traced)

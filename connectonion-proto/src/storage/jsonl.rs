@@ -25,20 +25,20 @@ rpc_core::config! {
         /// Whether each record is on the disk before [`append`](Storage::append) returns. Otherwise
         /// a record survives the process, but the last ones may not survive a loss of power.
         /// Default `false`.
-        pub sync: bool = false => with_sync,
+        pub sync: bool = false,
         /// The longest line in bytes: longer ones are refused when written, and skipped when read.
         /// Default 64 MiB.
-        pub max_line_bytes: usize = 64 * 1024 * 1024 => with_max_line_bytes,
+        pub max_line_bytes: usize = 64 * 1024 * 1024,
         /// The size in bytes from which a file is compacted when a record is added, if less than
         /// half of it is current and has not expired; `None` leaves it to
         /// [`compact`](Storage::compact). Default 1 MiB.
-        pub compact_from: Option<u64> = Some(1024 * 1024) => with_compact_from,
+        pub compact_from: Option<u64> = Some(1024 * 1024),
         /// The largest file in bytes: what would exceed it is refused. The records of one owner that
         /// have not expired may take a quarter of it. Default 2 GiB.
-        pub max_file_bytes: u64 = 2 * 1024 * 1024 * 1024 => with_max_file_bytes,
+        pub max_file_bytes: u64 = 2 * 1024 * 1024 * 1024,
         /// How long [`open`](JsonlStorage::open) waits for a program that has the file and is about to
         /// end. Default 0: not at all.
-        pub wait: Duration = Duration::ZERO => with_wait,
+        pub wait: Duration = Duration::ZERO,
     }
 }
 
@@ -57,21 +57,22 @@ rpc_core::config! {
 /// - Only a small index is kept in memory, not the records. On Unix only its user may read the file.
 ///
 /// ```
-/// use connectonion_proto::storage::{JsonlOptions, JsonlStorage, Record, Storage};
+/// use connectonion_proto::storage::{JsonlOptions, JsonlStorage, Record, RecordStatus, Storage};
 ///
 /// # let folder = std::env::temp_dir().join(format!("jsonl-{}", std::process::id()));
 /// # let path = folder.join("sessions.jsonl");
 /// let storage = JsonlStorage::open(&path, JsonlOptions::default())?;
-/// let record = Record::running("sess_1", "hello", 1_702_234_567.0);
+/// let record = Record::new("sess_1", RecordStatus::Running, "hello", 1_702_234_567.0);
 /// storage.append(&record)?;
 ///
 /// drop(storage);
 /// let again = JsonlStorage::open(&path, JsonlOptions::default())?;
-/// assert_eq!(again.len(), 1);
+/// assert_eq!(again.sessions(), 1);
 /// # drop(again);
 /// # std::fs::remove_dir_all(folder).ok();
 /// # Ok::<(), connectonion_proto::storage::StorageError>(())
 /// ```
+#[derive(Debug)]
 pub struct JsonlStorage {
     path: PathBuf,
     options: JsonlOptions,
@@ -118,28 +119,10 @@ impl JsonlStorage {
         })
     }
 
-    /// Returns the path of the file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Returns the number of sessions, including expired ones.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn sessions(&self) -> usize {
         self.lock().index.sessions()
-    }
-
-    /// Returns whether there are no sessions.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns the size of the file in bytes.
-    #[must_use]
-    pub fn file_bytes(&self) -> u64 {
-        self.lock().index.len
     }
 
     /// Returns the number of lines found that are not records, for example cut short by a crash.
@@ -370,11 +353,8 @@ impl Inner {
 }
 
 /// Prints numbers only: records are private.
-impl fmt::Debug for JsonlStorage {
+impl fmt::Debug for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JsonlStorage")
-            .field("sessions", &self.len())
-            .field("bytes", &self.file_bytes())
-            .finish_non_exhaustive()
+        write!(f, "{} sessions", self.index.sessions())
     }
 }

@@ -10,6 +10,7 @@ use super::{Record, RecordStatus, Storage, StorageError, interrupted};
 
 /// A storage that keeps the last record of each session in memory, for tests and for hosts without
 /// persistence. When it is full, the session with the oldest record is forgotten.
+#[derive(Debug)]
 pub struct MemoryStorage {
     max: usize,
     inner: Mutex<Inner>,
@@ -51,16 +52,10 @@ impl MemoryStorage {
         }
     }
 
-    /// Returns the number of sessions.
+    /// Returns the number of sessions, including expired ones.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn sessions(&self) -> usize {
         self.lock().records.len()
-    }
-
-    /// Returns whether there are no sessions.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.lock().records.is_empty()
     }
 
     /// Locks the state. A panic elsewhere leaves it consistent.
@@ -114,10 +109,8 @@ impl Storage for MemoryStorage {
 }
 
 /// Prints numbers only: records are private.
-impl fmt::Debug for MemoryStorage {
+impl fmt::Debug for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryStorage")
-            .field("sessions", &self.len())
-            .finish_non_exhaustive()
+        write!(f, "{} sessions", self.records.len())
     }
 }

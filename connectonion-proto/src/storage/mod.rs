@@ -12,9 +12,11 @@
 //! use connectonion_proto::storage::{MemoryStorage, Record, RecordStatus, Storage};
 //!
 //! let storage = MemoryStorage::new(1000);
-//! let run = Record::running("abc", "hello", 1795293457.5);
+//! let mut run = Record::new("abc", RecordStatus::Running, "hello", 1795293457.5);
 //! storage.append(&run)?;
-//! storage.append(&run.done("hi there", 14))?;
+//! run.status = RecordStatus::Done;
+//! run.result = Some("hi there".into());
+//! storage.append(&run)?;
 //! let found = storage.load("abc", 1795293458.0)?.unwrap();
 //! assert_eq!(found.status, RecordStatus::Done);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -41,9 +41,9 @@ words! {
 /// seconds since 1970.
 ///
 /// ```
-/// use connectonion_proto::storage::Record;
+/// use connectonion_proto::storage::{Record, RecordStatus};
 ///
-/// let record = Record::running("abc", "hello", 1795293457.5);
+/// let record = Record::new("abc", RecordStatus::Running, "hello", 1795293457.5);
 /// assert_eq!(
 ///     record.to_line(),
 ///     concat!(
@@ -92,7 +92,8 @@ pub struct Record {
         skip_serializing_if = "Option::is_none"
     )]
     pub owner: Option<Owner>,
-    /// Inputs that were acknowledged during the run, and may not have been read.
+    /// Inputs that were acknowledged during the run, and may not have been read. If they are stored
+    /// before the acknowledgement is sent, they survive the host.
     #[serde(
         default,
         deserialize_with = "or_default",
@@ -136,53 +137,8 @@ impl Record {
         }
     }
 
-    /// Creates the record of a run that starts.
-    pub fn running(session_id: impl Into<Str>, prompt: impl Into<Str>, created: f64) -> Self {
-        Self::new(session_id, RecordStatus::Running, prompt, created)
-    }
-
-    /// Turns this into the record of a run that ended with a result.
-    #[must_use]
-    pub fn done(mut self, result: impl Into<Str>, duration_ms: u64) -> Self {
-        self.status = RecordStatus::Done;
-        self.result = Some(result.into());
-        self.duration_ms = Some(duration_ms);
-        self.inputs.clear();
-        self
-    }
-
-    /// Turns this into the record of a run that ended with an error or with its host.
-    #[must_use]
-    pub fn with_status(mut self, status: RecordStatus) -> Self {
-        self.status = status;
-        self
-    }
-
-    /// Sets the session object.
-    #[must_use]
-    pub fn with_session(mut self, session: Option<Json>) -> Self {
-        self.session = session;
-        self
-    }
-
-    /// Sets the session's owner.
-    #[must_use]
-    pub const fn with_owner(mut self, owner: Option<Owner>) -> Self {
-        self.owner = owner;
-        self
-    }
-
-    /// Sets the acknowledged inputs. If they are stored before the acknowledgement is sent, they
-    /// survive the host.
-    #[must_use]
-    pub fn with_inputs(mut self, inputs: Vec<Prompt>) -> Self {
-        self.inputs = inputs;
-        self
-    }
-
     /// Returns whether the record has expired at this time. Never during its run.
-    #[must_use]
-    pub fn is_expired(&self, now: f64) -> bool {
+    pub(crate) fn is_expired(&self, now: f64) -> bool {
         is_expired(&self.status, self.expires, now)
     }
 

@@ -226,10 +226,12 @@ fn inside(list: &Json) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::RecordStatus;
 
     fn record(prompt: &str, session: &str) -> Record {
-        let record = Record::running("s", prompt, 1.0);
-        record.with_session(Some(Json::new(session).unwrap()))
+        let mut record = Record::new("s", RecordStatus::Running, prompt, 1.0);
+        record.session = Some(Json::new(session).unwrap());
+        record
     }
 
     fn said(long: &str, rest: &str) -> String {
@@ -243,7 +245,9 @@ mod tests {
         let line = write(&began, None).unwrap();
         assert_eq!(line.matches(&long).count(), 1, "{line}");
         assert_eq!(read(&line, None).as_ref(), Some(&began));
-        let mut next = record(&long, &said(&long, r#",{"content":"hi"}"#)).done("hi", 7);
+        let mut next = record(&long, &said(&long, r#",{"content":"hi"}"#));
+        next.status = RecordStatus::Done;
+        next.result = Some("hi".into());
         let mut waiting = crate::session::Prompt::new("y".repeat(LONG));
         waiting.id = "w".into();
         next.inputs = vec![waiting.clone(), waiting];

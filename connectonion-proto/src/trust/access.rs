@@ -1,7 +1,5 @@
 //! [`AccessControl`]: admits callers, from a CONNECT to the decision.
 
-use std::fmt;
-
 use rpc_core::Str;
 
 use super::{ClientLevel, Decision, TrustBook, TrustPolicy};
@@ -13,6 +11,7 @@ use crate::frame::{
     AdminAction, AdminRequest, AdminResult, Connect, ErrorFrame, Input, Number, OnboardMethod,
     OnboardRequired, OnboardSubmit, OnboardSuccess,
 };
+use crate::limits::MAX_USED_SIGNATURES;
 use crate::session::Owner;
 
 /// The decision about a CONNECT. Exhaustive: there is no other case.
@@ -64,6 +63,7 @@ pub enum Onboarding {
 /// let unsigned = Connect::new(Signed::none());
 /// assert!(matches!(access.admit(&unsigned, 1_702_234_567.0), Admission::Refuse(_)));
 /// ```
+#[derive(Debug)]
 pub struct AccessControl {
     host: Address,
     verifier: Verifier,
@@ -89,14 +89,17 @@ impl AccessControl {
     pub fn new(host: Address, policy: TrustPolicy) -> Self {
         Self {
             host,
-            verifier: Verifier::new().with_recipient(host),
+            verifier: Verifier {
+                recipient: Some(host),
+                ..Verifier::default()
+            },
             policy,
             book: TrustBook::default(),
             invites: InviteCodes::default(),
             payment: None,
             used: None,
-            used_commands: UsedSignatures::default(),
-            used_by_admins: UsedSignatures::default(),
+            used_commands: UsedSignatures::new(MAX_USED_SIGNATURES),
+            used_by_admins: UsedSignatures::new(MAX_USED_SIGNATURES),
             spent: None,
             is_changed: false,
         }
@@ -130,12 +133,17 @@ impl AccessControl {
         self
     }
 
-    /// Lets each signature open only one connection. Off by default: peers of the specification
-    /// repeat a signature when they connect twice within a second. The signatures of commands
-    /// always count only once.
+    /// Lets each signature open only one connection, and remembers up to this many signatures while
+    /// they are valid, each in about 200 bytes: [`MAX_USED_SIGNATURES`] for example. Off by default:
+    /// peers of the specification repeat a signature when they connect twice within a second. The
+    /// signatures of commands always count only once.
+    ///
+    /// A valid signature is never forgotten for another one: beyond the bound, everything is refused
+    /// until some have expired. One signer may fill a sixteenth of it (but at least 64), so that no
+    /// single signer blocks the others.
     #[must_use]
-    pub fn with_used_signatures(mut self, used: UsedSignatures) -> Self {
-        self.used = Some(used);
+    pub fn with_used_signatures(mut self, max: usize) -> Self {
+        self.used = Some(UsedSignatures::new(max));
         self
     }
 
@@ -167,8 +175,8 @@ impl AccessControl {
     }
 
     /// Returns whether each signature opens only one connection.
-    #[must_use]
-    pub const fn uses_signatures_once(&self) -> bool {
+    #[cfg(feature = "tokio")]
+    pub(crate) const fn uses_signatures_once(&self) -> bool {
         self.used.is_some()
     }
 
@@ -217,11 +225,9 @@ impl AccessControl {
         let lists = [
             &self.book.blocked,
             &self.book.whitelist,
-            self.verifier.blacklist(),
+            &self.verifier.blacklist,
         ];
-        lists.into_iter().any(|list| !list.is_empty())
-            || !self.invites.is_empty()
-            || self.payment.is_some()
+        lists.into_iter().any(|list| !list.is_empty()) || self.has_onboarding()
     }
 
     /// Verifies a CONNECT and decides about it.
@@ -241,8 +247,9 @@ impl AccessControl {
             return Admission::Refuse(error);
         }
         let identity = verified.address;
-        let decision = self.policy().decide(Some(self.standing_of(&identity)));
-        let is_invited = matches!(decision, Decision::Gate { .. }) && self.brings_invite(&verified);
+        let level = Some(self.standing_of(&identity));
+        let decision = self.policy.decide(level, self.has_onboarding());
+        let is_invited = decision == Decision::Gate && self.brings_invite(&verified);
         // Before anything changes: who repeats an invitation is not let in again.
         if (is_invited || decision == Decision::Accept)
             && let Err(error) = self.spend(Use::Connect, &verified, now)
@@ -258,14 +265,14 @@ impl AccessControl {
                 owner: Owner::Key(identity),
                 recommend_signature: false,
             },
-            Decision::Gate { methods } => self.gate(identity, &methods),
+            Decision::Gate => self.gate(identity),
             Decision::Deny(error) => Admission::Refuse(error),
             Decision::AcceptUnsigned { .. } => self.decide_unsigned(),
         }
     }
 
     fn decide_unsigned(&self) -> Admission {
-        match self.policy().decide(None) {
+        match self.policy.decide(None, self.has_onboarding()) {
             _ if self.tells_callers_apart() => Admission::Refuse(AuthError::SignedRequestRequired),
             Decision::AcceptUnsigned {
                 recommend_signature,
@@ -278,13 +285,9 @@ impl AccessControl {
         }
     }
 
-    /// Returns the policy, with the available methods of onboarding.
-    fn policy(&self) -> TrustPolicy {
-        let invite = (!self.invites.is_empty()).then_some(OnboardMethod::InviteCode);
-        let payment = self.payment.as_ref().map(|_| OnboardMethod::Payment);
-        self.policy
-            .clone()
-            .with_methods(invite.into_iter().chain(payment))
+    /// Returns whether strangers can go through onboarding.
+    fn has_onboarding(&self) -> bool {
+        !self.invites.is_empty() || self.payment.is_some()
     }
 
     /// Returns the level of a caller. Administrators are admitted at every level, unless blocked.
@@ -336,13 +339,17 @@ impl AccessControl {
         }
     }
 
-    fn gate(&self, identity: Address, methods: &[OnboardMethod]) -> Admission {
+    fn gate(&self, identity: Address) -> Admission {
+        let invite = (!self.invites.is_empty()).then_some(OnboardMethod::InviteCode);
+        let payment = self.payment.as_ref().map(|_| OnboardMethod::Payment);
+        let methods: Vec<_> = invite.into_iter().chain(payment).collect();
         // Words are JSON.
-        let Ok(mut required) = OnboardRequired::new(identity.to_string(), methods) else {
+        let Ok(mut required) = OnboardRequired::new(identity.to_string(), &methods) else {
             return Admission::Refuse(AuthError::OnboardRequired);
         };
         if let Some((amount, address)) = &self.payment {
-            required = required.with_payment(*amount, address.clone());
+            required.payment_amount = Some(*amount);
+            required.payment_address = address.clone();
         }
         Admission::Gate { identity, required }
     }
@@ -394,7 +401,7 @@ impl AccessControl {
         match level {
             Ok(level) => Onboarding::Welcome(OnboardSuccess::new(
                 identity.to_string(),
-                Str::from_static(level.as_str()),
+                Str::from_static(level.name()),
                 Str::from_static(message),
             )),
             // The list of contacts is full.
@@ -481,7 +488,7 @@ impl AccessControl {
         }
         let after = self.book.level_of(&address);
         let error = (before == after).then(|| unmoved(action, after)).flatten();
-        let level = after.as_str();
+        let level = after.name();
         let message = match action {
             _ if error.is_some() => None,
             AdminAction::Promote => Some(format!("{address} promoted to {level}.")),
@@ -565,16 +572,4 @@ fn name(action: &AdminAction) -> Str {
         AdminAction::Remove => "remove_admin",
         AdminAction::Other(word) => return word.clone(),
     })
-}
-
-/// Prints the policy, never lists and codes.
-impl fmt::Debug for AccessControl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AccessControl")
-            .field("host", &self.host)
-            .field("policy", &self.policy)
-            .field("book", &self.book)
-            .field("invites", &self.invites)
-            .finish_non_exhaustive()
-    }
 }

@@ -1,32 +1,20 @@
 //! [`TrustBook`]: the levels of addresses at a host.
 
-use crate::auth::Address;
+use rpc_core::words;
 
-use crate::auth::{AddressList, ListFull};
+use crate::auth::{Address, AddressList, ListFull};
 
-/// The level of an address at a host. Exhaustive: these are the levels of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ClientLevel {
-    /// In no list.
-    Stranger,
-    /// Went through onboarding, or was promoted.
-    Contact,
-    /// Fully trusted.
-    Whitelisted,
-    /// Never admitted.
-    Blocked,
-}
-
-impl ClientLevel {
-    /// Returns the word on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Stranger => "stranger",
-            Self::Contact => "contact",
-            Self::Whitelisted => "whitelist",
-            Self::Blocked => "blocked",
-        }
+words! {
+    /// The level of an address at a host.
+    pub enum ClientLevel {
+        /// In no list.
+        "stranger" => Stranger,
+        /// Went through onboarding, or was promoted.
+        "contact" => Contact,
+        /// Fully trusted.
+        "whitelist" => Whitelisted,
+        /// Never admitted.
+        "blocked" => Blocked,
     }
 }
 

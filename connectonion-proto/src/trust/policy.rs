@@ -1,50 +1,20 @@
 //! [`TrustPolicy`]: who is admitted.
 
-use std::str::FromStr;
+use rpc_core::words;
 
 use crate::auth::AuthError;
-use crate::frame::OnboardMethod;
 
 use super::ClientLevel;
 
-/// The trust level of a host. ConnectOnion specification, *Authentication*. Exhaustive: these are
-/// the levels of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TrustLevel {
-    /// Everyone is admitted who is not blocked.
-    Open,
-    /// Strangers must go through onboarding.
-    Careful,
-    /// Only the whitelist is admitted, and a signature is always required.
-    Strict,
-}
-
-/// The error for a text that is not a [`TrustLevel`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a trust level is open, careful or strict")]
-#[non_exhaustive]
-pub struct TrustLevelError;
-
-impl TrustLevel {
-    /// Returns its name.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Careful => "careful",
-            Self::Strict => "strict",
-        }
-    }
-}
-
-impl FromStr for TrustLevel {
-    type Err = TrustLevelError;
-
-    fn from_str(text: &str) -> Result<Self, TrustLevelError> {
-        let mut levels = [Self::Open, Self::Careful, Self::Strict].into_iter();
-        levels
-            .find(|level| level.as_str() == text)
-            .ok_or(TrustLevelError)
+words! {
+    /// The trust level of a host. ConnectOnion specification, *Authentication*.
+    pub enum TrustLevel {
+        /// Everyone is admitted who is not blocked.
+        "open" => Open,
+        /// Strangers must go through onboarding.
+        "careful" => Careful,
+        /// Only the whitelist is admitted, and a signature is always required.
+        "strict" => Strict,
     }
 }
 
@@ -63,8 +33,7 @@ pub enum SignaturePolicy {
 
 /// The decision of a policy about a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Decision {
+pub(crate) enum Decision {
     /// The caller is admitted, with its identity.
     Accept,
     /// The caller is admitted without an identity.
@@ -73,30 +42,25 @@ pub enum Decision {
         recommend_signature: bool,
     },
     /// The caller must go through onboarding first.
-    Gate {
-        /// The methods of onboarding; never empty.
-        methods: Vec<OnboardMethod>,
-    },
+    Gate,
     /// The caller is refused. The text of the error is the reply.
     Deny(AuthError),
 }
 
 /// The policy of a host: who is admitted, at a level of trust.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrustPolicy {
     level: TrustLevel,
     signatures: SignaturePolicy,
-    methods: Vec<OnboardMethod>,
 }
 
 impl TrustPolicy {
-    /// Creates a policy with [`SignaturePolicy::SpecTable`] and without onboarding.
+    /// Creates a policy with [`SignaturePolicy::SpecTable`].
     #[must_use]
     pub const fn new(level: TrustLevel) -> Self {
         Self {
             level,
             signatures: SignaturePolicy::SpecTable,
-            methods: Vec::new(),
         }
     }
 
@@ -107,28 +71,15 @@ impl TrustPolicy {
         self
     }
 
-    /// Sets the methods of onboarding, for [`TrustLevel::Careful`]; the other levels have none.
-    #[must_use]
-    pub fn with_methods(mut self, methods: impl IntoIterator<Item = OnboardMethod>) -> Self {
-        self.methods = methods.into_iter().collect();
-        self
-    }
-
-    /// Returns the level of trust.
-    #[must_use]
-    pub const fn level(&self) -> TrustLevel {
-        self.level
-    }
-
-    /// Decides about a caller; `None` is a caller without a signature. A caller with a wrong
-    /// signature is refused before, and must not be passed as `None`.
+    /// Decides about a caller at a host with or without onboarding; `None` is a caller without a
+    /// signature. A caller with a wrong signature is refused before, and must not be passed as `None`.
     ///
     /// A stranger at a careful host without onboarding is refused, unless callers without a
     /// signature are admitted: then a signature is no disadvantage.
-    #[must_use]
-    pub fn decide(&self, caller: Option<ClientLevel>) -> Decision {
+    pub(crate) fn decide(self, caller: Option<ClientLevel>, has_onboarding: bool) -> Decision {
+        let has_gate = self.level == TrustLevel::Careful && has_onboarding;
         let Some(standing) = caller else {
-            return self.decide_unsigned();
+            return self.decide_unsigned(has_gate);
         };
         match (standing, self.level) {
             (ClientLevel::Blocked, _) => Decision::Deny(AuthError::DeniedByRules),
@@ -136,9 +87,7 @@ impl TrustPolicy {
             | (ClientLevel::Whitelisted, _)
             | (ClientLevel::Contact, TrustLevel::Careful) => Decision::Accept,
             (_, TrustLevel::Strict) => Decision::Deny(AuthError::DeniedByRules),
-            (ClientLevel::Stranger, TrustLevel::Careful) if self.has_gate() => Decision::Gate {
-                methods: self.methods.clone(),
-            },
+            (ClientLevel::Stranger, TrustLevel::Careful) if has_gate => Decision::Gate,
             (ClientLevel::Stranger, TrustLevel::Careful) => match self.signatures {
                 SignaturePolicy::SpecTable => Decision::Accept,
                 SignaturePolicy::AlwaysSigned => Decision::Deny(AuthError::DeniedByRules),
@@ -146,22 +95,17 @@ impl TrustPolicy {
         }
     }
 
-    fn decide_unsigned(&self) -> Decision {
+    fn decide_unsigned(self, has_gate: bool) -> Decision {
         match (self.signatures, self.level) {
             (SignaturePolicy::SpecTable, TrustLevel::Open) => Decision::AcceptUnsigned {
                 recommend_signature: false,
             },
-            (SignaturePolicy::SpecTable, TrustLevel::Careful) if !self.has_gate() => {
+            (SignaturePolicy::SpecTable, TrustLevel::Careful) if !has_gate => {
                 Decision::AcceptUnsigned {
                     recommend_signature: true,
                 }
             }
             _ => Decision::Deny(AuthError::SignedRequestRequired),
         }
-    }
-
-    /// Returns whether strangers must go through onboarding, and can.
-    fn has_gate(&self) -> bool {
-        self.level == TrustLevel::Careful && !self.methods.is_empty()
     }
 }

@@ -4,7 +4,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::auth::{Address, AddressList, AuthError, ListFull};
-use crate::frame::OnboardMethod;
 use crate::limits::MAX_ADDRESSES;
 
 fn address(byte: u8) -> Address {
@@ -120,15 +119,12 @@ fn a_policy_decides_by_its_level() {
     use ClientLevel::{Blocked, Contact, Stranger, Whitelisted};
     use TrustLevel::{Careful, Open, Strict};
 
-    let gate = Decision::Gate {
-        methods: vec![OnboardMethod::InviteCode, OnboardMethod::Payment],
-    };
     for (level, standing, expected) in [
         (Open, Stranger, Decision::Accept),
         (Open, Contact, Decision::Accept),
         (Open, Whitelisted, Decision::Accept),
         (Open, Blocked, denied()),
-        (Careful, Stranger, gate),
+        (Careful, Stranger, Decision::Gate),
         (Careful, Contact, Decision::Accept),
         (Careful, Whitelisted, Decision::Accept),
         (Careful, Blocked, denied()),
@@ -138,11 +134,9 @@ fn a_policy_decides_by_its_level() {
         (Strict, Blocked, denied()),
     ] {
         for signatures in [SignaturePolicy::SpecTable, SignaturePolicy::AlwaysSigned] {
-            let policy = TrustPolicy::new(level)
-                .with_signatures(signatures)
-                .with_methods([OnboardMethod::InviteCode, OnboardMethod::Payment]);
+            let policy = TrustPolicy::new(level).with_signatures(signatures);
             assert_eq!(
-                policy.decide(Some(standing)),
+                policy.decide(Some(standing), true),
                 expected,
                 "{level:?} {standing:?}"
             );
@@ -164,34 +158,37 @@ fn callers_without_a_signature_are_decided_about_as_the_table_says() {
         ),
     ] {
         let policy = TrustPolicy::new(level);
-        assert_eq!(policy.decide(None), expected, "{level:?}");
+        assert_eq!(policy.decide(None, false), expected, "{level:?}");
         let policy = policy.with_signatures(SignaturePolicy::AlwaysSigned);
         let required = Decision::Deny(AuthError::SignedRequestRequired);
-        assert_eq!(policy.decide(None), required, "{level:?}");
+        assert_eq!(policy.decide(None, false), required, "{level:?}");
     }
 }
 
 #[test]
 fn nobody_walks_round_the_gate_by_leaving_out_the_signature() {
-    let policy = TrustPolicy::new(TrustLevel::Careful).with_methods([OnboardMethod::InviteCode]);
+    let policy = TrustPolicy::new(TrustLevel::Careful);
     let required = Decision::Deny(AuthError::SignedRequestRequired);
-    assert_eq!(policy.decide(None), required);
+    assert_eq!(policy.decide(None, true), required);
 }
 
 #[test]
 fn a_careful_host_without_onboarding_refuses_strangers_if_all_have_to_sign() {
     let policy = TrustPolicy::new(TrustLevel::Careful);
-    assert_eq!(policy.decide(Some(ClientLevel::Stranger)), Decision::Accept);
+    assert_eq!(
+        policy.decide(Some(ClientLevel::Stranger), false),
+        Decision::Accept
+    );
     let policy = policy.with_signatures(SignaturePolicy::AlwaysSigned);
-    assert_eq!(policy.decide(Some(ClientLevel::Stranger)), denied());
+    assert_eq!(policy.decide(Some(ClientLevel::Stranger), false), denied());
 }
 
 #[test]
 fn levels_are_read_by_their_names() {
-    for level in [TrustLevel::Open, TrustLevel::Careful, TrustLevel::Strict] {
-        assert_eq!(level.as_str().parse(), Ok(level));
+    for level in TrustLevel::ALL {
+        assert_eq!(TrustLevel::parse(level.name()), Some(level));
     }
-    assert_eq!("".parse::<TrustLevel>(), Err(TrustLevelError));
+    assert_eq!(TrustLevel::parse(""), None);
 }
 
 proptest! {

@@ -3,27 +3,15 @@
 //!
 //! Everything is checked before a run starts, so that the session can be used after a refusal.
 //! Images are not files: they go to the model unchanged.
-//!
-//! ```
-//! use connectonion_proto::frame::Attachment;
-//! use connectonion_proto::upload::{UploadLimits, plan, with_reminder};
-//!
-//! let (name, data) = ("../../etc/evil name.txt", "data:text/plain;base64,YmFyZQ==");
-//! let files = plan(&[Attachment::new(name, data)], 0x5eed, &UploadLimits::default())?;
-//! assert_eq!(files[0].name, "00000000000000000000000000005eed_evil name.txt");
-//! assert_eq!(files[0].bytes, b"bare");
-//!
-//! let prompt = with_reminder("read", ["/srv/.co/uploads/evil name.txt"]);
-//! assert!(prompt.starts_with("read\n\n<system-reminder>The user uploaded the following files:\n- /srv"));
-//! # Ok::<(), connectonion_proto::upload::UploadError>(())
-//! ```
 
 mod name;
-mod save;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -31,8 +19,6 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use rpc_core::DecodeError;
 use rpc_core::json::DecodeErrorKind;
-
-pub use save::save;
 
 use crate::frame::Attachment;
 use crate::limits::{MAX_FILE_BYTES, MAX_FILES};
@@ -50,80 +36,44 @@ rpc_core::config! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct UploadLimits {
         /// The largest number of files. Default [`MAX_FILES`].
-        pub max_files: usize = MAX_FILES => with_max_files,
+        pub max_files: usize = MAX_FILES,
         /// The largest file in bytes, decoded. Default [`MAX_FILE_BYTES`].
-        pub max_file_bytes: usize = MAX_FILE_BYTES => with_max_file_bytes,
+        pub max_file_bytes: usize = MAX_FILE_BYTES,
     }
 }
 
 /// A file ready to be written.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Saved {
+pub(crate) struct Saved {
     /// The name on the disk: unique, without a path, and harmless in a prompt.
-    pub name: String,
+    pub(crate) name: String,
     /// The contents.
-    pub bytes: Vec<u8>,
-}
-
-/// Prints the size only: files are private.
-impl fmt::Debug for Saved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Saved({} bytes)", self.bytes.len())
-    }
+    bytes: Vec<u8>,
 }
 
 /// Why files were refused. None is written. `Display` is the text of the ERROR. Sending the same
-/// files again fails again.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(transparent)]
-pub struct UploadError(Refusal);
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-enum Refusal {
-    /// There are more files than allowed.
+/// files again fails again. Names are shortened and without control characters.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum UploadError {
     #[error("Too many files: {count} (max: {max}). Increase max_files_per_request in host.yaml")]
-    TooManyFiles {
-        /// The number of files.
-        count: usize,
-        /// The limit.
-        max: usize,
-    },
-    /// A file is larger than allowed.
+    TooManyFiles { count: usize, max: usize },
     #[error(
         "File too large: {name} ({}MB, max: {}MB). Increase max_file_size in host.yaml",
         tenths(*size),
         mebibytes(*max)
     )]
     TooLarge {
-        /// Its original name, shortened and without control characters.
         name: String,
-        /// Its size in bytes, decoded.
         size: usize,
-        /// The limit in bytes.
         max: usize,
     },
     /// The list is unreadable, or a file lacks a member.
     #[error("{}", unreadable(.0))]
-    Unreadable(DecodeError),
-    /// The name is not that of a file.
-    #[error("Invalid file name: {name:?}")]
-    BadName {
-        /// The name, shortened and without control characters.
-        name: String,
-    },
+    Unreadable(#[from] DecodeError),
+    #[error("Invalid file name: {0:?}")]
+    BadName(String),
     /// The contents are not valid base64.
-    #[error("Invalid base64 data: {name}")]
-    BadData {
-        /// Its original name, shortened and without control characters.
-        name: String,
-    },
-}
-
-impl From<DecodeError> for UploadError {
-    fn from(error: DecodeError) -> Self {
-        Self(Refusal::Unreadable(error))
-    }
+    #[error("Invalid base64 data: {0}")]
+    BadData(String),
 }
 
 /// Checks and decodes files. Sizes are those of the decoded contents.
@@ -134,45 +84,72 @@ impl From<DecodeError> for UploadError {
 ///
 /// # Errors
 /// [`UploadError`], for the first invalid file.
-pub fn plan(
+pub(crate) fn plan(
     files: &[Attachment],
     unique: u128,
     limits: &UploadLimits,
 ) -> Result<Vec<Saved>, UploadError> {
     let (count, max) = (files.len(), limits.max_files);
     if count > max {
-        return Err(UploadError(Refusal::TooManyFiles { count, max }));
+        return Err(UploadError::TooManyFiles { count, max });
     }
     let numbers = (0..).map(|place: u128| unique.wrapping_add(place));
     let files = files.iter().zip(numbers);
-    let plan = |(file, number): (&Attachment, u128)| {
-        plan_one(&file.name, &file.data, number, limits.max_file_bytes)
-    };
-    let files: Result<_, _> = files.map(plan).collect();
-    files.map_err(UploadError)
+    files
+        .map(|(file, number)| plan_one(file, number, limits.max_file_bytes))
+        .collect()
 }
 
-fn plan_one(sent: &str, data: &str, number: u128, max: usize) -> Result<Saved, Refusal> {
-    let name = name::safe(sent).ok_or_else(|| Refusal::BadName {
-        name: name::shown(sent),
-    })?;
-    let bad_data = || Refusal::BadData {
-        name: name::shown(sent),
-    };
-    let encoded = contents(data).ok_or_else(bad_data)?;
+fn plan_one(file: &Attachment, number: u128, max: usize) -> Result<Saved, UploadError> {
+    let shown = || name::shown(&file.name);
+    let name = name::safe(&file.name).ok_or_else(|| UploadError::BadName(shown()))?;
+    let encoded = contents(&file.data).ok_or_else(|| UploadError::BadData(shown()))?;
     let size = decoded_size(encoded);
     if size > max {
-        return Err(Refusal::TooLarge {
-            name: name::shown(sent),
-            size,
-            max,
-        });
+        let name = shown();
+        return Err(UploadError::TooLarge { name, size, max });
     }
-    let bytes = BASE64.decode(encoded).map_err(|_| bad_data())?;
+    let bytes = BASE64.decode(encoded);
     Ok(Saved {
-        name: name::unique(number, &name),
-        bytes,
+        name: format!("{number:032x}_{name}"),
+        bytes: bytes.map_err(|_| UploadError::BadData(shown()))?,
     })
+}
+
+/// Writes files to a folder, which is created if missing, and returns their paths in order. No file
+/// is overwritten. On Unix only this user may read them. Blocks.
+///
+/// Pass an absolute folder: the paths are for the agent.
+///
+/// # Errors
+/// The system's error; none of the files remains then. Retrying is safe.
+pub(crate) fn save(folder: &Path, files: &[Saved]) -> io::Result<Vec<PathBuf>> {
+    fs::create_dir_all(folder)?;
+    let mut paths = Vec::with_capacity(files.len());
+    for file in files {
+        let path = folder.join(&file.name);
+        match create(&path, &mut paths).and_then(|mut to| to.write_all(&file.bytes)) {
+            Ok(()) => {}
+            Err(error) => {
+                for path in &paths {
+                    let _ = fs::remove_file(path);
+                }
+                return Err(error);
+            }
+        }
+    }
+    Ok(paths)
+}
+
+/// Creates a file, and adds it to `made`.
+fn create(path: &Path, made: &mut Vec<PathBuf>) -> io::Result<fs::File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
+    made.push(path.to_owned());
+    Ok(file)
 }
 
 /// Returns the base64 of a data URL, or of a bare text.
@@ -202,7 +179,10 @@ const REMINDER: &str = "\n\n<system-reminder>The user uploaded the following fil
 
 /// Returns the prompt followed by the paths of the files, for the agent to read; without files, the
 /// prompt.
-pub fn with_reminder<P: fmt::Display>(prompt: &str, paths: impl IntoIterator<Item = P>) -> String {
+pub(crate) fn with_reminder<P: fmt::Display>(
+    prompt: &str,
+    paths: impl IntoIterator<Item = P>,
+) -> String {
     let list: String = paths
         .into_iter()
         .map(|path| format!("- {path}\n"))

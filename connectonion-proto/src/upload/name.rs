@@ -1,5 +1,7 @@
 //! Names of files, made safe.
 
+use crate::console::is_hidden;
+
 /// The longest name on the disk, in bytes: common file systems accept it.
 const MAX_NAME: usize = 255;
 /// The length of the number before it, with its underscore.
@@ -29,24 +31,10 @@ pub(super) fn safe(sent: &str) -> Option<String> {
     Some(cut(name))
 }
 
-/// Returns a name that no other file has.
-pub(super) fn unique(number: u128, name: &str) -> String {
-    format!("{number:032x}_{name}")
-}
-
 /// Returns the original name, made fit for a message.
 pub(super) fn shown(sent: &str) -> String {
-    let mut shown: String = sent
-        .chars()
-        .take(MAX_SHOWN)
-        .map(|c| {
-            if c.is_control() || is_format(c) {
-                '_'
-            } else {
-                c
-            }
-        })
-        .collect();
+    let harmless = |c| if is_hidden(c) { '_' } else { c };
+    let mut shown: String = sent.chars().take(MAX_SHOWN).map(harmless).collect();
     if sent.chars().nth(MAX_SHOWN).is_some() {
         shown.push_str("...");
     }
@@ -54,24 +42,7 @@ pub(super) fn shown(sent: &str) -> String {
 }
 
 fn is_harmful(c: char) -> bool {
-    c.is_control() || is_format(c) || matches!(c, '<' | '>' | ':' | '"' | '|' | '?' | '*' | '`')
-}
-
-/// Returns whether this is a line or paragraph separator, a mark that changes the direction of
-/// text, or a character without width.
-const fn is_format(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}'
-            | '\u{61c}'
-            | '\u{180e}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}'
-    )
+    is_hidden(c) || matches!(c, '<' | '>' | ':' | '"' | '|' | '?' | '*' | '`')
 }
 
 /// Shortens a name in the middle, so that its ending stays.

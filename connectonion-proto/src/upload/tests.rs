@@ -1,8 +1,15 @@
 //! What becomes of files that somebody sends.
 
+use std::fs;
+
 use proptest::prelude::*;
 
 use super::*;
+use scratch::Scratch;
+
+#[path = "../../tests/it/scratch.rs"]
+#[allow(unreachable_pub, reason = "the integration tests use it")]
+mod scratch;
 
 fn plan_one_named(name: &str) -> Result<String, UploadError> {
     let files = plan(
@@ -56,7 +63,10 @@ fn what_is_not_base64_is_refused() {
 
 #[test]
 fn the_size_is_that_of_the_contents() {
-    let limits = UploadLimits::default().with_max_file_bytes(10);
+    let limits = UploadLimits {
+        max_file_bytes: 10,
+        ..UploadLimits::default()
+    };
     let planned = |bytes: usize, padded: bool| {
         let mut data = BASE64.encode(vec![7; bytes]);
         if !padded {
@@ -75,11 +85,11 @@ fn the_size_is_that_of_the_contents() {
         }
         assert!(matches!(
             planned(11, padded),
-            Err(UploadError(Refusal::TooLarge {
+            Err(UploadError::TooLarge {
                 size: 11,
                 max: 10,
                 ..
-            }))
+            })
         ));
     }
 }
@@ -87,10 +97,11 @@ fn the_size_is_that_of_the_contents() {
 #[test]
 fn refusals_use_the_known_words() {
     let file = || Attachment::new("big.bin", "A".repeat(1_468_008));
-    let limits = UploadLimits::default()
-        .with_max_files(1)
-        .with_max_file_bytes(MIB);
-    let said = |files: &[Attachment]| plan(files, 0, &limits).unwrap_err().to_string();
+    let limits = UploadLimits {
+        max_files: 1,
+        max_file_bytes: MIB,
+    };
+    let said = |files: &[Attachment]| plan(files, 0, &limits).err().unwrap().to_string();
     assert_eq!(
         said(&[file(), file()]),
         "Too many files: 2 (max: 1). Increase max_files_per_request in host.yaml"
@@ -167,10 +178,7 @@ fn a_name_that_names_nothing_is_refused() {
         "", ".", "..", "...", " ", "a/", "a/..", "\\", "a\0b", "\0", ". .",
     ] {
         let refused = plan_one_named(sent);
-        assert!(
-            matches!(refused, Err(UploadError(Refusal::BadName { .. }))),
-            "{sent:?}"
-        );
+        assert!(matches!(refused, Err(UploadError::BadName(_))), "{sent:?}");
     }
 }
 
@@ -195,9 +203,7 @@ fn a_long_name_keeps_its_ending() {
     assert!(name.ends_with("\u{e9}.pdf"));
     let name = plan_one_named(&"x.".repeat(300)).unwrap();
     assert_eq!(name.len() + 33, 255);
-    let shown = Refusal::BadName {
-        name: name::shown(&format!("{}\u{7}/", "x".repeat(300))),
-    };
+    let shown = UploadError::BadName(name::shown(&format!("{}\u{7}/", "x".repeat(300))));
     assert!(shown.to_string().len() < 150);
 }
 
@@ -224,10 +230,46 @@ fn the_agent_is_told_the_paths() {
 }
 
 #[test]
-fn contents_are_never_printed() {
-    let file = Attachment::new("secret name", "c2VjcmV0");
-    let files = plan(&[file], 0, &UploadLimits::default()).unwrap();
-    assert_eq!(format!("{files:?}"), "[Saved(6 bytes)]");
+fn files_are_written_where_the_agent_is_told() {
+    let scratch = Scratch::new();
+    let folder = scratch.path().join(".co/uploads");
+    let sent = [
+        Attachment::new("doc.txt", "data:text/plain;base64,aGVsbG8gZmlsZQ=="),
+        Attachment::new("../../etc/evil name.txt", "YmFyZQ=="),
+    ];
+    let files = plan(&sent, 7, &UploadLimits::default()).unwrap();
+    let paths = save(&folder, &files).unwrap();
+    let read = |at: usize| fs::read_to_string(&paths[at]).unwrap();
+    assert_eq!((read(0), read(1)), ("hello file".into(), "bare".into()));
+    assert!(paths.iter().all(|path| path.parent() == Some(&folder)));
+    let prompt = with_reminder("read", paths.iter().map(|path| path.display()));
+    for path in &paths {
+        assert!(prompt.contains(&format!("\n- {}\n", path.display())));
+    }
+}
+
+#[test]
+fn nothing_is_overwritten_and_nothing_is_half_there() {
+    let scratch = Scratch::new();
+    let sent = [Attachment::new("a", "YQ=="), Attachment::new("b", "Yg==")];
+    let files = plan(&sent, 7, &UploadLimits::default()).unwrap();
+    let taken = scratch.file(&files[1].name);
+    fs::write(&taken, "mine").unwrap();
+    let failed = save(scratch.path(), &files).unwrap_err();
+    assert_eq!(failed.kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(fs::read_to_string(&taken).unwrap(), "mine");
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_is_not_followed() {
+    let scratch = Scratch::new();
+    let files = plan(&[Attachment::new("a", "YQ==")], 7, &UploadLimits::default()).unwrap();
+    let target = scratch.file("target");
+    std::os::unix::fs::symlink(&target, scratch.file(&files[0].name)).unwrap();
+    assert!(save(scratch.path(), &files).is_err());
+    assert!(!target.exists());
 }
 
 proptest! {
@@ -239,7 +281,7 @@ proptest! {
         prop_assert!(!name.contains(harmful));
         prop_assert!(!name.chars().any(char::is_control));
         // It is a name and nothing else, also to the system.
-        let path = std::path::Path::new("/x").join(format!("0_{name}"));
+        let path = Path::new("/x").join(format!("0_{name}"));
         prop_assert_eq!(path.components().count(), 3);
         prop_assert_eq!(plan_one_named(&name), Ok(name));
     }

@@ -2,11 +2,11 @@
 
 use connectonion_proto::codec;
 use connectonion_proto::frame::{
-    AdminAction, AdminRequest, Answer, Approval, AskUser, ChatItem, ClientFrame, Connect,
-    Connected, ErrorFrame, EventKind, Input, LlmResult, Mode, ModeChange, Number, OnboardMethod,
-    OnboardRequired, OnboardSubmit, Output, Phase, Rejection, Response, RuntimeInputAck, Scope,
-    ServerFrame, Session, SessionState, Signed, Standing, StreamEvent, Thinking, ToolCall,
-    ToolResult, ToolStatus, Trigger, Ulw, UlwAction, UserInput,
+    AdminAction, AdminRequest, Answer, Approval, AskUser, ChatItem, ChatItemKind, ClientFrame,
+    Connect, Connected, ErrorFrame, EventKind, Input, LlmCall, Mode, ModeChange, Number,
+    OnboardMethod, OnboardRequired, OnboardSubmit, Output, Rejection, Response, RuntimeInputAck,
+    Scope, ServerFrame, Session, SessionState, Signed, StreamEvent, Thinking, ToolCall, ToolResult,
+    ToolStatus, Ulw, UlwAction, UserInput,
 };
 use proptest::prelude::*;
 use rpc_core::Limits;
@@ -64,7 +64,7 @@ fn maybe() -> impl Strategy<Value = Option<Str>> {
 
 fn number() -> impl Strategy<Value = Number> {
     prop_oneof![
-        any::<i64>().prop_map(Number::from),
+        any::<u64>().prop_map(Number::from),
         any::<f64>().prop_map(Number::from),
     ]
 }
@@ -106,15 +106,11 @@ where
 fn every_word_is_read_as_it_is_written() {
     check_words::<Mode>(&MODES);
     check_words::<Rejection>(&REJECTIONS);
-    check_words::<Trigger>(&["agent", "user", "ulw_checkpoint"]);
     check_words::<Scope>(&["once", "session"]);
     check_words::<UlwAction>(&["continue", "switch_mode"]);
     check_words::<ToolStatus>(&["running", "done", "success", "error", "not_found"]);
     check_words::<ToolStatus>(&["in_progress", "completed", "failed"]);
-    check_words::<Phase>(&["running", "success", "compacting", "analyzing"]);
-    check_words::<Phase>(&["understood", "evaluating", "done", "error"]);
     check_words::<OnboardMethod>(&["invite_code", "payment"]);
-    check_words::<Standing>(&["running", "connected", "not_found"]);
     check_words::<AdminAction>(&[
         "ADMIN_PROMOTE",
         "ADMIN_DEMOTE",
@@ -143,7 +139,8 @@ fn kind() -> impl Strategy<Value = EventKind> {
         .prop_map(|(question, options, several)| {
             let mut ask = AskUser::new(question);
             ask.multi_select = several;
-            EventKind::AskUser(ask.with_options(&options).unwrap())
+            ask.options = Some(codec::to_json(&options).unwrap());
+            EventKind::AskUser(ask)
         });
     let thought = (maybe(), maybe()).prop_map(|(content, kind)| {
         let mut it = Thinking::new("");
@@ -153,7 +150,7 @@ fn kind() -> impl Strategy<Value = EventKind> {
     });
     let answered =
         (text(), any::<u64>(), number(), object()).prop_map(|(model, count, percent, usage)| {
-            let mut it = LlmResult::new(model, count, 1);
+            let mut it = LlmCall::answer(model, count, 1);
             it.context_percent = Some(percent);
             it.usage = Some(usage);
             EventKind::LlmResult(it)
@@ -166,8 +163,11 @@ fn kind() -> impl Strategy<Value = EventKind> {
         answered,
         (text(), any::<u64>())
             .prop_map(|(said, turn)| EventKind::UserInput(UserInput::new(said, turn))),
-        (text(), any::<u64>())
-            .prop_map(|(said, turn)| EventKind::UserInput(UserInput::interjected(said, turn, 1))),
+        (text(), any::<u64>()).prop_map(|(said, turn)| {
+            let mut said = UserInput::new(said, turn);
+            said.runtime_input = true;
+            EventKind::UserInput(said)
+        }),
     ]
 }
 
@@ -222,7 +222,8 @@ proptest! {
         ids in (text(), text()),
         session in prop::option::of(object()),
     ) {
-        let mut connect = Connect::new(signed).with_last_msg_id(ids.1);
+        let mut connect = Connect::new(signed);
+        connect.last_msg_id = Some(ids.1);
         // An empty one is none.
         connect.session_id = Some(ids.0).filter(|id| !id.is_empty());
         connect.session = session;
@@ -241,7 +242,8 @@ proptest! {
         id in maybe(),
         signed in signed(),
     ) {
-        let mut input = Input::new(prompt).with_images(&images).unwrap();
+        let mut input = Input::new(prompt);
+        input.images = Some(codec::to_json(&images).unwrap());
         input.input_id = id;
         input.signed = signed;
         let written = codec::encode(&input).unwrap();
@@ -297,18 +299,26 @@ proptest! {
         number in number(),
         retryable in any::<bool>(),
     ) {
-        let items: Vec<_> = items.iter().map(|text| ChatItem::user("msg-0", text)).collect();
+        let user = |text: &String| ChatItemKind::User(codec::to_json(text).unwrap());
+        let items: Vec<_> = items.iter().map(|text| ChatItem::new("msg-0", user(text))).collect();
         let items = codec::to_json(&items).unwrap();
         let (one, two, three) = texts;
-        let connected = Connected::new(one.clone(), SessionState::Running)
-            .with_newer(Some((session.clone(), items.clone())));
-        let mut output = Output::new(one.clone(), two.clone(), 7).with_session(session);
+        let mut connected = Connected::new(one.clone(), SessionState::Running);
+        connected.server_newer = Some(true);
+        connected.session = Some(session.clone());
+        connected.chat_items = Some(items.clone());
+        let mut output = Output::new(one.clone(), two.clone(), 7);
+        output.session = Some(session);
         output.chat_items = Some(items);
         output.duration_ms = Some(number);
         let ack = RuntimeInputAck::new(one.clone(), two.clone());
-        let mut error = ErrorFrame::new(one.clone()).with_retryable(retryable).with_code(&two);
+        let mut error = ErrorFrame::new(one.clone());
+        error.retryable = Some(retryable);
+        error.code = Some(codec::to_json(&two).unwrap());
         error.received = three.clone();
-        let required = OnboardRequired::new(one, &[]).unwrap().with_payment(number, three);
+        let mut required = OnboardRequired::new(one, &[]).unwrap();
+        required.payment_amount = Some(number);
+        required.payment_address = three;
         for written in [
             codec::encode(&connected).unwrap(),
             codec::encode(&output).unwrap(),

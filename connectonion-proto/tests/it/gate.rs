@@ -3,11 +3,10 @@
 
 use std::collections::HashMap;
 
-use connectonion_proto::auth::AddressList;
-use connectonion_proto::auth::{Address, AuthError, InviteCodes, Verified, Verifier};
-use connectonion_proto::frame::{ClientFrame, Connect, Number, OnboardMethod, OnboardSubmit};
+use connectonion_proto::auth::{Address, AddressList, InviteCodes, Verifier};
+use connectonion_proto::frame::{ClientFrame, Number, Signed};
 use connectonion_proto::trust::{
-    ClientLevel, Decision, SignaturePolicy, TrustBook, TrustLevel, TrustPolicy,
+    AccessControl, Admission, Onboarding, SignaturePolicy, TrustBook, TrustLevel, TrustPolicy,
 };
 use rpc_core::Limits;
 use serde_json::Value;
@@ -32,13 +31,8 @@ fn answer(frame: &str) -> String {
         .to_owned()
 }
 
-/// The host of the recordings, made of our parts.
-struct Host {
-    verifier: Verifier,
-    policy: TrustPolicy,
-    book: TrustBook,
-    codes: InviteCodes,
-}
+/// The access control of the host of the recordings.
+struct Host(AccessControl);
 
 impl Host {
     fn new(level: TrustLevel) -> Self {
@@ -47,76 +41,45 @@ impl Host {
         book.contacts = list("0x047df188bb2e7a91398eb6ddbb2f8e3a61fbccd125ce7d0a32bad54bf8676c0f");
         book.whitelist = list("0xbb808e60eac3e1d1ddb53e3011e56b10ca2186876e449283af6e3beb08d11d0a");
         book.blocked = list("0xf904c99fe87efa2c5792f72b92590c3c3969b5ed87d7c7953ea1ae8761567bf1");
-        let blacklist = list("0xa144e051e7141955fb101e47644c808050ea87dc5a3892e2ecde2975e4df2754");
         let us = "0x0389957884cb62711a90b0ae5a32ea1c340668530433c75e1c13499936f1948b";
-        Self {
-            verifier: Verifier::new()
-                .with_recipient(Address::parse(us).unwrap())
-                .with_blacklist(blacklist),
-            policy: TrustPolicy::new(level)
-                .with_signatures(SignaturePolicy::AlwaysSigned)
-                .with_methods([OnboardMethod::InviteCode, OnboardMethod::Payment]),
-            book,
-            codes: InviteCodes::new(["OpenOnion"]).unwrap(),
-        }
+        let us = Address::parse(us).unwrap();
+        let verifier = Verifier {
+            recipient: Some(us),
+            blacklist: list("0xa144e051e7141955fb101e47644c808050ea87dc5a3892e2ecde2975e4df2754"),
+            ..Verifier::default()
+        };
+        let policy = TrustPolicy::new(level).with_signatures(SignaturePolicy::AlwaysSigned);
+        let access = AccessControl::new(us, policy)
+            .with_verifier(verifier)
+            .with_book(book)
+            .with_invites(InviteCodes::new(["OpenOnion"]).unwrap())
+            .with_payment(10_u64, None);
+        Self(access)
     }
 
     fn answer(&mut self, frame: &str) -> Option<String> {
-        let answered = match ClientFrame::decode(frame, &Limits::default()).unwrap() {
-            ClientFrame::Connect(connect) => self.connect(&connect),
-            ClientFrame::OnboardSubmit(submit) => self.onboard(&submit),
-            _ => return None,
-        };
-        Some(answered.map_or_else(|error| error.to_string(), str::to_owned))
-    }
-
-    fn connect(&mut self, connect: &Connect) -> Result<&'static str, AuthError> {
         // Every frame is judged at its own time.
-        let now = connect
-            .signed
-            .number("timestamp")
-            .map_or(0.0, Number::as_f64);
-        let level = match self.verifier.verify(&connect.signed, now) {
-            Ok(verified) => {
-                self.try_code(&verified);
-                Some(self.book.level_of(&verified.address))
+        let now = |signed: &Signed| signed.number("timestamp").map_or(0.0, Number::as_f64);
+        match ClientFrame::decode(frame, &Limits::default()).unwrap() {
+            ClientFrame::Connect(connect) => {
+                let admission = self.0.admit(&connect, now(&connect.signed));
+                Some(match admission {
+                    Admission::Accept { .. } => "CONNECTED".to_owned(),
+                    Admission::Gate { .. } => "ONBOARD_REQUIRED".to_owned(),
+                    Admission::Refuse(error) => error.to_string(),
+                })
             }
-            Err(AuthError::SignedRequestRequired) => None,
-            Err(error) => return Err(error),
-        };
-        match self.policy.decide(level) {
-            Decision::Gate { .. } => Ok("ONBOARD_REQUIRED"),
-            Decision::Deny(error) => Err(error),
-            _ => Ok("CONNECTED"),
+            ClientFrame::OnboardSubmit(submit) => {
+                let identity = submit.signed.from.as_deref().unwrap_or_default();
+                let identity = Address::parse(identity).unwrap_or(Address::from_bytes([0; 32]));
+                let outcome = self.0.onboard(&identity, &submit, now(&submit.signed));
+                Some(match outcome {
+                    Onboarding::Refuse(error) => error.to_string(),
+                    _ => "ONBOARD_SUCCESS".to_owned(),
+                })
+            }
+            _ => None,
         }
-    }
-
-    fn onboard(&mut self, submit: &OnboardSubmit) -> Result<&'static str, AuthError> {
-        let now = submit
-            .signed
-            .number("timestamp")
-            .map_or(0.0, Number::as_f64);
-        let verified = self.verifier.verify_onboarding(&submit.signed, now)?;
-        if self.book.level_of(&verified.address) == ClientLevel::Blocked {
-            return Err(AuthError::Blocked);
-        }
-        if verified.payload.get("invite_code").is_none() {
-            return Err(AuthError::InviteOrPaymentRequired);
-        }
-        if !self.try_code(&verified) {
-            return Err(AuthError::InvalidInviteCode);
-        }
-        Ok("ONBOARD_SUCCESS")
-    }
-
-    /// Makes a contact of who knows a code.
-    fn try_code(&mut self, verified: &Verified<'_>) -> bool {
-        let code = verified.payload.text("invite_code");
-        let is_known = code.is_some_and(|code| self.codes.check(&code));
-        if is_known && self.book.level_of(&verified.address) == ClientLevel::Stranger {
-            self.book.promote(&verified.address).unwrap();
-        }
-        is_known
     }
 }
 

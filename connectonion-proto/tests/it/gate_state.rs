@@ -106,7 +106,7 @@ fn who_was_promoted_at_the_gate_keeps_its_level() {
         for _ in 0..promotions {
             access.book_mut().promote(&us()).unwrap();
         }
-        let expected = (level.as_str().to_owned(), level);
+        let expected = (level.name().to_owned(), level);
         let outcome = offer(&mut access, "red onion");
         assert_eq!(welcomed(&access, &outcome), expected);
         let outcome = access.paid(&us());
@@ -181,14 +181,14 @@ async fn one_key_at_two_gates_comes_in_at_both() {
         access(),
     ));
     let offer = |code: &str, nonce: u128| {
-        let draft = Draft::exact(now())
+        let draft = Draft::new(now())
             .with_nonce(nonce)
             .with("invite_code", code);
         signed("ONBOARD_SUBMIT", &client_key(), &draft, json!({}))
     };
     let mut gates = [Client::open(&runtime), Client::open(&runtime)];
     for (gate, nonce) in gates.iter_mut().zip(0..) {
-        let draft = Draft::exact(now()).with_nonce(nonce);
+        let draft = Draft::new(now()).with_nonce(nonce);
         gate.say(&signed("CONNECT", &client_key(), &draft, json!({})))
             .await;
         gate.hear_a("ONBOARD_REQUIRED").await;

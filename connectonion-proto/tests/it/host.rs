@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use connectonion_proto::limits::UploadLimits;
 use connectonion_proto::limits::server_limits;
 use connectonion_proto::net::{
     self, AgentOptions, HostRuntime, Server, ServerHandle, ServerOptions,
@@ -11,7 +12,6 @@ use connectonion_proto::net::{
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::TrustLevel;
-use connectonion_proto::upload::UploadLimits;
 use rpc_core::Limits;
 use rpc_core::net::server::DrainReport;
 use serde_json::{Value, json};
@@ -162,7 +162,10 @@ async fn a_message_over_the_limit_closes_with_1009() {
 async fn files_are_saved_and_read_and_a_refusal_leaves_the_session_usable() {
     let scratch = Scratch::new();
     let mut options = options();
-    let limits = UploadLimits::default().with_max_files(2);
+    let limits = UploadLimits {
+        max_files: 2,
+        ..UploadLimits::default()
+    };
     options.runtime = options
         .runtime
         .with_uploads(scratch.file("uploads"), limits);

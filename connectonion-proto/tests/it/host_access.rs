@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use connectonion_proto::auth::AddressList;
-use connectonion_proto::auth::{Address, Draft, InviteCodes, Signer, UsedSignatures, Verifier};
+use connectonion_proto::auth::{Address, Draft, InviteCodes, Signer, Verifier};
 use connectonion_proto::limits::AUTHENTICATE_FIRST;
+use connectonion_proto::limits::MAX_USED_SIGNATURES;
 use connectonion_proto::net::{HostRuntime, Payments, RuntimeOptions};
 use connectonion_proto::trust::{AccessControl, TrustBook, TrustLevel, TrustPolicy};
 use serde_json::{Value, json};
@@ -24,16 +25,14 @@ fn careful() -> RuntimeOptions {
 }
 
 fn offer(key: &Signer, code: &str) -> Value {
-    let draft = Draft::exact(now()).with("invite_code", code);
+    let draft = Draft::new(now()).with("invite_code", code);
     signed("ONBOARD_SUBMIT", key, &draft, json!({}))
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_signature_does_not_go_through_the_gate_and_in_again() {
     let mut options = careful();
-    options.access = options
-        .access
-        .with_used_signatures(UsedSignatures::default());
+    options.access = options.access.with_used_signatures(MAX_USED_SIGNATURES);
     let runtime = runtime_with(options);
     let key = client_key();
     let connect = connect(&key, json!({}));
@@ -127,7 +126,7 @@ async fn only_administrators_administrate() {
     client.say(&connect(&admin, json!({}))).await;
     client.hear_a("CONNECTED").await;
     let request = |key: &Signer, kind: &str, member: &str| {
-        let draft = Draft::exact(now()).with(member, client_key().address().to_string());
+        let draft = Draft::new(now()).with(member, client_key().address().to_string());
         signed(kind, key, &draft, json!({}))
     };
     client
@@ -150,7 +149,7 @@ async fn only_administrators_administrate() {
     );
     // What was signed as one command is no other.
     let mut unblock = request(&admin, "ADMIN_UNBLOCK", "client_id");
-    let draft = Draft::exact(now()).with("type", "ADMIN_GET_LEVEL");
+    let draft = Draft::new(now()).with("type", "ADMIN_GET_LEVEL");
     let get_level = draft.with("client_id", client_key().address().to_string());
     let get_level = signed("ADMIN_GET_LEVEL", &admin, &get_level, json!({}));
     unblock["payload"] = get_level["payload"].clone();
@@ -186,7 +185,7 @@ impl Payments for Ledger {
 #[tokio::test(start_paused = true)]
 async fn a_payment_counts_when_it_was_found() {
     let policy = TrustPolicy::new(TrustLevel::Careful);
-    let access = AccessControl::new(*host_key().address(), policy).with_payment(10_u32, None);
+    let access = AccessControl::new(*host_key().address(), policy).with_payment(10_u64, None);
     let told = Arc::new(AtomicUsize::new(0));
     let hook = Arc::clone(&told);
     let options = RuntimeOptions::with_access(access)
@@ -194,7 +193,7 @@ async fn a_payment_counts_when_it_was_found() {
         .with_on_trust(move |book| hook.store(book.contacts.addresses().count(), Ordering::SeqCst));
     let runtime = runtime_with(options);
     let offer = |key: &Signer, amount: u32| {
-        let draft = Draft::exact(now()).with("payment", amount);
+        let draft = Draft::new(now()).with("payment", amount);
         signed("ONBOARD_SUBMIT", key, &draft, json!({}))
     };
     let liar = Signer::from_seed(&[3; 32]);
@@ -223,16 +222,14 @@ async fn a_payment_counts_when_it_was_found() {
 async fn an_invite_code_may_come_with_the_connect() {
     let runtime = runtime_with(careful());
     let mut client = Client::open(&runtime);
-    let draft = Draft::exact(now()).with("invite_code", "red-onion");
+    let draft = Draft::new(now()).with("invite_code", "red-onion");
     client
         .say(&signed("CONNECT", &client_key(), &draft, json!({})))
         .await;
     client.hear_a("CONNECTED").await;
     // Where signatures count once, an invitation does, too.
     let mut options = careful();
-    options.access = options
-        .access
-        .with_used_signatures(UsedSignatures::default());
+    options.access = options.access.with_used_signatures(MAX_USED_SIGNATURES);
     let runtime = runtime_with(options);
     let invited = signed("CONNECT", &client_key(), &draft, json!({}));
     counts_once(&runtime, &invited).await;
@@ -254,8 +251,8 @@ async fn counts_once(runtime: &HostRuntime, connect: &Value) {
 #[tokio::test(start_paused = true)]
 async fn a_signature_may_be_made_to_count_once() {
     let policy = TrustPolicy::new(TrustLevel::Open);
-    let access = AccessControl::new(*host_key().address(), policy)
-        .with_used_signatures(UsedSignatures::default());
+    let access =
+        AccessControl::new(*host_key().address(), policy).with_used_signatures(MAX_USED_SIGNATURES);
     let runtime = runtime_with(RuntimeOptions::with_access(access));
     counts_once(&runtime, &connect(&client_key(), json!({}))).await;
 }
@@ -293,15 +290,17 @@ async fn who_is_blocked_does_not_come_in_by_leaving_out_the_signature() {
         blocked.block(client_key().address()).unwrap();
         let mut whitelist = TrustBook::default();
         whitelist.whitelist = AddressList::parse("0x3d40*");
-        let verifier = Verifier::new()
-            .with_recipient(us)
-            .with_blacklist(blacklist.clone());
+        let verifier = Verifier {
+            recipient: Some(*host_key().address()),
+            blacklist: blacklist.clone(),
+            ..Verifier::default()
+        };
         for own in [
             access().with_book(blocked),
             access().with_book(whitelist),
             access().with_verifier(verifier),
             access().with_invites(InviteCodes::new(["red-onion"]).unwrap()),
-            access().with_payment(10_u32, None),
+            access().with_payment(10_u64, None),
         ] {
             let runtime = runtime_with(RuntimeOptions::with_access(own));
             let mut client = Client::open(&runtime);
@@ -330,7 +329,7 @@ async fn who_is_blocked_does_not_come_in_by_leaving_out_the_signature() {
 async fn of_two_prompts_the_signed_one_counts() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
-    let draft = Draft::exact(now()).with("prompt", "signed");
+    let draft = Draft::new(now()).with("prompt", "signed");
     let both = signed("INPUT", &client_key(), &draft, json!({"prompt": "plain"}));
     client.say(&both).await;
     assert_eq!(client.output().await["result"], "echo: signed");

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use connectonion_proto::auth::{Draft, Signer, Spent, UsedSignatures};
+use connectonion_proto::auth::{Draft, Signer, Spent};
+use connectonion_proto::limits::MAX_USED_SIGNATURES;
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
 use connectonion_proto::trust::{
     AccessControl, SignaturePolicy, TrustBook, TrustLevel, TrustPolicy,
@@ -69,9 +70,7 @@ async fn who_is_blocked_is_put_out_and_its_run_ends() {
     let mut idle = inside(&runtime, &client_key()).await;
     busy.say(&input("wait")).await;
     busy.hear_a("user_input").await;
-    admin
-        .say(&command("ADMIN_BLOCK", &Draft::exact(now())))
-        .await;
+    admin.say(&command("ADMIN_BLOCK", &Draft::new(now()))).await;
     assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "blocked");
     put_out(&runtime, &mut busy, &mut idle).await;
     assert_eq!(admin.ask("hello").await, "echo: hello");
@@ -93,7 +92,7 @@ async fn lists_that_somebody_else_has_changed_count_from_the_next_connect_on() {
     let mut admin = inside(&runtime, &admin_key()).await;
     put_out(&runtime, &mut busy, &mut idle).await;
     // And it is no administrator any more.
-    let told = refused(&mut admin, &command("ADMIN_UNBLOCK", &Draft::exact(now()))).await;
+    let told = refused(&mut admin, &command("ADMIN_UNBLOCK", &Draft::new(now()))).await;
     assert_eq!(told, "forbidden: admin only");
 }
 
@@ -108,7 +107,7 @@ async fn what_was_signed_once_counts_once_across_restarts() {
             .map(|it| Spent::parse(it).unwrap())
             .collect();
         let access = access()
-            .with_used_signatures(UsedSignatures::default())
+            .with_used_signatures(MAX_USED_SIGNATURES)
             .with_spent(spent);
         let kept = Arc::clone(&kept);
         let options = RuntimeOptions::with_access(access).with_on_spent(move |spent| {
@@ -123,7 +122,7 @@ async fn what_was_signed_once_counts_once_across_restarts() {
     let mut admin = Client::open(&runtime);
     admin.say(&hello).await;
     admin.hear_a("CONNECTED").await;
-    let promote = command("ADMIN_PROMOTE", &Draft::exact(now()).with_nonce(1));
+    let promote = command("ADMIN_PROMOTE", &Draft::new(now()).with_nonce(1));
     admin.say(&promote).await;
     assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "contact");
     let runtime = start();
@@ -145,7 +144,7 @@ async fn what_was_signed_as_one_thing_does_no_other() {
         runtime_with(RuntimeOptions::with_access(access())),
     );
     const WRONG: &str = "unauthorized: signed command type mismatch";
-    let typed = |kind: &str| Draft::exact(now()).with("type", kind);
+    let typed = |kind: &str| Draft::new(now()).with("type", kind);
     // A CONNECT.
     let key = client_key();
     let wrong = signed("CONNECT", &key, &typed("INPUT"), json!({}));
@@ -165,12 +164,12 @@ async fn what_was_signed_as_one_thing_does_no_other() {
     // A command, also with a type that is no text.
     let mut admin = inside(&open, &admin_key()).await;
     for kind in [json!("ADMIN_PROMOTE"), json!(["ADMIN_BLOCK"]), json!("")] {
-        let wrong = command("ADMIN_BLOCK", &Draft::exact(now()).with("type", kind));
+        let wrong = command("ADMIN_BLOCK", &Draft::new(now()).with("type", kind));
         assert_eq!(refused(&mut admin, &wrong).await, WRONG);
     }
     // Older clients sign no type.
     admin
-        .say(&command("ADMIN_GET_LEVEL", &Draft::exact(now())))
+        .say(&command("ADMIN_GET_LEVEL", &Draft::new(now())))
         .await;
     admin.hear_a("ADMIN_RESULT").await;
 }

@@ -1,6 +1,6 @@
 //! Commands that somebody answers for: of administrators, and of clients that sign all of theirs.
 
-use connectonion_proto::auth::{Draft, Signer, UsedSignatures};
+use connectonion_proto::auth::{Draft, Signer};
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
 use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ async fn inside(runtime: &HostRuntime, key: &Signer) -> Client {
 
 /// A command to do something with the usual client.
 fn about_client(kind: &str, key: &Signer, nonce: u128) -> Value {
-    let draft = Draft::exact(now()).with_nonce(nonce).with("type", kind);
+    let draft = Draft::new(now()).with_nonce(nonce).with("type", kind);
     let draft = draft.with_to(host_key().address());
     let whom = client_key().address().to_string();
     signed(kind, key, &draft.with("client_id", whom), json!({}))
@@ -102,7 +102,7 @@ async fn only_the_host_names_administrators_and_dismisses_them() {
     let mut host = inside(&runtime, &host_key()).await;
     let mut admin = inside(&runtime, &admin_key()).await;
     let about_admin = |kind: &str, key: &Signer, nonce: u128| {
-        let draft = Draft::exact(now()).with_nonce(nonce).with("type", kind);
+        let draft = Draft::new(now()).with_nonce(nonce).with("type", kind);
         let whom = admin_key().address().to_string();
         signed(kind, key, &draft.with("admin_id", whom), json!({}))
     };
@@ -175,8 +175,7 @@ async fn an_administrators_command_is_refused_on_the_connection_of_somebody_else
 async fn strangers_do_not_fill_the_memory_of_administrators() {
     let policy = TrustPolicy::new(TrustLevel::Open);
     // Without room for the signature of a single CONNECT.
-    let access = AccessControl::new(*host_key().address(), policy)
-        .with_used_signatures(UsedSignatures::new(2));
+    let access = AccessControl::new(*host_key().address(), policy).with_used_signatures(2);
     let runtime = runtime_with(RuntimeOptions::with_access(access));
     runtime
         .with_access(|access| access.book_mut().admins.insert(*admin_key().address()))
@@ -205,7 +204,7 @@ async fn strangers_do_not_fill_the_memory_of_administrators() {
 /// A connection whose client signs its commands.
 async fn signing(runtime: &HostRuntime, members: Value) -> (Client, Value) {
     let mut client = Client::open(runtime);
-    let draft = Draft::exact(now()).with_to(host_key().address());
+    let draft = Draft::new(now()).with_to(host_key().address());
     let draft = draft.with("signed_commands", 1);
     client
         .say(&signed("CONNECT", &client_key(), &draft, members))
@@ -343,11 +342,11 @@ async fn the_wish_for_signed_commands_goes_through_the_gate() {
     let runtime = runtime_with(RuntimeOptions::with_access(access));
     let mut client = Client::open(&runtime);
     let key = client_key();
-    let wish = Draft::exact(now()).with("signed_commands", 1);
+    let wish = Draft::new(now()).with("signed_commands", 1);
     client.say(&signed("CONNECT", &key, &wish, json!({}))).await;
     client.hear_a("ONBOARD_REQUIRED").await;
     tokio::time::sleep(SECOND).await;
-    let offer = Draft::exact(now()).with("invite_code", "red-onion");
+    let offer = Draft::new(now()).with("invite_code", "red-onion");
     client
         .say(&signed("ONBOARD_SUBMIT", &key, &offer, json!({})))
         .await;

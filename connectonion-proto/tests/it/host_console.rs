@@ -4,12 +4,12 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, LazyLock, Mutex};
 
-use connectonion_proto::auth::{Draft, Signer, UsedSignatures};
-use connectonion_proto::console;
+use connectonion_proto::auth::{Draft, Signer};
+use connectonion_proto::limits::MAX_USED_SIGNATURES;
+use connectonion_proto::limits::{CONSOLE_TARGET, UploadLimits};
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
-use connectonion_proto::upload::UploadLimits;
 use rpc_core::keepalive::KeepAlive;
 use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
@@ -54,7 +54,7 @@ impl Visit for &Console {
 
 impl Subscriber for Console {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == console::TARGET
+        metadata.target() == CONSOLE_TARGET
     }
 
     fn event(&self, event: &Event<'_>) {
@@ -148,7 +148,7 @@ async fn what_happens_to_a_client_is_told_on_the_console() {
 #[tokio::test(start_paused = true)]
 async fn every_refusal_of_a_connect_or_an_input_is_told_on_the_console() {
     let access = AccessControl::new(*host_key().address(), TrustPolicy::new(TrustLevel::Open));
-    let access = access.with_used_signatures(UsedSignatures::default());
+    let access = access.with_used_signatures(MAX_USED_SIGNATURES);
     let runtime = runtime_with(RuntimeOptions::with_access(access));
     let (console, _guard) = Console::listen();
     let mut client = open(&runtime);
@@ -160,7 +160,7 @@ async fn every_refusal_of_a_connect_or_an_input_is_told_on_the_console() {
         frame[name] = value;
         frame
     };
-    let draft = Draft::exact(now()).with("prompt", "hello");
+    let draft = Draft::new(now()).with("prompt", "hello");
     let mut slipped_in = signed("INPUT", &client_key(), &draft, json!({}));
     slipped_in["payload"]["prompt"] = json!("goodbye");
     let stranger = Signer::from_seed(&[3; 32]);

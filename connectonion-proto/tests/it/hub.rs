@@ -15,7 +15,7 @@ use crate::hub_play::{Play, config};
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn owner(number: u8) -> Owner {
-    Owner::Key([number; 32].into())
+    Owner::Key(connectonion_proto::auth::Address::from_bytes([number; 32]))
 }
 
 #[test]
@@ -123,7 +123,10 @@ fn an_agent_cannot_send_the_frames_of_its_host() {
     play.store_all();
     let run = *play.agents.keys().next().unwrap();
     let mut emit = |name: &str| {
-        let event = EventKind::other(name, Json::EMPTY_ARRAY);
+        let event = EventKind::Unknown {
+            tag: name.into(),
+            raw: Json::EMPTY_ARRAY,
+        };
         play.hub.emit(run, event, None, play.now)
     };
     for name in [
@@ -190,8 +193,9 @@ fn what_was_acknowledged_before_a_kill_outlives_a_clients_copy_of_the_same_turn(
         "messages": [{"role": "user", "content": "first"}],
         "turn": 1, "iteration": 0, "updated": began,
     });
-    let connect = Connect::new(Signed::none()).with_session_id("s");
-    let connect = connect.with_session(codec::to_json(&copy).unwrap());
+    let mut connect = Connect::new(Signed::none());
+    connect.session_id = Some("s".into());
+    connect.session = Some(codec::to_json(&copy).unwrap());
     play.connect_with(2, owner(1), connect);
     play.store_all();
     let connected = play.sockets[&ConnId(2)].connected.as_ref().unwrap();

@@ -19,15 +19,21 @@ fn the_child_that_is_killed() {
         return;
     };
     // Compacts all the time, so that it may be killed in the middle of that, too.
-    let options = JsonlOptions::default().with_compact_from(Some(20_000));
+    let options = JsonlOptions {
+        compact_from: Some(20_000),
+        ..JsonlOptions::default()
+    };
     let storage = JsonlStorage::open(path, options).unwrap();
     let mut out = std::io::stdout().lock();
     for turn in 0.. {
         let id = format!("session-{}", turn % 50);
-        let run = Record::running(id, format!("turn {turn} {}", "x".repeat(200)), NOW);
+        let prompt = format!("turn {turn} {}", "x".repeat(200));
+        let mut run = Record::new(id, RecordStatus::Running, prompt, NOW);
         storage.append(&run).unwrap();
         writeln!(out, "began {turn}").unwrap();
-        storage.append(&run.done(turn.to_string(), 1)).unwrap();
+        run.status = RecordStatus::Done;
+        run.result = Some(turn.to_string().into());
+        storage.append(&run).unwrap();
         writeln!(out, "ended {turn}").unwrap();
         out.flush().unwrap();
     }

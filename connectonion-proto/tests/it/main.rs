@@ -34,7 +34,6 @@ mod hub_unstored;
 mod keys;
 mod killed;
 mod losses;
-mod merge;
 mod mounted;
 #[cfg(feature = "nats")]
 mod nats;
@@ -55,5 +54,4 @@ mod staff;
 mod storage;
 mod storm;
 mod transcripts;
-mod upload;
 mod vectors;

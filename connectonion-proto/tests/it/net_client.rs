@@ -6,7 +6,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use async_trait::async_trait;
 use connectonion_proto::client::{ClientConfig, ClientEvent, Step, Taken};
 use connectonion_proto::frame::{
-    AdminAction, Approval, ApprovalNeeded, AskUser, Input, Mode, Rejection, Scope, Standing, Ulw,
+    AdminAction, Approval, ApprovalNeeded, AskUser, Input, Mode, Rejection, Scope, SessionState,
+    Ulw,
 };
 use connectonion_proto::net::{AgentOptions, Client, Events, Human, Run, RunEvent, connect_with};
 use rpc_core::Str;
@@ -109,11 +110,13 @@ async fn a_prompt_gives_its_steps_and_then_the_output() {
 
 #[tokio::test(start_paused = true)]
 async fn images_and_files_go_along() {
+    use connectonion_proto::codec::to_json;
     use connectonion_proto::frame::Attachment;
     let (agent, _events, mut host, _listener) = ready().await;
     let file = Attachment::new("a.txt", "data:text/plain;base64,aGk=");
-    let input = Input::new("look").with_images(&["data:image/png;base64,AA=="]);
-    let input = input.unwrap().with_files(&[file]).unwrap();
+    let mut input = Input::new("look");
+    input.images = Some(to_json(&["data:image/png;base64,AA=="]).unwrap());
+    input.files = Some(to_json(&[file]).unwrap());
     let _run = agent.send(input).await;
     let sent = host.hear_type("INPUT").await;
     assert_eq!(sent["images"], json!(["data:image/png;base64,AA=="]));
@@ -409,7 +412,7 @@ async fn a_run_that_is_not_taken_loses_its_oldest_steps_and_never_its_end() {
             .await;
     };
     let (status, ()) = tokio::join!(asked, answer);
-    assert_eq!(status.unwrap().status, Standing::Connected);
+    assert_eq!(status.unwrap().status, SessionState::Connected);
     assert!(matches!(run.next().await, Some(Ok(RunEvent::Lagged(8)))));
     assert_eq!(step(&mut run).await, "thinking");
     assert_eq!(run.output().await.unwrap().result, "hi");

@@ -5,7 +5,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use connectonion_proto::auth::InviteCodes;
 use connectonion_proto::client::{Taken, reconnect_policy};
-use connectonion_proto::frame::{Approval, ApprovalNeeded, AskUser, PlanReview, Scope, Standing};
+use connectonion_proto::frame::{
+    Approval, ApprovalNeeded, AskUser, PlanReview, Scope, SessionState,
+};
 use connectonion_proto::net::{
     self, AgentOptions, Client, Human, Run, RunEvent, RuntimeOptions, Server, ServerOptions,
 };
@@ -104,7 +106,7 @@ async fn a_run_survives_its_line() {
     lose(&agent).await;
     let id = agent.session().session_id.unwrap();
     let status = agent.status(id).await.unwrap();
-    assert_eq!(status.status, Standing::Running);
+    assert_eq!(status.status, SessionState::Running);
     let taken = agent.interject("over the second line").await.unwrap();
     assert!(matches!(taken, Taken::Queued { .. }));
     assert_eq!(answer(&mut run).await, "heard over the second line");

@@ -32,7 +32,10 @@ pub fn signed_by(frame: &Value) -> String {
     let payload = connectonion_proto::codec::to_json(&frame["payload"]).unwrap();
     let text = |name: &str| frame[name].as_str().unwrap();
     let signed = Signed::new(payload, text("from"), text("signature"));
-    let verifier = Verifier::new().with_recipient(*host_key().address());
+    let verifier = Verifier {
+        recipient: Some(*host_key().address()),
+        ..Verifier::default()
+    };
     let verified = verifier.verify(&signed, NOW).unwrap();
     verified.address.to_string()
 }

@@ -1,9 +1,7 @@
 //! Signing and verifying: the checks, their order, and what each of them says.
 
 use connectonion_proto::auth::AddressList;
-use connectonion_proto::auth::{
-    Address, AuthError, Canonical, Draft, Payload, Signer, UsedSignatures, Verifier,
-};
+use connectonion_proto::auth::{Address, AuthError, Canonical, Draft, Payload, Signer, Verifier};
 use connectonion_proto::frame::Signed;
 use proptest::prelude::*;
 use rpc_core::{Json, Limits};
@@ -24,7 +22,10 @@ fn client() -> Signer {
 
 /// A verifier of the host.
 fn verifier() -> Verifier {
-    Verifier::new().with_recipient(*host().address())
+    Verifier {
+        recipient: Some(*host().address()),
+        ..Verifier::default()
+    }
 }
 
 /// A payload of the client.
@@ -51,7 +52,7 @@ fn refusal(verifier: &Verifier, payload: &Value) -> Option<AuthError> {
 
 #[test]
 fn a_signed_frame_is_of_its_signer() {
-    let draft = Draft::exact(NOW + 0.25)
+    let draft = Draft::new(NOW + 0.25)
         .with_to(host().address())
         .with_nonce(9)
         .with("invite_code", "rëd");
@@ -81,7 +82,10 @@ fn a_frame_without_payload_or_signature_is_of_nobody() {
 #[test]
 fn the_first_check_that_fails_gives_the_error() {
     let blacklist: AddressList = [*client().address()].into_iter().collect();
-    let strict = verifier().with_blacklist(blacklist);
+    let strict = Verifier {
+        blacklist,
+        ..verifier()
+    };
     let stranger = Address::from_bytes([9; 32]).to_string();
     let from = client().address().to_string();
     let in_upper_case = from.trim_start_matches("0x").to_uppercase();
@@ -206,7 +210,10 @@ fn a_payload_expires_after_five_minutes_to_either_side() {
 
 #[test]
 fn a_payload_for_somebody_else_is_refused_and_one_for_nobody_only_on_demand() {
-    let strict = verifier().with_required_to(true);
+    let strict = Verifier {
+        require_to: true,
+        ..verifier()
+    };
     let us = host().address().to_string();
     for to in [
         us.clone(),
@@ -244,7 +251,10 @@ fn a_payload_for_somebody_else_is_refused_and_one_for_nobody_only_on_demand() {
             "{payload}"
         );
     }
-    let anybody = Verifier::new().with_required_to(true);
+    let anybody = Verifier {
+        require_to: true,
+        ..Verifier::default()
+    };
     assert_eq!(
         refusal(&anybody, &json!({"timestamp": NOW, "to": other})),
         None
@@ -253,7 +263,10 @@ fn a_payload_for_somebody_else_is_refused_and_one_for_nobody_only_on_demand() {
 
 #[test]
 fn onboarding_needs_no_recipient() {
-    let strict = verifier().with_required_to(true);
+    let strict = Verifier {
+        require_to: true,
+        ..verifier()
+    };
     let submitted = signed(&json!({"timestamp": NOW, "invite_code": "x"}));
     assert!(strict.verify_onboarding(&submitted, NOW).is_ok());
     let submitted = signed(&json!({"timestamp": NOW, "to": "x"}));
@@ -273,76 +286,6 @@ fn the_recipient_that_was_signed_last_counts() {
     let changed = with_payload(&signed, &payload);
     let refused = verifier().verify(&changed, NOW).unwrap_err();
     assert_eq!(refused, AuthError::WrongRecipient);
-}
-
-/// Uses up a signature of the client at a time.
-fn spend(used: &mut UsedSignatures, timestamp: f64, now: f64) -> Result<(), AuthError> {
-    let signed = signed(&json!({ "timestamp": timestamp }));
-    used.spend(&verifier().verify(&signed, now)?, now)
-}
-
-#[test]
-fn a_signature_can_be_used_up() {
-    let mut used = UsedSignatures::default();
-    assert_eq!(spend(&mut used, NOW, NOW), Ok(()));
-    assert_eq!(spend(&mut used, NOW, NOW), Err(AuthError::AlreadyUsed));
-    assert_eq!(spend(&mut used, NOW + 1.0, NOW), Ok(()));
-    let last = NOW + WINDOW;
-    assert_eq!(spend(&mut used, NOW, last), Err(AuthError::AlreadyUsed));
-    assert_eq!(
-        spend(&mut used, NOW, last + 0.5),
-        Err(AuthError::Expired { behind: 300 })
-    );
-}
-
-#[test]
-fn another_spelling_of_a_used_signature_is_used_too() {
-    let mut used = UsedSignatures::default();
-    let signed = signed(&json!({"timestamp": 1_702_234_567}));
-    let first = verifier().verify(&signed, NOW).unwrap();
-    assert_eq!(used.spend(&first, NOW), Ok(()));
-    let mut other = with_payload(&signed, " {\"timestamp\" : 1702234567} ");
-    other.signature = Some(format!("0x{}", first.signature).to_uppercase().into());
-    let second = verifier().verify(&other, NOW).unwrap();
-    assert_eq!(used.spend(&second, NOW), Err(AuthError::AlreadyUsed));
-}
-
-#[test]
-fn a_signature_that_is_valid_is_not_forgotten_for_another() {
-    let mut used = UsedSignatures::new(2);
-    assert_eq!(spend(&mut used, NOW - 200.0, NOW), Ok(()));
-    assert_eq!(spend(&mut used, NOW, NOW), Ok(()));
-    let full = Err(AuthError::ReplayProtectionUnavailable);
-    assert_eq!(spend(&mut used, NOW + 1.0, NOW), full);
-    assert_eq!(
-        spend(&mut used, NOW - 200.0, NOW),
-        Err(AuthError::AlreadyUsed)
-    );
-    assert_eq!(spend(&mut used, NOW + 1.0, NOW + 100.0), full);
-    assert_eq!(spend(&mut used, NOW + 1.0, NOW + 101.0), Ok(()));
-    assert_eq!(used.len(), 2);
-    assert_eq!(spend(&mut used, NOW + 1000.0, NOW + 1000.0), Ok(()));
-    assert_eq!(used.len(), 1, "what has expired is forgotten");
-}
-
-#[test]
-fn one_signer_keeps_no_other_out_of_the_memory() {
-    let mut used = UsedSignatures::new(100);
-    let full = Err(AuthError::ReplayProtectionUnavailable);
-    let mut place = 0.0;
-    for _ in 0..64 {
-        place += 0.5;
-        assert_eq!(spend(&mut used, NOW + place, NOW), Ok(()));
-    }
-    assert_eq!(spend(&mut used, NOW + 100.0, NOW), full);
-    let other = Signer::from_seed(&[7; 32]);
-    let signed = other.sign_payload(&json!({ "timestamp": NOW })).unwrap();
-    let verified = verifier().verify(&signed, NOW).unwrap();
-    assert_eq!(used.spend(&verified, NOW), Ok(()));
-    // What has expired makes room.
-    let later = NOW + 2.0 * WINDOW;
-    assert_eq!(spend(&mut used, later, later), Ok(()));
-    assert_eq!(used.len(), 1);
 }
 
 #[test]

@@ -210,7 +210,7 @@ pub fn now() -> f64 {
 /// A CONNECT of this key, with these members, signed as no other one is.
 pub fn connect(key: &Signer, members: Value) -> Value {
     static NONCE: AtomicU64 = AtomicU64::new(0);
-    let draft = Draft::exact(now())
+    let draft = Draft::new(now())
         .with_to(host_key().address())
         .with_nonce(NONCE.fetch_add(1, Ordering::Relaxed).into());
     signed("CONNECT", key, &draft, members)

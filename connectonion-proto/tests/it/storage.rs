@@ -36,12 +36,44 @@ fn json(text: &str) -> Option<Json> {
     Some(Json::new(text).unwrap())
 }
 
+fn size(path: &Path) -> u64 {
+    fs::metadata(path).unwrap().len()
+}
+
+fn run(id: impl Into<rpc_core::Str>, prompt: impl Into<rpc_core::Str>, at: f64) -> Record {
+    Record::new(id, RecordStatus::Running, prompt, at)
+}
+
 fn running(id: &str) -> Record {
-    Record::running(id, "hello", NOW)
+    run(id, "hello", NOW)
+}
+
+fn with_owner(mut record: Record, owner: Owner) -> Record {
+    record.owner = Some(owner);
+    record
+}
+
+fn with_status(mut record: Record, status: RecordStatus) -> Record {
+    record.status = status;
+    record
+}
+
+fn with_inputs(mut record: Record, inputs: Vec<Prompt>) -> Record {
+    record.inputs = inputs;
+    record
+}
+
+fn ended(record: Record, result: &str) -> Record {
+    let mut record = with_status(record, RecordStatus::Done);
+    record.result = Some(result.into());
+    record.duration_ms = Some(14);
+    record
 }
 
 fn done(id: &str, session: &str) -> Record {
-    running(id).done("hi", 14).with_session(json(session))
+    let mut record = ended(running(id), "hi");
+    record.session = json(session);
+    record
 }
 
 fn open(path: &Path) -> JsonlStorage {
@@ -80,17 +112,15 @@ fn everything_that_a_record_says_comes_back() {
         prompt("i2", "look", &["data:image/png;base64,AA=="]),
     ];
     let records = [
-        running("ids are any text\n\u{2028}\"").with_inputs(inputs),
-        running("x")
-            .done("\u{1f600}\r\n\0", u64::from(u32::MAX))
-            .with_owner(Some(ALICE)),
-        lasting(running("x").with_owner(Some(Owner::Unsigned)), None),
-        running("x").with_status(RecordStatus::Other("later".into())),
+        with_inputs(running("ids are any text\n\u{2028}\""), inputs),
+        with_owner(ended(running("x"), "\u{1f600}\r\n\0"), ALICE),
+        lasting(with_owner(running("x"), Owner::Unsigned), None),
+        with_status(running("x"), RecordStatus::Other("later".into())),
         done(
             "x",
             r#"{"messages":[{"role":"user","content":"ü"}],"n":1.50,"turn":2}"#,
         ),
-        running("").with_status(RecordStatus::WaitingApproval),
+        with_status(running(""), RecordStatus::WaitingApproval),
     ];
     for record in records {
         both(|storage| {
@@ -110,7 +140,8 @@ fn everything_that_a_record_says_comes_back() {
 #[test]
 fn a_session_object_is_one_line_whatever_white_space_it_came_with() {
     let pretty = "{\r\n  \"messages\": [\n],\n\"s\":\"a\\nb\"\n}";
-    let record = running("x").with_session(json(pretty));
+    let mut record = running("x");
+    record.session = json(pretty);
     let line = record.to_line();
     assert!(!line.contains(['\n', '\r']));
     let read = Record::parse(&line).unwrap().session.unwrap();
@@ -134,9 +165,9 @@ fn a_run_that_began_does_not_hide_what_was_answered_before() {
 #[test]
 fn the_session_of_somebody_else_is_not_taken_over() {
     both(|storage| {
-        let alice = done("a", r#"{"secret":1}"#).with_owner(Some(ALICE));
+        let alice = with_owner(done("a", r#"{"secret":1}"#), ALICE);
         storage.append(&alice).unwrap();
-        storage.append(&running("a").with_owner(Some(BOB))).unwrap();
+        storage.append(&with_owner(running("a"), BOB)).unwrap();
         assert_eq!(session(storage, "a"), None);
         storage.compact(NOW).unwrap();
         assert_eq!(session(storage, "a"), None);
@@ -146,9 +177,7 @@ fn the_session_of_somebody_else_is_not_taken_over() {
 #[test]
 fn a_writer_that_knows_no_owners_does_not_give_a_session_away() {
     both(|storage| {
-        storage
-            .append(&running("a").with_owner(Some(ALICE)))
-            .unwrap();
+        storage.append(&with_owner(running("a"), ALICE)).unwrap();
         storage.append(&done("a", "{}")).unwrap();
         let owner = |storage: &dyn Storage| storage.load("a", NOW).unwrap().unwrap().owner;
         assert_eq!(owner(storage), Some(ALICE));
@@ -164,7 +193,7 @@ fn a_record_expires_but_a_run_does_not() {
         storage.append(&done("a", "{}")).unwrap();
         storage.append(&running("b")).unwrap();
         storage
-            .append(&lasting(running("c"), None).done("", 0))
+            .append(&ended(lasting(running("c"), None), ""))
             .unwrap();
         let there = |id, now| storage.load(id, now).unwrap().is_some();
         assert!(there("a", NOW + DAY));
@@ -183,9 +212,9 @@ fn runs_that_lost_their_host_are_found_once_and_keep_what_was_said() {
         storage.append(&running("a")).unwrap();
         storage.append(&done("b", "{}")).unwrap();
         storage
-            .append(&running("c").with_inputs(unread.clone()))
+            .append(&with_inputs(running("c"), unread.clone()))
             .unwrap();
-        let waiting = running("d").with_status(RecordStatus::WaitingApproval);
+        let waiting = with_status(running("d"), RecordStatus::WaitingApproval);
         storage.append(&waiting).unwrap();
         let found = storage.recover(NOW + 2.0 * DAY).unwrap();
         let ids: Vec<_> = found.iter().map(|it| it.session_id.to_string()).collect();
@@ -206,7 +235,7 @@ fn the_memory_is_bounded() {
     for id in ["a", "b", "a", "c"] {
         storage.append(&running(id)).unwrap();
     }
-    assert_eq!(storage.len(), 2);
+    assert_eq!(storage.sessions(), 2);
     assert!(storage.load("b", NOW).unwrap().is_none());
     assert!(storage.load("a", NOW).unwrap().is_some());
 }
@@ -225,7 +254,7 @@ fn the_file_of_a_real_host_is_read_and_written_alike() {
     }
     drop(storage);
     let found = open(&path);
-    assert_eq!((found.len(), found.skipped_lines()), (2, 0));
+    assert_eq!((found.sessions(), found.skipped_lines()), (2, 0));
     let now = 1_795_293_500.0;
     let ended = found.load("b5f6bc3c-cff4-4377-b4f0-cf6bc93bf72e", now);
     let ended = ended.unwrap().unwrap();
@@ -247,7 +276,7 @@ fn a_file_cut_at_any_byte_keeps_every_whole_record_and_takes_new_ones() {
         done("a", r#"{"turn":1}"#),
         running("b"),
         running("a"),
-        running("b").done("\u{fc}\u{1f600}", 3),
+        ended(running("b"), "\u{fc}\u{1f600}"),
     ];
     let mut ends = vec![0];
     for record in &records {
@@ -299,7 +328,7 @@ fn lines_that_are_no_records_are_skipped() {
     text.extend(format!("{stranger}\n{later}").bytes());
     fs::write(&path, text).unwrap();
     let storage = open(&path);
-    assert_eq!((storage.len(), storage.skipped_lines()), (2, 5));
+    assert_eq!((storage.sessions(), storage.skipped_lines()), (2, 5));
     assert_eq!(storage.load("a", NOW).unwrap().unwrap(), running("a"));
     let found = storage.load("b", NOW).unwrap().unwrap();
     assert_eq!(found.status, RecordStatus::Done);
@@ -318,9 +347,12 @@ fn lines_are_bounded() {
     let long = running(&"x".repeat(300));
     let text = format!("{}\n{}\n", long.to_line(), running("a").to_line());
     fs::write(&path, text).unwrap();
-    let options = JsonlOptions::default().with_max_line_bytes(250);
+    let options = JsonlOptions {
+        max_line_bytes: 250,
+        ..JsonlOptions::default()
+    };
     let storage = JsonlStorage::open(&path, options).unwrap();
-    assert_eq!((storage.len(), storage.skipped_lines()), (1, 1));
+    assert_eq!((storage.sessions(), storage.skipped_lines()), (1, 1));
     let refused = storage.append(&long).unwrap_err();
     assert!(matches!(refused, StorageError::TooLarge { max: 250, .. }));
     assert!(!refused.is_retryable());
@@ -333,15 +365,17 @@ fn lines_are_bounded() {
 fn a_file_grows_with_what_counts_and_not_with_what_was_written() {
     let scratch = Scratch::new();
     let path = scratch.file("results.jsonl");
-    let options = JsonlOptions::default().with_compact_from(Some(4096));
+    let options = JsonlOptions {
+        compact_from: Some(4096),
+        ..JsonlOptions::default()
+    };
     let storage = JsonlStorage::open(&path, options).unwrap();
     for turn in 0..2000 {
         let session = format!(r#"{{"turn":{turn}}}"#);
         storage.append(&running("a")).unwrap();
         storage.append(&done("a", &session)).unwrap();
-        assert!(storage.file_bytes() < 16_384, "turn {turn}");
+        assert!(size(&path) < 16_384, "turn {turn}");
     }
-    assert_eq!(storage.file_bytes(), fs::metadata(&path).unwrap().len());
     assert_eq!(session(&storage, "a").unwrap(), r#"{"turn":1999}"#);
     drop(storage);
     assert_eq!(session(&open(&path), "a").unwrap(), r#"{"turn":1999}"#);
@@ -351,13 +385,16 @@ fn a_file_grows_with_what_counts_and_not_with_what_was_written() {
 fn a_host_that_runs_for_long_does_not_keep_what_has_expired() {
     let scratch = Scratch::new();
     let path = scratch.file("results.jsonl");
-    let options = JsonlOptions::default().with_compact_from(Some(4096));
+    let options = JsonlOptions {
+        compact_from: Some(4096),
+        ..JsonlOptions::default()
+    };
     let storage = JsonlStorage::open(&path, options).unwrap();
     for hour in 0..2000 {
         let now = NOW + f64::from(hour) * 3600.0;
-        let record = Record::running(hour.to_string(), "hello", now).done("hi", 14);
+        let record = ended(run(hour.to_string(), "hello", now), "hi");
         storage.append(&lasting(record, Some(now + DAY))).unwrap();
-        assert!(storage.file_bytes() < 32_768 && storage.len() < 200);
+        assert!(size(&path) < 32_768 && storage.sessions() < 200);
     }
     let last = NOW + 1999.0 * 3600.0;
     assert!(storage.load("1980", last).unwrap().is_some());
@@ -376,7 +413,7 @@ fn what_a_crash_left_of_a_compaction_is_no_obstacle() {
     storage.append(&running("b")).unwrap();
     drop(storage);
     let storage = open(&path);
-    assert_eq!((storage.len(), storage.skipped_lines()), (2, 0));
+    assert_eq!((storage.sessions(), storage.skipped_lines()), (2, 0));
     assert_eq!(session(&storage, "a").unwrap(), r#"{"turn":2}"#);
     assert!(!scratch.file("results.jsonl.tmp").exists());
 }
@@ -394,7 +431,7 @@ fn a_compaction_that_fails_loses_nothing() {
     storage.append(&running("b")).unwrap();
     assert!(session(&storage, "a").is_some());
     drop(storage);
-    assert_eq!(open(&path).len(), 2);
+    assert_eq!(open(&path).sessions(), 2);
 }
 
 #[test]
@@ -412,8 +449,11 @@ fn a_second_storage_is_refused_with_who_has_the_file() {
     assert!(JsonlStorage::open(&path, options).is_err());
     // One that is told to waits for the first to end.
     let next = std::thread::spawn({
-        let options = options.with_wait(std::time::Duration::from_secs(60));
-        move || JsonlStorage::open(path, options).unwrap().len()
+        let options = JsonlOptions {
+            wait: std::time::Duration::from_secs(60),
+            ..options
+        };
+        move || JsonlStorage::open(path, options).unwrap().sessions()
     });
     storage.append(&running("b")).unwrap();
     drop(storage);
@@ -424,11 +464,14 @@ fn a_second_storage_is_refused_with_who_has_the_file() {
 fn a_file_has_a_size_and_each_owner_a_quarter_of_it() {
     let scratch = Scratch::new();
     let path = scratch.file("results.jsonl");
-    let options = JsonlOptions::default().with_max_file_bytes(40_000);
+    let options = JsonlOptions {
+        max_file_bytes: 40_000,
+        ..JsonlOptions::default()
+    };
     let storage = JsonlStorage::open(&path, options).unwrap();
     let record = |id: &str, owner, now: f64| {
-        let record = Record::running(id, "x".repeat(4000), now).done("hi", 1);
-        lasting(record.with_owner(Some(owner)), Some(now + DAY))
+        let record = ended(run(id, "x".repeat(4000), now), "hi");
+        lasting(with_owner(record, owner), Some(now + DAY))
     };
     for (id, owner) in [("1", ALICE), ("2", ALICE), ("3", BOB), ("4", BOB)] {
         storage.append(&record(id, owner, NOW)).unwrap();
@@ -465,10 +508,10 @@ fn the_child_with_a_full_disk() {
         return;
     };
     let storage = open(Path::new(&path));
-    let small = Record::running("small", "x".repeat(1000), NOW);
+    let small = run("small", "x".repeat(1000), NOW);
     storage.append(&small).unwrap();
-    let before = storage.file_bytes();
-    let large = Record::running("large", "x".repeat(1_000_000), NOW);
+    let before = size(path.as_ref());
+    let large = run("large", "x".repeat(1_000_000), NOW);
     assert!(storage.append(&large).unwrap_err().is_retryable());
     assert_eq!(fs::metadata(&path).unwrap().len(), before);
     storage.append(&small).unwrap();
@@ -498,7 +541,7 @@ fn a_write_that_a_full_disk_refuses_leaves_nothing_behind() {
     let said = String::from_utf8_lossy(&child.stdout);
     assert!(said.contains("a full disk was met"), "{child:?}");
     let storage = open(&path);
-    assert_eq!((storage.len(), storage.skipped_lines()), (1, 0));
+    assert_eq!((storage.sessions(), storage.skipped_lines()), (1, 0));
 }
 
 #[test]
@@ -515,7 +558,10 @@ fn a_file_that_somebody_else_emptied_is_noticed() {
 fn synced_records_are_written_alike() {
     let scratch = Scratch::new();
     let path = scratch.path().join("new/folders/results.jsonl");
-    let options = JsonlOptions::default().with_sync(true);
+    let options = JsonlOptions {
+        sync: true,
+        ..JsonlOptions::default()
+    };
     let storage = JsonlStorage::open(&path, options).unwrap();
     storage.append(&running("a")).unwrap();
     let text = fs::read_to_string(&path).unwrap();

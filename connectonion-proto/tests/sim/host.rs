@@ -212,7 +212,8 @@ impl Host {
     pub(crate) fn conversation(&mut self, session: &str, now: Instant) -> Outcome<String> {
         self.looks += 1;
         let conn = ConnId(self.looks);
-        let connect = Connect::new(Signed::none()).with_session_id(session);
+        let mut connect = Connect::new(Signed::none());
+        connect.session_id = Some(session.into());
         let request = ConnectRequest::new(OWNER, connect, self.looks.into());
         self.hub.connect(conn, request, self.clocks(now));
         let mut found = None;

@@ -107,9 +107,10 @@ impl Life {
         user.conn = Some(self.conns);
         user.arrived = 0;
         user.has_heard = false;
-        let mut connect = Connect::new(Signed::none()).with_session_id(user.session);
+        let mut connect = Connect::new(Signed::none());
+        connect.session_id = Some(user.session.into());
         if let Some(last) = &user.last {
-            connect = connect.with_last_msg_id(last.as_str());
+            connect.last_msg_id = Some(last.as_str().into());
         }
         self.play.connect_with(self.conns, OWNER, connect);
     }

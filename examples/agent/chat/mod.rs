@@ -175,7 +175,7 @@ async fn open(args: Args) -> Result<(ChatLoop, Client, Connection), Failure> {
 
 /// What options do not go together.
 fn check(args: &Args) -> Result<(), Failure> {
-    let is_address = args.agent.expose().parse::<Address>().is_ok();
+    let is_address = Address::parse(args.agent.expose()).is_ok();
     let is_placed = args.endpoint.is_some() || args.relay.is_some();
     match (is_address, is_placed) {
         (true, false) => Err(Failure::usage(
@@ -190,7 +190,7 @@ fn check(args: &Args) -> Result<(), Failure> {
 
 /// Where the agent is, and its address as far as it is known.
 async fn whereabouts(args: &Args, line: &Line) -> Result<(Urls, Option<Address>), Failure> {
-    let wanted = args.agent.expose().parse::<Address>().ok();
+    let wanted = Address::parse(args.agent.expose()).ok();
     let place = args.endpoint.as_ref().unwrap_or(&args.agent);
     let found = match (&wanted, &args.relay) {
         (Some(address), Some(relay)) => {

@@ -4,12 +4,11 @@ use std::collections::VecDeque;
 
 use connectonion_proto::client::Step;
 use connectonion_proto::frame::{
-    Answer, Approval, ApprovalNeeded, AskUser, EventKind, PlanReview, Rejection, Response, Scope,
-    Ulw, UlwTurnsReached,
+    Answer, Approval, ApprovalNeeded, AskField, AskUser, EventKind, PlanReview, Rejection,
+    Response, Scope, Ulw, UlwTurnsReached,
 };
 use examples::screen::{printable, printable_lines};
-use rpc_core::Json;
-use rpc_core::{Limits, Refused};
+use rpc_core::{Json, Refused};
 use serde_json::{Map, Value};
 
 const YES_OR_NO: &str = "y = yes, s = for this session, n = no, or say why not";
@@ -46,8 +45,8 @@ pub(crate) struct Fields {
 
 impl Fields {
     fn of(question: &AskUser) -> Self {
-        let fields = question.fields(&Limits::default()).unwrap_or_default();
-        let fields = fields.into_iter().map(|field| {
+        let fields = question.fields.as_ref().map(Json::parse::<Vec<AskField>>);
+        let fields = fields.into_iter().flatten().flatten().map(|field| {
             let label = field.label.as_deref().unwrap_or(&field.name).to_owned();
             (field.name.into(), label)
         });
@@ -214,8 +213,8 @@ fn wanted(needed: &ApprovalNeeded) -> String {
 }
 
 fn options(question: &AskUser) -> Vec<String> {
-    let options = question.options(&Limits::default()).unwrap_or_default();
-    options.into_iter().map(Into::into).collect()
+    let options = question.options.as_ref().map(Json::parse::<Vec<String>>);
+    options.into_iter().flatten().flatten().collect()
 }
 
 fn json(value: &Value) -> Result<Json, Refused> {

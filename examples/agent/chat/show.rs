@@ -2,7 +2,7 @@
 
 use connectonion_proto::client::Step;
 use connectonion_proto::frame::{
-    ChatItem, ChatItemKind, Connected, EventKind, Output, SessionState, ToolStatus,
+    ChatItem, ChatItemKind, Connected, EventKind, Output, ReceivedFile, SessionState, ToolStatus,
 };
 use examples::screen::{Colour, printable, printable_lines};
 use rpc_core::Json;
@@ -164,7 +164,7 @@ impl Show {
                 format!("  {name}{failed}: {}", short(text.unwrap_or_default()))
             }
             EventKind::FilesReceived(received) => {
-                let files = received.files(&Limits::default()).unwrap_or_default();
+                let files: Vec<ReceivedFile> = received.files.parse().unwrap_or_default();
                 let names: Vec<_> = files.iter().map(|file| printable(&file.name)).collect();
                 format!("  the agent has got {}", names.join(", "))
             }

@@ -1,9 +1,11 @@
 //! [`Steps`]: what an agent does, as events of the view at a terminal.
 
-use connectonion_proto::frame::{Compact, EventKind, Output, Phase, TextDelta, ToolStatus};
+use connectonion_proto::frame::{
+    Compact, EventKind, Output, ReceivedFile, TextDelta, ToolStatus, Usage,
+};
 use examples::markdown::fenced;
 use examples::terminal::ChatEvent;
-use rpc_core::{Json, Limits};
+use rpc_core::Json;
 use serde_json::{Map, Value};
 
 /// The arguments that say most about a call, in this order.
@@ -74,7 +76,10 @@ impl Steps {
             }
             EventKind::LlmCall(_) => vec![ChatEvent::Activity("thinking".to_owned())],
             EventKind::LlmResult(result) => {
-                let usage = result.usage().ok().flatten();
+                let usage = result
+                    .usage
+                    .as_ref()
+                    .and_then(|it| it.parse::<Usage>().ok());
                 let tokens = usage.map(|it| it.input_tokens.saturating_add(it.output_tokens));
                 tokens.map(ChatEvent::Usage).into_iter().collect()
             }
@@ -116,7 +121,7 @@ impl Steps {
             }
             EventKind::UserInput(input) if !own => vec![ChatEvent::User(input.content.to_string())],
             EventKind::FilesReceived(received) => {
-                let files = received.files(&Limits::default()).unwrap_or_default();
+                let files: Vec<ReceivedFile> = received.files.parse().unwrap_or_default();
                 let names: Vec<_> = files.iter().map(|file| &*file.name).collect();
                 note(format!("the agent has got {}", names.join(", ")))
             }
@@ -158,12 +163,12 @@ pub(crate) fn not_stored(output: &Output) -> Option<String> {
 
 /// What becomes of a conversation that has grown too long for the model.
 pub(crate) fn shortened(compact: &Compact) -> String {
-    match (&compact.status, &compact.message, &compact.error) {
-        (Phase::Compacting, ..) => "the conversation is being made shorter".to_owned(),
-        (Phase::Error, _, Some(error)) => {
+    match (&*compact.status, &compact.message, &compact.error) {
+        ("compacting", ..) => "the conversation is being made shorter".to_owned(),
+        ("error", _, Some(error)) => {
             format!("the conversation was not made shorter: {error}")
         }
-        (Phase::Error, ..) => "the conversation was not made shorter".to_owned(),
+        ("error", ..) => "the conversation was not made shorter".to_owned(),
         (_, Some(message), _) => message.to_string(),
         (_, None, _) => "the conversation was made shorter".to_owned(),
     }
@@ -216,13 +221,13 @@ mod tests {
 
     #[test]
     fn a_conversation_that_is_cut_is_told_in_words() {
-        let mut compact = Compact::new(Phase::Done);
+        let mut compact = Compact::new("done");
         assert_eq!(shortened(&compact), "the conversation was made shorter");
         compact.message = Some("it no longer gets the 2 oldest messages".into());
         let step = Steps::default().step(&EventKind::Compact(compact), true);
         let told = "it no longer gets the 2 oldest messages".to_owned();
         assert_eq!(step, [ChatEvent::Note(told)]);
-        let mut failed = Compact::new(Phase::Error);
+        let mut failed = Compact::new("error");
         failed.error = Some("no room".into());
         assert!(shortened(&failed).ends_with("was not made shorter: no room"));
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{
-    Compact, EventKind, LlmCall, LlmResult, Mode, Phase, ToolCall, UlwAction, UlwTurnsReached,
+    Compact, EventKind, LlmCall, LlmResult, Mode, ToolCall, UlwAction, UlwTurnsReached,
 };
 use connectonion_proto::limits::{ULW_TURNS, ULW_TURNS_USED};
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
@@ -332,7 +332,7 @@ impl<'a> Work<'a> {
         let mut message = answer.into_message();
         let count = message.tool_calls.len();
         let wanted = u64::try_from(count).unwrap_or(u64::MAX);
-        let mut result = LlmResult::new(worker.name.as_str(), iteration, wanted);
+        let mut result = LlmCall::answer(worker.name.as_str(), iteration, wanted);
         result.duration_ms = Some(millis(start.elapsed()).into());
         result.usage = usage.and_then(|usage| to_json(&usage).ok());
         turn.emit_as(&id, EventKind::LlmResult(result))?;
@@ -402,10 +402,10 @@ impl<'a> Work<'a> {
         if left_out <= self.left_out {
             return Ok(());
         }
-        let mut start = Compact::new(Phase::Compacting);
+        let mut start = Compact::new("compacting");
         start.context_percent = Some(self.percent(&all).into());
         let id = self.turn.emit(EventKind::Compact(start))?;
-        let mut end = Compact::new(Phase::Done);
+        let mut end = Compact::new("done");
         end.context_before = Some(self.percent(&all).into());
         end.context_after = Some(self.percent(&kept).into());
         end.message = Some(Notice::Shortened { left_out }.to_string().into());

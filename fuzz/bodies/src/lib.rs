@@ -52,7 +52,7 @@ impl Body {
 
 /// Every fuzz target and its body.
 #[rustfmt::skip]
-pub const TARGETS: [(&str, Body); 36] = [
+pub const TARGETS: [(&str, Body); 35] = [
     ("acolyte_client_conn", Bytes(acolyte::client_conn)),
     ("acolyte_client_frames", Text(acolyte::client_frames)),
     ("acolyte_queue", Bytes(acolyte::queue)),
@@ -63,7 +63,6 @@ pub const TARGETS: [(&str, Body); 36] = [
     ("connectonion_client_conn", Bytes(connectonion::client_conn)),
     ("connectonion_client_frames", Text(connectonion::client_frames)),
     ("connectonion_jsonl", Bytes(connectonion::jsonl)),
-    ("connectonion_merge", Text(connectonion::merge)),
     ("connectonion_server_conn", Bytes(connectonion::server_conn)),
     ("connectonion_server_frames", Text(connectonion::server_frames)),
     ("exoclaw_client_conn", Bytes(exoclaw::client_conn)),

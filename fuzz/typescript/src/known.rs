@@ -70,7 +70,7 @@ pub(crate) const MEMBERS: [Known; 33] = [
     ("connectonion", "Input.session", "Session"),
     (
         "connectonion",
-        "LlmResult.usage",
+        "LlmCall.usage",
         "Usage & { [name: string]: unknown }",
     ),
     ("connectonion", "OnboardRequired.methods", "OnboardMethod[]"),

@@ -3,7 +3,9 @@
 use syn::{Attribute, Expr, ExprLit, Lit, LitStr, Meta, Token};
 
 /// What this program knows: any other attribute is an error, because it may change the wire.
-const KNOWN: [&str; 19] = [
+const KNOWN: [&str; 21] = [
+    // Other words that are read.
+    "alias",
     "crate",
     "default",
     "deny_unknown_fields",
@@ -11,6 +13,7 @@ const KNOWN: [&str; 19] = [
     "flatten",
     "from",
     "into",
+    "other",
     "remote",
     "rename",
     "rename_all",

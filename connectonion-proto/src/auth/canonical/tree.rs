@@ -1,7 +1,7 @@
 //! [`Value`]: a parsed JSON text, whose parts borrow from the text.
 
 use std::cmp::Ordering;
-use std::mem;
+use std::{fmt, mem};
 
 use rpc_core::json::DecodeErrorKind;
 use rpc_core::{DecodeError, Json, Limits};
@@ -31,6 +31,13 @@ pub(in crate::auth) struct Member<'a> {
     /// The text of its value.
     pub(in crate::auth) text: &'a str,
     pub(in crate::auth) value: Value<'a>,
+}
+
+/// Prints nothing: payloads carry prompts and invite codes.
+impl fmt::Debug for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
 }
 
 /// Returns whether a name, given as the text between its quotation marks, is this one.

@@ -1,12 +1,12 @@
 //! Events with which the agent asks the user and waits for the answer.
 
 use rpc_core::json::lenient::{loose, optional_array, optional_loose, or_default};
-use rpc_core::{DecodeError, Json, Limits, Refused, Str};
+use rpc_core::{Json, Str};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::super::json::{list, opt};
-use super::super::words::{Mode, Trigger};
+use super::super::json::opt;
+use super::super::words::Mode;
 
 /// The agent waits for the user's answer. ConnectOnion specification, *Stream Events*.
 ///
@@ -35,32 +35,6 @@ impl AskUser {
             question: question.into(),
             ..Self::default()
         }
-    }
-
-    /// Sets [`options`](Self::options).
-    ///
-    /// # Errors
-    /// None in practice: texts are JSON.
-    pub fn with_options<O: AsRef<str>>(mut self, options: &[O]) -> Result<Self, Refused> {
-        let options: Vec<&str> = options.iter().map(AsRef::as_ref).collect();
-        self.options = Some(Json::of(&options)?);
-        Ok(self)
-    }
-
-    /// Returns the answers to choose from. At most [`Limits::max_items`].
-    ///
-    /// # Errors
-    /// [`DecodeError`] if one is not a string, or there are too many.
-    pub fn options(&self, limits: &Limits) -> Result<Vec<Str>, DecodeError> {
-        list(self.options.as_ref(), limits).map_err(|error| error.under("options"))
-    }
-
-    /// Returns the fields to fill in. At most [`Limits::max_items`].
-    ///
-    /// # Errors
-    /// [`DecodeError`] if one has no name, or there are too many.
-    pub fn fields(&self, limits: &Limits) -> Result<Vec<AskField>, DecodeError> {
-        list(self.fields.as_ref(), limits).map_err(|error| error.under("fields"))
     }
 }
 
@@ -139,15 +113,6 @@ impl ApprovalNeeded {
             ..Self::default()
         }
     }
-
-    /// Returns the tools that wait behind it. At most [`Limits::max_items`].
-    ///
-    /// # Errors
-    /// [`DecodeError`] if one names no tool, or there are too many.
-    pub fn batch(&self, limits: &Limits) -> Result<Vec<BatchItem>, DecodeError> {
-        let items = list(self.batch_remaining.as_ref(), limits);
-        items.map_err(|error| error.under("batch_remaining"))
-    }
 }
 
 /// A tool that waits behind another.
@@ -194,9 +159,9 @@ impl PlanReview {
 pub struct ModeChanged {
     /// The new mode.
     pub mode: Mode,
-    /// Who changed it.
+    /// Who changed it: `agent`, `user`, or `ulw_checkpoint` when the turns of the mode `ulw` are used up.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub triggered_by: Option<Trigger>,
+    pub triggered_by: Option<Str>,
     /// The remaining turns. Newer hosts only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns_left: Option<u64>,
@@ -204,11 +169,10 @@ pub struct ModeChanged {
 
 impl ModeChanged {
     /// Creates an event for this mode and its trigger.
-    #[must_use]
-    pub const fn new(mode: Mode, triggered_by: Trigger) -> Self {
+    pub fn new(mode: Mode, triggered_by: impl Into<Str>) -> Self {
         Self {
             mode,
-            triggered_by: Some(triggered_by),
+            triggered_by: Some(triggered_by.into()),
             turns_left: None,
         }
     }

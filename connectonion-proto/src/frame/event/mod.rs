@@ -12,11 +12,12 @@ use rpc_core::{Json, Refused, Str, tagged};
 pub use ask::{
     ApprovalNeeded, AskField, AskUser, BatchItem, ModeChanged, PlanReview, UlwTurnsReached,
 };
-pub use model::{Compact, Complete, LlmCall, LlmResult, Usage};
+pub use model::{Compact, Complete, LlmCall, Usage};
 pub use said::{Eval, Intent, TextDelta, Thinking, UserInput};
 pub use tool::{DiffPreview, FilesReceived, ReceivedFile, ToolBlocked, ToolCall, ToolResult};
 
 use super::number::Number;
+use super::server::HOST_FRAMES;
 use super::session::Session;
 use crate::id::{EventId, SessionId};
 
@@ -55,7 +56,7 @@ tagged! {
         /// A model is called.
         "llm_call" => LlmCall(LlmCall),
         /// A model has answered.
-        "llm_result" => LlmResult(LlmResult),
+        "llm_result" => LlmResult(LlmCall),
         /// The agent's thoughts.
         "thinking" => Thinking(Thinking),
         /// More of the agent's thoughts.
@@ -136,19 +137,6 @@ pub(crate) enum Replay<'e> {
     Never,
 }
 
-/// The frames that are the host's own: they answer one connection, or belong to it.
-const HOST_FRAMES: [&str; 9] = [
-    "CONNECTED",
-    "PING",
-    "OUTPUT",
-    "ERROR",
-    "RUNTIME_INPUT_ACK",
-    "SESSION_STATUS",
-    "ONBOARD_REQUIRED",
-    "ONBOARD_SUCCESS",
-    "ADMIN_RESULT",
-];
-
 impl EventKind {
     /// Returns what a host keeps of this event.
     pub(crate) fn kept(&self) -> Kept<'_> {
@@ -210,15 +198,6 @@ impl EventKind {
                 replay: Replay::Newest,
                 ..ASKED
             },
-        }
-    }
-
-    /// Creates an event of an agent's own type, with the members of this object. An `id`, a `ts`
-    /// and a `session_id` among them are ignored; a value other than an object has no members.
-    pub fn other(tag: impl Into<Str>, members: Json) -> Self {
-        Self::Unknown {
-            tag: tag.into(),
-            raw: members,
         }
     }
 

@@ -1,15 +1,15 @@
 //! Calls of models and their cost.
 
 use rpc_core::json::lenient::or_default;
-use rpc_core::{DecodeError, Json, Str};
+use rpc_core::{Json, Str};
 use serde::{Deserialize, Serialize};
 
 use super::super::json::opt;
 use super::super::number::Number;
-use super::super::words::Phase;
 
-/// A model is called. Clients show it as thinking.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A call of a model, and its answer, which comes in an event with the id of the call. Clients show
+/// the call as thinking.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LlmCall {
     /// The name of the model.
@@ -18,9 +18,21 @@ pub struct LlmCall {
     /// The number of the call within the turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u64>,
-    /// `running`.
+    /// How long it took, in milliseconds. In the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Phase>,
+    pub duration_ms: Option<Number>,
+    /// The number of tools that the model wants to call. In the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_calls_count: Option<u64>,
+    /// The cost: a [`Usage`], as it was sent. In the answer.
+    #[serde(default, with = "opt::object", skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Json>,
+    /// How much of the model's window is used, in percent. In the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_percent: Option<Number>,
+    /// `running`, or in the answer `success`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Str>,
 }
 
 impl LlmCall {
@@ -29,56 +41,18 @@ impl LlmCall {
         Self {
             model: Some(model.into()),
             iteration: Some(iteration),
-            status: Some(Phase::Running),
-        }
-    }
-}
-
-/// A model has answered. The event has the id of its [`LlmCall`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct LlmResult {
-    /// The name of the model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<Str>,
-    /// The number of the call within the turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub iteration: Option<u64>,
-    /// How long it took, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub duration_ms: Option<Number>,
-    /// The number of tools that it wants to call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_calls_count: Option<u64>,
-    /// The cost, as it was sent: see [`usage`](Self::usage).
-    #[serde(default, with = "opt::object", skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Json>,
-    /// How much of the model's window is used, in percent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub context_percent: Option<Number>,
-    /// `success`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Phase>,
-}
-
-impl LlmResult {
-    /// Creates the answer of this model to this call, with this many tool calls.
-    pub fn new(model: impl Into<Str>, iteration: u64, tool_calls: u64) -> Self {
-        Self {
-            model: Some(model.into()),
-            iteration: Some(iteration),
-            tool_calls_count: Some(tool_calls),
-            status: Some(Phase::Success),
+            status: Some(Str::from_static("running")),
             ..Self::default()
         }
     }
 
-    /// Returns the cost.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if the host has sent anything else.
-    pub fn usage(&self) -> Result<Option<Usage>, DecodeError> {
-        self.usage.as_ref().map(Json::parse).transpose()
+    /// Creates the answer of this model to this call, with this many tool calls.
+    pub fn answer(model: impl Into<Str>, iteration: u64, tool_calls: u64) -> Self {
+        Self {
+            tool_calls_count: Some(tool_calls),
+            status: Some(Str::from_static("success")),
+            ..Self::new(model, iteration)
+        }
     }
 }
 
@@ -104,27 +78,13 @@ pub struct Usage {
     pub cost: f64,
 }
 
-impl Usage {
-    /// Creates a usage of this many input and output tokens, at a price in US dollars.
-    #[must_use]
-    pub const fn new(input_tokens: u64, output_tokens: u64, cost: f64) -> Self {
-        Self {
-            input_tokens,
-            output_tokens,
-            cached_tokens: 0,
-            cache_write_tokens: 0,
-            cost,
-        }
-    }
-}
-
 /// The conversation is compacted, because the model's window is nearly full. ConnectOnion
 /// specification, *Stream Events*. The start and the end have the same id.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Compact {
     /// `compacting`, `done` or `error`.
-    pub status: Phase,
+    pub status: Str,
     /// The used part of the model's window, in percent. At the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_percent: Option<Number>,
@@ -143,16 +103,11 @@ pub struct Compact {
 }
 
 impl Compact {
-    /// Creates an event for this phase.
-    #[must_use]
-    pub const fn new(phase: Phase) -> Self {
+    /// Creates an event for this status.
+    pub fn new(status: impl Into<Str>) -> Self {
         Self {
-            status: phase,
-            context_percent: None,
-            context_before: None,
-            context_after: None,
-            message: None,
-            error: None,
+            status: status.into(),
+            ..Self::default()
         }
     }
 }

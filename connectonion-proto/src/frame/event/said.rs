@@ -5,7 +5,6 @@ use rpc_core::json::lenient::{loose, or_default};
 use serde::{Deserialize, Serialize};
 
 use super::super::json::{is_false, opt};
-use super::super::words::Phase;
 use crate::id::EventId;
 
 /// The agent has read a prompt: the one that started the run, or a later one.
@@ -43,7 +42,7 @@ impl UserInput {
     }
 
     /// Creates the event for a prompt during a run, which this call of the model will see.
-    pub fn interjected(content: impl Into<Str>, turn: u64, iteration: u64) -> Self {
+    pub(crate) fn interjected(content: impl Into<Str>, turn: u64, iteration: u64) -> Self {
         Self {
             content: content.into(),
             turn: Some(turn),
@@ -63,9 +62,9 @@ pub struct Thinking {
     /// The source, in the agent's own words.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub kind: Option<Str>,
-    /// The progress. In chat items.
+    /// The progress: `running`, `done` or `error`. In chat items.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Phase>,
+    pub status: Option<Str>,
 }
 
 impl Thinking {
@@ -109,7 +108,7 @@ impl TextDelta {
 pub struct Intent {
     /// `analyzing` or `understood`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Phase>,
+    pub status: Option<Str>,
     /// The agent's reply to it.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub ack: Option<Str>,
@@ -124,7 +123,7 @@ pub struct Intent {
 pub struct Eval {
     /// `evaluating` or `done`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Phase>,
+    pub status: Option<Str>,
     /// Whether the work passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passed: Option<bool>,

@@ -1,10 +1,10 @@
 //! Events of tools: calls, results, files and images.
 
 use rpc_core::json::lenient::array;
-use rpc_core::{DecodeError, Json, Limits, Refused, Str};
+use rpc_core::{Json, Refused, Str};
 use serde::{Deserialize, Serialize};
 
-use super::super::json::{list, opt};
+use super::super::json::opt;
 use super::super::number::Number;
 use super::super::words::ToolStatus;
 use crate::session::SavedFile;
@@ -39,7 +39,7 @@ impl ToolCall {
     }
 }
 
-/// A tool has ended. ConnectOnion specification, *Stream Events*.
+/// A tool has ended. ConnectOnion specification, *Stream Events*. Also a tool in a list of chat items.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolResult {
@@ -161,14 +161,6 @@ impl FilesReceived {
             files: Json::of(files)?,
             turn: Some(turn),
         })
-    }
-
-    /// Returns the files. At most [`Limits::max_items`].
-    ///
-    /// # Errors
-    /// [`DecodeError`] if one has no name, or there are too many.
-    pub fn files(&self, limits: &Limits) -> Result<Vec<ReceivedFile>, DecodeError> {
-        list(Some(&self.files), limits).map_err(|error| error.under("files"))
     }
 }
 

@@ -3,13 +3,13 @@
 use async_nats::Message;
 use async_trait::async_trait;
 use bytes::Bytes;
-use rpc_core::Str;
 use rpc_core::net::nats::NatsError;
+use rpc_core::{Json, Str};
 use serde::{Deserialize, Serialize};
 
 use super::Cluster;
 use crate::auth::{Address, AuthError, Signature};
-use crate::frame::Standing;
+use crate::frame::SessionState;
 use crate::net::{HostRuntime, Peers};
 use crate::session::Owner;
 
@@ -24,7 +24,7 @@ struct Question {
 
 #[async_trait]
 impl Peers for Cluster {
-    async fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<Standing> {
+    async fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<SessionState> {
         let node = self.shared.current.get()?;
         let owner = node.claims.holder(session_id).await.ok().flatten()?;
         if owner == *node.id() {
@@ -39,7 +39,9 @@ impl Peers for Cluster {
         };
         let question = serde_json::to_vec(&question).ok()?;
         let answer = node.relays.ask(&owner, question.into()).await?;
-        Some(Str::from(std::str::from_utf8(&answer).ok()?).into())
+        Json::string(std::str::from_utf8(&answer).ok()?)
+            .parse()
+            .ok()
     }
 
     async fn spend(&self, signature: &Signature) -> Result<(), AuthError> {

@@ -144,9 +144,10 @@ impl NatsStorage {
                     RecordStatus::Running => interrupted(record, now),
                     _ => record,
                 });
-                let line = record
-                    .clone()
-                    .map(|record| record.with_session(None).to_line());
+                let line = record.clone().map(|mut record| {
+                    record.session = None;
+                    record.to_line()
+                });
                 let line = line.unwrap_or_default();
                 let line = (Kind::Record, &*line);
                 match self.log.append(node, subject, &mut fence, line).await {

@@ -110,7 +110,7 @@ pub async fn find_with(
     let base = base.strip_suffix(WS_PATH).unwrap_or(base);
     let info = document(prepare(WsDialer::new(base)?), &format!("/info{query}")).await?;
     let text = |name: &str| find_member(info.get(), name)?.as_str().map(Cow::into_owned);
-    let address = text("address").and_then(|address| address.parse::<Address>().ok());
+    let address = text("address").and_then(|address| Address::parse(&address).ok());
     let address = address.ok_or_else(|| FindError::Document("no address".to_owned()))?;
     if wanted.is_some_and(|wanted| *wanted != address) {
         return Err(FindError::Another { found: address });
@@ -249,7 +249,7 @@ mod tests {
     #[tokio::test]
     async fn an_agent_says_who_it_is() {
         let base = place(info).await;
-        let me: Address = ME.parse().unwrap();
+        let me = Address::parse(ME).unwrap();
         for given in [base.clone(), format!("{base}/"), format!("{base}/ws")] {
             let found = find(&given, Some(&me)).await.unwrap();
             assert_eq!(found.address, me);
@@ -260,7 +260,7 @@ mod tests {
         let asks = place(|path| info(path.strip_suffix("?a=b").unwrap_or("/"))).await;
         let found = find(&format!("{asks}/ws?a=b"), None).await.unwrap();
         assert_eq!(found.url, format!("{asks}/ws?a=b"));
-        let other: Address = ME.replace('3', "4").parse().unwrap();
+        let other = Address::parse(&ME.replace('3', "4")).unwrap();
         let another = find(&base, Some(&other)).await;
         assert!(matches!(another, Err(FindError::Another { found }) if found == me));
     }
@@ -287,7 +287,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_relay_names_places_and_the_agent_is_asked_there() {
-        let me: Address = ME.parse().unwrap();
+        let me = Address::parse(ME).unwrap();
         let (mine, others) = (place(info).await, place(|_| "{}".to_owned()).await);
         let known = format!(r#"{{"online":true,"endpoints":["ftp://x","{others}","{mine}"]}}"#);
         let path = format!("/api/agents/{ME}");

@@ -23,7 +23,7 @@ impl RequestSigner {
     fn draft(&self) -> Draft {
         let now = unix_seconds((self.clock)());
         let random = u128::from(entropy()) << 64 | u128::from(entropy());
-        let draft = Draft::exact(now).with_nonce(random);
+        let draft = Draft::new(now).with_nonce(random);
         match &self.host {
             Some(host) => draft.with_to(host),
             None => draft,

@@ -20,7 +20,7 @@ use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
 use crate::auth::{Address, AuthError, Verifier, unix_seconds};
 use crate::console::{self, Line};
-use crate::frame::{AdminRequest, AdminResult, ErrorFrame, SessionStatus, Signed, Standing};
+use crate::frame::{AdminRequest, AdminResult, ErrorFrame, SessionState, SessionStatus, Signed};
 use crate::server::{ServerConfig, ServerConn};
 use crate::session::{ConnId, ConnectRequest, Hub, Now, Owner};
 use crate::storage::Storage;
@@ -219,7 +219,7 @@ impl HostRuntime {
     /// Returns the status of a session, also of one that another host serves.
     pub(super) async fn status(&self, asker: Option<Owner>, session_id: Str) -> SessionStatus {
         let status = self.read(|hub| hub.status(asker, Some(&session_id)));
-        if let (Standing::NotFound, Some(peers)) = (&status.status, &self.shared.peers)
+        if let (SessionState::NotFound, Some(peers)) = (&status.status, &self.shared.peers)
             && let Some(standing) = peers.status(asker, &session_id).await
         {
             return SessionStatus::new(Some(session_id), standing);

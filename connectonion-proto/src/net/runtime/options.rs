@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use super::results::ResultsFile;
 use crate::auth::{Address, AuthError, Signature, Signer, Spent};
-use crate::frame::Standing;
+use crate::frame::SessionState;
 use crate::session::{HubConfig, Owner};
 use crate::storage::Storage;
 use crate::trust::{AccessControl, TrustBook, TrustLevel, TrustPolicy};
@@ -32,7 +32,7 @@ pub trait Peers: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// The future is dropped if the host ends.
-    async fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<Standing>;
+    async fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<SessionState>;
 
     /// Counts a signature as used at all hosts.
     ///

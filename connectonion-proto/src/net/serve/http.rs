@@ -12,7 +12,7 @@ use serde::Serialize;
 #[cfg(feature = "nats")]
 use super::Cluster;
 use super::options::Service;
-use crate::frame::Standing;
+use crate::frame::SessionState;
 use crate::net::HostRuntime;
 use crate::session::Owner;
 
@@ -115,7 +115,7 @@ impl Pages {
             status: answer.status.name(),
         };
         match answer.status {
-            Standing::NotFound => json_with(StatusCode::NOT_FOUND, &session),
+            SessionState::NotFound => json_with(StatusCode::NOT_FOUND, &session),
             _ => json(&session),
         }
     }

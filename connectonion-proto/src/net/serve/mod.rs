@@ -189,7 +189,7 @@ fn prepare(agent: impl Agent, options: ServerOptions) -> (Arc<Shared>, HttpConfi
         runtime: runtime.clone(),
         name: options.name,
         tools: options.tools,
-        trust: options.trust.as_str(),
+        trust: options.trust.name(),
         started: Instant::now(),
         service: options.service,
         #[cfg(feature = "nats")]

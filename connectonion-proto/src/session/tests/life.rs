@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::frame::{SessionState, Standing};
+use crate::frame::{SessionState};
 use crate::limits::AUTHENTICATE_FIRST;
 use crate::session::{ConnId, HubEvent, Owner, Reply, RunError};
 use crate::storage::Record;
@@ -34,7 +34,7 @@ fn an_unknown_id_is_new_and_keeps_its_name() {
 fn a_session_is_there_from_connect_on() {
     let mut play = Play::new();
     let (_, id) = play.alice();
-    assert_eq!(play.status(&id), Standing::Connected);
+    assert_eq!(play.status(&id), SessionState::Connected);
     let (_, connected) = play.back(&id);
     assert_eq!(connected.status, SessionState::Connected);
     assert_eq!(connected.session_id.as_str(), id);
@@ -45,7 +45,7 @@ fn a_running_session_says_so() {
     let mut play = Play::new();
     let (conn, id) = play.alice();
     let run = play.start(conn);
-    assert_eq!(play.status(&id), Standing::Running);
+    assert_eq!(play.status(&id), SessionState::Running);
     assert_eq!(play.back(&id).1.status, SessionState::Running);
     play.finish(run);
     assert_eq!(play.back(&id).1.status, SessionState::Connected);
@@ -63,9 +63,9 @@ fn somebody_elses_id_gets_a_new_session_under_another_id() {
         assert_ne!(connected.session_id.as_str(), id);
         play.event(run, "secret");
         assert!(play.frames(thief).is_empty());
-        assert_eq!(play.status_for(Some(owner), &id), Standing::NotFound);
+        assert_eq!(play.status_for(Some(owner), &id), SessionState::NotFound);
     }
-    assert_eq!(play.status_for(None, &id), Standing::NotFound);
+    assert_eq!(play.status_for(None, &id), SessionState::NotFound);
 }
 
 #[test]
@@ -147,9 +147,9 @@ fn an_idle_session_ends_ten_minutes_after_the_last_word() {
     play.wait(9 * MINUTE);
     play.heard(conn);
     play.wait(10 * MINUTE - Duration::from_millis(1));
-    assert_eq!(play.status(&id), Standing::Connected);
+    assert_eq!(play.status(&id), SessionState::Connected);
     play.wait(Duration::from_millis(1));
-    assert_eq!(play.status(&id), Standing::NotFound);
+    assert_eq!(play.status(&id), SessionState::NotFound);
     assert_eq!(play.removed, [id]);
     assert!(play.told.is_empty() && play.hub.session_of(conn).is_none());
     assert_eq!(play.hub.poll_timeout(), None);
@@ -164,9 +164,9 @@ fn a_connect_to_an_idle_session_starts_its_ten_minutes_anew() {
     let (_, connected) = play.back(&id);
     assert_eq!(connected.status, SessionState::Connected);
     play.wait(10 * MINUTE - Duration::from_millis(1));
-    assert_eq!(play.status(&id), Standing::Connected);
+    assert_eq!(play.status(&id), SessionState::Connected);
     play.wait(Duration::from_millis(1));
-    assert_eq!(play.status(&id), Standing::NotFound);
+    assert_eq!(play.status(&id), SessionState::NotFound);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn a_session_outlives_its_last_socket_by_ten_minutes() {
     play.disconnect(conn);
     play.disconnect(conn);
     play.wait(10 * MINUTE - Duration::from_millis(1));
-    assert_eq!(play.status(&id), Standing::Connected);
+    assert_eq!(play.status(&id), SessionState::Connected);
     play.wait(Duration::from_millis(1));
     assert_eq!(play.removed, [id]);
 }
@@ -202,10 +202,10 @@ fn the_grace_counts_from_the_last_of_several_sockets() {
     let (second, _) = play.back(&id);
     play.disconnect(first);
     play.wait(2 * MINUTE);
-    assert_eq!(play.status(&id), Standing::Connected);
+    assert_eq!(play.status(&id), SessionState::Connected);
     play.disconnect(second);
     play.wait(MINUTE);
-    assert_eq!(play.status(&id), Standing::NotFound);
+    assert_eq!(play.status(&id), SessionState::NotFound);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_run_goes_on_without_a_socket_and_its_end_begins_the_grace() {
     let run = play.start(conn);
     play.disconnect(conn);
     play.wait(50 * MINUTE);
-    assert_eq!(play.status(&id), Standing::Running);
+    assert_eq!(play.status(&id), SessionState::Running);
     play.finish(run);
     play.wait(9 * MINUTE);
     assert_eq!(play.back(&id).1.status, SessionState::Connected);
@@ -232,7 +232,7 @@ fn a_run_is_given_up_after_an_hour_of_silence() {
     play.wait(59 * MINUTE);
     play.heard(conn);
     play.wait(59 * MINUTE);
-    assert_eq!(play.status(&id), Standing::Running);
+    assert_eq!(play.status(&id), SessionState::Running);
     play.replies.clear();
     play.wait(MINUTE);
     assert_eq!((play.removed.len(), play.noted.pop_front()), (1, Some(1)));
@@ -251,7 +251,7 @@ fn a_timeout_that_comes_early_does_nothing() {
     let at = play.hub.poll_timeout().unwrap();
     let early = at - play.now.instant - Duration::from_millis(1);
     play.wait(early);
-    assert_eq!(play.status(&id), Standing::Connected);
+    assert_eq!(play.status(&id), SessionState::Connected);
     assert!(play.removed.is_empty());
 }
 
@@ -267,7 +267,7 @@ fn a_full_registry_drops_who_was_away_longest_and_never_who_is_there() {
     let (_, fourth) = play.alice();
     assert_eq!(play.removed, [first]);
     for id in [&kept, &running, &fourth] {
-        assert_ne!(play.status(id), Standing::NotFound);
+        assert_ne!(play.status(id), SessionState::NotFound);
     }
     let full = play.try_connect(Ask::new(BOB)).unwrap_err();
     assert_eq!(full, "too many sessions");
@@ -315,7 +315,7 @@ fn times_too_long_to_count_are_for_ever() {
     let (_, id) = play.alice();
     assert_eq!(play.hub.poll_timeout(), None);
     play.wait(1000 * HOUR);
-    assert_eq!(play.status(&id), Standing::Connected);
+    assert_eq!(play.status(&id), SessionState::Connected);
 }
 
 #[test]

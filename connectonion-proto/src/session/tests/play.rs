@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::auth::Address;
 use crate::frame::{
-    Answer, Approval, ApprovalNeeded, Connect, EventKind, Response, SessionState, Signed, Standing,
+    Answer, Approval, ApprovalNeeded, Connect, EventKind, Response, SessionState, Signed,
     Thinking,
 };
 use crate::server::ServerEvent;
@@ -295,11 +295,11 @@ impl Play {
         frames.filter(|it| it != "user_input").collect()
     }
 
-    pub fn status(&self, id: &str) -> Standing {
+    pub fn status(&self, id: &str) -> SessionState {
         self.status_for(Some(ALICE), id)
     }
 
-    pub fn status_for(&self, asker: Option<Owner>, id: &str) -> Standing {
+    pub fn status_for(&self, asker: Option<Owner>, id: &str) -> SessionState {
         self.hub.status(asker, Some(&Str::from(id))).status
     }
 }

@@ -1,6 +1,6 @@
 //! Runs, sentence by sentence: what is seen of them, said to them, and left of them.
 
-use crate::frame::{Answer, EventKind, SessionState, Standing};
+use crate::frame::{Answer, EventKind, SessionState};
 use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::LogLimits;
 use crate::session::{HubEvent, Prompt, Reply, RunError};
@@ -122,7 +122,7 @@ fn a_run_with_a_waiting_input_does_not_finish() {
     let inputs = play.try_finish(run).unwrap();
     assert_eq!(inputs[0].text, "too late?");
     assert_eq!(play.frames(conn), ["assistant"]);
-    assert_eq!(play.status(&id), Standing::Running);
+    assert_eq!(play.status(&id), SessionState::Running);
     play.finish(run);
     assert_eq!(play.frames(conn), ["OUTPUT"]);
 }
@@ -133,7 +133,7 @@ fn after_an_error_the_session_is_usable_at_once() {
     let (conn, id) = play.alice();
     let run = play.start(conn);
     play.fail(run).unwrap();
-    assert_eq!(play.status(&id), Standing::Connected);
+    assert_eq!(play.status(&id), SessionState::Connected);
     assert_eq!(play.frames(conn), ["ERROR"]);
     assert_eq!(play.back(&id).1.failure, None);
     let run = play.start(conn);

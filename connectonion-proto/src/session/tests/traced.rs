@@ -58,8 +58,15 @@ fn the_trace_of_a_session_has_what_was_done_and_not_what_was_asked_or_shown() {
 
 #[test]
 fn answers_to_one_socket_are_never_logged() {
-    let is_logged =
-        |tag: &str| EventKind::other(tag, Json::default()).kept().replay != Replay::Never;
+    let is_logged = |tag: &str| {
+        (EventKind::Unknown {
+            tag: tag.into(),
+            raw: Json::default(),
+        })
+        .kept()
+        .replay
+            != Replay::Never
+    };
     assert!(is_logged("thinking") && is_logged("session_sync") && is_logged("custom"));
     assert!(!is_logged("OUTPUT") && !is_logged("RUNTIME_INPUT_ACK"));
 }

@@ -1,6 +1,6 @@
 //! Clients at any host of a cluster.
 
-use connectonion_proto::auth::UsedSignatures;
+use connectonion_proto::limits::MAX_USED_SIGNATURES;
 use connectonion_proto::net::{RuntimeOptions, ServerOptions};
 use connectonion_proto::session::HubConfig;
 use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
@@ -89,7 +89,7 @@ async fn a_signature_that_was_used_at_one_host_is_refused_at_another() {
     let start = async || {
         let policy = TrustPolicy::new(TrustLevel::Open);
         let access = AccessControl::new(*host_key().address(), policy);
-        let access = access.with_used_signatures(UsedSignatures::default());
+        let access = access.with_used_signatures(MAX_USED_SIGNATURES);
         let runtime = RuntimeOptions::with_access(access);
         let server = ServerOptions::with_runtime(runtime, TrustLevel::Open);
         Host::start_with(&nats.url(), long(), HubConfig::default(), server).await

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use connectonion_proto::auth::{InviteCodes, Signer};
 use connectonion_proto::frame::Number;
+use connectonion_proto::limits::UploadLimits;
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
-use connectonion_proto::upload::UploadLimits;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -124,7 +124,7 @@ impl<'r> Player<'r> {
         let (runs, permits, path) = (&self.runs, &self.permits, self.scratch.path());
         let is_old = self.recording.version == "1.2.1";
         self.runtimes.entry(self.trust.clone()).or_insert_with(|| {
-            let level: TrustLevel = self.trust.parse().unwrap();
+            let level = TrustLevel::parse(&self.trust).unwrap();
             let policy = TrustPolicy::new(level).with_signatures(SignaturePolicy::AlwaysSigned);
             let mut access = AccessControl::new(*host_key().address(), policy);
             let (price, payee) = match is_old {
@@ -143,9 +143,10 @@ impl<'r> Player<'r> {
             let access = access
                 .with_invites(InviteCodes::new(["OpenOnion"]).unwrap())
                 .with_payment(price, payee);
-            let limits = UploadLimits::default()
-                .with_max_files(3)
-                .with_max_file_bytes(1024 * 1024);
+            let limits = UploadLimits {
+                max_files: 3,
+                max_file_bytes: 1024 * 1024,
+            };
             let options = RuntimeOptions::with_access(access)
                 .with_uploads(path, limits)
                 .with_storage(memory());

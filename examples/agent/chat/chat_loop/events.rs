@@ -7,7 +7,7 @@ use examples::cli::{self, Failure};
 use examples::screen::printable;
 use examples::terminal::ChatEvent;
 use rpc_core::net::{LinkEvent, LinkState};
-use rpc_core::{CallError, CloseReason, Delivery, Limits, Refused};
+use rpc_core::{CallError, CloseReason, Delivery, Refused};
 use serde_json::json;
 
 use super::super::question::{Meant, Question};
@@ -234,7 +234,7 @@ impl ChatLoop {
                 }
             }
             ClientEvent::OnboardRequired(required) => {
-                let methods = required.methods(&Limits::default()).unwrap_or_default();
+                let methods: Vec<OnboardMethod> = required.methods.parse().unwrap_or_default();
                 let methods: Vec<&str> = methods.iter().map(OnboardMethod::name).collect();
                 let about = json!({ "methods": methods });
                 if std::mem::take(&mut self.manner.offers_code) {

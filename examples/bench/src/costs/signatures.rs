@@ -37,7 +37,7 @@ pub(super) fn works() -> Vec<Work> {
 /// What a client signs in its CONNECT.
 fn connect() -> Draft {
     let host = Signer::from_seed(&HOST);
-    Draft::exact(NOW).with_nonce(7).with_to(host.address())
+    Draft::new(NOW).with_nonce(7).with_to(host.address())
 }
 
 /// What a client that signs its commands signs in an INPUT.
@@ -81,7 +81,11 @@ fn sign_alone(n: u64, draft: &Draft) {
 fn verify(n: u64, draft: &Draft) {
     let signed = signed(draft);
     let host = *Signer::from_seed(&HOST).address();
-    let verifier = Verifier::new().with_recipient(host).with_required_to(true);
+    let verifier = Verifier {
+        recipient: Some(host),
+        require_to: true,
+        ..Verifier::default()
+    };
     assert!(verifier.verify(&signed, NOW + 301.0).is_err());
     let start = Instant::now();
     for _ in 0..n {

@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::time::Instant;
 
-use connectonion_proto::storage::{JsonlOptions, JsonlStorage, Record, Storage};
+use connectonion_proto::storage::{JsonlOptions, JsonlStorage, Record, RecordStatus, Storage};
 use rpc_core::Json;
 
 use super::COSTS;
@@ -21,7 +21,10 @@ const CREATED: f64 = 1_770_000_000.5;
 
 pub(super) fn table(report: &mut Report, quick: bool) {
     let (many, few) = if quick { (5_000, 50) } else { (20_000, 300) };
-    let whole = JsonlOptions::default().with_compact_from(None);
+    let whole = JsonlOptions {
+        compact_from: None,
+        ..JsonlOptions::default()
+    };
     lines(
         report,
         "JSONL record, no fsync, no compaction",
@@ -39,7 +42,10 @@ pub(super) fn table(report: &mut Report, quick: bool) {
     lines(
         report,
         "JSONL record, fsync for each",
-        JsonlOptions::default().with_sync(true),
+        JsonlOptions {
+            sync: true,
+            ..JsonlOptions::default()
+        },
         few,
         true,
     );
@@ -54,9 +60,12 @@ fn records() -> Vec<Record> {
     );
     let session = Json::new(&session).unwrap();
     let record = |number| {
-        Record::running(format!("session-{number:02}"), "search", CREATED)
-            .done(text::words(100), 250)
-            .with_session(Some(session.clone()))
+        let id = format!("session-{number:02}");
+        let mut record = Record::new(id, RecordStatus::Done, "search", CREATED);
+        record.result = Some(text::words(100).into());
+        record.duration_ms = Some(250);
+        record.session = Some(session.clone());
+        record
     };
     (0..SESSIONS).map(record).collect()
 }
@@ -67,12 +76,12 @@ fn lines(report: &mut Report, what: &str, options: JsonlOptions, writes: usize, 
     let ours = || {
         let folder = Folder::new("storage");
         let path = folder.path().join("sessions.jsonl");
-        let storage = JsonlStorage::open(path, options).unwrap();
+        let storage = JsonlStorage::open(&path, options).unwrap();
         let time = each(writes, |number| {
             storage.append(&records[number % SESSIONS]).unwrap();
         });
         let written: usize = (0..writes).map(|it| texts[it % SESSIONS].len()).sum();
-        let is_compacted = storage.file_bytes() < written as u64;
+        let is_compacted = std::fs::metadata(&path).unwrap().len() < written as u64;
         let is_large = options.compact_from.is_some_and(|at| at < written as u64);
         assert_eq!(is_compacted, is_large);
         let (first, found) = (&records[0], storage.load("session-00", CREATED).unwrap());

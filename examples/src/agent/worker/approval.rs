@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{
     ApprovalNeeded, AskUser, DiffPreview, EventKind, Mode, PlanReview, Rejection, Scope,
 };
@@ -68,8 +69,8 @@ impl Work<'_> {
         let options = options.into_iter().flatten().filter_map(Value::as_str);
         let options: Vec<_> = options.collect();
         if !options.is_empty() {
-            let asked = question.with_options(&options);
-            question = asked.map_err(|error| AgentError::new(error.to_string()))?;
+            let options = to_json(&options);
+            question.options = Some(options.map_err(|error| AgentError::new(error.to_string()))?);
         }
         let answer = self.turn.ask_user(question).await?;
         let value = serde_json::from_str(answer.get());

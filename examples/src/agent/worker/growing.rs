@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use connectonion_proto::frame::{Compact, EventKind, Phase, TextDelta, Thinking};
+use connectonion_proto::frame::{Compact, EventKind, TextDelta, Thinking};
 use tokio::time::Instant;
 
 use crate::model::{Assembler, Delta, ModelError, Notice};
@@ -141,7 +141,7 @@ fn event(notice: &Notice) -> EventKind {
     match notice {
         Notice::Retry { .. } => EventKind::Thinking(Thinking::new(notice.to_string())),
         Notice::Shortened { .. } => {
-            let mut compact = Compact::new(Phase::Done);
+            let mut compact = Compact::new("done");
             compact.message = Some(notice.to_string().into());
             EventKind::Compact(compact)
         }

@@ -25,7 +25,7 @@ pub(super) fn set_parts(variables: &mut Variables) -> Result<(), String> {
     let sign = |signer: &Signer, draft: Draft| signer.sign_payload(&draft).map_err(|e| text(&e));
     let host = variables
         .text("address")
-        .and_then(|address| address.parse::<Address>().ok());
+        .and_then(|address| Address::parse(address).ok());
     let played = host.as_ref().unwrap_or_else(|| other.address()).to_string();
     variables.set_part("host", &played)?;
     let draft = |at: f64| match &host {

@@ -50,7 +50,9 @@ mod tests {
         frame["type"] = "CONNECT".into();
         let text = sign(&new, &frame.to_string(), 1_700_000_000.5).unwrap();
         let signed: Signed = serde_json::from_str(&text).unwrap();
-        let verified = Verifier::new().verify(&signed, 1_700_000_001.0).unwrap();
+        let verified = Verifier::default()
+            .verify(&signed, 1_700_000_001.0)
+            .unwrap();
         assert_eq!(verified.address, *new.address());
         assert!(
             text.contains("CONNECT") && text.contains("\"nonce\""),

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use connectonion_proto::auth::{InviteCodes, Signer};
 use connectonion_proto::client::Taken;
-use connectonion_proto::frame::{EventKind, OnboardMethod, Rejection, Scope};
+use connectonion_proto::frame::{EventKind, Rejection, Scope};
+use connectonion_proto::limits::UploadLimits;
 use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions};
 use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
-use connectonion_proto::upload::UploadLimits;
 use examples::agent::tools::tools;
 use examples::agent::{Folder, Worker};
 use examples::cli::Failure;
@@ -44,7 +44,7 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     let model = Scripted::default().with_pace(PACE).with_commands(true);
     let worker = Worker::new(Arc::new(model), "scripted", tools(Some(&folder)));
     let key = Signer::from_seed(&[1; 32]);
-    let policy = TrustPolicy::new(TrustLevel::Careful).with_methods([OnboardMethod::InviteCode]);
+    let policy = TrustPolicy::new(TrustLevel::Careful);
     let codes = InviteCodes::new([CODE]).map_err(Failure::new)?;
     let access = AccessControl::new(*key.address(), policy).with_invites(codes);
     let runtime = RuntimeOptions::with_access(access)

@@ -133,7 +133,8 @@ impl Model for Client {
                 self.asked(Kind::Onboarding, &offer, &asked, run);
             }
             10 => {
-                let connect = Connect::new(Signed::none()).with_session_id("s");
+                let mut connect = Connect::new(Signed::none());
+                connect.session_id = Some("s".into());
                 if run.conn.connect(&connect, now).is_ok() {
                     assert!(!self.connected, "another CONNECT");
                     self.sends(&connect);

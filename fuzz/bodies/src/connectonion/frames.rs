@@ -1,7 +1,10 @@
 //! Frames, and what they keep raw.
 
 use connectonion_proto::error;
-use connectonion_proto::frame::{ChatItem, ClientFrame, EventKind, ServerFrame, Session};
+use connectonion_proto::frame::{
+    AskField, BatchItem, ChatItem, ClientFrame, EventKind, OnboardMethod, ReceivedFile,
+    ServerFrame, Session, Usage,
+};
 use connectonion_proto::{codec, limits};
 use rpc_core::{DecodeError, Json, Limits, Text};
 
@@ -51,7 +54,7 @@ pub fn server_frames(text: &str) {
             read_on(frame.session.as_ref(), frame.chat_items.as_ref(), &limits);
         }
         ServerFrame::Event(event) => lists(&event.kind, &limits),
-        ServerFrame::OnboardRequired(frame) => drop(frame.methods(&limits)),
+        ServerFrame::OnboardRequired(frame) => drop(frame.methods.parse::<Vec<OnboardMethod>>()),
         _ => {}
     }
     compared(text, &once);
@@ -75,7 +78,7 @@ fn read_on(session: Option<&Json>, items: Option<&Json>, limits: &Limits) {
     if let Some(session) = session
         && let Ok((read, _)) = round_trip(session.get(), limits, Session::parse)
     {
-        drop((read.turn(), read.number("updated"), read.mode()));
+        drop((read.number("turn"), read.text("mode")));
     }
     if let Some(items) = items
         && let Ok(read) = ChatItem::list(items.get(), limits)
@@ -91,10 +94,16 @@ fn read_on(session: Option<&Json>, items: Option<&Json>, limits: &Limits) {
 /// Lists in events, which stay raw in them, are read or refused.
 fn lists(event: &EventKind, limits: &Limits) {
     match event {
-        EventKind::AskUser(it) => drop((it.options(limits), it.fields(limits))),
-        EventKind::ApprovalNeeded(it) => drop(it.batch(limits)),
-        EventKind::FilesReceived(it) => drop(it.files(limits)),
-        EventKind::LlmResult(it) => drop(it.usage()),
+        EventKind::AskUser(it) => drop(it.fields.as_ref().map(Json::parse::<Vec<AskField>>)),
+        EventKind::ApprovalNeeded(it) => {
+            drop(
+                it.batch_remaining
+                    .as_ref()
+                    .map(Json::parse::<Vec<BatchItem>>),
+            );
+        }
+        EventKind::FilesReceived(it) => drop(it.files.parse::<Vec<ReceivedFile>>()),
+        EventKind::LlmResult(it) => drop(it.usage.as_ref().map(Json::parse::<Usage>)),
         EventKind::SessionSync(session) => read_on(Some(session), None, limits),
         _ => {}
     }

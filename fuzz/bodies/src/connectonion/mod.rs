@@ -1,10 +1,9 @@
-//! ConnectOnion: frames, both machines, canonical JSON, and sessions that are merged and stored.
+//! ConnectOnion: frames, both machines, canonical JSON, and sessions that are stored.
 
 mod canonical;
 mod client;
 mod frames;
 mod jsonl;
-mod merge;
 mod read;
 mod server;
 
@@ -12,7 +11,6 @@ pub use canonical::canonical;
 pub use client::client_conn;
 pub use frames::{client_frames, server_frames};
 pub use jsonl::jsonl;
-pub use merge::merge_texts as merge;
 pub use server::server_conn;
 
 #[cfg(test)]
@@ -59,13 +57,6 @@ mod tests {
             let text: String = letters.into_iter().collect();
             client_frames(&text);
             server_frames(&text);
-        }
-
-        #[test]
-        fn sessions_are_merged_by_the_rules(
-            text in r#"\{("(turn|iteration|updated|x|\\u0074urn)":(1|2|2\.0|-1|1e0|1e999|"2"|null|\[\]|\{"turn":9\}),?){0,4}\}\n?\{("(turn|iteration|updated)":(1|2|2\.0|0|-0\.0|true),?){0,4}\}"#,
-        ) {
-            merge(&text.replace(",}", "}"));
         }
 
         #[test]

@@ -12,7 +12,7 @@ use connectonion_proto::frame::{
 use connectonion_proto::limits;
 use connectonion_proto::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED};
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent, ServerState, Warning};
-use rpc_core::{CloseFrame, Disconnect, Incoming, Limits, Machine as _, Refused, Text};
+use rpc_core::{CloseFrame, Disconnect, Incoming, Json, Limits, Machine as _, Refused, Text};
 use serde::Serialize;
 
 use crate::frames::written;
@@ -162,12 +162,8 @@ impl Server {
                 };
             }
         };
-        let error = ErrorFrame::new(wrong.to_string());
-        let error = if is_input {
-            error.with_code(INPUT_REFUSED)
-        } else {
-            error
-        };
+        let mut error = ErrorFrame::new(wrong.to_string());
+        error.code = is_input.then(|| Json::string(INPUT_REFUSED));
         self.object(&error, "Unsigned");
     }
 
@@ -307,7 +303,11 @@ impl Model for Server {
         let told = match event {
             ServerEvent::Connect(..) => "Connect",
             ServerEvent::Onboard { identity, .. } => {
-                assert_eq!(identity, [7; 32].into(), "who is at the gate");
+                assert_eq!(
+                    identity,
+                    connectonion_proto::auth::Address::from_bytes([7; 32]),
+                    "who is at the gate"
+                );
                 "Onboard"
             }
             ServerEvent::Onboarded { .. } => "Onboarded",
@@ -388,7 +388,10 @@ impl Server {
     fn gate(&mut self, conn: &mut ServerConn) {
         let required = OnboardRequired::new("0x", &[]).expect("it encodes");
         let fits = self.asked == Some(Asked::Connect) && self.stage != Stage::Inside;
-        let told = conn.gate([7; 32].into(), &required);
+        let told = conn.gate(
+            connectonion_proto::auth::Address::from_bytes([7; 32]),
+            &required,
+        );
         if self.verdict(conn, &told, fits) {
             self.leaves(&required);
             self.stage = Stage::Gated;

@@ -53,7 +53,7 @@ impl Caller {
         if turn > 0 && turn.is_multiple_of(TURNS) {
             self.client.new_session(false).await.unwrap();
         }
-        let payload = Draft::exact(unix_seconds(SystemTime::now()))
+        let payload = Draft::new(unix_seconds(SystemTime::now()))
             .with_to(&self.host)
             .with("type", "INPUT")
             .with("prompt", TEXT);

@@ -35,7 +35,10 @@ impl Agent for Worker {
                     .await;
             }
             "work" => {
-                turn.emit(EventKind::other("working", arguments))?;
+                turn.emit(EventKind::Unknown {
+                    tag: "working".into(),
+                    raw: arguments,
+                })?;
                 turn.input_waits().await;
                 turn.next_inputs()?;
                 return Ok(Reply::new("stopped"));
