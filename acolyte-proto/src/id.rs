@@ -72,7 +72,7 @@ pub type MessageId = Id<kind::MessageKind>;
 pub type ResourceId = Id<kind::ResourceKind>;
 
 /// The id in the answer to a request whose own id could not be read.
-pub const UNREADABLE_ID: &str = "rpc_unknown";
+pub(crate) const UNREADABLE_ID: &str = "rpc_unknown";
 
 /// The error for a text that is not an id of the requested kind. Parsing it again fails again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

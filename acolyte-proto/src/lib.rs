@@ -11,8 +11,16 @@ pub mod frame;
 #[doc = include_str!("../GUIDE.md")]
 pub mod guide {}
 pub mod handshake;
+#[cfg_attr(
+    not(all(feature = "server", feature = "sse")),
+    allow(dead_code, reason = "some serve features alone")
+)]
 pub mod http;
 pub mod id;
+#[cfg_attr(
+    not(all(feature = "server", feature = "sse")),
+    allow(dead_code, reason = "some serve features alone")
+)]
 pub mod limits;
 mod loose;
 #[cfg(feature = "tokio")]

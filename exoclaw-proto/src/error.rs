@@ -8,15 +8,15 @@ use crate::frame::Method;
 use crate::limits::AUTH_FAILED;
 
 /// The prefix of the error for text that is not a request.
-pub const PARSE_ERROR: &str = "parse error: ";
+pub(crate) const PARSE_ERROR: &str = "parse error: ";
 /// The prefix of the error for a method that the gateway does not have.
-pub const UNKNOWN_METHOD: &str = "unknown method: ";
+pub(crate) const UNKNOWN_METHOD: &str = "unknown method: ";
 /// The prefix of the error for a chat over a token budget.
-pub const BUDGET_EXCEEDED: &str = "token budget exceeded (";
+pub(crate) const BUDGET_EXCEEDED: &str = "token budget exceeded (";
 /// The prefix of the error of a model's provider.
-pub const PROVIDER_ERROR: &str = "provider error: ";
+pub(crate) const PROVIDER_ERROR: &str = "provider error: ";
 /// The prefix of the error for a chat without an agent.
-pub const NO_AGENT: &str = "no agent configured for ";
+pub(crate) const NO_AGENT: &str = "no agent configured for ";
 
 /// Most characters of an unknown method's name in an error: the name comes from a stranger.
 const NAME_SHOWN: usize = 128;

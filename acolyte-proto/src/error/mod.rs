@@ -10,11 +10,11 @@ pub use frame::FrameError;
 use crate::id::RpcId;
 
 /// The `error` for an invalid request: bad JSON, a bad id, an unknown type, a wrong payload.
-pub const INVALID_MESSAGE: &str = "Invalid RPC message";
+pub(crate) const INVALID_MESSAGE: &str = "Invalid RPC message";
 /// The start of the `error` for a chat whose id is in use.
-pub const ALREADY_RUNNING: &str = "Chat request already running for id: ";
+pub(crate) const ALREADY_RUNNING: &str = "Chat request already running for id: ";
 /// The start of the `error` for a chat that does not fit into the queue.
-pub const QUEUE_FULL: &str = "RPC queue is full (";
+pub(crate) const QUEUE_FULL: &str = "RPC queue is full (";
 
 /// Returns the `error` for a chat whose id is in use.
 pub(crate) fn already_running(id: &RpcId) -> String {

@@ -116,7 +116,7 @@ impl Client {
     }
 
     /// Checks that the server has this protocol's version and these
-    /// [capabilities](crate::handshake::capability). Optional: a server of another version may
+    /// capabilities. Optional: a server of another version may
     /// still work, and known servers of the same version differ. Safe to repeat.
     ///
     /// # Errors

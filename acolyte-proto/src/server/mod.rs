@@ -31,7 +31,7 @@ pub use config::ServerConfig;
 pub use event::ServerEvent;
 
 /// The `error` for a chat that arrives during the shutdown.
-pub const SHUTTING_DOWN: &str = "The server is shutting down.";
+pub(crate) const SHUTTING_DOWN: &str = "The server is shutting down.";
 /// The `errorMessage` of an aborted chat.
 pub const ABORTED: &str = "The chat was aborted.";
 

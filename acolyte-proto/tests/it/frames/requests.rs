@@ -2,7 +2,6 @@
 
 use std::time::{Duration, SystemTime};
 
-use acolyte_proto::error::INVALID_MESSAGE;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{
     Answer, ChatRequest, ClientFrame, HistoryItem, HistoryKind, Request, RequestFault, Role,
@@ -84,7 +83,7 @@ fn a_request_without_a_readable_id_is_refused_as_unknown() {
         let error = request(text).unwrap_err();
         assert_eq!(error.reply_to().as_str(), "rpc_unknown", "{text}");
     }
-    let refusal = ServerFrame::error(RpcId::unreadable(), INVALID_MESSAGE);
+    let refusal = ServerFrame::error(RpcId::unreadable(), "Invalid RPC message");
     assert_eq!(
         written(&refusal),
         r#"{"id":"rpc_unknown","type":"error","error":"Invalid RPC message"}"#
@@ -134,7 +133,7 @@ fn a_chat_is_read_strictly() {
 #[test]
 fn a_chat_over_http_is_read_less_strictly() {
     let limits = limits::defaults();
-    let long = "x".repeat(limits::MAX_MODEL_UNITS + 1);
+    let long = "x".repeat(201);
     let body = format!(
         r#"{{"message":"x","history":[],"model":"{long}","sessionId":"sess_a-b","workspace":null,"activeSkills":null,"suggestions":null,"y":1}}"#
     );
