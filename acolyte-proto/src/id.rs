@@ -3,9 +3,8 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::marker::PhantomData;
-use std::str::FromStr;
 
-use rpc_core::Str;
+use rpc_core::{Refused, Str};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -50,10 +49,10 @@ mod kind {
 /// ```
 /// use acolyte_proto::id::RpcId;
 ///
-/// let id: RpcId = "rpc_0a1b2c3d".parse()?;
+/// let id = RpcId::parse("rpc_0a1b2c3d")?;
 /// assert_eq!(id.as_str(), "rpc_0a1b2c3d");
 /// assert!(RpcId::parse("rpc_0A").is_err());
-/// # Ok::<(), acolyte_proto::id::IdError>(())
+/// # Ok::<(), acolyte_proto::Refused>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id<K>(Str, PhantomData<fn() -> K>);
@@ -74,21 +73,14 @@ pub type ResourceId = Id<kind::ResourceKind>;
 /// The id in the answer to a request whose own id could not be read.
 pub(crate) const UNREADABLE_ID: &str = "rpc_unknown";
 
-/// The error for a text that is not an id of the requested kind. Parsing it again fails again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must be an id: `{prefix}` and then lower-case letters and digits")]
-pub struct IdError {
-    prefix: &'static str,
-}
-
 const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
 impl<K: Kind> Id<K> {
     /// Parses an id.
     ///
     /// # Errors
-    /// [`IdError`] if the text has another form or is longer than [`MAX_ID_BYTES`].
-    pub fn parse(text: &str) -> Result<Self, IdError> {
+    /// [`Refused::Invalid`] if the text has another form or is longer than [`MAX_ID_BYTES`].
+    pub fn parse(text: &str) -> Result<Self, Refused> {
         let is_id = K::PREFIXES.iter().any(|prefix| {
             text.strip_prefix(prefix).is_some_and(|rest| {
                 !rest.is_empty()
@@ -100,8 +92,10 @@ impl<K: Kind> Id<K> {
         if is_id && text.len() <= MAX_ID_BYTES {
             Ok(Self::new(text))
         } else {
-            Err(IdError {
-                prefix: K::PREFIXES.first().copied().unwrap_or_default(),
+            let prefix = K::PREFIXES.first().copied().unwrap_or_default();
+            Err(Refused::Invalid {
+                what: "id",
+                why: format!("it is not `{prefix}` and then lower-case letters and digits"),
             })
         }
     }
@@ -151,14 +145,6 @@ impl RpcId {
     #[must_use]
     pub fn is_unreadable(&self) -> bool {
         self.as_str() == UNREADABLE_ID
-    }
-}
-
-impl<K: Kind> FromStr for Id<K> {
-    type Err = IdError;
-
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        Self::parse(text)
     }
 }
 

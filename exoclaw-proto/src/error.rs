@@ -2,7 +2,6 @@
 
 use rpc_core::{CallError, Json, Str};
 
-use crate::binding::NoAgent;
 use crate::budget::Exceeded;
 use crate::frame::Method;
 use crate::limits::AUTH_FAILED;
@@ -120,12 +119,6 @@ impl RpcError {
         } else {
             ErrorKind::Other
         }
-    }
-}
-
-impl From<NoAgent> for RpcError {
-    fn from(error: NoAgent) -> Self {
-        Self::new(error.to_string())
     }
 }
 

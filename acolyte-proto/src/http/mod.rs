@@ -10,7 +10,9 @@ mod stream;
 mod url;
 
 pub(crate) use crate::limits::{RPC_PATH, STATUS_PATH, STREAM_PATH};
-pub use body::{BodyError, read_body};
+pub use body::read_body;
+#[cfg(feature = "server")]
+pub(crate) use body::refusal;
 #[cfg(feature = "server")]
 pub(crate) use stream::{KEEP_ALIVE, push_data};
 pub use stream::{StreamDecoder, StreamError, StreamFrame, write_done, write_error, write_event};
