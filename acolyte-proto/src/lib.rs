@@ -26,10 +26,14 @@ mod loose;
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod net;
-pub mod queue;
+mod queue;
 pub mod server;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
+#[cfg_attr(
+    not(feature = "server"),
+    allow(dead_code, reason = "a server keeps tasks")
+)]
 pub mod task;
 mod tool_calls;
 

@@ -94,7 +94,7 @@ impl ServerConn {
         Self {
             core,
             draining: false,
-            queue: Queue::with_max_waiting(config.max_queued),
+            queue: Queue::new(config.max_queued),
             chat_bytes: 0,
             queries: VecDeque::new(),
             bits: UniqueBits::new(entropy.into()),

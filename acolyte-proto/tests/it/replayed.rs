@@ -2,6 +2,7 @@
 
 use acolyte_proto::client::ClientConfig;
 use acolyte_proto::frame::ChatRequest;
+use acolyte_proto::id::SessionId;
 use acolyte_proto::net::{Client, connect_with, link_config};
 use acolyte_proto::task::TaskState;
 use rpc_core::net::mem;
@@ -25,7 +26,7 @@ async fn played(recording: &str) -> (Client, JoinHandle<()>) {
 
 async fn say_hello(client: &Client, model: &str) {
     let mut request = ChatRequest::new(MESSAGE, model);
-    request.session_id = Some("sess_happy001".parse().unwrap());
+    request.session_id = Some(SessionId::parse("sess_happy001").unwrap());
     let mut chat = client.start_chat(request).await;
     let outcome = chat.finish().await;
     let reply = outcome.reply().unwrap();

@@ -52,10 +52,9 @@ impl Body {
 
 /// Every fuzz target and its body.
 #[rustfmt::skip]
-pub const TARGETS: [(&str, Body); 36] = [
+pub const TARGETS: [(&str, Body); 35] = [
     ("acolyte_client_conn", Bytes(acolyte::client_conn)),
     ("acolyte_client_frames", Text(acolyte::client_frames)),
-    ("acolyte_queue", Bytes(acolyte::queue)),
     ("acolyte_server_conn", Bytes(acolyte::server_conn)),
     ("acolyte_server_frames", Text(acolyte::server_frames)),
     ("acolyte_sse", Bytes(acolyte::sse)),
