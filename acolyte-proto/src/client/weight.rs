@@ -2,7 +2,7 @@
 
 use rpc_core::{Json, Str};
 
-use super::{ChatUpdate, ClientEvent, Failure, Outcome, RpcError, Warning};
+use super::{ChatUpdate, ClientEvent, Failure, Outcome, Warning};
 use crate::error::{ChatError, ErrorDetail};
 use crate::event::{Checklist, Event, Part};
 use crate::frame::{Extra, Reply, Skill, Status};
@@ -18,7 +18,7 @@ impl ClientEvent {
                 Self::Status { result, .. } => {
                     result.as_ref().map_or(0, |status| of_status(status))
                 }
-                Self::ServerError(error) => error.weight(),
+                Self::ServerError(error) => error.message().len(),
                 Self::Unknown { tag, raw } => of_unknown(tag, raw),
                 Self::Warning(warning) => warning.weight(),
                 _ => 0,
@@ -51,15 +51,9 @@ impl Outcome {
             Self::Failed(Failure::Server(error)) | Self::Aborted { error: Some(error) } => {
                 of_error(error)
             }
-            Self::Refused { error } => error.weight(),
+            Self::Refused { error } => error.message().len(),
             _ => 0,
         }
-    }
-}
-
-impl RpcError {
-    fn weight(&self) -> usize {
-        self.message().len()
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use acolyte_proto::client::{ChatUpdate, ClientConfig, ClientEvent, Outcome, RpcError};
+use acolyte_proto::client::{ChatUpdate, ClientConfig, ClientEvent, Outcome};
+use acolyte_proto::error::RpcError;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Status};
 use acolyte_proto::handshake::Mismatch;
@@ -368,7 +369,7 @@ async fn complaints_about_nothing_known_are_events() {
             break error;
         }
     };
-    assert_eq!(error, RpcError::Refused("Invalid RPC message".to_owned()));
+    assert_eq!(error, RpcError::new("Invalid RPC message"));
 }
 
 #[tokio::test(start_paused = true)]
