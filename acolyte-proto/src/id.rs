@@ -81,6 +81,17 @@ impl<K: Kind> Id<K> {
     /// # Errors
     /// [`Refused::Invalid`] if the text has another form or is longer than [`MAX_ID_BYTES`].
     pub fn parse(text: &str) -> Result<Self, Refused> {
+        Self::read(text).ok_or_else(|| {
+            let prefix = K::PREFIXES.first().copied().unwrap_or_default();
+            Refused::Invalid {
+                what: "id",
+                why: format!("it is not `{prefix}` and then lower-case letters and digits"),
+            }
+        })
+    }
+
+    /// Parses an id, for places where another text is left out.
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let is_id = K::PREFIXES.iter().any(|prefix| {
             text.strip_prefix(prefix).is_some_and(|rest| {
                 !rest.is_empty()
@@ -89,15 +100,7 @@ impl<K: Kind> Id<K> {
                         .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9'))
             })
         });
-        if is_id && text.len() <= MAX_ID_BYTES {
-            Ok(Self::new(text))
-        } else {
-            let prefix = K::PREFIXES.first().copied().unwrap_or_default();
-            Err(Refused::Invalid {
-                what: "id",
-                why: format!("it is not `{prefix}` and then lower-case letters and digits"),
-            })
-        }
+        (is_id && text.len() <= MAX_ID_BYTES).then(|| Self::new(text))
     }
 
     /// Creates an id of the usual form: its prefix and 8 characters from random bits. A resource's

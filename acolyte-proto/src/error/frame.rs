@@ -29,7 +29,7 @@ impl FrameError {
         let head: Head = json::decode_js(frame, limits).unwrap_or_default();
         let is_known = |tag: &Str| T::kind(tag) != TagKind::Unknown;
         Self {
-            id: RpcId::parse(&head.id).ok(),
+            id: RpcId::read(&head.id),
             tag: head.tag.filter(is_known),
             error,
         }

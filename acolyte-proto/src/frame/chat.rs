@@ -69,7 +69,7 @@ struct LaxRequest {
 /// Reads an id; one of another form is left out.
 fn lax_id<'de, D: Deserializer<'de>, K: Kind>(from: D) -> Result<Option<Id<K>>, D::Error> {
     let text: Str = loose::text(from)?;
-    Ok(Id::parse(&text).ok())
+    Ok(Id::read(&text))
 }
 
 /// Instructions with a name.
