@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rpc_core::Limits;
+
 // The gateway's address
 
 /// The port that a gateway listens on by default.
@@ -60,6 +62,12 @@ pub const MAX_TOOL_ROUNDS: usize = 10;
 pub const EPISODIC_WINDOW: usize = 5;
 /// Facts that a model is told. For applications; `examples/gateway` uses it.
 pub const MAX_FACTS: usize = 10;
+
+/// Returns the limits of one connection.
+#[must_use]
+pub fn defaults() -> Limits {
+    Limits::default()
+}
 
 #[cfg(test)]
 mod tests;

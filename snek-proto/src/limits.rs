@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rpc_core::Limits;
 use rpc_core::keepalive::KeepAlive;
 
 // Connection
@@ -109,6 +110,12 @@ pub(crate) fn keep_alive() -> KeepAlive {
     KeepAlive::default()
         .with_interval(Some(WS_HEARTBEAT))
         .with_pong_timeout(PONG_TIMEOUT)
+}
+
+/// Returns the limits of one connection.
+#[must_use]
+pub fn defaults() -> Limits {
+    Limits::default()
 }
 
 #[cfg(test)]

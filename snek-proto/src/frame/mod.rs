@@ -11,4 +11,5 @@ pub(crate) use call::LOGIN;
 pub use client::ClientFrame;
 pub use event::{Event, Joined, Message, OtherEvent, Typing};
 pub use server::{Answer, ServerFrame};
-pub use types::{Channel, Final, User};
+pub(crate) use types::NoArgs;
+pub use types::{Channel, Final, NoKwargs, User};

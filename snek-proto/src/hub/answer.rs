@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::{ConnId, Hub, NO_SUCH_USER, NOT_LOGGED_IN};
-use crate::codec::NoArgs;
 use crate::error::RpcError;
+use crate::frame::NoArgs;
 use crate::frame::{Call, Channel, User};
 use crate::id::ChannelUid;
 

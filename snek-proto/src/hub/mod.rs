@@ -403,7 +403,7 @@ impl Hub {
             return Ok(self.new_message(sender, channel, &text));
         }
         let mut message = Message::new(channel, &sender.username, &sender.nick, text);
-        message.is_final = is_final.as_bool();
+        message.is_final = is_final;
         Ok(encoded(&Event::Message(message)))
     }
 

@@ -85,7 +85,7 @@ fn bots_like_the_platforms_own_sample_hear_complete_messages_only() {
         };
         assert_eq!(
             (&*message.user_nick, message.is_final),
-            ("Ann", &*message.message != "hi")
+            ("Ann", (&*message.message != "hi").into())
         );
     }
     assert_eq!(names, ["message", "new_message", "new_message"]);
