@@ -41,7 +41,7 @@ impl Capabilities {
         Self { words }
     }
 
-    /// Returns the server's capabilities, if it speaks [this version](PROTOCOL_VERSION) and has all
+    /// Returns the server's capabilities, if it speaks version 1 and has all
     /// the needed ones.
     ///
     /// # Errors

@@ -41,7 +41,7 @@ mod kind {
     }
 }
 
-/// An id of the kind `K`: `^prefix_[a-z0-9]+$`, at most [`MAX_ID_BYTES`] long.
+/// An id of the kind `K`: `^prefix_[a-z0-9]+$`, at most 1,024 bytes long.
 ///
 /// Known peers refuse any other text, so this type cannot hold one. Cheap to clone; an id of usual
 /// length allocates nothing.
@@ -79,7 +79,7 @@ impl<K: Kind> Id<K> {
     /// Parses an id.
     ///
     /// # Errors
-    /// [`Refused::Invalid`] if the text has another form or is longer than [`MAX_ID_BYTES`].
+    /// [`Refused::Invalid`] if the text has another form or is longer than 1,024 bytes.
     pub fn parse(text: &str) -> Result<Self, Refused> {
         Self::read(text).ok_or_else(|| {
             let prefix = K::PREFIXES.first().copied().unwrap_or_default();

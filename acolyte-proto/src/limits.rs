@@ -86,7 +86,7 @@ pub const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a graceful shutdown may take. Enforced on servers; configurable.
 pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Returns the limits of one connection, with this protocol's [`MAX_MESSAGE_BYTES`].
+/// Returns the limits of one connection, with 16 MiB for a message and 65,536 items for a list.
 #[must_use]
 pub fn defaults() -> Limits {
     Limits::default()
@@ -96,7 +96,7 @@ pub fn defaults() -> Limits {
 
 /// Returns whether a text has at most this many UTF-16 code units.
 #[must_use]
-pub fn fits(text: &str, max: usize) -> bool {
+pub(crate) fn fits(text: &str, max: usize) -> bool {
     // No character has more units than bytes.
     text.len() <= max || text.chars().map(char::len_utf16).sum::<usize>() <= max
 }

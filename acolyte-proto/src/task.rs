@@ -1,4 +1,4 @@
-//! Tasks: a server's records of accepted chats, in a [`TaskRegistry`].
+//! Tasks: a server's records of accepted chats.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::SystemTime;

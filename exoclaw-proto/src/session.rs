@@ -24,7 +24,7 @@ use serde::ser::{Serialize, Serializer};
 /// assert_eq!(odd.as_str(), "default:a%3Ab:c:main");
 /// assert_eq!(odd.channel(), "a:b");
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionKey(Arc<str>);
 
 const PARTS: usize = 4;
@@ -127,12 +127,6 @@ impl SessionKey {
 impl fmt::Display for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for SessionKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SessionKey({:?})", &*self.0)
     }
 }
 

@@ -110,7 +110,7 @@ impl ServerConn {
 
     /// Returns whether the client has made a request. There is no login.
     #[must_use]
-    pub const fn is_logged_in(&self) -> bool {
+    pub(crate) const fn is_logged_in(&self) -> bool {
         self.core.is_logged_in()
     }
 

@@ -113,7 +113,7 @@ impl Service {
 }
 
 impl SseClient {
-    /// Creates a client for the server at this URL, by the rule of [`stream_url`]; several URLs,
+    /// Creates a client for the server at this URL, its own or that of its WebSocket; several URLs,
     /// separated by commas, are the nodes of one service. Nothing is sent yet.
     ///
     /// Requests stay with one node. Once it is not reached, loses a connection or answers with a
