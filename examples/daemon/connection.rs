@@ -210,8 +210,7 @@ impl Server {
 }
 
 fn shown(link: LinkConfig) -> LinkConfig {
-    let colour = cli::wants_colour(&std::io::stderr());
-    let screen = Screen::new(cli::Stderr, colour);
+    let screen = Screen::new(cli::Stderr, cli::wants_colour(&std::io::stderr()));
     link.with_observer(screen.observer("you", Colour::Cyan, Frames::default()))
 }
 

@@ -17,6 +17,14 @@ pub(crate) const PROVIDER_ERROR: &str = "provider error: ";
 /// The prefix of the error for a chat without an agent.
 pub(crate) const NO_AGENT: &str = "no agent configured for ";
 
+const PREFIXES: [(&str, ErrorKind); 5] = [
+    (PARSE_ERROR, ErrorKind::Parse),
+    (UNKNOWN_METHOD, ErrorKind::UnknownMethod),
+    (BUDGET_EXCEEDED, ErrorKind::BudgetExceeded),
+    (PROVIDER_ERROR, ErrorKind::Provider),
+    (NO_AGENT, ErrorKind::NoAgent),
+];
+
 /// Most characters of an unknown method's name in an error: the name comes from a stranger.
 const NAME_SHOWN: usize = 128;
 
@@ -97,27 +105,15 @@ impl RpcError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         let text = self.message();
-        let starts = |start: &str| text.starts_with(start);
         let params = || {
             let method = text.strip_prefix("invalid ")?.split_once(" params: ")?.0;
             Method::parse(method)
         };
-        if starts(PARSE_ERROR) {
-            ErrorKind::Parse
-        } else if starts(UNKNOWN_METHOD) {
-            ErrorKind::UnknownMethod
-        } else if starts(BUDGET_EXCEEDED) {
-            ErrorKind::BudgetExceeded
-        } else if starts(PROVIDER_ERROR) {
-            ErrorKind::Provider
-        } else if starts(NO_AGENT) {
-            ErrorKind::NoAgent
-        } else if text == AUTH_FAILED {
-            ErrorKind::Authentication
-        } else if params().is_some() {
-            ErrorKind::InvalidParams
-        } else {
-            ErrorKind::Other
+        match PREFIXES.iter().find(|(start, _)| text.starts_with(start)) {
+            Some((_, kind)) => *kind,
+            None if text == AUTH_FAILED => ErrorKind::Authentication,
+            None if params().is_some() => ErrorKind::InvalidParams,
+            None => ErrorKind::Other,
         }
     }
 }

@@ -113,32 +113,20 @@ impl CloseReason {
     /// Returns whether and how a new connection may help. This says nothing about repeating a call:
     /// see [`CallError::is_retryable`].
     #[must_use]
-    #[allow(
-        clippy::match_same_arms,
-        reason = "the order of the variants is easier to check"
-    )]
     pub const fn retry(&self) -> Retry {
         match self {
-            Self::Local
-            | Self::Drained
-            | Self::Authentication { .. }
-            | Self::TaskGone
-            | Self::Refused {
-                retryable: false, ..
+            Self::Local | Self::Drained | Self::Authentication { .. } | Self::TaskGone => {
+                Retry::Never
             }
-            | Self::Connect {
-                retryable: false, ..
-            } => Retry::Never,
+            Self::Refused { retryable, .. } | Self::Connect { retryable, .. } if !*retryable => {
+                Retry::Never
+            }
             Self::Peer(_)
             | Self::Lost
             | Self::Transport { .. }
+            | Self::Connect { .. }
             | Self::KeepAlive { .. }
-            | Self::Refused {
-                retryable: true, ..
-            }
-            | Self::Connect {
-                retryable: true, ..
-            }
+            | Self::Refused { .. }
             | Self::HandshakeTimeout { .. }
             | Self::RateLimited
             | Self::SlowConsumer
@@ -248,17 +236,10 @@ impl Refused {
     /// Returns whether the same command may succeed later without a change.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
-        match self {
-            Self::NotConnected | Self::NotReady | Self::TooManyCalls { .. } | Self::QueueFull => {
-                true
-            }
-            Self::Closed
-            | Self::Draining
-            | Self::TooLarge { .. }
-            | Self::Invalid { .. }
-            | Self::Encode { .. }
-            | Self::UnknownId => false,
-        }
+        matches!(
+            self,
+            Self::NotConnected | Self::NotReady | Self::TooManyCalls { .. } | Self::QueueFull
+        )
     }
 }
 

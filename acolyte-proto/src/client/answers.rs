@@ -141,13 +141,13 @@ impl ClientConn {
 
     /// Handles a message that cannot be read: ends what waits for it.
     fn on_unreadable(&mut self, error: &FrameError, now: Instant) {
-        let fault = error.decode_error().clone();
-        let id = error.id().and_then(|id| CallId::parse(id.as_str()));
+        let fault = error.error.clone();
+        let id = error.id.as_ref().and_then(|id| CallId::parse(id.as_str()));
         let Some((id, call)) = id.and_then(|id| Some((id, self.calls.get(id)?))) else {
             return self.push(ClientEvent::Warning(Warning::BadFrame(fault)));
         };
         let is_chat = matches!(call.kind, Kind::Chat(_));
-        match (is_chat, error.tag()) {
+        match (is_chat, error.tag.as_deref()) {
             (true, Some("chat.done" | "chat.error")) => {
                 self.end_chat(id, |_| Outcome::Failed(Failure::Unreadable(fault)));
             }

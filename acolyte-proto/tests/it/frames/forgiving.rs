@@ -145,7 +145,11 @@ fn a_wrong_answer_says_whom_it_belongs_to_and_what_it_was() {
         (r#"{"id":"rpc_a"}"#, None),
     ] {
         let error = ServerFrame::decode(text, &limits::defaults()).unwrap_err();
-        assert_eq!((error.id(), error.tag()), (Some(&id()), tag), "{text}");
+        assert_eq!(
+            (error.id, error.tag.as_deref()),
+            (Some(id()), tag),
+            "{text}"
+        );
     }
     for text in [
         "",
@@ -154,7 +158,7 @@ fn a_wrong_answer_says_whom_it_belongs_to_and_what_it_was() {
         r#"{"id":"x","type":"chat.started"}"#,
     ] {
         let error = ServerFrame::decode(text, &limits::defaults()).unwrap_err();
-        assert_eq!(error.id(), None, "{text}");
+        assert_eq!(error.id, None, "{text}");
     }
 }
 

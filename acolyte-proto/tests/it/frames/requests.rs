@@ -227,8 +227,8 @@ fn a_message_that_is_too_large_is_not_read() {
         size: text.len(),
         max: 40,
     };
-    assert_eq!(error.decode_error().kind(), kind);
-    assert_eq!(error.id(), None);
+    assert_eq!(error.error.kind(), kind);
+    assert_eq!(error.id, None);
     let start = r#"{"id":"rpc_a","type":"status.get","x":""#;
     let most = 16 * 1024 * 1024;
     let mut text = format!("{start}{}\"}}", "x".repeat(most - start.len() - 2));

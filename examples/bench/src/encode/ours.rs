@@ -6,8 +6,7 @@ use exoclaw_proto::codec::encode_event;
 use exoclaw_proto::frame::{StreamEvent, ToolUse, Usage};
 use rpc_core::Json;
 use snek_proto::codec::{encode_into, encode_request};
-use snek_proto::frame::NoKwargs;
-use snek_proto::frame::{Event, Final, Message};
+use snek_proto::frame::{Event, Final, Message, NoKwargs};
 use snek_proto::id::CallId;
 
 use super::to_writer::ID;

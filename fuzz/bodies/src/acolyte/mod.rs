@@ -97,7 +97,6 @@ mod tests {
         ) {
             client_conn(&[&[settings], &data[..]].concat());
             server_conn(&[&[settings], &data[..]].concat());
-            queue(&data);
         }
 
         #[test]
