@@ -49,9 +49,8 @@ pub(super) fn stream<A: Agent>(
     if shared.stopping.get().is_cancelled() {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, SHUTTING_DOWN);
     }
-    let request = match read_body(body, &shared.connection.limits) {
-        Ok(request) => request,
-        Err(_) => return refuse(StatusCode::BAD_REQUEST, refusal(body)),
+    let Ok(request) = read_body(body, &shared.connection.limits) else {
+        return refuse(StatusCode::BAD_REQUEST, refusal(body));
     };
     let queue = Arc::new(ResponseQueue::new(&shared.connection.limits));
     let (canceller, cancellation) = Cancellation::new();

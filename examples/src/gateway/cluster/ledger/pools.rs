@@ -25,7 +25,7 @@ pub(super) trait Merge: Sized {
     fn released(self) -> Self;
 
     /// Returns whether nothing is used or reserved in this day's month.
-    fn is_empty_on(self, day: u64) -> bool;
+    fn is_empty_on(&self, day: u64) -> bool;
 }
 
 impl Merge for Pools {
@@ -54,8 +54,9 @@ impl Merge for Pools {
         }
     }
 
-    fn is_empty_on(mut self, day: u64) -> bool {
-        self.advance(day);
-        self.daily == Pool::default() && self.monthly == Pool::default()
+    fn is_empty_on(&self, day: u64) -> bool {
+        let mut then = *self;
+        then.advance(day);
+        then.daily == Pool::default() && then.monthly == Pool::default()
     }
 }
