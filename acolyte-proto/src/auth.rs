@@ -11,9 +11,9 @@ use subtle::ConstantTimeEq;
 /// one offered, so the key does not come back in the response.
 pub(crate) const SUBPROTOCOL: &str = "acolyte.v1";
 /// The prefix of the subprotocol that carries the key.
-pub const BEARER_SUBPROTOCOL: &str = "bearer.";
+pub(crate) const BEARER_SUBPROTOCOL: &str = "bearer.";
 /// The prefix of the `Authorization` header. Upper and lower case matter.
-pub const BEARER_SCHEME: &str = "Bearer ";
+pub(crate) const BEARER_SCHEME: &str = "Bearer ";
 /// The length of the longest key, in bytes.
 const MAX_KEY_BYTES: usize = 1_024;
 

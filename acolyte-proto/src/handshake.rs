@@ -9,16 +9,6 @@ use std::fmt;
 use crate::frame::Status;
 use crate::limits::PROTOCOL_VERSION;
 
-/// The words of [`Status::capabilities`] that known servers use. The set is open.
-pub mod capability {
-    /// Errors carry details.
-    pub const ERROR_STRUCTURED: &str = "error.structured";
-    /// Chats run over HTTP and server-sent events too.
-    pub const STREAM_SSE: &str = "stream.sse";
-    /// A chat may name the folder that it works in.
-    pub const WORKSPACE_PATH: &str = "workspace.path";
-}
-
 /// The capabilities that a server reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
@@ -51,7 +41,7 @@ impl Capabilities {
         Self { words }
     }
 
-    /// Returns the server's capabilities, if it speaks [this version](PROTOCOL_VERSION) and has all
+    /// Returns the server's capabilities, if it speaks version 1 and has all
     /// the needed ones.
     ///
     /// # Errors
@@ -59,11 +49,11 @@ impl Capabilities {
     ///
     /// ```
     /// use acolyte_proto::frame::Status;
-    /// use acolyte_proto::handshake::{Capabilities, Mismatch, capability};
+    /// use acolyte_proto::handshake::{Capabilities, Mismatch};
     ///
     /// let status = Status::new("m", "http://localhost:6767");
-    /// let capabilities = Capabilities::agree(&status, &[capability::STREAM_SSE])?;
-    /// assert!(!capabilities.contains(capability::WORKSPACE_PATH));
+    /// let capabilities = Capabilities::agree(&status, &["stream.sse"])?;
+    /// assert!(!capabilities.contains("workspace.path"));
     /// let refused = Capabilities::agree(&status, &["teleport"]);
     /// assert!(matches!(refused, Err(Mismatch::Capabilities { missing }) if missing == ["teleport"]));
     /// # Ok::<(), Mismatch>(())
@@ -115,7 +105,7 @@ mod tests {
         status.capabilities = " stream.sse ,workspace.path,, error.structured".into();
         let capabilities = Capabilities::of(&status);
         assert_eq!(capabilities.to_string(), crate::limits::CAPABILITIES);
-        assert!(capabilities.contains(capability::STREAM_SSE));
+        assert!(capabilities.contains("stream.sse"));
         assert!(!capabilities.contains("stream"));
     }
 

@@ -3,9 +3,8 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::marker::PhantomData;
-use std::str::FromStr;
 
-use rpc_core::Str;
+use rpc_core::{Refused, Str};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -42,7 +41,7 @@ mod kind {
     }
 }
 
-/// An id of the kind `K`: `^prefix_[a-z0-9]+$`, at most [`MAX_ID_BYTES`] long.
+/// An id of the kind `K`: `^prefix_[a-z0-9]+$`, at most 1,024 bytes long.
 ///
 /// Known peers refuse any other text, so this type cannot hold one. Cheap to clone; an id of usual
 /// length allocates nothing.
@@ -50,10 +49,10 @@ mod kind {
 /// ```
 /// use acolyte_proto::id::RpcId;
 ///
-/// let id: RpcId = "rpc_0a1b2c3d".parse()?;
+/// let id = RpcId::parse("rpc_0a1b2c3d")?;
 /// assert_eq!(id.as_str(), "rpc_0a1b2c3d");
 /// assert!(RpcId::parse("rpc_0A").is_err());
-/// # Ok::<(), acolyte_proto::id::IdError>(())
+/// # Ok::<(), acolyte_proto::Refused>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id<K>(Str, PhantomData<fn() -> K>);
@@ -72,14 +71,7 @@ pub type MessageId = Id<kind::MessageKind>;
 pub type ResourceId = Id<kind::ResourceKind>;
 
 /// The id in the answer to a request whose own id could not be read.
-pub const UNREADABLE_ID: &str = "rpc_unknown";
-
-/// The error for a text that is not an id of the requested kind. Parsing it again fails again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must be an id: `{prefix}` and then lower-case letters and digits")]
-pub struct IdError {
-    prefix: &'static str,
-}
+pub(crate) const UNREADABLE_ID: &str = "rpc_unknown";
 
 const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
@@ -87,8 +79,19 @@ impl<K: Kind> Id<K> {
     /// Parses an id.
     ///
     /// # Errors
-    /// [`IdError`] if the text has another form or is longer than [`MAX_ID_BYTES`].
-    pub fn parse(text: &str) -> Result<Self, IdError> {
+    /// [`Refused::Invalid`] if the text has another form or is longer than 1,024 bytes.
+    pub fn parse(text: &str) -> Result<Self, Refused> {
+        Self::read(text).ok_or_else(|| {
+            let prefix = K::PREFIXES.first().copied().unwrap_or_default();
+            Refused::Invalid {
+                what: "id",
+                why: format!("it is not `{prefix}` and then lower-case letters and digits"),
+            }
+        })
+    }
+
+    /// Parses an id, for places where another text is left out.
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let is_id = K::PREFIXES.iter().any(|prefix| {
             text.strip_prefix(prefix).is_some_and(|rest| {
                 !rest.is_empty()
@@ -97,13 +100,7 @@ impl<K: Kind> Id<K> {
                         .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9'))
             })
         });
-        if is_id && text.len() <= MAX_ID_BYTES {
-            Ok(Self::new(text))
-        } else {
-            Err(IdError {
-                prefix: K::PREFIXES.first().copied().unwrap_or_default(),
-            })
-        }
+        (is_id && text.len() <= MAX_ID_BYTES).then(|| Self::new(text))
     }
 
     /// Creates an id of the usual form: its prefix and 8 characters from random bits. A resource's
@@ -151,14 +148,6 @@ impl RpcId {
     #[must_use]
     pub fn is_unreadable(&self) -> bool {
         self.as_str() == UNREADABLE_ID
-    }
-}
-
-impl<K: Kind> FromStr for Id<K> {
-    type Err = IdError;
-
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        Self::parse(text)
     }
 }
 

@@ -11,17 +11,29 @@ pub mod frame;
 #[doc = include_str!("../GUIDE.md")]
 pub mod guide {}
 pub mod handshake;
+#[cfg_attr(
+    not(all(feature = "server", feature = "sse")),
+    allow(dead_code, reason = "some serve features alone")
+)]
 pub mod http;
 pub mod id;
+#[cfg_attr(
+    not(all(feature = "server", feature = "sse")),
+    allow(dead_code, reason = "some serve features alone")
+)]
 pub mod limits;
 mod loose;
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod net;
-pub mod queue;
+mod queue;
 pub mod server;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
+#[cfg_attr(
+    not(feature = "server"),
+    allow(dead_code, reason = "a server keeps tasks")
+)]
 pub mod task;
 mod tool_calls;
 

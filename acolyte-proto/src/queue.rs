@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use crate::error::{already_running, queue_full};
 use crate::id::RpcId;
-use crate::limits::MAX_QUEUED;
 
 /// The chats of one connection: at most one runs, the others wait in order of arrival. Acolyte
 /// specification, *Queue semantics*.
@@ -16,21 +15,8 @@ use crate::limits::MAX_QUEUED;
 ///
 /// Lookups of waiting chats are linear: the queue is short, and each change sends every position
 /// again anyway.
-///
-/// ```
-/// use acolyte_proto::id::RpcId;
-/// use acolyte_proto::queue::{Place, Queue};
-///
-/// let mut queue = Queue::new();
-/// let (a, b) = (RpcId::parse("rpc_a")?, RpcId::parse("rpc_b")?);
-/// assert_eq!(queue.start(a.clone(), "first"), Ok(Place::Running));
-/// assert_eq!(queue.start(b.clone(), "second"), Ok(Place::Waiting { position: 1 }));
-/// assert_eq!(queue.finish(&a), Some("first"));
-/// assert_eq!(queue.running(), Some((&b, &"second")));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug)]
-pub struct Queue<T> {
+pub(crate) struct Queue<T> {
     running: Option<Running<T>>,
     waiting: VecDeque<(RpcId, T)>,
     max_waiting: usize,
@@ -45,8 +31,7 @@ struct Running<T> {
 
 /// The place of a chat in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a chat runs or waits")]
-pub enum Place {
+pub(crate) enum Place {
     /// The chat runs.
     Running,
     /// The chat waits.
@@ -58,8 +43,7 @@ pub enum Place {
 
 /// Why a chat cannot be added to the queue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum QueueError {
+pub(crate) enum QueueError {
     /// A chat with this id runs, waits, or was aborted and has not ended yet. Retrying helps once
     /// that chat has ended.
     #[error("{}", already_running(id))]
@@ -77,8 +61,7 @@ pub enum QueueError {
 
 /// The effect of an abort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a chat waits, runs, or is unknown")]
-pub enum Aborted<T> {
+pub(crate) enum Aborted<T> {
     /// No chat has this id, or it has ended: nothing was aborted.
     Unknown,
     /// The chat waited and was removed. The [positions](Queue::positions) behind it have changed.
@@ -91,15 +74,9 @@ pub enum Aborted<T> {
 }
 
 impl<T> Queue<T> {
-    /// Creates an empty queue with room for [`MAX_QUEUED`] waiting chats.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self::with_max_waiting(MAX_QUEUED)
-    }
-
     /// Creates an empty queue with room for this many waiting chats besides the running one.
     #[must_use]
-    pub const fn with_max_waiting(max_waiting: usize) -> Self {
+    pub(crate) const fn new(max_waiting: usize) -> Self {
         Self {
             running: None,
             waiting: VecDeque::new(),
@@ -111,7 +88,7 @@ impl<T> Queue<T> {
     ///
     /// # Errors
     /// [`QueueError`], with nothing changed.
-    pub fn start(&mut self, id: RpcId, chat: T) -> Result<Place, QueueError> {
+    pub(crate) fn start(&mut self, id: RpcId, chat: T) -> Result<Place, QueueError> {
         self.check(&id)?;
         if self.running.is_none() {
             self.run(id, chat);
@@ -127,7 +104,7 @@ impl<T> Queue<T> {
     ///
     /// # Errors
     /// [`QueueError`]
-    pub fn check(&self, id: &RpcId) -> Result<(), QueueError> {
+    pub(crate) fn check(&self, id: &RpcId) -> Result<(), QueueError> {
         if self.contains(id) {
             return Err(QueueError::Busy { id: id.clone() });
         }
@@ -140,7 +117,7 @@ impl<T> Queue<T> {
     }
 
     /// Removes a waiting chat, or marks the running one as aborted.
-    pub fn abort(&mut self, id: &RpcId) -> Aborted<T> {
+    pub(crate) fn abort(&mut self, id: &RpcId) -> Aborted<T> {
         if let Some(running) = self.running.as_mut().filter(|running| running.id == *id) {
             let again = std::mem::replace(&mut running.aborted, true);
             return Aborted::Running { again };
@@ -154,7 +131,7 @@ impl<T> Queue<T> {
 
     /// Removes the running chat, which has ended, and [runs](Self::running) the first waiting one.
     /// Returns `None` if `id` is not the running chat.
-    pub fn finish(&mut self, id: &RpcId) -> Option<T> {
+    pub(crate) fn finish(&mut self, id: &RpcId) -> Option<T> {
         let ended = self.running.take_if(|running| running.id == *id)?;
         if let Some((id, chat)) = self.waiting.pop_front() {
             self.run(id, chat);
@@ -163,7 +140,7 @@ impl<T> Queue<T> {
     }
 
     /// Removes all chats, the running one first.
-    pub fn drain(&mut self) -> impl Iterator<Item = (RpcId, T)> {
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = (RpcId, T)> {
         let running = self
             .running
             .take()
@@ -174,7 +151,7 @@ impl<T> Queue<T> {
 
     /// Returns the running chat, aborted or not.
     #[must_use]
-    pub fn running(&self) -> Option<(&RpcId, &T)> {
+    pub(crate) fn running(&self) -> Option<(&RpcId, &T)> {
         let running = self.running.as_ref()?;
         Some((&running.id, &running.chat))
     }
@@ -187,37 +164,37 @@ impl<T> Queue<T> {
 
     /// Returns whether the running chat was aborted.
     #[must_use]
-    pub fn is_aborted(&self) -> bool {
+    pub(crate) fn is_aborted(&self) -> bool {
         self.running.as_ref().is_some_and(|running| running.aborted)
     }
 
     /// Returns the waiting chats and their positions, to be sent after every change of the queue.
-    pub fn positions(&self) -> impl ExactSizeIterator<Item = (&RpcId, u32)> {
+    pub(crate) fn positions(&self) -> impl ExactSizeIterator<Item = (&RpcId, u32)> {
         let ids = self.waiting.iter().enumerate();
         ids.map(|(ahead, (id, _))| (id, position(ahead + 1)))
     }
 
     /// Returns the number of waiting chats.
     #[must_use]
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
     /// Returns the number of all chats.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.waiting.len() + usize::from(self.running.is_some())
     }
 
     /// Returns whether there are no chats.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.running.is_none()
     }
 
     /// Returns whether this id is in use.
     #[must_use]
-    pub fn contains(&self, id: &RpcId) -> bool {
+    pub(crate) fn contains(&self, id: &RpcId) -> bool {
         self.running
             .as_ref()
             .is_some_and(|running| running.id == *id)
@@ -237,12 +214,9 @@ impl<T> Queue<T> {
     }
 }
 
-impl<T> Default for Queue<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 fn position(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests;

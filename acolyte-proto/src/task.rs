@@ -1,37 +1,28 @@
-//! Tasks: a server's records of accepted chats, in a [`TaskRegistry`].
+//! Tasks: a server's records of accepted chats.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::SystemTime;
 
 pub use crate::frame::task::{Task, TaskState};
 use crate::id::TaskId;
-use crate::limits::MAX_TASKS;
 
 /// An invalid transition of a task; its record is unchanged. The known server logs and ignores
 /// these, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a task cannot change from {from:?} to {to:?}")]
-#[non_exhaustive]
-pub struct BadTransition {
+pub(crate) struct BadTransition {
     /// The current state.
-    pub from: TaskState,
+    from: TaskState,
     /// The requested state.
-    pub to: TaskState,
+    to: TaskState,
 }
 
 impl TaskState {
     /// Returns the state after a transition to `to`. Staying in a state is always valid.
     ///
-    /// ```
-    /// use acolyte_proto::task::TaskState;
-    ///
-    /// assert!(TaskState::Queued.transition(TaskState::Running).is_ok());
-    /// assert!(TaskState::Completed.transition(TaskState::Running).is_err());
-    /// ```
-    ///
     /// # Errors
     /// [`BadTransition`]: a task only goes forward, and a task that has ended does not change.
-    pub const fn transition(self, to: Self) -> Result<Self, BadTransition> {
+    pub(crate) const fn transition(self, to: Self) -> Result<Self, BadTransition> {
         let is_next = match self {
             Self::Accepted => matches!(to, Self::Queued | Self::Running | Self::Cancelled),
             Self::Queued => matches!(to, Self::Running | Self::Cancelled),
@@ -51,22 +42,8 @@ impl TaskState {
 /// When the registry is full, it forgets the oldest task that has ended. Tasks that have not ended
 /// are never forgotten, because their queues are already bounded; so the registry may exceed its
 /// bound.
-///
-/// ```
-/// use std::time::SystemTime;
-/// use acolyte_proto::id::TaskId;
-/// use acolyte_proto::task::{TaskRegistry, TaskState};
-///
-/// let (mut tasks, now) = (TaskRegistry::new(), SystemTime::now());
-/// let id = TaskId::random(7);
-/// tasks.note(&id, TaskState::Accepted, now)?;
-/// tasks.note(&id, TaskState::Running, now)?;
-/// assert_eq!(tasks.load().running, 1);
-/// assert_eq!(tasks.get(&id).map(|task| task.state), Some(TaskState::Running));
-/// # Ok::<(), acolyte_proto::task::BadTransition>(())
-/// ```
 #[derive(Clone, Debug)]
-pub struct TaskRegistry {
+pub(crate) struct TaskRegistry {
     tasks: HashMap<TaskId, Record>,
     /// Those that have ended, by age.
     ended: BTreeMap<u64, TaskId>,
@@ -94,15 +71,9 @@ pub struct Load {
 }
 
 impl TaskRegistry {
-    /// Creates an empty registry that keeps [`MAX_TASKS`] records.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::with_max(MAX_TASKS)
-    }
-
     /// Creates an empty registry that keeps this many records.
     #[must_use]
-    pub fn with_max(max: usize) -> Self {
+    pub(crate) fn new(max: usize) -> Self {
         Self {
             tasks: HashMap::new(),
             ended: BTreeMap::new(),
@@ -117,7 +88,7 @@ impl TaskRegistry {
     ///
     /// # Errors
     /// [`BadTransition`], with nothing changed.
-    pub fn note(
+    pub(crate) fn note(
         &mut self,
         id: &TaskId,
         state: TaskState,
@@ -147,13 +118,13 @@ impl TaskRegistry {
 
     /// Returns the record of a task, of any connection.
     #[must_use]
-    pub fn get(&self, id: &TaskId) -> Option<&Task> {
+    pub(crate) fn get(&self, id: &TaskId) -> Option<&Task> {
         self.tasks.get(id).map(|record| &record.task)
     }
 
     /// Returns the load.
     #[must_use]
-    pub const fn load(&self) -> Load {
+    pub(crate) const fn load(&self) -> Load {
         self.load
     }
 
@@ -188,12 +159,6 @@ impl TaskRegistry {
             self.tasks.remove(&oldest);
         }
         self.load.total = self.tasks.len();
-    }
-}
-
-impl Default for TaskRegistry {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -234,7 +199,7 @@ mod tests {
     fn a_record_tells_when_its_state_changed_last() {
         let start = SystemTime::UNIX_EPOCH;
         let later = start + Duration::from_secs(1);
-        let mut registry = TaskRegistry::new();
+        let mut registry = TaskRegistry::new(1_000);
         assert_eq!(registry.get(&id(0)), None);
         registry.note(&id(0), Accepted, start).unwrap();
         registry.note(&id(0), Running, later).unwrap();
@@ -255,7 +220,7 @@ mod tests {
     #[test]
     fn the_oldest_task_that_has_ended_is_forgotten_first_and_a_live_one_never() {
         let now = SystemTime::UNIX_EPOCH;
-        let mut registry = TaskRegistry::with_max(3);
+        let mut registry = TaskRegistry::new(3);
         for n in 0..3 {
             registry.note(&id(n), Accepted, now).unwrap();
         }
@@ -276,7 +241,7 @@ mod tests {
     #[test]
     fn the_load_counts_what_is_remembered_what_runs_and_what_waits() {
         let now = SystemTime::UNIX_EPOCH;
-        let mut registry = TaskRegistry::new();
+        let mut registry = TaskRegistry::new(1_000);
         for (n, states) in [
             &[Accepted, Running, Completed][..],
             &[Accepted, Running],

@@ -4,7 +4,8 @@ use std::fs;
 use std::time::Duration;
 
 use acolyte_proto::auth::ApiKey;
-use acolyte_proto::client::{ClientConfig, RpcError};
+use acolyte_proto::client::ClientConfig;
+use acolyte_proto::error::{ErrorKind, RpcError};
 use acolyte_proto::frame::{ChatRequest, Skill, Status};
 use acolyte_proto::handshake::Capabilities;
 use acolyte_proto::id::{ResourceId, SessionId};
@@ -196,7 +197,7 @@ impl Server {
     pub(crate) fn unreachable(&self, error: &CallError<RpcError>) -> Failure {
         let url = &self.url;
         match error {
-            CallError::Remote(RpcError::Status { status: 401, .. }) => {
+            CallError::Remote(error) if error.kind() == ErrorKind::Status(401) => {
                 Failure::refused(format_args!(
                     "{url} refused the API key (HTTP 401): set ACOLYTE_API_KEY to the key of the server"
                 ))
@@ -210,8 +211,7 @@ impl Server {
 }
 
 fn shown(link: LinkConfig) -> LinkConfig {
-    let colour = cli::wants_colour(&std::io::stderr());
-    let screen = Screen::new(cli::Stderr, colour);
+    let screen = Screen::new(cli::Stderr, cli::wants_colour(&std::io::stderr()));
     link.with_observer(screen.observer("you", Colour::Cyan, Frames::default()))
 }
 

@@ -9,7 +9,7 @@ use examples::cli::{self, Failure, Signals, TlsArgs};
 use examples::{metrics, terminal, web};
 use serde_json::json;
 use smarthole_proto::hub::HubConfig;
-use smarthole_proto::limits::{self, MAX_CONNECTIONS, ROUTING_LIMIT, SHUTDOWN_TIMEOUT};
+use smarthole_proto::limits::{MAX_CONNECTIONS, ROUTING_LIMIT, SHUTDOWN_TIMEOUT};
 use smarthole_proto::net::{Server, ServerOptions, http_config};
 
 use crate::router::console::{Console, Wanted};
@@ -158,7 +158,7 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
     };
     let mut options = ServerOptions::new(hub);
     options.router.timeout = args.model.timeout();
-    options.connection.keep_alive = args.pings.over(limits::keep_alive());
+    options.connection.keep_alive = args.pings.over(options.connection.keep_alive);
     options.connection.only_pongs = !args.any_frame;
     let http = http_config();
     let guards = cli::guards(http.guards.clone(), &[], &args.origins)?;

@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use rpc_core::Refused;
 use serde::{Deserialize, Serialize};
 
+use crate::error::{NO_AGENT, RpcError};
 use crate::frame::{ChatSend, SessionRef};
 use crate::session::SessionKey;
 
@@ -51,29 +53,6 @@ impl Binding {
             ..Self::default()
         }
     }
-}
-
-/// The error for an invalid binding. `index` counts from 0, in the order given.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BindingError {
-    /// It sets neither channel, account, peer, guild nor team.
-    #[error(
-        "binding {index} (agent '{agent_id}') names none of \
-         channel, account_id, peer_id, guild_id, team_id"
-    )]
-    NoSelector {
-        /// The binding.
-        index: usize,
-        /// Its agent.
-        agent_id: String,
-    },
-    /// Its agent has no name.
-    #[error("binding {index} has an empty agent_id")]
-    NoAgentId {
-        /// The binding.
-        index: usize,
-    },
 }
 
 /// The origin of a chat.
@@ -123,20 +102,6 @@ impl<'a> From<&'a SessionRef> for Route<'a> {
             ..Self::new(&session.channel, &session.account, session.peer())
         }
     }
-}
-
-/// The error if no binding matches and there is no default agent. Use its text as the error text of
-/// the answer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no agent configured for {channel}:{account}:{peer}")]
-#[non_exhaustive]
-pub struct NoAgent {
-    /// The channel of the chat.
-    pub channel: String,
-    /// The account of the chat.
-    pub account: String,
-    /// The peer of the chat.
-    pub peer: String,
 }
 
 /// Most specific first: peer, guild, team, account, channel.
@@ -222,7 +187,7 @@ impl Mask {
 /// assert_eq!(router.resolve(&Route::new("discord", "a1", "bob")), Ok("chatty"));
 /// let error = router.resolve(&Route::new("telegram", "a1", "bob")).unwrap_err();
 /// assert_eq!(error.to_string(), "no agent configured for telegram:a1:bob");
-/// # Ok::<(), exoclaw_proto::binding::BindingError>(())
+/// # Ok::<(), rpc_core::Refused>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Router {
@@ -240,11 +205,8 @@ impl Router {
     /// agent, if there is one.
     ///
     /// # Errors
-    /// [`BindingError`] for the first invalid binding.
-    pub fn new(
-        bindings: Vec<Binding>,
-        default_agent: Option<String>,
-    ) -> Result<Self, BindingError> {
+    /// [`Refused::Invalid`] for the first invalid binding.
+    pub fn new(bindings: Vec<Binding>, default_agent: Option<String>) -> Result<Self, Refused> {
         let mut router = Self {
             index: HashMap::with_capacity(bindings.len()),
             agents: Vec::with_capacity(bindings.len()),
@@ -255,10 +217,13 @@ impl Router {
             let (selector, agent_id) = Selector::of_binding(binding);
             let mask = selector.mask();
             if mask == Mask(0) {
-                return Err(BindingError::NoSelector { index, agent_id });
+                return Err(invalid(format!(
+                    "number {index} (agent '{agent_id}') names none of \
+                     channel, account_id, peer_id, guild_id, team_id"
+                )));
             }
             if agent_id.is_empty() {
-                return Err(BindingError::NoAgentId { index });
+                return Err(invalid(format!("number {index} has an empty agent_id")));
             }
             if !router.masks.contains(&mask) {
                 router.masks.push(mask);
@@ -284,14 +249,18 @@ impl Router {
     /// Returns the agent for a chat.
     ///
     /// # Errors
-    /// [`NoAgent`]
-    pub fn resolve(&self, route: &Route<'_>) -> Result<&str, NoAgent> {
+    /// [`RpcError`] of the kind [`NoAgent`](crate::error::ErrorKind::NoAgent)
+    pub fn resolve(&self, route: &Route<'_>) -> Result<&str, RpcError> {
         self.bound(route)
             .or(self.default_agent.as_deref())
-            .ok_or_else(|| NoAgent {
-                channel: route.channel.to_owned(),
-                account: route.account.to_owned(),
-                peer: route.peer.to_owned(),
+            .ok_or_else(|| {
+                let Route {
+                    channel,
+                    account,
+                    peer,
+                    ..
+                } = route;
+                RpcError::new(format!("{NO_AGENT}{channel}:{account}:{peer}"))
             })
     }
 
@@ -299,8 +268,8 @@ impl Router {
     /// specification, `chat.send`, steps 1 and 2.
     ///
     /// # Errors
-    /// [`NoAgent`]
-    pub fn session<'a>(&self, chat: impl Into<Route<'a>>) -> Result<SessionKey, NoAgent> {
+    /// [`RpcError`] of the kind [`NoAgent`](crate::error::ErrorKind::NoAgent)
+    pub fn session<'a>(&self, chat: impl Into<Route<'a>>) -> Result<SessionKey, RpcError> {
         let route = chat.into();
         let agent = self.resolve(&route)?;
         Ok(SessionKey::new(
@@ -326,6 +295,13 @@ impl Router {
     }
 }
 
+fn invalid(why: String) -> Refused {
+    Refused::Invalid {
+        what: "binding",
+        why,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -347,9 +323,8 @@ mod tests {
     fn a_binding_names_something_and_somebody() {
         let bindings = vec![on_channel(), Binding::new("b")];
         let error = Router::new(bindings, None).unwrap_err();
-        let (index, agent_id) = (1, "b".to_owned());
-        assert_eq!(error, BindingError::NoSelector { index, agent_id });
-        assert!(error.to_string().starts_with("binding 1 (agent 'b') names"));
+        let words = "number 1 (agent 'b') names none of ";
+        assert!(error.to_string().contains(words), "{error}");
         assert_eq!(
             Router::new(
                 vec![Binding {
@@ -359,7 +334,7 @@ mod tests {
                 None
             )
             .unwrap_err(),
-            BindingError::NoAgentId { index: 0 }
+            invalid("number 0 has an empty agent_id".to_owned())
         );
     }
 

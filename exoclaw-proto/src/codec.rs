@@ -13,10 +13,6 @@ use crate::frame::{StreamEvent, Token};
 
 pub use rpc_core::encode::{encode, encode_into};
 
-/// No parameters: `{}`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct NoParams {}
-
 /// Appends a request: `{"id", "method", "params"}`. The parameters may be any JSON value.
 ///
 /// # Errors
@@ -180,7 +176,13 @@ mod tests {
     fn a_request_is_written_in_the_order_of_the_specification() {
         let mut buffer = String::new();
         let id = CallId::from_raw(0xab);
-        encode_request(&mut buffer, id, "ping", &NoParams {}).unwrap();
+        encode_request(
+            &mut buffer,
+            id,
+            "ping",
+            &std::collections::BTreeMap::<u8, u8>::new(),
+        )
+        .unwrap();
         assert_eq!(
             buffer,
             r#"{"id":"00000000000000ab","method":"ping","params":{}}"#

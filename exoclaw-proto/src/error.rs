@@ -2,21 +2,28 @@
 
 use rpc_core::{CallError, Json, Str};
 
-use crate::binding::NoAgent;
 use crate::budget::Exceeded;
 use crate::frame::Method;
 use crate::limits::AUTH_FAILED;
 
 /// The prefix of the error for text that is not a request.
-pub const PARSE_ERROR: &str = "parse error: ";
+pub(crate) const PARSE_ERROR: &str = "parse error: ";
 /// The prefix of the error for a method that the gateway does not have.
-pub const UNKNOWN_METHOD: &str = "unknown method: ";
+pub(crate) const UNKNOWN_METHOD: &str = "unknown method: ";
 /// The prefix of the error for a chat over a token budget.
-pub const BUDGET_EXCEEDED: &str = "token budget exceeded (";
+pub(crate) const BUDGET_EXCEEDED: &str = "token budget exceeded (";
 /// The prefix of the error of a model's provider.
-pub const PROVIDER_ERROR: &str = "provider error: ";
+pub(crate) const PROVIDER_ERROR: &str = "provider error: ";
 /// The prefix of the error for a chat without an agent.
-pub const NO_AGENT: &str = "no agent configured for ";
+pub(crate) const NO_AGENT: &str = "no agent configured for ";
+
+const PREFIXES: [(&str, ErrorKind); 5] = [
+    (PARSE_ERROR, ErrorKind::Parse),
+    (UNKNOWN_METHOD, ErrorKind::UnknownMethod),
+    (BUDGET_EXCEEDED, ErrorKind::BudgetExceeded),
+    (PROVIDER_ERROR, ErrorKind::Provider),
+    (NO_AGENT, ErrorKind::NoAgent),
+];
 
 /// Most characters of an unknown method's name in an error: the name comes from a stranger.
 const NAME_SHOWN: usize = 128;
@@ -98,34 +105,16 @@ impl RpcError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         let text = self.message();
-        let starts = |start: &str| text.starts_with(start);
         let params = || {
             let method = text.strip_prefix("invalid ")?.split_once(" params: ")?.0;
             Method::parse(method)
         };
-        if starts(PARSE_ERROR) {
-            ErrorKind::Parse
-        } else if starts(UNKNOWN_METHOD) {
-            ErrorKind::UnknownMethod
-        } else if starts(BUDGET_EXCEEDED) {
-            ErrorKind::BudgetExceeded
-        } else if starts(PROVIDER_ERROR) {
-            ErrorKind::Provider
-        } else if starts(NO_AGENT) {
-            ErrorKind::NoAgent
-        } else if text == AUTH_FAILED {
-            ErrorKind::Authentication
-        } else if params().is_some() {
-            ErrorKind::InvalidParams
-        } else {
-            ErrorKind::Other
+        match PREFIXES.iter().find(|(start, _)| text.starts_with(start)) {
+            Some((_, kind)) => *kind,
+            None if text == AUTH_FAILED => ErrorKind::Authentication,
+            None if params().is_some() => ErrorKind::InvalidParams,
+            None => ErrorKind::Other,
         }
-    }
-}
-
-impl From<NoAgent> for RpcError {
-    fn from(error: NoAgent) -> Self {
-        Self::new(error.to_string())
     }
 }
 

@@ -27,7 +27,7 @@ impl WireId {
     ///
     /// # Errors
     /// [`DecodeError`] for any other value, for a number out of range, and for more than
-    /// [`MAX_ID_BYTES`].
+    /// 1,024 bytes.
     pub fn new(raw: impl Into<Json>) -> Result<Self, DecodeError> {
         let raw = raw.into();
         if raw.get().len() > MAX_ID_BYTES {

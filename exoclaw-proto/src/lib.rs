@@ -12,6 +12,10 @@ pub mod frame;
 #[doc = include_str!("../GUIDE.md")]
 pub mod guide {}
 pub mod id;
+#[cfg_attr(
+    not(feature = "server"),
+    allow(dead_code, reason = "some serve features alone")
+)]
 pub mod limits;
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]

@@ -113,32 +113,20 @@ impl CloseReason {
     /// Returns whether and how a new connection may help. This says nothing about repeating a call:
     /// see [`CallError::is_retryable`].
     #[must_use]
-    #[allow(
-        clippy::match_same_arms,
-        reason = "the order of the variants is easier to check"
-    )]
     pub const fn retry(&self) -> Retry {
         match self {
-            Self::Local
-            | Self::Drained
-            | Self::Authentication { .. }
-            | Self::TaskGone
-            | Self::Refused {
-                retryable: false, ..
+            Self::Local | Self::Drained | Self::Authentication { .. } | Self::TaskGone => {
+                Retry::Never
             }
-            | Self::Connect {
-                retryable: false, ..
-            } => Retry::Never,
+            Self::Refused { retryable, .. } | Self::Connect { retryable, .. } if !*retryable => {
+                Retry::Never
+            }
             Self::Peer(_)
             | Self::Lost
             | Self::Transport { .. }
+            | Self::Connect { .. }
             | Self::KeepAlive { .. }
-            | Self::Refused {
-                retryable: true, ..
-            }
-            | Self::Connect {
-                retryable: true, ..
-            }
+            | Self::Refused { .. }
             | Self::HandshakeTimeout { .. }
             | Self::RateLimited
             | Self::SlowConsumer
@@ -248,17 +236,10 @@ impl Refused {
     /// Returns whether the same command may succeed later without a change.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
-        match self {
-            Self::NotConnected | Self::NotReady | Self::TooManyCalls { .. } | Self::QueueFull => {
-                true
-            }
-            Self::Closed
-            | Self::Draining
-            | Self::TooLarge { .. }
-            | Self::Invalid { .. }
-            | Self::Encode { .. }
-            | Self::UnknownId => false,
-        }
+        matches!(
+            self,
+            Self::NotConnected | Self::NotReady | Self::TooManyCalls { .. } | Self::QueueFull
+        )
     }
 }
 
@@ -294,7 +275,44 @@ pub enum CallError<R> {
     },
 }
 
+/// The kind of a [`CallError`]: the key of a table, such as that of HTTP statuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CallErrorKind {
+    /// The peer answered with an error. The same call fails again, unless the peer's error says
+    /// otherwise. HTTP: 502.
+    Remote,
+    /// No answer came in time. HTTP: 504.
+    TimedOut,
+    /// There is no connection, or it ended first. HTTP: 503.
+    Unavailable,
+    /// This side has too much in flight. Nothing was sent; the same call may succeed later. HTTP:
+    /// 429.
+    Busy,
+    /// The call breaks a rule. Nothing was sent; the same call fails again. HTTP: 400.
+    Invalid,
+    /// The caller cancelled the call.
+    Cancelled,
+}
+
 impl<R> CallError<R> {
+    /// Returns the kind of the error. [`delivery`](Self::delivery) says whether repeating the call
+    /// is safe.
+    #[must_use]
+    pub const fn kind(&self) -> CallErrorKind {
+        match self {
+            Self::Remote(_) => CallErrorKind::Remote,
+            Self::TimedOut { .. } => CallErrorKind::TimedOut,
+            Self::Closed { .. }
+            | Self::Refused(
+                Refused::Closed | Refused::NotConnected | Refused::NotReady | Refused::Draining,
+            ) => CallErrorKind::Unavailable,
+            Self::Refused(Refused::TooManyCalls { .. } | Refused::QueueFull) => CallErrorKind::Busy,
+            Self::Refused(_) => CallErrorKind::Invalid,
+            Self::Cancelled { .. } => CallErrorKind::Cancelled,
+        }
+    }
+
     /// Returns whether the call may have reached the peer.
     #[must_use]
     pub const fn delivery(&self) -> Delivery {
@@ -367,6 +385,9 @@ mod tests {
         let error = CallError::<String>::from(Refused::QueueFull);
         assert_eq!(error.delivery(), Delivery::NotSent);
         assert!(error.is_retryable());
+        assert_eq!(error.kind(), CallErrorKind::Busy);
+        let invalid = CallError::<String>::from(Refused::UnknownId);
+        assert_eq!(invalid.kind(), CallErrorKind::Invalid);
     }
 
     #[test]

@@ -38,9 +38,9 @@ impl<T> Match<T> {
     }
 }
 
-/// Why a call was not registered. Nothing changed; the tag is returned.
+/// Why a call was not registered. Nothing changed; the tag is returned. Exhaustive on purpose: there
+/// is no third reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum InsertError<T> {
     /// The maximum number of calls is in flight. Retry when one has ended.
     #[error("{max} calls are in flight already")]
@@ -56,16 +56,6 @@ pub enum InsertError<T> {
         /// The tag that was not registered.
         tag: T,
     },
-}
-
-impl<T> InsertError<T> {
-    /// Returns the tag that was not registered.
-    #[must_use]
-    pub fn into_tag(self) -> T {
-        match self {
-            Self::Full { tag, .. } | Self::Duplicate { tag } => tag,
-        }
-    }
 }
 
 impl<T> From<InsertError<T>> for Refused {

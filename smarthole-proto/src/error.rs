@@ -1,7 +1,5 @@
 //! [`ErrorCode`] and [`RegistrationError`]: why a registration is refused.
 
-use std::fmt;
-
 use rpc_core::{Str, words};
 
 words! {
@@ -36,15 +34,9 @@ impl ErrorCode {
     }
 }
 
-impl fmt::Display for ErrorCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// Why a registration is refused: a code for programs and a message for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{code}: {message}")]
+#[error("{}: {message}", code.name())]
 #[non_exhaustive]
 pub struct RegistrationError {
     /// For programs.

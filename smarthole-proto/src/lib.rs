@@ -11,6 +11,10 @@ pub mod frame;
 pub mod guide {}
 pub mod hub;
 pub mod id;
+#[cfg_attr(
+    not(feature = "server"),
+    allow(dead_code, reason = "some serve features alone")
+)]
 pub mod limits;
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]

@@ -12,7 +12,7 @@ pub const DEFAULT_PORT: u16 = 9473;
 /// The default address of a router.
 pub const DEFAULT_URL: &str = "ws://127.0.0.1:9473";
 /// The origin of the Obsidian client, which runs in Electron. Servers allow it.
-pub const OBSIDIAN_ORIGIN: &str = "app://obsidian.md";
+pub(crate) const OBSIDIAN_ORIGIN: &str = "app://obsidian.md";
 
 // Sizes
 
@@ -20,26 +20,26 @@ pub const OBSIDIAN_ORIGIN: &str = "app://obsidian.md";
 /// more closes with 1009.
 pub const MAX_PAYLOAD: usize = 1024 * 1024;
 /// Longest name of a client, in characters. Enforced on both sides.
-pub const MAX_NAME: usize = 64;
+pub(crate) const MAX_NAME: usize = 64;
 /// Longest description of a client, in characters: UTF-16 units for clients, Unicode scalar values
 /// for servers. Enforced on both sides.
-pub const MAX_DESCRIPTION: usize = 1024;
+pub(crate) const MAX_DESCRIPTION: usize = 1024;
 
 // Times
 
 /// How often a side pings. Enforced; configurable.
-pub const PING_INTERVAL: Duration = Duration::from_secs(30);
+pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// How long a pong may take. Enforced; configurable.
-pub const PONG_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const PONG_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may take for its first response to a message. Enforced by servers, reported by
 /// clients; configurable.
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client waits for the answer to its registration. The specification has no number.
 /// Enforced by clients; configurable.
-pub const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a router may take for one decision. The specification has no number. Enforced by
 /// servers; configurable.
-pub const ROUTER_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const ROUTER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a graceful shutdown may take: the known server waits a second for its clients' Close.
 /// Enforced by servers; configurable.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -47,9 +47,9 @@ pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 // Reconnects
 
 /// The delay before the first reconnect; each further one is twice as long. Enforced by clients.
-pub const BASE_DELAY: Duration = Duration::from_millis(1000);
+pub(crate) const BASE_DELAY: Duration = Duration::from_millis(1000);
 /// The longest delay before a reconnect. Enforced by clients.
-pub const MAX_DELAY: Duration = Duration::from_millis(30_000);
+pub(crate) const MAX_DELAY: Duration = Duration::from_millis(30_000);
 /// Reconnects in a row that may fail. Enforced by clients.
 pub const MAX_ATTEMPTS: u32 = 10;
 
@@ -62,24 +62,24 @@ pub const MAX_CONNECTIONS: usize = 100;
 pub const ROUTING_LIMIT: u32 = 3;
 /// Longest reason of a rejection that is kept and passed on, in bytes; a longer one is cut. The
 /// specification has no number. Enforced by servers.
-pub const MAX_REASON: usize = 4096;
+pub(crate) const MAX_REASON: usize = 4096;
 /// How many ended deliveries are remembered. Enforced; configurable.
 pub const HISTORY: usize = 100;
 
 // Texts
 
 /// The recorded reason of a client that has not answered in time.
-pub const RESPONSE_TIMEOUT_REASON: &str = "Response timeout";
+pub(crate) const RESPONSE_TIMEOUT_REASON: &str = "Response timeout";
 /// The recorded reason of a client that rejects without one.
-pub const NO_REASON: &str = "No reason provided";
+pub(crate) const NO_REASON: &str = "No reason provided";
 /// The close reason of a server that shuts down.
-pub const SHUTTING_DOWN: &str = "Server shutting down";
+pub(crate) const SHUTTING_DOWN: &str = "Server shutting down";
 /// The close code of a client whose registration was refused.
 pub const REGISTRATION_FAILED_CODE: u16 = 4000;
 /// The close reason of a client whose program ends.
-pub const CLIENT_DISCONNECT: &str = "Client disconnect";
+pub(crate) const CLIENT_DISCONNECT: &str = "Client disconnect";
 /// The close reason of a client whose registration was refused.
-pub const REGISTRATION_FAILED: &str = "Registration failed";
+pub(crate) const REGISTRATION_FAILED: &str = "Registration failed";
 
 /// Returns the limits of one connection: [`Limits::default`] with [`MAX_PAYLOAD`].
 #[must_use]
@@ -91,7 +91,9 @@ pub fn defaults() -> Limits {
 }
 
 /// Returns the specification's heartbeat: a ping every 30 s, and 10 s for its pong.
-#[must_use]
-pub fn keep_alive() -> KeepAlive {
+pub(crate) fn keep_alive() -> KeepAlive {
     KeepAlive::every(PING_INTERVAL, PONG_TIMEOUT)
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,13 +10,6 @@ use crate::frame::{ClientFrame, LOGIN};
 
 pub use rpc_core::encode::{encode, encode_into};
 
-/// No positional arguments: `[]`.
-pub type NoArgs = [(); 0];
-
-/// No named arguments: `{}`.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct NoKwargs {}
-
 /// Appends a request, with the members in the specification's order. `args` and `kwargs` may be any
 /// values of the right JSON type.
 ///

@@ -3,21 +3,28 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use rpc_core::{CallError, CloseReason, Delivery, Json, Refused};
+use rpc_core::{CallError, CloseReason, Delivery, Json, Refused, Str};
 
 /// A server's answer to a call that failed. Repeating the call unchanged usually fails again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RpcError {
-    message: String,
+    message: Str,
     data: Json,
 }
 
 impl RpcError {
     /// Creates an error with this text and no details.
-    pub fn new(message: impl Into<String>) -> Self {
+    pub fn new(message: impl Into<Str>) -> Self {
         Self {
             message: message.into(),
+            data: Json::NULL,
+        }
+    }
+
+    pub(crate) const fn fixed(message: &'static str) -> Self {
+        Self {
+            message: Str::from_static(message),
             data: Json::NULL,
         }
     }
@@ -33,8 +40,8 @@ impl RpcError {
             .or_else(|| inner("message"))
             .or_else(|| data.clone());
         let message = message.map_or_else(
-            || "the call failed".to_owned(),
-            |it| it.as_str().unwrap_or_else(|| it.get().into()).into_owned(),
+            || Str::from_static("the call failed"),
+            |it| it.as_str().unwrap_or_else(|| it.get().into()).into(),
         );
         let data = data.or(error).unwrap_or_default();
         Self { message, data }

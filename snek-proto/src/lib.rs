@@ -16,6 +16,10 @@ pub mod frame;
 pub mod guide {}
 pub mod hub;
 pub mod id;
+#[cfg_attr(
+    not(all(feature = "fetch", feature = "server")),
+    allow(dead_code, reason = "some serve features alone")
+)]
 pub mod limits;
 pub mod llm;
 #[cfg(feature = "tokio")]

@@ -2,6 +2,7 @@
 //! section 9).
 
 use regex::RegexSet;
+use rpc_core::Refused;
 
 use crate::limits::DM_TAG;
 
@@ -16,14 +17,13 @@ impl Triggers {
     /// Compiles the patterns.
     ///
     /// # Errors
-    /// [`InvalidTrigger`] if one of them is not a regular expression, or is too large.
-    pub fn new<P: AsRef<str>>(
-        patterns: impl IntoIterator<Item = P>,
-    ) -> Result<Self, InvalidTrigger> {
+    /// [`Refused::Invalid`] if one of them is not a regular expression, or is too large.
+    pub fn new<P: AsRef<str>>(patterns: impl IntoIterator<Item = P>) -> Result<Self, Refused> {
         RegexSet::new(patterns)
             .map(Self)
-            .map_err(|error| InvalidTrigger {
-                message: error.to_string(),
+            .map_err(|error| Refused::Invalid {
+                what: "trigger",
+                why: error.to_string(),
             })
     }
 
@@ -32,13 +32,6 @@ impl Triggers {
     pub fn matches(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
-}
-
-/// The error for a trigger that is not a regular expression.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid trigger: {message}")]
-pub struct InvalidTrigger {
-    message: String,
 }
 
 /// Returns whether a bot answers a message that was routed to `on_message`. Joins, leaves, mentions

@@ -2,7 +2,7 @@
 //!
 //! Everything compares exactly: case matters, nothing is trimmed, names are plain substrings.
 
-use crate::frame::{Message, User};
+use crate::frame::{Final, Message, User};
 
 /// The handler that a message goes to. Exhaustive: the specification's list is closed, and a bot has
 /// to handle each.
@@ -39,7 +39,7 @@ pub enum Route<'m> {
 #[must_use]
 pub fn route<'m>(me: &User, message: &'m Message) -> Route<'m> {
     let text = &message.message;
-    if !message.is_final {
+    if message.is_final == Final::No {
         Route::Partial
     } else if message.username == me.username {
         Route::OwnMessage
@@ -128,7 +128,7 @@ mod tests {
         let me = User::new("mybot", "MyBot");
         for sender in ["mybot", "alice"] {
             let mut partial = Message::new("ch1", sender, "x", "ping");
-            partial.is_final = false;
+            partial.is_final = Final::No;
             assert_eq!(route(&me, &partial), Route::Partial);
         }
     }

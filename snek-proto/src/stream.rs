@@ -26,8 +26,7 @@ rpc_core::config! {
     /// The configuration of a streamed answer.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct StreamConfig {
-        /// The least time between the starts of two partial messages. Default
-        /// [`STREAMING_UPDATE_INTERVAL`], which is none.
+        /// The least time between the starts of two partial messages. Default none.
         pub interval: Duration = STREAMING_UPDATE_INTERVAL,
         /// How long to send nothing after a partial message failed, so that not every change tries
         /// a lost connection. Default 1 s.

@@ -3,8 +3,8 @@
 use rpc_core::{CallError, Instant};
 
 use super::run::Kind;
-use super::{CallId, ChatUpdate, ClientConn, ClientEvent, Failure, Outcome, RpcError, Warning};
-use crate::error::{ChatError, FrameError};
+use super::{CallId, ChatUpdate, ClientConn, ClientEvent, Failure, Outcome, Warning};
+use crate::error::{ChatError, FrameError, RpcError};
 use crate::frame::{Answer, ServerFrame};
 
 impl ClientConn {
@@ -34,7 +34,7 @@ impl ClientConn {
         let Answer::Error(refusal) = answer else {
             return self.on_stray(answer);
         };
-        let error = RpcError::Refused(refusal.error.into());
+        let error = RpcError::new(refusal.error);
         match self.oldest_unanswered() {
             Some(id) => self.refused(id, error, now),
             None => self.push(ClientEvent::ServerError(error)),
@@ -54,7 +54,7 @@ impl ClientConn {
 
     fn on_answer(&mut self, id: CallId, answer: Answer, now: Instant) {
         if let Answer::Error(refusal) = answer {
-            return self.refused(id, RpcError::Refused(refusal.error.into()), now);
+            return self.refused(id, RpcError::new(refusal.error), now);
         }
         match (self.calls.get(id).map(|call| &call.kind), answer) {
             (Some(Kind::Chat(_)), answer) => self.on_chat(id, answer, now),
@@ -141,13 +141,13 @@ impl ClientConn {
 
     /// Handles a message that cannot be read: ends what waits for it.
     fn on_unreadable(&mut self, error: &FrameError, now: Instant) {
-        let fault = error.decode_error().clone();
-        let id = error.id().and_then(|id| CallId::parse(id.as_str()));
+        let fault = error.error.clone();
+        let id = error.id.as_ref().and_then(|id| CallId::parse(id.as_str()));
         let Some((id, call)) = id.and_then(|id| Some((id, self.calls.get(id)?))) else {
             return self.push(ClientEvent::Warning(Warning::BadFrame(fault)));
         };
         let is_chat = matches!(call.kind, Kind::Chat(_));
-        match (is_chat, error.tag()) {
+        match (is_chat, error.tag.as_deref()) {
             (true, Some("chat.done" | "chat.error")) => {
                 self.end_chat(id, |_| Outcome::Failed(Failure::Unreadable(fault)));
             }
@@ -156,7 +156,11 @@ impl ClientConn {
                 let update = ChatUpdate::Warning(Warning::BadFrame(fault));
                 self.push(ClientEvent::Chat { id, update });
             }
-            _ => self.refused(id, RpcError::Unreadable(fault), now),
+            // It was taken before, so this is how it fails.
+            (true, _) if call.answered => {
+                self.end_chat(id, |_| Outcome::Failed(Failure::Unreadable(fault)));
+            }
+            _ => self.refused(id, RpcError::unreadable(&fault), now),
         }
     }
 
@@ -168,12 +172,9 @@ impl ClientConn {
         if let Kind::Chat(run) = &call.kind {
             let outcome = match (call.answered, run.aborting, error) {
                 (false, _, error) => Outcome::Refused { error },
-                (true, _, RpcError::Unreadable(error)) => {
-                    Outcome::Failed(Failure::Unreadable(error))
-                }
                 // It was taken before, so this is how it fails.
                 (true, aborting, error) => {
-                    let error = Box::new(ChatError::new(error.message().to_owned()));
+                    let error = Box::new(ChatError::new(error.message()));
                     match aborting {
                         true => Outcome::Aborted { error: Some(error) },
                         false => Outcome::Failed(Failure::Server(error)),

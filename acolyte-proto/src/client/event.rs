@@ -5,7 +5,7 @@ use std::fmt;
 use rpc_core::{CallError, CloseReason, DecodeError, Delivery, Json, Refused, Str};
 
 use super::CallId;
-use crate::error::ChatError;
+use crate::error::{ChatError, RpcError};
 use crate::event::Event;
 use crate::frame::{Reply, Status};
 use crate::id::TaskId;
@@ -153,46 +153,6 @@ pub enum Failure {
     Unreadable(DecodeError),
 }
 
-/// The server's refusal of a request: the `error` answer.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RpcError {
-    /// The server's reason.
-    #[error("{0}")]
-    Refused(String),
-    /// The server answered over HTTP with a status that is not a success.
-    #[error("status {status}: {words}")]
-    Status {
-        /// The status; 401 is a missing or wrong key.
-        status: u16,
-        /// The server's reason.
-        words: String,
-    },
-    /// The answer cannot be read.
-    #[error("the answer cannot be read: {0}")]
-    Unreadable(DecodeError),
-}
-
-impl RpcError {
-    /// Returns whether this says that nothing was done. Statuses other than these may come from a
-    /// proxy that has passed the request on.
-    const fn is_refusal(&self) -> bool {
-        match self {
-            Self::Status { status, .. } => matches!(*status, 300..=499 | 503),
-            Self::Refused(_) | Self::Unreadable(_) => true,
-        }
-    }
-
-    /// Returns the server's reason; empty if the answer could not be read.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        match self {
-            Self::Refused(words) | Self::Status { words, .. } => words,
-            Self::Unreadable(_) => "",
-        }
-    }
-}
-
 /// A violation of the protocol that a connection survived.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -262,7 +222,7 @@ impl Outcome {
     #[must_use]
     pub const fn may_have_run(&self) -> bool {
         match (self, self.delivery()) {
-            (Self::Refused { error }, _) => !error.is_refusal(),
+            (Self::Refused { error }, _) => !error.kind().is_refusal(),
             (_, delivery) => !matches!(delivery, Delivery::NotSent),
         }
     }

@@ -31,12 +31,13 @@ use rpc_core::{
     MachineCore, Outgoing, PendingCalls,
 };
 
+use crate::error::RpcError;
 use run::{Kind, Pending};
 
 #[cfg(feature = "sse")]
 pub(crate) use commands::check_request;
 pub use config::{ClientConfig, reconnect_policy};
-pub use event::{ChatUpdate, ClientEvent, Failure, Outcome, RpcError, Warning};
+pub use event::{ChatUpdate, ClientEvent, Failure, Outcome, Warning};
 pub use id::{CallId, RpcForm};
 pub use stream::StreamChat;
 

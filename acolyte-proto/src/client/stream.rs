@@ -9,7 +9,8 @@ use rpc_core::json::DecodeErrorKind;
 use rpc_core::timers::later;
 use rpc_core::{CloseReason, DecodeError, Delivery};
 
-use super::{ChatUpdate, ClientConfig, Failure, Outcome, RpcError, Warning};
+use super::{ChatUpdate, ClientConfig, Failure, Outcome, Warning};
+use crate::error::RpcError;
 use crate::event::Event;
 use crate::http::{StreamDecoder, StreamError, StreamFrame};
 use crate::tool_calls::ToolCalls;
@@ -126,11 +127,8 @@ impl StreamChat {
             Phase::Refusal(status, body) => {
                 let words = String::from_utf8_lossy(body).trim().to_owned();
                 let error = match status {
-                    400 => RpcError::Refused(words),
-                    status => RpcError::Status {
-                        status: *status,
-                        words,
-                    },
+                    400 => RpcError::new(words),
+                    status => RpcError::of_status(*status, words),
                 };
                 Outcome::Refused { error }
             }
@@ -309,14 +307,8 @@ mod tests {
     #[test]
     fn a_refusal_tells_the_servers_words() {
         for (status, error) in [
-            (400, RpcError::Refused("Invalid request shape".to_owned())),
-            (
-                401,
-                RpcError::Status {
-                    status: 401,
-                    words: "Invalid request shape".to_owned(),
-                },
-            ),
+            (400, RpcError::new("Invalid request shape")),
+            (401, RpcError::of_status(401, "Invalid request shape")),
         ] {
             let now = Instant::now();
             let mut chat = StreamChat::new(&ClientConfig::default(), now);

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use switchboard_testing::play::Play;
 
 use super::*;
+use crate::error::RpcError;
 use crate::event::{Event, ToolResult, Usage};
 use crate::frame::ChatRequest;
 use crate::id::{RpcId, TaskId};

@@ -132,7 +132,7 @@ impl From<ErrorMembers> for ChatError {
         };
         Self {
             message: read.error_message.or(words).unwrap_or(WORDLESS),
-            id: ErrorId::parse(&read.error_id).ok(),
+            id: ErrorId::read(&read.error_id),
             code: read.error_code,
             detail,
         }

@@ -1,7 +1,5 @@
 //! [`FrameError`]: why a text is not a frame.
 
-use std::fmt;
-
 use rpc_core::json::{self, TagKind, Tagged};
 use rpc_core::{DecodeError, Limits, Str};
 use serde::Deserialize;
@@ -14,11 +12,16 @@ use crate::loose;
 ///
 /// A server answers an invalid request with [`reply_to`](Self::reply_to); a client ends the request
 /// that an invalid answer belongs to, so that nothing waits for ever.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{error}", tag.as_ref().map(|tag| format!("`{tag}`: ")).unwrap_or_default())]
+#[non_exhaustive]
 pub struct FrameError {
-    id: Option<RpcId>,
-    tag: Option<Str>,
-    error: DecodeError,
+    /// The id of the request that the text belongs to.
+    pub id: Option<RpcId>,
+    /// The frame's type, if this crate knows it.
+    pub tag: Option<Str>,
+    /// What is wrong.
+    pub error: DecodeError,
 }
 
 impl FrameError {
@@ -29,28 +32,10 @@ impl FrameError {
         let head: Head = json::decode_js(frame, limits).unwrap_or_default();
         let is_known = |tag: &Str| T::kind(tag) != TagKind::Unknown;
         Self {
-            id: RpcId::parse(&head.id).ok(),
+            id: RpcId::read(&head.id),
             tag: head.tag.filter(is_known),
             error,
         }
-    }
-
-    /// Returns the id of the request that the text belongs to.
-    #[must_use]
-    pub const fn id(&self) -> Option<&RpcId> {
-        self.id.as_ref()
-    }
-
-    /// Returns the frame's type, if this crate knows it.
-    #[must_use]
-    pub fn tag(&self) -> Option<&str> {
-        self.tag.as_deref()
-    }
-
-    /// Returns what is wrong.
-    #[must_use]
-    pub const fn decode_error(&self) -> &DecodeError {
-        &self.error
     }
 
     /// Returns the id for the answer to an invalid request: its own, or `rpc_unknown`.
@@ -59,17 +44,6 @@ impl FrameError {
         self.id.clone().unwrap_or_else(RpcId::unreadable)
     }
 }
-
-impl fmt::Display for FrameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.tag {
-            Some(tag) => write!(f, "`{tag}`: {}", self.error),
-            None => self.error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for FrameError {}
 
 impl From<FrameError> for DecodeError {
     fn from(error: FrameError) -> Self {

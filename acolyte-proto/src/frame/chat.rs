@@ -1,6 +1,5 @@
 //! [`ChatRequest`]: the user's message, with its history and options.
 
-use rpc_core::json::DecodeErrorKind;
 use rpc_core::json::lenient;
 use rpc_core::{DecodeError, Json, Limits, Refused, Str, json};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -70,7 +69,7 @@ struct LaxRequest {
 /// Reads an id; one of another form is left out.
 fn lax_id<'de, D: Deserializer<'de>, K: Kind>(from: D) -> Result<Option<Id<K>>, D::Error> {
     let text: Str = loose::text(from)?;
-    Ok(Id::parse(&text).ok())
+    Ok(Id::read(&text))
 }
 
 /// Instructions with a name.
@@ -81,34 +80,6 @@ pub struct Skill {
     pub name: Str,
     /// The instructions for the model; not empty.
     pub instructions: Str,
-}
-
-/// Why a server would refuse a [`ChatRequest`]. Sending it again fails again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RequestFault {
-    /// A text is too long.
-    #[error("`{member}` has more than {max} UTF-16 code units")]
-    TooLong {
-        /// The member.
-        member: &'static str,
-        /// The limit in UTF-16 code units.
-        max: usize,
-    },
-    /// A list is too long.
-    #[error("`{member}` has more than {max} items")]
-    TooMany {
-        /// The member.
-        member: &'static str,
-        /// The limit.
-        max: usize,
-    },
-    /// A skill has no name or no instructions.
-    #[error("`activeSkills` has an item with an empty `{member}`")]
-    EmptySkill {
-        /// The member.
-        member: &'static str,
-    },
 }
 
 impl ChatRequest {
@@ -138,15 +109,15 @@ impl ChatRequest {
     /// Checks the limits that servers keep on WebSockets.
     ///
     /// # Errors
-    /// [`RequestFault`]; a server would refuse the request without saying why.
-    pub fn validate(&self) -> Result<(), RequestFault> {
+    /// [`DecodeError`] that names the member; a server would refuse the request without saying why.
+    pub fn validate(&self) -> Result<(), DecodeError> {
         let text = |member, text: &str, max| match fits(text, max) {
             true => Ok(()),
-            false => Err(RequestFault::TooLong { member, max }),
+            false => Err(DecodeError::bad_value(member, "short enough")),
         };
         let list = |member, len, max| match len <= max {
             true => Ok(()),
-            false => Err(RequestFault::TooMany { member, max }),
+            false => Err(DecodeError::bad_value(member, "of few enough items")),
         };
         text("message", &self.message, MAX_MESSAGE_UNITS)?;
         list("history", self.history.len(), MAX_HISTORY)?;
@@ -154,7 +125,7 @@ impl ChatRequest {
         for skill in &self.active_skills {
             for (member, text) in [("name", &skill.name), ("instructions", &skill.instructions)] {
                 if text.is_empty() {
-                    return Err(RequestFault::EmptySkill { member });
+                    return Err(DecodeError::bad_value(member, "a text with contents"));
                 }
             }
         }
@@ -173,7 +144,7 @@ impl ChatRequest {
     /// [`DecodeError`]; decoding it again fails again.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         let request: Self = json::decode_js(text, limits)?;
-        Ok(request.validate().map(|()| request)?)
+        request.validate().map(|()| request)
     }
 
     /// Decodes the body of a chat over HTTP, where known servers are not strict: other members are
@@ -187,16 +158,6 @@ impl ChatRequest {
         #[serde(transparent)]
         struct Body(#[serde(with = "LaxRequest")] ChatRequest);
         json::decode_js(text, limits).map(|Body(request)| request)
-    }
-}
-
-impl From<RequestFault> for DecodeError {
-    fn from(fault: RequestFault) -> Self {
-        match fault {
-            RequestFault::TooLong { member, .. } => Self::bad_value(member, "short enough"),
-            RequestFault::TooMany { max, .. } => Self::new(DecodeErrorKind::TooManyItems { max }),
-            RequestFault::EmptySkill { member } => Self::bad_value(member, "a text with contents"),
-        }
     }
 }
 

@@ -58,7 +58,7 @@ impl ClientFrame {
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, FrameError> {
         let checked = |frame: Self| match &frame.request {
             Request::Unknown { .. } => Err(DecodeError::bad_value("type", "a known type")),
-            Request::ChatStart(request) => Ok(request.validate().map(|()| frame)?),
+            Request::ChatStart(request) => request.validate().map(|()| frame),
             _ => Ok(frame),
         };
         let frame = json::decode_js(text, limits).and_then(checked);

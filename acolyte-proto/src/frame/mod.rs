@@ -10,7 +10,7 @@ mod status;
 pub(crate) mod task;
 mod time;
 
-pub use chat::{ChatRequest, RequestFault, Skill};
+pub use chat::{ChatRequest, Skill};
 pub use client::{ClientFrame, Request};
 pub use history::{HistoryItem, HistoryKind, Role};
 pub use open::Extra;

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::limits::MAX_EXTRA;
 
-/// The unknown members of an open object, in order: at most [`MAX_EXTRA`].
+/// The unknown members of an open object, in order: at most 64.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Extra {
     members: Vec<(Str, Json)>,

@@ -78,7 +78,7 @@ pub struct AbortResult {
 #[serde(from = "ChatError")]
 #[non_exhaustive]
 pub struct Refusal {
-    /// The reason; [`RefusalKind::of`](crate::error::RefusalKind::of) recognizes the known ones.
+    /// The reason; [`RpcError`](crate::error::RpcError) recognizes the known ones.
     pub error: Str,
 }
 

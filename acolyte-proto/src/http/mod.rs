@@ -9,20 +9,23 @@ mod body;
 mod stream;
 mod url;
 
-pub use crate::limits::{HEALTH_PATH, RPC_PATH, SHUTDOWN_PATH, STATUS_PATH, STREAM_PATH};
-pub use body::{BodyError, read_body};
+pub(crate) use crate::limits::{RPC_PATH, STATUS_PATH, STREAM_PATH};
+pub use body::read_body;
 #[cfg(feature = "server")]
-pub(crate) use stream::push_data;
-pub use stream::{
-    KEEP_ALIVE, StreamDecoder, StreamError, StreamFrame, write_done, write_error, write_event,
-};
-pub use url::{rpc_url, status_url, stream_url};
+pub(crate) use body::refusal;
+#[cfg(feature = "server")]
+pub(crate) use stream::{KEEP_ALIVE, push_data};
+pub use stream::{StreamDecoder, StreamError, StreamFrame, write_done, write_error, write_event};
+#[cfg(feature = "ws")]
+pub(crate) use url::rpc_url;
+#[cfg(feature = "sse")]
+pub(crate) use url::{status_url, stream_url};
 
 /// The content type of a stream.
-pub const EVENT_STREAM: &str = "text/event-stream";
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 /// The body of the `401` response to a missing or wrong key.
-pub const UNAUTHORIZED: &str = "Unauthorized";
+pub(crate) const UNAUTHORIZED: &str = "Unauthorized";
 /// The body of the `404` response, also to a wrong method.
-pub const NOT_FOUND: &str = "Not Found";
+pub(crate) const NOT_FOUND: &str = "Not Found";
 /// The body of the `400` response to a `GET` of the WebSocket's path that is not an upgrade.
-pub const UPGRADE_FAILED: &str = "WebSocket upgrade failed";
+pub(crate) const UPGRADE_FAILED: &str = "WebSocket upgrade failed";

@@ -13,7 +13,7 @@ use crate::event::Event;
 use crate::frame::Reply;
 
 /// The comment that keeps a stream alive: a colon and a blank line.
-pub const KEEP_ALIVE: &str = ":\n\n";
+pub(crate) const KEEP_ALIVE: &str = ":\n\n";
 
 /// The type of the last frame of a chat that is done.
 const DONE: &str = "done";

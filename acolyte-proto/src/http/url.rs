@@ -4,29 +4,21 @@ use super::{RPC_PATH, STATUS_PATH, STREAM_PATH};
 
 /// Returns the URL of the WebSocket for the URL of a server: `http` becomes `ws` and `https`
 /// becomes `wss`, base path and query are kept, and a fragment is dropped.
-///
-/// ```
-/// use acolyte_proto::http::rpc_url;
-///
-/// assert_eq!(rpc_url("http://127.0.0.1:6767"), "ws://127.0.0.1:6767/v1/rpc");
-/// assert_eq!(rpc_url("https://h/agent/?x=1"), "wss://h/agent/v1/rpc?x=1");
-/// assert_eq!(rpc_url("ws://h/v1/rpc"), "ws://h/v1/rpc");
-/// ```
 #[must_use]
-pub fn rpc_url(server: &str) -> String {
+pub(crate) fn rpc_url(server: &str) -> String {
     endpoint(server, ["ws", "wss"], RPC_PATH)
 }
 
 /// Returns the URL of the event stream for the URL of a server or of its WebSocket, by the reverse
 /// rule: `ws` becomes `http`.
 #[must_use]
-pub fn stream_url(server: &str) -> String {
+pub(crate) fn stream_url(server: &str) -> String {
     endpoint(server, ["http", "https"], STREAM_PATH)
 }
 
 /// Returns the URL of the status document, by the same rule.
 #[must_use]
-pub fn status_url(server: &str) -> String {
+pub(crate) fn status_url(server: &str) -> String {
     endpoint(server, ["http", "https"], STATUS_PATH)
 }
 

@@ -14,7 +14,8 @@ use rpc_core::{CallError, CloseReason, Delivery, Refused};
 use super::protocol::{CallValue, ClientProtocol};
 #[cfg(feature = "sse")]
 use super::sse::SseStream;
-use crate::client::{CallId, ChatUpdate, ClientConn, Outcome, RpcError};
+use crate::client::{CallId, ChatUpdate, ClientConn, Outcome};
+use crate::error::RpcError;
 use crate::id::TaskId;
 
 /// A chat in progress: a stream of [`ChatUpdate`]s, the same over every transport.

@@ -12,7 +12,8 @@ use rpc_core::{CallError, Instant, Refused};
 use super::chat::Chat;
 use super::handshake::HandshakeError;
 use super::protocol::{CallValue, ClientProtocol};
-use crate::client::{CallId, ClientConn, RpcError};
+use crate::client::{CallId, ClientConn};
+use crate::error::RpcError;
 use crate::frame::{ChatRequest, Status};
 use crate::handshake::Capabilities;
 use crate::id::TaskId;
@@ -116,7 +117,7 @@ impl Client {
     }
 
     /// Checks that the server has this protocol's version and these
-    /// [capabilities](crate::handshake::capability). Optional: a server of another version may
+    /// capabilities. Optional: a server of another version may
     /// still work, and known servers of the same version differ. Safe to repeat.
     ///
     /// # Errors

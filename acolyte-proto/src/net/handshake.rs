@@ -2,7 +2,7 @@
 
 use rpc_core::CallError;
 
-use crate::client::RpcError;
+use crate::error::RpcError;
 use crate::handshake::Mismatch;
 
 /// Why a [`handshake`](super::Client::handshake) failed.

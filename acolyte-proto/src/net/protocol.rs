@@ -7,7 +7,8 @@ use rpc_core::net::telemetry::CallOutcome;
 use rpc_core::net::{LinkAction, Protocol};
 use rpc_core::{CallError, CloseFrame};
 
-use crate::client::{CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome, RpcError};
+use crate::client::{CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome};
+use crate::error::RpcError;
 use crate::frame::Status;
 use crate::net::SYSTEM;
 use crate::task::Task;
@@ -50,7 +51,7 @@ impl CallValue {
             Self::Task(_) => "a task",
             Self::Aborted(_) => "an abort's end",
         };
-        CallError::Remote(RpcError::Refused(format!("{kind} answers nothing")))
+        CallError::Remote(RpcError::new(format!("{kind} answers nothing")))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::http::rpc_url;
 const KEY: &str = "the API key";
 
 /// Connects to a server. The URL is the server's,
-/// by the rule of [`rpc_url`]; several, separated by commas, are the nodes of one service, which a
+/// or that of its WebSocket; several, separated by commas, are the nodes of one service, which a
 /// [`WsDialer`] goes round.
 ///
 /// Makes one attempt. The connection that is returned reconnects whenever it is lost, once you

@@ -32,14 +32,14 @@ impl ServerConn {
         text: &str,
         error: &FrameError,
     ) -> Option<(RpcId, Box<ChatRequest>)> {
-        let is_json = !matches!(error.decode_error().kind(), DecodeErrorKind::Syntax);
-        if !self.config.lax_requests || !is_json || error.tag() != Some("chat.start") {
+        let is_json = !matches!(error.error.kind(), DecodeErrorKind::Syntax);
+        if !self.config.lax_requests || !is_json || error.tag.as_deref() != Some("chat.start") {
             return None;
         }
         let payload = find_member(text, "payload")?;
         let request = find_member(payload.get(), "request")?;
         let request = ChatRequest::decode_lax(request.get(), &self.config.limits).ok()?;
-        Some((error.id()?.clone(), Box::new(request)))
+        Some((error.id.clone()?, Box::new(request)))
     }
 
     pub(super) fn on_start(&mut self, id: &RpcId, request: Box<ChatRequest>, bytes: usize) {

@@ -12,7 +12,7 @@ use crate::task::TaskState;
 #[non_exhaustive]
 pub enum ServerEvent {
     /// The new state of a chat's task; `accepted` is the first. Pass it to the
-    /// [registry](crate::task::TaskRegistry) of all connections.
+    /// registry of all connections.
     Task {
         /// The task.
         task_id: TaskId,

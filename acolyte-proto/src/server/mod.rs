@@ -31,7 +31,7 @@ pub use config::ServerConfig;
 pub use event::ServerEvent;
 
 /// The `error` for a chat that arrives during the shutdown.
-pub const SHUTTING_DOWN: &str = "The server is shutting down.";
+pub(crate) const SHUTTING_DOWN: &str = "The server is shutting down.";
 /// The `errorMessage` of an aborted chat.
 pub const ABORTED: &str = "The chat was aborted.";
 
@@ -94,7 +94,7 @@ impl ServerConn {
         Self {
             core,
             draining: false,
-            queue: Queue::with_max_waiting(config.max_queued),
+            queue: Queue::new(config.max_queued),
             chat_bytes: 0,
             queries: VecDeque::new(),
             bits: UniqueBits::new(entropy.into()),
@@ -110,7 +110,7 @@ impl ServerConn {
 
     /// Returns whether the client has made a request. There is no login.
     #[must_use]
-    pub const fn is_logged_in(&self) -> bool {
+    pub(crate) const fn is_logged_in(&self) -> bool {
         self.core.is_logged_in()
     }
 

@@ -315,6 +315,6 @@ proptest! {
         let chars: Vec<char> = text.as_str().chars().collect();
         let cut: String = chars[..at.index(chars.len())].iter().collect();
         let error = ServerFrame::decode(&cut, &limits::defaults()).unwrap_err();
-        prop_assert_eq!(error.id(), None);
+        prop_assert_eq!(error.id, None);
     }
 }

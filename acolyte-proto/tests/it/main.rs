@@ -21,7 +21,6 @@ mod nodes;
 #[path = "../../../fuzz/bodies/src/acolyte/order.rs"]
 mod order;
 mod pair;
-mod queue;
 mod recordings;
 mod replayed;
 mod serve;

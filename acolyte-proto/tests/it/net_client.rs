@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use acolyte_proto::client::{ChatUpdate, ClientConfig, ClientEvent, Outcome, RpcError};
+use acolyte_proto::client::{ChatUpdate, ClientConfig, ClientEvent, Outcome};
+use acolyte_proto::error::RpcError;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Status};
-use acolyte_proto::handshake::{Mismatch, capability};
+use acolyte_proto::handshake::Mismatch;
 use acolyte_proto::id::TaskId;
 use acolyte_proto::net::{Chat, Client, Events, HandshakeError, connect_with, link_config};
 use futures_util::{SinkExt, StreamExt};
@@ -122,9 +123,9 @@ async fn questions_give_typed_answers() {
     assert_eq!(status.model, "m");
     let task = client.task_status(&TaskId::random(1)).await.unwrap();
     assert_eq!(task, None);
-    let capabilities = client.handshake(&[capability::STREAM_SSE]).await.unwrap();
-    assert!(capabilities.contains(capability::ERROR_STRUCTURED));
-    assert!(!capabilities.contains(capability::WORKSPACE_PATH));
+    let capabilities = client.handshake(&["stream.sse"]).await.unwrap();
+    assert!(capabilities.contains("error.structured"));
+    assert!(!capabilities.contains("workspace.path"));
     let lacking = client.handshake(&["teleport"]).await;
     assert!(
         matches!(
@@ -380,7 +381,7 @@ async fn complaints_about_nothing_known_are_events() {
             break error;
         }
     };
-    assert_eq!(error, RpcError::Refused("Invalid RPC message".to_owned()));
+    assert_eq!(error, RpcError::new("Invalid RPC message"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant, SystemTime};
 use acolyte_proto::error::ChatError;
 use acolyte_proto::event::ChecklistTag;
 use acolyte_proto::frame::{Answer, ServerFrame, Status};
-use acolyte_proto::id::RpcId;
+use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use acolyte_proto::task::TaskRegistry;
+use acolyte_proto::task::Task;
 use rpc_core::{Incoming, Limits, Machine, Outgoing};
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn lines(name: &str) -> Vec<Value> {
 /// The server under test and the application behind it.
 struct Replay {
     conn: ServerConn,
-    tasks: TaskRegistry,
+    tasks: HashMap<TaskId, Task>,
     now: Instant,
     /// What the machine has said, but for steps of chats.
     said: VecDeque<Value>,
@@ -54,7 +54,7 @@ impl Replay {
         };
         Self {
             conn: ServerConn::new(config, 1, now),
-            tasks: TaskRegistry::new(),
+            tasks: HashMap::new(),
             now,
             said: VecDeque::new(),
             expected: VecDeque::new(),
@@ -82,8 +82,8 @@ impl Replay {
         while let Some(event) = self.conn.poll_event() {
             match event {
                 ServerEvent::Task { task_id, state } => {
-                    let now = SystemTime::now();
-                    self.tasks.note(&task_id, state, now).unwrap();
+                    let task = Task::new(task_id.clone(), SystemTime::now());
+                    self.tasks.entry(task_id).or_insert(task).state = state;
                 }
                 ServerEvent::Abort { id } => self.aborted.push(id),
                 ServerEvent::StatusGet { id } => {

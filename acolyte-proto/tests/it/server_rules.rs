@@ -8,7 +8,7 @@ use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, ClientFrame, Reply, Request, ServerFrame, Status};
 use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use acolyte_proto::task::{TaskRegistry, TaskState};
+use acolyte_proto::task::TaskState;
 use acolyte_proto::{codec, limits};
 use proptest::prelude::*;
 use rpc_core::testing::conformance;
@@ -111,7 +111,6 @@ struct Script {
     conn: ServerConn,
     now: Instant,
     order: OrderChecker,
-    tasks: TaskRegistry,
     states: HashMap<TaskId, TaskState>,
     /// The chat that the application works on.
     work: Option<RpcId>,
@@ -130,7 +129,6 @@ impl Script {
             conn: ServerConn::new(config, 1, now),
             now,
             order: OrderChecker::new(),
-            tasks: TaskRegistry::new(),
             states: HashMap::new(),
             work: None,
             aborts: 0,
@@ -169,12 +167,13 @@ impl Script {
             }
             ServerEvent::Abort { id } if self.work.as_ref() == Some(&id) => {}
             ServerEvent::GivenUp { id } if self.work.as_ref() == Some(&id) => self.work = None,
-            ServerEvent::Task { task_id, state } => {
-                let now = std::time::SystemTime::now();
-                let noted = self.tasks.note(&task_id, state, now);
-                noted.map_err(|error| error.to_string())?;
-                self.states.insert(task_id, state);
-            }
+            ServerEvent::Task { task_id, state } => match self.states.insert(task_id, state) {
+                None if state != TaskState::Accepted => return Err(format!("first {state:?}")),
+                Some(before) if before.is_terminal() || state == TaskState::Accepted => {
+                    return Err(format!("{state:?} after {before:?}"));
+                }
+                _ => {}
+            },
             ServerEvent::StatusGet { id } => {
                 let status = Status::new("m", "");
                 self.conn.status(&id, &status).map_err(|e| e.to_string())?;

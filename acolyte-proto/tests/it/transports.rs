@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use acolyte_proto::auth::{ApiKey, Auth};
-use acolyte_proto::client::{ChatUpdate, ClientConfig, Failure, Outcome, RpcError};
-use acolyte_proto::error::ChatError;
+use acolyte_proto::client::{ChatUpdate, ClientConfig, Failure, Outcome};
+use acolyte_proto::error::{ChatError, ErrorKind};
 use acolyte_proto::event::{
     Checklist, ChecklistItem, Event, Notice, Part, RunState, ToolCall, ToolOutput, ToolResult,
     Usage,
 };
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
-use acolyte_proto::handshake::capability;
 use acolyte_proto::net::{
     self, Agent, Chat, Client, EmitError, Run, Server, ServerOptions, SseClient,
 };
@@ -321,7 +320,7 @@ async fn the_status_is_the_same_over_both() {
     let ws = served.client.status().await.unwrap();
     let sse = served.sse.status().await.unwrap();
     assert_eq!(ws, sse);
-    let needed = [capability::STREAM_SSE];
+    let needed = ["stream.sse"];
     let agreed = served.client.handshake(&needed).await.unwrap();
     assert_eq!(served.sse.handshake(&needed).await.unwrap(), agreed);
 }
@@ -368,22 +367,17 @@ async fn a_wrong_key_lets_nobody_in() {
         "{reason:?}"
     );
     let sse = SseClient::new(&served.url, config).unwrap();
-    let error = RpcError::Status {
-        status: 401,
-        words: "Unauthorized".to_owned(),
-    };
     let outcome = sse
         .start_chat(ChatRequest::new("hi", "m"))
         .await
         .finish()
         .await;
     assert!(!outcome.may_have_run());
-    assert_eq!(
-        outcome,
-        Outcome::Refused {
-            error: error.clone()
-        }
-    );
+    let Outcome::Refused { error } = outcome else {
+        panic!("{outcome}");
+    };
+    let known = (error.kind(), error.message());
+    assert_eq!(known, (ErrorKind::Status(401), "Unauthorized"));
     assert_eq!(sse.status().await, Err(CallError::Remote(error)));
 }
 
@@ -458,9 +452,9 @@ async fn what_is_no_stream_is_a_refusal() {
         .await
         .finish()
         .await;
-    let error = RpcError::Status {
-        status: 200,
-        words: "hello".to_owned(),
+    let Outcome::Refused { error } = outcome else {
+        panic!("{outcome}");
     };
-    assert_eq!(outcome, Outcome::Refused { error });
+    let known = (error.kind(), error.message());
+    assert_eq!(known, (ErrorKind::Status(200), "hello"));
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use exoclaw_proto::Refused;
 use exoclaw_proto::auth::{Auth, AuthError, MAX_TOKEN_BYTES};
-use exoclaw_proto::binding::{Binding, BindingError, Router};
+use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::limits::{PROVIDER_IDLE_TIMEOUT, WS_PATH};
 use exoclaw_proto::net::{BindError, Server, ServerHandle, ServerOptions, http_config};
@@ -89,7 +90,7 @@ pub enum SetupError {
     WebhookSecret,
     /// A binding is invalid.
     #[error(transparent)]
-    Binding(#[from] BindingError),
+    Binding(#[from] Refused),
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -534,7 +535,7 @@ fn http(config: &GatewayConfig, with_token: bool) -> Result<HttpConfig, SetupErr
 }
 
 /// The routes of a configuration.
-pub(super) fn router(config: &Config) -> Result<Router, BindingError> {
+pub(super) fn router(config: &Config) -> Result<Router, Refused> {
     let bindings = config.bindings.iter().map(|given| {
         let mut binding = Binding::new(&*given.agent_id);
         binding.channel.clone_from(&given.channel);

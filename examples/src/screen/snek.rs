@@ -2,7 +2,7 @@
 
 use rpc_core::net::Direction;
 use rpc_core::{Limits, Str};
-use snek_proto::frame::{ClientFrame, Event, ServerFrame};
+use snek_proto::frame::{ClientFrame, Event, Final, ServerFrame};
 
 use super::Describe;
 use super::recent::Recent;
@@ -66,7 +66,11 @@ fn event(frame: ServerFrame) -> Option<String> {
 pub(crate) fn told(event: &Event) -> String {
     match event {
         Event::Message(message) => {
-            let mark = if message.is_final { "" } else { " (so far)" };
+            let mark = if message.is_final == Final::Yes {
+                ""
+            } else {
+                " (so far)"
+            };
             format!(
                 "#{} {}{mark}: {}",
                 message.channel_uid, message.user_nick, message.message

@@ -48,7 +48,7 @@ const FEATURES: [&str; 7] = [
 ];
 
 /// At these paths in every protocol crate.
-const ITEMS: [&str; 27] = [
+const ITEMS: [&str; 26] = [
     "frame::ClientFrame",
     "frame::ServerFrame",
     "codec::encode",
@@ -75,7 +75,6 @@ const ITEMS: [&str; 27] = [
     "net::ServerOptions",
     "net::ServerHandle",
     "net::http_config",
-    "limits::SHUTDOWN_TIMEOUT",
 ];
 
 /// What some type of a module does in every protocol crate, under the same names.

@@ -17,7 +17,8 @@
 //! ```
 
 mod ledger;
-mod pools;
+#[doc(hidden)]
+pub mod pools;
 #[cfg(test)]
 mod tests;
 

@@ -72,7 +72,7 @@ pub struct ChatSend {
     pub account: Str,
     /// The user's message.
     pub content: Str,
-    /// The peer; `None` is [`DEFAULT_PEER`].
+    /// The peer; `None` is `main`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<Str>,
     /// The guild or server, in channels that have them.
@@ -90,7 +90,7 @@ pub struct SessionRef {
     pub channel: Str,
     /// The account within the channel.
     pub account: Str,
-    /// The peer; `None` is [`DEFAULT_PEER`].
+    /// The peer; `None` is `main`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<Str>,
     /// The guild or server, in channels that have them.

@@ -200,7 +200,7 @@ impl Hello {
 
     /// Sets the methods that the server has beyond the four of the specification.
     #[must_use]
-    pub fn with_extensions(mut self, methods: &[&str]) -> Self {
+    pub(crate) fn with_extensions(mut self, methods: &[&str]) -> Self {
         // A list of texts is always JSON.
         self.extensions = Json::of(methods).ok();
         self

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use rpc_core::Instant;
 use rpc_core::json::DecodeErrorKind;
 use rpc_core::{
-    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Json, Machine, MachineCore,
-    Outgoing, PendingCalls, Refused, Text,
+    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, InsertError, Json, Machine,
+    MachineCore, Outgoing, PendingCalls, Refused, Text,
 };
 
 use crate::codec::{encode_error, encode_result};
@@ -110,7 +110,7 @@ impl ServerConn {
 
     /// Returns whether the token was right or, without one, a request has come.
     #[must_use]
-    pub const fn is_logged_in(&self) -> bool {
+    pub(crate) const fn is_logged_in(&self) -> bool {
         self.core.is_logged_in()
     }
 
@@ -187,9 +187,9 @@ impl ServerConn {
         let bytes = text.len();
         let id = match self.requests.insert(Open { id, kind, bytes }, None) {
             Ok(id) => RequestId(id),
-            Err(full) => {
+            Err(InsertError::Full { tag, .. } | InsertError::Duplicate { tag }) => {
                 let error = RpcError::new("too many requests in flight");
-                return self.reject(Some(&full.into_tag().id), &error);
+                return self.reject(Some(&tag.id), &error);
             }
         };
         self.request_bytes += bytes;

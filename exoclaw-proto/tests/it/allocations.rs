@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use allocation_counter::measure;
 use exoclaw_proto::binding::{Binding, Route, Router};
-use exoclaw_proto::codec::{NoParams, encode_event, encode_request};
+use exoclaw_proto::codec::{encode_event, encode_request};
 use exoclaw_proto::frame::{ChatSend, ClientFrame, Request, ServerFrame, StreamEvent};
 use exoclaw_proto::id::CallId;
 use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
@@ -64,7 +64,13 @@ fn encoding_into_a_buffer_with_room_costs_no_allocation() {
     let count = cost("chat.send", || {
         buffer.clear();
         encode_request(&mut buffer, id, "chat.send", &chat).unwrap();
-        encode_request(&mut buffer, id, "ping", &NoParams {}).unwrap();
+        encode_request(
+            &mut buffer,
+            id,
+            "ping",
+            &std::collections::BTreeMap::<u8, u8>::new(),
+        )
+        .unwrap();
     });
     assert_eq!(count, 0);
     let event = StreamEvent::Text("Hello world".into());

@@ -55,7 +55,6 @@ impl Body {
 pub const TARGETS: [(&str, Body); 35] = [
     ("acolyte_client_conn", Bytes(acolyte::client_conn)),
     ("acolyte_client_frames", Text(acolyte::client_frames)),
-    ("acolyte_queue", Bytes(acolyte::queue)),
     ("acolyte_server_conn", Bytes(acolyte::server_conn)),
     ("acolyte_server_frames", Text(acolyte::server_frames)),
     ("acolyte_sse", Bytes(acolyte::sse)),

@@ -184,7 +184,6 @@ fn insert_errors_become_refusals() {
         Refused::from(InsertError::Duplicate { tag: 1 }),
         Refused::Invalid { .. }
     ));
-    assert_eq!(full.into_tag(), "t");
 }
 
 #[test]

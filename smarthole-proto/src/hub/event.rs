@@ -66,7 +66,7 @@ pub enum HubEvent {
         message: MessageId,
         /// The client.
         client: Str,
-        /// Why; cut to [`MAX_REASON`](crate::limits::MAX_REASON) bytes.
+        /// Why; cut to 4,096 bytes.
         reason: Str,
         /// Whether the client did not answer in time, instead of rejecting the message itself.
         timed_out: bool,

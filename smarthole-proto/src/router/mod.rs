@@ -67,8 +67,7 @@ pub struct Candidate {
 pub struct Rejection {
     /// Its name.
     pub client: Str,
-    /// Its reason, or the one recorded instead: [`NO_REASON`](crate::limits::NO_REASON),
-    /// [`RESPONSE_TIMEOUT_REASON`](crate::limits::RESPONSE_TIMEOUT_REASON).
+    /// Its reason, or the one recorded instead: `No reason provided`, `Response timeout`.
     pub reason: Str,
 }
 

@@ -2,62 +2,22 @@
 
 use std::time::Duration;
 
-use smarthole_proto::{client, hub, limits, server};
-
-#[test]
-fn the_numbers_of_the_specification_are_these() {
-    assert_eq!(limits::DEFAULT_URL, "ws://127.0.0.1:9473");
-    assert_eq!(limits::DEFAULT_PORT, 9473);
-    for (number, specified) in [
-        (limits::MAX_PAYLOAD, 1_048_576),
-        (limits::MAX_NAME, 64),
-        (limits::MAX_DESCRIPTION, 1_024),
-        (limits::MAX_REASON, 4_096),
-        (limits::MAX_CONNECTIONS, 100),
-        (limits::HISTORY, 100),
-    ] {
-        assert_eq!(number, specified);
-    }
-    assert_eq!((limits::MAX_ATTEMPTS, limits::ROUTING_LIMIT), (10, 3));
-    assert_eq!(limits::REGISTRATION_FAILED_CODE, 4000);
-    for (time, milliseconds) in [
-        (limits::PING_INTERVAL, 30_000),
-        (limits::PONG_TIMEOUT, 10_000),
-        (limits::RESPONSE_TIMEOUT, 30_000),
-        (limits::REGISTRATION_TIMEOUT, 10_000),
-        (limits::ROUTER_TIMEOUT, 30_000),
-        (limits::BASE_DELAY, 1_000),
-        (limits::MAX_DELAY, 30_000),
-        (limits::SHUTDOWN_TIMEOUT, 1_000),
-    ] {
-        assert_eq!(time, Duration::from_millis(milliseconds));
-    }
-    for (text, specified) in [
-        (limits::RESPONSE_TIMEOUT_REASON, "Response timeout"),
-        (limits::NO_REASON, "No reason provided"),
-        (limits::SHUTTING_DOWN, "Server shutting down"),
-        (limits::CLIENT_DISCONNECT, "Client disconnect"),
-        (limits::REGISTRATION_FAILED, "Registration failed"),
-        (limits::OBSIDIAN_ORIGIN, "app://obsidian.md"),
-    ] {
-        assert_eq!(text, specified);
-    }
-}
+use smarthole_proto::{client, hub, server};
 
 #[test]
 fn the_numbers_of_the_specification_are_the_defaults() {
+    let seconds = Duration::from_secs;
     let hub = hub::HubConfig::default();
-    assert_eq!(hub.response_timeout, limits::RESPONSE_TIMEOUT);
-    assert_eq!(hub.routing_limit, limits::ROUTING_LIMIT);
-    assert_eq!(hub.max_history, limits::HISTORY);
+    assert_eq!(hub.response_timeout, seconds(30));
+    assert_eq!((hub.routing_limit, hub.max_history), (3, 100));
     let server = server::ServerConfig::default();
-    assert_eq!(server.keep_alive, limits::keep_alive());
-    assert_eq!(server.limits.max_message_bytes, limits::MAX_PAYLOAD);
-    let heartbeat = limits::keep_alive();
-    assert_eq!(heartbeat.interval, Some(limits::PING_INTERVAL));
-    assert_eq!(heartbeat.pong_timeout, limits::PONG_TIMEOUT);
+    assert_eq!(server.limits.max_message_bytes, 1_048_576);
+    assert_eq!(server.keep_alive.interval, Some(seconds(30)));
+    assert_eq!(server.keep_alive.pong_timeout, seconds(10));
     let backoff = client::reconnect_policy().backoff;
-    assert_eq!(backoff.initial, limits::BASE_DELAY);
-    assert_eq!(backoff.max, Some(limits::MAX_DELAY));
-    assert_eq!(backoff.max_attempts, Some(limits::MAX_ATTEMPTS));
+    assert_eq!(
+        (backoff.initial, backoff.max),
+        (seconds(1), Some(seconds(30)))
+    );
+    assert_eq!(backoff.max_attempts, Some(10));
 }

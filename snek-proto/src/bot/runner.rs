@@ -334,7 +334,7 @@ impl<H: Handler> Runner<H> {
             message.message = text.into();
         }
         let channel = ChannelUid::new(&message.channel_uid);
-        if message.is_final {
+        if message.is_final == Final::Yes {
             self.partials.complete(&message);
         }
         match route(&me, &message) {

@@ -11,9 +11,10 @@ use serde::Serialize;
 use super::{ClientConn, ClientState, Pending, Purpose};
 #[cfg(feature = "tokio")]
 use crate::codec::encode_call_id;
-use crate::codec::{NoArgs, NoKwargs, encode_request};
+use crate::codec::encode_request;
 use crate::color::is_html_color;
 use crate::frame::Final;
+use crate::frame::{NoArgs, NoKwargs};
 use crate::id::is_channel_uid;
 
 impl ClientConn {

@@ -24,8 +24,9 @@ use rpc_core::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::codec::{NoArgs, NoKwargs, encode_request};
+use crate::codec::encode_request;
 use crate::frame::{Answer, Channel, ServerFrame, User};
+use crate::frame::{NoArgs, NoKwargs};
 
 #[cfg(feature = "tokio")]
 pub(crate) use commands::checked_channel;

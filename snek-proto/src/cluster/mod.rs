@@ -32,8 +32,9 @@ use rpc_core::cluster::{Fill, PublishConfig, SequencerConfig};
 use rpc_core::timers::later;
 use rpc_core::{Str, Text};
 
+use crate::error::RpcError;
 use crate::frame::{Call, Channel, Final};
-use crate::hub::{ConnId, Hub, HubAnswer, HubConfig, HubError};
+use crate::hub::{ConnId, Data, Hub, HubAnswer, HubConfig, NOT_LOGGED_IN, exists};
 use crate::id::ChannelUid;
 
 use deadlines::Deadlines;
@@ -59,7 +60,7 @@ rpc_core::config! {
         pub publish: PublishConfig = PublishConfig::default().with_deadline(Duration::from_secs(20)),
         /// How much of a channel is held back while something before it is missing.
         pub sequencer: SequencerConfig = SequencerConfig::default(),
-        /// Most messages whose outcome is open. Others are refused as [`HubError::Busy`]. Default
+        /// Most messages whose outcome is open. Others are refused as [`BUSY`]. Default
         /// 10,000.
         pub max_sends: usize = 10_000,
         /// Most bytes of them. Default 64 MiB.
@@ -123,15 +124,15 @@ impl Node {
     /// Adds a connection of a user. It gets events after [`NodeEvent::Ready`].
     ///
     /// # Errors
-    /// [`HubError::Exists`], [`HubError::Full`].
+    /// [`RpcError::Exists`], [`RpcError::Full`].
     pub(crate) fn connect(
         &mut self,
         conn: ConnId,
         record: Membership,
         now: Instant,
-    ) -> Result<(), HubError> {
+    ) -> Result<(), RpcError> {
         if self.conns.contains_key(&conn) {
-            return Err(HubError::Exists { what: "connection" });
+            return Err(exists("connection"));
         }
         let username = record.user.username.clone();
         if self.members.contains_key(&username) {
@@ -192,14 +193,14 @@ impl Node {
     /// Carries out a call of a connection.
     ///
     /// # Errors
-    /// [`HubError`]; use its text as the error text of the answer.
+    /// [`RpcError`]; use its text as the error text of the answer.
     pub(crate) fn handle_call(
         &mut self,
         conn: ConnId,
         call: &Call,
         now: Instant,
-    ) -> Result<Handled, HubError> {
-        let user = self.hub.user_of(conn).ok_or(HubError::NotConnected)?;
+    ) -> Result<Handled, RpcError> {
+        let user = self.hub.user_of(conn).ok_or(NOT_LOGGED_IN)?;
         let own = user.username.clone();
         match call {
             Call::GetUser { username: Some(it) } if self.hub.user(it).is_none() => {
@@ -207,7 +208,7 @@ impl Node {
             }
             Call::GetChannels => {
                 let channels = self.channels_of(&own);
-                Ok(Handled::Answer(HubAnswer::Channels(channels)))
+                Ok(Handled::Answer(HubAnswer(Data::Channels(channels))))
             }
             Call::SendMessage {
                 channel_uid,
@@ -230,7 +231,7 @@ impl Node {
         text: &Str,
         is_final: Final,
         now: Instant,
-    ) -> Result<Handled, HubError> {
+    ) -> Result<Handled, RpcError> {
         let event = self
             .hub
             .encode_message(own, channel, text.clone(), is_final)?;
@@ -247,7 +248,7 @@ impl Node {
     fn cast(&mut self, line: sends::Line, what: Fleeting, event: Text) -> Handled {
         let channel_uid = line.0.clone();
         self.sends.cast(line, what, event, &mut self.out);
-        Handled::Answer(HubAnswer::Sent { channel_uid })
+        Handled::Answer(HubAnswer(Data::Sent { channel_uid }))
     }
 
     /// Returns whether a user has a connection to this node.

@@ -7,7 +7,8 @@ use rpc_core::{Instant, Str, Text};
 
 use super::deadlines::Deadlines;
 use super::{NodeEvent, Output, Request};
-use crate::hub::HubError;
+use crate::error::RpcError;
+use crate::hub::BUSY;
 use crate::id::ChannelUid;
 
 /// The number of a message that a node stores.
@@ -132,9 +133,9 @@ impl Sends {
         event: Text,
         now: Instant,
         out: &mut Output,
-    ) -> Result<SendId, HubError> {
+    ) -> Result<SendId, RpcError> {
         if self.messages >= self.max_messages || self.bytes + event.len() > self.max_bytes {
-            return Err(HubError::Busy);
+            return Err(BUSY);
         }
         self.next += 1;
         let id = SendId(self.next);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::hub::{BUSY, NO_SUCH_CHANNEL, NOT_A_MEMBER};
 use world::{Lost, World, record, world};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -147,7 +148,7 @@ fn too_many_open_messages_are_refused() {
         message: "two".into(),
         is_final: Final::Yes,
     };
-    assert_eq!(world.call(0, 9, &call), Err(HubError::Busy));
+    assert_eq!(world.call(0, 9, &call), Err(BUSY));
 }
 
 #[test]
@@ -190,7 +191,7 @@ fn a_connection_is_ready_when_all_its_channels_are_open() {
     world.connect(0, 7, "cid");
     assert!(!world.is_ready(0, 7));
     let refused = world.call(0, 7, &Call::GetChannels);
-    assert_eq!(refused, Err(HubError::NotConnected));
+    assert_eq!(refused, Err(NOT_LOGGED_IN));
     world.lose = Box::new(|_| false);
     world.pass(10 * SECOND);
     assert!(world.is_ready(0, 7));
@@ -276,10 +277,10 @@ fn nobody_speaks_where_they_are_not_a_member() {
         is_final: Final::Yes,
     };
     let nowhere = world.call(0, 7, &call("c1"));
-    assert_eq!(nowhere, Err(HubError::NoSuchChannel));
+    assert_eq!(nowhere, Err(NO_SUCH_CHANNEL));
     world.nodes[0].handle_member(record("ann", &["c1"], 2), world.now);
     world.run();
-    assert_eq!(world.call(0, 7, &call("c1")), Err(HubError::NotAMember));
+    assert_eq!(world.call(0, 7, &call("c1")), Err(NOT_A_MEMBER));
 }
 
 #[test]

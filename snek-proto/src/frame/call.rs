@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::client::ClientFrame;
 use super::types::Final;
+use crate::error::RpcError;
 use crate::id::is_channel_uid;
 
 /// The method of [`Call::Login`]: its arguments must not be logged.
@@ -59,11 +60,6 @@ pub enum Call {
     },
 }
 
-/// Arguments that a method does not accept. Its text is the error text of the answer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ArgsError(String);
-
 /// The most parameters that a known method has.
 const MOST: usize = 3;
 
@@ -94,9 +90,10 @@ impl Args {
         method: &'static str,
         parameters: &'static [&'static str],
         frame: &ClientFrame,
-    ) -> Result<Self, ArgsError> {
+    ) -> Result<Self, RpcError> {
         let max = parameters.len();
-        let too_many = |got| ArgsError(format!("{method} takes {max} arguments, {got} were given"));
+        let too_many =
+            |got| RpcError::new(format!("{method} takes {max} arguments, {got} were given"));
         let Ok(Positional(first, second, third)) = frame.args.parse() else {
             let limits = Limits {
                 max_items: usize::MAX,
@@ -105,7 +102,7 @@ impl Args {
             let all: Result<Vec<IgnoredAny>, _> = json::parse(frame.args.get(), &limits);
             return Err(match all.map_or(0, |all| all.len()) {
                 count if count > max => too_many(count),
-                _ => ArgsError(format!("{method}: args is not made of valid texts")),
+                _ => RpcError::new(format!("{method}: args is not made of valid texts")),
             });
         };
         let mut given = [first, second, third];
@@ -131,9 +128,9 @@ impl Args {
         });
         match (read, twice) {
             (Err(_), _) => Err(shape("kwargs", "an object")),
-            (Ok(()), Some(name)) => {
-                Err(ArgsError(format!("{method} got the argument {name} twice")))
-            }
+            (Ok(()), Some(name)) => Err(RpcError::new(format!(
+                "{method} got the argument {name} twice"
+            ))),
             (Ok(()), None) => Ok(Self {
                 method,
                 parameters,
@@ -148,17 +145,17 @@ impl Args {
         all.find(|(parameter, _)| **parameter == name)?.1.take()
     }
 
-    fn require(&mut self, name: &'static str) -> Result<Option<LooseStr>, ArgsError> {
+    fn require(&mut self, name: &'static str) -> Result<Option<LooseStr>, RpcError> {
         let method = self.method;
-        let missing = || ArgsError(format!("{method} needs the argument {name}"));
+        let missing = || RpcError::new(format!("{method} needs the argument {name}"));
         self.take(name).ok_or_else(missing)
     }
 
-    fn wrong(&self, name: &str, expected: &str) -> ArgsError {
-        ArgsError(format!("{}: {name} is not {expected}", self.method))
+    fn wrong(&self, name: &str, expected: &str) -> RpcError {
+        RpcError::new(format!("{}: {name} is not {expected}", self.method))
     }
 
-    fn str(&mut self, name: &'static str) -> Result<Str, ArgsError> {
+    fn str(&mut self, name: &'static str) -> Result<Str, RpcError> {
         self.text(name, |_| true, "a string")
     }
 
@@ -168,7 +165,7 @@ impl Args {
         name: &'static str,
         is_valid: fn(&str) -> bool,
         form: &'static str,
-    ) -> Result<Str, ArgsError> {
+    ) -> Result<Str, RpcError> {
         match self.require(name)? {
             Some(LooseStr::Str(text)) if is_valid(&text) => Ok(text),
             Some(LooseStr::Str(_)) => Err(self.wrong(name, form)),
@@ -177,7 +174,7 @@ impl Args {
     }
 
     /// The platform's sample bots leave it out, as its events do.
-    fn is_final(&mut self) -> Result<Final, ArgsError> {
+    fn is_final(&mut self) -> Result<Final, RpcError> {
         match self.take("is_final").flatten() {
             None => Ok(Final::Yes),
             Some(LooseStr::Bool(is_final)) => Ok(is_final.into()),
@@ -185,17 +182,17 @@ impl Args {
         }
     }
 
-    fn channel(&mut self) -> Result<Str, ArgsError> {
+    fn channel(&mut self) -> Result<Str, RpcError> {
         self.text("channel_uid", is_channel_uid, "a channel uid")
     }
 }
 
-fn shape(name: &str, expected: &str) -> ArgsError {
-    ArgsError(format!("member `{name}` is not {expected}"))
+fn shape(name: &str, expected: &str) -> RpcError {
+    RpcError::new(format!("member `{name}` is not {expected}"))
 }
 
 impl Call {
-    pub(super) fn read(frame: &ClientFrame) -> Result<Self, ArgsError> {
+    pub(super) fn read(frame: &ClientFrame) -> Result<Self, RpcError> {
         let ClientFrame {
             method,
             args,
@@ -280,7 +277,7 @@ impl Call {
 mod tests {
     use super::*;
 
-    fn with_call(text: &str, check: impl FnOnce(Result<Call, ArgsError>)) {
+    fn with_call(text: &str, check: impl FnOnce(Result<Call, RpcError>)) {
         check(
             ClientFrame::decode(text, &Limits::default())
                 .unwrap()

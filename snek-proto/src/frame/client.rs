@@ -5,7 +5,8 @@ use std::fmt;
 use rpc_core::{DecodeError, Json, Limits, Str, json};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::call::{ArgsError, Call};
+use super::call::Call;
+use crate::error::RpcError;
 use crate::id::WireId;
 
 /// A request of the client: a method, its arguments and the id that the answer will carry.
@@ -78,9 +79,9 @@ impl ClientFrame {
     /// Returns the call with typed arguments. Arguments may come by position or by name.
     ///
     /// # Errors
-    /// [`ArgsError`] if `args` is not an array or `kwargs` is not an object, or a known method has
+    /// [`RpcError`] if `args` is not an array or `kwargs` is not an object, or a known method has
     /// too many, too few or wrong arguments. Use its text as the error text of the answer.
-    pub fn call(&self) -> Result<Call, ArgsError> {
+    pub fn call(&self) -> Result<Call, RpcError> {
         Call::read(self)
     }
 }

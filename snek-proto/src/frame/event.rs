@@ -6,6 +6,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::server::ServerFrame;
+use super::types::Final;
 use crate::id::ChannelUid;
 
 /// An event of the server, decoded with [`ServerFrame::into_event`].
@@ -49,7 +50,7 @@ pub struct Message {
     /// The channel.
     pub channel_uid: Str,
     /// Whether the text is complete.
-    pub is_final: bool,
+    pub is_final: Final,
 }
 
 /// A typing indicator. The specification does not define the members, so each may be absent.
@@ -108,7 +109,7 @@ impl Message {
             username: username.into(),
             user_nick: user_nick.into(),
             channel_uid: channel_uid.into(),
-            is_final: true,
+            is_final: Final::Yes,
         }
     }
 }
@@ -160,8 +161,8 @@ impl Data {
             username,
             channel_uid: need(self.channel_uid, "channel_uid")?,
             is_final: match self.is_final {
-                None => true,
-                Some(LooseStr::Bool(is_final)) => is_final,
+                None => Final::Yes,
+                Some(LooseStr::Bool(is_final)) => is_final.into(),
                 Some(_) => return Err(DecodeError::wrong_type("is_final", "true or false")),
             },
         })

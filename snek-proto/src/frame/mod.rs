@@ -6,9 +6,10 @@ mod event;
 mod server;
 mod types;
 
+pub use call::Call;
 pub(crate) use call::LOGIN;
-pub use call::{ArgsError, Call};
 pub use client::ClientFrame;
 pub use event::{Event, Joined, Message, OtherEvent, Typing};
 pub use server::{Answer, ServerFrame};
-pub use types::{Channel, Final, User};
+pub(crate) use types::NoArgs;
+pub use types::{Channel, Final, NoKwargs, User};

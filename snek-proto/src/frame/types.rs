@@ -17,14 +17,6 @@ pub enum Final {
     No,
 }
 
-impl Final {
-    /// Returns the wire's `is_final`.
-    #[must_use]
-    pub const fn as_bool(self) -> bool {
-        matches!(self, Self::Yes)
-    }
-}
-
 impl From<bool> for Final {
     fn from(is_final: bool) -> Self {
         if is_final { Self::Yes } else { Self::No }
@@ -33,9 +25,16 @@ impl From<bool> for Final {
 
 impl From<Final> for bool {
     fn from(is_final: Final) -> Self {
-        is_final.as_bool()
+        is_final == Final::Yes
     }
 }
+
+/// No positional arguments: `[]`.
+pub(crate) type NoArgs = [(); 0];
+
+/// No named arguments: `{}`.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct NoKwargs {}
 
 /// A user's record. Other members of the record are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -2,16 +2,19 @@
 
 use serde::Serialize;
 
-use super::{ConnId, Hub, HubError};
-use crate::codec::NoArgs;
+use super::{ConnId, Hub, NO_SUCH_USER, NOT_LOGGED_IN};
+use crate::error::RpcError;
+use crate::frame::NoArgs;
 use crate::frame::{Call, Channel, User};
 use crate::id::ChannelUid;
 
 /// The value of an answer; written as the `data` of the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HubAnswer(pub(crate) Data);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-#[non_exhaustive]
-pub enum HubAnswer {
+pub(crate) enum Data {
     /// A user's record.
     User(User),
     /// The user's channels.
@@ -33,38 +36,38 @@ impl Hub {
     /// [`connect`](Self::connect).
     ///
     /// # Errors
-    /// [`HubError`]; use its text as the error text of the answer.
-    pub fn handle(&mut self, conn: ConnId, call: &Call) -> Result<HubAnswer, HubError> {
-        let own = self
-            .user_of(conn)
-            .ok_or(HubError::NotConnected)?
-            .username
-            .clone();
+    /// [`RpcError`], which is the answer.
+    pub fn handle(&mut self, conn: ConnId, call: &Call) -> Result<HubAnswer, RpcError> {
+        let own = self.user_of(conn).ok_or(NOT_LOGGED_IN)?.username.clone();
+        self.answer(&own, call).map(HubAnswer)
+    }
+
+    fn answer(&mut self, own: &str, call: &Call) -> Result<Data, RpcError> {
         match call {
             Call::GetUser { username } => {
-                let username = username.as_deref().unwrap_or(&own);
-                let user = self.user(username).ok_or(HubError::NoSuchUser)?;
-                Ok(HubAnswer::User(user.clone()))
+                let username = username.as_deref().unwrap_or(own);
+                let user = self.user(username).ok_or(NO_SUCH_USER)?;
+                Ok(Data::User(user.clone()))
             }
-            Call::GetChannels => Ok(HubAnswer::Channels(self.channels_of(&own))),
+            Call::GetChannels => Ok(Data::Channels(self.channels_of(own))),
             Call::SendMessage {
                 channel_uid,
                 message,
                 is_final,
             } => {
-                self.send_message(&own, channel_uid, message.clone(), *is_final)?;
-                Ok(HubAnswer::Sent {
+                self.send_message(own, channel_uid, message.clone(), *is_final)?;
+                Ok(Data::Sent {
                     channel_uid: ChannelUid::new(channel_uid),
                 })
             }
             Call::SetTyping { channel_uid, color } => {
-                self.set_typing(&own, channel_uid, color)?;
-                Ok(HubAnswer::Sent {
+                self.set_typing(own, channel_uid, color)?;
+                Ok(Data::Sent {
                     channel_uid: ChannelUid::new(channel_uid),
                 })
             }
-            Call::Ping => Ok(HubAnswer::Pong { pong: [] }),
-            other => Err(HubError::UnknownMethod(other.method().to_owned())),
+            Call::Ping => Ok(Data::Pong { pong: [] }),
+            other => Err(RpcError::new(format!("unknown method {}", other.method()))),
         }
     }
 }

@@ -17,7 +17,7 @@
 //! let (to, text) = hub.poll_transmit().unwrap();
 //! assert_eq!(to, ConnId(1));
 //! assert!(text.as_str().starts_with(r#"{"event":"message","message":"hi""#));
-//! # Ok::<(), snek_proto::hub::HubError>(())
+//! # Ok::<(), snek_proto::error::RpcError>(())
 //! ```
 
 mod answer;
@@ -33,10 +33,12 @@ use rpc_core::{Json, Str, Text};
 use serde::Serialize;
 
 use crate::codec;
+use crate::error::RpcError;
 use crate::frame::{Channel, Event, Final, Joined, Message, Typing, User};
 use crate::id::{ChannelUid, is_channel_uid};
 use crate::limits::DM_TAG;
 
+pub(crate) use answer::Data;
 pub use answer::HubAnswer;
 
 /// The number of a connection, chosen by the application.
@@ -60,43 +62,23 @@ rpc_core::config! {
     }
 }
 
-/// The error of a refused change; nothing changed. Use its text as the error text of an answer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum HubError {
-    /// There is no such user.
-    #[error("no such user")]
-    NoSuchUser,
-    /// There is no such channel.
-    #[error("no such channel")]
-    NoSuchChannel,
-    /// The user is not in the channel.
-    #[error("not a member of this channel")]
-    NotAMember,
-    /// The connection is not known.
-    #[error("not logged in")]
-    NotConnected,
-    /// The user, channel or connection exists already.
-    #[error("the {what} exists already")]
-    Exists {
-        /// What exists.
-        what: &'static str,
-    },
-    /// The channel's uid is not made of letters, digits, `_` and `-`.
-    #[error("invalid channel uid")]
-    InvalidUid,
-    /// A limit is reached.
-    #[error("there is no room for another {what}")]
-    Full {
-        /// What there is no room for.
-        what: &'static str,
-    },
-    /// Too many frames are waiting. Retry after taking some.
-    #[error("the server is busy")]
-    Busy,
-    /// The method is not known.
-    #[error("unknown method {0}")]
-    UnknownMethod(String),
+// Why a change is refused.
+
+pub(crate) const NO_SUCH_USER: RpcError = RpcError::fixed("no such user");
+pub(crate) const NO_SUCH_CHANNEL: RpcError = RpcError::fixed("no such channel");
+pub(crate) const NOT_A_MEMBER: RpcError = RpcError::fixed("not a member of this channel");
+pub(crate) const NOT_LOGGED_IN: RpcError = RpcError::fixed("not logged in");
+pub(crate) const INVALID_UID: RpcError = RpcError::fixed("invalid channel uid");
+/// Too many frames are waiting. Retry after taking some.
+pub(crate) const BUSY: RpcError = RpcError::fixed("the server is busy");
+
+/// The error for a user, channel or connection that exists already.
+pub(crate) fn exists(what: &str) -> RpcError {
+    RpcError::new(format!("the {what} exists already"))
+}
+
+fn full(what: &str) -> RpcError {
+    RpcError::new(format!("there is no room for another {what}"))
 }
 
 struct Member {
@@ -162,13 +144,13 @@ impl Hub {
     /// Adds a user without channels.
     ///
     /// # Errors
-    /// [`HubError::Exists`], [`HubError::Full`].
-    pub fn add_user(&mut self, user: User) -> Result<(), HubError> {
+    /// [`RpcError`] if the user exists already, or there is no room for another.
+    pub fn add_user(&mut self, user: User) -> Result<(), RpcError> {
         if self.users.contains_key(&user.username) {
-            return Err(HubError::Exists { what: "user" });
+            return Err(exists("user"));
         }
         if self.users.len() >= self.limits.max_users {
-            return Err(HubError::Full { what: "user" });
+            return Err(full("user"));
         }
         let name = user.username.clone();
         self.users.insert(
@@ -185,16 +167,16 @@ impl Hub {
     /// Adds a channel without members.
     ///
     /// # Errors
-    /// [`HubError::InvalidUid`], [`HubError::Exists`], [`HubError::Full`].
-    pub fn add_channel(&mut self, channel: Channel) -> Result<(), HubError> {
+    /// [`RpcError`] if its uid is invalid, it exists already, or there is no room for another.
+    pub fn add_channel(&mut self, channel: Channel) -> Result<(), RpcError> {
         if !is_channel_uid(channel.uid.as_str()) {
-            return Err(HubError::InvalidUid);
+            return Err(INVALID_UID);
         }
         if self.rooms.contains_key(&channel.uid) {
-            return Err(HubError::Exists { what: "channel" });
+            return Err(exists("channel"));
         }
         if self.rooms.len() >= self.limits.max_channels {
-            return Err(HubError::Full { what: "channel" });
+            return Err(full("channel"));
         }
         self.rooms.insert(
             channel.uid.clone(),
@@ -246,13 +228,10 @@ impl Hub {
     /// `false` if the user is in it already.
     ///
     /// # Errors
-    /// [`HubError::NoSuchUser`], [`HubError::NoSuchChannel`], [`HubError::Busy`].
-    pub fn join(&mut self, username: &str, channel: &str) -> Result<bool, HubError> {
-        let (name, member) = self
-            .users
-            .get_key_value(username)
-            .ok_or(HubError::NoSuchUser)?;
-        let room = self.rooms.get(channel).ok_or(HubError::NoSuchChannel)?;
+    /// [`RpcError`] if there is no such user or channel, or too many frames wait.
+    pub fn join(&mut self, username: &str, channel: &str) -> Result<bool, RpcError> {
+        let (name, member) = self.users.get_key_value(username).ok_or(NO_SUCH_USER)?;
+        let room = self.rooms.get(channel).ok_or(NO_SUCH_CHANNEL)?;
         if room.members.contains(username) {
             return Ok(false);
         }
@@ -275,10 +254,10 @@ impl Hub {
     /// `false` if the user is not in it.
     ///
     /// # Errors
-    /// [`HubError::NoSuchUser`], [`HubError::NoSuchChannel`], [`HubError::Busy`].
-    pub fn leave(&mut self, username: &str, channel: &str) -> Result<bool, HubError> {
-        let member = self.users.get(username).ok_or(HubError::NoSuchUser)?;
-        let room = self.rooms.get(channel).ok_or(HubError::NoSuchChannel)?;
+    /// [`RpcError`] if there is no such user or channel, or too many frames wait.
+    pub fn leave(&mut self, username: &str, channel: &str) -> Result<bool, RpcError> {
+        let member = self.users.get(username).ok_or(NO_SUCH_USER)?;
+        let room = self.rooms.get(channel).ok_or(NO_SUCH_CHANNEL)?;
         if !room.members.contains(username) {
             return Ok(false);
         }
@@ -299,13 +278,13 @@ impl Hub {
     /// Returns the channel for direct messages between two users, and creates it if necessary.
     ///
     /// # Errors
-    /// [`HubError::NoSuchUser`], [`HubError::Full`], [`HubError::Busy`].
-    pub fn direct(&mut self, one: &str, other: &str) -> Result<ChannelUid, HubError> {
+    /// [`RpcError`] if there is no such user, no room for another channel, or too many frames wait.
+    pub fn direct(&mut self, one: &str, other: &str) -> Result<ChannelUid, RpcError> {
         let name = |user: &str| {
             self.users
                 .get_key_value(user)
                 .map(|(name, member)| (name.clone(), member.conns.len()))
-                .ok_or(HubError::NoSuchUser)
+                .ok_or(NO_SUCH_USER)
         };
         let ((one, conns), (other, more)) = (name(one)?, name(other)?);
         let pair = if one <= other {
@@ -328,15 +307,12 @@ impl Hub {
     /// Adds a connection of a user, who may have several.
     ///
     /// # Errors
-    /// [`HubError::NoSuchUser`], [`HubError::Exists`].
-    pub fn connect(&mut self, conn: ConnId, username: &str) -> Result<(), HubError> {
+    /// [`RpcError`] if there is no such user, or the connection exists already.
+    pub fn connect(&mut self, conn: ConnId, username: &str) -> Result<(), RpcError> {
         if self.conns.contains_key(&conn) {
-            return Err(HubError::Exists { what: "connection" });
+            return Err(exists("connection"));
         }
-        let (name, _) = self
-            .users
-            .get_key_value(username)
-            .ok_or(HubError::NoSuchUser)?;
+        let (name, _) = self.users.get_key_value(username).ok_or(NO_SUCH_USER)?;
         self.conns.insert(conn, name.clone());
         if let Some(member) = self.users.get_mut(username) {
             member.conns.push(conn);
@@ -397,15 +373,14 @@ impl Hub {
     /// the sender. The message is encoded once. Returns how many connections get it.
     ///
     /// # Errors
-    /// [`HubError::NoSuchUser`], [`HubError::NoSuchChannel`], [`HubError::NotAMember`],
-    /// [`HubError::Busy`].
+    /// [`RpcError`] if there is no such user or channel, the user is not in it, or too many frames wait.
     pub fn send_message(
         &mut self,
         username: &str,
         channel: &str,
         text: impl Into<Str>,
         is_final: Final,
-    ) -> Result<usize, HubError> {
+    ) -> Result<usize, RpcError> {
         let event = self.encode_message(username, channel, text, is_final)?;
         self.send_encoded(channel, &event)
     }
@@ -414,21 +389,21 @@ impl Hub {
     /// nothing.
     ///
     /// # Errors
-    /// As for [`send_message`](Self::send_message), without [`HubError::Busy`].
+    /// As for [`send_message`](Self::send_message), but never busy.
     pub(crate) fn encode_message(
         &self,
         username: &str,
         channel: &str,
         text: impl Into<Str>,
         is_final: Final,
-    ) -> Result<Text, HubError> {
+    ) -> Result<Text, RpcError> {
         let sender = self.sender(username, channel)?;
         let text = text.into();
         if self.limits.new_message && is_final == Final::Yes {
             return Ok(self.new_message(sender, channel, &text));
         }
         let mut message = Message::new(channel, &sender.username, &sender.nick, text);
-        message.is_final = is_final.as_bool();
+        message.is_final = is_final;
         Ok(encoded(&Event::Message(message)))
     }
 
@@ -453,8 +428,8 @@ impl Hub {
     /// connections get it; none if the channel is not known.
     ///
     /// # Errors
-    /// [`HubError::Busy`].
-    pub(crate) fn send_encoded(&mut self, channel: &str, event: &Text) -> Result<usize, HubError> {
+    /// [`BUSY`].
+    pub(crate) fn send_encoded(&mut self, channel: &str, event: &Text) -> Result<usize, RpcError> {
         let conns: Vec<ConnId> = self.conns_in(channel).collect();
         self.check_room(conns.len())?;
         let receivers = conns.len();
@@ -473,7 +448,7 @@ impl Hub {
         username: &str,
         channel: &str,
         color: &str,
-    ) -> Result<usize, HubError> {
+    ) -> Result<usize, RpcError> {
         let event = self.encode_typing(username, channel, color)?;
         self.send_encoded(channel, &event)
     }
@@ -487,7 +462,7 @@ impl Hub {
         username: &str,
         channel: &str,
         color: &str,
-    ) -> Result<Text, HubError> {
+    ) -> Result<Text, RpcError> {
         let sender = self.sender(username, channel)?;
         let data = Typing {
             channel_uid: Some(channel.into()),
@@ -507,11 +482,11 @@ impl Hub {
     }
 
     /// Returns the user, who is in the channel.
-    fn sender(&self, username: &str, channel: &str) -> Result<&User, HubError> {
-        let member = self.users.get(username).ok_or(HubError::NoSuchUser)?;
-        let room = self.rooms.get(channel).ok_or(HubError::NoSuchChannel)?;
+    fn sender(&self, username: &str, channel: &str) -> Result<&User, RpcError> {
+        let member = self.users.get(username).ok_or(NO_SUCH_USER)?;
+        let room = self.rooms.get(channel).ok_or(NO_SUCH_CHANNEL)?;
         if !room.members.contains(username) {
-            return Err(HubError::NotAMember);
+            return Err(NOT_A_MEMBER);
         }
         Ok(&member.user)
     }
@@ -524,9 +499,9 @@ impl Hub {
         members.flat_map(|member| member.conns.iter().copied())
     }
 
-    fn check_room(&self, frames: usize) -> Result<(), HubError> {
+    fn check_room(&self, frames: usize) -> Result<(), RpcError> {
         if self.out.len() + frames > self.limits.max_queued {
-            Err(HubError::Busy)
+            Err(BUSY)
         } else {
             Ok(())
         }

@@ -12,8 +12,9 @@ use serde::Serialize;
 
 use super::protocol::ClientProtocol;
 use crate::client::{ClientConn, checked_channel};
-use crate::codec::{NoKwargs, encode_method};
+use crate::codec::encode_method;
 use crate::error::RpcError;
+use crate::frame::NoKwargs;
 use crate::frame::{Answer, Channel, Final, User};
 
 /// The result of a call.
@@ -170,7 +171,7 @@ impl Client {
     /// # let config = snek_proto::client::ClientConfig::new("ann", "secret");
     /// # let (client, _, connection) = snek_proto::net::connect(&url, config).await?;
     /// # tokio::spawn(connection.run());
-    /// use snek_proto::codec::NoKwargs;
+    /// use snek_proto::frame::NoKwargs;
     /// let user = client.call("get_user", &("ann",), &NoKwargs {}).await?;
     /// println!("{}", user.data().get());
     /// # Ok(())

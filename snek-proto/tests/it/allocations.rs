@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use allocation_counter::measure;
 use rpc_core::{Incoming, Limits, Machine, Outgoing};
-use snek_proto::codec::{NoKwargs, encode_request};
+use snek_proto::codec::encode_request;
+use snek_proto::frame::NoKwargs;
 use snek_proto::frame::{ClientFrame, Event, Final, ServerFrame};
 use snek_proto::id::CallId;
 

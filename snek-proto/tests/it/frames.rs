@@ -3,7 +3,8 @@
 use rpc_core::json::{self, DecodeErrorKind};
 use rpc_core::{Json, Limits};
 use serde_json::json;
-use snek_proto::codec::{self, NoArgs, NoKwargs, encode_request};
+use snek_proto::codec::{self, encode_request};
+use snek_proto::frame::NoKwargs;
 use snek_proto::frame::{
     Call, Channel, ClientFrame, Event, Final, Joined, Message, OtherEvent, ServerFrame, Typing,
     User,
@@ -88,14 +89,7 @@ fn a_request_is_written_with_all_four_members() {
     let frame = ClientFrame::new("ping", Some(WireId::text("000000000000feed")));
     assert_eq!(encoded(&frame), ping);
     let mut buffer = String::new();
-    encode_request(
-        &mut buffer,
-        "ping",
-        &NoArgs::default(),
-        &NoKwargs {},
-        call_id,
-    )
-    .unwrap();
+    encode_request(&mut buffer, "ping", &[(); 0], &NoKwargs {}, call_id).unwrap();
     assert_eq!(buffer, ping);
     buffer.clear();
     let args = ("ch1", "hi", Final::No);
@@ -221,7 +215,7 @@ fn message_members_have_defaults_and_needs() {
     let Some(Ok(Event::Message(message))) = server(text).into_event() else {
         panic!()
     };
-    assert!(message.is_final);
+    assert_eq!(message.is_final, Final::Yes);
     assert_eq!(message.user_nick, "alice");
     for (rest, kind) in [
         (

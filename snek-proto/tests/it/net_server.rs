@@ -10,9 +10,9 @@ use rpc_core::net::{Dialer, LinkConfig, LinkEvent, LinkState, Message};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Limits, Outgoing, Secret, Str};
 use snek_proto::client::{ClientConfig, ClientEvent};
-use snek_proto::codec::NoKwargs;
 use snek_proto::error::RpcError;
 use snek_proto::frame::Call;
+use snek_proto::frame::NoKwargs;
 use snek_proto::frame::{Final, User};
 use snek_proto::net::{
     Backend, Client, Events, MemoryBackend, Peer, Replied, Reply, Server, ServerHandle,
@@ -197,7 +197,7 @@ async fn messages_sent_without_waiting_arrive_and_leave_no_call_open() {
                 break message;
             }
         };
-        assert_eq!((&*heard.message, heard.is_final), (text, is_final));
+        assert_eq!((&*heard.message, heard.is_final), (text, is_final.into()));
     }
     let open = ann.command(|conn, _| conn.in_flight()).await;
     assert_eq!(open, Ok(0));

@@ -68,7 +68,7 @@ fn partial_messages_arrive_in_order_and_the_final_one_last() {
             _ => None,
         })
         .collect();
-    let expected = [("a", false), ("ab", false), ("abc", true)];
+    let expected = [("a", Final::No), ("ab", Final::No), ("abc", Final::Yes)];
     assert_eq!(
         texts,
         expected.map(|(text, is_final)| (text.to_owned(), is_final))

@@ -8,7 +8,7 @@ use snek_proto::error::BotError;
 use snek_proto::llm::image::fetch::FetchConfig;
 use snek_proto::llm::toolloop::ToolLoopConfig;
 use snek_proto::net::ServerOptions;
-use snek_proto::{client, limits, server};
+use snek_proto::{client, server};
 
 #[test]
 fn the_errors_have_the_names_of_the_specification() {
@@ -76,10 +76,6 @@ fn the_numbers_of_the_specification_are_the_defaults() {
     let tools = ToolLoopConfig::default();
     assert_eq!((tools.max_rounds, tools.max_repeated), (25, 5));
     assert_eq!(tools.max_consecutive_errors, 3);
-    assert_eq!(limits::CIRCUIT_BREAKER_FAILURE_THRESHOLD, 5);
-    assert_eq!(limits::CIRCUIT_BREAKER_HALF_OPEN_MAX_CALLS, 3);
-    assert_eq!(limits::CIRCUIT_BREAKER_RECOVERY_TIMEOUT, seconds(60));
-    assert_eq!(limits::DM_TAG, "dm");
 
     let images = FetchConfig::default();
     assert_eq!(images.head_timeout, seconds(5));

@@ -1,7 +1,6 @@
 //! Runs the vectors of `tests/vectors`: one JSON file per topic, each of which says what its
 //! members mean.
 
-mod constants;
 mod images;
 mod messages;
 mod received;

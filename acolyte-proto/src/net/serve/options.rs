@@ -51,7 +51,7 @@ rpc_core::config! {
         /// Transport settings and observer of each WebSocket. The write timeout ends a connection
         /// whose client reads nothing.
         pub driver: DriverConfig = DriverConfig::default(),
-        /// The number of remembered tasks. Default [`MAX_TASKS`].
+        /// The number of remembered tasks. Default 1,000.
         pub max_tasks: usize = MAX_TASKS,
         /// How long a chat over HTTP may be silent before a comment is sent. Default 15 s.
         pub stream_keep_alive: Duration = STREAM_KEEP_ALIVE,

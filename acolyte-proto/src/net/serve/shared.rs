@@ -123,5 +123,5 @@ fn count(n: usize) -> u64 {
 }
 
 pub(super) fn tasks(max: usize) -> Tasks {
-    Arc::new(Mutex::new(TaskRegistry::with_max(max)))
+    Arc::new(Mutex::new(TaskRegistry::new(max)))
 }

@@ -18,7 +18,7 @@ use super::runtime::refuse;
 use super::shared::Shared;
 use crate::error::ChatError;
 use crate::frame::ChatRequest;
-use crate::http::{KEEP_ALIVE, read_body, write_done, write_error};
+use crate::http::{KEEP_ALIVE, read_body, refusal, write_done, write_error};
 use crate::server::{SHUTTING_DOWN, complete};
 
 /// The body of the response. Dropping it ends the chat.
@@ -49,9 +49,8 @@ pub(super) fn stream<A: Agent>(
     if shared.stopping.get().is_cancelled() {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, SHUTTING_DOWN);
     }
-    let request = match read_body(body, &shared.connection.limits) {
-        Ok(request) => request,
-        Err(error) => return refuse(StatusCode::BAD_REQUEST, &error.to_string()),
+    let Ok(request) = read_body(body, &shared.connection.limits) else {
+        return refuse(StatusCode::BAD_REQUEST, refusal(body));
     };
     let queue = Arc::new(ResponseQueue::new(&shared.connection.limits));
     let (canceller, cancellation) = Cancellation::new();

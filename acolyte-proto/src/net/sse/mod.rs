@@ -21,8 +21,9 @@ use super::chat::Chat;
 use super::handshake::HandshakeError;
 use super::url::{ConnectError, dialer_with, each};
 use crate::auth::Offer;
-use crate::client::{ClientConfig, RpcError, check_request};
+use crate::client::{ClientConfig, check_request};
 use crate::codec::encode;
+use crate::error::RpcError;
 use crate::frame::{ChatRequest, Status};
 use crate::handshake::Capabilities;
 use crate::http::{EVENT_STREAM, status_url, stream_url};
@@ -112,7 +113,7 @@ impl Service {
 }
 
 impl SseClient {
-    /// Creates a client for the server at this URL, by the rule of [`stream_url`]; several URLs,
+    /// Creates a client for the server at this URL, its own or that of its WebSocket; several URLs,
     /// separated by commas, are the nodes of one service. Nothing is sent yet.
     ///
     /// Requests stay with one node. Once it is not reached, loses a connection or answers with a
@@ -193,7 +194,7 @@ impl SseClient {
     /// Requests the server's status. Safe to repeat.
     ///
     /// # Errors
-    /// Every [`CallError`]; [`RpcError::Status`] for a status that is not a success.
+    /// Every [`CallError`]; the kind [`Status`](crate::error::ErrorKind::Status) for a status that is not a success.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -253,11 +254,11 @@ impl SseClient {
         }
         if status != 200 {
             let words = unread.unwrap_or_else(|| text.trim().to_owned());
-            return Err(CallError::Remote(RpcError::Status { status, words }));
+            return Err(CallError::Remote(RpcError::of_status(status, words)));
         }
         match Status::decode(&text, &self.config.limits) {
             Ok(status) => Ok(Box::new(status)),
-            Err(error) => Err(CallError::Remote(RpcError::Unreadable(error))),
+            Err(error) => Err(CallError::Remote(RpcError::unreadable(&error))),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Answers are read forgivingly, so that nobody waits for ever.
 
-use acolyte_proto::error::{ErrorDetail, RefusalKind};
+use acolyte_proto::error::{ErrorDetail, ErrorKind, RpcError};
 use acolyte_proto::event::{
     Checklist, ChecklistItem, Event, Part, ToolCall, ToolOutput, ToolResult, Usage,
 };
@@ -65,7 +65,7 @@ fn an_answer_that_ends_a_chat_is_read_whatever_it_can_do_without() {
             panic!("{text}");
         };
         assert_eq!(refusal.error, words);
-        assert_eq!(RefusalKind::of(&refusal.error), RefusalKind::Other);
+        assert_eq!(RpcError::new(refusal.error).kind(), ErrorKind::Other);
     }
 }
 
@@ -145,7 +145,11 @@ fn a_wrong_answer_says_whom_it_belongs_to_and_what_it_was() {
         (r#"{"id":"rpc_a"}"#, None),
     ] {
         let error = ServerFrame::decode(text, &limits::defaults()).unwrap_err();
-        assert_eq!((error.id(), error.tag()), (Some(&id()), tag), "{text}");
+        assert_eq!(
+            (error.id, error.tag.as_deref()),
+            (Some(id()), tag),
+            "{text}"
+        );
     }
     for text in [
         "",
@@ -154,7 +158,7 @@ fn a_wrong_answer_says_whom_it_belongs_to_and_what_it_was() {
         r#"{"id":"x","type":"chat.started"}"#,
     ] {
         let error = ServerFrame::decode(text, &limits::defaults()).unwrap_err();
-        assert_eq!(error.id(), None, "{text}");
+        assert_eq!(error.id, None, "{text}");
     }
 }
 

@@ -2,11 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use acolyte_proto::error::INVALID_MESSAGE;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{
-    Answer, ChatRequest, ClientFrame, HistoryItem, HistoryKind, Request, RequestFault, Role,
-    ServerFrame, Skill,
+    Answer, ChatRequest, ClientFrame, HistoryItem, HistoryKind, Request, Role, ServerFrame, Skill,
 };
 use acolyte_proto::id::{MessageId, RpcId};
 use acolyte_proto::limits;
@@ -84,7 +82,7 @@ fn a_request_without_a_readable_id_is_refused_as_unknown() {
         let error = request(text).unwrap_err();
         assert_eq!(error.reply_to().as_str(), "rpc_unknown", "{text}");
     }
-    let refusal = ServerFrame::error(RpcId::unreadable(), INVALID_MESSAGE);
+    let refusal = ServerFrame::error(RpcId::unreadable(), "Invalid RPC message");
     assert_eq!(
         written(&refusal),
         r#"{"id":"rpc_unknown","type":"error","error":"Invalid RPC message"}"#
@@ -134,7 +132,7 @@ fn a_chat_is_read_strictly() {
 #[test]
 fn a_chat_over_http_is_read_less_strictly() {
     let limits = limits::defaults();
-    let long = "x".repeat(limits::MAX_MODEL_UNITS + 1);
+    let long = "x".repeat(201);
     let body = format!(
         r#"{{"message":"x","history":[],"model":"{long}","sessionId":"sess_a-b","workspace":null,"activeSkills":null,"suggestions":null,"y":1}}"#
     );
@@ -160,39 +158,37 @@ fn the_limits_of_a_chat_are_exact() {
         chat
     }
     let chat = || with(|_| {});
-    let too_long = |member, max| Err(RequestFault::TooLong { member, max });
-    let too_many = |member, max| Err(RequestFault::TooMany { member, max });
     let null = || Json::new("null").unwrap();
-    for (inside, outside, fault) in [
+    for (inside, outside, member) in [
         (
             ChatRequest::new("x".repeat(100_000), "m"),
             ChatRequest::new("x".repeat(100_001), "m"),
-            too_long("message", 100_000),
+            "message",
         ),
         (
             ChatRequest::new("😀".repeat(50_000), "m"),
             ChatRequest::new("😀".repeat(50_001), "m"),
-            too_long("message", 100_000),
+            "message",
         ),
         (
             ChatRequest::new("x", "é".repeat(200)),
             ChatRequest::new("x", "é".repeat(201)),
-            too_long("model", 200),
+            "model",
         ),
         (
             with(|chat| chat.history = vec![null(); 500]),
             with(|chat| chat.history = vec![null(); 501]),
-            too_many("history", 500),
+            "history",
         ),
         (
             with(|chat| chat.suggestions = vec!["x".repeat(1_000).into(); 10]),
             with(|chat| chat.suggestions = vec!["x".into(); 11]),
-            too_many("suggestions", 10),
+            "suggestions",
         ),
         (
             with(|chat| chat.suggestions = vec!["x".repeat(1_000).into()]),
             with(|chat| chat.suggestions = vec!["x".repeat(1_001).into()]),
-            too_long("suggestions", 1_000),
+            "suggestions",
         ),
         (
             ChatRequest {
@@ -203,22 +199,21 @@ fn the_limits_of_a_chat_are_exact() {
                 workspace: Some("x".repeat(4_097).into()),
                 ..chat()
             },
-            too_long("workspace", 4_096),
+            "workspace",
         ),
         (
             with(|chat| chat.active_skills = vec![Skill::new("n", "i")]),
             with(|chat| chat.active_skills = vec![Skill::new("n", "")]),
-            Err(RequestFault::EmptySkill {
-                member: "instructions",
-            }),
+            "instructions",
         ),
     ] {
         assert_eq!(inside.validate(), Ok(()));
-        assert_eq!(outside.validate(), fault);
+        let fault = outside.validate().unwrap_err().to_string();
+        assert!(fault.contains(member), "{fault}");
         for (chat, is_valid) in [(inside, true), (outside, false)] {
             let frame = ClientFrame::new(id(), Request::ChatStart(Box::new(chat)));
             let text = written(&frame);
-            assert_eq!(request(&text).is_ok(), is_valid, "{fault:?}");
+            assert_eq!(request(&text).is_ok(), is_valid, "{fault}");
         }
     }
 }
@@ -235,8 +230,8 @@ fn a_message_that_is_too_large_is_not_read() {
         size: text.len(),
         max: 40,
     };
-    assert_eq!(error.decode_error().kind(), kind);
-    assert_eq!(error.id(), None);
+    assert_eq!(error.error.kind(), kind);
+    assert_eq!(error.id, None);
     let start = r#"{"id":"rpc_a","type":"status.get","x":""#;
     let most = 16 * 1024 * 1024;
     let mut text = format!("{start}{}\"}}", "x".repeat(most - start.len() - 2));

@@ -5,8 +5,8 @@ use std::hint::black_box;
 use exoclaw_proto::codec::encode_event;
 use exoclaw_proto::frame::{StreamEvent, ToolUse, Usage};
 use rpc_core::Json;
-use snek_proto::codec::{NoKwargs, encode_into, encode_request};
-use snek_proto::frame::{Event, Final, Message};
+use snek_proto::codec::{encode_into, encode_request};
+use snek_proto::frame::{Event, Final, Message, NoKwargs};
 use snek_proto::id::CallId;
 
 use super::to_writer::ID;
@@ -99,7 +99,7 @@ pub(crate) fn usage(n: u64) {
 
 fn said(content: &str) -> Event {
     let mut message = Message::new("ch1", "ann", "Ann", content);
-    message.is_final = false;
+    message.is_final = Final::No;
     Event::Message(message)
 }
 

@@ -6,7 +6,7 @@ use rpc_core::CloseReason;
 use rpc_core::net::{LinkEvent, LinkState};
 use serde_json::json;
 use snek_proto::client::{ClientEvent, Ready};
-use snek_proto::frame::{Message, Typing};
+use snek_proto::frame::{Final, Message, Typing};
 
 use super::{ChatLoop, Post};
 use crate::bot::chat::growing::Entry;
@@ -144,9 +144,9 @@ impl ChatLoop {
         };
         let is_own = *username == self.me;
         let about = json!({ "channel": channel, "username": username, "nick": nick,
-            "text": text, "final": message.is_final, "own": is_own });
+            "text": text, "final": bool::from(message.is_final), "own": is_own });
         self.show.event("message", about).await;
-        if !message.is_final {
+        if message.is_final == Final::No {
             return self.growing.add(channel, username, nick, Some(text));
         }
         self.growing.remove(channel, username);

@@ -58,7 +58,7 @@ impl Alice {
             if let LinkEvent::Event(ClientEvent::Message(message)) = next
                 && &*message.username == "helper"
             {
-                if message.is_final {
+                if message.is_final == Final::Yes {
                     return Ok(message);
                 }
                 self.partials += 1;

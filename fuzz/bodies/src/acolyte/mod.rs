@@ -1,16 +1,14 @@
-//! Acolyte: frames, both machines, the queue of a connection, and chats over HTTP.
+//! Acolyte: frames, both machines, and chats over HTTP.
 
 mod client;
 mod frames;
 mod order;
-mod queue;
 mod server;
 mod sse;
 
 pub use client::client_conn;
 pub use frames::{client_frames, server_frames};
 pub use order::OrderChecker;
-pub use queue::queue;
 pub use server::server_conn;
 pub use sse::sse;
 
@@ -99,7 +97,6 @@ mod tests {
         ) {
             client_conn(&[&[settings], &data[..]].concat());
             server_conn(&[&[settings], &data[..]].concat());
-            queue(&data);
         }
 
         #[test]

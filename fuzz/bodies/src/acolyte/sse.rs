@@ -75,12 +75,8 @@ fn written_frame(mut frame: StreamFrame) {
 /// What passes for a body can be sent again, as a body and, if it is valid, on a WebSocket.
 fn body(body: &[u8]) {
     let limits = Limits::default();
-    let request = match read_body(body, &limits) {
-        Ok(request) => request,
-        Err(error) => {
-            assert!(error.to_string().starts_with("Invalid "), "the known words");
-            return;
-        }
+    let Ok(request) = read_body(body, &limits) else {
+        return;
     };
     let text = written(&request);
     let again = read_body(text.as_str().as_bytes(), &limits);

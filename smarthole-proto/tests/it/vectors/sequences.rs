@@ -128,7 +128,9 @@ fn shown(text: &str) -> String {
                 let name = words.split('\'').nth(1).unwrap();
                 format!("accepted {name}")
             }
-            RegistrationResponse::Refused { code, .. } => format!("refused {}", code.unwrap()),
+            RegistrationResponse::Refused { code, .. } => {
+                format!("refused {}", code.unwrap().name())
+            }
             other => panic!("{other:?}"),
         },
         _ => format!("text {text}"),

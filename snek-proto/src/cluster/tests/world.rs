@@ -9,8 +9,9 @@ use crate::cluster::{
     Handled, Live, Membership, Node, NodeConfig, NodeEvent, Request, Seen, SendError, SendId,
     SendReply, Stored,
 };
+use crate::error::RpcError;
 use crate::frame::{Call, Channel, User};
-use crate::hub::{ConnId, HubError};
+use crate::hub::ConnId;
 use crate::id::ChannelUid;
 
 /// What the nodes share, and what goes wrong with it.
@@ -144,7 +145,7 @@ impl World {
         self.run();
     }
 
-    pub(super) fn call(&mut self, at: usize, conn: u64, call: &Call) -> Result<Handled, HubError> {
+    pub(super) fn call(&mut self, at: usize, conn: u64, call: &Call) -> Result<Handled, RpcError> {
         let handled = self.nodes[at].handle_call(ConnId(conn), call, self.now);
         self.run();
         handled

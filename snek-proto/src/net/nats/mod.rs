@@ -19,7 +19,7 @@ use super::{Backend, Peer, Replied, Reply};
 use crate::cluster::{Handled, NodeConfig};
 use crate::error::RpcError;
 use crate::frame::{Call, Channel, User};
-use crate::hub::{HubAnswer, HubError};
+use crate::hub::{Data, HubAnswer, NO_SUCH_USER, NOT_LOGGED_IN, exists};
 use crate::id::{ChannelUid, is_username};
 
 use password::Passwords;
@@ -237,7 +237,7 @@ impl NatsBackend {
             match added.await {
                 Ok(added) => return Ok(Some(added)),
                 // On another node somebody was faster.
-                Err(ClusterError::Hub(HubError::Exists { .. })) => {
+                Err(ClusterError::Hub(error)) if error == exists("user") => {
                     known = self.look_up(username).await?;
                 }
                 Err(error) => return Err(error),
@@ -294,7 +294,7 @@ impl Backend for NatsBackend {
         let (ready, is_ready) = oneshot::channel();
         let connected = self.shared.with(|state| {
             let Some(record) = state.logins.remove(&peer.id()) else {
-                return Err(HubError::NotConnected);
+                return Err(NOT_LOGGED_IN);
             };
             // A second login on one connection replaces the first.
             state.node.disconnect(peer.id());
@@ -325,9 +325,9 @@ impl Backend for NatsBackend {
             if let Handled::Sending(id) = handled {
                 state.sends.insert(id, sent);
             }
-            Ok::<_, HubError>(handled)
+            Ok::<_, RpcError>(handled)
         });
-        match handled.map_err(|error| failed(&error))? {
+        match handled? {
             Handled::Answer(answer) => reply.send(&answer),
             Handled::Sending(_) => match outcome.await {
                 Ok(Ok(())) => {
@@ -335,14 +335,14 @@ impl Backend for NatsBackend {
                         return Err(RpcError::new("internal error"));
                     };
                     let channel_uid = ChannelUid::new(channel_uid);
-                    reply.send(&HubAnswer::Sent { channel_uid })
+                    reply.send(&HubAnswer(Data::Sent { channel_uid }))
                 }
                 Ok(Err(error)) => Err(failed(&error)),
                 Err(_) => Err(failed(&crate::cluster::SendError::Unknown)),
             },
             Handled::Lookup(username) => match self.look_up(&username).await {
-                Ok(Some(known)) => reply.send(&HubAnswer::User(known.user())),
-                Ok(None) | Err(ClusterError::Name(_)) => Err(failed(&HubError::NoSuchUser)),
+                Ok(Some(known)) => reply.send(&HubAnswer(Data::User(known.user()))),
+                Ok(None) | Err(ClusterError::Name(_)) => Err(NO_SUCH_USER),
                 Err(error) => {
                     tracing::warn!(%error, "a user cannot be looked up");
                     Err(RpcError::new("the cluster does not answer"))

@@ -18,8 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use super::password::{Checked, Passwords, Proof};
 use crate::cluster::{Live, Membership, Seen, SendReply, Stored};
+use crate::error::RpcError;
 use crate::frame::{Channel, User};
-use crate::hub::HubError;
+use crate::hub::{INVALID_UID, NO_SUCH_USER, exists};
 use crate::id::{ChannelUid, is_channel_uid};
 use crate::limits::DM_TAG;
 
@@ -29,7 +30,7 @@ use crate::limits::DM_TAG;
 pub enum ClusterError {
     /// The change is not possible. Retrying fails again.
     #[error(transparent)]
-    Hub(#[from] HubError),
+    Hub(#[from] RpcError),
     /// NATS. See there whether retrying may help.
     #[error(transparent)]
     Nats(#[from] NatsError),
@@ -415,7 +416,7 @@ impl Store {
                     revision,
                 })
             }
-            Err(NatsError::Conflict) => Err(HubError::Exists { what: "user" }.into()),
+            Err(NatsError::Conflict) => Err(exists("user").into()),
             Err(error) => Err(error.into()),
         }
     }
@@ -427,7 +428,7 @@ impl Store {
         change: impl Fn(&mut Record) -> bool,
     ) -> Result<bool, ClusterError> {
         for _ in 0..ATTEMPTS {
-            let known = self.user(username).await?.ok_or(HubError::NoSuchUser)?;
+            let known = self.user(username).await?.ok_or(NO_SUCH_USER)?;
             let (mut record, revision) = (known.record, known.revision);
             if !change(&mut record) {
                 return Ok(false);
@@ -458,7 +459,7 @@ impl Store {
             password: password.clone(),
         });
         match self.add_user(user, password).await {
-            Err(ClusterError::Hub(HubError::Exists { .. })) => {}
+            Err(ClusterError::Hub(error)) if error == exists("user") => {}
             outcome => return outcome.map(drop),
         }
         let known = self.user(&user.username).await?;
@@ -481,7 +482,7 @@ impl Store {
     /// Adds a channel with all users in it.
     pub(super) async fn put_channel(&self, uid: &str, name: &str) -> Result<(), ClusterError> {
         if !is_channel_uid(uid) {
-            return Err(HubError::InvalidUid.into());
+            return Err(INVALID_UID.into());
         }
         let public = Public {
             name: name.into(),
@@ -504,7 +505,7 @@ impl Store {
         channel: &Channel,
     ) -> Result<bool, ClusterError> {
         if !is_channel_uid(channel.uid.as_str()) {
-            return Err(HubError::InvalidUid.into());
+            return Err(INVALID_UID.into());
         }
         try_token(channel.uid.as_str())?;
         let change = |record: &mut Record| {
@@ -530,7 +531,7 @@ impl Store {
         let (mut pair, mut names) = ([one, other], Vec::new());
         pair.sort_unstable();
         for username in pair {
-            let known = self.user(username).await?.ok_or(HubError::NoSuchUser)?;
+            let known = self.user(username).await?.ok_or(NO_SUCH_USER)?;
             let user = known.user();
             names.push(if user.nick.is_empty() {
                 user.username

@@ -9,7 +9,7 @@ use rpc_core::{Secret, Str, constant_time_eq};
 use super::{Backend, Peer, Replied, Reply};
 use crate::error::RpcError;
 use crate::frame::{Call, Channel, Final, User};
-use crate::hub::{ConnId, Hub, HubConfig, HubError};
+use crate::hub::{ConnId, Hub, HubConfig};
 use crate::id::{ChannelUid, is_username};
 
 /// A whole platform in memory, for tests of bots, demonstrations and small teams.
@@ -95,8 +95,8 @@ impl MemoryBackend {
     /// Adds a public channel with all users in it.
     ///
     /// # Errors
-    /// [`HubError`].
-    pub fn add_channel(&self, uid: &str, name: &str) -> Result<(), HubError> {
+    /// [`RpcError`].
+    pub fn add_channel(&self, uid: &str, name: &str) -> Result<(), RpcError> {
         let mut state = self.lock();
         state
             .hub
@@ -113,16 +113,16 @@ impl MemoryBackend {
     /// Adds a user to all channels.
     ///
     /// # Errors
-    /// [`HubError`].
-    pub fn add_user(&self, user: User, password: &str) -> Result<(), HubError> {
+    /// [`RpcError`].
+    pub fn add_user(&self, user: User, password: &str) -> Result<(), RpcError> {
         self.lock().add_user(user, password)
     }
 
     /// Returns the channel for direct messages between two users.
     ///
     /// # Errors
-    /// [`HubError`].
-    pub fn direct(&self, one: &str, other: &str) -> Result<ChannelUid, HubError> {
+    /// [`RpcError`].
+    pub fn direct(&self, one: &str, other: &str) -> Result<ChannelUid, RpcError> {
         let mut state = self.lock();
         let uid = state.hub.direct(one, other);
         state.flush();
@@ -133,14 +133,14 @@ impl MemoryBackend {
     /// get it.
     ///
     /// # Errors
-    /// [`HubError`].
+    /// [`RpcError`].
     pub fn post(
         &self,
         username: &str,
         channel: &str,
         text: &str,
         is_final: Final,
-    ) -> Result<usize, HubError> {
+    ) -> Result<usize, RpcError> {
         let mut state = self.lock();
         let sent = state.hub.send_message(username, channel, text, is_final);
         state.flush();
@@ -175,7 +175,7 @@ impl MemoryBackend {
 }
 
 impl State {
-    fn add_user(&mut self, user: User, password: &str) -> Result<(), HubError> {
+    fn add_user(&mut self, user: User, password: &str) -> Result<(), RpcError> {
         let username = user.username.clone();
         self.hub.add_user(user)?;
         for channel in &self.channels {

@@ -23,7 +23,7 @@ fn messages_are_routed_as_the_vectors_say() {
         let text = vector.str("text");
         let is_final = vector.get("final").as_bool().unwrap_or(true);
         let mut message = Message::new("ch1", sender, "Nick", text);
-        message.is_final = is_final;
+        message.is_final = is_final.into();
         let found = route(&me, &message);
         let handler = match found {
             Route::Partial => None,

@@ -116,7 +116,7 @@ fn called(event: &ServerEvent) -> Value {
                 "send_message",
                 channel_uid.as_str(),
                 message.as_str(),
-                is_final.as_bool()
+                bool::from(*is_final)
             ]),
             Call::SetTyping { channel_uid, color } => {
                 json!(["set_typing", channel_uid.as_str(), color.as_str()])

@@ -10,10 +10,6 @@ use rpc_core::breaker::{self, BreakerConfig, CircuitBreaker};
 use rpc_core::reconnect::{Dial, ReconnectPolicy, Reconnector};
 use snek_proto::bot::State;
 use snek_proto::client::reconnect_policy;
-use snek_proto::limits::{
-    CIRCUIT_BREAKER_FAILURE_THRESHOLD, CIRCUIT_BREAKER_HALF_OPEN_MAX_CALLS,
-    CIRCUIT_BREAKER_RECOVERY_TIMEOUT,
-};
 
 use super::{Vector, run};
 
@@ -38,18 +34,9 @@ fn the_circuit_breaker_does_what_the_vectors_say() {
             let found = vector.get("config").get(member);
             found.map_or(default, |value| value.as_u64().unwrap())
         };
-        let threshold = number(
-            "failure_threshold",
-            CIRCUIT_BREAKER_FAILURE_THRESHOLD.into(),
-        );
-        let trials = number(
-            "half_open_max_calls",
-            CIRCUIT_BREAKER_HALF_OPEN_MAX_CALLS.into(),
-        );
-        let recovery = number(
-            "recovery_timeout",
-            CIRCUIT_BREAKER_RECOVERY_TIMEOUT.as_secs(),
-        );
+        let threshold = number("failure_threshold", 5);
+        let trials = number("half_open_max_calls", 3);
+        let recovery = number("recovery_timeout", 60);
         let config = BreakerConfig {
             failure_threshold: u32::try_from(threshold).unwrap(),
             half_open_max_calls: u32::try_from(trials).unwrap(),
@@ -96,9 +83,9 @@ fn trace(mut breaker: CircuitBreaker, vector: &Vector) {
 #[test]
 fn the_limits_of_the_breaker_are_those_of_the_specification() {
     let config = BreakerConfig {
-        failure_threshold: CIRCUIT_BREAKER_FAILURE_THRESHOLD,
-        half_open_max_calls: CIRCUIT_BREAKER_HALF_OPEN_MAX_CALLS,
-        recovery_timeout: CIRCUIT_BREAKER_RECOVERY_TIMEOUT,
+        failure_threshold: 5,
+        half_open_max_calls: 3,
+        recovery_timeout: Duration::from_secs(60),
     };
     assert_eq!(config, BreakerConfig::default());
 }

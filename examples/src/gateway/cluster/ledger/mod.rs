@@ -8,9 +8,10 @@ mod value;
 use std::collections::VecDeque;
 use std::fmt;
 
+use exoclaw_proto::budget::pools::{Pools, day_of};
 use exoclaw_proto::budget::{Budgets, Exceeded, Scope};
 
-use pools::{Pool, Pools, day_of};
+use pools::{Merge, used};
 use value::Value;
 
 /// The name of a call of a [`SharedLedger`] that waits for an answer. Never used twice.
@@ -168,7 +169,7 @@ impl SharedLedger {
     /// # Errors
     /// [`Exceeded`] if the session's budget has no room. Nothing changed.
     pub(super) fn reserve(&mut self, session_used: u64, estimate: u64) -> Result<Ticket, Exceeded> {
-        Pool::of(session_used).check(Scope::Session, self.budgets.session, estimate)?;
+        used(session_used).check(Scope::Session, self.budgets.session, estimate)?;
         Ok(self.wait(Some(estimate)))
     }
 

@@ -156,7 +156,7 @@ fn a_write_whose_outcome_is_unknown_counts_once() {
     a.handle_failed();
     assert!(!a.is_written());
     assert_eq!(store.serve(&mut a, 0, &[]), []);
-    assert_eq!(store.totals(None, 0).daily, Pool::of(30));
+    assert_eq!(store.totals(None, 0).daily, used(30));
     assert!(a.is_written() && a.written() == a.change());
     assert_eq!(store.write(value, revision), None, "a late copy is refused");
 }
@@ -234,7 +234,7 @@ fn a_node_with_a_new_name_is_counted_once_and_keeps_its_reservations() {
         );
         a.settle(run);
         store.serve(&mut a, 0, &[]);
-        assert_eq!(store.totals(None, 0).daily, Pool::of(30));
+        assert_eq!(store.totals(None, 0).daily, used(30));
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use exoclaw_proto::budget::pools::Pools;
 use serde::{Deserialize, Serialize};
 
-use super::pools::Pools;
+use super::pools::Merge;
 
 /// Most nodes whose tokens are kept apart although they are gone.
 const MAX_GONE: usize = 64;

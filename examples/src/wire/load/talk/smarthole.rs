@@ -46,7 +46,7 @@ impl super::Talk for Talk {
                 code,
                 message,
             })) => {
-                let code = code.map(|code| code.to_string());
+                let code = code.map(|code| code.name().to_owned());
                 let message = message.map(|message| message.as_str().to_owned());
                 heard.push(Heard::Refused(code.or(message).unwrap_or_default()));
             }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::pools::{SECONDS_PER_DAY, month_of};
 use super::*;
+use exoclaw_proto::budget::pools::{SECONDS_PER_DAY, month_of};
 
 /// How a request ends.
 #[derive(Clone, Copy, Debug)]

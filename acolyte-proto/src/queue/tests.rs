@@ -1,8 +1,8 @@
 //! The queue of one connection, alone and against a naive model.
 
-use acolyte_proto::id::RpcId;
-use acolyte_proto::queue::{Aborted, Place, Queue, QueueError};
 use proptest::prelude::*;
+
+use super::*;
 
 fn id(n: usize) -> RpcId {
     RpcId::parse(&format!("rpc_{n}")).unwrap()
@@ -15,7 +15,7 @@ fn line(queue: &Queue<usize>) -> Vec<(RpcId, u32)> {
 
 #[test]
 fn the_first_chat_runs_and_the_others_wait_from_place_1() {
-    let mut queue = Queue::new();
+    let mut queue = Queue::new(25);
     assert_eq!(queue.start(id(0), 0), Ok(Place::Running));
     assert_eq!(queue.start(id(1), 1), Ok(Place::Waiting { position: 1 }));
     assert_eq!(queue.start(id(2), 2), Ok(Place::Waiting { position: 2 }));
@@ -25,7 +25,7 @@ fn the_first_chat_runs_and_the_others_wait_from_place_1() {
 
 #[test]
 fn one_chat_runs_and_25_wait_and_the_27th_is_refused() {
-    let mut queue = Queue::new();
+    let mut queue = Queue::new(25);
     for n in 0..26 {
         assert!(queue.start(id(n), n).is_ok(), "{n}");
     }
@@ -41,7 +41,7 @@ fn one_chat_runs_and_25_wait_and_the_27th_is_refused() {
 
 #[test]
 fn an_id_in_use_is_refused_whether_its_chat_runs_waits_or_winds_down() {
-    let mut queue = Queue::new();
+    let mut queue = Queue::new(25);
     queue.start(id(0), 0).unwrap();
     queue.start(id(1), 1).unwrap();
     queue.abort(&id(0));
@@ -57,7 +57,7 @@ fn an_id_in_use_is_refused_whether_its_chat_runs_waits_or_winds_down() {
 
 #[test]
 fn an_abort_in_the_line_moves_those_behind_it() {
-    let mut queue = Queue::new();
+    let mut queue = Queue::new(25);
     for n in 0..4 {
         queue.start(id(n), n).unwrap();
     }
@@ -68,7 +68,7 @@ fn an_abort_in_the_line_moves_those_behind_it() {
 
 #[test]
 fn an_aborted_chat_runs_until_it_has_come_to_its_end() {
-    let mut queue = Queue::new();
+    let mut queue = Queue::new(25);
     queue.start(id(0), 0).unwrap();
     queue.start(id(1), 1).unwrap();
     assert_eq!(queue.abort(&id(0)), Aborted::Running { again: false });
@@ -82,7 +82,7 @@ fn an_aborted_chat_runs_until_it_has_come_to_its_end() {
 
 #[test]
 fn only_the_running_chat_is_finished() {
-    let mut queue = Queue::new();
+    let mut queue = Queue::new(25);
     queue.start(id(0), 0).unwrap();
     queue.start(id(1), 1).unwrap();
     assert_eq!(queue.finish(&id(1)), None);
@@ -92,7 +92,7 @@ fn only_the_running_chat_is_finished() {
 
 #[test]
 fn a_drained_queue_gives_the_running_chat_first_and_is_empty() {
-    let mut queue = Queue::new();
+    let mut queue = Queue::new(25);
     for n in 0..3 {
         queue.start(id(n), n).unwrap();
     }
@@ -173,7 +173,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #[test]
     fn the_queue_does_what_a_plain_list_does(max_waiting in 0..5usize, steps in steps()) {
-        let mut queue = Queue::with_max_waiting(max_waiting);
+        let mut queue = Queue::new(max_waiting);
         let mut naive = Naive { max_waiting, ..Naive::default() };
         for (chat, step) in steps.into_iter().enumerate() {
             match step {

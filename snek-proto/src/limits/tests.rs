@@ -1,8 +1,8 @@
 //! Vectors of the specification's constants.
 
-use snek_proto::limits;
+use switchboard_testing::vectors;
 
-use super::run;
+use crate::limits;
 
 #[derive(Debug, PartialEq)]
 enum Constant {
@@ -24,21 +24,14 @@ fn count(count: usize) -> Constant {
 /// The constant of this name.
 fn constant(name: &str) -> Constant {
     match name {
-        "DEFAULT_WS_URL" => text(limits::DEFAULT_WS_URL),
-        "DEFAULT_OPENAI_URL" => text(limits::DEFAULT_OPENAI_URL),
-        "DEFAULT_SEARCH_API_BASE" => text(limits::DEFAULT_SEARCH_API_BASE),
         "WS_HEARTBEAT" => Seconds(limits::WS_HEARTBEAT.as_secs_f64()),
         "DEFAULT_REQUEST_TIMEOUT" => Seconds(limits::DEFAULT_REQUEST_TIMEOUT.as_secs_f64()),
         "HTTP_CONNECT_TIMEOUT" => Seconds(limits::HTTP_CONNECT_TIMEOUT.as_secs_f64()),
         "RECONNECT_MAX_RETRIES" => Number(limits::RECONNECT_MAX_RETRIES.into()),
         "RECONNECT_INITIAL_DELAY" => Seconds(limits::RECONNECT_INITIAL_DELAY.as_secs_f64()),
         "RECONNECT_BACKOFF_FACTOR" => Number(limits::RECONNECT_BACKOFF_FACTOR),
-        "WS_RECEIVE_RETRY_DELAY" => Seconds(limits::WS_RECEIVE_RETRY_DELAY.as_secs_f64()),
         "MAX_CONCURRENT_OPERATIONS" => count(limits::MAX_CONCURRENT_OPERATIONS),
         "MAX_CONCURRENT_REQUESTS" => count(limits::MAX_CONCURRENT_REQUESTS),
-        "THREAD_POOL_WORKERS" => count(limits::THREAD_POOL_WORKERS),
-        "PROCESS_POOL_WORKERS" => count(limits::PROCESS_POOL_WORKERS),
-        "EXECUTOR_TIMEOUT" => Seconds(limits::EXECUTOR_TIMEOUT.as_secs_f64()),
         "MAX_MESSAGE_HISTORY" => count(limits::MAX_MESSAGE_HISTORY),
         "DEFAULT_OPENAI_LIMIT" => count(limits::DEFAULT_OPENAI_LIMIT),
         "CONTEXT_WINDOW_TOKEN_LIMIT" => count(limits::CONTEXT_WINDOW_TOKEN_LIMIT),
@@ -46,22 +39,14 @@ fn constant(name: &str) -> Constant {
         "MAX_TOOL_CALL_DEPTH" => count(limits::MAX_TOOL_CALL_DEPTH),
         "MAX_REPEATED_TOOL_CALLS" => count(limits::MAX_REPEATED_TOOL_CALLS),
         "MAX_RETRY_ATTEMPTS" => Number(limits::MAX_RETRY_ATTEMPTS.into()),
-        "TASK_CHECK_INTERVAL" => Seconds(limits::TASK_CHECK_INTERVAL.as_secs_f64()),
         "THINKING_TASK_INTERVAL" => Seconds(limits::THINKING_TASK_INTERVAL.as_secs_f64()),
-        "SERVICE_CLEANUP_INTERVAL" => Seconds(limits::SERVICE_CLEANUP_INTERVAL.as_secs_f64()),
         "SHUTDOWN_TIMEOUT" => Seconds(limits::SHUTDOWN_TIMEOUT.as_secs_f64()),
-        "MIN_COUNTER_UPDATE_INTERVAL" => Seconds(limits::MIN_COUNTER_UPDATE_INTERVAL.as_secs_f64()),
-        "AGENTIC_MAX_RESEARCH_QUERIES" => count(limits::AGENTIC_MAX_RESEARCH_QUERIES),
-        "AGENTIC_MAX_PLAN_STEPS" => count(limits::AGENTIC_MAX_PLAN_STEPS),
-        "AGENTIC_SCRATCHPAD_SIZE" => count(limits::AGENTIC_SCRATCHPAD_SIZE),
         "COLOR_HUE_MIN" => Number(limits::COLOR_HUE_MIN),
         "COLOR_HUE_MAX" => Number(limits::COLOR_HUE_MAX),
         "COLOR_SATURATION_MIN" => Number(limits::COLOR_SATURATION_MIN),
         "COLOR_SATURATION_MAX" => Number(limits::COLOR_SATURATION_MAX),
         "COLOR_LIGHTNESS_MIN" => Number(limits::COLOR_LIGHTNESS_MIN),
         "COLOR_LIGHTNESS_MAX" => Number(limits::COLOR_LIGHTNESS_MAX),
-        "MEDIA_HUNT_DEDUP_MAX_SIZE" => count(limits::MEDIA_HUNT_DEDUP_MAX_SIZE),
-        "MEDIA_HUNT_DEDUP_TTL" => Seconds(limits::MEDIA_HUNT_DEDUP_TTL.as_secs_f64()),
         "MEDIA_HUNT_HEAD_TIMEOUT" => Seconds(limits::MEDIA_HUNT_HEAD_TIMEOUT.as_secs_f64()),
         "MEDIA_HUNT_FETCH_TIMEOUT" => Seconds(limits::MEDIA_HUNT_FETCH_TIMEOUT.as_secs_f64()),
         "SANITIZED_NAMES" => Text(limits::SANITIZED_NAMES.join(" ")),
@@ -71,7 +56,8 @@ fn constant(name: &str) -> Constant {
 
 #[test]
 fn constants_have_the_values_of_the_vectors() {
-    run("constants", |vector| {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors");
+    vectors::run(folder, "constants", |vector| {
         let expected = match (
             vector.try_str("text"),
             vector.get("seconds").as_f64(),
