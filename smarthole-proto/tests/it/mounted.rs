@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rpc_core::net::server::{HttpConfig, Service, UpgradeDecision};
+use rpc_core::net::server::{HttpConfig, Service};
 use smarthole_proto::client::ClientConfig;
 use smarthole_proto::frame::Registration;
 use smarthole_proto::net::{
@@ -43,7 +43,7 @@ async fn headers_and_extensions_of_the_host_reach_the_upgrade_hook() {
     let (service, handle) = mount(http_config().with_on_upgrade(move |parts, peer| {
         assert!(peer.ip().is_loopback());
         tell.send(described(parts)).unwrap();
-        UpgradeDecision::accept()
+        Ok(None)
     }));
     let url = format!("ws://{}/", host(service).await);
     let config = ClientConfig::new(Registration::new("notes", "I keep notes.")).unwrap();

@@ -108,12 +108,12 @@ impl Proxy {
     /// Dropping the future closes all connections.
     pub async fn run(
         self,
-        listener: impl Into<Listener>,
+        listener: Listener,
         stop: impl Future<Output = ()>,
         drain: Duration,
         warn: impl Fn(String) + Send + Sync + 'static,
     ) -> io::Result<Report> {
-        let (this, warn, listener) = (Arc::new(self), Arc::new(warn), listener.into());
+        let (this, warn) = (Arc::new(self), Arc::new(warn));
         let mut report = Report::default();
         let mut open = JoinSet::new();
         let mut flush = interval(FLUSH);

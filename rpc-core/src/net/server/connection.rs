@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
+use http::{Request, StatusCode};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -20,12 +20,12 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::http1::{Agreed, Exchange};
-use super::permits::{Evicted, Opening, Permit, Refusal};
+use super::permits::{Evicted, Opening, Permit, Refusal, until_login};
 use super::run::Shared;
 use super::service::Upgrade;
 use super::write_timeout::WriteTimeout;
-use crate::net::Cancellation;
-use crate::net::ws::{Handshake, Role, Socket, WsStream};
+use crate::net::ws::{Role, Socket, WsStream};
+use crate::net::{Cancellation, ConnectionHandler, DriverConfig, Handle, Transport};
 
 /// How long a connection that was answered may take to close.
 const LINGER: Duration = Duration::from_secs(1);
@@ -36,38 +36,80 @@ const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The smallest buffer that hyper takes.
 const SMALLEST_BUFFER: usize = 8 * 1024;
 
-/// An upgraded connection, as the handler receives it.
+/// An accepted connection, as the handler receives it.
 #[non_exhaustive]
 pub struct Accepted {
-    /// The WebSocket. Its [`handshake`](WsStream::handshake) names the selected subprotocol.
-    pub socket: WsStream,
-    /// The peer's address; unspecified (`0.0.0.0:0`) if a [`Service`](super::Service) was not told
-    /// it.
+    /// The WebSocket, or the transport that was passed to a [`ServerHandle`](super::ServerHandle).
+    pub socket: Box<dyn Transport>,
+    /// The peer's address; unspecified (`0.0.0.0:0`) if it is not known.
     pub peer: SocketAddr,
     /// The head of the upgrade request, with the extensions of the upgrade hook and, of a
     /// mounted server, those of the host. The headers of the
     /// handshake itself (`Connection`, `Upgrade`, `Sec-WebSocket-Key` and `Sec-WebSocket-Version`)
-    /// are removed.
-    pub parts: Parts,
+    /// are removed. Empty for other transports.
+    pub parts: Arc<Parts>,
     /// Cancelled when the server drains: say goodbye and return.
     pub cancellation: Cancellation,
-    /// The connection's place among the WebSockets, held until the handler's future ends.
-    pub permit: Permit,
+    /// The connection's place among the WebSockets, held until the handler's future ends. `None`
+    /// for other transports.
+    pub permit: Option<Permit>,
+}
+
+impl Accepted {
+    /// Creates a connection over any transport, without an upgrade request.
+    #[must_use]
+    pub fn new(transport: impl Transport, peer: SocketAddr, cancellation: Cancellation) -> Self {
+        Self {
+            socket: Box::new(transport),
+            peer,
+            parts: Arc::new(Request::new(()).into_parts().0),
+            cancellation,
+            permit: None,
+        }
+    }
+
+    /// [Serves](crate::net::serve()) the connection to its end with the handler, which shuts down
+    /// when the server drains.
+    ///
+    /// While `is_logged_in` returns `false`, the connection makes room for others: at
+    /// [`max_connections`](super::ServerLimits::max_connections) and
+    /// [`max_websockets`](super::ServerLimits::max_websockets) the oldest such connection is closed
+    /// with code 1013 in favour of the next one.
+    ///
+    /// # Cancel safety
+    /// As for [`serve`](crate::net::serve()).
+    pub fn serve<H: ConnectionHandler>(
+        self,
+        handle: Handle<H::Machine>,
+        handler: H,
+        driver: DriverConfig,
+        is_logged_in: fn(&H::Machine) -> bool,
+    ) -> impl Future<Output = ()> + Send + use<H> {
+        let shutdown = until_login(self.permit, &handle, is_logged_in, self.cancellation);
+        crate::net::serve(handle, self.socket, handler, driver, shutdown).map(drop)
+    }
 }
 
 /// Prints no headers and no query: both may hold secrets.
 impl fmt::Debug for Accepted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Accepted")
-            .field("socket", &self.socket)
             .field("peer", &self.peer)
             .field("path", &self.parts.uri.path())
             .finish_non_exhaustive()
     }
 }
 
-/// The handler's future of an upgraded connection, and what the connection holds.
-type Opened<F> = (Pin<Box<F>>, Permit);
+/// A connection that somebody else has accepted.
+pub(super) enum Arrival {
+    /// By the HTTP server of a [`Service`](super::Service).
+    Upgrade(Upgrade),
+    /// Passed to a [`ServerHandle`](super::ServerHandle).
+    Transport(Box<dyn Transport>, SocketAddr),
+}
+
+/// The handler's future of a connection, and what the connection holds.
+type Opened<F> = (Pin<Box<F>>, Option<Permit>);
 
 /// Serves one connection to its end: up to the upgrade, then with the handler. Each part has memory
 /// of its own, so that a connection does not keep the memory of its opening. Not an `async fn`,
@@ -90,9 +132,9 @@ where
     }))
 }
 
-/// Like [`serve`], for a connection whose request came through a [`Service`](super::Service).
-pub(super) fn serve_mounted<H, F>(
-    upgrade: Upgrade,
+/// Like [`serve`], for a connection that somebody else has accepted.
+pub(super) fn serve_arrival<H, F>(
+    arrival: Arrival,
     shared: Arc<Shared>,
     handler: Arc<H>,
 ) -> impl Future<Output = ()> + Send
@@ -101,6 +143,13 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     serve_opened(Box::pin(async move {
+        let upgrade = match arrival {
+            Arrival::Upgrade(upgrade) => upgrade,
+            Arrival::Transport(transport, peer) => {
+                let accepted = Accepted::new(transport, peer, shared.cancellation.clone());
+                return Some(opened(&*handler, accepted));
+            }
+        };
         let Upgrade {
             on_upgrade,
             agreed,
@@ -128,7 +177,7 @@ async fn serve_opened<F: Future<Output = ()>>(
 ) {
     if let Some((running, permit)) = opening.await {
         running.await;
-        permit.end();
+        permit.map(Permit::end);
     }
 }
 
@@ -173,16 +222,10 @@ async fn accept(
     shared.counters.count_upgraded();
     let socket =
         WsStream::from_upgraded(socket, read_already, Role::Server, &shared.config.ws).await;
-    let socket = match agreed.subprotocol {
-        Some(name) => socket.with_handshake(Handshake::new(Some(name), HeaderMap::new())),
-        None => socket,
-    };
     Accepted {
-        socket,
-        peer,
-        parts: agreed.parts,
-        cancellation: shared.cancellation.clone(),
-        permit: agreed.permit.for_connection(opening),
+        parts: Arc::new(agreed.parts),
+        permit: Some(agreed.permit.for_connection(opening)),
+        ..Accepted::new(socket, peer, shared.cancellation.clone())
     }
 }
 

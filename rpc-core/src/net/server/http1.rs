@@ -14,7 +14,6 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use super::body::Body;
-use super::config::UpgradeDecision;
 use super::permits::{Opening, Permit, Refusal};
 use super::run::Shared;
 use super::upgrade::detach;
@@ -24,7 +23,6 @@ use crate::net::ws::{accept_key, is_meant, is_upgrade, offers};
 #[derive(Debug)]
 pub(super) struct Agreed {
     pub(super) parts: Parts,
-    pub(super) subprotocol: Option<String>,
     pub(super) permit: Permit,
 }
 
@@ -105,6 +103,7 @@ pub(super) async fn answer<B: hyper::body::Body>(
         if !opening.finish() {
             return busy(Refusal::ServerFull);
         }
+        parts.extensions.insert(shared.cancellation.clone());
         if let Some(service) = config.http(Request::from_parts(parts, body), peer) {
             let answer = service.await;
             if answer.status().is_informational() {
@@ -169,8 +168,8 @@ fn upgrade(
         return response;
     };
     let subprotocol = match shared.config.decide(&mut parts, peer) {
-        UpgradeDecision::Accept { subprotocol } => subprotocol,
-        UpgradeDecision::Reject { status, body } => {
+        Ok(subprotocol) => subprotocol,
+        Err((status, body)) => {
             shared.counters.count_rejected();
             tracing::debug!(%peer, status = status.as_u16(), "upgrade refused by the application");
             let is_refusal = status.is_client_error() || status.is_server_error();
@@ -200,11 +199,7 @@ fn upgrade(
         headers.insert(header::SEC_WEBSOCKET_PROTOCOL, name);
     }
     detach(&mut parts);
-    *agreed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Agreed {
-        parts,
-        subprotocol,
-        permit,
-    });
+    *agreed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Agreed { parts, permit });
     response
 }
 

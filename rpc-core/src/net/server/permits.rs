@@ -389,39 +389,6 @@ impl Permit {
         }
     }
 
-    /// Lets this connection make room while its peer has not logged in: at
-    /// [`max_connections`](ServerLimits::max_connections) and
-    /// [`max_websockets`](ServerLimits::max_websockets) the oldest such connection is closed with
-    /// code 1013 in favour of the next one. `is_logged_in` is asked in every turn of the
-    /// connection.
-    ///
-    /// Returns the shutdown signal for [`serve`](crate::net::serve()), which does the work: it is
-    /// given by `cancellation`.
-    pub fn until_login<M: Machine + Send + 'static>(
-        &self,
-        handle: &Handle<M>,
-        is_logged_in: fn(&M) -> bool,
-        cancellation: Cancellation,
-    ) -> impl Future<Output = ()> + Send + use<M> {
-        let (opening, handle) = (self.0.opening.get().cloned(), handle.clone());
-        let evicted = opening.as_ref().and_then(|it| it.await_login(self));
-        let mut evicted = evicted.map(|evicted| Box::pin(evicted.wait()));
-        let mut cancelled = Box::pin(cancellation.into_cancelled());
-        poll_fn(move |cx| {
-            if let Some(order) = &mut evicted {
-                if handle.read(is_logged_in) {
-                    opening.as_ref().map(|opening| opening.finish());
-                    evicted = None;
-                } else if order.as_mut().poll(cx).is_ready() {
-                    evicted = None;
-                    let why = Refusal::ServerFull.why();
-                    handle.close_with(CloseFrame::new(CloseFrame::TRY_AGAIN, why));
-                }
-            }
-            cancelled.as_mut().poll(cx)
-        })
-    }
-
     /// Frees the place for another WebSocket before the handler ends: for a handler that reports to
     /// others that its client has left. A second call is a no-op.
     pub fn release(&self) {
@@ -429,6 +396,35 @@ impl Permit {
             self.0.counters.websockets.fetch_sub(1, Ordering::Relaxed);
         }
     }
+}
+
+/// Returns the shutdown signal for [`serve`](crate::net::serve()), given by `cancellation`. As it is
+/// polled in every turn of the connection, it also makes room for others while the peer has not
+/// logged in.
+pub(super) fn until_login<M: Machine + Send + 'static>(
+    permit: Option<Permit>,
+    handle: &Handle<M>,
+    is_logged_in: fn(&M) -> bool,
+    cancellation: Cancellation,
+) -> impl Future<Output = ()> + Send + use<M> {
+    let opening = permit.as_ref().and_then(|it| it.0.opening.get().cloned());
+    let evicted = permit.zip(opening.as_ref());
+    let evicted = evicted.and_then(|(permit, opening)| opening.await_login(&permit));
+    let mut evicted = evicted.map(|evicted| Box::pin(evicted.wait()));
+    let (handle, mut cancelled) = (handle.clone(), Box::pin(cancellation.into_cancelled()));
+    poll_fn(move |cx| {
+        if let Some(order) = &mut evicted {
+            if handle.read(is_logged_in) {
+                opening.as_ref().map(|opening| opening.finish());
+                evicted = None;
+            } else if order.as_mut().poll(cx).is_ready() {
+                evicted = None;
+                let why = Refusal::ServerFull.why();
+                handle.close_with(CloseFrame::new(CloseFrame::TRY_AGAIN, why));
+            }
+        }
+        cancelled.as_mut().poll(cx)
+    })
 }
 
 impl Drop for Held {

@@ -13,11 +13,11 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use super::config::HttpConfig;
-use super::connection::{Accepted, refuse, serve, serve_mounted};
+use super::connection::{Accepted, Arrival, refuse, serve, serve_arrival};
 use super::listener::Listener;
 use super::permits::{Counters, Slots};
-use super::service::{Service, UNKNOWN, Upgrade};
-use super::shutdown::{Drain, DrainReport, ShutdownHandle};
+use super::service::{Service, UNKNOWN};
+use super::shutdown::{Drain, DrainReport, ServerHandle};
 use crate::net::{Cancellation, Canceller};
 
 /// How long accepting pauses after the system refused it (no file descriptors left), unless a
@@ -31,8 +31,8 @@ const MAX_REFUSALS: usize = 256;
 pub struct Server {
     /// `None` if the server is mounted.
     listener: Option<Listener>,
-    /// Closed unless the server is mounted.
-    upgrades: UnboundedReceiver<Upgrade>,
+    /// From the [`Service`] and the handles.
+    arrivals: UnboundedReceiver<Arrival>,
     local: SocketAddr,
     shared: Arc<Shared>,
     canceller: Canceller,
@@ -56,19 +56,8 @@ impl Server {
     ///
     /// # Cancel safety
     /// Dropping the future leaves nothing behind.
-    pub async fn bind(address: impl ToSocketAddrs, config: HttpConfig) -> io::Result<Self> {
-        Self::from_listener(Listener::bind(address).await?, config)
-    }
-
-    /// Takes an existing listener (socket activation, special options).
-    ///
-    /// # Errors
-    /// If the listener has no local address.
-    pub fn from_listener(
-        listener: impl Into<Listener>,
-        mut config: HttpConfig,
-    ) -> io::Result<Self> {
-        let listener = listener.into();
+    pub async fn bind(address: impl ToSocketAddrs, mut config: HttpConfig) -> io::Result<Self> {
+        let listener = Listener::bind(address).await?;
         let local = listener.local_addr()?;
         config.guards = config.guards.for_bind(local);
         config.limits = config.limits.for_bind(local, config.guards.peers);
@@ -83,13 +72,13 @@ impl Server {
     /// has no limit by default. TLS is not used.
     #[must_use]
     pub fn mount(config: HttpConfig) -> (Self, Service) {
-        let (server, upgrades) = Self::new(None, UNKNOWN, config);
+        let (server, arrivals) = Self::new(None, UNKNOWN, config);
         let shared = Arc::clone(&server.shared);
         let slots = Slots::new(&shared.counters, &shared.config.limits);
         let service = Service {
             slots: Arc::new(Mutex::new(slots)),
             shared,
-            upgrades,
+            arrivals,
         };
         (server, service)
     }
@@ -98,21 +87,21 @@ impl Server {
         listener: Option<Listener>,
         local: SocketAddr,
         config: HttpConfig,
-    ) -> (Self, UnboundedSender<Upgrade>) {
+    ) -> (Self, UnboundedSender<Arrival>) {
         let (canceller, cancellation) = Cancellation::new();
         let shared = Arc::new(Shared {
             config,
             cancellation,
             counters: Arc::default(),
         });
-        let (sender, upgrades) = unbounded_channel();
+        let (sender, arrivals) = unbounded_channel();
         let server = Self {
             listener,
-            upgrades,
+            arrivals,
             local,
             shared,
             canceller,
-            drain: Drain::new(),
+            drain: Drain::new(sender.clone()),
         };
         (server, sender)
     }
@@ -126,7 +115,7 @@ impl Server {
 
     /// Returns a handle that ends the server.
     #[must_use]
-    pub fn shutdown_handle(&self) -> ShutdownHandle {
+    pub fn handle(&self) -> ServerHandle {
         self.drain.handle()
     }
 
@@ -136,7 +125,7 @@ impl Server {
         Arc::clone(&self.shared.counters)
     }
 
-    /// Serves until a [`ShutdownHandle`] drains it. Calls `handler` once per upgraded connection
+    /// Serves until a [`ServerHandle`] drains it. Calls `handler` once per upgraded connection
     /// and runs its future in a task of its own; a panic in it ends that connection only. Needs a
     /// runtime with I/O and time enabled.
     ///
@@ -149,7 +138,7 @@ impl Server {
     {
         let Self {
             listener,
-            mut upgrades,
+            mut arrivals,
             shared,
             canceller,
             mut drain,
@@ -172,9 +161,9 @@ impl Server {
                 Some(_) = refusals.join_next() => {}
                 () = sleep_until(paused_until.unwrap_or_else(Instant::now)),
                     if paused_until.is_some() => paused_until = None,
-                Some(upgrade) = upgrades.recv() => {
+                Some(arrival) = arrivals.recv() => {
                     let (shared, handler) = (Arc::clone(&shared), Arc::clone(&handler));
-                    connections.spawn(serve_mounted(upgrade, shared, handler));
+                    connections.spawn(serve_arrival(arrival, shared, handler));
                 }
                 accepted = accept(listener.as_ref()), if paused_until.is_none() => match accepted {
                     Ok((tcp, peer)) => match slots.take(peer, &shared.config.guards) {
@@ -211,10 +200,10 @@ impl Server {
         drop((listener, refusals));
         canceller.cancel();
         // Who is upgraded already is told goodbye.
-        upgrades.close();
-        while let Ok(upgrade) = upgrades.try_recv() {
+        arrivals.close();
+        while let Ok(arrival) = arrivals.try_recv() {
             let (shared, handler) = (Arc::clone(&shared), Arc::clone(&handler));
-            connections.spawn(serve_mounted(upgrade, shared, handler));
+            connections.spawn(serve_arrival(arrival, shared, handler));
         }
         let report = finish(&shared, &mut drain, connections).await;
         drain.report(report);

@@ -14,6 +14,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
 
 use super::body::Body;
+use super::connection::Arrival;
 use super::http1::{Agreed, answer, busy, plain};
 use super::permits::{Opening, Refusal, Slots};
 use super::run::Shared;
@@ -53,7 +54,7 @@ pub struct PeerAddr(pub SocketAddr);
 pub struct Service {
     pub(super) shared: Arc<Shared>,
     pub(super) slots: Arc<Mutex<Slots>>,
-    pub(super) upgrades: UnboundedSender<Upgrade>,
+    pub(super) arrivals: UnboundedSender<Arrival>,
 }
 
 /// A request that the host upgrades.
@@ -103,7 +104,7 @@ impl Service {
             peer,
             opening: Arc::new(opening),
         };
-        match self.upgrades.send(upgrade) {
+        match self.arrivals.send(Arrival::Upgrade(upgrade)) {
             Ok(()) => answer,
             Err(_) => plain(StatusCode::SERVICE_UNAVAILABLE, "the server has ended"),
         }
