@@ -18,7 +18,7 @@ use futures_util::StreamExt as _;
 use http::{Request, StatusCode};
 use rpc_core::net::mem;
 use rpc_core::net::server::{Body, Service};
-use switchboard_testing::mounted::{check, described, host};
+use switchboard_testing::mounted::{check, described, host, runs_until};
 use tokio::time::{Instant, timeout};
 use tower_service::Service as _;
 
@@ -287,4 +287,19 @@ async fn a_server_that_is_shut_down_over_http_ends_its_websockets() {
     let answer = service.call(request.body(Body::from("")).unwrap()).await;
     assert_eq!(answer.unwrap().status(), StatusCode::OK);
     assert_eq!(serving.await.unwrap().finished, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_in_memory_serves_until_a_signal() {
+    let (server, _) = Server::mount(puppet().0, ServerOptions::default());
+    runs_until(server, async |dialer| {
+        let (client, events, connection) =
+            connect_with(dialer, ClientConfig::default(), link_config());
+        tokio::spawn(connection.run());
+        client.ready().await.unwrap();
+        let mut chat = client.start_chat(ask("hello")).await;
+        assert!(matches!(chat.finish().await, Outcome::Done(_)));
+        (client, events)
+    })
+    .await;
 }

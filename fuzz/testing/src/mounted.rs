@@ -1,4 +1,5 @@
-//! Servers that are mounted into axum: [`host`] runs one, [`check`] compares it with one on a socket.
+//! Servers that do not listen. Mounted into axum: [`host`] runs one, [`check`] compares it with one on a
+//! socket. In memory: [`runs_until`].
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,9 +13,13 @@ use axum::routing::get;
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::Outgoing;
-use rpc_core::net::server::{DrainReport, HttpConfig, PeerAddr, ServerLimits, Service};
+use rpc_core::net::mem::{self, MemDialer};
+use rpc_core::net::server::{
+    DrainReport, HttpConfig, PeerAddr, ProtocolServer, ServerLimits, ServerProtocol, Service,
+};
 use rpc_core::net::ws::{WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer as _, Message};
+use tokio::sync::oneshot;
 use tower_http::cors::CorsLayer;
 use tower_http::timeout::TimeoutLayer;
 use tower_http::trace::TraceLayer;
@@ -38,6 +43,35 @@ pub fn described(parts: &Parts) -> String {
     let header = String::from_utf8_lossy(header);
     let extension = parts.extensions.get::<FromLayer>();
     format!("{header} and {}", extension.map_or("none", |from| from.0))
+}
+
+/// Runs a server that is reached in memory alone, until a signal: it serves the client that `connect`
+/// returns, and then drains. Needs no socket, so it works with a paused clock.
+///
+/// # Panics
+/// If the client cannot connect, or is not served to a good end.
+pub async fn runs_until<P: ServerProtocol, C>(
+    server: ProtocolServer<P>,
+    connect: impl AsyncFnOnce(MemDialer) -> C,
+) {
+    let (handle, (dialer, mut listener)) = (server.handle(), mem::listen(16));
+    tokio::spawn(async move {
+        while let Some(line) = listener.accept().await {
+            handle.serve(line, None);
+        }
+    });
+    let (signal, signalled) = oneshot::channel::<()>();
+    let shutdown = async {
+        let _ = signalled.await;
+    };
+    let running = tokio::spawn(server.run_until(shutdown, Duration::from_secs(60)));
+    let client = connect(dialer).await;
+    assert!(!running.is_finished(), "the server runs");
+    drop(signal);
+    let report = running.await;
+    let report = report.unwrap_or_else(|error| fail(&error.to_string()));
+    assert_eq!((report.finished, report.aborted), (1, 0));
+    drop(client);
 }
 
 /// Serves `service` in axum behind layers, beside the routes `/hello` and `/slow`. Returns the address.

@@ -214,10 +214,7 @@ impl std::fmt::Debug for Site {
 pub fn http_config() -> HttpConfig {
     let mut config = HttpConfig::default()
         .with_limits(ServerLimits::default().with_max_connections(64))
-        .with_on_upgrade(|_, _| {
-            let why = "there are no WebSockets here".to_owned();
-            Err((StatusCode::NOT_FOUND, why))
-        });
+        .with_on_upgrade(|_, _| Err((StatusCode::NOT_FOUND, "no WebSockets here".into())));
     config.guards = config.guards.with_same_origin(true);
     config
 }

@@ -218,7 +218,7 @@ impl Proxy {
             return Err(bad());
         }
         let checked = self.guards.check(&parts, peer);
-        checked.map_err(|refused| (refused.status.to_string(), refused.why.to_owned()))
+        checked.map_err(|(status, why)| (status.to_string(), why.to_owned()))
     }
 
     fn change(&self, head: &mut Head) {

@@ -14,6 +14,7 @@ use futures_util::FutureExt as _;
 use http::request::Parts;
 use http::{Request, StatusCode};
 use hyper::server::conn::http1;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -22,7 +23,6 @@ use tokio::time::{sleep, timeout};
 use super::http1::{Agreed, Exchange};
 use super::permits::{Evicted, Opening, Permit, Refusal, until_login};
 use super::run::Shared;
-use super::service::Upgrade;
 use super::write_timeout::WriteTimeout;
 use crate::net::ws::{Role, Socket, WsStream};
 use crate::net::{Cancellation, ConnectionHandler, DriverConfig, Handle, Transport};
@@ -100,89 +100,52 @@ impl fmt::Debug for Accepted {
     }
 }
 
-/// A connection that somebody else has accepted.
-pub(super) enum Arrival {
-    /// By the HTTP server of a [`Service`](super::Service).
-    Upgrade(Upgrade),
-    /// Passed to a [`ServerHandle`](super::ServerHandle).
-    Transport(Box<dyn Transport>, SocketAddr),
-}
+/// Handles every accepted connection.
+pub(super) type Handler =
+    dyn Fn(Accepted) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
-/// The handler's future of a connection, and what the connection holds.
-type Opened<F> = (Pin<Box<F>>, Option<Permit>);
+/// What happens before the handler; `None` if there is nothing to handle.
+pub(super) type Arrival = Pin<Box<dyn Future<Output = Option<Accepted>> + Send>>;
 
-/// Serves one connection to its end: up to the upgrade, then with the handler. Each part has memory
-/// of its own, so that a connection does not keep the memory of its opening. Not an `async fn`,
-/// which would hold its arguments a second time.
-pub(super) fn serve<H, F>(
-    opening: Opening,
-    evicted: Evicted,
-    shared: Arc<Shared>,
-    handler: Arc<H>,
-    tcp: TcpStream,
-    peer: SocketAddr,
-) -> impl Future<Output = ()> + Send
-where
-    H: Fn(Accepted) -> F + Send + Sync + 'static,
-    F: Future<Output = ()> + Send + 'static,
-{
-    serve_opened(Box::pin(async move {
-        let accepted = open(shared, tcp, peer, opening, evicted).await?;
-        Some(opened(&*handler, accepted))
-    }))
-}
-
-/// Like [`serve`], for a connection that somebody else has accepted.
-pub(super) fn serve_arrival<H, F>(
-    arrival: Arrival,
-    shared: Arc<Shared>,
-    handler: Arc<H>,
-) -> impl Future<Output = ()> + Send
-where
-    H: Fn(Accepted) -> F + Send + Sync + 'static,
-    F: Future<Output = ()> + Send + 'static,
-{
-    serve_opened(Box::pin(async move {
-        let upgrade = match arrival {
-            Arrival::Upgrade(upgrade) => upgrade,
-            Arrival::Transport(transport, peer) => {
-                let accepted = Accepted::new(transport, peer, shared.cancellation.clone());
-                return Some(opened(&*handler, accepted));
-            }
-        };
-        let Upgrade {
-            on_upgrade,
-            agreed,
-            peer,
-            opening,
-        } = upgrade;
-        let upgraded = timeout(shared.config.limits.handshake_timeout, on_upgrade).await;
-        let Ok(Ok(upgraded)) = upgraded else {
-            tracing::debug!(%peer, "the client left before the upgrade");
-            return None;
-        };
-        let socket = Socket::from_upgraded(upgraded);
-        let accepted = accept(&shared, socket, Bytes::new(), peer, agreed, opening).await;
-        Some(opened(&*handler, accepted))
-    }))
-}
-
-fn opened<F>(handler: &impl Fn(Accepted) -> F, accepted: Accepted) -> Opened<F> {
-    let permit = accepted.permit.clone();
-    (Box::pin(handler(accepted)), permit)
-}
-
-async fn serve_opened<F: Future<Output = ()>>(
-    opening: Pin<Box<impl Future<Output = Option<Opened<F>>>>>,
-) {
-    if let Some((running, permit)) = opening.await {
-        running.await;
+/// Serves one connection to its end. Each part has memory of its own, so that a connection does not
+/// keep the memory of its opening.
+pub(super) async fn serve(arrival: Arrival, handler: Arc<Handler>) {
+    if let Some(accepted) = arrival.await {
+        let permit = accepted.permit.clone();
+        handler(accepted).await;
         permit.map(Permit::end);
     }
 }
 
+/// Waits for a connection whose request came through a [`Service`](super::Service).
+pub(super) async fn upgraded(
+    shared: Arc<Shared>,
+    on_upgrade: OnUpgrade,
+    agreed: Agreed,
+    peer: SocketAddr,
+    opening: Opening,
+) -> Option<Accepted> {
+    let upgraded = timeout(shared.config.limits.handshake_timeout, on_upgrade).await;
+    let Ok(Ok(upgraded)) = upgraded else {
+        tracing::debug!(%peer, "the client left before the upgrade");
+        return None;
+    };
+    let socket = Socket::from_upgraded(upgraded);
+    Some(
+        accept(
+            &shared,
+            socket,
+            Bytes::new(),
+            peer,
+            agreed,
+            Arc::new(opening),
+        )
+        .await,
+    )
+}
+
 /// Runs everything before the handler, within its deadline. `None` if there is nothing to handle.
-async fn open(
+pub(super) async fn open(
     shared: Arc<Shared>,
     tcp: TcpStream,
     peer: SocketAddr,
@@ -219,7 +182,7 @@ async fn accept(
     agreed: Agreed,
     opening: Arc<Opening>,
 ) -> Accepted {
-    shared.counters.count_upgraded();
+    shared.counters.upgraded.fetch_add(1, Ordering::Relaxed);
     let socket =
         WsStream::from_upgraded(socket, read_already, Role::Server, &shared.config.ws).await;
     Accepted {
@@ -304,7 +267,7 @@ async fn exchange(
         return Some((socket, parts.read_buf, agreed));
     }
     let evicted_late = async {
-        match opening.reopen() {
+        match opening.reopen(None) {
             Some(evicted) => evicted.wait().await,
             None => evicted.await,
         }
@@ -347,7 +310,7 @@ pub(super) async fn refuse(mut tcp: TcpStream, refusal: Refusal) {
 
 /// Writes a refusal and closes this side.
 async fn say_no(line: &mut (impl AsyncWrite + Unpin), refusal: Refusal) -> io::Result<()> {
-    let (status, why) = (refusal.status(), refusal.why());
+    let (status, why) = refusal.answer();
     let retry = if status == StatusCode::FORBIDDEN {
         ""
     } else {

@@ -74,10 +74,10 @@ pub(super) async fn answer<B: hyper::body::Body>(
     let (mut parts, body) = request.into_parts();
     // It refers to the connection, which is taken back in another way.
     parts.extensions.remove::<hyper::upgrade::OnUpgrade>();
-    if let Err(rejection) = config.guards.check(&parts, peer) {
+    if let Err((status, why)) = config.guards.check(&parts, peer) {
         shared.counters.count_rejected();
-        tracing::debug!(%peer, status = rejection.status.as_u16(), why = rejection.why, "request refused");
-        return plain(rejection.status, rejection.why);
+        tracing::debug!(%peer, status = status.as_u16(), why, "request refused");
+        return plain(status, why);
     }
     if shared.cancellation.is_cancelled() {
         return plain(
@@ -161,11 +161,7 @@ fn upgrade(
     });
     let Some(permit) = permit else {
         tracing::debug!(%peer, "too many WebSockets");
-        let why = "Service Unavailable: Max connections reached";
-        let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, why);
-        let retry = HeaderValue::from_static("1");
-        response.headers_mut().insert(header::RETRY_AFTER, retry);
-        return response;
+        return busy(Refusal::NoPlace);
     };
     let subprotocol = match shared.config.decide(&mut parts, peer) {
         Ok(subprotocol) => subprotocol,
@@ -205,8 +201,8 @@ fn upgrade(
 
 /// Returns the refusal of a request for which there is no room, or of a peer that is not served.
 pub(super) fn busy(refusal: Refusal) -> Response<Body> {
-    let status = refusal.status();
-    let mut response = plain(status, refusal.why());
+    let (status, why) = refusal.answer();
+    let mut response = plain(status, why);
     if status == StatusCode::SERVICE_UNAVAILABLE {
         let retry = HeaderValue::from_static("1");
         response.headers_mut().insert(header::RETRY_AFTER, retry);

@@ -73,7 +73,7 @@ pub use body::Body;
 pub use brake::{Brake, TooManyAttempts, caller};
 pub use config::{HttpConfig, ServerLimits};
 pub use connection::Accepted;
-pub use guards::{BadGuard, GuardRejection, Guards, HostPolicy, OriginPolicy, PeerPolicy};
+pub use guards::{BadGuard, Guards, HostPolicy, OriginPolicy, PeerPolicy};
 pub use listener::Listener;
 pub use permits::{Counters, Permit};
 pub use protocol::{ProtocolServer, ServerProtocol};

@@ -4,16 +4,17 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::net::{TcpStream, ToSocketAddrs};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use super::config::HttpConfig;
-use super::connection::{Accepted, Arrival, refuse, serve, serve_arrival};
+use super::connection::{Accepted, Arrival, Handler, open, refuse, serve};
 use super::listener::Listener;
 use super::permits::{Counters, Slots};
 use super::service::{Service, UNKNOWN};
@@ -61,7 +62,7 @@ impl Server {
         let local = listener.local_addr()?;
         config.guards = config.guards.for_bind(local);
         config.limits = config.limits.for_bind(local, config.guards.peers);
-        Ok(Self::new(Some(listener), local, config).0)
+        Ok(Self::new(Some(listener), local, config))
     }
 
     /// Creates a server that accepts no connections itself, and the [`Service`] that passes it those
@@ -72,38 +73,34 @@ impl Server {
     /// has no limit by default. TLS is not used.
     #[must_use]
     pub fn mount(config: HttpConfig) -> (Self, Service) {
-        let (server, arrivals) = Self::new(None, UNKNOWN, config);
+        let server = Self::new(None, UNKNOWN, config);
         let shared = Arc::clone(&server.shared);
         let slots = Slots::new(&shared.counters, &shared.config.limits);
         let service = Service {
             slots: Arc::new(Mutex::new(slots)),
             shared,
-            arrivals,
+            arrivals: server.handle().arrivals,
         };
         (server, service)
     }
 
-    fn new(
-        listener: Option<Listener>,
-        local: SocketAddr,
-        config: HttpConfig,
-    ) -> (Self, UnboundedSender<Arrival>) {
+    fn new(listener: Option<Listener>, local: SocketAddr, config: HttpConfig) -> Self {
         let (canceller, cancellation) = Cancellation::new();
+        let (sender, arrivals) = unbounded_channel();
+        let drain = Drain::new(sender, cancellation.clone());
         let shared = Arc::new(Shared {
             config,
             cancellation,
             counters: Arc::default(),
         });
-        let (sender, arrivals) = unbounded_channel();
-        let server = Self {
+        Self {
             listener,
             arrivals,
             local,
             shared,
             canceller,
-            drain: Drain::new(sender.clone()),
-        };
-        (server, sender)
+            drain,
+        }
     }
 
     /// Returns the address that the server listens on; the unspecified one (`0.0.0.0:0`) if it is
@@ -144,7 +141,7 @@ impl Server {
             mut drain,
             ..
         } = self;
-        let handler = Arc::new(handler);
+        let handler: Arc<Handler> = Arc::new(move |accepted| Box::pin(handler(accepted)));
         let mut slots = Slots::new(&shared.counters, &shared.config.limits);
         let mut connections = JoinSet::new();
         let (mut refusals, mut told) = (JoinSet::new(), VecDeque::<AbortHandle>::new());
@@ -162,18 +159,16 @@ impl Server {
                 () = sleep_until(paused_until.unwrap_or_else(Instant::now)),
                     if paused_until.is_some() => paused_until = None,
                 Some(arrival) = arrivals.recv() => {
-                    let (shared, handler) = (Arc::clone(&shared), Arc::clone(&handler));
-                    connections.spawn(serve_arrival(arrival, shared, handler));
+                    connections.spawn(serve(arrival, Arc::clone(&handler)));
                 }
                 accepted = accept(listener.as_ref()), if paused_until.is_none() => match accepted {
                     Ok((tcp, peer)) => match slots.take(peer, &shared.config.guards) {
                         Ok((opening, evicted)) => {
-                            let (shared, handler) = (Arc::clone(&shared), Arc::clone(&handler));
-                            let serving = serve(opening, evicted, shared, handler, tcp, peer);
-                            connections.spawn(serving);
+                            let arrival = open(Arc::clone(&shared), tcp, peer, opening, evicted);
+                            connections.spawn(serve(Box::pin(arrival), Arc::clone(&handler)));
                         }
                         Err(refusal) => {
-                            tracing::debug!(%peer, why = refusal.why(), "connection refused");
+                            tracing::debug!(%peer, why = refusal.answer().1, "connection refused");
                             if can_say_no(&shared) {
                                 if told.len() == MAX_REFUSALS {
                                     told.retain(|refusal| !refusal.is_finished());
@@ -188,7 +183,7 @@ impl Server {
                     Err(error) if is_peers_fault(&error) => {}
                     Err(error) => {
                         let room =
-                            is_exhausted(&error) && (hang_up(&mut told) || slots.make_room());
+                            is_exhausted(&error) && (hang_up(&mut told) || slots.evict(|_| true));
                         if !room || !std::mem::replace(&mut was_exhausted, true) {
                             tracing::warn!(%error, room, "accepting failed; a short pause follows");
                         }
@@ -202,8 +197,7 @@ impl Server {
         // Who is upgraded already is told goodbye.
         arrivals.close();
         while let Ok(arrival) = arrivals.try_recv() {
-            let (shared, handler) = (Arc::clone(&shared), Arc::clone(&handler));
-            connections.spawn(serve_arrival(arrival, shared, handler));
+            connections.spawn(serve(arrival, Arc::clone(&handler)));
         }
         let report = finish(&shared, &mut drain, connections).await;
         drain.report(report);
@@ -245,7 +239,7 @@ async fn finish(shared: &Shared, drain: &mut Drain, mut connections: JoinSet<()>
 
 fn note_end(shared: &Shared, ended: Result<(), JoinError>) {
     if ended.is_err_and(|error| error.is_panic()) {
-        shared.counters.count_panicked();
+        shared.counters.panicked.fetch_add(1, Ordering::Relaxed);
         tracing::error!("a connection ended because its handler panicked");
     }
 }

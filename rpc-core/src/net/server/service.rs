@@ -14,9 +14,9 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
 
 use super::body::Body;
-use super::connection::Arrival;
-use super::http1::{Agreed, answer, busy, plain};
-use super::permits::{Opening, Refusal, Slots};
+use super::connection::{Arrival, upgraded};
+use super::http1::{answer, busy, plain};
+use super::permits::{Refusal, Slots};
 use super::run::Shared;
 
 /// The address of a peer that is not known.
@@ -57,14 +57,6 @@ pub struct Service {
     pub(super) arrivals: UnboundedSender<Arrival>,
 }
 
-/// A request that the host upgrades.
-pub(super) struct Upgrade {
-    pub(super) on_upgrade: OnUpgrade,
-    pub(super) agreed: Agreed,
-    pub(super) peer: SocketAddr,
-    pub(super) opening: Arc<Opening>,
-}
-
 impl Service {
     async fn answer<B: hyper::body::Body>(self, mut request: Request<B>) -> Response<Body> {
         let on_upgrade = request.extensions_mut().remove::<OnUpgrade>();
@@ -98,13 +90,8 @@ impl Service {
             tracing::warn!("the HTTP server in front does not offer upgrades");
             return plain(StatusCode::NOT_IMPLEMENTED, "no upgrades here");
         };
-        let upgrade = Upgrade {
-            on_upgrade,
-            agreed,
-            peer,
-            opening: Arc::new(opening),
-        };
-        match self.arrivals.send(Arrival::Upgrade(upgrade)) {
+        let upgraded = upgraded(self.shared, on_upgrade, agreed, peer, opening);
+        match self.arrivals.send(Box::pin(upgraded)) {
             Ok(()) => answer,
             Err(_) => plain(StatusCode::SERVICE_UNAVAILABLE, "the server has ended"),
         }

@@ -1,6 +1,6 @@
 //! Ending a server in good order: [`ServerHandle`], [`DrainReport`].
 
-use std::future::Future;
+use std::future::{Future, ready};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::connection::Arrival;
+use super::connection::{Accepted, Arrival};
 use super::service::UNKNOWN;
-use crate::net::Transport;
+use crate::net::{Cancellation, Transport};
 
 /// The outcome of a drain for the connections that were open when it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,8 @@ pub struct DrainReport {
 /// Ends a running server, and passes it connections. Cheap to clone; dropping it has no effect.
 #[derive(Clone, Debug)]
 pub struct ServerHandle {
-    arrivals: UnboundedSender<Arrival>,
+    pub(super) arrivals: UnboundedSender<Arrival>,
+    cancellation: Cancellation,
     request: watch::Sender<Option<Instant>>,
     report: watch::Receiver<Option<DrainReport>>,
 }
@@ -35,9 +36,10 @@ impl ServerHandle {
     /// Serves one connection over any transport, such as [`mem`](crate::net::mem), like one that
     /// the server has accepted, without an upgrade request. Dropped if the server has ended.
     pub fn serve(&self, transport: impl Transport, peer: Option<SocketAddr>) {
-        let arrival = Arrival::Transport(Box::new(transport), peer.unwrap_or(UNKNOWN));
+        let cancellation = self.cancellation.clone();
+        let accepted = Accepted::new(transport, peer.unwrap_or(UNKNOWN), cancellation);
         // Dropping the transport tells the peer.
-        let _ = self.arrivals.send(arrival);
+        let _ = self.arrivals.send(Box::pin(ready(Some(accepted))));
     }
 
     /// Stops accepting, cancels every handler's [`Cancellation`](crate::net::Cancellation), waits
@@ -100,12 +102,13 @@ pub(super) struct Drain {
 }
 
 impl Drain {
-    pub(super) fn new(arrivals: UnboundedSender<Arrival>) -> Self {
+    pub(super) fn new(arrivals: UnboundedSender<Arrival>, cancellation: Cancellation) -> Self {
         let (request, requested) = watch::channel(None);
         let (report, reported) = watch::channel(None);
         Self {
             handle: ServerHandle {
                 arrivals,
+                cancellation,
                 request,
                 report: reported,
             },
@@ -150,7 +153,7 @@ mod tests {
     use super::*;
 
     fn drain() -> Drain {
-        Drain::new(unbounded_channel().0)
+        Drain::new(unbounded_channel().0, Cancellation::new().1)
     }
 
     #[tokio::test]
@@ -175,7 +178,7 @@ mod tests {
             drain.report(expected);
             expected
         };
-        let report = handle.run_until(run, std::future::ready(()), Duration::from_secs(1));
+        let report = handle.run_until(run, ready(()), Duration::from_secs(1));
         assert_eq!(report.await, expected);
     }
 
