@@ -112,10 +112,7 @@ impl Terms {
     /// As [`driver`](Self::driver), of a link.
     #[must_use]
     pub fn link(&self, mut config: LinkConfig) -> LinkConfig {
-        config.driver = config
-            .driver
-            .with_write_timeout(self.write)
-            .with_close_timeout(self.close);
+        config.driver = self.driver(config.driver);
         config
     }
 }
