@@ -1,5 +1,6 @@
 //! `switchboard daemon serve`: serves a coding agent on a folder.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use acolyte_proto::auth::Auth;
 use acolyte_proto::event::ChecklistTag;
 use acolyte_proto::limits::DEFAULT_PORT;
-use acolyte_proto::net::{BindError, Server, ServerOptions, http_config};
+use acolyte_proto::net::{Server, ServerOptions, http_config};
 use clap::ValueEnum;
 use examples::cli::{self, Failure, GOODBYE, Signals, TlsArgs};
 use examples::daemon::Worker;
@@ -111,14 +112,12 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     }
     let pages = cli::web_pages(&options.http.guards);
     let server = Server::bind(address, worker, options).await;
-    let server = server.map_err(|error| match error {
-        BindError::Io(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-            Failure::new(format_args!(
-                "cannot listen on {address}: {error}; choose another address with --listen"
-            ))
-        }
-        BindError::Io(error) => Failure::new(format_args!("cannot listen on {address}: {error}")),
-        error => Failure::usage(format_args!("{error}; set ACOLYTE_API_KEY")),
+    let server = server.map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => Failure::new(format_args!(
+            "cannot listen on {address}: {error}; choose another address with --listen"
+        )),
+        ErrorKind::InvalidInput => Failure::usage(format_args!("{error}; set ACOLYTE_API_KEY")),
+        _ => Failure::new(format_args!("cannot listen on {address}: {error}")),
     })?;
 
     let signals = Signals::listen();

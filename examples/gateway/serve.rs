@@ -15,7 +15,6 @@ use examples::gateway::site::SECRET_VARIABLE;
 use examples::gateway::store::StoreError;
 use examples::metrics;
 use exoclaw_proto::auth::AuthError;
-use exoclaw_proto::net::BindError;
 use rpc_core::Secret;
 use serde_json::json;
 
@@ -158,7 +157,7 @@ fn raise_connection_limit(wanted: usize) -> usize {
 /// Why there is no gateway, and what to do about it. `address` is where it should have listened.
 fn failure(error: SetupError, address: &str) -> Failure {
     match error {
-        SetupError::Bind(BindError::Io(error)) => {
+        SetupError::Bind(error) => {
             Failure::new(format_args!("cannot listen on {address}: {error}"))
         }
         SetupError::Auth(AuthError::TokenRequired) => Failure::usage(

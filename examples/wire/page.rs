@@ -84,7 +84,7 @@ pub(super) async fn serve(
 ) -> Result<
     (
         impl Future<Output = rpc_core::net::server::DrainReport> + Send + 'static,
-        rpc_core::net::server::ShutdownHandle,
+        rpc_core::net::server::ServerHandle,
     ),
     Failure,
 > {
@@ -107,7 +107,7 @@ pub(super) async fn serve(
     if is_public {
         reach.warn(&TlsArgs::default());
     }
-    let handle = server.shutdown_handle();
+    let handle = server.handle();
     Ok((server.run(|_: Accepted| async {}), handle))
 }
 

@@ -39,7 +39,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
         .with_user("alice", "wonderland", "Alice")
         .with_user("greeter", "secret", "Greeter");
     let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default()).await?;
-    let (url, backend) = (server.url(), server.backend());
+    let (url, backend) = (server.url(), server.runtime());
     tokio::spawn(server.run());
 
     let done = Arc::new(Notify::new());

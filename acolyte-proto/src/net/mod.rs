@@ -28,10 +28,10 @@ pub use protocol::{CallValue, ClientProtocol};
 pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
-pub use serve::{
-    Agent, AgentRuntime, BindError, EmitError, Run, Server, ServerHandle, ServerOptions, Stopped,
-    http_config,
-};
+pub use rpc_core::net::server::ServerHandle;
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub use serve::{Agent, EmitError, Run, Server, ServerOptions, Stopped, http_config};
 #[cfg(feature = "sse")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sse")))]
 pub use sse::SseClient;

@@ -3,7 +3,7 @@
 
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Outcome};
 use acolyte_proto::frame::ChatRequest;
-use acolyte_proto::net::{AgentRuntime, Chat, Client, ServerOptions, connect_with, link_config};
+use acolyte_proto::net::{Chat, Client, Server, ServerOptions, connect_with, link_config};
 use rpc_core::{CallError, Delivery};
 use switchboard_testing::losses::{Lossy, at_every_frame};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -35,11 +35,13 @@ fn drain(hear: &mut UnboundedReceiver<String>) -> Vec<String> {
 
 async fn scenario(lossy: Lossy) {
     let (agent, shared, mut hear) = puppet();
-    let runtime = AgentRuntime::new(agent, ServerOptions::default());
+    let (server, _) = Server::mount(agent, ServerOptions::default());
+    let handle = server.handle();
+    tokio::spawn(server.run());
     let mut listener = lossy.listener;
     tokio::spawn(async move {
         while let Some(line) = listener.accept().await {
-            tokio::spawn(runtime.serve(line, None));
+            handle.serve(line, None);
         }
     });
     let config = ClientConfig::default();

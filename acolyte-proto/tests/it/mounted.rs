@@ -1,4 +1,4 @@
-//! The server mounted into axum, its runtime over other transports, and both clients of this crate: the
+//! The server mounted into axum, and over other transports, and both clients of this crate: the
 //! same chats over every transport.
 
 use std::time::Duration;
@@ -9,8 +9,8 @@ use acolyte_proto::error::ChatError;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::net::{
-    Agent, AgentRuntime, Chat, Client, Run, Server, ServerHandle, ServerOptions, SseClient,
-    connect_lazy, connect_with, dialer, http_config, link_config,
+    Agent, Chat, Client, Run, Server, ServerHandle, ServerOptions, SseClient, connect_lazy,
+    connect_with, dialer, http_config, link_config,
 };
 use acolyte_proto::server::ServerConfig;
 use acolyte_proto::task::TaskState;
@@ -18,30 +18,28 @@ use futures_util::StreamExt as _;
 use http::{Request, StatusCode};
 use rpc_core::net::mem;
 use rpc_core::net::server::{Body, Service};
-use switchboard_testing::mounted::{check, described, host};
+use switchboard_testing::mounted::{check, described, host, runs_until};
 use tokio::time::{Instant, timeout};
 use tower_service::Service as _;
 
-use crate::daemon::{LONG, Puppet, puppet};
+use crate::daemon::{LONG, puppet};
 
 fn ask(message: &str) -> ChatRequest {
     ChatRequest::new(message.to_owned(), "m")
 }
 
-/// A client of a runtime in memory.
-fn in_memory(options: ServerOptions) -> (Client, AgentRuntime<Puppet>) {
-    let (agent, ..) = puppet();
-    let runtime = AgentRuntime::new(agent, options);
+/// A client of a server in memory.
+fn in_memory(options: ServerOptions) -> Client {
+    let (_, handle) = mount(puppet().0, options);
     let (dialer, mut listener) = mem::listen(16);
-    let door = runtime.clone();
     tokio::spawn(async move {
         while let Some(line) = listener.accept().await {
-            tokio::spawn(door.serve(line, None));
+            handle.serve(line, None);
         }
     });
     let (client, _, connection) = connect_with(dialer, ClientConfig::default(), link_config());
     tokio::spawn(connection.run());
-    (client, runtime)
+    client
 }
 
 /// What a chat tells of its steps and its end, the same over every transport.
@@ -76,7 +74,7 @@ async fn chats_tell_the_same_over_every_transport() {
     tokio::spawn(connection.run());
     over_ws.ready().await.unwrap();
     let over_sse = SseClient::new(&url, ClientConfig::default()).unwrap();
-    let (over_mem, _runtime) = in_memory(ServerOptions::default());
+    let over_mem = in_memory(ServerOptions::default());
     over_mem.ready().await.unwrap();
     for (message, expected) in [
         ("hello", &["status", "text hello", "done hello"][..]),
@@ -140,7 +138,7 @@ async fn dropping_a_chat_ends_the_work_over_both_transports() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_connection_is_kept_alive_for_a_day() {
-    let (client, _runtime) = in_memory(ServerOptions::default());
+    let client = in_memory(ServerOptions::default());
     client.ready().await.unwrap();
     tokio::time::sleep(Duration::from_secs(24 * 60 * 60)).await;
     assert!(client.state().is_ready());
@@ -155,7 +153,7 @@ async fn the_next_chat_starts_when_the_grace_of_an_aborted_one_is_over() {
         abort_grace: grace,
         ..ServerConfig::default()
     };
-    let (client, _runtime) = in_memory(ServerOptions {
+    let client = in_memory(ServerOptions {
         connection,
         ..ServerOptions::default()
     });
@@ -185,7 +183,7 @@ async fn a_thousand_tasks_are_remembered_unless_it_is_told_otherwise() {
             2,
         ),
     ] {
-        let (client, _runtime) = in_memory(options);
+        let client = in_memory(options);
         client.ready().await.unwrap();
         let mut ids = Vec::new();
         for _ in 0..=kept {
@@ -249,7 +247,7 @@ struct Reader;
 impl Agent for Reader {
     async fn run(&self, run: Run, _: ChatRequest) -> Result<Reply, ChatError> {
         assert!(run.address().unwrap().ip().is_loopback());
-        Ok(Reply::new(described(run.parts().unwrap()), "m"))
+        Ok(Reply::new(described(run.parts()), "m"))
     }
 
     async fn status(&self) -> Status {
@@ -289,4 +287,19 @@ async fn a_server_that_is_shut_down_over_http_ends_its_websockets() {
     let answer = service.call(request.body(Body::from("")).unwrap()).await;
     assert_eq!(answer.unwrap().status(), StatusCode::OK);
     assert_eq!(serving.await.unwrap().finished, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_in_memory_serves_until_a_signal() {
+    let (server, _) = Server::mount(puppet().0, ServerOptions::default());
+    runs_until(server, async |dialer| {
+        let (client, events, connection) =
+            connect_with(dialer, ClientConfig::default(), link_config());
+        tokio::spawn(connection.run());
+        client.ready().await.unwrap();
+        let mut chat = client.start_chat(ask("hello")).await;
+        assert!(matches!(chat.finish().await, Outcome::Done(_)));
+        (client, events)
+    })
+    .await;
 }

@@ -48,12 +48,15 @@ pub use remote::{
     ConnectError, FindError, Found, connect, connect_lazy, dialer, find, find_with, look_up,
     look_up_with,
 };
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub use runtime::{Agent, AgentError, HostRuntime, Payments, Peers, Reply, RuntimeOptions, Turn};
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
-pub use serve::{Server, ServerHandle, ServerOptions, http_config};
+pub use serve::{Server, ServerOptions, http_config};
 
 /// The name of the protocol in spans and metrics.
 const SYSTEM: &str = "connectonion";

@@ -16,7 +16,7 @@ use crate::staff::{Client, Scripted, host_key, input};
 /// Where the child stores; it is this very program.
 const FILE: &str = "CONNECTONION_KILLED_HOST";
 
-async fn bind(path: impl Into<std::path::PathBuf>) -> Server {
+async fn bind(path: impl Into<std::path::PathBuf>) -> Server<Scripted> {
     let storage = JsonlStorage::open(path, JsonlOptions::default()).unwrap();
     let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
     options.runtime = options.runtime.with_storage(Arc::new(storage));

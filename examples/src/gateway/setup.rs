@@ -10,7 +10,7 @@ use exoclaw_proto::auth::{Auth, AuthError, MAX_TOKEN_BYTES};
 use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::limits::{PROVIDER_IDLE_TIMEOUT, WS_PATH};
-use exoclaw_proto::net::{BindError, Server, ServerHandle, ServerOptions, http_config};
+use exoclaw_proto::net::{Server, ServerHandle, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Secret;
 #[cfg(feature = "nats")]
@@ -105,7 +105,7 @@ pub enum SetupError {
     Model(String),
     /// The address cannot be bound.
     #[error(transparent)]
-    Bind(#[from] BindError),
+    Bind(std::io::Error),
 }
 
 /// A gateway that listens, and serves when [`run`](Self::run) is polled.
@@ -211,7 +211,8 @@ impl Gateway {
             shutdown_timeout: DRAIN,
             ..ServerOptions::default()
         };
-        let server = Server::bind((&*host, port), backend, options).await?;
+        let server = Server::bind((&*host, port), backend, options).await;
+        let server = server.map_err(SetupError::Bind)?;
         Ok(Self {
             server,
             engine,
@@ -495,7 +496,7 @@ pub async fn check(
             // By a gateway that runs, most likely.
             let in_use = |error: &std::io::Error| error.kind() == std::io::ErrorKind::AddrInUse;
             if let Some(error) = bound.err().filter(|error| !in_use(error)) {
-                return Err(BindError::Io(error).into());
+                return Err(SetupError::Bind(error));
             }
         }
     }

@@ -230,7 +230,7 @@ async fn a_bot_greets(name: &str, bot: &str) {
         snek::ServerOptions::default(),
     );
     let server = server.await.unwrap();
-    let (url, backend) = (server.url(), server.backend());
+    let (url, backend) = (server.url(), server.runtime());
     tokio::spawn(server.run());
     let config = ClientConfig::new("ann", "secret");
     let (ann, mut events, connection) = snek::connect_lazy(&url, config).unwrap();

@@ -91,17 +91,7 @@ const METHODS: [(&str, &[&str]); 3] = [
         ],
     ),
     ("server", &["new", "next_timeout", "close", "close_with"]),
-    (
-        "net",
-        &[
-            "deref", // to the link of the client
-            "bind",
-            "local_addr",
-            "url",
-            "handle",
-            "run",
-        ],
-    ),
+    ("net", &["deref"]), // to the link of the client
 ];
 
 /// Modules that every protocol crate has, besides those of [`ITEMS`].

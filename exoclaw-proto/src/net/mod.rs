@@ -25,9 +25,11 @@ pub use protocol::{CallValue, ClientProtocol};
 pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub use rpc_core::net::server::ServerHandle;
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{
-    Backend, BindError, ChatError, ChatReply, Gone, MemoryBackend, Peer, Server, ServerHandle,
-    ServerOptions, http_config,
+    Backend, ChatError, ChatReply, Gone, MemoryBackend, Peer, Server, ServerOptions, http_config,
 };
 pub use turns::{SessionTurns, TooManyTurns, TurnGuard};
 #[cfg(feature = "ws")]

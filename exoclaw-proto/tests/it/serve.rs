@@ -1,10 +1,11 @@
 //! The server over real sockets: tokens, streams, faults of the backend, leaving and ending.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use exoclaw_proto::auth::{Auth, AuthError};
 use exoclaw_proto::limits;
-use exoclaw_proto::net::{BindError, MemoryBackend, Server, ServerOptions, http_config};
+use exoclaw_proto::net::{MemoryBackend, Server, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use http::{Response, StatusCode};
 use serde_json::json;
@@ -112,10 +113,10 @@ async fn a_client_without_a_token_is_refused_at_the_deadline() {
 #[tokio::test]
 async fn other_machines_are_not_served_without_a_token() {
     let bind = Server::bind("0.0.0.0:0", MemoryBackend::new(), ServerOptions::default());
-    assert!(matches!(
-        bind.await,
-        Err(BindError::Auth(AuthError::TokenRequired))
-    ));
+    let refused = bind.await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+    let why = refused.get_ref().unwrap().downcast_ref();
+    assert_eq!(why, Some(&AuthError::TokenRequired));
     let bind = Server::bind("0.0.0.0:0", MemoryBackend::new(), with_token());
     assert!(bind.await.is_ok());
 }
@@ -127,7 +128,7 @@ async fn the_memory_backend_repeats_words_and_counts_sessions() {
         .await
         .unwrap();
     assert_eq!(server.url(), format!("ws://{}/ws", server.local_addr()));
-    let backend = server.backend();
+    let backend = server.runtime();
     let mut wire = Wire::open({
         let address = server.local_addr();
         tokio::spawn(server.run());
@@ -158,7 +159,7 @@ async fn the_memory_backend_counts_a_session_once_and_none_with_endless_names() 
     let options = ServerOptions::default();
     let server = Server::bind("127.0.0.1:0", MemoryBackend::new(), options).await;
     let server = server.unwrap();
-    let (address, backend) = (server.local_addr(), server.backend());
+    let (address, backend) = (server.local_addr(), server.runtime());
     tokio::spawn(server.run());
     let mut wire = Wire::open(address).await;
     wire.text().await;

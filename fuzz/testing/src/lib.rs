@@ -9,7 +9,7 @@
 //! - [`json`]: comparing frames as JSON values;
 //! - [`nats`]: a NATS server of a test's own;
 //! - [`examples`]: running the example programs of a crate;
-//! - [`mounted`]: servers that are mounted into axum.
+//! - [`mounted`]: servers that do not listen: mounted into axum, or in memory.
 //!
 //! It needs `rpc_core` as its users see it. The core's unit tests cannot use it: there the core is
 //! another crate.

@@ -1,20 +1,25 @@
-//! Servers that are mounted into axum: [`host`] runs one, [`check`] compares it with one on a socket.
+//! Servers that do not listen. Mounted into axum: [`host`] runs one, [`check`] compares it with one on a
+//! socket. In memory: [`runs_until`].
 
+use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Request};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::map_request;
 use axum::routing::get;
-use bytes::Bytes;
-use futures_util::{SinkExt as _, StreamExt as _};
+use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use rpc_core::Outgoing;
-use rpc_core::net::server::{DrainReport, HttpConfig, PeerAddr, ServerLimits, Service};
+use rpc_core::net::mem::{self, MemDialer};
+use rpc_core::net::server::{
+    DrainReport, HttpConfig, PeerAddr, ProtocolServer, ServerLimits, ServerProtocol, Service,
+};
 use rpc_core::net::ws::{WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer as _, Message};
+use tokio::sync::oneshot;
 use tower_http::cors::CorsLayer;
 use tower_http::timeout::TimeoutLayer;
 use tower_http::trace::TraceLayer;
@@ -33,11 +38,35 @@ struct FromLayer(&'static str);
 /// What a handler knows of a request: the header `x-name`, and the extension of a layer of [`host`].
 #[must_use]
 pub fn described(parts: &Parts) -> String {
-    let header = parts.headers.get("x-name");
-    let header = header.map_or(&b""[..], HeaderValue::as_bytes);
-    let header = String::from_utf8_lossy(header);
+    let header = parts.headers.get("x-name").map(|it| it.to_str());
+    let header = header.map_or("", |it| it.unwrap_or("not a text"));
     let extension = parts.extensions.get::<FromLayer>();
     format!("{header} and {}", extension.map_or("none", |from| from.0))
+}
+
+/// Runs a server that is reached in memory alone, until a signal: it serves the client that `connect`
+/// returns, and then drains. Needs no socket, so it works with a paused clock.
+///
+/// # Panics
+/// If the client cannot connect, or is not served to a good end.
+pub async fn runs_until<P: ServerProtocol, C>(
+    server: ProtocolServer<P>,
+    connect: impl AsyncFnOnce(MemDialer) -> C,
+) {
+    let (handle, (dialer, mut listener)) = (server.handle(), mem::listen(16));
+    tokio::spawn(async move {
+        while let Some(line) = listener.accept().await {
+            handle.serve(line, None);
+        }
+    });
+    let (signal, signalled) = oneshot::channel::<()>();
+    let running = server.run_until(signalled.map(drop), Duration::from_secs(60));
+    let (report, _client) = tokio::join!(running, async {
+        let client = connect(dialer).await;
+        drop(signal);
+        client
+    });
+    assert_eq!((report.finished, report.aborted), (1, 0));
 }
 
 /// Serves `service` in axum behind layers, beside the routes `/hello` and `/slow`. Returns the address.
@@ -55,12 +84,11 @@ pub async fn host(service: Service) -> SocketAddr {
             TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, TIMEOUT),
             CorsLayer::permissive(),
         ));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
-    let listener = listener.unwrap_or_else(|error| fail(&error.to_string()));
-    let address = listener.local_addr();
+    let listener = must(tokio::net::TcpListener::bind("127.0.0.1:0").await);
+    let address = must(listener.local_addr());
     let app = app.into_make_service_with_connect_info::<SocketAddr>();
     tokio::spawn(axum::serve(listener, app).into_future());
-    address.unwrap_or_else(|error| fail(&error.to_string()))
+    address
 }
 
 async fn tell(ConnectInfo(peer): ConnectInfo<SocketAddr>, mut request: Request) -> Request {
@@ -84,32 +112,24 @@ pub async fn check<D: AsyncFnOnce(Duration) -> DrainReport>(
 ) {
     let (service, drain) = mount(&|http| http);
     let address = host(service).await;
-    let (dialer, own) = (dialer(&format!("ws://{address}{path}")), dialer(own));
+    let dialer = must(WsDialer::new(&format!("ws://{address}{path}")));
+    let own = must(WsDialer::new(own));
     let foreign = dialer.clone().with_header("origin", "https://else.example");
-    let foreign = foreign.unwrap_or_else(|error| fail(&error.to_string()));
-    expect("a foreign origin", &status(&foreign).await, &403);
+    assert_eq!(status(&must(foreign)).await, 403, "a foreign origin");
     for path in [path, "/", "/healthz", "/nowhere"] {
-        let answers = (page(&dialer, path).await, page(&own, path).await);
-        expect(path, &answers.0, &answers.1);
+        assert_eq!(page(&dialer, path).await, page(&own, path).await, "{path}");
     }
 
-    let mut line = dial(&dialer).await;
-    expect("a layer", &page(&dialer, "/slow").await.0, &408);
-    let ping = line.send(Outgoing::Ping(Bytes::from_static(b"still there?")));
-    ping.await.unwrap_or_else(|error| fail(&error.to_string()));
+    let mut line = must(dialer.dial().await);
+    assert_eq!(page(&dialer, "/slow").await.0, 408, "a layer");
+    must(line.send(Outgoing::Ping("still there?".into())).await);
     while !matches!(next(&mut line).await, Message::Pong(_)) {}
-    let (report, code) = tokio::join!(drain(DRAIN), async {
-        loop {
-            if let Message::Close(frame) = next(&mut line).await {
-                return frame.map(|frame| frame.code);
-            }
-        }
-    });
-    expect("the Close", &code, &Some(close));
-    expect("drained", &(report.finished, report.aborted), &(1, 0));
-    expect("after the drain", &status(&dialer).await, &503);
+    let (report, code) = tokio::join!(drain(DRAIN), closed(&mut line));
+    assert_eq!(code, Some(close), "the Close");
+    assert_eq!((report.finished, report.aborted), (1, 0), "drained");
+    assert_eq!(status(&dialer).await, 503, "after the drain");
     let hello = (200, "hello".to_owned());
-    expect("the host", &page(&dialer, "/hello").await, &hello);
+    assert_eq!(page(&dialer, "/hello").await, hello, "the host");
 
     // Where nobody has logged in the oldest makes room.
     let limits: [fn(ServerLimits) -> ServerLimits; 3] = [
@@ -123,25 +143,15 @@ pub async fn check<D: AsyncFnOnce(Duration) -> DrainReport>(
             http.with_limits(limits)
         });
         let address = host(service).await;
-        let dialer = self::dialer(&format!("ws://{address}{path}"));
-        let mut line = dial(&dialer).await;
-        let _newer = dial(&dialer).await;
-        let code = loop {
-            if let Message::Close(frame) = next(&mut line).await {
-                break frame.map(|frame| frame.code);
-            }
-        };
-        expect("the oldest", &code, &Some(1013));
+        let dialer = must(WsDialer::new(&format!("ws://{address}{path}")));
+        let mut line = must(dialer.dial().await);
+        let _newer = must(dialer.dial().await);
+        assert_eq!(closed(&mut line).await, Some(1013), "the oldest");
     }
 }
 
-fn dialer(url: &str) -> WsDialer {
-    WsDialer::new(url).unwrap_or_else(|error| fail(&error.to_string()))
-}
-
-async fn dial(dialer: &WsDialer) -> WsStream {
-    let dialed = dialer.dial().await;
-    dialed.unwrap_or_else(|error| fail(&error.to_string()))
+fn must<T, E: Debug>(outcome: Result<T, E>) -> T {
+    outcome.unwrap_or_else(|error| fail(&format!("{error:?}")))
 }
 
 /// The status that refuses an upgrade.
@@ -153,21 +163,19 @@ async fn status(dialer: &WsDialer) -> u16 {
 }
 
 async fn page(dialer: &WsDialer, path: &str) -> (u16, String) {
-    let page = dialer.get(path, 65_536).await;
-    let (status, body) = page.unwrap_or_else(|error| fail(&format!("{path}: {error}")));
+    let (status, body) = must(dialer.get(path, 65_536).await);
     (status, String::from_utf8_lossy(&body).into_owned())
 }
 
 async fn next(line: &mut WsStream) -> Message {
-    match line.next().await {
-        Some(Ok(message)) => message,
-        other => fail(&format!("the connection ends: {other:?}")),
-    }
+    must(must(line.next().await.ok_or("the connection ends")))
 }
 
-#[track_caller]
-fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, expected: &T) {
-    if found != expected {
-        fail(&format!("{what}: {found:?} instead of {expected:?}"));
+/// The code of the Close that comes.
+async fn closed(line: &mut WsStream) -> Option<u16> {
+    loop {
+        if let Message::Close(frame) = next(line).await {
+            return frame.map(|frame| frame.code);
+        }
     }
 }

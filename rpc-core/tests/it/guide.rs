@@ -87,7 +87,7 @@ async fn the_protocol_of_the_guide_works_over_a_websocket() {
     let listener = Listener::bind("127.0.0.1:0", HttpConfig::default());
     let listener = listener.await.unwrap();
     let url = format!("ws://{}", listener.local_addr());
-    let handle = listener.shutdown_handle();
+    let handle = listener.handle();
     let (tell, news) = watch::channel(0);
     let server = tokio::spawn(
         listener.run(move |accepted| serve(accepted.socket, news.clone(), accepted.cancellation)),
@@ -118,7 +118,7 @@ async fn the_server_of_the_guide_drains() {
     let listener = Listener::bind("127.0.0.1:0", HttpConfig::default());
     let listener = listener.await.unwrap();
     let url = format!("ws://{}", listener.local_addr());
-    let handle = listener.shutdown_handle();
+    let handle = listener.handle();
     let (_tell, news) = watch::channel(0);
     tokio::spawn(
         listener.run(move |accepted| serve(accepted.socket, news.clone(), accepted.cancellation)),

@@ -68,7 +68,7 @@ async fn a_server_serves_where_another_program_has_the_other_family() {
     // Unless that port is taken in this family too.
     let Ok(server) = server else { return };
     assert_eq!(server.local_addr(), (Ipv4Addr::LOCALHOST, port).into());
-    let shutdown = server.shutdown_handle();
+    let shutdown = server.handle();
     tokio::spawn(server.run(|_| async {}));
     let url = format!("ws://localhost:{port}/");
     WsDialer::new(&url).unwrap().dial().await.unwrap();

@@ -104,7 +104,7 @@ async fn a_host_without_upgrades_gets_501() {
 #[tokio::test]
 async fn a_client_that_leaves_during_its_upgrade_leaves_nothing_behind() {
     let (server, mut service) = mount(HttpConfig::default());
-    let (counters, handle) = (server.counters(), server.shutdown_handle());
+    let (counters, handle) = (server.counters(), server.handle());
     let served = Arc::new(Notify::new());
     let mut request = upgrade();
     // What hyper gives a host whose connection it drops.

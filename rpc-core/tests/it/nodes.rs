@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use http::StatusCode;
 use rpc_core::CloseReason;
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::server::{HttpConfig, Server, UpgradeDecision};
+use rpc_core::net::server::{HttpConfig, Server};
 use rpc_core::net::ws::{Resolver, WsConfig, WsDialer};
 use rpc_core::net::{DialError, Dialer as _, LinkConfig, LinkState, Node};
 use rpc_core::reconnect::ReconnectPolicy;
@@ -77,8 +77,8 @@ async fn nowhere() -> SocketAddr {
 
 /// Returns the address of a server that answers every request with this status.
 async fn refusing(status: StatusCode) -> SocketAddr {
-    let config = HttpConfig::default()
-        .with_on_upgrade(move |_, _| UpgradeDecision::reject(status, "not here"));
+    let config =
+        HttpConfig::default().with_on_upgrade(move |_, _| Err((status, "not here".to_owned())));
     let server = Server::bind("127.0.0.1:0", config).await.unwrap();
     let address = server.local_addr();
     tokio::spawn(server.run(|_| async {}));

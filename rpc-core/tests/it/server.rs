@@ -8,8 +8,7 @@ use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::{Request, Response, StatusCode};
 use rpc_core::net::server::{
-    Accepted, Counters, DrainReport, Guards, HttpConfig, Server, ServerLimits, ShutdownHandle,
-    UpgradeDecision,
+    Accepted, Counters, DrainReport, Guards, HttpConfig, Server, ServerHandle, ServerLimits,
 };
 use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer as _, Message};
@@ -22,7 +21,7 @@ const DEADLINE: Duration = Duration::from_millis(300);
 
 pub struct Running {
     pub address: std::net::SocketAddr,
-    pub shutdown: ShutdownHandle,
+    pub shutdown: ServerHandle,
     pub counters: Arc<Counters>,
     task: JoinHandle<DrainReport>,
 }
@@ -89,7 +88,7 @@ where
     let server = Server::bind("127.0.0.1:0", config).await.unwrap();
     Running {
         address: server.local_addr(),
-        shutdown: server.shutdown_handle(),
+        shutdown: server.handle(),
         counters: server.counters(),
         task: tokio::spawn(server.run(handler)),
     }
@@ -225,21 +224,14 @@ async fn the_upgrade_hook_authenticates_and_hands_on_what_it_found() {
             .is_some_and(|value| value == "Bearer good")
         {
             parts.extensions.insert(User("alice"));
-            UpgradeDecision::accept_with("acolyte.v1")
+            Ok(Some("acolyte.v1".to_owned()))
         } else {
-            UpgradeDecision::reject(StatusCode::UNAUTHORIZED, "no token")
+            Err((StatusCode::UNAUTHORIZED, "no token".to_owned()))
         }
     });
     let server = start_with(config, |mut accepted: Accepted| async move {
         let user = accepted.parts.extensions.get::<User>().unwrap().0;
-        let chosen = accepted
-            .socket
-            .handshake()
-            .unwrap()
-            .subprotocol()
-            .unwrap()
-            .to_owned();
-        let text = Text::from(format!("{user} {chosen}"));
+        let text = Text::from(user);
         accepted.socket.send(Outgoing::Text(text)).await.unwrap();
         let _ = accepted.socket.next().await;
     })
@@ -260,7 +252,7 @@ async fn the_upgrade_hook_authenticates_and_hands_on_what_it_found() {
         .unwrap();
     assert_eq!(ws.handshake().unwrap().subprotocol(), Some("acolyte.v1"));
     let greeting = ws.next().await.unwrap().unwrap();
-    assert_eq!(greeting, Message::Text(Text::from("alice acolyte.v1")));
+    assert_eq!(greeting, Message::Text(Text::from("alice")));
 }
 
 #[tokio::test]
@@ -280,8 +272,7 @@ async fn without_a_hook_the_first_common_subprotocol_is_selected() {
 
 #[tokio::test]
 async fn a_subprotocol_that_was_not_offered_is_never_sent() {
-    let config =
-        HttpConfig::default().with_on_upgrade(|_, _| UpgradeDecision::accept_with("other"));
+    let config = HttpConfig::default().with_on_upgrade(|_, _| Ok(Some("other".to_owned())));
     let server = start(config).await;
     let ws = server.dial().await.unwrap();
     assert_eq!(ws.handshake().unwrap().subprotocol(), None);
@@ -329,7 +320,7 @@ async fn websockets_over_their_cap_get_503_while_plain_requests_go_on() {
 #[tokio::test]
 async fn an_upgrade_that_a_hook_refuses_takes_no_place_for_long() {
     let config = limits(|limits| limits.with_max_websockets(Some(1)))
-        .with_on_upgrade(|_, _| UpgradeDecision::reject(StatusCode::UNAUTHORIZED, "no"));
+        .with_on_upgrade(|_, _| Err((StatusCode::UNAUTHORIZED, "no".to_owned())));
     let server = start(config).await;
     for _ in 0..3 {
         assert_eq!(server.status(&upgrade("")).await, "401");

@@ -3,14 +3,14 @@
 use bytes::Bytes;
 use futures_util::SinkExt as _;
 use http::{Request, Response};
-use rpc_core::Text;
 use rpc_core::net::server::{Guards, HttpConfig, PeerPolicy, Server, ServerLimits};
-use rpc_core::net::{DialError, Handle, Message, time};
+use rpc_core::net::{self, ConnectionHandler, DialError, DriverConfig, Handle, Message, time};
+use rpc_core::{CloseFrame, CloseReason, Instant, Text};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::server::{Running, exchange, limits, start, start_with, upgrade};
-use crate::toy::host::Host;
+use crate::toy::host::{Host, HostEvent};
 
 /// Connects, and waits until the server has taken the connection.
 async fn silent(server: &Running) -> TcpStream {
@@ -126,7 +126,7 @@ async fn one_address_has_a_quarter_of_a_server_that_others_can_reach() {
         }));
         let mut held = Vec::new();
         let error = loop {
-            match rpc_core::net::Dialer::dial(&dialer(&url)).await {
+            match net::Dialer::dial(&dialer(&url)).await {
                 Ok(ws) => held.push(ws),
                 Err(error) => break error,
             }
@@ -137,8 +137,8 @@ async fn one_address_has_a_quarter_of_a_server_that_others_can_reach() {
     }
 }
 
-fn dialer(url: &str) -> rpc_core::net::ws::WsDialer {
-    rpc_core::net::ws::WsDialer::new(url).unwrap()
+fn dialer(url: &str) -> net::ws::WsDialer {
+    net::ws::WsDialer::new(url).unwrap()
 }
 
 #[tokio::test]
@@ -269,6 +269,24 @@ async fn a_peer_that_is_not_served_gets_403_from_a_full_server_and_takes_no_plac
     assert_eq!(counted, (2, 1));
 }
 
+/// Does nothing about what a guest says.
+struct Silent;
+
+impl ConnectionHandler for Silent {
+    type Machine = Host;
+    const SYSTEM: &'static str = "toy";
+
+    fn on_event(&mut self, _: HostEvent, _: &mut net::Running) -> Option<CloseReason> {
+        None
+    }
+
+    fn close(host: &mut Host, frame: CloseFrame, _: Instant) {
+        host.close(frame);
+    }
+
+    fn shut_down(&mut self, _: &mut net::Running) {}
+}
+
 #[tokio::test]
 async fn a_websocket_that_has_not_logged_in_makes_room_and_one_that_has_does_not() {
     for is_full in [false, true] {
@@ -277,14 +295,10 @@ async fn a_websocket_that_has_not_logged_in_makes_room_and_one_that_has_does_not
             true => limits(|limits| limits.with_max_websockets(Some(2))),
         };
         for (is_logged_in, has_room) in [(false, true), (true, false)] {
-            let server = start_with(limits.clone(), move |accepted| async move {
+            let server = start_with(limits.clone(), move |accepted| {
                 let handle = Handle::new(Host::new(1, time::now()));
                 let answer: fn(&Host) -> bool = if is_logged_in { |_| true } else { |_| false };
-                let cancelled = accepted.cancellation.clone();
-                accepted
-                    .permit
-                    .until_login(&handle, answer, cancelled)
-                    .await;
+                accepted.serve(handle, Silent, DriverConfig::default(), answer)
             })
             .await;
             let mut open = Vec::new();

@@ -30,10 +30,13 @@ pub use event::Event;
 pub use inbound::{DROPPED, InboundMessage, Responder};
 pub use protocol::ClientProtocol;
 pub use rpc_core::net::Connection;
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub use rpc_core::net::server::ServerHandle;
 pub use runtime::{AskError, HubEvents, RouterOptions, RouterRuntime, Settled};
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
-pub use serve::{Server, ServerHandle, ServerOptions, http_config};
+pub use serve::{Server, ServerOptions, http_config};
 
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use rpc_core::net::server::{HttpConfig, Service, UpgradeDecision};
+use rpc_core::net::server::{HttpConfig, Service};
 use smarthole_proto::client::ClientConfig;
 use smarthole_proto::frame::Registration;
 use smarthole_proto::net::{
     Server, ServerHandle, ServerOptions, connect_with, dialer, http_config, link_config,
 };
 use smarthole_proto::router::Keywords;
-use switchboard_testing::mounted::{check, described, host};
+use switchboard_testing::mounted::{check, described, host, runs_until};
 use tokio::sync::mpsc::unbounded_channel;
 
 fn mount(http: HttpConfig) -> (Service, ServerHandle) {
@@ -43,7 +43,7 @@ async fn headers_and_extensions_of_the_host_reach_the_upgrade_hook() {
     let (service, handle) = mount(http_config().with_on_upgrade(move |parts, peer| {
         assert!(peer.ip().is_loopback());
         tell.send(described(parts)).unwrap();
-        UpgradeDecision::accept()
+        Ok(None)
     }));
     let url = format!("ws://{}/", host(service).await);
     let config = ClientConfig::new(Registration::new("notes", "I keep notes.")).unwrap();
@@ -55,4 +55,20 @@ async fn headers_and_extensions_of_the_host_reach_the_upgrade_hook() {
     assert_eq!(told.recv().await.unwrap(), "a header and a layer");
     let report = handle.drain(Duration::from_secs(5)).await;
     assert_eq!((report.finished, report.aborted), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_in_memory_serves_until_a_signal() {
+    let (server, _) = Server::mount(Keywords::new(), ServerOptions::default());
+    let runtime = server.runtime();
+    runs_until(server, async |dialer| {
+        let config = ClientConfig::new(Registration::new("notes", "I keep notes.")).unwrap();
+        let (client, events, connection) = connect_with(dialer, config, link_config());
+        tokio::spawn(connection.run());
+        client.ready().await.unwrap();
+        assert_eq!(runtime.clients().len(), 1);
+        (client, events)
+    })
+    .await;
+    assert_eq!(runtime.clients().len(), 0);
 }

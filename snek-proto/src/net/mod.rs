@@ -23,9 +23,10 @@ pub use protocol::ClientProtocol;
 pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
-pub use serve::{
-    Backend, MemoryBackend, Peer, Replied, Reply, Server, ServerHandle, ServerOptions, http_config,
-};
+pub use rpc_core::net::server::ServerHandle;
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub use serve::{Backend, MemoryBackend, Peer, Replied, Reply, Server, ServerOptions, http_config};
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use url::{ConnectError, connect, connect_lazy, dialer};

@@ -242,7 +242,7 @@ async fn a_line_that_is_cut_ends_the_client_at_once() {
     let server = Server::bind("127.0.0.1:0", backend(), ServerOptions::default())
         .await
         .unwrap();
-    let backend = server.backend();
+    let backend = server.runtime();
     let url = server.url();
     tokio::spawn(server.run());
     let (ann, _events) = login(&url, "ann", "a").await;
@@ -436,7 +436,7 @@ async fn a_client_that_never_reads_is_disconnected_and_the_others_are_not() {
     let server = Server::bind("127.0.0.1:0", backend(), options)
         .await
         .unwrap();
-    let (url, backend) = (server.url(), server.backend());
+    let (url, backend) = (server.url(), server.runtime());
     tokio::spawn(server.run());
     let (ann, mut ann_events) = login(&url, "ann", "a").await;
     let mut bob = WsDialer::new(&url).unwrap().dial().await.unwrap();

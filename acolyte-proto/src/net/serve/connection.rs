@@ -1,24 +1,19 @@
 //! One WebSocket connection from its upgrade to its end, with its running chat.
 
-use std::future::Future;
 use std::pin::pin;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use futures_util::FutureExt as _;
 use futures_util::future::{AbortHandle, abortable};
 use rpc_core::Instant;
-use rpc_core::net::server::Permit;
 use rpc_core::net::telemetry::{CallOutcome, CallSpan, Side, server_call};
-use rpc_core::net::{
-    Cancellation, Canceller, ConnectionHandler, Handle, Running, Transport, entropy, time,
-};
+use rpc_core::net::{Cancellation, Canceller, ConnectionHandler, Handle, Running, time};
 use rpc_core::{CloseFrame, CloseReason, Refused};
 
 use super::agent::Agent;
+use super::daemon::Daemon;
 use super::queue::End;
 use super::run::{Client, Origin, Output, Run};
-use super::shared::Shared;
 use crate::error::ChatError;
 use crate::frame::ChatRequest;
 use crate::id::{RpcId, TaskId};
@@ -26,8 +21,8 @@ use crate::net::SYSTEM;
 use crate::server::{SHUTTING_DOWN, ServerConn, ServerEvent};
 
 /// Starts and ends the work on the chats of one connection.
-struct Handler<A> {
-    shared: Arc<Shared<A>>,
+pub(super) struct Handler<A> {
+    shared: Arc<Daemon<A>>,
     client: Client,
     handle: Handle<ServerConn>,
     /// The last started chat.
@@ -40,31 +35,6 @@ struct Work {
     canceller: Canceller,
     /// Drops the work.
     abort: AbortHandle,
-}
-
-pub(super) fn serve<A: Agent>(
-    shared: Arc<Shared<A>>,
-    transport: impl Transport,
-    client: Client,
-    permit: Option<Permit>,
-) -> impl Future<Output = CloseReason> {
-    let conn = ServerConn::new(Arc::clone(&shared.connection), entropy(), time::now());
-    let handle = Handle::new(conn);
-    let driver = shared.driver.clone();
-    let stopping = shared.stopping.get();
-    let shutdown = match permit {
-        Some(permit) => permit
-            .until_login(&handle, ServerConn::is_logged_in, stopping)
-            .left_future(),
-        None => stopping.into_cancelled().right_future(),
-    };
-    let handler = Handler {
-        shared,
-        client,
-        handle: handle.clone(),
-        work: None,
-    };
-    rpc_core::net::serve(handle, transport, handler, driver, shutdown)
 }
 
 impl<A: Agent> ConnectionHandler for Handler<A> {
@@ -101,20 +71,15 @@ impl<A: Agent> ConnectionHandler for Handler<A> {
             }
             ServerEvent::TaskStatus { id, task_id } => {
                 CallSpan::new(Side::Server, SYSTEM, "task.status").end(CallOutcome::Ok);
-                let task = {
-                    let tasks = self.shared.tasks.lock();
-                    let tasks = tasks.unwrap_or_else(PoisonError::into_inner);
-                    tasks.get(&task_id).cloned()
-                };
+                let task = self.shared.tasks().get(&task_id).cloned();
                 let handle = self.handle.clone();
                 tasks.push(async move {
                     write(&handle, |conn| conn.task_status(&id, task.as_ref())).await;
                 });
             }
             ServerEvent::Task { task_id, state } => {
-                let tasks = self.shared.tasks.lock();
-                let mut tasks = tasks.unwrap_or_else(PoisonError::into_inner);
-                if let Err(error) = tasks.note(&task_id, state, SystemTime::now()) {
+                let noted = self.shared.tasks().note(&task_id, state, SystemTime::now());
+                if let Err(error) = noted {
                     tracing::warn!(%task_id, %error, "the state of a task was not recorded");
                 }
             }
@@ -143,6 +108,19 @@ impl<A: Agent> ConnectionHandler for Handler<A> {
 }
 
 impl<A: Agent> Handler<A> {
+    pub(super) const fn new(
+        shared: Arc<Daemon<A>>,
+        client: Client,
+        handle: Handle<ServerConn>,
+    ) -> Self {
+        Self {
+            shared,
+            client,
+            handle,
+            work: None,
+        }
+    }
+
     fn start(&mut self, id: RpcId, task_id: TaskId, request: ChatRequest, tasks: &mut Running) {
         let (canceller, cancellation) = Cancellation::new();
         let origin = Origin {

@@ -23,8 +23,7 @@ pub fn http_config() -> HttpConfig {
 }
 
 rpc_core::config! {
-    /// The configuration of a [`Server`](super::Server) or an
-    /// [`AgentRuntime`](super::AgentRuntime).
+    /// The configuration of a [`Server`](super::Server).
     ///
     /// ```
     /// use acolyte_proto::auth::{ApiKey, Auth};
@@ -45,8 +44,7 @@ rpc_core::config! {
         /// The queue, limits and timeouts of each WebSocket connection.
         pub connection: ServerConfig = ServerConfig::default(),
         /// Limits, guards and TLS before the upgrade. Its hooks and paths are replaced. Default
-        /// [`http_config`]; start from it. Not used by an
-        /// [`AgentRuntime`](super::AgentRuntime).
+        /// [`http_config`]; start from it.
         pub http: HttpConfig = http_config(),
         /// Transport settings and observer of each WebSocket. The write timeout ends a connection
         /// whose client reads nothing.

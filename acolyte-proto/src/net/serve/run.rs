@@ -49,14 +49,14 @@ pub struct Run {
 #[derive(Clone)]
 pub(super) struct Client {
     pub(super) address: Option<SocketAddr>,
-    pub(super) parts: Option<Arc<Parts>>,
+    pub(super) parts: Arc<Parts>,
 }
 
 impl Client {
-    pub(super) fn new(address: SocketAddr, parts: Parts) -> Self {
+    pub(super) fn new(address: SocketAddr, parts: Arc<Parts>) -> Self {
         Self {
             address: Some(address).filter(|address| !address.ip().is_unspecified()),
-            parts: Some(Arc::new(parts)),
+            parts,
         }
     }
 }
@@ -112,10 +112,10 @@ impl Run {
     }
 
     /// Returns the upgrade request, or the request of a chat over HTTP: headers, URI and extensions.
-    /// `None` over other transports.
+    /// Empty over other transports.
     #[must_use]
-    pub fn parts(&self) -> Option<&Parts> {
-        self.origin.client.parts.as_deref()
+    pub fn parts(&self) -> &Parts {
+        &self.origin.client.parts
     }
 
     /// Sends a step at once; steps sent without a wait between them leave together. While the

@@ -1,5 +1,6 @@
 //! A chat over HTTP: `POST /v1/chat/stream`, answered with server-sent events.
 
+use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,10 +13,10 @@ use rpc_core::net::{Cancellation, Canceller, entropy};
 use tokio::task::JoinHandle;
 
 use super::agent::Agent;
+use super::daemon::Daemon;
+use super::pages::refuse;
 use super::queue::{End, ResponseQueue};
 use super::run::{Client, Origin, Output, Run};
-use super::runtime::refuse;
-use super::shared::Shared;
 use crate::error::ChatError;
 use crate::frame::ChatRequest;
 use crate::http::{KEEP_ALIVE, read_body, refusal, write_done, write_error};
@@ -42,18 +43,16 @@ impl Drop for Work {
 
 /// Starts a chat. It is neither queued nor a task.
 pub(super) fn stream<A: Agent>(
-    shared: &Arc<Shared<A>>,
+    shared: Arc<Daemon<A>>,
     body: &Bytes,
     client: Client,
 ) -> Response<Body> {
-    if shared.stopping.get().is_cancelled() {
-        return refuse(StatusCode::SERVICE_UNAVAILABLE, SHUTTING_DOWN);
-    }
     let Ok(request) = read_body(body, &shared.connection.limits) else {
         return refuse(StatusCode::BAD_REQUEST, refusal(body));
     };
     let queue = Arc::new(ResponseQueue::new(&shared.connection.limits));
     let (canceller, cancellation) = Cancellation::new();
+    let stopping = client.parts.extensions.get().cloned();
     let origin = Origin {
         client,
         checklist: shared.connection.checklist,
@@ -66,10 +65,12 @@ pub(super) fn stream<A: Agent>(
         origin: Arc::new(origin),
         cancellation,
     };
-    let task = tokio::spawn(work(Arc::clone(shared), Arc::clone(&queue), run, request));
+    let keep_alive = shared.stream_keep_alive;
+    let work = work(shared, stopping, Arc::clone(&queue), run, request);
+    let task = tokio::spawn(work);
     let state = Stream {
         queue,
-        keep_alive: shared.stream_keep_alive,
+        keep_alive,
         _work: Work {
             task,
             _canceller: canceller,
@@ -86,14 +87,17 @@ pub(super) fn stream<A: Agent>(
 
 /// Works on the chat until it ends, or until the shutdown of the server has taken long enough.
 async fn work<A: Agent>(
-    shared: Arc<Shared<A>>,
+    shared: Arc<Daemon<A>>,
+    stopping: Option<Cancellation>,
     queue: Arc<ResponseQueue>,
     run: Run,
     request: ChatRequest,
 ) {
-    let mut stopping = shared.stopping.get();
     let stopped = async {
-        stopping.cancelled().await;
+        match stopping {
+            Some(stopping) => stopping.into_cancelled().await,
+            None => pending().await,
+        }
         tokio::time::sleep(shared.shutdown_timeout).await;
     };
     let end = tokio::select! {

@@ -72,7 +72,7 @@ rpc_core::config! {
         pub driver: DriverConfig = DriverConfig::default() => with_driver(DriverConfig),
         /// How long the shutdown of the host may take. In the first half agents may finish, in the
         /// second the clients' Close is awaited, for the [driver](Self::driver)'s `close_timeout`
-        /// at most. Default 5 s; give the [handle](super::ServerHandle)'s drain at least as long.
+        /// at most. Default 5 s; give the drain at least as long.
         pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
         pub(super) service: Option<Arc<Service>> = None,
         pub(super) cluster: Option<Cluster> = None,

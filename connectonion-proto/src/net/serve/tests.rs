@@ -1,17 +1,15 @@
 //! Tests of a host's end that need a line in memory.
 
-use std::net::Ipv4Addr;
-
 use futures_util::{SinkExt, StreamExt};
+use rpc_core::net::Message;
 use rpc_core::net::mem::{self, MemTransport};
-use rpc_core::net::{Cancellation, Message};
 use rpc_core::{Limits, Outgoing};
 
 use super::*;
 use crate::auth::Signer;
 use crate::frame::{EventKind, Thinking};
 use crate::limits::server_limits;
-use crate::net::{AgentError, Prompt, Reply, RuntimeOptions, Turn};
+use crate::net::{AgentError, Prompt, Reply, Turn};
 use crate::session::Hub;
 use crate::storage::MemoryStorage;
 use crate::trust::TrustLevel;
@@ -45,40 +43,28 @@ async fn hear(line: &mut MemTransport) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn at_the_end_of_a_host_no_close_overtakes_an_output() {
-    let options = RuntimeOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open)
-        .with_storage(Arc::new(MemoryStorage::new(16)));
     let limits = Limits {
         max_outbox_frames: 16,
         ..server_limits()
     };
-    let shared = Arc::new(Shared {
-        runtime: HostRuntime::new(Chatter, options),
-        connection: Arc::new(ServerConfig::default().with_limits(limits)),
-        driver: DriverConfig::default(),
-        shutdown_timeout: Duration::from_secs(4),
-        cluster: None,
-    });
-    let (canceller, cancellation) = Cancellation::new();
+    let options = ServerOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open)
+        .with_storage(Arc::new(MemoryStorage::new(16)))
+        .with_connection(ServerConfig::default().with_limits(limits))
+        .with_shutdown_timeout(Duration::from_secs(4));
+    let (server, _) = Server::mount(Chatter, options);
+    let (runtime, handle) = (server.runtime(), server.handle());
+    tokio::spawn(server.run());
     let (mut line, theirs) = mem::duplex(4);
-    let running = shared.runtime.clone();
-    tokio::spawn(async move { running.run().await });
-    tokio::spawn(serve(
-        &shared,
-        theirs,
-        Ipv4Addr::LOCALHOST.into(),
-        None,
-        None,
-        cancellation,
-    ));
+    handle.serve(theirs, None);
     say(&mut line, r#"{"type":"CONNECT"}"#).await;
     assert!(hear(&mut line).await.contains("CONNECTED"));
     say(&mut line, r#"{"type":"INPUT","prompt":"hello"}"#).await;
     assert!(hear(&mut line).await.contains("user_input"));
-    while !shared.runtime.read(Hub::is_idle) {
+    while !runtime.read(Hub::is_idle) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     // Most of the run has not left when the end comes: the client was slow.
-    canceller.cancel();
+    tokio::spawn(async move { handle.drain(Duration::from_secs(9)).await });
     tokio::time::sleep(Duration::from_secs(1)).await;
     let (mut last, mut heard) = (String::new(), 0);
     let code = loop {

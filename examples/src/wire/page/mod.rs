@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
-use rpc_core::net::server::{HttpConfig, ServerLimits, UpgradeDecision};
+use rpc_core::net::server::{HttpConfig, ServerLimits};
 use rpc_core::testing::transcript::Header;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -214,9 +214,7 @@ impl std::fmt::Debug for Site {
 pub fn http_config() -> HttpConfig {
     let mut config = HttpConfig::default()
         .with_limits(ServerLimits::default().with_max_connections(64))
-        .with_on_upgrade(|_, _| {
-            UpgradeDecision::reject(StatusCode::NOT_FOUND, "there are no WebSockets here")
-        });
+        .with_on_upgrade(|_, _| Err((StatusCode::NOT_FOUND, "no WebSockets here".into())));
     config.guards = config.guards.with_same_origin(true);
     config
 }

@@ -108,12 +108,12 @@ impl Proxy {
     /// Dropping the future closes all connections.
     pub async fn run(
         self,
-        listener: impl Into<Listener>,
+        listener: Listener,
         stop: impl Future<Output = ()>,
         drain: Duration,
         warn: impl Fn(String) + Send + Sync + 'static,
     ) -> io::Result<Report> {
-        let (this, warn, listener) = (Arc::new(self), Arc::new(warn), listener.into());
+        let (this, warn) = (Arc::new(self), Arc::new(warn));
         let mut report = Report::default();
         let mut open = JoinSet::new();
         let mut flush = interval(FLUSH);
@@ -218,7 +218,7 @@ impl Proxy {
             return Err(bad());
         }
         let checked = self.guards.check(&parts, peer);
-        checked.map_err(|refused| (refused.status.to_string(), refused.why.to_owned()))
+        checked.map_err(|(status, why)| (status.to_string(), why.to_owned()))
     }
 
     fn change(&self, head: &mut Head) {

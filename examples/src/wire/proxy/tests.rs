@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::net::Dialer as _;
+use rpc_core::net::server::Listener;
 use rpc_core::net::ws::WsConfig;
 use rpc_core::testing::transcript::{Header, Transcript};
 use rpc_core::{CloseFrame, Outgoing};
@@ -56,7 +57,7 @@ async fn start(server: &str) -> Running {
 }
 
 async fn start_with(server: &str, plan: &str) -> Running {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = Listener::bind("127.0.0.1:0").await.unwrap();
     let (address, memory) = (listener.local_addr().unwrap(), Memory::default());
     let mut proxy = Proxy::new(server).unwrap();
     proxy.recorder = Some(Recorder::new(memory.clone(), &Header::new()));

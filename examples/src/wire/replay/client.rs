@@ -58,8 +58,8 @@ impl Clients {
             let parts = request.parts();
             match parts.map(|parts| self.guards.check(&parts, peer)) {
                 Some(Ok(())) => return Ok(request),
-                Some(Err(refused)) => {
-                    let _ = request.refuse(refused.status.as_str()).await;
+                Some(Err((status, _))) => {
+                    let _ = request.refuse(status.as_str()).await;
                 }
                 None => {
                     let _ = request.refuse("400").await;

@@ -47,7 +47,7 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     let server = Server::bind("127.0.0.1:0", backend, options)
         .await
         .map_err(|error| Failure::new(format_args!("no port to listen on: {error}")))?;
-    let (url, backend, server_handle) = (server.url(), server.backend(), server.handle());
+    let (url, backend, server_handle) = (server.url(), server.runtime(), server.handle());
     screen.note(&format!("the server listens on {url}"));
     let host = url
         .trim_start_matches("ws://")

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 use std::future::Future;
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -10,83 +11,115 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use rpc_core::net::server::{Accepted, Brake, caller};
+use rpc_core::net::server::{Accepted, Brake, HttpConfig, ServerProtocol, caller};
 use rpc_core::net::telemetry::{OTHER, server_call};
 use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, time};
 use rpc_core::{CloseFrame, CloseReason, Instant};
 use serde::Serialize;
 
+use super::ServerOptions;
 use super::backend::{Backend, ChatError};
 use super::peer::{Peer, refuse};
 use super::reply::ChatReply;
+use crate::auth::check_bind;
 use crate::codec::redact;
 use crate::error::RpcError;
 use crate::frame::{Call, ChatSend, Method};
+use crate::limits::WS_PATH;
 use crate::net::SYSTEM;
 use crate::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 
 /// The error text and close reason of a draining server.
 const SHUTDOWN: &str = "server shutdown";
 
+/// Most wrong tokens from one address, which people may share, before they are slowed down.
+const FREE_GUESSES: u32 = 64;
+
 /// The data that all connections of a server share.
-pub(super) struct Shared<B> {
-    pub(super) backend: Arc<B>,
-    pub(super) connection: Arc<ServerConfig>,
-    pub(super) driver: DriverConfig,
-    pub(super) shutdown_timeout: Duration,
-    pub(super) next: AtomicU64,
+#[derive(Debug)]
+pub struct Gateway<B> {
+    backend: Arc<B>,
+    connection: Arc<ServerConfig>,
+    driver: DriverConfig,
+    shutdown_timeout: Duration,
+    next: AtomicU64,
     /// Slows down who guesses the token.
-    pub(super) brake: Brake<IpAddr>,
+    brake: Brake<IpAddr>,
 }
 
 /// The handler of one connection, which starts its requests.
 struct Handler<B> {
-    shared: Arc<Shared<B>>,
+    shared: Arc<Gateway<B>>,
     peer: Arc<Peer>,
     is_draining: bool,
     /// Who shows a token; `None` if none is wanted.
     caller: Option<IpAddr>,
 }
 
-pub(super) fn serve<B: Backend>(
-    shared: Arc<Shared<B>>,
-    accepted: Accepted,
-) -> impl Future<Output = CloseReason> {
-    let handle = Handle::new(ServerConn::new(Arc::clone(&shared.connection), time::now()));
-    let driver = shared.driver.clone();
-    let cancellation = accepted.cancellation;
-    let (signal, mut ended) = (cancellation.clone(), cancellation.clone());
-    let shutdown = accepted
-        .permit
-        .until_login(&handle, ServerConn::is_logged_in, signal);
-    let caller = caller(accepted.peer, &accepted.parts.headers);
-    let caller = Some(caller).filter(|_| !shared.connection.auth.is_open());
-    let peer = Arc::new(Peer {
-        id: shared.next.fetch_add(1, Ordering::Relaxed),
-        address: accepted.peer,
-        parts: accepted.parts,
-        handle: handle.clone(),
-        cancellation,
-        max_text: shared.connection.limits.max_message_bytes / 8,
-    });
-    let handler = Handler {
-        shared: Arc::clone(&shared),
-        peer,
-        is_draining: false,
-        caller,
-    };
-    async move {
-        if let Some(caller) = caller {
-            let refused = tokio::select! {
-                turn = shared.brake.turn(&caller) => turn.err(),
-                () = ended.cancelled() => None,
-            };
-            if let Some(error) = refused {
-                let frame = CloseFrame::new(CloseFrame::TRY_AGAIN, error.to_string());
-                handle.close_with(frame);
+impl<B: Backend> ServerProtocol for Gateway<B> {
+    type App = B;
+    type Options = ServerOptions;
+    type Runtime = Arc<B>;
+    const PATH: &'static str = WS_PATH;
+
+    fn new(backend: B, mut options: ServerOptions) -> (Arc<Self>, HttpConfig) {
+        let max = options.connection.limits.max_message_bytes;
+        let mut http = options.http.with_path(WS_PATH);
+        http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+        options.connection.extensions = backend.extensions().to_vec();
+        let shared = Self {
+            backend: Arc::new(backend),
+            connection: Arc::new(options.connection),
+            driver: options.driver,
+            shutdown_timeout: options.shutdown_timeout,
+            next: AtomicU64::new(1),
+            brake: Brake::new(FREE_GUESSES),
+        };
+        (Arc::new(shared), http)
+    }
+
+    fn runtime(&self) -> Arc<B> {
+        Arc::clone(&self.backend)
+    }
+
+    fn on_bind(&self, local: SocketAddr) -> io::Result<()> {
+        check_bind(&local.ip().to_string(), &self.connection.auth)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+    }
+
+    fn serve(self: Arc<Self>, accepted: Accepted) -> impl Future<Output = ()> + Send + 'static {
+        let handle = Handle::new(ServerConn::new(Arc::clone(&self.connection), time::now()));
+        let caller = caller(accepted.peer, &accepted.parts.headers);
+        let caller = Some(caller).filter(|_| !self.connection.auth.is_open());
+        let peer = Arc::new(Peer {
+            id: self.next.fetch_add(1, Ordering::Relaxed),
+            address: accepted.peer,
+            parts: Arc::clone(&accepted.parts),
+            handle: handle.clone(),
+            cancellation: accepted.cancellation.clone(),
+            max_text: self.connection.limits.max_message_bytes / 8,
+        });
+        let handler = Handler {
+            shared: Arc::clone(&self),
+            peer,
+            is_draining: false,
+            caller,
+        };
+        let (driver, mut ended) = (self.driver.clone(), accepted.cancellation.clone());
+        let serving = accepted.serve(handle.clone(), handler, driver, ServerConn::is_logged_in);
+        async move {
+            if let Some(caller) = caller {
+                let refused = tokio::select! {
+                    turn = self.brake.turn(&caller) => turn.err(),
+                    () = ended.cancelled() => None,
+                };
+                if let Some(error) = refused {
+                    let frame = CloseFrame::new(CloseFrame::TRY_AGAIN, error.to_string());
+                    handle.close_with(frame);
+                }
             }
+            serving.await;
         }
-        rpc_core::net::serve(handle, accepted.socket, handler, driver, shutdown).await
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use rpc_core::net::{Cancellation, Handle, time};
 use rpc_core::{CloseFrame, Refused};
@@ -14,7 +15,7 @@ use crate::server::{RequestId, ServerConn};
 pub struct Peer {
     pub(super) id: u64,
     pub(super) address: SocketAddr,
-    pub(super) parts: http::request::Parts,
+    pub(super) parts: Arc<http::request::Parts>,
     pub(super) handle: Handle<ServerConn>,
     pub(super) cancellation: Cancellation,
     /// The size of the pieces that texts are cut into: they fit a message even if every character
@@ -37,7 +38,7 @@ impl Peer {
 
     /// Returns the upgrade request: headers, URI, and extensions set by an upgrade hook.
     #[must_use]
-    pub const fn parts(&self) -> &http::request::Parts {
+    pub fn parts(&self) -> &http::request::Parts {
         &self.parts
     }
 

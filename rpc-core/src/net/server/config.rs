@@ -15,8 +15,10 @@ use super::body::Body;
 use super::guards::{Guards, PeerPolicy};
 #[cfg(feature = "tls")]
 use crate::net::tls::TlsAcceptor;
-use crate::net::ws::WsConfig;
+use crate::net::ws::{WsConfig, select_subprotocol};
 
+/// The subprotocol to select, or what to answer instead of upgrading.
+type UpgradeDecision = Result<Option<String>, (StatusCode, String)>;
 type UpgradeHook = dyn Fn(&mut Parts, SocketAddr) -> UpgradeDecision + Send + Sync;
 type HttpFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 type HttpHook = dyn Fn(Request<Bytes>, SocketAddr) -> HttpFuture + Send + Sync;
@@ -64,65 +66,6 @@ impl ServerLimits {
             self.max_connections_per_ip.get_or_insert(quarter);
         }
         self
-    }
-}
-
-/// What to do with a valid upgrade request.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum UpgradeDecision {
-    /// Upgrade.
-    Accept {
-        /// The subprotocol to select. It is ignored unless the client offers it.
-        subprotocol: Option<String>,
-    },
-    /// Answer with this status instead.
-    Reject {
-        /// The status; one below 400 is sent as 500.
-        status: StatusCode,
-        /// The body, as plain text.
-        body: String,
-    },
-}
-
-impl UpgradeDecision {
-    /// Upgrades without a subprotocol.
-    #[must_use]
-    pub const fn accept() -> Self {
-        Self::Accept { subprotocol: None }
-    }
-
-    /// Upgrades with a subprotocol.
-    #[must_use]
-    pub fn accept_with(subprotocol: impl Into<String>) -> Self {
-        Self::Accept {
-            subprotocol: Some(subprotocol.into()),
-        }
-    }
-
-    /// Refuses.
-    #[must_use]
-    pub fn reject(status: StatusCode, body: impl Into<String>) -> Self {
-        Self::Reject {
-            status,
-            body: body.into(),
-        }
-    }
-}
-
-/// Prints no subprotocol: some protocols carry a token there.
-impl fmt::Debug for UpgradeDecision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Accept { subprotocol } => f
-                .debug_struct("Accept")
-                .field("has_subprotocol", &subprotocol.is_some())
-                .finish(),
-            Self::Reject { status, .. } => f
-                .debug_struct("Reject")
-                .field("status", status)
-                .finish_non_exhaustive(),
-        }
     }
 }
 
@@ -185,16 +128,24 @@ impl HttpConfig {
 
     /// Decides about every upgrade that passed the guards: authenticate by header or subprotocol
     /// here. The handler receives what the hook puts into the extensions.
+    ///
+    /// The hook returns the subprotocol to select, which is ignored unless the client offers it; or
+    /// the status and the text to answer instead of upgrading, where a status below 400 is sent as
+    /// 500.
     #[must_use]
-    pub fn with_on_upgrade(
-        mut self,
-        hook: impl Fn(&mut Parts, SocketAddr) -> UpgradeDecision + Send + Sync + 'static,
-    ) -> Self {
+    pub fn with_on_upgrade<F>(mut self, hook: F) -> Self
+    where
+        F: Fn(&mut Parts, SocketAddr) -> Result<Option<String>, (StatusCode, String)>
+            + Send
+            + Sync
+            + 'static,
+    {
         self.on_upgrade = Some(Arc::new(hook));
         self
     }
 
-    /// Answers plain HTTP requests. Without it, a GET on an upgrade path gets 426 with an
+    /// Answers plain HTTP requests; their extensions hold a [`Cancellation`](crate::net::Cancellation),
+    /// which the server gives when it drains. Without it, a GET on an upgrade path gets 426 with an
     /// explanation, and everything else 404. The reply has to be ready within
     /// [`handshake_timeout`](ServerLimits::with_handshake_timeout), and taken by the peer in that time
     /// unless it is [streamed](Body::stream).
@@ -219,12 +170,7 @@ impl HttpConfig {
     pub(super) fn decide(&self, parts: &mut Parts, peer: SocketAddr) -> UpgradeDecision {
         match &self.on_upgrade {
             Some(hook) => hook(parts, peer),
-            None => UpgradeDecision::Accept {
-                subprotocol: crate::net::ws::select_subprotocol(
-                    &parts.headers,
-                    self.ws.subprotocols(),
-                ),
-            },
+            None => Ok(select_subprotocol(&parts.headers, self.ws.subprotocols())),
         }
     }
 

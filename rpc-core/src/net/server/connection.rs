@@ -12,20 +12,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
+use http::{Request, StatusCode};
 use hyper::server::conn::http1;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::http1::{Agreed, Exchange};
-use super::permits::{Evicted, Opening, Permit, Refusal};
+use super::permits::{Evicted, Opening, Permit, Refusal, until_login};
 use super::run::Shared;
-use super::service::Upgrade;
 use super::write_timeout::WriteTimeout;
-use crate::net::Cancellation;
-use crate::net::ws::{Handshake, Role, Socket, WsStream};
+use crate::net::ws::{Role, Socket, WsStream};
+use crate::net::{Cancellation, ConnectionHandler, DriverConfig, Handle, Transport};
 
 /// How long a connection that was answered may take to close.
 const LINGER: Duration = Duration::from_secs(1);
@@ -36,104 +36,116 @@ const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The smallest buffer that hyper takes.
 const SMALLEST_BUFFER: usize = 8 * 1024;
 
-/// An upgraded connection, as the handler receives it.
+/// An accepted connection, as the handler receives it.
 #[non_exhaustive]
 pub struct Accepted {
-    /// The WebSocket. Its [`handshake`](WsStream::handshake) names the selected subprotocol.
-    pub socket: WsStream,
-    /// The peer's address; unspecified (`0.0.0.0:0`) if a [`Service`](super::Service) was not told
-    /// it.
+    /// The WebSocket, or the transport that was passed to a [`ServerHandle`](super::ServerHandle).
+    pub socket: Box<dyn Transport>,
+    /// The peer's address; unspecified (`0.0.0.0:0`) if it is not known.
     pub peer: SocketAddr,
     /// The head of the upgrade request, with the extensions of the upgrade hook and, of a
     /// mounted server, those of the host. The headers of the
     /// handshake itself (`Connection`, `Upgrade`, `Sec-WebSocket-Key` and `Sec-WebSocket-Version`)
-    /// are removed.
-    pub parts: Parts,
+    /// are removed. Empty for other transports.
+    pub parts: Arc<Parts>,
     /// Cancelled when the server drains: say goodbye and return.
     pub cancellation: Cancellation,
-    /// The connection's place among the WebSockets, held until the handler's future ends.
-    pub permit: Permit,
+    /// The connection's place among the WebSockets, held until the handler's future ends. `None`
+    /// for other transports.
+    pub permit: Option<Permit>,
+}
+
+impl Accepted {
+    /// Creates a connection over any transport, without an upgrade request.
+    #[must_use]
+    pub fn new(transport: impl Transport, peer: SocketAddr, cancellation: Cancellation) -> Self {
+        Self {
+            socket: Box::new(transport),
+            peer,
+            parts: Arc::new(Request::new(()).into_parts().0),
+            cancellation,
+            permit: None,
+        }
+    }
+
+    /// [Serves](crate::net::serve()) the connection to its end with the handler, which shuts down
+    /// when the server drains.
+    ///
+    /// While `is_logged_in` returns `false`, the connection makes room for others: at
+    /// [`max_connections`](super::ServerLimits::max_connections) and
+    /// [`max_websockets`](super::ServerLimits::max_websockets) the oldest such connection is closed
+    /// with code 1013 in favour of the next one.
+    ///
+    /// # Cancel safety
+    /// As for [`serve`](crate::net::serve()).
+    pub fn serve<H: ConnectionHandler>(
+        self,
+        handle: Handle<H::Machine>,
+        handler: H,
+        driver: DriverConfig,
+        is_logged_in: fn(&H::Machine) -> bool,
+    ) -> impl Future<Output = ()> + Send + use<H> {
+        let shutdown = until_login(self.permit, &handle, is_logged_in, self.cancellation);
+        crate::net::serve(handle, self.socket, handler, driver, shutdown).map(drop)
+    }
 }
 
 /// Prints no headers and no query: both may hold secrets.
 impl fmt::Debug for Accepted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Accepted")
-            .field("socket", &self.socket)
             .field("peer", &self.peer)
             .field("path", &self.parts.uri.path())
             .finish_non_exhaustive()
     }
 }
 
-/// The handler's future of an upgraded connection, and what the connection holds.
-type Opened<F> = (Pin<Box<F>>, Permit);
+/// Handles every accepted connection.
+pub(super) type Handler =
+    dyn Fn(Accepted) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
-/// Serves one connection to its end: up to the upgrade, then with the handler. Each part has memory
-/// of its own, so that a connection does not keep the memory of its opening. Not an `async fn`,
-/// which would hold its arguments a second time.
-pub(super) fn serve<H, F>(
-    opening: Opening,
-    evicted: Evicted,
-    shared: Arc<Shared>,
-    handler: Arc<H>,
-    tcp: TcpStream,
-    peer: SocketAddr,
-) -> impl Future<Output = ()> + Send
-where
-    H: Fn(Accepted) -> F + Send + Sync + 'static,
-    F: Future<Output = ()> + Send + 'static,
-{
-    serve_opened(Box::pin(async move {
-        let accepted = open(shared, tcp, peer, opening, evicted).await?;
-        Some(opened(&*handler, accepted))
-    }))
-}
+/// What happens before the handler; `None` if there is nothing to handle.
+pub(super) type Arrival = Pin<Box<dyn Future<Output = Option<Accepted>> + Send>>;
 
-/// Like [`serve`], for a connection whose request came through a [`Service`](super::Service).
-pub(super) fn serve_mounted<H, F>(
-    upgrade: Upgrade,
-    shared: Arc<Shared>,
-    handler: Arc<H>,
-) -> impl Future<Output = ()> + Send
-where
-    H: Fn(Accepted) -> F + Send + Sync + 'static,
-    F: Future<Output = ()> + Send + 'static,
-{
-    serve_opened(Box::pin(async move {
-        let Upgrade {
-            on_upgrade,
-            agreed,
-            peer,
-            opening,
-        } = upgrade;
-        let upgraded = timeout(shared.config.limits.handshake_timeout, on_upgrade).await;
-        let Ok(Ok(upgraded)) = upgraded else {
-            tracing::debug!(%peer, "the client left before the upgrade");
-            return None;
-        };
-        let socket = Socket::from_upgraded(upgraded);
-        let accepted = accept(&shared, socket, Bytes::new(), peer, agreed, opening).await;
-        Some(opened(&*handler, accepted))
-    }))
-}
-
-fn opened<F>(handler: &impl Fn(Accepted) -> F, accepted: Accepted) -> Opened<F> {
-    let permit = accepted.permit.clone();
-    (Box::pin(handler(accepted)), permit)
-}
-
-async fn serve_opened<F: Future<Output = ()>>(
-    opening: Pin<Box<impl Future<Output = Option<Opened<F>>>>>,
-) {
-    if let Some((running, permit)) = opening.await {
-        running.await;
-        permit.end();
+/// Serves one connection to its end. Each part has memory of its own, so that a connection does not
+/// keep the memory of its opening.
+pub(super) async fn serve(arrival: Arrival, handler: Arc<Handler>) {
+    if let Some(accepted) = arrival.await {
+        let permit = accepted.permit.clone();
+        handler(accepted).await;
+        permit.map(Permit::end);
     }
 }
 
+/// Waits for a connection whose request came through a [`Service`](super::Service).
+pub(super) async fn upgraded(
+    shared: Arc<Shared>,
+    on_upgrade: OnUpgrade,
+    agreed: Agreed,
+    peer: SocketAddr,
+    opening: Opening,
+) -> Option<Accepted> {
+    let upgraded = timeout(shared.config.limits.handshake_timeout, on_upgrade).await;
+    let Ok(Ok(upgraded)) = upgraded else {
+        tracing::debug!(%peer, "the client left before the upgrade");
+        return None;
+    };
+    let socket = Socket::from_upgraded(upgraded);
+    Some(
+        accept(
+            &shared,
+            socket,
+            Bytes::new(),
+            peer,
+            agreed,
+            Arc::new(opening),
+        )
+        .await,
+    )
+}
+
 /// Runs everything before the handler, within its deadline. `None` if there is nothing to handle.
-async fn open(
+pub(super) async fn open(
     shared: Arc<Shared>,
     tcp: TcpStream,
     peer: SocketAddr,
@@ -170,19 +182,13 @@ async fn accept(
     agreed: Agreed,
     opening: Arc<Opening>,
 ) -> Accepted {
-    shared.counters.count_upgraded();
+    shared.counters.upgraded.fetch_add(1, Ordering::Relaxed);
     let socket =
         WsStream::from_upgraded(socket, read_already, Role::Server, &shared.config.ws).await;
-    let socket = match agreed.subprotocol {
-        Some(name) => socket.with_handshake(Handshake::new(Some(name), HeaderMap::new())),
-        None => socket,
-    };
     Accepted {
-        socket,
-        peer,
-        parts: agreed.parts,
-        cancellation: shared.cancellation.clone(),
-        permit: agreed.permit.for_connection(opening),
+        parts: Arc::new(agreed.parts),
+        permit: Some(agreed.permit.for_connection(opening)),
+        ..Accepted::new(socket, peer, shared.cancellation.clone())
     }
 }
 
@@ -261,7 +267,7 @@ async fn exchange(
         return Some((socket, parts.read_buf, agreed));
     }
     let evicted_late = async {
-        match opening.reopen() {
+        match opening.reopen(None) {
             Some(evicted) => evicted.wait().await,
             None => evicted.await,
         }
@@ -304,7 +310,7 @@ pub(super) async fn refuse(mut tcp: TcpStream, refusal: Refusal) {
 
 /// Writes a refusal and closes this side.
 async fn say_no(line: &mut (impl AsyncWrite + Unpin), refusal: Refusal) -> io::Result<()> {
-    let (status, why) = (refusal.status(), refusal.why());
+    let (status, why) = refusal.answer();
     let retry = if status == StatusCode::FORBIDDEN {
         ""
     } else {

@@ -105,16 +105,8 @@ pub struct Host {
     port: Option<u16>,
 }
 
-/// Why a request is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{status}: {why}")]
-#[non_exhaustive]
-pub struct GuardRejection {
-    /// The HTTP status to answer with.
-    pub status: StatusCode,
-    /// The reason, fit for a log and for the reply.
-    pub why: &'static str,
-}
+/// The HTTP status to answer with, and the reason, fit for a log and for the reply.
+type Rejection = (StatusCode, &'static str);
 
 /// A list entry that can never match.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -173,8 +165,8 @@ impl Guards {
     /// Runs all three checks.
     ///
     /// # Errors
-    /// The first rejection.
-    pub fn check(&self, parts: &Parts, peer: SocketAddr) -> Result<(), GuardRejection> {
+    /// The HTTP status to answer with, and the reason, fit for a log and for the reply.
+    pub fn check(&self, parts: &Parts, peer: SocketAddr) -> Result<(), (StatusCode, &'static str)> {
         self.check_peer(peer)?;
         self.check_host(parts)?;
         self.check_origin(parts)
@@ -184,7 +176,7 @@ impl Guards {
     ///
     /// # Errors
     /// 403 for a peer that is not served.
-    pub(super) fn check_peer(&self, peer: SocketAddr) -> Result<(), GuardRejection> {
+    pub(super) fn check_peer(&self, peer: SocketAddr) -> Result<(), Rejection> {
         match self.peers {
             PeerPolicy::Any => Ok(()),
             PeerPolicy::LoopbackOnly if is_loopback(peer.ip()) => Ok(()),
@@ -200,7 +192,7 @@ impl Guards {
     ///
     /// # Errors
     /// 403 for an origin that is not served, also for `null` and for several at once.
-    pub(super) fn check_origin(&self, parts: &Parts) -> Result<(), GuardRejection> {
+    pub(super) fn check_origin(&self, parts: &Parts) -> Result<(), Rejection> {
         if self.origins == OriginPolicy::Any {
             return Ok(());
         }
@@ -231,15 +223,12 @@ impl Guards {
     ///
     /// # Errors
     /// 403 for a host that is not served, 400 for a missing or repeated header.
-    pub(super) fn check_host(&self, parts: &Parts) -> Result<(), GuardRejection> {
+    pub(super) fn check_host(&self, parts: &Parts) -> Result<(), Rejection> {
         if self.hosts == HostPolicy::Any {
             return Ok(());
         }
         let Only::One(host) = only(parts, &header::HOST) else {
-            return Err(GuardRejection {
-                status: StatusCode::BAD_REQUEST,
-                why: "one Host header is needed",
-            });
+            return Err((StatusCode::BAD_REQUEST, "one Host header is needed"));
         };
         let target = parts.uri.authority().map(http::uri::Authority::as_str);
         for host in [Some(host), target].into_iter().flatten() {
@@ -376,11 +365,8 @@ fn is_localhost(address: IpAddr) -> bool {
     }
 }
 
-const fn forbidden(why: &'static str) -> GuardRejection {
-    GuardRejection {
-        status: StatusCode::FORBIDDEN,
-        why,
-    }
+const fn forbidden(why: &'static str) -> Rejection {
+    (StatusCode::FORBIDDEN, why)
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use super::body::Body;
-use super::config::UpgradeDecision;
 use super::permits::{Opening, Permit, Refusal};
 use super::run::Shared;
 use super::upgrade::detach;
@@ -24,7 +23,6 @@ use crate::net::ws::{accept_key, is_meant, is_upgrade, offers};
 #[derive(Debug)]
 pub(super) struct Agreed {
     pub(super) parts: Parts,
-    pub(super) subprotocol: Option<String>,
     pub(super) permit: Permit,
 }
 
@@ -76,10 +74,10 @@ pub(super) async fn answer<B: hyper::body::Body>(
     let (mut parts, body) = request.into_parts();
     // It refers to the connection, which is taken back in another way.
     parts.extensions.remove::<hyper::upgrade::OnUpgrade>();
-    if let Err(rejection) = config.guards.check(&parts, peer) {
+    if let Err((status, why)) = config.guards.check(&parts, peer) {
         shared.counters.count_rejected();
-        tracing::debug!(%peer, status = rejection.status.as_u16(), why = rejection.why, "request refused");
-        return plain(rejection.status, rejection.why);
+        tracing::debug!(%peer, status = status.as_u16(), why, "request refused");
+        return plain(status, why);
     }
     if shared.cancellation.is_cancelled() {
         return plain(
@@ -105,6 +103,7 @@ pub(super) async fn answer<B: hyper::body::Body>(
         if !opening.finish() {
             return busy(Refusal::ServerFull);
         }
+        parts.extensions.insert(shared.cancellation.clone());
         if let Some(service) = config.http(Request::from_parts(parts, body), peer) {
             let answer = service.await;
             if answer.status().is_informational() {
@@ -162,15 +161,11 @@ fn upgrade(
     });
     let Some(permit) = permit else {
         tracing::debug!(%peer, "too many WebSockets");
-        let why = "Service Unavailable: Max connections reached";
-        let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, why);
-        let retry = HeaderValue::from_static("1");
-        response.headers_mut().insert(header::RETRY_AFTER, retry);
-        return response;
+        return busy(Refusal::NoPlace);
     };
     let subprotocol = match shared.config.decide(&mut parts, peer) {
-        UpgradeDecision::Accept { subprotocol } => subprotocol,
-        UpgradeDecision::Reject { status, body } => {
+        Ok(subprotocol) => subprotocol,
+        Err((status, body)) => {
             shared.counters.count_rejected();
             tracing::debug!(%peer, status = status.as_u16(), "upgrade refused by the application");
             let is_refusal = status.is_client_error() || status.is_server_error();
@@ -200,18 +195,14 @@ fn upgrade(
         headers.insert(header::SEC_WEBSOCKET_PROTOCOL, name);
     }
     detach(&mut parts);
-    *agreed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Agreed {
-        parts,
-        subprotocol,
-        permit,
-    });
+    *agreed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Agreed { parts, permit });
     response
 }
 
 /// Returns the refusal of a request for which there is no room, or of a peer that is not served.
 pub(super) fn busy(refusal: Refusal) -> Response<Body> {
-    let status = refusal.status();
-    let mut response = plain(status, refusal.why());
+    let (status, why) = refusal.answer();
+    let mut response = plain(status, why);
     if status == StatusCode::SERVICE_UNAVAILABLE {
         let retry = HeaderValue::from_static("1");
         response.headers_mut().insert(header::RETRY_AFTER, retry);

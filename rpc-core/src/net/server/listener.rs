@@ -42,7 +42,7 @@ impl Listener {
             let first = TcpListener::bind(&addresses[..]).await?;
             let local = first.local_addr()?;
             let Some(pair) = pair_of(local) else {
-                return Ok(first.into());
+                return Ok(Self { first, other: None });
             };
             let other = match TcpListener::bind(pair).await {
                 Ok(other) => Some(other),
@@ -82,13 +82,6 @@ impl Listener {
     /// The system's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.first.local_addr()
-    }
-}
-
-/// One socket.
-impl From<TcpListener> for Listener {
-    fn from(first: TcpListener) -> Self {
-        Self { first, other: None }
     }
 }
 

@@ -5,7 +5,7 @@
 //! request, checks peer, `Host` and `Origin` before anything else ([`Guards`]), answers plain
 //! requests, and passes every upgraded connection to your handler. It tracks every task that it
 //! spawns: dropping the future of [`Server::run`] ends all connections, and
-//! [`ShutdownHandle::drain`] ends them in good order.
+//! [`ServerHandle::drain`] ends them in good order.
 //!
 //! ```
 //! use futures_util::{SinkExt, StreamExt};
@@ -15,7 +15,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let config = HttpConfig::default().with_path("/rpc.ws");
 //! let server = Server::bind("127.0.0.1:0", config).await?;
-//! let (url, handle) = (format!("ws://{}/rpc.ws", server.local_addr()), server.shutdown_handle());
+//! let (url, handle) = (format!("ws://{}/rpc.ws", server.local_addr()), server.handle());
 //! let serving = tokio::spawn(server.run(|mut accepted: Accepted| async move {
 //!     loop {
 //!         tokio::select! {
@@ -45,7 +45,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
 //! let (server, service) = Server::mount(HttpConfig::default().with_path("/rpc.ws"));
-//! let handle = server.shutdown_handle();
+//! let handle = server.handle();
 //! let serving = tokio::spawn(server.run(|accepted: Accepted| async move { /* serve it */ }));
 //! // let app = axum::Router::new().route_service("/rpc.ws", service);
 //! # drop(service);
@@ -62,6 +62,7 @@ mod guards;
 mod http1;
 mod listener;
 mod permits;
+mod protocol;
 mod run;
 mod service;
 mod shutdown;
@@ -70,11 +71,12 @@ mod write_timeout;
 
 pub use body::Body;
 pub use brake::{Brake, TooManyAttempts, caller};
-pub use config::{HttpConfig, ServerLimits, UpgradeDecision};
+pub use config::{HttpConfig, ServerLimits};
 pub use connection::Accepted;
-pub use guards::{BadGuard, GuardRejection, Guards, HostPolicy, OriginPolicy, PeerPolicy};
+pub use guards::{BadGuard, Guards, HostPolicy, OriginPolicy, PeerPolicy};
 pub use listener::Listener;
 pub use permits::{Counters, Permit};
+pub use protocol::{ProtocolServer, ServerProtocol};
 pub use run::Server;
 pub use service::{PeerAddr, Service};
-pub use shutdown::{DrainReport, ShutdownHandle};
+pub use shutdown::{DrainReport, ServerHandle};

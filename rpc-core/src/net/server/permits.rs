@@ -11,7 +11,7 @@ use http::StatusCode;
 use tokio::sync::oneshot;
 
 use super::config::ServerLimits;
-use super::guards::{GuardRejection, Guards};
+use super::guards::Guards;
 use crate::machine::Machine;
 use crate::message::CloseFrame;
 use crate::net::{Cancellation, Handle};
@@ -21,10 +21,10 @@ use crate::net::{Cancellation, Handle};
 pub struct Counters {
     open: AtomicUsize,
     websockets: AtomicUsize,
-    upgraded: AtomicU64,
+    pub(super) upgraded: AtomicU64,
     rejected: AtomicU64,
     over_limit: AtomicU64,
-    panicked: AtomicU64,
+    pub(super) panicked: AtomicU64,
 }
 
 impl Counters {
@@ -66,16 +66,8 @@ impl Counters {
         self.panicked.load(Ordering::Relaxed)
     }
 
-    pub(super) fn count_upgraded(&self) {
-        self.upgraded.fetch_add(1, Ordering::Relaxed);
-    }
-
     pub(super) fn count_rejected(&self) {
         self.rejected.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn count_panicked(&self) {
-        self.panicked.fetch_add(1, Ordering::Relaxed);
     }
 
     fn count_over_limit(&self) {
@@ -110,24 +102,22 @@ struct Waiting {
 /// Why a connection is not served, decided before anything was read from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    Peer(GuardRejection),
+    Peer(StatusCode, &'static str),
     ServerFull,
     AddressFull,
+    /// There are too many WebSockets.
+    NoPlace,
 }
 
 impl Refusal {
-    pub(super) const fn status(self) -> StatusCode {
+    /// Returns the HTTP status to answer with, and the reason.
+    pub(super) const fn answer(self) -> (StatusCode, &'static str) {
+        const FULL: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
         match self {
-            Self::Peer(rejection) => rejection.status,
-            Self::ServerFull | Self::AddressFull => StatusCode::SERVICE_UNAVAILABLE,
-        }
-    }
-
-    pub(super) const fn why(self) -> &'static str {
-        match self {
-            Self::Peer(rejection) => rejection.why,
-            Self::ServerFull => "there are too many connections",
-            Self::AddressFull => "there are too many connections from this address",
+            Self::Peer(status, why) => (status, why),
+            Self::ServerFull => (FULL, "there are too many connections"),
+            Self::AddressFull => (FULL, "there are too many connections from this address"),
+            Self::NoPlace => (FULL, "Service Unavailable: Max connections reached"),
         }
     }
 }
@@ -151,9 +141,9 @@ impl Slots {
         peer: SocketAddr,
         guards: &Guards,
     ) -> Result<(Opening, Evicted), Refusal> {
-        if let Err(rejection) = guards.check_peer(peer) {
+        if let Err((status, why)) = guards.check_peer(peer) {
             self.counters.count_rejected();
-            return Err(Refusal::Peer(rejection));
+            return Err(Refusal::Peer(status, why));
         }
         self.take_served(peer.ip().to_canonical())
             .inspect_err(|_| self.counters.count_over_limit())
@@ -201,12 +191,9 @@ impl Slots {
         Ok((opening, Evicted(evicted)))
     }
 
-    /// Ends the oldest connection without a finished request; returns `false` if there is none.
-    pub(super) fn make_room(&self) -> bool {
-        self.evict(|_| true)
-    }
-
-    fn evict(&self, whose: impl Fn(&Slot) -> bool) -> bool {
+    /// Ends the oldest connection of this kind without a finished request; returns `false` if there
+    /// is none.
+    pub(super) fn evict(&self, whose: impl Fn(&Slot) -> bool) -> bool {
         evict(&self.openings, &self.counters, |waiting| {
             whose(&waiting.slot)
         })
@@ -256,19 +243,11 @@ impl Opening {
         lock(&self.slot).is_some()
     }
 
-    /// Notes that the request is answered, so that the connection makes room again if needed.
-    /// `None` if its request never was complete.
-    pub(super) fn reopen(&self) -> Option<Evicted> {
-        self.wait_for(None)
-    }
-
-    /// Notes that this WebSocket makes room until it is [finished](Self::finish) again. `None` if
-    /// it had to make room already.
-    pub(super) fn await_login(&self, permit: &Permit) -> Option<Evicted> {
-        self.wait_for(Some(Arc::downgrade(&permit.0)))
-    }
-
-    fn wait_for(&self, place: Option<Weak<Held>>) -> Option<Evicted> {
+    /// Notes that the connection makes room again if needed, until it is [finished](Self::finish)
+    /// again: its request is answered, or it is a WebSocket that has yet to log in. `None` if its
+    /// request never was complete, or it had to make room already.
+    pub(super) fn reopen(&self, permit: Option<&Permit>) -> Option<Evicted> {
+        let place = permit.map(|permit| Arc::downgrade(&permit.0));
         let slot = self.take_slot()?;
         let (evict, evicted) = oneshot::channel();
         let waiting = Waiting { slot, place, evict };
@@ -389,39 +368,6 @@ impl Permit {
         }
     }
 
-    /// Lets this connection make room while its peer has not logged in: at
-    /// [`max_connections`](ServerLimits::max_connections) and
-    /// [`max_websockets`](ServerLimits::max_websockets) the oldest such connection is closed with
-    /// code 1013 in favour of the next one. `is_logged_in` is asked in every turn of the
-    /// connection.
-    ///
-    /// Returns the shutdown signal for [`serve`](crate::net::serve()), which does the work: it is
-    /// given by `cancellation`.
-    pub fn until_login<M: Machine + Send + 'static>(
-        &self,
-        handle: &Handle<M>,
-        is_logged_in: fn(&M) -> bool,
-        cancellation: Cancellation,
-    ) -> impl Future<Output = ()> + Send + use<M> {
-        let (opening, handle) = (self.0.opening.get().cloned(), handle.clone());
-        let evicted = opening.as_ref().and_then(|it| it.await_login(self));
-        let mut evicted = evicted.map(|evicted| Box::pin(evicted.wait()));
-        let mut cancelled = Box::pin(cancellation.into_cancelled());
-        poll_fn(move |cx| {
-            if let Some(order) = &mut evicted {
-                if handle.read(is_logged_in) {
-                    opening.as_ref().map(|opening| opening.finish());
-                    evicted = None;
-                } else if order.as_mut().poll(cx).is_ready() {
-                    evicted = None;
-                    let why = Refusal::ServerFull.why();
-                    handle.close_with(CloseFrame::new(CloseFrame::TRY_AGAIN, why));
-                }
-            }
-            cancelled.as_mut().poll(cx)
-        })
-    }
-
     /// Frees the place for another WebSocket before the handler ends: for a handler that reports to
     /// others that its client has left. A second call is a no-op.
     pub fn release(&self) {
@@ -429,6 +375,34 @@ impl Permit {
             self.0.counters.websockets.fetch_sub(1, Ordering::Relaxed);
         }
     }
+}
+
+/// Returns the shutdown signal for [`serve`](crate::net::serve()), given by `cancellation`. As it is
+/// polled in every turn of the connection, it also makes room for others while the peer has not
+/// logged in.
+pub(super) fn until_login<M: Machine + Send + 'static>(
+    permit: Option<Permit>,
+    handle: &Handle<M>,
+    is_logged_in: fn(&M) -> bool,
+    cancellation: Cancellation,
+) -> impl Future<Output = ()> + Send + use<M> {
+    let opening = permit.as_ref().and_then(|it| it.0.opening.get().cloned());
+    let evicted = opening.as_ref().and_then(|it| it.reopen(permit.as_ref()));
+    let mut evicted = evicted.map(|evicted| Box::pin(evicted.wait()));
+    let (handle, mut cancelled) = (handle.clone(), Box::pin(cancellation.into_cancelled()));
+    poll_fn(move |cx| {
+        if let Some(order) = &mut evicted {
+            if handle.read(is_logged_in) {
+                opening.as_ref().map(|opening| opening.finish());
+                evicted = None;
+            } else if order.as_mut().poll(cx).is_ready() {
+                evicted = None;
+                let why = Refusal::ServerFull.answer().1;
+                handle.close_with(CloseFrame::new(CloseFrame::TRY_AGAIN, why));
+            }
+        }
+        cancelled.as_mut().poll(cx)
+    })
 }
 
 impl Drop for Held {

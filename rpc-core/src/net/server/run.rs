@@ -4,20 +4,21 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::net::{TcpStream, ToSocketAddrs};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use super::config::HttpConfig;
-use super::connection::{Accepted, refuse, serve, serve_mounted};
+use super::connection::{Accepted, Arrival, Handler, open, refuse, serve};
 use super::listener::Listener;
 use super::permits::{Counters, Slots};
-use super::service::{Service, UNKNOWN, Upgrade};
-use super::shutdown::{Drain, DrainReport, ShutdownHandle};
+use super::service::{Service, UNKNOWN};
+use super::shutdown::{Drain, DrainReport, ServerHandle};
 use crate::net::{Cancellation, Canceller};
 
 /// How long accepting pauses after the system refused it (no file descriptors left), unless a
@@ -31,8 +32,8 @@ const MAX_REFUSALS: usize = 256;
 pub struct Server {
     /// `None` if the server is mounted.
     listener: Option<Listener>,
-    /// Closed unless the server is mounted.
-    upgrades: UnboundedReceiver<Upgrade>,
+    /// From the [`Service`] and the handles.
+    arrivals: UnboundedReceiver<Arrival>,
     local: SocketAddr,
     shared: Arc<Shared>,
     canceller: Canceller,
@@ -56,23 +57,12 @@ impl Server {
     ///
     /// # Cancel safety
     /// Dropping the future leaves nothing behind.
-    pub async fn bind(address: impl ToSocketAddrs, config: HttpConfig) -> io::Result<Self> {
-        Self::from_listener(Listener::bind(address).await?, config)
-    }
-
-    /// Takes an existing listener (socket activation, special options).
-    ///
-    /// # Errors
-    /// If the listener has no local address.
-    pub fn from_listener(
-        listener: impl Into<Listener>,
-        mut config: HttpConfig,
-    ) -> io::Result<Self> {
-        let listener = listener.into();
+    pub async fn bind(address: impl ToSocketAddrs, mut config: HttpConfig) -> io::Result<Self> {
+        let listener = Listener::bind(address).await?;
         let local = listener.local_addr()?;
         config.guards = config.guards.for_bind(local);
         config.limits = config.limits.for_bind(local, config.guards.peers);
-        Ok(Self::new(Some(listener), local, config).0)
+        Ok(Self::new(Some(listener), local, config))
     }
 
     /// Creates a server that accepts no connections itself, and the [`Service`] that passes it those
@@ -83,38 +73,34 @@ impl Server {
     /// has no limit by default. TLS is not used.
     #[must_use]
     pub fn mount(config: HttpConfig) -> (Self, Service) {
-        let (server, upgrades) = Self::new(None, UNKNOWN, config);
+        let server = Self::new(None, UNKNOWN, config);
         let shared = Arc::clone(&server.shared);
         let slots = Slots::new(&shared.counters, &shared.config.limits);
         let service = Service {
             slots: Arc::new(Mutex::new(slots)),
             shared,
-            upgrades,
+            arrivals: server.handle().arrivals,
         };
         (server, service)
     }
 
-    fn new(
-        listener: Option<Listener>,
-        local: SocketAddr,
-        config: HttpConfig,
-    ) -> (Self, UnboundedSender<Upgrade>) {
+    fn new(listener: Option<Listener>, local: SocketAddr, config: HttpConfig) -> Self {
         let (canceller, cancellation) = Cancellation::new();
+        let (sender, arrivals) = unbounded_channel();
+        let drain = Drain::new(sender, cancellation.clone());
         let shared = Arc::new(Shared {
             config,
             cancellation,
             counters: Arc::default(),
         });
-        let (sender, upgrades) = unbounded_channel();
-        let server = Self {
+        Self {
             listener,
-            upgrades,
+            arrivals,
             local,
             shared,
             canceller,
-            drain: Drain::new(),
-        };
-        (server, sender)
+            drain,
+        }
     }
 
     /// Returns the address that the server listens on; the unspecified one (`0.0.0.0:0`) if it is
@@ -126,7 +112,7 @@ impl Server {
 
     /// Returns a handle that ends the server.
     #[must_use]
-    pub fn shutdown_handle(&self) -> ShutdownHandle {
+    pub fn handle(&self) -> ServerHandle {
         self.drain.handle()
     }
 
@@ -136,7 +122,7 @@ impl Server {
         Arc::clone(&self.shared.counters)
     }
 
-    /// Serves until a [`ShutdownHandle`] drains it. Calls `handler` once per upgraded connection
+    /// Serves until a [`ServerHandle`] drains it. Calls `handler` once per upgraded connection
     /// and runs its future in a task of its own; a panic in it ends that connection only. Needs a
     /// runtime with I/O and time enabled.
     ///
@@ -149,13 +135,13 @@ impl Server {
     {
         let Self {
             listener,
-            mut upgrades,
+            mut arrivals,
             shared,
             canceller,
             mut drain,
             ..
         } = self;
-        let handler = Arc::new(handler);
+        let handler: Arc<Handler> = Arc::new(move |accepted| Box::pin(handler(accepted)));
         let mut slots = Slots::new(&shared.counters, &shared.config.limits);
         let mut connections = JoinSet::new();
         let (mut refusals, mut told) = (JoinSet::new(), VecDeque::<AbortHandle>::new());
@@ -172,19 +158,17 @@ impl Server {
                 Some(_) = refusals.join_next() => {}
                 () = sleep_until(paused_until.unwrap_or_else(Instant::now)),
                     if paused_until.is_some() => paused_until = None,
-                Some(upgrade) = upgrades.recv() => {
-                    let (shared, handler) = (Arc::clone(&shared), Arc::clone(&handler));
-                    connections.spawn(serve_mounted(upgrade, shared, handler));
+                Some(arrival) = arrivals.recv() => {
+                    connections.spawn(serve(arrival, Arc::clone(&handler)));
                 }
                 accepted = accept(listener.as_ref()), if paused_until.is_none() => match accepted {
                     Ok((tcp, peer)) => match slots.take(peer, &shared.config.guards) {
                         Ok((opening, evicted)) => {
-                            let (shared, handler) = (Arc::clone(&shared), Arc::clone(&handler));
-                            let serving = serve(opening, evicted, shared, handler, tcp, peer);
-                            connections.spawn(serving);
+                            let arrival = open(Arc::clone(&shared), tcp, peer, opening, evicted);
+                            connections.spawn(serve(Box::pin(arrival), Arc::clone(&handler)));
                         }
                         Err(refusal) => {
-                            tracing::debug!(%peer, why = refusal.why(), "connection refused");
+                            tracing::debug!(%peer, why = refusal.answer().1, "connection refused");
                             if can_say_no(&shared) {
                                 if told.len() == MAX_REFUSALS {
                                     told.retain(|refusal| !refusal.is_finished());
@@ -199,7 +183,7 @@ impl Server {
                     Err(error) if is_peers_fault(&error) => {}
                     Err(error) => {
                         let room =
-                            is_exhausted(&error) && (hang_up(&mut told) || slots.make_room());
+                            is_exhausted(&error) && (hang_up(&mut told) || slots.evict(|_| true));
                         if !room || !std::mem::replace(&mut was_exhausted, true) {
                             tracing::warn!(%error, room, "accepting failed; a short pause follows");
                         }
@@ -211,10 +195,9 @@ impl Server {
         drop((listener, refusals));
         canceller.cancel();
         // Who is upgraded already is told goodbye.
-        upgrades.close();
-        while let Ok(upgrade) = upgrades.try_recv() {
-            let (shared, handler) = (Arc::clone(&shared), Arc::clone(&handler));
-            connections.spawn(serve_mounted(upgrade, shared, handler));
+        arrivals.close();
+        while let Ok(arrival) = arrivals.try_recv() {
+            connections.spawn(serve(arrival, Arc::clone(&handler)));
         }
         let report = finish(&shared, &mut drain, connections).await;
         drain.report(report);
@@ -256,7 +239,7 @@ async fn finish(shared: &Shared, drain: &mut Drain, mut connections: JoinSet<()>
 
 fn note_end(shared: &Shared, ended: Result<(), JoinError>) {
     if ended.is_err_and(|error| error.is_panic()) {
-        shared.counters.count_panicked();
+        shared.counters.panicked.fetch_add(1, Ordering::Relaxed);
         tracing::error!("a connection ended because its handler panicked");
     }
 }

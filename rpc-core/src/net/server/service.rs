@@ -14,8 +14,9 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
 
 use super::body::Body;
-use super::http1::{Agreed, answer, busy, plain};
-use super::permits::{Opening, Refusal, Slots};
+use super::connection::{Arrival, upgraded};
+use super::http1::{answer, busy, plain};
+use super::permits::{Refusal, Slots};
 use super::run::Shared;
 
 /// The address of a peer that is not known.
@@ -53,15 +54,7 @@ pub struct PeerAddr(pub SocketAddr);
 pub struct Service {
     pub(super) shared: Arc<Shared>,
     pub(super) slots: Arc<Mutex<Slots>>,
-    pub(super) upgrades: UnboundedSender<Upgrade>,
-}
-
-/// A request that the host upgrades.
-pub(super) struct Upgrade {
-    pub(super) on_upgrade: OnUpgrade,
-    pub(super) agreed: Agreed,
-    pub(super) peer: SocketAddr,
-    pub(super) opening: Arc<Opening>,
+    pub(super) arrivals: UnboundedSender<Arrival>,
 }
 
 impl Service {
@@ -97,13 +90,8 @@ impl Service {
             tracing::warn!("the HTTP server in front does not offer upgrades");
             return plain(StatusCode::NOT_IMPLEMENTED, "no upgrades here");
         };
-        let upgrade = Upgrade {
-            on_upgrade,
-            agreed,
-            peer,
-            opening: Arc::new(opening),
-        };
-        match self.upgrades.send(upgrade) {
+        let upgraded = upgraded(self.shared, on_upgrade, agreed, peer, opening);
+        match self.arrivals.send(Box::pin(upgraded)) {
             Ok(()) => answer,
             Err(_) => plain(StatusCode::SERVICE_UNAVAILABLE, "the server has ended"),
         }

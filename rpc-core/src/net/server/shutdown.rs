@@ -1,11 +1,17 @@
-//! Ending a server in good order: [`ShutdownHandle`], [`DrainReport`].
+//! Ending a server in good order: [`ServerHandle`], [`DrainReport`].
 
-use std::future::Future;
+use std::future::{Future, ready};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
 
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tokio::time::Instant;
+
+use super::connection::{Accepted, Arrival};
+use super::service::UNKNOWN;
+use crate::net::{Cancellation, Transport};
 
 /// The outcome of a drain for the connections that were open when it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,14 +23,25 @@ pub struct DrainReport {
     pub aborted: usize,
 }
 
-/// Ends a running server. Cheap to clone; dropping it has no effect.
+/// Ends a running server, and passes it connections. Cheap to clone; dropping it has no effect.
 #[derive(Clone, Debug)]
-pub struct ShutdownHandle {
+pub struct ServerHandle {
+    pub(super) arrivals: UnboundedSender<Arrival>,
+    cancellation: Cancellation,
     request: watch::Sender<Option<Instant>>,
     report: watch::Receiver<Option<DrainReport>>,
 }
 
-impl ShutdownHandle {
+impl ServerHandle {
+    /// Serves one connection over any transport, such as [`mem`](crate::net::mem), like one that
+    /// the server has accepted, without an upgrade request. Dropped if the server has ended.
+    pub fn serve(&self, transport: impl Transport, peer: Option<SocketAddr>) {
+        let cancellation = self.cancellation.clone();
+        let accepted = Accepted::new(transport, peer.unwrap_or(UNKNOWN), cancellation);
+        // Dropping the transport tells the peer.
+        let _ = self.arrivals.send(Box::pin(ready(Some(accepted))));
+    }
+
     /// Stops accepting, cancels every handler's [`Cancellation`](crate::net::Cancellation), waits
     /// at most `deadline` for them, and cuts the rest.
     ///
@@ -75,21 +92,23 @@ impl ShutdownHandle {
     }
 }
 
-/// The server's end of a [`ShutdownHandle`].
+/// The server's end of a [`ServerHandle`].
 #[derive(Debug)]
 pub(super) struct Drain {
     // Held so that `request` never closes while the server runs.
-    handle: ShutdownHandle,
+    handle: ServerHandle,
     request: watch::Receiver<Option<Instant>>,
     report: watch::Sender<Option<DrainReport>>,
 }
 
 impl Drain {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(arrivals: UnboundedSender<Arrival>, cancellation: Cancellation) -> Self {
         let (request, requested) = watch::channel(None);
         let (report, reported) = watch::channel(None);
         Self {
-            handle: ShutdownHandle {
+            handle: ServerHandle {
+                arrivals,
+                cancellation,
                 request,
                 report: reported,
             },
@@ -98,7 +117,7 @@ impl Drain {
         }
     }
 
-    pub(super) fn handle(&self) -> ShutdownHandle {
+    pub(super) fn handle(&self) -> ServerHandle {
         self.handle.clone()
     }
 
@@ -129,11 +148,17 @@ fn far_future() -> Instant {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::mpsc::unbounded_channel;
+
     use super::*;
+
+    fn drain() -> Drain {
+        Drain::new(unbounded_channel().0, Cancellation::new().1)
+    }
 
     #[tokio::test]
     async fn draining_a_server_that_is_gone_returns() {
-        let drain = Drain::new();
+        let drain = drain();
         let handle = drain.handle();
         drop(drain);
         let report = handle.drain(Duration::MAX).await;
@@ -142,7 +167,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_run_until_a_signal_is_drained_and_returns_its_report() {
-        let mut drain = Drain::new();
+        let mut drain = drain();
         let handle = drain.handle();
         let expected = DrainReport {
             finished: 1,
@@ -153,13 +178,13 @@ mod tests {
             drain.report(expected);
             expected
         };
-        let report = handle.run_until(run, std::future::ready(()), Duration::from_secs(1));
+        let report = handle.run_until(run, ready(()), Duration::from_secs(1));
         assert_eq!(report.await, expected);
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_earlier_deadline_replaces_a_later_one() {
-        let mut drain = Drain::new();
+        let mut drain = drain();
         let (late, early) = (drain.handle(), drain.handle());
         let late = tokio::spawn(async move { late.drain(Duration::from_secs(1000)).await });
         drain.requested().await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rpc_core::CloseFrame;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::server::{
-    Accepted, Counters, DrainReport, HttpConfig, Server, ServerLimits, ShutdownHandle,
+    Accepted, Counters, DrainReport, HttpConfig, Server, ServerHandle, ServerLimits,
 };
 use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::net::{DriverConfig, Events, LinkConfig};
@@ -60,7 +60,7 @@ pub struct Room {
 /// A running server.
 pub struct House {
     pub address: SocketAddr,
-    pub shutdown: ShutdownHandle,
+    pub shutdown: ServerHandle,
     pub counters: Arc<Counters>,
     pub task: JoinHandle<DrainReport>,
     pub rooms: mpsc::UnboundedReceiver<Room>,
@@ -80,7 +80,7 @@ impl House {
         let (door, rooms) = mpsc::unbounded_channel();
         Self {
             address: server.local_addr(),
-            shutdown: server.shutdown_handle(),
+            shutdown: server.handle(),
             counters: server.counters(),
             task: tokio::spawn(server.run(move |accepted| receive(accepted, door.clone()))),
             rooms,

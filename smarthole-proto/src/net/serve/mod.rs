@@ -2,17 +2,14 @@
 
 mod options;
 
-use std::fmt;
 use std::future::Future;
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use rpc_core::net::DriverConfig;
-use rpc_core::net::server::{Accepted, Counters, DrainReport, HttpConfig, Service, ShutdownHandle};
-use tokio::net::ToSocketAddrs;
+use rpc_core::net::server::{
+    Accepted, DrainReport, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol,
+};
 
 use super::{RouterOptions, RouterRuntime};
 use crate::router::Router;
@@ -20,7 +17,16 @@ use crate::server::{ServerConfig, ServerConn, ServerState};
 
 pub use options::{ServerOptions, http_config};
 
-/// A router's server, on a socket or [mounted](Self::mount).
+/// A router's server, on a socket or [mounted](ProtocolServer::mount), made from a [`Router`] and
+/// [`ServerOptions`]. The known server listens on 127.0.0.1 at
+/// [`DEFAULT_PORT`](crate::limits::DEFAULT_PORT).
+///
+/// Its runtime is the [`RouterRuntime`], which accepts texts and reports events. When the server
+/// drains, no text is accepted, open messages may still be answered, and connections are closed with
+/// 1001. Give a drain no less than the [`shutdown_timeout`](ServerOptions::shutdown_timeout).
+///
+/// [`http_config`] serves this machine only. The host of a mounted server has to tell the peer's
+/// address with [`PeerAddr`](rpc_core::net::server::PeerAddr), or you allow others.
 ///
 /// ```
 /// use smarthole_proto::hub::Input;
@@ -51,170 +57,68 @@ pub use options::{ServerOptions, http_config};
 /// # Ok(())
 /// # }
 /// ```
-pub struct Server<R> {
-    server: rpc_core::net::server::Server,
-    router: Arc<R>,
-    options: RouterOptions,
-    shared: Arc<Shared>,
-}
-
-/// Ends a [`Server`].
-pub type ServerHandle = ShutdownHandle;
+pub type Server<R> = ProtocolServer<Routing<R>>;
 
 /// What all connections of a server share.
-struct Shared {
+#[derive(Debug)]
+pub struct Routing<R> {
+    router: Arc<R>,
+    options: RouterOptions,
     runtime: RouterRuntime,
     connection: Arc<ServerConfig>,
     driver: DriverConfig,
     shutdown_timeout: Duration,
 }
 
-impl<R: Router> Server<R> {
-    /// Listens on an address; the known server listens on 127.0.0.1 at
-    /// [`DEFAULT_PORT`](crate::limits::DEFAULT_PORT).
-    ///
-    /// # Errors
-    /// The system's error, for example if the address is in use. Retrying helps once it is free.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn bind(
-        address: impl ToSocketAddrs,
-        router: R,
-        options: ServerOptions,
-    ) -> io::Result<Self> {
-        let (shared, http, asking) = prepare(options);
-        let server = rpc_core::net::server::Server::bind(address, http).await?;
-        Ok(Self::new(server, router, asking, shared))
-    }
+impl<R: Router> ServerProtocol for Routing<R> {
+    type App = R;
+    type Options = ServerOptions;
+    type Runtime = RouterRuntime;
 
-    /// Creates a server that is mounted on an HTTP server of yours, such as axum, which passes it
-    /// requests through the [`Service`]. [Run](Self::run) it beside that. See the
-    /// [guide](crate::guide) for an example, and [`rpc_core`](rpc_core::net::server::Server::mount)
-    /// for what the host has to say.
-    ///
-    /// [`http_config`] serves this machine only, so that the host has to tell the peer's address
-    /// with [`PeerAddr`](rpc_core::net::server::PeerAddr), or you allow others.
-    #[must_use]
-    pub fn mount(router: R, options: ServerOptions) -> (Self, Service) {
-        let (shared, http, asking) = prepare(options);
-        let (server, service) = rpc_core::net::server::Server::mount(http);
-        (Self::new(server, router, asking, shared), service)
-    }
-
-    fn new(
-        server: rpc_core::net::server::Server,
-        router: R,
-        options: RouterOptions,
-        shared: Shared,
-    ) -> Self {
-        Self {
-            server,
+    fn new(router: R, options: ServerOptions) -> (Arc<Self>, HttpConfig) {
+        let max = options.connection.limits.max_message_bytes;
+        let mut http = options.http;
+        http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+        let mut driver = options.driver;
+        let half = options.shutdown_timeout / 2;
+        driver.close_timeout = driver.close_timeout.min(half);
+        let shared = Self {
             router: Arc::new(router),
-            options,
-            shared: Arc::new(shared),
+            options: options.router,
+            runtime: options.runtime,
+            connection: Arc::new(options.connection),
+            driver,
+            shutdown_timeout: options.shutdown_timeout,
+        };
+        (Arc::new(shared), http)
+    }
+
+    fn runtime(&self) -> RouterRuntime {
+        self.runtime.clone()
+    }
+
+    fn serve(self: Arc<Self>, accepted: Accepted) -> impl Future<Output = ()> + Send + 'static {
+        let (handle, mut handler) = self.runtime.connection(Arc::clone(&self.connection));
+        // Whoever is told that a client has left may send another one.
+        if let Some(permit) = accepted.permit.clone() {
+            handler.before_leaving = Some(Box::new(move || permit.release()));
         }
+        handler.drain_timeout = self.shutdown_timeout / 2;
+        let is_registered = |conn: &ServerConn| conn.state() == ServerState::Ready;
+        accepted.serve(handle, handler, self.driver.clone(), is_registered)
     }
 
-    /// Returns the address that the server listens on; the unspecified one if it is
-    /// [mounted](Self::mount).
-    #[must_use]
-    pub const fn local_addr(&self) -> SocketAddr {
-        self.server.local_addr()
-    }
-
-    /// Returns the URL for clients, such as `ws://127.0.0.1:9473`.
-    #[must_use]
-    pub fn url(&self) -> String {
-        format!("ws://{}", self.local_addr())
-    }
-
-    /// Returns the counters of connections, which the server updates while it runs.
-    #[must_use]
-    pub fn counters(&self) -> Arc<Counters> {
-        self.server.counters()
-    }
-
-    /// Returns a handle that ends the server. Give its drain no less than the
-    /// [`shutdown_timeout`](ServerOptions::shutdown_timeout): messages may still be answered,
-    /// and then connections are closed with 1001.
-    #[must_use]
-    pub fn handle(&self) -> ServerHandle {
-        self.server.shutdown_handle()
-    }
-
-    /// Returns the runtime, which accepts texts and reports events.
-    #[must_use]
-    pub fn runtime(&self) -> RouterRuntime {
-        self.shared.runtime.clone()
-    }
-
-    /// Serves until the [handle](Self::handle) drains it: then no text is accepted, open messages
-    /// may still be answered, and connections are closed with 1001. [`RouterRuntime::in_flight`]
-    /// returns what is open at the end.
-    ///
-    /// # Cancel safety
-    /// Dropping the future cuts all connections and ends the runtime.
-    pub async fn run(self) -> DrainReport {
-        let (server, shared) = (self.server, self.shared);
-        let runtime = shared.runtime.clone();
-        let serving = server.run(move |accepted| serve(&shared, accepted));
-        let routing = runtime.run(self.router, self.options);
+    async fn run(
+        self: Arc<Self>,
+        connections: impl Future<Output = DrainReport> + Send,
+        _: ServerHandle,
+    ) -> DrainReport {
+        let routing = self
+            .runtime
+            .run(Arc::clone(&self.router), self.options.clone());
         tokio::select! {
-            report = serving => report,
+            report = connections => report,
             never = routing => match never {},
         }
     }
-
-    /// [Runs](Self::run) until `shutdown` resolves, and then drains within the deadline.
-    ///
-    /// # Cancel safety
-    /// As for [`run`](Self::run).
-    pub async fn run_until(
-        self,
-        shutdown: impl Future<Output = ()>,
-        deadline: Duration,
-    ) -> DrainReport {
-        let handle = self.handle();
-        handle.run_until(self.run(), shutdown, deadline).await
-    }
-}
-
-/// Returns what the connections of a new server share and start with, and how it asks its router.
-fn prepare(options: ServerOptions) -> (Shared, HttpConfig, RouterOptions) {
-    let max = options.connection.limits.max_message_bytes;
-    let mut http = options.http;
-    http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
-    let mut driver = options.driver;
-    let half = options.shutdown_timeout / 2;
-    driver.close_timeout = driver.close_timeout.min(half);
-    let shared = Shared {
-        runtime: options.runtime,
-        connection: Arc::new(options.connection),
-        driver,
-        shutdown_timeout: options.shutdown_timeout,
-    };
-    (shared, http, options.router)
-}
-
-impl<R> fmt::Debug for Server<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server")
-            .field("server", &self.server)
-            .field("runtime", &self.shared.runtime)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Serves one connection from its upgrade to its end.
-fn serve(shared: &Shared, accepted: Accepted) -> impl Future<Output = ()> + use<> {
-    let (handle, mut handler) = shared.runtime.connection(Arc::clone(&shared.connection));
-    let permit = accepted.permit;
-    let is_registered = |conn: &ServerConn| conn.state() == ServerState::Ready;
-    let shutdown = permit.until_login(&handle, is_registered, accepted.cancellation);
-    // Whoever is told that a client has left may send another one.
-    handler.before_leaving = Some(Box::new(move || permit.release()));
-    handler.drain_timeout = shared.shutdown_timeout / 2;
-    let driver = shared.driver.clone();
-    rpc_core::net::serve(handle, accepted.socket, handler, driver, shutdown).map(drop)
 }

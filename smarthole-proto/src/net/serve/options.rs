@@ -1,14 +1,10 @@
 //! [`ServerOptions`], and the default HTTP configuration.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use http::header::SEC_WEBSOCKET_PROTOCOL;
-use http::request::Parts;
+use http::header::{HeaderMap, SEC_WEBSOCKET_PROTOCOL};
 use rpc_core::net::DriverConfig;
-use rpc_core::net::server::{
-    Guards, HostPolicy, HttpConfig, PeerPolicy, ServerLimits, UpgradeDecision,
-};
+use rpc_core::net::server::{Guards, HostPolicy, HttpConfig, PeerPolicy, ServerLimits};
 
 use crate::hub::HubConfig;
 use crate::limits::{MAX_CONNECTIONS, OBSIDIAN_ORIGIN, SHUTDOWN_TIMEOUT};
@@ -35,16 +31,12 @@ pub fn http_config() -> HttpConfig {
     HttpConfig::default()
         .with_guards(guards)
         .with_limits(ServerLimits::default().with_max_websockets(Some(MAX_CONNECTIONS)))
-        .with_on_upgrade(select_first)
+        .with_on_upgrade(|parts, _| Ok(first_subprotocol(&parts.headers)))
 }
 
-fn select_first(parts: &mut Parts, _: SocketAddr) -> UpgradeDecision {
-    let offered = parts.headers.get(SEC_WEBSOCKET_PROTOCOL);
-    let offered = offered.and_then(|offered| offered.to_str().ok());
-    match offered.and_then(|offered| offered.split(',').next()) {
-        Some(first) => UpgradeDecision::accept_with(first.trim()),
-        None => UpgradeDecision::accept(),
-    }
+fn first_subprotocol(headers: &HeaderMap) -> Option<String> {
+    let offered = headers.get(SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?;
+    Some(offered.split(',').next()?.trim().to_owned())
 }
 
 rpc_core::config! {
@@ -78,7 +70,7 @@ rpc_core::config! {
         /// How long the shutdown may take. In the first half clients may still answer open
         /// messages, in the second the server waits for their Close (also when a single client is
         /// disconnected), for the [driver](Self::driver)'s `close_timeout` at most. Default 1 s;
-        /// give the [handle](super::ServerHandle)'s drain no less.
+        /// give the drain no less.
         pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT,
     }
 }

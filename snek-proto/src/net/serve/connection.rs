@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use rpc_core::net::server::{Accepted, Brake, caller};
+use rpc_core::net::server::{Accepted, Brake, HttpConfig, ServerProtocol, caller};
 use rpc_core::net::telemetry::{OTHER, server_call};
 use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, time};
 use rpc_core::{CloseFrame, CloseReason, Instant, Machine, Refused, Secret, Str};
 
 use super::peer::{Peer, slow_reader};
-use super::{Backend, Reply};
+use super::{Backend, Reply, ServerOptions};
 use crate::codec::redact;
 use crate::error::RpcError;
 use crate::frame::LOGIN;
@@ -25,14 +25,15 @@ use crate::net::SYSTEM;
 use crate::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 
 /// The data that all connections of a server share.
-pub(super) struct Shared<B> {
-    pub(super) backend: Arc<B>,
-    pub(super) connection: Arc<ServerConfig>,
-    pub(super) driver: DriverConfig,
-    pub(super) shutdown_timeout: Duration,
-    pub(super) next: AtomicU64,
+#[derive(Debug)]
+pub struct Platform<B> {
+    backend: Arc<B>,
+    connection: Arc<ServerConfig>,
+    driver: DriverConfig,
+    shutdown_timeout: Duration,
+    next: AtomicU64,
     /// Slows down who guesses passwords.
-    pub(super) brake: Brake<Guesser>,
+    brake: Brake<Guesser>,
 }
 
 /// Who tries to log in: the address, and the begin of the account.
@@ -40,28 +41,48 @@ type Guesser = (IpAddr, String);
 
 /// The handler of one connection, which starts its calls.
 struct Handler<B> {
-    shared: Arc<Shared<B>>,
+    shared: Arc<Platform<B>>,
     peer: Arc<Peer>,
 }
 
-pub(super) fn serve<B: Backend>(
-    shared: Arc<Shared<B>>,
-    accepted: Accepted,
-) -> impl Future<Output = CloseReason> {
-    let handle = Handle::new(ServerConn::new(Arc::clone(&shared.connection), time::now()));
-    let driver = shared.driver.clone();
-    let cancellation = accepted.cancellation;
-    let (permit, signal) = (accepted.permit, cancellation.clone());
-    let shutdown = permit.until_login(&handle, |conn| conn.user().is_some(), signal);
-    let peer = Arc::new(Peer {
-        id: ConnId(shared.next.fetch_add(1, Ordering::Relaxed)),
-        address: accepted.peer,
-        parts: accepted.parts,
-        handle: handle.clone(),
-        cancellation,
-    });
-    let handler = Handler { shared, peer };
-    rpc_core::net::serve(handle, accepted.socket, handler, driver, shutdown)
+impl<B: Backend> ServerProtocol for Platform<B> {
+    type App = B;
+    type Options = ServerOptions;
+    type Runtime = Arc<B>;
+    const PATH: &'static str = "/rpc.ws";
+
+    fn new(backend: B, options: ServerOptions) -> (Arc<Self>, HttpConfig) {
+        let max = options.connection.limits.max_message_bytes;
+        let mut http = options.http;
+        http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+        let shared = Self {
+            backend: Arc::new(backend),
+            connection: Arc::new(options.connection),
+            driver: options.driver,
+            shutdown_timeout: options.shutdown_timeout,
+            next: AtomicU64::new(1),
+            brake: Brake::new(3),
+        };
+        (Arc::new(shared), http)
+    }
+
+    fn runtime(&self) -> Arc<B> {
+        Arc::clone(&self.backend)
+    }
+
+    fn serve(self: Arc<Self>, accepted: Accepted) -> impl Future<Output = ()> + Send + 'static {
+        let handle = Handle::new(ServerConn::new(Arc::clone(&self.connection), time::now()));
+        let driver = self.driver.clone();
+        let peer = Arc::new(Peer {
+            id: ConnId(self.next.fetch_add(1, Ordering::Relaxed)),
+            address: accepted.peer,
+            parts: Arc::clone(&accepted.parts),
+            handle: handle.clone(),
+            cancellation: accepted.cancellation.clone(),
+        });
+        let handler = Handler { shared: self, peer };
+        accepted.serve(handle, handler, driver, |conn| conn.user().is_some())
+    }
 }
 
 impl<B: Backend> ConnectionHandler for Handler<B> {
@@ -122,13 +143,13 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
 
 /// Returns whether the login was accepted.
 async fn login<B: Backend>(
-    shared: &Shared<B>,
+    shared: &Platform<B>,
     peer: &Arc<Peer>,
     id: RequestId,
     username: &str,
     password: &Secret<Str>,
 ) -> bool {
-    let Shared { backend, brake, .. } = shared;
+    let Platform { backend, brake, .. } = shared;
     let account = username.chars().take(64).collect();
     let guesser = (caller(peer.address, &peer.parts.headers), account);
     let checked = guarded(async {

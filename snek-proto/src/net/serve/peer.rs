@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use rpc_core::net::{Cancellation, Handle};
 use rpc_core::{CloseFrame, Refused, Text};
@@ -13,7 +14,7 @@ use crate::server::ServerConn;
 pub struct Peer {
     pub(super) id: ConnId,
     pub(super) address: SocketAddr,
-    pub(super) parts: http::request::Parts,
+    pub(super) parts: Arc<http::request::Parts>,
     pub(super) handle: Handle<ServerConn>,
     pub(super) cancellation: Cancellation,
 }
@@ -33,7 +34,7 @@ impl Peer {
 
     /// Returns the upgrade request: headers, URI, and extensions set by an upgrade hook.
     #[must_use]
-    pub const fn parts(&self) -> &http::request::Parts {
+    pub fn parts(&self) -> &http::request::Parts {
         &self.parts
     }
 

@@ -1,8 +1,10 @@
 //! Tests of what chats write to a machine whose frames are taken by hand.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::pin;
 
 use futures_util::FutureExt as _;
+use http::Request;
 use rpc_core::{Incoming, Limits, Machine as _, Outgoing};
 use serde_json::Value;
 
@@ -48,10 +50,10 @@ fn run(handle: &Handle<ServerConn>) -> Run {
         task_id,
     };
     let origin = Origin {
-        client: Client {
-            address: None,
-            parts: None,
-        },
+        client: Client::new(
+            SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
+            Arc::new(Request::new(()).into_parts().0),
+        ),
         checklist: ChecklistTag::default(),
         output,
     };

@@ -43,7 +43,7 @@ fn open<const N: usize>(
     let peer = Peer {
         id: 1,
         address: ([127, 0, 0, 1], 1).into(),
-        parts,
+        parts: Arc::new(parts),
         handle: Handle::new(conn),
         cancellation: Cancellation::new().1,
         max_text: limits.max_message_bytes / 8,

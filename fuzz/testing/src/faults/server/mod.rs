@@ -110,8 +110,7 @@ impl Terms {
     /// As [`driver`](Self::driver), of a link.
     #[must_use]
     pub fn link(&self, mut config: LinkConfig) -> LinkConfig {
-        config.driver.write_timeout = self.write;
-        config.driver.close_timeout = self.close;
+        config.driver = self.driver(config.driver);
         config
     }
 }

@@ -13,10 +13,8 @@ fn parts(headers: &[(&str, &str)]) -> Parts {
     request.body(()).unwrap().into_parts().0
 }
 
-fn status(result: Result<(), GuardRejection>) -> u16 {
-    result
-        .err()
-        .map_or(200, |rejection| rejection.status.as_u16())
+fn status(result: Result<(), Rejection>) -> u16 {
+    result.err().map_or(200, |rejection| rejection.0.as_u16())
 }
 
 #[test]

@@ -1,0 +1,105 @@
+//! What a server answers to plain HTTP requests.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
+use http::{Method, Request, Response, StatusCode};
+use rpc_core::net::server::Body;
+
+use super::agent::Agent;
+use super::daemon::Daemon;
+use super::run::Client;
+use super::stream::stream;
+use crate::auth::{Auth, Credentials};
+use crate::codec::encode;
+use crate::http::{NOT_FOUND, UNAUTHORIZED, UPGRADE_FAILED};
+use crate::limits::{HEALTH_PATH, RPC_PATH, SHUTDOWN_PATH, STATUS_PATH, STREAM_PATH};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json;charset=utf-8");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain;charset=utf-8");
+
+/// The error for a missing or wrong key.
+pub(super) struct Unauthorized;
+
+impl<A: Agent> Daemon<A> {
+    /// Answers a plain HTTP request: health, status, a chat as a stream, the shutdown, and the
+    /// paths known not to exist.
+    pub(super) async fn http(
+        self: Arc<Self>,
+        request: Request<Bytes>,
+        address: SocketAddr,
+    ) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let path = parts.uri.path();
+        if (&parts.method, path) == (&Method::GET, HEALTH_PATH) {
+            return answer(StatusCode::OK, JSON, "{\"ok\":true}");
+        }
+        let wanted = match path {
+            STATUS_PATH | RPC_PATH => Some(Method::GET),
+            STREAM_PATH => Some(Method::POST),
+            SHUTDOWN_PATH if self.admin_shutdown => Some(Method::POST),
+            _ => None,
+        };
+        if wanted.as_ref() != Some(&parts.method) {
+            return answer(StatusCode::NOT_FOUND, TEXT, NOT_FOUND);
+        }
+        if admit(&self.auth, &parts.headers).is_err() {
+            return answer(StatusCode::UNAUTHORIZED, TEXT, UNAUTHORIZED);
+        }
+        match path {
+            STATUS_PATH => match encode(&self.status().await) {
+                Ok(status) => answer(StatusCode::OK, JSON, status.into_bytes()),
+                Err(_) => answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "no status"),
+            },
+            STREAM_PATH => stream(self, &body, Client::new(address, Arc::new(parts))),
+            SHUTDOWN_PATH => {
+                self.asked_to_stop.notify_one();
+                answer(StatusCode::OK, JSON, "{\"ok\":true,\"shutdown\":true}")
+            }
+            _ => answer(StatusCode::BAD_REQUEST, TEXT, UPGRADE_FAILED),
+        }
+    }
+}
+
+/// Checks the key in the headers of a request, and returns the subprotocol to select for an upgrade:
+/// the first one offered.
+pub(super) fn admit<'h>(
+    auth: &Auth,
+    headers: &'h HeaderMap,
+) -> Result<Option<&'h str>, Unauthorized> {
+    let mut shown = Credentials::new();
+    // A key may have other characters than ASCII.
+    let text = |value: &'h HeaderValue| std::str::from_utf8(value.as_bytes()).ok();
+    for value in headers.get_all(AUTHORIZATION).iter().filter_map(text) {
+        shown.add_authorization(value);
+    }
+    for value in headers
+        .get_all(SEC_WEBSOCKET_PROTOCOL)
+        .iter()
+        .filter_map(text)
+    {
+        shown.add_subprotocols(value);
+    }
+    if auth.check(&shown) {
+        Ok(shown.echo())
+    } else {
+        Err(Unauthorized)
+    }
+}
+
+pub(super) fn answer(
+    status: StatusCode,
+    kind: HeaderValue,
+    body: impl Into<Bytes>,
+) -> Response<Body> {
+    let mut answer = Response::new(Body::from(body.into()));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, kind);
+    answer
+}
+
+pub(super) fn refuse(status: StatusCode, why: &str) -> Response<Body> {
+    answer(status, TEXT, why.to_owned())
+}
