@@ -62,7 +62,7 @@ pub async fn runs_until<P: ServerProtocol, C>(
     let (signal, signalled) = oneshot::channel::<()>();
     let running = server.run_until(signalled.map(drop), Duration::from_secs(60));
     let (report, _client) = tokio::join!(running, async {
-        let client = connect(dialer).await;
+        let client = Box::pin(connect(dialer)).await;
         drop(signal);
         client
     });

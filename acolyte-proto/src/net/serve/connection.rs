@@ -22,14 +22,14 @@ use crate::server::{SHUTTING_DOWN, ServerConn, ServerEvent};
 
 /// Starts and ends the work on the chats of one connection.
 pub(super) struct Handler<A> {
-    shared: Arc<Daemon<A>>,
-    client: Client,
-    handle: Handle<ServerConn>,
+    pub(super) shared: Arc<Daemon<A>>,
+    pub(super) client: Client,
+    pub(super) handle: Handle<ServerConn>,
     /// The last started chat.
-    work: Option<Work>,
+    pub(super) work: Option<Work>,
 }
 
-struct Work {
+pub(super) struct Work {
     id: RpcId,
     /// Asks the agent to stop.
     canceller: Canceller,
@@ -108,19 +108,6 @@ impl<A: Agent> ConnectionHandler for Handler<A> {
 }
 
 impl<A: Agent> Handler<A> {
-    pub(super) const fn new(
-        shared: Arc<Daemon<A>>,
-        client: Client,
-        handle: Handle<ServerConn>,
-    ) -> Self {
-        Self {
-            shared,
-            client,
-            handle,
-            work: None,
-        }
-    }
-
     fn start(&mut self, id: RpcId, task_id: TaskId, request: ChatRequest, tasks: &mut Running) {
         let (canceller, cancellation) = Cancellation::new();
         let origin = Origin {

@@ -97,8 +97,12 @@ impl<A: Agent> ServerProtocol for Daemon<A> {
     fn serve(self: Arc<Self>, accepted: Accepted) -> impl Future<Output = ()> + Send + 'static {
         let conn = ServerConn::new(Arc::clone(&self.connection), entropy(), time::now());
         let (handle, driver) = (Handle::new(conn), self.driver.clone());
-        let client = Client::new(accepted.peer, Arc::clone(&accepted.parts));
-        let handler = Handler::new(self, client, handle.clone());
+        let handler = Handler {
+            shared: self,
+            client: Client::new(accepted.peer, Arc::clone(&accepted.parts)),
+            handle: handle.clone(),
+            work: None,
+        };
         accepted.serve(handle, handler, driver, ServerConn::is_logged_in)
     }
 

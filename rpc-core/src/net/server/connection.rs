@@ -85,7 +85,12 @@ impl Accepted {
         driver: DriverConfig,
         is_logged_in: fn(&H::Machine) -> bool,
     ) -> impl Future<Output = ()> + Send + use<H> {
-        let shutdown = until_login(self.permit, &handle, is_logged_in, self.cancellation);
+        let shutdown = until_login(
+            self.permit.as_ref(),
+            &handle,
+            is_logged_in,
+            self.cancellation,
+        );
         crate::net::serve(handle, self.socket, handler, driver, shutdown).map(drop)
     }
 }
@@ -113,7 +118,7 @@ pub(super) async fn serve(arrival: Arrival, handler: Arc<Handler>) {
     if let Some(accepted) = arrival.await {
         let permit = accepted.permit.clone();
         handler(accepted).await;
-        permit.map(Permit::end);
+        permit.into_iter().for_each(Permit::end);
     }
 }
 

@@ -381,13 +381,13 @@ impl Permit {
 /// polled in every turn of the connection, it also makes room for others while the peer has not
 /// logged in.
 pub(super) fn until_login<M: Machine + Send + 'static>(
-    permit: Option<Permit>,
+    permit: Option<&Permit>,
     handle: &Handle<M>,
     is_logged_in: fn(&M) -> bool,
     cancellation: Cancellation,
 ) -> impl Future<Output = ()> + Send + use<M> {
-    let opening = permit.as_ref().and_then(|it| it.0.opening.get().cloned());
-    let evicted = opening.as_ref().and_then(|it| it.reopen(permit.as_ref()));
+    let opening = permit.and_then(|it| it.0.opening.get().cloned());
+    let evicted = opening.as_ref().and_then(|it| it.reopen(permit));
     let mut evicted = evicted.map(|evicted| Box::pin(evicted.wait()));
     let (handle, mut cancelled) = (handle.clone(), Box::pin(cancellation.into_cancelled()));
     poll_fn(move |cx| {

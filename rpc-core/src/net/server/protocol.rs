@@ -139,7 +139,8 @@ impl<P: ServerProtocol> ProtocolServer<P> {
         let (handle, protocol) = (self.handle(), self.protocol);
         let shared = Arc::clone(&protocol);
         let serve = move |accepted| P::serve(Arc::clone(&shared), accepted);
-        protocol.run(self.server.run(serve), handle).await
+        // It may be large.
+        Box::pin(protocol.run(self.server.run(serve), handle)).await
     }
 
     /// [Runs](Self::run) until `shutdown` resolves, and then drains within the deadline.
@@ -158,8 +159,6 @@ impl<P: ServerProtocol> ProtocolServer<P> {
 
 impl<P> fmt::Debug for ProtocolServer<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server")
-            .field("server", &self.server)
-            .finish_non_exhaustive()
+        self.server.fmt(f)
     }
 }
