@@ -4,7 +4,7 @@ use exoclaw_proto::binding::{Binding, Route, Router};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{run, variant};
+use super::run;
 
 #[test]
 fn chats_go_to_the_agents_that_the_vectors_say() {
@@ -14,7 +14,8 @@ fn chats_go_to_the_agents_that_the_vectors_say() {
         let default = vector.try_str("default").map(str::to_owned);
         let router = Router::new(bindings, default);
         if let Some(error) = vector.try_str("refused") {
-            assert_eq!(variant(&router.unwrap_err()), error, "{name}");
+            let refused = router.unwrap_err().to_string();
+            assert!(refused.contains(error), "{name}: {refused}");
             return;
         }
         let router = router.unwrap();

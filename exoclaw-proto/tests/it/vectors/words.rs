@@ -33,8 +33,8 @@ fn keys_of_sessions_are_as_the_vectors_say() {
     run("session_keys", |vector| {
         let (name, text) = (vector.name(), vector.str("text"));
         if vector.has("error") {
-            let error = SessionKey::parse(text).unwrap_err();
-            assert_eq!(variant(&error), vector.str("error"), "{name}");
+            let error = SessionKey::parse(text).unwrap_err().to_string();
+            assert!(error.contains(vector.str("error")), "{name}: {error}");
             return;
         }
         let parts: Vec<_> = vector.list("parts").iter().collect();
