@@ -104,7 +104,7 @@ impl<A: Agent> ServerProtocol for Host<A> {
             runtime: runtime.clone(),
             name: options.name,
             tools: options.tools,
-            trust: options.trust.as_str(),
+            trust: options.trust.name(),
             started: Instant::now(),
             service: options.service,
             #[cfg(feature = "nats")]
