@@ -17,7 +17,7 @@ pub const HTTP_CONNECT_TIMEOUT: Duration = Duration::from_secs(90);
 // Reconnection
 
 /// How many attempts one cycle of reconnects makes. The default of the reconnect policy.
-pub(crate) const RECONNECT_MAX_RETRIES: u32 = 3;
+pub const RECONNECT_MAX_RETRIES: u32 = 3;
 /// The wait before the first attempt. The default of the reconnect policy.
 pub(crate) const RECONNECT_INITIAL_DELAY: Duration = Duration::from_secs(1);
 /// The factor by which each wait grows. The default of the reconnect policy.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{
-    Compact, EventKind, LlmCall, LlmResult, Mode, ToolCall, UlwAction, UlwTurnsReached,
+    Compact, EventKind, LlmCall, Mode, ToolCall, UlwAction, UlwTurnsReached,
 };
 use connectonion_proto::limits::{ULW_TURNS, ULW_TURNS_USED};
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};

@@ -38,6 +38,7 @@ use crate::frame::{Channel, Event, Final, Joined, Message, Typing, User};
 use crate::id::{ChannelUid, is_channel_uid};
 use crate::limits::DM_TAG;
 
+#[cfg(feature = "nats")]
 pub(crate) use answer::Data;
 pub use answer::HubAnswer;
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::frame::{SessionState};
+use crate::frame::SessionState;
 use crate::limits::AUTHENTICATE_FIRST;
 use crate::session::{ConnId, HubEvent, Owner, Reply, RunError};
-use crate::storage::Record;
+use crate::storage::{Record, RecordStatus};
 
 use super::play::{ALICE, Accepted, Ask, BOB, HOUR, MINUTE, Play, config};
 
@@ -85,7 +85,7 @@ fn an_id_that_is_free_is_given_to_whoever_asks_and_one_that_is_taken_is_not() {
 #[test]
 fn the_owner_of_a_forgotten_session_is_the_one_that_the_storage_knows() {
     let mut play = Play::new();
-    let mut record = Record::running("old", "", 0.0);
+    let mut record = Record::new("old", RecordStatus::Running, "", 0.0);
     record.owner = Some(ALICE);
     play.stored = Some(record);
     let (_, connected) = play.connect(Ask::new(BOB).with_session_id(Some("old")));

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use crate::auth::Address;
 use crate::frame::{
-    Answer, Approval, ApprovalNeeded, Connect, EventKind, Response, SessionState, Signed,
-    Thinking,
+    Answer, Approval, ApprovalNeeded, Connect, EventKind, Response, SessionState, Signed, Thinking,
 };
 use crate::server::ServerEvent;
 use crate::session::{
