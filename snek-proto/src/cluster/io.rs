@@ -40,14 +40,9 @@ pub(crate) enum Request {
         /// The channel.
         channel: ChannelUid,
     },
-    /// Subscribe to changes of a user's record, or of all records, then read it:
-    /// [`Node::handle_member`].
+    /// Subscribe to changes of all users' records, then read this one: [`Node::handle_member`]. Changes of
+    /// users without connections are ignored.
     Watch {
-        /// The user.
-        username: Str,
-    },
-    /// Changes of a user's record are no longer needed. They may come: they are ignored.
-    Unwatch {
         /// The user.
         username: Str,
     },

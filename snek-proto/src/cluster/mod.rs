@@ -37,7 +37,7 @@ use crate::frame::{Call, Channel, Final};
 use crate::hub::{ConnId, Data, Hub, HubAnswer, HubConfig, NOT_LOGGED_IN, exists};
 use crate::id::ChannelUid;
 
-use deadlines::Deadlines;
+use deadlines::{Deadlines, set};
 use feed::Feed;
 use sends::{Fleeting, Sends};
 
@@ -111,9 +111,9 @@ impl Node {
             conns: HashMap::new(),
             public: BTreeMap::new(),
             feeds: HashMap::new(),
-            deadlines: Deadlines::new(),
+            deadlines: deadlines::new(now),
             tickets: 0,
-            sends: Sends::new(id.into(), config.publish, limits, entropy),
+            sends: Sends::new(id.into(), config.publish, limits, entropy, now),
             heard_at: now,
             probe_at: later(now, config.max_outage / PROBES),
             is_lost: false,
@@ -180,9 +180,6 @@ impl Node {
             let own = own.into_iter().flat_map(|member| member.channels);
             let all: Vec<_> = self.public.values().cloned().chain(own).collect();
             self.hub.remove_user(&username);
-            self.out.request(Request::Unwatch {
-                username: username.clone(),
-            });
             for channel in all {
                 self.unwant(&channel.uid, &username);
             }
@@ -412,7 +409,7 @@ impl Node {
         }
         self.members.clear();
         self.feeds.clear();
-        self.deadlines.clear();
+        self.deadlines.drain().for_each(drop);
         self.conns.drain().map(|(conn, _)| conn).collect()
     }
 
@@ -427,7 +424,7 @@ impl Node {
             self.out.request(Request::Probe);
         }
         self.sends.handle_timeout(now, &mut self.out);
-        while let Some(channel) = self.deadlines.pop(now) {
+        while let Some((channel, ())) = self.deadlines.pop_expired(now) {
             let ticket = self.tickets + 1;
             let feed = self.feeds.get_mut(&channel);
             if feed.is_some_and(|feed| feed.handle_timeout(ticket, now)) {
@@ -447,7 +444,11 @@ impl Node {
         }
         let lost_at = later(self.heard_at, self.config.max_outage);
         let own = Some(self.probe_at.min(lost_at));
-        let all = [own, self.sends.poll_timeout(), self.deadlines.first()];
+        let all = [
+            own,
+            self.sends.poll_timeout(),
+            self.deadlines.poll_timeout(),
+        ];
         all.into_iter().flatten().min()
     }
 
@@ -481,7 +482,7 @@ impl Node {
             Feed::new(ticket, now)
         });
         feed.users.insert(username.clone());
-        self.deadlines.set(uid, feed.poll_timeout());
+        set(&mut self.deadlines, uid, feed.poll_timeout());
     }
 
     /// Takes note that a user of this node is no longer in a channel.
@@ -492,7 +493,7 @@ impl Node {
         feed.users.remove(username);
         if feed.users.is_empty() {
             self.feeds.remove(channel);
-            self.deadlines.set(channel, None);
+            set(&mut self.deadlines, channel, None);
             self.hub.remove_channel(channel.as_str());
             let channel = channel.clone();
             self.out.request(Request::Close { channel });
@@ -538,6 +539,6 @@ impl Node {
                 seen,
             });
         }
-        self.deadlines.set(channel, feed.poll_timeout());
+        set(&mut self.deadlines, channel, feed.poll_timeout());
     }
 }

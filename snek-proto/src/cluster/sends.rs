@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use rpc_core::cluster::{Publish, PublishConfig, PublishReply};
 use rpc_core::{Instant, Str, Text};
 
-use super::deadlines::Deadlines;
+use super::deadlines::{self, Deadlines, set};
 use super::{NodeEvent, Output, Request};
 use crate::error::RpcError;
 use crate::hub::BUSY;
@@ -110,6 +110,7 @@ impl Sends {
         publish: PublishConfig,
         (max_messages, max_bytes): (usize, usize),
         entropy: u64,
+        now: Instant,
     ) -> Self {
         Self {
             publish,
@@ -122,7 +123,7 @@ impl Sends {
             bytes: 0,
             queues: HashMap::new(),
             lines: HashMap::new(),
-            deadlines: Deadlines::new(),
+            deadlines: deadlines::new(now),
         }
     }
 
@@ -195,7 +196,7 @@ impl Sends {
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant, out: &mut Output) {
-        while let Some(line) = self.deadlines.pop(now) {
+        while let Some((line, ())) = self.deadlines.pop_expired(now) {
             let flight = self.queues.get_mut(&line);
             if let Some(flight) = flight.and_then(|queue| queue.flight.as_mut()) {
                 flight.publish.handle_timeout(now);
@@ -205,7 +206,7 @@ impl Sends {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.deadlines.first()
+        self.deadlines.poll_timeout()
     }
 
     /// Ends all: none is tried again.
@@ -222,7 +223,7 @@ impl Sends {
             }
         }
         self.lines.clear();
-        self.deadlines.clear();
+        self.deadlines.drain().for_each(drop);
         (self.messages, self.bytes) = (0, 0);
     }
 
@@ -245,7 +246,7 @@ impl Sends {
                 }
                 let Some(outcome) = flight.publish.poll_event() else {
                     let timeout = flight.publish.poll_timeout();
-                    self.deadlines.set(line, timeout);
+                    set(&mut self.deadlines, line, timeout);
                     return;
                 };
                 let refusal = flight.refusal;
@@ -276,7 +277,7 @@ impl Sends {
             }
             let fleeting = [queue.typing.take(), queue.partial.take()];
             self.queues.remove(line);
-            self.deadlines.set(line, None);
+            set(&mut self.deadlines, line, None);
             for event in fleeting.into_iter().flatten() {
                 let channel = line.0.clone();
                 out.request(Request::Cast { channel, event });

@@ -223,7 +223,6 @@ impl World {
                 let record = self.store.records[&username].clone();
                 self.nodes[at].handle_member(record, now);
             }
-            Request::Unwatch { .. } => {}
             Request::Probe if self.is_down => {}
             Request::Probe => self.nodes[at].handle_probe(now),
             Request::Fill {

@@ -12,7 +12,7 @@ use futures_util::future::{AbortHandle, BoxFuture, FutureExt};
 use futures_util::stream::{Abortable, BoxStream, FuturesUnordered, SelectAll, StreamExt};
 use rpc_core::Instant;
 use rpc_core::cluster::Fill;
-use rpc_core::net::nats::{Change, Nats, Watch};
+use rpc_core::net::nats::{Change, Watch};
 use rpc_core::net::time;
 use rpc_core::{CloseFrame, Str};
 use tokio::sync::Semaphore;
@@ -95,7 +95,11 @@ impl NatsRunner {
                 sleep(RETRY).await;
             }
             nats = nats.with_new_node();
-            self.restart(&nats);
+            self.shared.with(|state| {
+                state.node = node(nats.node(), self.config);
+                state.is_lost = false;
+            });
+            self.shared.phase.send_replace(Phase::Starting);
         }
     }
 
@@ -110,14 +114,6 @@ impl NatsRunner {
                 peer.close(CloseFrame::new(SERVICE_RESTART, "the node restarts"));
             }
         });
-    }
-
-    fn restart(&self, nats: &Nats) {
-        self.shared.with(|state| {
-            state.node = node(nats.node(), self.config);
-            state.is_lost = false;
-        });
-        self.shared.phase.send_replace(Phase::Starting);
     }
 }
 
@@ -181,13 +177,14 @@ impl Life {
                     Some(Done::Opened(channel, ticket, last))
                 });
             }
-            Request::Close { channel } => self.unsubscribe(&Source::Channel(channel)),
+            Request::Close { channel } => {
+                let ended = self.subscribed.remove(&Source::Channel(channel));
+                _ = ended.inspect(AbortHandle::abort);
+            }
             Request::Watch { username } => {
                 self.subscribe(Source::Users, store.of_users());
                 self.member(username);
             }
-            // What comes of a user without connections is ignored.
-            Request::Unwatch { .. } => {}
             Request::Fill {
                 channel,
                 fill,
@@ -270,12 +267,6 @@ impl Life {
         let messages = subscriber.map(move |message| (source.clone(), message));
         self.feeds
             .push(Abortable::new(messages, registration).boxed());
-    }
-
-    fn unsubscribe(&mut self, source: &Source) {
-        if let Some(handle) = self.subscribed.remove(source) {
-            handle.abort();
-        }
     }
 
     /// Takes what has come from NATS, under one lock.

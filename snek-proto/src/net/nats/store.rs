@@ -1,5 +1,6 @@
 //! [`Store`]: the records and messages of a cluster on NATS.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -116,27 +117,8 @@ pub(super) struct Store {
     records: Bucket,
     messages: stream::Stream,
     pub(super) passwords: Arc<Passwords>,
-    /// What this node has put there, to put it there again.
-    put: Arc<Mutex<Vec<Put>>>,
-}
-
-/// What a node puts there at its start.
-#[derive(Clone)]
-enum Put {
-    Channel { uid: Str, name: Str },
-    User { user: User, password: Secret<Str> },
-}
-
-impl Put {
-    fn is_of_same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Channel { uid: one, .. }, Self::Channel { uid, .. }) => one == uid,
-            (Self::User { user: one, .. }, Self::User { user, .. }) => {
-                one.username == user.username
-            }
-            _ => false,
-        }
-    }
+    /// The records that this node has put there, to put them there again.
+    put: Arc<Mutex<BTreeMap<String, Bytes>>>,
 }
 
 /// The answer to a fill.
@@ -222,12 +204,11 @@ impl Store {
             return Some(Page::Replaced { after });
         }
         let (mut found, mut through) = (Vec::new(), fill.after);
-        while found.len() < PAGE && fill.until.is_none_or(|until| through < until) {
+        let until = fill.until.unwrap_or(u64::MAX);
+        while found.len() < PAGE && through < until {
             let next = self.messages.raw_message_builder().sequence(through + 1);
-            let next = next.next_by_subject(subject.clone()).send();
-            let next = self.found(next).await.ok()?;
-            let next = next.filter(|it| fill.until.is_none_or(|until| it.sequence <= until));
-            let Some(message) = next else {
+            let next = self.found(next.next_by_subject(subject.clone()).send());
+            let Some(message) = next.await.ok()?.filter(|it| it.sequence <= until) else {
                 through = fill.until.unwrap_or(through);
                 break;
             };
@@ -274,25 +255,24 @@ impl Store {
     }
 
     /// Puts there again what this node has put there, if it is gone.
-    pub(super) async fn put_again(&self) -> Result<(), ClusterError> {
+    pub(super) async fn put_again(&self) -> Result<(), NatsError> {
         let all = self.put().clone();
-        for put in all {
-            match put {
-                Put::Channel { uid, name } => self.put_channel(&uid, &name).await?,
-                Put::User { user, password } => self.put_user(&user, &password).await?,
-            }
+        for (key, record) in all {
+            self.add(&key, record).await?;
         }
         Ok(())
     }
 
-    fn put(&self) -> MutexGuard<'_, Vec<Put>> {
-        self.put.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Adds a record, unless it is there.
+    async fn add(&self, key: &str, record: Bytes) -> Result<(), NatsError> {
+        match self.records.create(key, record).await {
+            Err(NatsError::Conflict) => Ok(()),
+            added => added.map(drop),
+        }
     }
 
-    fn remember(&self, put: Put) {
-        let mut all = self.put();
-        all.retain(|known| !known.is_of_same(&put));
-        all.push(put);
+    fn put(&self) -> MutexGuard<'_, BTreeMap<String, Bytes>> {
+        self.put.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) async fn publish(&self, channel: &ChannelUid, key: &str, event: Bytes) -> SendReply {
@@ -454,28 +434,31 @@ impl Store {
         user: &User,
         password: &Secret<Str>,
     ) -> Result<(), ClusterError> {
-        self.remember(Put::User {
-            user: user.clone(),
-            password: password.clone(),
-        });
-        match self.add_user(user, password).await {
-            Err(ClusterError::Hub(error)) if error == exists("user") => {}
-            outcome => return outcome.map(drop),
-        }
-        let known = self.user(&user.username).await?;
-        if let Some(known) = known.filter(|it| it.record.nick == user.nick)
-            && known.fits(self, password).await
-        {
-            return Ok(());
-        }
-        let (hashed, proof) = self.hash(password).await?;
-        let change = |record: &mut Record| {
-            record.nick = user.nick.clone();
-            record.password.clone_from(&hashed);
-            true
+        let known = match self.add_user(user, password).await {
+            Err(ClusterError::Hub(error)) if error == exists("user") => {
+                self.user(&user.username).await?
+            }
+            added => Some(added?),
         };
-        self.change(&user.username, change).await?;
-        self.vouch(&user.username, proof);
+        let known = known.filter(|it| it.record.nick == user.nick);
+        let is_same = match known {
+            Some(known) => known.fits(self, password).await,
+            None => false,
+        };
+        if !is_same {
+            let (hashed, proof) = self.hash(password).await?;
+            let change = |record: &mut Record| {
+                record.nick = user.nick.clone();
+                record.password.clone_from(&hashed);
+                true
+            };
+            self.change(&user.username, change).await?;
+            self.vouch(&user.username, proof);
+        }
+        if let Some(known) = self.user(&user.username).await? {
+            let key = format!("u.{}", token(&user.username));
+            self.put().insert(key, json(&known.record));
+        }
         Ok(())
     }
 
@@ -488,15 +471,9 @@ impl Store {
             name: name.into(),
             tag: Some("public".into()),
         };
-        let key = format!("p.{}", try_token(uid)?);
-        self.remember(Put::Channel {
-            uid: uid.into(),
-            name: name.into(),
-        });
-        match self.records.create(&key, json(&public)).await {
-            Ok(_) | Err(NatsError::Conflict) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        let (key, record) = (format!("p.{}", try_token(uid)?), json(&public));
+        self.put().insert(key.clone(), record.clone());
+        Ok(self.add(&key, record).await?)
     }
 
     pub(super) async fn join(

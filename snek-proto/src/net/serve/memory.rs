@@ -220,9 +220,7 @@ impl Backend for MemoryBackend {
             }
             None if state.open && is_username(username) => {
                 let user = User::new(username, username);
-                state
-                    .add_user(user, password.expose())
-                    .map_err(|error| RpcError::new(error.to_string()))?;
+                state.add_user(user, password.expose())?;
                 true
             }
             None => false,
