@@ -14,7 +14,7 @@ pub(super) fn new<K: Clone + Eq + Hash>(now: Instant) -> Deadlines<K> {
 /// Replaces the deadline of a key.
 pub(super) fn set<K: Clone + Eq + Hash>(all: &mut Deadlines<K>, key: &K, at: Option<Instant>) {
     if at.is_none() {
-        all.complete(key);
+        _ = all.complete(key);
     } else if !all.extend(key, at) {
         // There is room for all keys of a node.
         let _ = all.insert(key.clone(), (), at);
