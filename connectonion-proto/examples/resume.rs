@@ -14,7 +14,6 @@ use connectonion_proto::net::{
     self, Agent, AgentError, AgentOptions, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
 };
 use connectonion_proto::{storage::MemoryStorage, trust::TrustLevel};
-use rpc_core::net::LinkConfig;
 use rpc_core::{backoff::BackoffPolicy, reconnect::ReconnectPolicy};
 
 struct Counter;
@@ -39,10 +38,8 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     tokio::spawn(host.run());
 
     let backoff = BackoffPolicy::new(Duration::from_millis(50), 2.0); // in place of a second
-    let link = LinkConfig {
-        reconnect: ReconnectPolicy::new(backoff),
-        ..net::link_config()
-    };
+    let mut link = net::link_config();
+    link.reconnect = ReconnectPolicy::new(backoff);
     let options = AgentOptions::default()
         .with_host(*key.address())
         .with_link(link);

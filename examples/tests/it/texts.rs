@@ -8,7 +8,6 @@ const README: [&str; 6] = [
     "Client",
     "Server",
     "Features",
-    "TypeScript",
     "Where to look",
     "Where to change what",
 ];
