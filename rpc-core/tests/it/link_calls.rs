@@ -213,7 +213,7 @@ async fn a_weak_handle_works_while_another_one_lives_and_keeps_nothing_open() {
     assert!(weak.upgrade().is_none());
     weak.wake();
     assert_eq!(host.task.await.unwrap(), CloseReason::Local);
-    assert!(weak.clone().upgrade().is_none());
+    assert!(weak.upgrade().is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -275,7 +275,7 @@ async fn what_was_left_with_the_protocol_leaves_after_a_wake_up() {
     let host = End::spawn(over(side, right, config()));
     soon(host.link.ready()).await.unwrap();
     mail.lock().unwrap().push("by hand".to_owned());
-    host.link.wake();
+    host.link.downgrade().wake();
     assert_eq!(
         soon(guest.event()).await,
         Some(GuestEvent::Told("by hand".to_owned()))

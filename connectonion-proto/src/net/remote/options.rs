@@ -1,7 +1,7 @@
 //! [`AgentOptions`].
 
 use std::fmt;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use rpc_core::Secret;
 use rpc_core::net::{LagPolicy, LinkConfig, QueueConfig};
@@ -13,8 +13,6 @@ use crate::client::{ClientConfig, Resume, reconnect_policy};
 const RUN_STEPS: usize = 65_536;
 /// The bytes of unread steps of one run: as much as one message may have.
 const RUN_BYTES: usize = crate::limits::MAX_CLIENT_MESSAGE;
-/// The timeout of a dial.
-const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns a [`LinkConfig`] with this crate's [reconnects](reconnect_policy) and a connect timeout
 /// of 10 s.
@@ -22,7 +20,6 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 pub fn link_config() -> LinkConfig {
     LinkConfig {
         reconnect: reconnect_policy(),
-        connect_timeout: DIAL_TIMEOUT,
         ..LinkConfig::default()
     }
 }
