@@ -7,7 +7,6 @@
 
 mod chat;
 mod client;
-mod handshake;
 mod protocol;
 #[cfg(feature = "server")]
 mod serve;
@@ -22,8 +21,7 @@ use rpc_core::net::{Dialer, LinkConfig};
 
 pub use chat::Chat;
 pub use client::Client;
-pub use handshake::HandshakeError;
-pub use protocol::{CallValue, ClientProtocol};
+pub use protocol::ClientProtocol;
 pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
