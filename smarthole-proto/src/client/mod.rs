@@ -49,7 +49,7 @@ pub enum ClientState {
 /// ```
 /// use std::time::Instant;
 /// use rpc_core::{Incoming, Machine};
-/// use smarthole_proto::frame::Registration;
+/// use smarthole_proto::frame::{Answer, Registration};
 /// use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent};
 ///
 /// let now = Instant::now();
@@ -64,7 +64,7 @@ pub enum ClientState {
 /// let text = r#"{"type":"message","payload":{"id":"m","text":"milk","timestamp":"t"}}"#;
 /// conn.handle_message(Incoming::Text(text), now);
 /// if let Some(ClientEvent::Message { message, .. }) = conn.poll_event() {
-///     conn.ack(&message.id)?;
+///     conn.respond(&message.id, Answer::Ack)?;
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

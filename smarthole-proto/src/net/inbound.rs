@@ -9,7 +9,7 @@ use std::time::Duration;
 use rpc_core::{Instant, Json, Refused, Str};
 
 use super::left_answers::LeftAnswers;
-use crate::frame::{Answer, Message, Notification, Response};
+use crate::frame::{Answer, Message, Notification};
 use crate::id::MessageId;
 
 /// The reason of the rejection of a message that was dropped without a response.
@@ -310,10 +310,11 @@ impl Responder {
             let link = self.left.link().ok_or(Refused::Closed)?;
             let seen = link.state();
             let on_the_way = OnTheWay::new(self);
-            let response = Response::new(self.ticket.id.clone(), answer.clone());
+            let answer = answer.clone();
             let sent = link.command(move |conn, _| {
-                conn.respond(&response)?;
-                if !matches!(response.answer, Answer::Unknown { .. }) {
+                let is_known = !matches!(answer, Answer::Unknown { .. });
+                conn.respond(on_the_way.ticket.id.clone(), answer)?;
+                if is_known {
                     on_the_way.sent();
                 }
                 Ok(())

@@ -84,7 +84,7 @@ fn a_message_costs_the_client_its_long_texts_and_the_frame_and_its_ack_one_alloc
         let Some(ClientEvent::Message { message, .. }) = client.poll_event() else {
             panic!("no message")
         };
-        client.ack(&message.id).unwrap();
+        client.respond(&message.id, Answer::Ack).unwrap();
         assert!(client.poll_transmit().is_some());
     });
     assert!(answered <= 5 * ROUNDS, "{answered}");

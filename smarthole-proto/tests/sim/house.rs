@@ -186,7 +186,7 @@ impl House {
             conn.respond_later(response);
             Ok(())
         } else {
-            conn.respond(&response)
+            conn.respond(response.message_id, response.answer)
         };
         if sent.is_ok() {
             self.ledger.says(&id, NAMES[client], word);

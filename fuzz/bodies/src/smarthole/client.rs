@@ -62,7 +62,11 @@ pub fn client_conn(data: &[u8]) {
         ClientConn::new(configured(config, settings), now)
     });
     assert_eq!(run.conn.in_flight(), 0, "nothing is open after the end");
-    assert_eq!(run.conn.ack("m0"), Err(Refused::Closed), "after the end");
+    assert_eq!(
+        run.conn.respond("m0", Answer::Ack),
+        Err(Refused::Closed),
+        "after the end"
+    );
 }
 
 fn configured(mut config: ClientConfig, settings: u8) -> ClientConfig {
@@ -200,7 +204,7 @@ impl Client {
         let text = written(&ClientFrame::Response(response.clone()));
         let conn = &mut run.conn;
         // What is owed leaves first, as far as there is room.
-        match conn.respond(response) {
+        match conn.respond(response.message_id.clone(), response.answer.clone()) {
             Ok(()) => {
                 assert!(self.registered && !conn.is_closed(), "an early response");
                 self.frames.append(&mut self.owed);
