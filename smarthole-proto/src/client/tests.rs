@@ -200,11 +200,11 @@ fn a_message_carries_its_deadline_and_everything_that_was_sent() {
     frame["payload"]["later"] = json!([1]);
     played.take(&frame);
     let [
-        ClientEvent::Message {
+        ClientEvent::Message(Received {
             message,
             deadline,
             frame: raw,
-        },
+        }),
     ] = &played.events()[..]
     else {
         panic!("no message")
@@ -336,7 +336,7 @@ fn messages_from_before_the_answer_come_behind_it() {
     let events = played.events();
     let [
         ClientEvent::Registered { .. },
-        ClientEvent::Message { deadline, .. },
+        ClientEvent::Message(Received { deadline, .. }),
     ] = &events[..]
     else {
         panic!("{events:?}")
@@ -363,8 +363,8 @@ fn of_too_many_early_messages_the_newest_are_kept() {
     let events = played.events();
     let [
         ClientEvent::Registered { .. },
-        ClientEvent::Message { message, .. },
-        ClientEvent::Message { .. },
+        ClientEvent::Message(Received { message, .. }),
+        ClientEvent::Message(_),
         ClientEvent::Warning(Warning::EarlyFramesDropped { count: 2 }),
     ] = &events[..]
     else {
@@ -524,7 +524,7 @@ fn a_message_of_exactly_the_limit_is_read_and_a_larger_one_closes_with_1009() {
     let mut played = Played::ready(config());
     assert_eq!(frame.to_string().len(), 1_048_576);
     played.take(&frame);
-    assert!(matches!(played.events()[..], [ClientEvent::Message { .. }]));
+    assert!(matches!(played.events()[..], [ClientEvent::Message(_)]));
     let larger = format!("{frame} ");
     played
         .conn

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rpc_core::{Instant, Json, Refused, Str};
 
 use super::left_answers::LeftAnswers;
+use crate::client::Received;
 use crate::frame::{Answer, Message, Notification};
 use crate::id::MessageId;
 
@@ -50,12 +51,12 @@ pub struct InboundMessage {
 }
 
 impl InboundMessage {
-    pub(super) fn new(
-        message: Message,
-        deadline: Instant,
-        frame: Json,
-        left: Arc<LeftAnswers>,
-    ) -> Self {
+    pub(super) fn new(received: Received, left: Arc<LeftAnswers>) -> Self {
+        let Received {
+            message,
+            deadline,
+            frame,
+        } = received;
         let ticket = Arc::new(Ticket {
             id: message.id.clone(),
             deadline,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rpc_core::testing::{Pair, Side};
 use rpc_core::{CloseReason, Limits, Machine, Text};
-use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
+use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState, Received};
 use smarthole_proto::codec::encode;
 use smarthole_proto::error::{ErrorCode, RegistrationError};
 use smarthole_proto::frame::{Answer, Message, Metadata, Notification, Registration, ServerFrame};
@@ -90,7 +90,7 @@ fn the_conversation_of_the_specification() {
             events[..],
             [
                 ClientEvent::Registered { .. },
-                ClientEvent::Message { .. },
+                ClientEvent::Message(_),
                 ClientEvent::Closed(CloseReason::Local),
             ]
         ),
@@ -148,7 +148,7 @@ fn the_deadline_of_a_message_counts_from_its_arrival() {
     let sent = line.now();
     line.advance(2 * SECOND);
     let events = line.take_client_events();
-    let [ClientEvent::Message { deadline, .. }] = &events[..] else {
+    let [ClientEvent::Message(Received { deadline, .. })] = &events[..] else {
         panic!("{events:?}")
     };
     assert_eq!(*deadline - sent, 31 * SECOND);
@@ -175,7 +175,7 @@ fn while_an_application_takes_no_events_nothing_is_lost() {
     line.settle();
     let events = line.take_client_events();
     let messages = events.iter().filter_map(|event| match event {
-        ClientEvent::Message { message, .. } => Some(&*message.id),
+        ClientEvent::Message(Received { message, .. }) => Some(&*message.id),
         _ => None,
     });
     assert_eq!(
@@ -197,9 +197,9 @@ impl Book {
     fn read(&mut self, line: &mut Line) -> Result<(), String> {
         for event in line.take_client_events() {
             match event {
-                ClientEvent::Message {
+                ClientEvent::Message(Received {
                     message, deadline, ..
-                } => {
+                }) => {
                     let id = message.id.to_string();
                     self.order.push(id.clone());
                     if self.open.insert(id.clone(), deadline).is_some() {

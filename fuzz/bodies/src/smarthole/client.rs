@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use rpc_core::{Disconnect, Json, Machine as _, Outgoing, Refused};
-use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
+use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState, Received};
 use smarthole_proto::frame::{Answer, ClientFrame, Notification, Registration, Response};
 use smarthole_proto::limits::REGISTRATION_FAILED_CODE;
 
@@ -158,9 +158,9 @@ impl Model for Client {
                 assert!(!self.registered && !self.refused, "refused once");
                 self.refused = true;
             }
-            ClientEvent::Message {
+            ClientEvent::Message(Received {
                 message, deadline, ..
-            } => {
+            }) => {
                 assert!(self.registered, "a message before the registration");
                 assert!(deadline <= run.now + PATIENCE, "a deadline");
                 self.open.insert(message.id.as_str().to_owned(), deadline);
