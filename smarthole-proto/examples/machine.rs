@@ -10,9 +10,9 @@ use std::error::Error;
 use std::time::Instant;
 
 use rpc_core::{Incoming, Machine, Outgoing};
-use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent};
+use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, Received};
 use smarthole_proto::codec::encode;
-use smarthole_proto::frame::{Message, Registration, ServerFrame};
+use smarthole_proto::frame::{Answer, Message, Registration, ServerFrame};
 use smarthole_proto::id::client_id;
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
 
@@ -37,7 +37,9 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         deliver("server", &mut server, &mut client, now);
         while let Some(event) = client.poll_event() {
             match event {
-                ClientEvent::Message { message, .. } => client.ack(&message.id)?,
+                ClientEvent::Message(Received { message, .. }) => {
+                    client.respond(&message.id, Answer::Ack)?
+                }
                 other => println!("{other:?}"),
             }
         }

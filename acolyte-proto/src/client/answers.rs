@@ -3,7 +3,7 @@
 use rpc_core::{CallError, Instant};
 
 use super::run::Kind;
-use super::{CallId, ChatUpdate, ClientConn, ClientEvent, Failure, Outcome, Warning};
+use super::{CallId, CallValue, ChatUpdate, ClientConn, ClientEvent, Failure, Outcome, Warning};
 use crate::error::{ChatError, FrameError, RpcError};
 use crate::frame::{Answer, ServerFrame};
 
@@ -59,18 +59,17 @@ impl ClientConn {
         match (self.calls.get(id).map(|call| &call.kind), answer) {
             (Some(Kind::Chat(_)), answer) => self.on_chat(id, answer, now),
             (Some(Kind::Status), Answer::Status(status)) => {
-                self.take(id);
-                let result = Ok(status);
-                self.push(ClientEvent::Status { id, result });
+                self.reply(id, CallValue::Status(status));
             }
             (Some(Kind::Task), Answer::TaskStatus(task)) => {
-                self.take(id);
-                let result = Ok(task);
-                self.push(ClientEvent::TaskStatus { id, result });
+                self.reply(id, CallValue::Task(task));
             }
             (Some(&Kind::Abort { chat, quiet }), Answer::AbortResult(result)) => {
-                self.take(id);
-                self.on_abort_result(id, chat, quiet, result.aborted, now);
+                self.on_abort_result(chat, result.aborted, now);
+                match quiet {
+                    true => drop(self.take(id)),
+                    false => self.reply(id, CallValue::Aborted(result.aborted)),
+                }
             }
             (_, answer @ Answer::Unknown { .. }) => self.on_stray(answer),
             (_, answer) => {
@@ -118,24 +117,20 @@ impl ClientConn {
         self.push(ClientEvent::Chat { id, update });
     }
 
-    fn on_abort_result(
-        &mut self,
-        id: CallId,
-        chat: CallId,
-        quiet: bool,
-        aborted: bool,
-        now: Instant,
-    ) {
+    /// Ends a request other than a chat.
+    fn reply(&mut self, id: CallId, value: CallValue) {
+        self.take(id);
+        let result = Ok(value);
+        self.push(ClientEvent::Reply { id, result });
+    }
+
+    fn on_abort_result(&mut self, chat: CallId, aborted: bool, now: Instant) {
         if aborted {
             // Known servers say nothing more about the chat.
             self.end_chat(chat, |_| Outcome::Aborted { error: None });
         } else {
             // The server does not know it, so it is over.
             self.expect_end(chat, now);
-        }
-        if !quiet {
-            let result = Ok(aborted);
-            self.push(ClientEvent::AbortResult { id, chat, result });
         }
     }
 

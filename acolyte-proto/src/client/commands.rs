@@ -61,7 +61,7 @@ impl ClientConn {
         Ok(id)
     }
 
-    /// Aborts a running or waiting chat. An [`AbortResult`](super::ClientEvent::AbortResult)
+    /// Aborts a running or waiting chat. A [`Reply`](super::ClientEvent::Reply)
     /// follows, and the chat ends as [aborted](super::Outcome::Aborted), unless its end is already
     /// on the way.
     ///
@@ -83,7 +83,7 @@ impl ClientConn {
         Ok(id)
     }
 
-    /// Requests the server's status. A [`Status`](super::ClientEvent::Status) event follows.
+    /// Requests the server's status. A [`Reply`](super::ClientEvent::Reply) follows.
     ///
     /// # Errors
     /// As for [`start_chat`](Self::start_chat). Safe to repeat.
@@ -93,7 +93,7 @@ impl ClientConn {
     }
 
     /// Requests the state of a task of any connection. A
-    /// [`TaskStatus`](super::ClientEvent::TaskStatus) event follows.
+    /// [`Reply`](super::ClientEvent::Reply) follows.
     ///
     /// # Errors
     /// As for [`start_chat`](Self::start_chat). Safe to repeat.

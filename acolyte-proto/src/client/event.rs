@@ -28,28 +28,12 @@ pub enum ClientEvent {
         /// The update.
         update: ChatUpdate,
     },
-    /// A request for the server's status has ended.
-    Status {
+    /// A request other than a chat has ended. The updates of an aborted chat say how that ended.
+    Reply {
         /// The request.
         id: CallId,
         /// The result.
-        result: Result<Box<Status>, CallError<RpcError>>,
-    },
-    /// A request for a task has ended.
-    TaskStatus {
-        /// The request.
-        id: CallId,
-        /// The result; `None` if the server does not know the task, or has forgotten it.
-        result: Result<Option<Task>, CallError<RpcError>>,
-    },
-    /// An abort was answered. The updates of the chat say how it ended.
-    AbortResult {
-        /// The abort.
-        id: CallId,
-        /// The chat.
-        chat: CallId,
-        /// Whether the server had such a chat and aborted it.
-        result: Result<bool, CallError<RpcError>>,
+        result: Result<CallValue, CallError<RpcError>>,
     },
     /// The server reports an error that it could match to no request, and no unanswered request
     /// that it could belong to. The connection stays open.
@@ -65,6 +49,18 @@ pub enum ClientEvent {
     Warning(Warning),
     /// The connection has ended.
     Closed(CloseReason),
+}
+
+/// The value of a request other than a chat.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum CallValue {
+    /// The server's status.
+    Status(Box<Status>),
+    /// The task; `None` if the server does not know it, or has forgotten it.
+    Task(Option<Task>),
+    /// Whether the server had such a chat and aborted it.
+    Aborted(bool),
 }
 
 /// An update of a chat. The same over both transports.

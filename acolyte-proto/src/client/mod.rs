@@ -37,8 +37,9 @@ use run::{Kind, Pending};
 #[cfg(feature = "sse")]
 pub(crate) use commands::check_request;
 pub use config::{ClientConfig, reconnect_policy};
-pub use event::{ChatUpdate, ClientEvent, Failure, Outcome, Warning};
-pub use id::{CallId, RpcForm};
+pub use event::{CallValue, ChatUpdate, ClientEvent, Failure, Outcome, Warning};
+pub use id::CallId;
+use id::RpcForm;
 pub use stream::StreamChat;
 
 /// The state of a connection.
@@ -205,22 +206,11 @@ impl ClientConn {
 
 /// Returns the event for a failed request other than a chat; `None` if the request was cancelled.
 fn failed(id: CallId, kind: &Kind, error: CallError<RpcError>) -> Option<ClientEvent> {
-    Some(match *kind {
-        Kind::Status => ClientEvent::Status {
-            id,
-            result: Err(error),
-        },
-        Kind::Task => ClientEvent::TaskStatus {
-            id,
-            result: Err(error),
-        },
-        Kind::Abort { chat, quiet: false } => ClientEvent::AbortResult {
-            id,
-            chat,
-            result: Err(error),
-        },
-        Kind::Abort { quiet: true, .. } | Kind::Chat(_) => return None,
-    })
+    let result = Err(error);
+    match kind {
+        Kind::Abort { quiet: true, .. } | Kind::Chat(_) => None,
+        _ => Some(ClientEvent::Reply { id, result }),
+    }
 }
 
 impl Machine for ClientConn {

@@ -187,15 +187,17 @@ fn questions_get_typed_answers() {
     played.say(unknown, json!({"type": "task.status.result", "task": null}));
     let events = played.events();
     let [
-        ClientEvent::Status {
-            result: Ok(status), ..
-        },
-        ClientEvent::TaskStatus {
-            result: Ok(Some(task)),
+        ClientEvent::Reply {
+            result: Ok(CallValue::Status(status)),
             ..
         },
-        ClientEvent::TaskStatus {
-            result: Ok(None), ..
+        ClientEvent::Reply {
+            result: Ok(CallValue::Task(Some(task))),
+            ..
+        },
+        ClientEvent::Reply {
+            result: Ok(CallValue::Task(None)),
+            ..
         },
     ] = &events[..]
     else {
@@ -283,7 +285,7 @@ fn an_error_without_an_id_is_for_the_oldest_request_that_is_unanswered() {
     }
     let events = played.events();
     let [
-        ClientEvent::Status {
+        ClientEvent::Reply {
             id: first,
             result: Err(CallError::Remote(_)),
         },
@@ -425,7 +427,7 @@ fn a_lost_line_ends_everything_and_says_what_was_sent() {
                 id: chat,
                 update: ChatUpdate::Ended(outcome),
             } if *chat == id => Some(outcome.delivery()),
-            ClientEvent::Status {
+            ClientEvent::Reply {
                 id: status,
                 result: Err(error),
             } if *status == id => Some(error.delivery()),

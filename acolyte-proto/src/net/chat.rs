@@ -1,20 +1,18 @@
 //! [`Chat`]: a chat in progress, over any transport.
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
-use futures_util::Stream;
-use rpc_core::net::{CallStream, Queued, WeakLink};
+use futures_util::{Stream, StreamExt};
+use rpc_core::net::{CallStream, WeakLink};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
-use super::protocol::{CallValue, ClientProtocol};
+use super::protocol::{ClientProtocol, Value, unexpected};
 #[cfg(feature = "sse")]
 use super::sse::SseStream;
-use crate::client::{CallId, ChatUpdate, ClientConn, Outcome};
+use crate::client::{CallId, CallValue, ChatUpdate, ClientConn, Outcome};
 use crate::error::RpcError;
 use crate::id::TaskId;
 
@@ -64,19 +62,11 @@ struct Linked {
     stream: CallStream<ClientProtocol>,
     id: Arc<OnceLock<CallId>>,
     link: WeakLink<ClientProtocol>,
-    aside: Aside,
 }
 
-/// Updates that came before the answer to an abort.
-struct Aside {
-    updates: VecDeque<(ChatUpdate, usize)>,
-    bytes: usize,
-}
-
-/// The bytes of updates that are set aside; a chat that is about to end needs no more.
+/// The bytes of updates that are kept while an abort waits for its answer, beyond those that wait
+/// anyway; a chat that is about to end needs no more.
 const MAX_ASIDE: usize = 16 * 1024 * 1024;
-/// How many updates are set aside before other tasks may run.
-const ASIDE_PER_TURN: usize = 256;
 
 impl Chat {
     pub(super) const fn over_link(
@@ -84,13 +74,7 @@ impl Chat {
         id: Arc<OnceLock<CallId>>,
         link: WeakLink<ClientProtocol>,
     ) -> Self {
-        let aside = Aside::new();
-        Self::new(Source::Link(Linked {
-            stream,
-            id,
-            link,
-            aside,
-        }))
+        Self::new(Source::Link(Linked { stream, id, link }))
     }
 
     #[cfg(feature = "sse")]
@@ -111,7 +95,7 @@ impl Chat {
     /// # Cancel safety
     /// Cancel-safe: an update is either returned or stays queued.
     pub async fn next(&mut self) -> Option<ChatUpdate> {
-        poll_fn(|cx| self.poll_update(cx)).await
+        StreamExt::next(self).await
     }
 
     /// Reads to the end and returns how the chat ended. The updates before are dropped.
@@ -154,17 +138,12 @@ impl Chat {
             let id = id.get().copied().ok_or(Refused::UnknownId)?;
             conn.abort(id, now)
         };
-        let mut answer = pin!(link.call("chat.abort", abort));
-        let answer = poll_fn(|cx| match answer.as_mut().poll(cx) {
-            Poll::Pending => {
-                linked.set_aside(cx);
-                Poll::Pending
-            }
-            answer => answer,
-        });
-        match answer.await? {
-            CallValue::Aborted(aborted) => Ok(aborted),
-            other => Err(other.unexpected()),
+        linked.stream.relax(Some(MAX_ASIDE));
+        let answer = link.call("chat.abort", abort).await;
+        linked.stream.relax(None);
+        match answer? {
+            Value::Call(CallValue::Aborted(aborted)) => Ok(aborted),
+            _ => Err(unexpected()),
         }
     }
 
@@ -189,9 +168,12 @@ impl Chat {
             _ => None,
         }
     }
+}
 
-    /// The poll form of [`next`](Self::next).
-    pub fn poll_update(&mut self, cx: &mut Context<'_>) -> Poll<Option<ChatUpdate>> {
+impl Stream for Chat {
+    type Item = ChatUpdate;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ChatUpdate>> {
         let update = match &mut self.source {
             Source::Link(linked) => ready!(linked.poll_update(cx)),
             #[cfg(feature = "sse")]
@@ -210,58 +192,16 @@ impl Chat {
     }
 }
 
-impl Aside {
-    const fn new() -> Self {
-        Self {
-            updates: VecDeque::new(),
-            bytes: 0,
-        }
-    }
-
-    fn push(&mut self, update: ChatUpdate, bytes: usize) {
-        let bytes = size_of::<ChatUpdate>() + bytes;
-        if self.bytes.saturating_add(bytes) <= MAX_ASIDE {
-            self.bytes += bytes;
-            self.updates.push_back((update, bytes));
-        }
-    }
-
-    fn pop(&mut self) -> Option<ChatUpdate> {
-        let (update, bytes) = self.updates.pop_front()?;
-        self.bytes -= bytes;
-        Some(update)
-    }
-}
-
 impl Linked {
-    /// Makes room on the connection. The end of the chat is never set aside.
-    fn set_aside(&mut self, cx: &mut Context<'_>) {
-        for _ in 0..ASIDE_PER_TURN {
-            match self.stream.poll_queued(cx) {
-                Poll::Ready(Some(Queued::Item(update))) => {
-                    self.aside.push(update, self.stream.item_bytes());
-                }
-                // What follows a gap is no chat any more; it is told when it is asked for.
-                Poll::Ready(Some(_)) => self.aside.push(ChatUpdate::Ended(too_slow()), 0),
-                Poll::Ready(None) | Poll::Pending => return,
-            }
-        }
-        cx.waker().wake_by_ref();
-    }
-
     fn poll_update(&mut self, cx: &mut Context<'_>) -> Poll<ChatUpdate> {
-        if let Some(update) = self.aside.pop() {
+        if let Some(update) = ready!(self.stream.poll_item(cx)) {
             return Poll::Ready(update);
         }
-        let outcome = match ready!(self.stream.poll_queued(cx)) {
-            Some(Queued::Item(update)) => return Poll::Ready(update),
-            None => match ready!(self.stream.poll_outcome(cx)) {
-                Some(Ok(CallValue::Chat(outcome))) => outcome,
-                Some(Err(error)) => ended(error),
-                // A chat ends as a chat, and its end is asked for once.
-                Some(Ok(_)) | None => gone(Delivery::Unknown),
-            },
-            Some(_) => too_slow(),
+        let outcome = match ready!(self.stream.poll_outcome(cx)) {
+            Some(Ok(Value::Chat(outcome))) => outcome,
+            Some(Err(error)) => ended(error),
+            // A chat ends as a chat, and its end is asked for once.
+            Some(Ok(_)) | None => gone(Delivery::Unknown),
         };
         Poll::Ready(ChatUpdate::Ended(outcome))
     }
@@ -278,25 +218,9 @@ fn ended(error: CallError<RpcError>) -> Outcome {
     }
 }
 
-/// Returns the outcome of a chat whose unread updates were dropped.
-const fn too_slow() -> Outcome {
-    Outcome::Closed {
-        reason: CloseReason::SlowConsumer,
-        delivery: Delivery::Delivered,
-    }
-}
-
 const fn gone(delivery: Delivery) -> Outcome {
     let reason = CloseReason::TaskGone;
     Outcome::Closed { reason, delivery }
-}
-
-impl Stream for Chat {
-    type Item = ChatUpdate;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ChatUpdate>> {
-        self.poll_update(cx)
-    }
 }
 
 /// Prints the state, never the contents.

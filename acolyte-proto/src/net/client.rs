@@ -1,21 +1,18 @@
 //! [`Client`]: chats and questions over a connection that reconnects.
 
 use std::fmt;
-use std::future::Future;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rpc_core::net::Link;
-use rpc_core::{CallError, Instant, Refused};
+use rpc_core::{CallError, Instant};
 
 use super::chat::Chat;
-use super::handshake::HandshakeError;
-use super::protocol::{CallValue, ClientProtocol};
-use crate::client::{CallId, ClientConn};
+use super::protocol::{ClientProtocol, Value, unexpected};
+use crate::client::{CallId, CallValue, ClientConn};
 use crate::error::RpcError;
 use crate::frame::{ChatRequest, Status};
-use crate::handshake::Capabilities;
 use crate::id::TaskId;
 use crate::task::Task;
 
@@ -110,24 +107,10 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn status(&self) -> Result<Box<Status>, CallError<RpcError>> {
-        match self.call("status.get", ClientConn::status).await? {
-            CallValue::Status(status) => Ok(status),
-            other => Err(other.unexpected()),
+        match self.link.call("status.get", ClientConn::status).await? {
+            Value::Call(CallValue::Status(status)) => Ok(status),
+            _ => Err(unexpected()),
         }
-    }
-
-    /// Checks that the server has this protocol's version and these
-    /// capabilities. Optional: a server of another version may
-    /// still work, and known servers of the same version differ. Safe to repeat.
-    ///
-    /// # Errors
-    /// [`HandshakeError`].
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn handshake(&self, needed: &[&str]) -> Result<Capabilities, HandshakeError> {
-        let status = self.status().await?;
-        Ok(Capabilities::agree(&status, needed)?)
     }
 
     /// Requests the state of a task, of any connection; `None` if the server does not know it, or
@@ -141,21 +124,10 @@ impl Client {
     pub async fn task_status(&self, task_id: &TaskId) -> Result<Option<Task>, CallError<RpcError>> {
         let task_id = task_id.clone();
         let ask = move |conn: &mut ClientConn, now| conn.task_status(&task_id, now);
-        match self.call("task.status", ask).await? {
-            CallValue::Task(task) => Ok(task),
-            other => Err(other.unexpected()),
+        match self.link.call("task.status", ask).await? {
+            Value::Call(CallValue::Task(task)) => Ok(task),
+            _ => Err(unexpected()),
         }
-    }
-
-    fn call<F>(
-        &self,
-        method: &'static str,
-        start: F,
-    ) -> impl Future<Output = Result<CallValue, CallError<RpcError>>> + Send + use<'_, F>
-    where
-        F: FnOnce(&mut ClientConn, Instant) -> Result<CallId, Refused> + Send + 'static,
-    {
-        self.link.call(method, start)
     }
 }
 

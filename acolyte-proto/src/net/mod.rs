@@ -7,7 +7,6 @@
 
 mod chat;
 mod client;
-mod handshake;
 mod protocol;
 #[cfg(feature = "server")]
 mod serve;
@@ -17,14 +16,12 @@ mod sse;
 mod url;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use rpc_core::net::{Dialer, LagPolicy, LinkConfig, QueueConfig};
+use rpc_core::net::{Dialer, LinkConfig};
 
 pub use chat::Chat;
 pub use client::Client;
-pub use handshake::HandshakeError;
-pub use protocol::{CallValue, ClientProtocol};
+pub use protocol::ClientProtocol;
 pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
@@ -47,27 +44,13 @@ const SYSTEM: &str = "acolyte";
 /// A client's events besides chats and answers: [`ClientEvent`]s, in order and bounded. Chats and answers go to their callers.
 pub type Events = rpc_core::net::Events<ClientEvent>;
 
-/// Unread updates of one chat: enough for the longest chats of known servers.
-const CHAT_UPDATES: usize = 65_536;
-/// How long the connection waits for a full chat.
-const CHAT_PATIENCE: Duration = Duration::from_secs(30);
-
 /// Returns a [`LinkConfig`] with this crate's [reconnects](crate::client::reconnect_policy) and a
-/// connect timeout of 10 s. Each chat holds up to 65,536 unread updates and 16 MiB, enough for a
-/// whole chat; a chat that stays full for 30 s is ended, and until then its connection delivers
-/// nothing.
+/// connect timeout of 10 s. Each chat holds up to 65,536 unread updates and 16 MiB; a chat that stays
+/// full for 30 s is ended, and until then its connection delivers nothing.
 #[must_use]
 pub fn link_config() -> LinkConfig {
-    let chats = QueueConfig {
-        max_items: CHAT_UPDATES,
-        policy: LagPolicy::Block {
-            deadline: CHAT_PATIENCE,
-        },
-        ..QueueConfig::default()
-    };
     LinkConfig {
         reconnect: reconnect_policy(),
-        streams: chats,
         ..LinkConfig::default()
     }
 }

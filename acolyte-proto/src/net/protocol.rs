@@ -7,11 +7,11 @@ use rpc_core::net::telemetry::CallOutcome;
 use rpc_core::net::{LinkAction, Protocol};
 use rpc_core::{CallError, CloseFrame};
 
-use crate::client::{CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome};
+use crate::client::{
+    CallId, CallValue, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome,
+};
 use crate::error::RpcError;
-use crate::frame::Status;
 use crate::net::SYSTEM;
-use crate::task::Task;
 
 /// The client's protocol: every connection starts with the same configuration.
 #[derive(Clone, Debug)]
@@ -31,28 +31,16 @@ impl ClientProtocol {
 /// The result of a request.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum CallValue {
+pub enum Value {
     /// A chat, whatever its outcome.
     Chat(Outcome),
-    /// The status.
-    Status(Box<Status>),
-    /// A task.
-    Task(Option<Task>),
-    /// An abort: whether there was something to abort.
-    Aborted(bool),
+    /// Another request.
+    Call(CallValue),
 }
 
-impl CallValue {
-    /// Returns the error for a request with a result of another kind, which does not happen.
-    pub(super) fn unexpected(&self) -> CallError<RpcError> {
-        let kind = match self {
-            Self::Chat(_) => "a chat's end",
-            Self::Status(_) => "a status",
-            Self::Task(_) => "a task",
-            Self::Aborted(_) => "an abort's end",
-        };
-        CallError::Remote(RpcError::new(format!("{kind} answers nothing")))
-    }
+/// Returns the error for a request with a result of another kind, which does not happen.
+pub(super) fn unexpected() -> CallError<RpcError> {
+    CallError::Remote(RpcError::new("an answer to something else"))
 }
 
 /// Returns what the end of a chat is to whoever counts.
@@ -67,7 +55,7 @@ pub(super) const fn call_outcome(outcome: &Outcome) -> CallOutcome {
 impl Protocol for ClientProtocol {
     type Machine = ClientConn;
     type Call = CallId;
-    type Value = CallValue;
+    type Value = Value;
     type Remote = RpcError;
     type Item = ChatUpdate;
     type Event = ClientEvent;
@@ -83,17 +71,9 @@ impl Protocol for ClientProtocol {
             ClientEvent::Chat {
                 id,
                 update: ChatUpdate::Ended(outcome),
-            } => LinkAction::Reply(id, Ok(CallValue::Chat(outcome))),
+            } => LinkAction::Reply(id, Ok(Value::Chat(outcome))),
             ClientEvent::Chat { id, update } => LinkAction::Item(id, update),
-            ClientEvent::Status { id, result } => {
-                LinkAction::Reply(id, result.map(CallValue::Status))
-            }
-            ClientEvent::TaskStatus { id, result } => {
-                LinkAction::Reply(id, result.map(CallValue::Task))
-            }
-            ClientEvent::AbortResult { id, result, .. } => {
-                LinkAction::Reply(id, result.map(CallValue::Aborted))
-            }
+            ClientEvent::Reply { id, result } => LinkAction::Reply(id, result.map(Value::Call)),
             ClientEvent::Closed(reason) => LinkAction::Closed(reason),
             ClientEvent::Ready => LinkAction::Ready(Some(ClientEvent::Ready)),
             other => LinkAction::Event(other),
@@ -112,10 +92,10 @@ impl Protocol for ClientProtocol {
         machine.in_flight()
     }
 
-    fn outcome(value: &CallValue) -> CallOutcome {
+    fn outcome(value: &Value) -> CallOutcome {
         match value {
-            CallValue::Chat(outcome) => call_outcome(outcome),
-            _ => CallOutcome::Ok,
+            Value::Chat(outcome) => call_outcome(outcome),
+            Value::Call(_) => CallOutcome::Ok,
         }
     }
 
@@ -144,10 +124,10 @@ mod tests {
             (Outcome::Closed { reason, delivery }, CallOutcome::Error),
             (Outcome::Aborted { error: None }, CallOutcome::Cancelled),
         ] {
-            let counted = ClientProtocol::outcome(&CallValue::Chat(outcome.clone()));
+            let counted = ClientProtocol::outcome(&Value::Chat(outcome.clone()));
             assert_eq!(counted, expected, "{outcome:?}");
         }
-        let aborted = CallValue::Aborted(false);
+        let aborted = Value::Call(CallValue::Aborted(false));
         assert_eq!(ClientProtocol::outcome(&aborted), CallOutcome::Ok);
     }
 }

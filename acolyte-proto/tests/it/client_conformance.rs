@@ -122,8 +122,7 @@ impl Calls for Played {
                 id,
                 update: ChatUpdate::Ended(_),
             }
-            | ClientEvent::Status { id, .. }
-            | ClientEvent::TaskStatus { id, .. } => Some(*id),
+            | ClientEvent::Reply { id, .. } => Some(*id),
             _ => None,
         }
     }

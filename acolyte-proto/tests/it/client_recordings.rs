@@ -6,7 +6,8 @@ use std::fs;
 use std::time::Instant;
 
 use acolyte_proto::client::{
-    CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome, StreamChat, Warning,
+    CallId, CallValue, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome, StreamChat,
+    Warning,
 };
 use acolyte_proto::event::{ChecklistTag, ItemStatus};
 use acolyte_proto::frame::ChatRequest;
@@ -128,11 +129,13 @@ fn a_chat_of_either_era_is_read_to_its_end() {
         let well = |event: &&ClientEvent| {
             matches!(
                 event,
-                ClientEvent::Status { result: Ok(_), .. }
-                    | ClientEvent::TaskStatus {
-                        result: Ok(Some(_)),
-                        ..
-                    }
+                ClientEvent::Reply {
+                    result: Ok(CallValue::Status(_)),
+                    ..
+                } | ClientEvent::Reply {
+                    result: Ok(CallValue::Task(Some(_))),
+                    ..
+                }
             )
         };
         assert_eq!(replay.others.iter().filter(well).count(), 2, "{name}");
@@ -183,8 +186,8 @@ fn queues_and_aborts_end_every_chat_once() {
         let aborts = replay.others.iter().filter(|event| {
             matches!(
                 event,
-                ClientEvent::AbortResult {
-                    result: Ok(true),
+                ClientEvent::Reply {
+                    result: Ok(CallValue::Aborted(true)),
                     ..
                 }
             )

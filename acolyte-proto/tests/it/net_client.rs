@@ -6,9 +6,9 @@ use acolyte_proto::client::{ChatUpdate, ClientConfig, ClientEvent, Outcome};
 use acolyte_proto::error::RpcError;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Status};
-use acolyte_proto::handshake::Mismatch;
+use acolyte_proto::handshake::{Capabilities, Mismatch};
 use acolyte_proto::id::TaskId;
-use acolyte_proto::net::{Chat, Client, Events, HandshakeError, connect_with, link_config};
+use acolyte_proto::net::{Chat, Client, Events, connect_with, link_config};
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::net::mem::{self, MemListener, MemTransport};
 use rpc_core::net::{LagPolicy, LinkConfig, LinkEvent, LinkState, Message, QueueConfig, Transport};
@@ -123,15 +123,12 @@ async fn questions_give_typed_answers() {
     assert_eq!(status.model, "m");
     let task = client.task_status(&TaskId::random(1)).await.unwrap();
     assert_eq!(task, None);
-    let capabilities = client.handshake(&["stream.sse"]).await.unwrap();
+    let capabilities = Capabilities::agree(&status, &["stream.sse"]).unwrap();
     assert!(capabilities.contains("error.structured"));
     assert!(!capabilities.contains("workspace.path"));
-    let lacking = client.handshake(&["teleport"]).await;
+    let lacking = Capabilities::agree(&status, &["teleport"]);
     assert!(
-        matches!(
-            &lacking,
-            Err(HandshakeError::Mismatch(Mismatch::Capabilities { .. }))
-        ),
+        matches!(&lacking, Err(Mismatch::Capabilities { .. })),
         "{lacking:?}"
     );
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use acolyte_proto::client::{ChatUpdate, ClientConfig, ClientConn, ClientEvent};
+use acolyte_proto::client::{CallValue, ChatUpdate, ClientConfig, ClientConn, ClientEvent};
 use acolyte_proto::frame::ChatRequest;
 use acolyte_proto::task::TaskState;
 use rpc_core::Machine as _;
@@ -38,15 +38,17 @@ fn play(model: &str) {
             }
             _ => {}
         },
-        ClientEvent::TaskStatus { result, .. } => {
-            let task = result.unwrap().unwrap();
-            assert_eq!(task.state, TaskState::Completed);
-            client.status(now).unwrap();
-        }
-        ClientEvent::Status { result, .. } => {
-            assert!(result.unwrap().ok);
-            client.close(now);
-        }
+        ClientEvent::Reply { result, .. } => match result.unwrap() {
+            CallValue::Task(task) => {
+                assert_eq!(task.unwrap().state, TaskState::Completed);
+                client.status(now).unwrap();
+            }
+            CallValue::Status(status) => {
+                assert!(status.ok);
+                client.close(now);
+            }
+            other => panic!("{other:?}"),
+        },
         other => assert!(matches!(other, ClientEvent::Closed(_)), "{other:?}"),
     };
     let recording = recording.to_string();

@@ -347,12 +347,7 @@ impl Daemon {
                 talk.end(id, &outcome, self.now)?;
             }
             ClientEvent::Chat { id, update } => talk.hear(id, &update)?,
-            ClientEvent::AbortResult { id, result, .. } => {
-                self.tally.answered += u64::from(result.is_ok());
-                self.tally.ended += 1;
-                talk.end_other(id, result.err())?;
-            }
-            ClientEvent::TaskStatus { id, result } => {
+            ClientEvent::Reply { id, result } => {
                 self.tally.answered += u64::from(result.is_ok());
                 self.tally.ended += 1;
                 talk.end_other(id, result.err())?;

@@ -48,7 +48,7 @@ rpc_core::config! {
         pub connect_timeout: Option<Duration> = Some(CONNECT_TIMEOUT) => with_connect_timeout,
         /// How long the host may take to finish the CONNECT after onboarding. Hosts before the
         /// specification's version never do: they require another CONNECT. Default 3 s.
-        pub onboarded_timeout: Duration = ONBOARDED_TIMEOUT => with_onboarded_timeout,
+        pub onboarded_timeout: Duration = ONBOARDED_TIMEOUT,
         /// The silence after which the connection counts as dead; `None` is never. Hosts send a
         /// PING every 30 s, also while a human thinks. Default 60 s.
         pub silence_timeout: Option<Duration> = Some(SILENCE_TIMEOUT) => with_silence_timeout,

@@ -39,8 +39,8 @@ mod serve;
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub use crate::session::Prompt;
 pub use remote::{
-    AgentOptions, Client, ClientProtocol, Connection, DeclineAll, Events, Human, Question, Run,
-    RunEvent, connect_with, link_config,
+    AgentOptions, Client, ClientProtocol, Connection, Events, Human, Question, Run, RunEvent,
+    connect_with, link_config,
 };
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]

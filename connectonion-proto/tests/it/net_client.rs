@@ -3,7 +3,6 @@
 use std::sync::Mutex;
 use std::time::{Duration, UNIX_EPOCH};
 
-use async_trait::async_trait;
 use connectonion_proto::client::{ClientConfig, ClientEvent, Step, Taken};
 use connectonion_proto::frame::{
     AdminAction, Approval, ApprovalNeeded, AskUser, Input, Mode, Rejection, Scope, SessionState,
@@ -238,7 +237,6 @@ async fn nobody_declines_every_question() {
 #[derive(Default)]
 struct Yes(Mutex<Vec<String>>);
 
-#[async_trait]
 impl Human for Yes {
     async fn step(&self, step: &Step) {
         self.0
@@ -395,7 +393,10 @@ async fn a_run_that_is_not_taken_loses_its_oldest_steps_and_never_its_end() {
         max_items: 3,
         ..QueueConfig::default()
     };
-    let (agent, _events, mut listener) = open(options().with_run(queue));
+    let (agent, _events, mut listener) = open(AgentOptions {
+        run: queue,
+        ..options()
+    });
     let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
     agent.ready().await.unwrap();
     let mut run = agent.input("hello").await;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use connectonion_proto::auth::InviteCodes;
 use connectonion_proto::client::{Taken, reconnect_policy};
 use connectonion_proto::frame::{
@@ -68,7 +67,6 @@ async fn answer(run: &mut Run) -> String {
 /// Says yes to everything.
 struct Yes;
 
-#[async_trait]
 impl Human for Yes {
     async fn ask_user(&self, _: &AskUser) -> Str {
         "yes".into()

@@ -14,8 +14,8 @@ use acolyte_proto::net::Chat;
 use examples::cli::{self, Failure};
 use examples::screen::printable_lines;
 use examples::terminal::{ChatEvent, ChatView, Input, Output, Terminal, help};
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, StreamExt as _};
 use rpc_core::net::entropy;
 use rpc_core::{Delivery, Refused};
 
@@ -519,7 +519,7 @@ fn was_not_sent(outcome: &Outcome) -> bool {
 async fn next_update(running: &mut VecDeque<Running>) -> (usize, ChatUpdate) {
     poll_fn(|cx| {
         for (at, running) in running.iter_mut().enumerate() {
-            if let Poll::Ready(Some(update)) = running.chat.poll_update(cx) {
+            if let Poll::Ready(Some(update)) = running.chat.poll_next_unpin(cx) {
                 return Poll::Ready((at, update));
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use connectonion_proto::auth::{Address, Signer};
-use connectonion_proto::net::{AgentOptions, DeclineAll, RunEvent, connect_lazy};
+use connectonion_proto::net::{AgentOptions, RunEvent, connect_lazy};
 use examples::cli::Failure;
 use examples::screen::connectonion::Frames;
 use examples::screen::{Colour, Screen};
@@ -63,7 +63,7 @@ pub(super) async fn tell(screen: &Arc<Screen>, nats: u16) -> Result<(), Failure>
     let at = dan.node().map_or(0, |node| node.index());
     hosts[at].0.start_kill().map_err(Failure::new)?;
     screen.event("node", Colour::Red, "SIGKILL");
-    let output = in_time("an answer", run.complete(&DeclineAll)).await?;
+    let output = in_time("an answer", run.output()).await?;
     let output = output.map_err(Failure::new)?;
     expect(output.result.ends_with("19 20"), "the whole answer")?;
     let now = dan.node().map_or(at, |node| node.index());

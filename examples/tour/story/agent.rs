@@ -4,9 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use connectonion_proto::auth::Signer;
-use connectonion_proto::frame::{Approval, ApprovalNeeded, Scope};
+use connectonion_proto::frame::{Approval, ApprovalNeeded, Rejection, Scope};
 use connectonion_proto::net::{
     AgentOptions, Client, Human, Server, ServerHandle, ServerOptions, connect_with, dialer,
 };
@@ -38,14 +37,13 @@ const DIARY: &str = "diary.txt";
 /// Whoever answers the agent's questions: it may keep its diary, and nothing else.
 struct Owner;
 
-#[async_trait]
 impl Human for Owner {
     async fn approve(&self, tool: &ApprovalNeeded) -> Approval {
         let arguments = tool.arguments.as_ref().map_or("", |json| json.get());
         if tool.tool == WRITE_FILE && arguments.contains(DIARY) {
             Approval::granted(Scope::Once)
         } else {
-            connectonion_proto::net::DeclineAll.approve(tool).await
+            Approval::refused(Rejection::Hard)
         }
     }
 }

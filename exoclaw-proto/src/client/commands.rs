@@ -10,10 +10,7 @@ use serde::Serialize;
 use super::pending::{Kind, Pending};
 use super::{ChatSummary, ClientConn, ClientState};
 use crate::codec::{encode_into, encode_request};
-use crate::frame::{
-    BudgetOf, Call, ChatHistory, ChatSend, MemorySearch, Method, PluginLoad, PluginUnload,
-    SessionRef,
-};
+use crate::frame::{Call, ChatSend, Method};
 
 impl ClientConn {
     /// Checks that the gateway responds. Not the WebSocket ping, which is automatic.
@@ -22,23 +19,6 @@ impl ClientConn {
     /// As for [`call`](Self::call). Safe to repeat.
     pub fn ping(&mut self, now: Instant) -> Result<CallId, Refused> {
         self.request(&Call::Ping, now)
-    }
-
-    /// Asks for version, plugins and sessions. The answer parses as a
-    /// [`Status`](crate::frame::Status).
-    ///
-    /// # Errors
-    /// As for [`call`](Self::call). Safe to repeat.
-    pub fn status(&mut self, now: Instant) -> Result<CallId, Refused> {
-        self.request(&Call::Status, now)
-    }
-
-    /// Asks for the plugins. The answer parses as a list of [`Plugin`](crate::frame::Plugin)s.
-    ///
-    /// # Errors
-    /// As for [`call`](Self::call). Safe to repeat.
-    pub fn plugin_list(&mut self, now: Instant) -> Result<CallId, Refused> {
-        self.request(&Call::PluginList, now)
     }
 
     /// Sends a chat message. [`Chat`](super::ClientEvent::Chat) events follow and then
@@ -56,97 +36,6 @@ impl ClientConn {
         let encode =
             |buffer: &mut String, id| encode_request(buffer, id, Method::ChatSend.name(), chat);
         self.send(encode, Kind::Chat(summary), idle, until, now)
-    }
-
-    /// Asks for the last turns of a session, at most `limit`. A future method that gateways may not
-    /// have. The answer parses as a list of [`Turn`](crate::frame::Turn)s.
-    ///
-    /// # Errors
-    /// As for [`call`](Self::call). Safe to repeat.
-    pub fn chat_history(
-        &mut self,
-        session: &SessionRef,
-        limit: Option<u64>,
-        now: Instant,
-    ) -> Result<CallId, Refused> {
-        let history = ChatHistory {
-            session: session.clone(),
-            limit,
-        };
-        self.request(&Call::ChatHistory(history), now)
-    }
-
-    /// Asks for the sessions. A future method that gateways may not have. The answer parses as a
-    /// list of [`Session`](crate::frame::Session)s.
-    ///
-    /// # Errors
-    /// As for [`call`](Self::call). Safe to repeat.
-    pub fn session_list(&mut self, now: Instant) -> Result<CallId, Refused> {
-        self.request(&Call::SessionList, now)
-    }
-
-    /// Forgets the turns of a session. A future method that gateways may not have. The answer
-    /// parses as [`Cleared`](crate::frame::Cleared).
-    ///
-    /// # Errors
-    /// As for [`call`](Self::call). Safe to repeat.
-    pub fn session_clear(&mut self, session: &SessionRef, now: Instant) -> Result<CallId, Refused> {
-        self.request(&Call::SessionClear(session.clone()), now)
-    }
-
-    /// Loads a plugin. A future method that gateways may not have.
-    ///
-    /// # Errors
-    /// As for [`call`](Self::call).
-    pub fn plugin_load(&mut self, name: &str, path: &str, now: Instant) -> Result<CallId, Refused> {
-        let (name, path) = (name.into(), path.into());
-        self.request(&Call::PluginLoad(PluginLoad { name, path }), now)
-    }
-
-    /// Unloads a plugin. A future method that gateways may not have.
-    ///
-    /// # Errors
-    /// As for [`call`](Self::call).
-    pub fn plugin_unload(&mut self, name: &str, now: Instant) -> Result<CallId, Refused> {
-        let name = name.into();
-        self.request(&Call::PluginUnload(PluginUnload { name }), now)
-    }
-
-    /// Asks for the use of the token budgets of the whole gateway, and optionally of one session. A
-    /// future method that gateways may not have. The answer parses as a
-    /// [`BudgetStatus`](crate::frame::BudgetStatus).
-    ///
-    /// # Errors
-    /// As for [`call`](Self::call). Safe to repeat.
-    pub fn budget_status(
-        &mut self,
-        session: Option<&SessionRef>,
-        now: Instant,
-    ) -> Result<CallId, Refused> {
-        let of = BudgetOf {
-            session: session.cloned(),
-        };
-        self.request(&Call::BudgetStatus(of), now)
-    }
-
-    /// Searches the facts remembered about a session's user. A future method that gateways may not
-    /// have. The answer parses as a list of [`Fact`](crate::frame::Fact)s.
-    ///
-    /// # Errors
-    /// As for [`call`](Self::call). Safe to repeat.
-    pub fn memory_search(
-        &mut self,
-        session: &SessionRef,
-        query: &str,
-        limit: Option<u64>,
-        now: Instant,
-    ) -> Result<CallId, Refused> {
-        let search = MemorySearch {
-            session: session.clone(),
-            query: query.into(),
-            limit,
-        };
-        self.request(&Call::MemorySearch(search), now)
     }
 
     /// Sends any typed call: a chat is streamed, everything else gets one

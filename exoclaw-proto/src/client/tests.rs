@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 use switchboard_testing::play::Play;
 
 use super::*;
-use crate::frame::{Call, ChatSend, Method, SessionRef, Usage};
+use crate::frame::{
+    BudgetOf, Call, ChatHistory, ChatSend, MemorySearch, Method, PluginLoad, PluginUnload,
+    SessionRef, Usage,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 // The defaults, written out: a test is not to agree with whatever they are.
@@ -356,12 +359,15 @@ fn commands_are_taken_whole_or_not_at_all() {
     assert_eq!((played.conn.in_flight(), played.sent().len()), (0, 0));
     played.chat();
     assert_eq!(
-        played.conn.status(played.now),
+        played.conn.request(&Call::Status, played.now),
         Err(Refused::TooManyCalls { max: 1 })
     );
     assert_eq!(played.sent().len(), 1);
     played.conn.close(played.now);
-    assert_eq!(played.conn.status(played.now), Err(Refused::Closed));
+    assert_eq!(
+        played.conn.request(&Call::Status, played.now),
+        Err(Refused::Closed)
+    );
 }
 
 #[test]
@@ -372,16 +378,31 @@ fn every_method_is_written_as_the_server_reads_it() {
     let mut session = SessionRef::new("c", "a");
     session.peer = Some("p".into());
     conn.ping(now).unwrap();
-    conn.status(now).unwrap();
-    conn.chat_send(&ChatSend::new("c", "a", "x"), now).unwrap();
-    conn.plugin_list(now).unwrap();
-    conn.chat_history(&session, Some(3), now).unwrap();
-    conn.session_list(now).unwrap();
-    conn.session_clear(&session, now).unwrap();
-    conn.plugin_load("n", "p", now).unwrap();
-    conn.plugin_unload("n", now).unwrap();
-    conn.budget_status(Some(&session), now).unwrap();
-    conn.memory_search(&session, "q", None, now).unwrap();
+    let limit = Some(3);
+    let (name, path) = ("n".into(), "p".into());
+    for call in [
+        Call::Status,
+        Call::ChatSend(ChatSend::new("c", "a", "x")),
+        Call::PluginList,
+        Call::ChatHistory(ChatHistory {
+            session: session.clone(),
+            limit,
+        }),
+        Call::SessionList,
+        Call::SessionClear(session.clone()),
+        Call::PluginLoad(PluginLoad { name, path }),
+        Call::PluginUnload(PluginUnload { name: "n".into() }),
+        Call::BudgetStatus(BudgetOf {
+            session: Some(session.clone()),
+        }),
+        Call::MemorySearch(MemorySearch {
+            session,
+            query: "q".into(),
+            limit: None,
+        }),
+    ] {
+        conn.request(&call, now).unwrap();
+    }
     let limits = Limits::default();
     for (method, frame) in Method::ALL.into_iter().zip(played.sent()) {
         let text = frame.to_string();

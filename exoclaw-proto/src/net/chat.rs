@@ -1,13 +1,12 @@
 //! [`Chat`]: the streamed answer to a chat message.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
-use futures_util::Stream;
-use rpc_core::net::{CallStream, Queued};
+use futures_util::{Stream, StreamExt};
+use rpc_core::net::CallStream;
 use rpc_core::{CallError, CallId, CloseReason, Delivery};
 
 use super::protocol::{CallValue, ClientProtocol};
@@ -57,7 +56,7 @@ impl Chat {
     /// # Cancel safety
     /// Cancel-safe: a step is either returned or stays queued.
     pub async fn next(&mut self) -> Option<Result<StreamEvent, CallError<RpcError>>> {
-        poll_fn(|cx| self.poll_step(cx)).await
+        StreamExt::next(self).await
     }
 
     /// Reads to the end and returns the remaining text, without the steps of other kinds.
@@ -77,7 +76,13 @@ impl Chat {
             };
             if text.len() + chunk.len() > self.max_text {
                 let max = self.max_text;
-                return Err(self.give_up(CloseReason::TooLarge { max }));
+                let reason = CloseReason::TooLarge { max };
+                let delivery = Delivery::Delivered;
+                let error = CallError::Closed { reason, delivery };
+                // The chat is forgotten.
+                self.stream = None;
+                self.end = Some(Err(error.clone()));
+                return Err(error);
             }
             text.push_str(&chunk);
         }
@@ -107,20 +112,19 @@ impl Chat {
     pub fn id(&self) -> Option<CallId> {
         self.id.get().copied()
     }
+}
 
-    /// Polls for the [`next`](Self::next) step.
-    pub fn poll_step(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<StreamEvent, CallError<RpcError>>>> {
+impl Stream for Chat {
+    type Item = Result<StreamEvent, CallError<RpcError>>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let Some(stream) = &mut self.stream else {
             return Poll::Ready(None);
         };
-        let outcome = match ready!(stream.poll_queued(cx)) {
-            Some(Queued::Item(event)) => return Poll::Ready(Some(Ok(event))),
-            None => ready!(stream.poll_outcome(cx)),
-            Some(_) => return Poll::Ready(Some(Err(self.give_up(CloseReason::SlowConsumer)))),
-        };
+        if let Some(event) = ready!(stream.poll_item(cx)) {
+            return Poll::Ready(Some(Ok(event)));
+        }
+        let outcome = ready!(stream.poll_outcome(cx));
         self.stream = None;
         match outcome {
             Some(Err(error)) => {
@@ -137,23 +141,6 @@ impl Chat {
                 Poll::Ready(None)
             }
         }
-    }
-
-    /// Forgets the chat.
-    fn give_up(&mut self, reason: CloseReason) -> CallError<RpcError> {
-        self.stream = None;
-        let delivery = Delivery::Delivered;
-        let error = CallError::Closed { reason, delivery };
-        self.end = Some(Err(error.clone()));
-        error
-    }
-}
-
-impl Stream for Chat {
-    type Item = Result<StreamEvent, CallError<RpcError>>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.poll_step(cx)
     }
 }
 

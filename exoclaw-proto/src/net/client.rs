@@ -1,6 +1,5 @@
 //! [`Client`]: typed requests and chats over a connection that reconnects.
 
-use std::fmt;
 use std::future::Future;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -51,7 +50,7 @@ type Outcome<T> = Result<T, CallError<RpcError>>;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Client {
     link: Link<ClientProtocol>,
     config: Arc<ClientConfig>,
@@ -356,11 +355,5 @@ impl Deref for Client {
 
     fn deref(&self) -> &Link<ClientProtocol> {
         &self.link
-    }
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Client").field(&self.link.state()).finish()
     }
 }

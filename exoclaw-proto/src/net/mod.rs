@@ -15,9 +15,8 @@ mod turns;
 mod url;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use rpc_core::net::{Dialer, LagPolicy, LinkConfig, QueueConfig};
+use rpc_core::net::{Dialer, LinkConfig};
 
 pub use chat::Chat;
 pub use client::Client;
@@ -44,27 +43,13 @@ const SYSTEM: &str = "exoclaw";
 /// The receiver of a client's events: [`ClientEvent`]s, in order and bounded. Answers and chats go to their callers instead.
 pub type Events = rpc_core::net::Events<ClientEvent>;
 
-/// Most unread steps of one chat, enough for the longest answer of known gateways.
-const CHAT_STEPS: usize = 65_536;
-/// How long the connection waits for a full chat.
-const CHAT_PATIENCE: Duration = Duration::from_secs(30);
-
 /// Returns a [`LinkConfig`] with this crate's [reconnects](crate::client::reconnect_policy) and a
-/// connect timeout of 10 s. Each chat may have 65,536 unread steps and 16 MiB; a chat that stays
-/// full for 30 s is ended. Meanwhile the whole connection waits, so the limit is large enough for a
-/// whole answer.
+/// connect timeout of 10 s. Each chat holds up to 65,536 unread steps and 16 MiB; a chat that stays
+/// full for 30 s is ended, and until then its connection delivers nothing.
 #[must_use]
 pub fn link_config() -> LinkConfig {
-    let chats = QueueConfig {
-        max_items: CHAT_STEPS,
-        policy: LagPolicy::Block {
-            deadline: CHAT_PATIENCE,
-        },
-        ..QueueConfig::default()
-    };
     LinkConfig {
         reconnect: reconnect_policy(),
-        streams: chats,
         ..LinkConfig::default()
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::client::{ClientConfig, ClientConn, ClientEvent, reconnect_policy};
 use exoclaw_proto::error::RpcError;
-use exoclaw_proto::frame::{self, ChatSend, Method, SessionRef, StreamEvent};
+use exoclaw_proto::frame::{self, ChatHistory, ChatSend, Method, SessionRef, StreamEvent};
 use exoclaw_proto::id::CallId;
 use exoclaw_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Limits, Refused};
@@ -141,7 +141,9 @@ impl Gateway {
             conn.chat_send(&ChatSend::new("websocket", "user", content), now)
         } else {
             let session = SessionRef::new("websocket", "user");
-            conn.chat_history(&session, Some(number), now)
+            let limit = Some(number);
+            let call = frame::Call::ChatHistory(ChatHistory { session, limit });
+            conn.request(&call, now)
         };
         let Ok(id) = asked else {
             return ensure(conn.in_flight() == before, || {

@@ -59,10 +59,10 @@ pub trait Dialer: Send + Sync + 'static {
 /// The server that a connection goes to: one URL of the dialer's list, and one answer of its name.
 /// Cheap to clone. `Display` prints the URL, and the address if the URL has a name:
 /// `wss://chat.example/rpc.ws (10.0.0.7:443)`.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Node(Arc<Place>);
 
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct Place {
     index: usize,
     url: Box<str>,
@@ -110,12 +110,6 @@ impl fmt::Display for Node {
             write!(f, " ({address})")?;
         }
         Ok(())
-    }
-}
-
-impl fmt::Debug for Node {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Node({self})")
     }
 }
 

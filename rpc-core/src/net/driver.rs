@@ -20,7 +20,7 @@ use crate::machine::Machine;
 
 crate::config! {
     /// How a [`Driver`] treats its transport.
-    #[derive(Clone)]
+    #[derive(Clone, Debug)]
     pub struct DriverConfig {
         /// How long the transport may accept no frame while frames are waiting. Then the connection
         /// is dropped with [`Disconnect::WriteStalled`]. A single large frame has to be accepted
@@ -36,13 +36,6 @@ crate::config! {
         pub observer: Option<Arc<dyn Observer>> = None,
     }
 }
-
-crate::debug::debug_fields!([] DriverConfig, this => {
-    write_timeout: this.write_timeout,
-    close_timeout: this.close_timeout,
-    read_budget: this.read_budget,
-    observer: this.observer.is_some(),
-});
 
 /// Drives one machine over one transport: reads, writes every ready frame, flushes **once** per
 /// wake-up, and keeps the machine's deadlines.
@@ -144,14 +137,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
         }
     }
 
-    /// Ends the connection at once, without a closing handshake.
-    pub fn abort(&mut self) {
-        let now = time::now();
-        self.io
-            .drop_transport(&mut self.machine, Disconnect::Local, now);
-    }
-
-    /// Like [`abort`](Self::abort), but the machine sees a lost connection.
+    /// Ends the connection at once, without a closing handshake; the machine sees a lost connection.
     pub(crate) fn cut(&mut self) {
         let now = time::now();
         self.io
@@ -161,7 +147,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
     /// Runs one turn: reads what is available, handles deadlines, writes all frames, flushes once.
     /// Ready when the machine is closed and the transport is gone; events may remain. Take them
     /// after every turn.
-    pub fn poll_io(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_io(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let now = time::now();
         let more = self.poll_input(cx, now);
         self.poll_output(cx, now, more)

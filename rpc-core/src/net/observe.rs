@@ -132,6 +132,12 @@ pub trait Observer: Send + Sync + 'static {
     fn frame(&self, frame: &Frame<'_>);
 }
 
+impl fmt::Debug for dyn Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
+}
+
 impl<F: Fn(&Frame<'_>) + Send + Sync + 'static> Observer for F {
     fn frame(&self, frame: &Frame<'_>) {
         self(frame);

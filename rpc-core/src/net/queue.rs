@@ -79,8 +79,8 @@ struct State<T> {
     /// How many of the items count against the limit.
     counted: usize,
     bytes: usize,
-    /// The bytes of the item that was taken last.
-    taken: usize,
+    /// The bytes beyond the limits that are taken without waiting.
+    relaxed: Option<usize>,
     unreported: u64,
     lost_ever: u64,
     meter: Queue,
@@ -104,7 +104,6 @@ impl<T> State<T> {
         } = self.items.pop_front()?;
         self.meter.taken(1);
         self.bytes -= bytes;
-        self.taken = bytes;
         self.counted -= usize::from(counts);
         Some(item)
     }
@@ -186,7 +185,7 @@ pub(super) fn metered<T>(mut config: QueueConfig, meter: Queue) -> (Producer<T>,
         items: Backlog::new(),
         counted: 0,
         bytes: 0,
-        taken: 0,
+        relaxed: None,
         unreported: 0,
         lost_ever: 0,
         meter,
@@ -216,6 +215,13 @@ impl<T> Producer<T> {
         let full = |state: &State<T>| state.is_full(config, bytes);
         let mut state = self.shared.lock();
         if state.abandoned {
+            return Push::Done;
+        }
+        if state
+            .relaxed
+            .is_some_and(|more| state.bytes + bytes > config.max_bytes.saturating_add(more))
+        {
+            state.lost_ever += 1;
             return Push::Done;
         }
         match config.policy {
@@ -281,7 +287,9 @@ impl<T> Producer<T> {
             return Poll::Ready(());
         }
         let mut state = self.shared.lock();
-        if state.abandoned || (state.counted < config.max_items && state.bytes <= config.max_bytes)
+        if state.abandoned
+            || state.relaxed.is_some()
+            || (state.counted < config.max_items && state.bytes <= config.max_bytes)
         {
             return Poll::Ready(());
         }
@@ -324,9 +332,13 @@ impl<T> Consumer<T> {
         Self::take(&mut self.shared.lock())
     }
 
-    /// Returns the bytes of the item that was taken last.
-    pub(crate) fn item_bytes(&self) -> usize {
-        self.shared.lock().taken
+    /// Takes up to this many bytes beyond the limits without waiting, and drops what comes after.
+    pub(super) fn relax(&self, more_bytes: Option<usize>) {
+        let mut state = self.shared.lock();
+        state.relaxed = more_bytes;
+        if let Some(producer) = state.producer.take() {
+            producer.wake();
+        }
     }
 
     /// Returns how many items were dropped since the beginning, including reported ones.

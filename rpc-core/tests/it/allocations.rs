@@ -151,7 +151,7 @@ fn a_call_over_two_drivers_allocates_for_the_toys_strings_only() {
                 guest.machine_mut().answer(&id, Ok(&text)).unwrap();
                 // Sends it.
                 std::future::poll_fn(|cx| {
-                    let _ = guest.poll_io(cx);
+                    let _ = guest.poll_next(cx);
                     std::task::Poll::Ready(())
                 })
                 .await;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use rpc_core::net::{DrainReport, Frame, LinkConfig, LinkState, Queued};
+use rpc_core::net::{DrainReport, Frame, LinkConfig, LinkState};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
 use crate::toy::guest::GuestEvent;
@@ -171,8 +171,8 @@ async fn a_stream_gives_its_parts_and_then_its_outcome() {
         })
         .await
         .unwrap();
-    assert_eq!(stream.next().await, Some(Queued::Item("a".to_owned())));
-    assert_eq!(stream.next().await, Some(Queued::Item("b".to_owned())));
+    assert_eq!(stream.next().await, Some("a".to_owned()));
+    assert_eq!(stream.next().await, Some("b".to_owned()));
     assert_eq!(stream.next().await, None);
     assert_eq!(stream.outcome().await, Some(Ok("end".to_owned())));
     assert_eq!(stream.outcome().await, None);
@@ -213,7 +213,7 @@ async fn a_weak_handle_works_while_another_one_lives_and_keeps_nothing_open() {
     assert!(weak.upgrade().is_none());
     weak.wake();
     assert_eq!(host.task.await.unwrap(), CloseReason::Local);
-    assert!(weak.clone().upgrade().is_none());
+    assert!(weak.upgrade().is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rpc_core::net::{LagPolicy, LinkConfig, LinkEvent, QueueConfig, Queued};
+use rpc_core::net::{LagPolicy, LinkConfig, LinkEvent, QueueConfig};
 use rpc_core::{CallError, CloseReason, Delivery};
 
 use crate::toy::guest::GuestEvent;
@@ -159,7 +159,7 @@ async fn a_full_stream_ends_that_stream_and_not_the_connection() {
         ));
         let reason = CloseReason::SlowConsumer;
         let delivery = Delivery::Delivered;
-        assert_eq!(stream.next().await, Some(Queued::Item("0".to_owned())));
+        assert_eq!(stream.next().await, Some("0".to_owned()));
         let end = stream.outcome().await;
         assert_eq!(
             end,
@@ -193,7 +193,7 @@ async fn a_slow_stream_under_block_loses_nothing() {
         .unwrap();
     for n in 0..50 {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(stream.next().await, Some(Queued::Item(n.to_string())));
+        assert_eq!(stream.next().await, Some(n.to_string()));
     }
     assert_eq!(stream.outcome().await, Some(Ok("end".to_owned())));
 }
@@ -209,7 +209,7 @@ async fn events_that_came_before_an_answer_are_queued_before_the_call_resolves()
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(stream.next().await, Some(Queued::Item("a".to_owned())));
+    assert_eq!(stream.next().await, Some("a".to_owned()));
     assert_eq!(stream.next().await, None);
 }
 
@@ -267,7 +267,7 @@ async fn a_full_stream_holds_up_no_other_call_once_the_line_is_gone() {
     assert_eq!(host.task.await.unwrap(), CloseReason::Lost);
     // What had arrived is still there.
     for n in 0..5 {
-        assert_eq!(stream.next().await, Some(Queued::Item(n.to_string())));
+        assert_eq!(stream.next().await, Some(n.to_string()));
     }
     assert_eq!(stream.outcome().await, Some(Err(lost)));
 }

@@ -9,8 +9,8 @@ use futures_util::{Sink, SinkExt as _, Stream, StreamExt as _};
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::net::{
-    DriverConfig, LagPolicy, LinkConfig, LinkState, Message, QueueConfig, Queued, TransportError,
-    mem, open, over,
+    DriverConfig, LagPolicy, LinkConfig, LinkState, Message, QueueConfig, TransportError, mem,
+    open, over,
 };
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Delivery, Outgoing, Refused};
@@ -162,7 +162,7 @@ async fn waits_may_be_as_long_as_a_duration_goes() {
     });
     tokio::time::sleep(LONG / 2).await;
     for n in 0..50 {
-        assert_eq!(stream.next().await, Some(Queued::Item(n.to_string())));
+        assert_eq!(stream.next().await, Some(n.to_string()));
     }
     assert_eq!(stream.outcome().await, Some(Ok("end".to_owned())));
     drain.await.unwrap();
@@ -275,7 +275,7 @@ async fn what_was_left_with_the_protocol_leaves_after_a_wake_up() {
     let host = End::spawn(over(side, right, config()));
     soon(host.link.ready()).await.unwrap();
     mail.lock().unwrap().push("by hand".to_owned());
-    host.link.wake();
+    host.link.downgrade().wake();
     assert_eq!(
         soon(guest.event()).await,
         Some(GuestEvent::Told("by hand".to_owned()))

@@ -1,47 +1,13 @@
 //! The commands of [`ClientConn`]: each is carried out whole or refused with nothing changed.
 
-use rpc_core::{CloseFrame, CloseReason, Instant, Refused, Str};
+use rpc_core::{CloseFrame, CloseReason, Instant, Refused};
 
 use super::{ClientConn, ClientState};
-use crate::frame::{Answer, ClientFrame, Notification, Reject, Response};
+use crate::frame::{Answer, ClientFrame, Reject, Response};
 use crate::id::MessageId;
 use crate::limits::CLIENT_DISCONNECT;
 
 impl ClientConn {
-    /// Accepts a message.
-    ///
-    /// # Errors
-    /// As for [`respond`](Self::respond). Safe to repeat.
-    pub fn ack(&mut self, id: impl Into<MessageId>) -> Result<(), Refused> {
-        self.respond(&Response::new(id, Answer::Ack))
-    }
-
-    /// Rejects a message: the server may give it to another client. The reason helps the server to
-    /// choose.
-    ///
-    /// # Errors
-    /// As for [`respond`](Self::respond).
-    pub fn reject(
-        &mut self,
-        id: impl Into<MessageId>,
-        reason: Option<&str>,
-    ) -> Result<(), Refused> {
-        self.respond(&Response::new(id, Answer::reject(reason.map(Str::from))))
-    }
-
-    /// Shows a notification to the user. It counts as a response, and there may be any number of
-    /// them, also long after the message.
-    ///
-    /// # Errors
-    /// As for [`respond`](Self::respond). Repeating it shows the notification twice.
-    pub fn notify(
-        &mut self,
-        id: impl Into<MessageId>,
-        notification: Notification,
-    ) -> Result<(), Refused> {
-        self.respond(&Response::new(id, Answer::Notification(notification)))
-    }
-
     /// Sends any response. The id may be unknown to this connection, of a message from before a
     /// reconnect or a restart: the server decides whether the id is still valid.
     ///
@@ -49,10 +15,10 @@ impl ClientConn {
     /// [`Refused::NotReady`] before the client is registered, [`Refused::Closed`],
     /// [`Refused::QueueFull`], [`Refused::TooLarge`]: nothing was sent. [`Refused::is_retryable`]
     /// says which of them are temporary.
-    pub fn respond(&mut self, response: &Response) -> Result<(), Refused> {
+    pub fn respond(&mut self, id: impl Into<MessageId>, answer: Answer) -> Result<(), Refused> {
         // What was promised earlier leaves earlier.
         self.flush_deferred();
-        self.send(response)
+        self.send(&Response::new(id, answer))
     }
 
     /// Sends a response as soon as the client is registered and there is room. It is never refused.

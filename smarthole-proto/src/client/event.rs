@@ -9,10 +9,11 @@ use crate::id::{ClientId, MessageId};
 /// An event of a connection.
 ///
 /// `Registered` comes once, before every message; if the registration is refused, `Refused` comes
-/// instead. `Closed` is the last event.
+/// instead. `Closed` is the last event. At level 3, where a message is one that is always answered, the
+/// link's state tells the end instead, and `Registered` comes after every reconnect.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum ClientEvent {
+pub enum ClientEvent<M = Received> {
     /// The client is registered: messages arrive and commands are accepted.
     Registered {
         /// The client's id at the server; not every server sends it.
@@ -22,16 +23,8 @@ pub enum ClientEvent {
     },
     /// The registration was refused; the connection closes.
     Refused(RegistrationError),
-    /// A message for the client. It requires a response before the deadline.
-    Message {
-        /// The message.
-        message: Message,
-        /// When the server counts the message as rejected without a response. The message spent
-        /// time in transit, so respond a little earlier.
-        deadline: Instant,
-        /// The whole frame, including unknown members.
-        frame: Json,
-    },
+    /// A message for the client. It requires a response before its deadline.
+    Message(M),
     /// The deadline of a message passed without a response: the server has given it up, and a
     /// response can no longer change that. A notification is still shown.
     Overdue {
@@ -49,6 +42,19 @@ pub enum ClientEvent {
     Warning(Warning),
     /// The connection has ended.
     Closed(CloseReason),
+}
+
+/// A message, as it arrived.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Received {
+    /// The message.
+    pub message: Message,
+    /// When the server counts the message as rejected without a response. The message spent time in
+    /// transit, so respond a little earlier.
+    pub deadline: Instant,
+    /// The whole frame, including unknown members.
+    pub frame: Json,
 }
 
 /// A problem that does not end a connection.

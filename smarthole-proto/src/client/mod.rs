@@ -29,7 +29,7 @@ use crate::id::{ClientId, MessageId};
 use crate::limits::{REGISTRATION_FAILED, REGISTRATION_FAILED_CODE};
 
 pub use config::{ClientConfig, reconnect_policy};
-pub use event::{ClientEvent, Warning};
+pub use event::{ClientEvent, Received, Warning};
 
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,7 +49,7 @@ pub enum ClientState {
 /// ```
 /// use std::time::Instant;
 /// use rpc_core::{Incoming, Machine};
-/// use smarthole_proto::frame::Registration;
+/// use smarthole_proto::frame::{Answer, Registration};
 /// use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent};
 ///
 /// let now = Instant::now();
@@ -63,8 +63,8 @@ pub enum ClientState {
 ///
 /// let text = r#"{"type":"message","payload":{"id":"m","text":"milk","timestamp":"t"}}"#;
 /// conn.handle_message(Incoming::Text(text), now);
-/// if let Some(ClientEvent::Message { message, .. }) = conn.poll_event() {
-///     conn.ack(&message.id)?;
+/// if let Some(ClientEvent::Message(received)) = conn.poll_event() {
+///     conn.respond(&received.message.id, Answer::Ack)?;
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -163,11 +163,11 @@ impl ClientConn {
             Err(error) => return self.warn(error),
         };
         match frame {
-            ServerFrame::Message(message) => self.deliver(ClientEvent::Message {
+            ServerFrame::Message(message) => self.deliver(ClientEvent::Message(Received {
                 message,
                 deadline: later(now, self.config.response_timeout),
                 frame: whole.unwrap_or_default(),
-            }),
+            })),
             ServerFrame::RegistrationResponse(answer) => {
                 if self.registered {
                     self.push(ClientEvent::Warning(Warning::RepeatedAnswer));
@@ -234,24 +234,21 @@ impl ClientConn {
     }
 
     fn give_out(&mut self, event: ClientEvent, bytes: usize) {
-        if let ClientEvent::Message {
-            message,
-            deadline,
-            frame,
-        } = &event
-        {
-            self.track(&message.id, *deadline, frame.get().len());
+        if let ClientEvent::Message(received) = &event {
+            self.track(received);
         }
         self.core.push_event(event, bytes);
     }
 
     /// Notes that a message requires a response until its deadline.
-    fn track(&mut self, id: &MessageId, deadline: Instant, bytes: usize) {
-        match self.open.insert(id.clone(), bytes, Some(deadline)) {
+    fn track(&mut self, received: &Received) {
+        let (id, deadline) = (&received.message.id, Some(received.deadline));
+        let bytes = received.frame.get().len();
+        match self.open.insert(id.clone(), bytes, deadline) {
             Ok(()) => self.open_bytes += bytes,
             // Sent again: the server waits anew.
             Err(InsertError::Duplicate { .. }) => {
-                self.open.extend(id.as_str(), Some(deadline));
+                self.open.extend(id.as_str(), deadline);
             }
             // No more input is wanted. What has come already is given out without being watched.
             Err(_) => {}

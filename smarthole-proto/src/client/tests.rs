@@ -200,11 +200,11 @@ fn a_message_carries_its_deadline_and_everything_that_was_sent() {
     frame["payload"]["later"] = json!([1]);
     played.take(&frame);
     let [
-        ClientEvent::Message {
+        ClientEvent::Message(Received {
             message,
             deadline,
             frame: raw,
-        },
+        }),
     ] = &played.events()[..]
     else {
         panic!("no message")
@@ -221,22 +221,23 @@ fn a_message_carries_its_deadline_and_everything_that_was_sent() {
 fn responses_have_the_shapes_of_the_specification() {
     let mut played = Played::ready(config());
     let conn = &mut played.conn;
-    conn.ack("1").unwrap();
-    conn.reject("2", Some("no")).unwrap();
-    conn.reject("3", None).unwrap();
+    conn.respond("1", Answer::Ack).unwrap();
+    conn.respond("2", Answer::reject(Some("no".into())))
+        .unwrap();
+    conn.respond("3", Answer::reject(None)).unwrap();
     let shown = Notification {
         title: Some("Notes".into()),
         priority: Some(Priority::High),
         ..Notification::new("saved")
     };
-    conn.notify("4", shown).unwrap();
-    conn.respond(&Response::new(
+    conn.respond("4", Answer::Notification(shown)).unwrap();
+    conn.respond(
         "5",
         Answer::Unknown {
             tag: "later".into(),
             content: Json::new("[1]").ok(),
         },
-    ))
+    )
     .unwrap();
     assert_eq!(
         played.sent(),
@@ -262,13 +263,15 @@ fn the_first_response_stops_the_clock_and_more_may_follow() {
         played.events();
         assert_eq!(played.conn.in_flight(), 1);
         match first {
-            "ack" => played.conn.ack("m"),
-            "reject" => played.conn.reject("m", None),
-            _ => played.conn.notify("m", Notification::new("b")),
+            "ack" => played.conn.respond("m", Answer::Ack),
+            "reject" => played.conn.respond("m", Answer::reject(None)),
+            _ => played
+                .conn
+                .respond("m", Answer::Notification(Notification::new("b"))),
         }
         .unwrap();
         assert_eq!(played.conn.in_flight(), 0);
-        played.conn.ack("m").unwrap();
+        played.conn.respond("m", Answer::Ack).unwrap();
         assert_eq!(played.sent().len(), 2);
         played.wait(RESPONSE_TIMEOUT);
         assert_eq!(played.events(), []);
@@ -283,7 +286,7 @@ fn an_answer_that_servers_do_not_know_stops_no_clock() {
         tag: "later".into(),
         content: None,
     };
-    played.conn.respond(&Response::new("m", later)).unwrap();
+    played.conn.respond("m", later).unwrap();
     assert!(played.conn.is_open("m"));
 }
 
@@ -299,7 +302,10 @@ fn a_message_without_a_response_is_overdue_once() {
     assert_eq!(played.conn.in_flight(), 0);
     played.sent();
     // It may still be shown to the user.
-    played.conn.notify("m", Notification::new("late")).unwrap();
+    played
+        .conn
+        .respond("m", Answer::Notification(Notification::new("late")))
+        .unwrap();
     assert_eq!(played.sent().len(), 1);
 }
 
@@ -330,7 +336,7 @@ fn messages_from_before_the_answer_come_behind_it() {
     let events = played.events();
     let [
         ClientEvent::Registered { .. },
-        ClientEvent::Message { deadline, .. },
+        ClientEvent::Message(Received { deadline, .. }),
     ] = &events[..]
     else {
         panic!("{events:?}")
@@ -357,8 +363,8 @@ fn of_too_many_early_messages_the_newest_are_kept() {
     let events = played.events();
     let [
         ClientEvent::Registered { .. },
-        ClientEvent::Message { message, .. },
-        ClientEvent::Message { .. },
+        ClientEvent::Message(Received { message, .. }),
+        ClientEvent::Message(_),
         ClientEvent::Warning(Warning::EarlyFramesDropped { count: 2 }),
     ] = &events[..]
     else {
@@ -371,11 +377,14 @@ fn of_too_many_early_messages_the_newest_are_kept() {
 fn before_the_registration_and_after_the_end_commands_are_refused() {
     let mut played = Played::new(config());
     played.sent();
-    assert_eq!(played.conn.ack("m"), Err(Refused::NotReady));
+    assert_eq!(
+        played.conn.respond("m", Answer::Ack),
+        Err(Refused::NotReady)
+    );
     assert_eq!(played.sent(), [] as [Value; 0]);
     played.take(&accepted());
     played.conn.close(played.now);
-    assert_eq!(played.conn.ack("m"), Err(Refused::Closed));
+    assert_eq!(played.conn.respond("m", Answer::Ack), Err(Refused::Closed));
     assert_eq!(played.sent(), [json!([1000, "Client disconnect"])]);
 }
 
@@ -399,7 +408,9 @@ fn a_response_that_is_too_large_is_refused_and_the_message_stays_open() {
     };
     let mut played = Played::ready(ClientConfig { limits, ..config() });
     played.take(&message("m"));
-    let refused = played.conn.reject("m", Some(&"x".repeat(256)));
+    let refused = played
+        .conn
+        .respond("m", Answer::reject(Some("x".repeat(256).into())));
     assert!(matches!(refused, Err(Refused::TooLarge { max: 256, .. })));
     assert!(played.conn.is_open("m"));
     assert_eq!(played.sent(), [] as [Value; 0]);
@@ -425,11 +436,14 @@ fn a_promised_response_leaves_as_soon_as_it_can() {
         ["1", "2", "3", "4"].map(|id| response(id, "reject", &json!({"reason": "dropped"})));
     assert_eq!(played.sent(), expected);
     // In order with what is sent at once, and before a Close.
-    played.conn.ack("5").unwrap();
-    played.conn.ack("6").unwrap();
+    played.conn.respond("5", Answer::Ack).unwrap();
+    played.conn.respond("6", Answer::Ack).unwrap();
     played.conn.respond_later(reject("7"));
     assert!(played.conn.poll_transmit().is_some());
-    assert_eq!(played.conn.ack("8"), Err(Refused::QueueFull));
+    assert_eq!(
+        played.conn.respond("8", Answer::Ack),
+        Err(Refused::QueueFull)
+    );
     played.conn.close(played.now);
     assert_eq!(
         played.sent(),
@@ -472,7 +486,7 @@ fn no_more_is_read_while_too_many_messages_are_open() {
     }
     played.events();
     assert!(!played.conn.wants_input());
-    played.conn.ack("1").unwrap();
+    played.conn.respond("1", Answer::Ack).unwrap();
     assert!(played.conn.wants_input());
     played.take(&message("3"));
     // What comes nevertheless is not lost.
@@ -498,7 +512,7 @@ fn large_open_messages_count_by_their_bytes() {
     played.take(&message("2"));
     played.events();
     assert!(!played.conn.wants_input());
-    played.conn.ack("2").unwrap();
+    played.conn.respond("2", Answer::Ack).unwrap();
     assert!(played.conn.wants_input());
 }
 
@@ -510,7 +524,7 @@ fn a_message_of_exactly_the_limit_is_read_and_a_larger_one_closes_with_1009() {
     let mut played = Played::ready(config());
     assert_eq!(frame.to_string().len(), 1_048_576);
     played.take(&frame);
-    assert!(matches!(played.events()[..], [ClientEvent::Message { .. }]));
+    assert!(matches!(played.events()[..], [ClientEvent::Message(_)]));
     let larger = format!("{frame} ");
     played
         .conn
@@ -551,7 +565,7 @@ fn anything_that_arrives_is_life_and_silence_is_death() {
     assert_eq!(played.sent(), [json!("ping")]);
     played.wait(PONG_TIMEOUT - SECOND);
     played.take(&message("m"));
-    played.conn.ack("m").unwrap();
+    played.conn.respond("m", Answer::Ack).unwrap();
     played.wait(SECOND);
     played.events();
     played.sent();

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::ops::Deref;
 
+use rpc_core::Refused;
 use rpc_core::net::Link;
-use rpc_core::{Refused, Str};
 
 use super::protocol::ClientProtocol;
-use crate::frame::{Answer, Notification, Response};
+use crate::frame::Answer;
 use crate::id::MessageId;
 
 /// A handle for responses by id, and for the connection itself. Cheap to clone; dropping the last
@@ -27,60 +27,17 @@ impl Client {
         Self { link }
     }
 
-    /// Accepts the message with this id.
-    ///
-    /// # Errors
-    /// As for [`respond`](Self::respond). Safe to repeat.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped before it is ready, the response may or may not be sent.
-    pub async fn ack(&self, id: impl Into<MessageId>) -> Result<(), Refused> {
-        self.respond(Response::new(id, Answer::Ack)).await
-    }
-
-    /// Rejects the message with this id: the router may give it to another client. The reason helps
-    /// the router to choose.
-    ///
-    /// # Errors
-    /// As for [`respond`](Self::respond).
-    ///
-    /// # Cancel safety
-    /// If the future is dropped before it is ready, the response may or may not be sent.
-    pub async fn reject(
-        &self,
-        id: impl Into<MessageId>,
-        reason: impl Into<Str>,
-    ) -> Result<(), Refused> {
-        let answer = Answer::reject(Some(reason.into()));
-        self.respond(Response::new(id, answer)).await
-    }
-
-    /// Shows a notification to the user about the message with this id.
-    ///
-    /// # Errors
-    /// As for [`respond`](Self::respond).
-    ///
-    /// # Cancel safety
-    /// If the future is dropped before it is ready, the response may or may not be sent.
-    pub async fn notify(
-        &self,
-        id: impl Into<MessageId>,
-        notification: Notification,
-    ) -> Result<(), Refused> {
-        let answer = Answer::Notification(notification);
-        self.respond(Response::new(id, answer)).await
-    }
-
-    /// Sends any response. The server decides whether the id is still valid.
+    /// Answers the message with this id. The server decides whether the id is still valid.
     ///
     /// # Errors
     /// [`Refused`]: nothing was sent. [`Refused::is_retryable`] says whether it may succeed later.
     ///
     /// # Cancel safety
     /// If the future is dropped before it is ready, the response may or may not be sent.
-    pub async fn respond(&self, response: Response) -> Result<(), Refused> {
+    pub async fn respond(&self, id: impl Into<MessageId>, answer: Answer) -> Result<(), Refused> {
+        let id = id.into();
         self.link
-            .command(move |conn, _| conn.respond(&response))
+            .command(move |conn, _| conn.respond(id, answer))
             .await?
     }
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use rpc_core::{Instant, Json, Refused, Str};
 
 use super::left_answers::LeftAnswers;
-use crate::frame::{Answer, Message, Notification, Response};
+use crate::client::Received;
+use crate::frame::{Answer, Message, Notification};
 use crate::id::MessageId;
 
 /// The reason of the rejection of a message that was dropped without a response.
@@ -50,12 +51,12 @@ pub struct InboundMessage {
 }
 
 impl InboundMessage {
-    pub(super) fn new(
-        message: Message,
-        deadline: Instant,
-        frame: Json,
-        left: Arc<LeftAnswers>,
-    ) -> Self {
+    pub(super) fn new(received: Received, left: Arc<LeftAnswers>) -> Self {
+        let Received {
+            message,
+            deadline,
+            frame,
+        } = received;
         let ticket = Arc::new(Ticket {
             id: message.id.clone(),
             deadline,
@@ -310,10 +311,11 @@ impl Responder {
             let link = self.left.link().ok_or(Refused::Closed)?;
             let seen = link.state();
             let on_the_way = OnTheWay::new(self);
-            let response = Response::new(self.ticket.id.clone(), answer.clone());
+            let answer = answer.clone();
             let sent = link.command(move |conn, _| {
-                conn.respond(&response)?;
-                if !matches!(response.answer, Answer::Unknown { .. }) {
+                let is_known = !matches!(answer, Answer::Unknown { .. });
+                conn.respond(on_the_way.ticket.id.clone(), answer)?;
+                if is_known {
                     on_the_way.sent();
                 }
                 Ok(())

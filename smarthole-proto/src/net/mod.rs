@@ -11,7 +11,6 @@
 //! event. `Server` puts it on a socket.
 
 mod client;
-mod event;
 mod inbound;
 mod left_answers;
 mod protocol;
@@ -26,7 +25,6 @@ use std::sync::Arc;
 use rpc_core::net::{Dialer, LinkConfig};
 
 pub use client::Client;
-pub use event::Event;
 pub use inbound::{DROPPED, InboundMessage, Responder};
 pub use protocol::ClientProtocol;
 pub use rpc_core::net::Connection;
@@ -42,11 +40,14 @@ pub use serve::{Server, ServerOptions, http_config};
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 
-use crate::client::{ClientConfig, reconnect_policy};
+use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 
 /// The name of the protocol in spans and metrics.
 const SYSTEM: &str = "smarthole";
 use left_answers::LeftAnswers;
+
+/// An event of a client: its messages are always answered.
+pub type Event = ClientEvent<InboundMessage>;
 
 /// The events of a client: [`Event`]s, in order and bounded. A
 /// message that is dropped here, because it is not taken or the events are dropped, is rejected.

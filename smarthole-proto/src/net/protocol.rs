@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rpc_core::net::{LinkAction, Protocol};
 use rpc_core::{CloseFrame, Instant};
 
-use super::event::Event;
+use super::Event;
 use super::inbound::InboundMessage;
 use super::left_answers::LeftAnswers;
 use crate::client::{ClientConfig, ClientConn, ClientEvent};
@@ -48,13 +48,9 @@ impl Protocol for ClientProtocol {
             ClientEvent::Registered { client_id, message } => {
                 LinkAction::Ready(Some(Event::Registered { client_id, message }))
             }
-            ClientEvent::Message {
-                message,
-                deadline,
-                frame,
-            } => {
+            ClientEvent::Message(received) => {
                 let left = Arc::clone(&self.left);
-                let message = InboundMessage::new(message, deadline, frame, left);
+                let message = InboundMessage::new(received, left);
                 LinkAction::Event(Event::Message(message))
             }
             ClientEvent::Refused(error) => LinkAction::Event(Event::Refused(error)),

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use allocation_counter::measure;
 use rpc_core::{Incoming, Limits, Machine};
-use smarthole_proto::client::ClientEvent;
+use smarthole_proto::client::{ClientEvent, Received};
 use smarthole_proto::codec::encode_into;
 use smarthole_proto::frame::{
     Answer, ClientFrame, Message, Metadata, Notification, Response, ServerFrame,
@@ -81,10 +81,10 @@ fn a_message_costs_the_client_its_long_texts_and_the_frame_and_its_ack_one_alloc
     assert!(message <= 4 * ROUNDS, "{message}");
     let answered = cost("message and ack", || {
         client.handle_message(Incoming::Text(MESSAGE), now);
-        let Some(ClientEvent::Message { message, .. }) = client.poll_event() else {
+        let Some(ClientEvent::Message(Received { message, .. })) = client.poll_event() else {
             panic!("no message")
         };
-        client.ack(&message.id).unwrap();
+        client.respond(&message.id, Answer::Ack).unwrap();
         assert!(client.poll_transmit().is_some());
     });
     assert!(answered <= 5 * ROUNDS, "{answered}");

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use rpc_core::testing::{Pair, Side};
 use rpc_core::{CloseReason, Limits, Machine, Text};
-use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
+use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState, Received};
 use smarthole_proto::codec::encode;
 use smarthole_proto::error::{ErrorCode, RegistrationError};
-use smarthole_proto::frame::{Message, Metadata, Notification, Registration, ServerFrame};
+use smarthole_proto::frame::{Answer, Message, Metadata, Notification, Registration, ServerFrame};
 use smarthole_proto::id::ClientId;
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use switchboard_testing::sim::{self, Rng, Step};
@@ -71,11 +71,13 @@ fn the_conversation_of_the_specification() {
         .send(encode(&ServerFrame::Message(message)).unwrap())
         .unwrap();
     line.advance(Duration::from_millis(1));
-    line.client.ack("msg-1").unwrap();
+    line.client.respond("msg-1", Answer::Ack).unwrap();
     let saved = Notification::titled("Tasks", "Saved.");
-    line.client.notify("msg-1", saved).unwrap();
     line.client
-        .reject("msg-0", Some("I handle tasks only"))
+        .respond("msg-1", Answer::Notification(saved))
+        .unwrap();
+    line.client
+        .respond("msg-0", Answer::reject(Some("I handle tasks only".into())))
         .unwrap();
     line.advance(30 * SECOND);
     let now = line.now();
@@ -88,7 +90,7 @@ fn the_conversation_of_the_specification() {
             events[..],
             [
                 ClientEvent::Registered { .. },
-                ClientEvent::Message { .. },
+                ClientEvent::Message(_),
                 ClientEvent::Closed(CloseReason::Local),
             ]
         ),
@@ -146,7 +148,7 @@ fn the_deadline_of_a_message_counts_from_its_arrival() {
     let sent = line.now();
     line.advance(2 * SECOND);
     let events = line.take_client_events();
-    let [ClientEvent::Message { deadline, .. }] = &events[..] else {
+    let [ClientEvent::Message(Received { deadline, .. })] = &events[..] else {
         panic!("{events:?}")
     };
     assert_eq!(*deadline - sent, 31 * SECOND);
@@ -173,7 +175,7 @@ fn while_an_application_takes_no_events_nothing_is_lost() {
     line.settle();
     let events = line.take_client_events();
     let messages = events.iter().filter_map(|event| match event {
-        ClientEvent::Message { message, .. } => Some(&*message.id),
+        ClientEvent::Message(Received { message, .. }) => Some(&*message.id),
         _ => None,
     });
     assert_eq!(
@@ -195,9 +197,9 @@ impl Book {
     fn read(&mut self, line: &mut Line) -> Result<(), String> {
         for event in line.take_client_events() {
             match event {
-                ClientEvent::Message {
+                ClientEvent::Message(Received {
                     message, deadline, ..
-                } => {
+                }) => {
                     let id = message.id.to_string();
                     self.order.push(id.clone());
                     if self.open.insert(id.clone(), deadline).is_some() {
@@ -244,9 +246,11 @@ fn every_message_ends_once(rng: &mut Rng) -> Result<(), String> {
             Step::Answer | Step::Cancel => {
                 if let Some(id) = rng.pick(&book.order).cloned() {
                     let answered = match rng.below(3) {
-                        0 => line.client.ack(&id),
-                        1 => line.client.reject(&id, None),
-                        _ => line.client.notify(&id, Notification::new("x")),
+                        0 => line.client.respond(&id, Answer::Ack),
+                        1 => line.client.respond(&id, Answer::reject(None)),
+                        _ => line
+                            .client
+                            .respond(&id, Answer::Notification(Notification::new("x"))),
                     };
                     answered.map_err(|refused| refused.to_string())?;
                     book.remove(&id);

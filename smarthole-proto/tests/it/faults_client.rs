@@ -9,7 +9,7 @@ use rpc_core::net::{Dialer, Link, LinkEvent};
 use rpc_core::{Limits, Refused};
 use serde_json::{Value, json};
 use smarthole_proto::client::ClientConfig;
-use smarthole_proto::frame::Notification;
+use smarthole_proto::frame::{Answer, Notification};
 use smarthole_proto::net::{Client, ClientProtocol, Event, InboundMessage, connect_with, dialer};
 use switchboard_testing::faults::client::{
     ClientUnderTest, Ended, Line, SharedEvents, Started, Terms, check_all,
@@ -79,7 +79,7 @@ impl ClientUnderTest for Responses {
                 }
                 (Some(LinkEvent::Event(_) | LinkEvent::Lagged(_)), _) => {}
                 // The line is gone. The message itself would wait for the next one.
-                (Some(_) | None, _) => return sent(client.ack("m-1").await),
+                (Some(_) | None, _) => return sent(client.respond("m-1", Answer::Ack).await),
             }
         }
     }
@@ -107,7 +107,11 @@ impl ClientUnderTest for Responses {
 
     async fn load(&self, client: &Client, bytes: usize) -> Ended {
         let notification = Notification::new("x".repeat(bytes));
-        sent(client.notify("m-0", notification).await)
+        sent(
+            client
+                .respond("m-0", Answer::Notification(notification))
+                .await,
+        )
     }
 
     fn event(&self, number: usize) -> Value {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use rpc_core::testing::Pair;
-use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent};
+use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, Received};
 use smarthole_proto::frame::Registration;
 use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubEvent, Input, RouteId};
 use smarthole_proto::router::{Choice, RouteRequest};
@@ -101,7 +101,7 @@ impl House {
     pub(crate) fn got(&mut self, place: usize) -> Vec<String> {
         let events = self.lines[place].take_client_events();
         let id = |event: ClientEvent| match event {
-            ClientEvent::Message { message, .. } => Some(message.id.to_string()),
+            ClientEvent::Message(Received { message, .. }) => Some(message.id.to_string()),
             _ => None,
         };
         events.into_iter().filter_map(id).collect()

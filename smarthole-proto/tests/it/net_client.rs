@@ -78,10 +78,13 @@ async fn a_message_is_answered_as_often_as_its_client_likes() {
     assert!(message.is_answered());
     message.notify(Notification::new("noted")).await.unwrap();
     drop(message);
-    client.ack("old").await.unwrap();
-    client.reject("old", "not mine").await.unwrap();
+    client.respond("old", Answer::Ack).await.unwrap();
     client
-        .notify("old", Notification::new("done"))
+        .respond("old", Answer::reject(Some("not mine".into())))
+        .await
+        .unwrap();
+    client
+        .respond("old", Answer::Notification(Notification::new("done")))
         .await
         .unwrap();
     for frame in [
@@ -268,14 +271,20 @@ async fn a_responder_outlives_its_message_and_waits_for_the_line() {
     assert_eq!(router.hear().await, acked("1"));
     router.cut();
     comes_true(|| !client.state().is_ready()).await;
-    assert_eq!(client.ack("1").await, Err(Refused::NotConnected));
+    assert_eq!(
+        client.respond("1", Answer::Ack).await,
+        Err(Refused::NotConnected)
+    );
     let late = tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(500)).await;
         responder.notify(Notification::new("done")).await
     });
     let mut router = Router::accept(&mut listener).await;
     tokio::time::sleep(SECOND).await;
-    assert_eq!(client.ack("1").await, Err(Refused::NotReady));
+    assert_eq!(
+        client.respond("1", Answer::Ack).await,
+        Err(Refused::NotReady)
+    );
     router.register().await;
     let expected = response("1", "notification", &json!({"body": "done"}));
     assert_eq!(router.hear().await, expected);

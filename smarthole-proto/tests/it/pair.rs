@@ -6,7 +6,7 @@ use rpc_core::CloseReason;
 use rpc_core::testing::Side;
 use smarthole_proto::client::{ClientConfig, ClientEvent};
 use smarthole_proto::error::ErrorCode;
-use smarthole_proto::frame::{InputMethod, Notification, Priority, Registration};
+use smarthole_proto::frame::{Answer, InputMethod, Notification, Priority, Registration};
 use smarthole_proto::hub::{HubConfig, HubEvent, Ignored, Input, Outcome, Unroutable};
 use smarthole_proto::router::{Candidate, RouteRequest};
 
@@ -40,13 +40,15 @@ fn the_whole_conversation_reads_as_the_specification_has_it() {
     let client_id = house.hub.client("notes").unwrap().id.to_string();
     let id = house.say("notes: remember to buy milk");
     let line = &mut house.lines[notes];
-    line.client.ack(&id).unwrap();
+    line.client.respond(&id, Answer::Ack).unwrap();
     let shown = Notification {
         title: Some("Note Saved".into()),
         priority: Some(Priority::Low),
         ..Notification::new("Your note has been saved.")
     };
-    line.client.notify(&id, shown).unwrap();
+    line.client
+        .respond(&id, Answer::Notification(shown))
+        .unwrap();
     house.settle();
     house.advance(30 * SECOND);
     let now = house.now;
@@ -83,13 +85,18 @@ fn a_rejection_reaches_the_router_with_its_reason() {
     assert_eq!(request.candidates.len(), 2);
     assert_eq!(house.got(notes), [id.as_str()]);
     let line = &mut house.lines[notes];
-    line.client.reject(&id, Some("not mine")).unwrap();
+    line.client
+        .respond(&id, Answer::reject(Some("not mine".into())))
+        .unwrap();
     house.settle();
     let request = house.choose(&["lights"]);
     assert_eq!(request.excluded, ["notes"]);
     assert_eq!(request.rejections[0].reason, "not mine");
     assert_eq!(house.got(lights), [id.as_str()]);
-    house.lines[lights].client.ack(&id).unwrap();
+    house.lines[lights]
+        .client
+        .respond(&id, Answer::Ack)
+        .unwrap();
     house.settle();
     let expected = [
         ("notes".to_owned(), rejected("not mine")),
@@ -150,7 +157,7 @@ fn silence_is_a_rejection_after_30_seconds_at_both_ends() {
         }
     )));
     // The client is none the worse for it.
-    house.lines[notes].client.ack(&id).unwrap();
+    house.lines[notes].client.respond(&id, Answer::Ack).unwrap();
     house.settle();
     assert!(matches!(
         &house.events()[..],
@@ -168,10 +175,16 @@ fn one_message_for_two_ends_when_both_have_answered() {
     house.choose(&["lights", "notes"]);
     assert_eq!(house.got(notes), [id.as_str()]);
     assert_eq!(house.got(lights), [id.as_str()]);
-    house.lines[lights].client.ack(&id).unwrap();
+    house.lines[lights]
+        .client
+        .respond(&id, Answer::Ack)
+        .unwrap();
     house.advance(29 * SECOND);
     let shown = Notification::new("seen");
-    house.lines[notes].client.notify(&id, shown).unwrap();
+    house.lines[notes]
+        .client
+        .respond(&id, Answer::Notification(shown))
+        .unwrap();
     house.settle();
     let expected = [
         ("lights".to_owned(), Outcome::Acked),
@@ -190,7 +203,10 @@ fn a_client_that_comes_back_under_its_name_answers_for_it() {
     house.lines[first].cut();
     house.settle();
     let second = house.client("notes");
-    house.lines[second].client.ack(&id).unwrap();
+    house.lines[second]
+        .client
+        .respond(&id, Answer::Ack)
+        .unwrap();
     house.settle();
     let expected = [("notes".to_owned(), Outcome::Acked)];
     assert_eq!(outcomes(&house.events()), expected);
@@ -266,7 +282,7 @@ fn answers_that_mean_nothing_harm_nobody() {
             other => panic!("{frame}: {other:?}"),
         }
     }
-    house.lines[notes].client.ack(&id).unwrap();
+    house.lines[notes].client.respond(&id, Answer::Ack).unwrap();
     house.settle();
     assert_eq!(outcomes(&house.events()).len(), 1);
 }
@@ -283,14 +299,14 @@ fn a_latency_on_the_line_is_the_clients_risk() {
     let id = house.say("notes: hello");
     house.advance(Duration::from_millis(400));
     assert_eq!(house.got(notes), [id.as_str()]);
-    house.lines[notes].client.ack(&id).unwrap();
+    house.lines[notes].client.respond(&id, Answer::Ack).unwrap();
     house.advance(Duration::from_millis(400));
     let expected = [("notes".to_owned(), Outcome::Acked)];
     assert_eq!(outcomes(&house.events()), expected);
     house.lines[notes].set_latency(Duration::from_millis(600));
     let id = house.say("notes: hello");
     house.advance(Duration::from_millis(600));
-    house.lines[notes].client.ack(&id).unwrap();
+    house.lines[notes].client.respond(&id, Answer::Ack).unwrap();
     house.advance(Duration::from_millis(600));
     let expected = [("notes".to_owned(), Outcome::TimedOut)];
     assert_eq!(outcomes(&house.events()), expected);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
 use rpc_core::{CloseFrame, Limits, Refused};
-use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, reconnect_policy};
+use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, Received, reconnect_policy};
 use smarthole_proto::frame::{Answer, Notification, Registration, Response};
 use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubEvent, Input, RouteId};
 use smarthole_proto::id::MessageId;
@@ -186,7 +186,7 @@ impl House {
             conn.respond_later(response);
             Ok(())
         } else {
-            conn.respond(&response)
+            conn.respond(response.message_id, response.answer)
         };
         if sent.is_ok() {
             self.ledger.says(&id, NAMES[client], word);
@@ -297,7 +297,7 @@ impl House {
                 talk.is_registered = true;
                 self.dialling[client].ready();
             }
-            ClientEvent::Message { message, .. } => {
+            ClientEvent::Message(Received { message, .. }) => {
                 ensure(talk.is_registered, || "a message came first".to_owned())?;
                 if message.id != *FAKE {
                     self.ledger.received(&message.id, NAMES[client])?;

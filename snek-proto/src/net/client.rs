@@ -76,27 +76,6 @@ impl Client {
             .await
     }
 
-    /// Posts like [`send_message`](Self::send_message) without waiting for the answer. This crate's
-    /// server posts messages in the order of their arrival; the protocol does not promise it, so
-    /// with another server use `send_message` and wait where the order matters.
-    ///
-    /// # Errors
-    /// [`Refused`]: the message was not sent.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped before it is ready, the message may or may not be sent.
-    pub async fn notify_message(
-        &self,
-        channel: &(impl Borrow<str> + ?Sized),
-        text: &str,
-        is_final: Final,
-    ) -> Result<CallId, Refused> {
-        let request = message(channel.borrow(), text, is_final)?;
-        self.link
-            .command(move |conn, _| conn.notify_encoded(&request))
-            .await?
-    }
-
     /// Shows a typing indicator in a colour like `#FF6B35`, without waiting for the answer.
     ///
     /// # Errors

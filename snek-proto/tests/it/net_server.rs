@@ -185,7 +185,8 @@ async fn every_method_of_the_specification_is_answered() {
 async fn messages_sent_without_waiting_arrive_and_leave_no_call_open() {
     let (url, _handle) = serve(backend(), ServerOptions::default()).await;
     let (ann, mut events) = login(&url, "ann", "a").await;
-    let sent = ann.notify_message("general", "so far", Final::No).await;
+    let args = ("general", "so far", Final::No);
+    let sent = ann.notify("send_message", &args, &NoKwargs {}).await;
     sent.unwrap();
     let whole = ("general", "so far so good", true);
     let sent = ann.notify("send_message", &whole, &NoKwargs {}).await;

@@ -26,16 +26,12 @@ fn an_abort_ends_a_chat_of_which_nothing_more_is_said() {
     played.done(chat);
     let events = played.events();
     let update = ChatUpdate::Ended(Outcome::Aborted { error: None });
-    let result = Ok(true);
+    let result = Ok(CallValue::Aborted(true));
     assert_eq!(
         events,
         [
             ClientEvent::Chat { id: chat, update },
-            ClientEvent::AbortResult {
-                id: abort,
-                chat,
-                result
-            },
+            ClientEvent::Reply { id: abort, result },
         ]
     );
     assert_eq!(
@@ -56,8 +52,9 @@ fn an_abort_ends_a_chat_whose_error_comes_first() {
             update: ChatUpdate::Ended(Outcome::Aborted { error: Some(error) }),
             ..
         },
-        ClientEvent::AbortResult {
-            result: Ok(true), ..
+        ClientEvent::Reply {
+            result: Ok(CallValue::Aborted(true)),
+            ..
         },
     ] = &events[..]
     else {
@@ -80,8 +77,8 @@ fn a_reply_that_overtakes_the_abort_counts() {
                     update: ChatUpdate::Ended(Outcome::Done(_)),
                     ..
                 },
-                ClientEvent::AbortResult {
-                    result: Ok(true),
+                ClientEvent::Reply {
+                    result: Ok(CallValue::Aborted(true)),
                     ..
                 },
             ]
@@ -97,8 +94,8 @@ fn a_chat_that_the_server_does_not_know_ends_soon() {
     answer(&mut played, abort, chat, false);
     assert!(matches!(
         played.events()[..],
-        [ClientEvent::AbortResult {
-            result: Ok(false),
+        [ClientEvent::Reply {
+            result: Ok(CallValue::Aborted(false)),
             ..
         }]
     ));
@@ -138,7 +135,7 @@ fn an_abort_without_an_answer_ends_the_chat_too() {
                     update: ChatUpdate::Ended(Outcome::TimedOut { .. }),
                     ..
                 },
-                ClientEvent::AbortResult {
+                ClientEvent::Reply {
                     result: Err(CallError::TimedOut { .. }),
                     ..
                 },
@@ -159,7 +156,7 @@ fn an_abort_that_is_refused_or_garbled_does_not_leave_the_chat_hanging() {
         played.say(abort, answer);
         assert!(matches!(
             played.events()[..],
-            [ClientEvent::AbortResult {
+            [ClientEvent::Reply {
                 result: Err(CallError::Remote(_)),
                 ..
             }]

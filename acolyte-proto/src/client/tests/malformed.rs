@@ -200,7 +200,7 @@ fn a_malformed_answer_ends_a_question() {
         assert!(
             matches!(
                 &events[..],
-                [ClientEvent::Status {
+                [ClientEvent::Reply {
                     result: Err(CallError::Remote(_)),
                     ..
                 }]

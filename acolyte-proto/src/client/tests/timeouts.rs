@@ -56,11 +56,11 @@ fn questions_wait_ten_seconds() {
     };
     let events = played.events();
     assert_eq!(events.len(), 2);
-    assert!(events.contains(&ClientEvent::Status {
+    assert!(events.contains(&ClientEvent::Reply {
         id: status,
         result: Err(timed_out.clone()),
     }));
-    assert!(events.contains(&ClientEvent::TaskStatus {
+    assert!(events.contains(&ClientEvent::Reply {
         id: task,
         result: Err(timed_out),
     }));
@@ -168,7 +168,7 @@ fn nothing_times_out_while_its_answer_may_be_unread() {
     played.wait(SECOND);
     let events = played.events();
     assert!(
-        matches!(&events[..], [ClientEvent::Status { result: Err(_), .. }]),
+        matches!(&events[..], [ClientEvent::Reply { result: Err(_), .. }]),
         "{events:?}"
     );
 }

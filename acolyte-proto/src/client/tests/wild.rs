@@ -96,9 +96,7 @@ impl Book {
         assert!(!self.closed, "told after the end: {event:?}");
         let (id, ends) = match event {
             ClientEvent::Chat { id, update } => (id, matches!(update, ChatUpdate::Ended(_))),
-            ClientEvent::Status { id, .. }
-            | ClientEvent::TaskStatus { id, .. }
-            | ClientEvent::AbortResult { id, .. } => (id, true),
+            ClientEvent::Reply { id, .. } => (id, true),
             ClientEvent::Closed(_) => return self.closed = true,
             _ => return,
         };

@@ -18,14 +18,12 @@ use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
 use super::SYSTEM;
 use super::chat::Chat;
-use super::handshake::HandshakeError;
 use super::url::{ConnectError, dialer_with, each};
 use crate::auth::Offer;
 use crate::client::{ClientConfig, check_request};
 use crate::codec::encode;
 use crate::error::RpcError;
 use crate::frame::{ChatRequest, Status};
-use crate::handshake::Capabilities;
 use crate::http::{EVENT_STREAM, status_url, stream_url};
 use line::{Line, Once};
 pub(super) use stream::SseStream;
@@ -206,19 +204,6 @@ impl SseClient {
         }));
         span.end(CallOutcome::of(asked.is_ok()));
         asked
-    }
-
-    /// Checks the server's version and capabilities, as
-    /// [`Client::handshake`](super::Client::handshake) does. Safe to repeat.
-    ///
-    /// # Errors
-    /// [`HandshakeError`].
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn handshake(&self, needed: &[&str]) -> Result<Capabilities, HandshakeError> {
-        let status = self.status().await?;
-        Ok(Capabilities::agree(&status, needed)?)
     }
 
     async fn ask_status(&self) -> Result<Box<Status>, CallError<RpcError>> {

@@ -1,10 +1,10 @@
 //! [`AgentOptions`].
 
 use std::fmt;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use rpc_core::Secret;
-use rpc_core::net::{LagPolicy, LinkConfig, QueueConfig};
+use rpc_core::net::{LinkConfig, QueueConfig};
 
 use crate::auth::Address;
 use crate::client::{ClientConfig, Resume, reconnect_policy};
@@ -13,8 +13,6 @@ use crate::client::{ClientConfig, Resume, reconnect_policy};
 const RUN_STEPS: usize = 65_536;
 /// The bytes of unread steps of one run: as much as one message may have.
 const RUN_BYTES: usize = crate::limits::MAX_CLIENT_MESSAGE;
-/// The timeout of a dial.
-const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns a [`LinkConfig`] with this crate's [reconnects](reconnect_policy) and a connect timeout
 /// of 10 s.
@@ -22,7 +20,6 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 pub fn link_config() -> LinkConfig {
     LinkConfig {
         reconnect: reconnect_policy(),
-        connect_timeout: DIAL_TIMEOUT,
         ..LinkConfig::default()
     }
 }
@@ -41,12 +38,12 @@ rpc_core::config! {
         /// An invite code, submitted once automatically if the host requires onboarding. Default
         /// `None`.
         pub invite_code: Option<Secret> = None,
-        /// The unread steps of a run beyond which the oldest are dropped and counted. Default
-        /// 65,536 steps and 64 MiB.
+        /// The unread steps of a run beyond which the oldest are dropped and counted, whatever its
+        /// policy: an unread run must not hold up its connection. Default 65,536 steps and 64 MiB.
         pub run: QueueConfig = QueueConfig {
             max_items: RUN_STEPS,
             max_bytes: RUN_BYTES,
-            policy: LagPolicy::DropOldest,
+            ..QueueConfig::default()
         },
         /// Reconnects, dial timeout, queue of events, observer. Default [`link_config`].
         pub link: LinkConfig = link_config() => with_link(LinkConfig),
@@ -62,15 +59,6 @@ impl AgentOptions {
     #[must_use]
     pub fn with_invite_code(mut self, code: impl Into<Secret>) -> Self {
         self.invite_code = Some(code.into());
-        self
-    }
-
-    /// Sets [`run`](Self::run). Whatever its policy, a full queue drops the oldest steps: an unread
-    /// run must not hold up its connection.
-    #[must_use]
-    pub fn with_run(mut self, queue: QueueConfig) -> Self {
-        self.run = queue;
-        self.run.policy = LagPolicy::DropOldest;
         self
     }
 }

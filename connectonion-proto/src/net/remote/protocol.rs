@@ -6,7 +6,9 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rpc_core::net::{Consumer, LinkAction, Producer, Protocol, QueueConfig, WeakLink, queue};
+use rpc_core::net::{
+    Consumer, LagPolicy, LinkAction, Producer, Protocol, QueueConfig, WeakLink, queue,
+};
 use rpc_core::{
     CallError, CallId, CloseFrame, CloseReason, Delivery, Instant, Refused, Secret, Str,
 };
@@ -213,7 +215,10 @@ impl Shared {
     pub(super) fn new(session: ClientSession, run: QueueConfig) -> Self {
         Self {
             link: OnceLock::new(),
-            run,
+            run: QueueConfig {
+                policy: LagPolicy::DropOldest,
+                ..run
+            },
             state: Mutex::new(State {
                 session,
                 listeners: Vec::new(),

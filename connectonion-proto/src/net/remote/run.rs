@@ -128,7 +128,7 @@ impl Run {
     /// # Cancel safety
     /// Cancel-safe, except for the question that is being answered: it stays open, but this handle
     /// no longer knows it.
-    pub async fn complete(&mut self, human: &dyn Human) -> End {
+    pub async fn complete(&mut self, human: &impl Human) -> End {
         while let Some(event) = self.next().await {
             let answered = match event? {
                 RunEvent::Step(step) => {
@@ -158,7 +158,7 @@ impl Run {
         }
     }
 
-    /// Reads to the end. Questions of the agent are declined, as by [`DeclineAll`]: use
+    /// Reads to the end. Questions of the agent are declined, as [`Human`] does by default: use
     /// [`complete`](Self::complete) to answer them.
     ///
     /// # Errors

@@ -4,7 +4,10 @@ use std::time::Instant;
 
 use exoclaw_proto::client::{ClientConfig, ClientConn};
 use exoclaw_proto::codec::{encode_error, encode_event, encode_result};
-use exoclaw_proto::frame::{ChatSend, SessionRef, StreamEvent, ToolResult, ToolUse, Usage};
+use exoclaw_proto::frame::{
+    BudgetOf, Call, ChatHistory, ChatSend, MemorySearch, PluginLoad, PluginUnload, SessionRef,
+    StreamEvent, ToolResult, ToolUse, Usage,
+};
 use rpc_core::{CallId, Incoming, Json, Machine, Outgoing, Refused};
 use serde_json::{Value, json};
 
@@ -36,26 +39,40 @@ fn command(conn: &mut ClientConn, call: &[Value], now: Instant) -> Result<CallId
         (session.peer, session.guild, session.team) = (owned(at + 2), owned(at + 3), owned(at + 4));
         session
     };
-    match need(0) {
-        "ping" => conn.ping(now),
-        "status" => conn.status(now),
-        "plugin.list" => conn.plugin_list(now),
+    let call = match need(0) {
+        "ping" => Call::Ping,
+        "status" => Call::Status,
+        "plugin.list" => Call::PluginList,
         "chat.send" => {
             let mut chat = ChatSend::new(need(1), need(2), need(3));
             let owned = |at| text(at).map(Into::into);
             (chat.peer, chat.guild, chat.team) = (owned(4), owned(5), owned(6));
-            conn.chat_send(&chat, now)
+            Call::ChatSend(chat)
         }
-        "chat.history" => conn.chat_history(&session(2), limit(1), now),
-        "session.list" => conn.session_list(now),
-        "session.clear" => conn.session_clear(&session(1), now),
-        "plugin.load" => conn.plugin_load(need(1), need(2), now),
-        "plugin.unload" => conn.plugin_unload(need(1), now),
-        "budget.status" if call.len() == 1 => conn.budget_status(None, now),
-        "budget.status" => conn.budget_status(Some(&session(1)), now),
-        "memory.search" => conn.memory_search(&session(3), need(1), limit(2), now),
-        other => conn.call(other, &call[1], now),
-    }
+        "chat.history" => Call::ChatHistory(ChatHistory {
+            session: session(2),
+            limit: limit(1),
+        }),
+        "session.list" => Call::SessionList,
+        "session.clear" => Call::SessionClear(session(1)),
+        "plugin.load" => Call::PluginLoad(PluginLoad {
+            name: need(1).into(),
+            path: need(2).into(),
+        }),
+        "plugin.unload" => Call::PluginUnload(PluginUnload {
+            name: need(1).into(),
+        }),
+        "budget.status" => Call::BudgetStatus(BudgetOf {
+            session: (call.len() > 1).then(|| session(1)),
+        }),
+        "memory.search" => Call::MemorySearch(MemorySearch {
+            session: session(3),
+            query: need(1).into(),
+            limit: limit(2),
+        }),
+        other => return conn.call(other, &call[1], now),
+    };
+    conn.request(&call, now)
 }
 
 #[test]

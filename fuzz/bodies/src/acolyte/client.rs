@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use acolyte_proto::client::{CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome};
+use acolyte_proto::client::{
+    CallId, CallValue, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome,
+};
 use acolyte_proto::frame::{ChatRequest, ClientFrame, Request};
 use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::limits;
@@ -177,9 +179,14 @@ impl Model for Client {
         assert!(is_ready != self.ready, "ready comes first, and once");
         match event {
             ClientEvent::Ready => self.ready = true,
-            ClientEvent::Status { id, .. } => self.ended(id, Kind::Status),
-            ClientEvent::TaskStatus { id, .. } => self.ended(id, Kind::Task),
-            ClientEvent::AbortResult { id, .. } => self.ended(id, Kind::Abort),
+            ClientEvent::Reply { id, result } => {
+                let kind = result.ok().map(|value| match value {
+                    CallValue::Status(_) => Kind::Status,
+                    CallValue::Task(_) => Kind::Task,
+                    _ => Kind::Abort,
+                });
+                self.calls.end(id, kind.as_ref());
+            }
             ClientEvent::Chat { id, update } => match update {
                 ChatUpdate::Ended(outcome) => {
                     let is_wire = !matches!(outcome, Outcome::NotSent(_));

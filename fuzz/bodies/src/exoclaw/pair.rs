@@ -110,7 +110,7 @@ impl Line {
             2 => {
                 let name = self.asked.len().to_string();
                 let session = SessionRef::new("c", name.as_str());
-                if let Ok(id) = self.pair.client.session_clear(&session, now) {
+                if let Ok(id) = self.pair.client.request(&Call::SessionClear(session), now) {
                     self.ask(id, false);
                 }
             }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use rpc_core::{Disconnect, Json, Machine as _, Outgoing, Refused};
-use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
+use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState, Received};
 use smarthole_proto::frame::{Answer, ClientFrame, Notification, Registration, Response};
 use smarthole_proto::limits::REGISTRATION_FAILED_CODE;
 
@@ -62,7 +62,11 @@ pub fn client_conn(data: &[u8]) {
         ClientConn::new(configured(config, settings), now)
     });
     assert_eq!(run.conn.in_flight(), 0, "nothing is open after the end");
-    assert_eq!(run.conn.ack("m0"), Err(Refused::Closed), "after the end");
+    assert_eq!(
+        run.conn.respond("m0", Answer::Ack),
+        Err(Refused::Closed),
+        "after the end"
+    );
 }
 
 fn configured(mut config: ClientConfig, settings: u8) -> ClientConfig {
@@ -154,9 +158,9 @@ impl Model for Client {
                 assert!(!self.registered && !self.refused, "refused once");
                 self.refused = true;
             }
-            ClientEvent::Message {
+            ClientEvent::Message(Received {
                 message, deadline, ..
-            } => {
+            }) => {
                 assert!(self.registered, "a message before the registration");
                 assert!(deadline <= run.now + PATIENCE, "a deadline");
                 self.open.insert(message.id.as_str().to_owned(), deadline);
@@ -200,7 +204,7 @@ impl Client {
         let text = written(&ClientFrame::Response(response.clone()));
         let conn = &mut run.conn;
         // What is owed leaves first, as far as there is room.
-        match conn.respond(response) {
+        match conn.respond(response.message_id.clone(), response.answer.clone()) {
             Ok(()) => {
                 assert!(self.registered && !conn.is_closed(), "an early response");
                 self.frames.append(&mut self.owed);

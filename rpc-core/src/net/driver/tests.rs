@@ -515,16 +515,6 @@ async fn a_late_wake_up_tells_the_machine_the_time_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_abort_ends_at_once_and_for_good() {
-    let mut driver = Driver::new(Parrot::saying(3), Mock::default());
-    driver.abort();
-    assert_eq!(driver.next().await, Some("Local".to_owned()));
-    assert_eq!(driver.next().await, None);
-    assert_eq!(driver.next().await, None);
-    assert!(driver.machine_mut().poll_transmit().is_none());
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_machine_that_aborts_loses_its_line_at_once_and_nothing_is_said() {
     let mut parrot = Parrot::saying(1);
     parrot.out.push_back(Outgoing::Abort);

@@ -3,7 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use super::super::queue::{Consumer, Producer, Queued};
 use super::handle::Shared;
@@ -200,9 +200,13 @@ impl<P: Protocol> Drop for Waiting<P> {
 }
 
 /// A call that yields items before it ends. Dropping it cancels the call.
+///
+/// A stream that has lost items, because its queue was full and its policy drops, ends with
+/// [`CloseReason::SlowConsumer`]: what follows a gap makes no sense.
 pub struct CallStream<P: Protocol> {
     items: Consumer<P::Item>,
     end: Waiting<P>,
+    has_gap: bool,
     ended: bool,
 }
 
@@ -211,6 +215,7 @@ impl<P: Protocol> CallStream<P> {
         Self {
             items,
             end,
+            has_gap: false,
             ended: false,
         }
     }
@@ -220,19 +225,28 @@ impl<P: Protocol> CallStream<P> {
     ///
     /// # Cancel safety
     /// Cancel-safe: an item is either returned or stays queued.
-    pub async fn next(&mut self) -> Option<Queued<P::Item>> {
-        self.items.next().await
+    pub async fn next(&mut self) -> Option<P::Item> {
+        poll_fn(|cx| self.poll_item(cx)).await
     }
 
     /// Poll form of [`next`](Self::next).
-    pub fn poll_queued(&mut self, cx: &mut Context<'_>) -> Poll<Option<Queued<P::Item>>> {
-        self.items.poll_queued(cx)
+    pub fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Option<P::Item>> {
+        if self.has_gap {
+            return Poll::Ready(None);
+        }
+        let next = ready!(self.items.poll_queued(cx));
+        self.has_gap = matches!(next, Some(Queued::Lagged(_)));
+        Poll::Ready(match next {
+            Some(Queued::Item(item)) => Some(item),
+            _ => None,
+        })
     }
 
-    /// Returns the bytes of the item that was taken last, as the queue counts them.
-    #[must_use]
-    pub fn item_bytes(&self) -> usize {
-        self.items.item_bytes()
+    /// Takes items beyond the queue's limits from now on, up to this many bytes more, and drops what
+    /// comes after, so that the stream never holds up its connection: while a call about this one
+    /// waits for its answer, for example. `None` ends that.
+    pub fn relax(&self, more_bytes: Option<usize>) {
+        self.items.relax(more_bytes);
     }
 
     /// Waits for the end of the call, skipping remaining items. `None` if the outcome was taken
@@ -250,7 +264,12 @@ impl<P: Protocol> CallStream<P> {
             return Poll::Ready(None);
         }
         // A full queue would keep the end from coming.
-        while let Poll::Ready(Some(_)) = self.items.poll_queued(cx) {}
+        while let Poll::Ready(Some(_)) = self.poll_item(cx) {}
+        if self.has_gap {
+            self.ended = true;
+            let (reason, delivery) = (CloseReason::SlowConsumer, Delivery::Delivered);
+            return Poll::Ready(Some(Err(CallError::Closed { reason, delivery })));
+        }
         let outcome = Pin::new(&mut self.end).poll(cx);
         self.ended = outcome.is_ready();
         outcome.map(Some)

@@ -57,8 +57,7 @@ impl<P: Protocol> Drop for Link<P> {
     }
 }
 
-/// A handle that does not keep the connection open, for objects that may outlive it. Cheap to
-/// clone.
+/// A handle that does not keep the connection open, for objects that may outlive it.
 pub struct WeakLink<P: Protocol> {
     shared: Weak<Shared<P>>,
 }
@@ -71,18 +70,11 @@ impl<P: Protocol> WeakLink<P> {
         shared.inbox.revive().then(|| Link { shared })
     }
 
-    /// Like [`Link::wake`]; does nothing if the connection is gone.
+    /// Lets the connection's task [collect](Protocol::before_write) what the application left for
+    /// it. It needs no room in the queue and is cheap to repeat. Does nothing without a connection.
     pub fn wake(&self) {
         if let Some(shared) = self.shared.upgrade() {
             shared.inbox.wake();
-        }
-    }
-}
-
-impl<P: Protocol> Clone for WeakLink<P> {
-    fn clone(&self) -> Self {
-        Self {
-            shared: Weak::clone(&self.shared),
         }
     }
 }
@@ -200,12 +192,6 @@ impl<P: Protocol> Link<P> {
         });
         let left = self.shared.inbox.try_leave(Command::Work(work));
         left.map_err(|(_, why)| why)
-    }
-
-    /// Lets the connection's task [collect](Protocol::before_write) what the application left for
-    /// it. It needs no room in the queue and is cheap to repeat. Does nothing without a connection.
-    pub fn wake(&self) {
-        self.shared.inbox.wake();
     }
 
     /// Returns the current state.

@@ -242,8 +242,6 @@ impl<P: Protocol> Inbox<P> {
     }
 }
 
-crate::debug::debug_fields!([P: Protocol] Inbox<P>, _ => {});
-
 /// Wakes the task, unless it was woken already.
 fn wake<P: Protocol>(mut state: MutexGuard<'_, State<P>>) {
     let task = state.task.take();

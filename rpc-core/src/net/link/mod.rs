@@ -73,7 +73,7 @@ pub trait Protocol: Send + Sized + 'static {
 
     /// Passes the machine what the application has left in places of the protocol's own, such as a
     /// queue with its own limit. Called in every turn of the connection's task before it writes,
-    /// unless the connection is closing; [`Link::wake`] requests a turn.
+    /// unless the connection is closing; [`WeakLink::wake`] requests a turn.
     fn before_write(&mut self, _machine: &mut Self::Machine, _now: Instant) {}
 
     /// Returns the number of calls that a drain waits for: this side's in flight, or the peer's
@@ -202,8 +202,10 @@ crate::config! {
         pub connect_timeout: Duration = Duration::from_secs(10),
         /// The event queue. Default: 1,024 items, 16 MiB, `DropOldest`.
         pub events: QueueConfig = QueueConfig::default(),
-        /// The queue of each stream. Default: 1,024 items, 16 MiB, `Block` for 30 s.
+        /// The queue of each stream. Default: 65,536 items, 16 MiB, `Block` for 30 s. Meanwhile the
+        /// whole connection waits, so there is room for a long answer.
         pub streams: QueueConfig = QueueConfig {
+            max_items: 65_536,
             policy: LagPolicy::Block {
                 deadline: Duration::from_secs(30),
             },

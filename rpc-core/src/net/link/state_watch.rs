@@ -9,12 +9,10 @@ use crate::net::dial::Node;
 
 /// The state of a link.
 ///
-/// The channel to await changes is larger than everything else here, and the accepted connections
-/// of a server rarely need it: it exists only while a task waits.
+/// The channel to await changes is larger than everything else here, so it exists only while a task
+/// waits.
 #[derive(Debug)]
-pub(super) struct StateWatch {
-    now: Mutex<Now>,
-}
+pub(super) struct StateWatch(Mutex<Now>);
 
 #[derive(Debug)]
 struct Now {
@@ -22,24 +20,19 @@ struct Now {
     /// Where the last connection went.
     node: Option<Node>,
     watched: Option<watch::Sender<LinkState>>,
-    /// Whether the state is final.
-    is_final: bool,
 }
 
 impl StateWatch {
     pub(super) const fn new(state: LinkState) -> Self {
-        Self {
-            now: Mutex::new(Now {
-                state,
-                node: None,
-                watched: None,
-                is_final: false,
-            }),
-        }
+        Self(Mutex::new(Now {
+            state,
+            node: None,
+            watched: None,
+        }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn get(&self) -> LinkState {
@@ -54,23 +47,14 @@ impl StateWatch {
         self.lock().node = node;
     }
 
-    pub(super) fn is_ended(&self) -> bool {
-        self.lock().state.ended().is_some()
-    }
-
+    /// Sets the state. A final one ends all waits.
     pub(super) fn set(&self, state: LinkState) {
         let mut now = self.lock();
         if let Some(watched) = &now.watched {
             watched.send_replace(state.clone());
         }
+        now.watched.take_if(|_| state.ended().is_some());
         now.state = state;
-    }
-
-    /// Marks the state as final, which ends all waits.
-    pub(super) fn finish(&self) {
-        let mut now = self.lock();
-        now.is_final = true;
-        now.watched = None;
     }
 
     pub(super) fn watch(&self) -> watch::Receiver<LinkState> {
@@ -79,35 +63,23 @@ impl StateWatch {
             return watched.subscribe();
         }
         let (sender, receiver) = watch::channel(now.state.clone());
-        if !now.is_final {
-            now.watched = Some(sender);
-        }
+        now.watched = Some(sender).filter(|_| now.state.ended().is_none());
         receiver
     }
 
     /// Waits until `find` returns a value. `None` if the link ends first.
     pub(super) async fn wait<R>(&self, mut find: impl FnMut(&LinkState) -> Option<R>) -> Option<R> {
-        if let Some(found) = find(&self.lock().state) {
-            return Some(found);
-        }
-        let mut states = self.watch();
-        let mut found = None;
-        let changed = states
-            .wait_for(|state| {
+        let mut found = find(&self.lock().state);
+        if found.is_none() {
+            let is_found = |state: &LinkState| {
                 found = find(state);
                 found.is_some()
-            })
-            .await
-            .is_ok();
-        drop(states);
-        let mut now = self.lock();
-        if now
-            .watched
-            .as_ref()
-            .is_some_and(|watched| watched.receiver_count() == 0)
-        {
-            now.watched = None;
+            };
+            // Whatever ends the wait, `found` says what it was.
+            let _ = self.watch().wait_for(is_found).await;
+            let watched = &mut self.lock().watched;
+            watched.take_if(|watched| watched.receiver_count() == 0);
         }
-        if changed { found } else { None }
+        found
     }
 }

@@ -229,11 +229,10 @@ impl<P: Protocol, D: Dialer> Task<P, D> {
 /// Marks the link closed however the task ends, also by a panic.
 impl<P: Protocol> Drop for Front<P> {
     fn drop(&mut self) {
-        if !self.shared.state.is_ended() {
+        if self.shared.state.get().ended().is_none() {
             let reason = CloseReason::TaskGone;
             self.set_state(LinkState::Closed { reason });
         }
-        self.shared.state.finish();
         drop(self.close());
     }
 }
