@@ -4,7 +4,7 @@ use crate::tree::{read, root};
 use crate::uniform::{assert_none, crates, promises, tests_of};
 
 /// In this order, in every protocol crate's README, which is its crate documentation.
-const README: [&str; 6] = [
+const README: [&str; 5] = [
     "Client",
     "Server",
     "Features",
