@@ -149,13 +149,13 @@ impl Verifier {
 /// Returns whether this key signed this payload in one of these forms, strictly.
 ///
 /// ```
-/// use connectonion_proto::auth::{Canonical, Payload, Signer, verify_signature};
+/// use connectonion_proto::auth::{Canonical, Payload, Signature, Signer, verify_signature};
 /// use rpc_core::Limits;
 ///
 /// let signer = Signer::from_seed(&[1; 32]);
 /// let signed = signer.sign_payload(&serde_json::json!({"timestamp": 1702234567}))?;
 /// let payload = Payload::parse(r#"{ "timestamp": 1702234567 }"#, &Limits::default())?;
-/// let signature = signed.signature.unwrap_or_default().parse()?;
+/// let signature = Signature::parse(&signed.signature.unwrap_or_default())?;
 /// assert!(verify_signature(signer.address(), &payload, &signature, &Canonical::ALL));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
