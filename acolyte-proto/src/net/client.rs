@@ -1,6 +1,5 @@
 //! [`Client`]: chats and questions over a connection that reconnects.
 
-use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -23,7 +22,7 @@ use crate::task::Task;
 /// [`ready`](Link::ready) waits. Nothing is repeated automatically, and no chat outlives its
 /// connection: it ends with [`Outcome::Closed`](crate::client::Outcome::Closed), and
 /// [`task_status`](Self::task_status) reports over the next connection what became of it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Client {
     link: Link<ClientProtocol>,
 }
@@ -138,11 +137,5 @@ impl Deref for Client {
 
     fn deref(&self) -> &Link<ClientProtocol> {
         &self.link
-    }
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Client").field(&self.link.state()).finish()
     }
 }

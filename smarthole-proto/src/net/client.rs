@@ -1,6 +1,5 @@
 //! [`Client`]: responses by id, over a connection that reconnects.
 
-use std::fmt;
 use std::ops::Deref;
 
 use rpc_core::Refused;
@@ -17,7 +16,7 @@ use crate::id::MessageId;
 /// those stored before a restart. While there is no connection, responses fail at once with
 /// [`Refused::NotConnected`] (or [`Refused::NotReady`] before the registration);
 /// [`ready`](Link::ready) waits.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Client {
     link: Link<ClientProtocol>,
 }
@@ -49,11 +48,5 @@ impl Deref for Client {
 
     fn deref(&self) -> &Link<ClientProtocol> {
         &self.link
-    }
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Client").field(&self.link.state()).finish()
     }
 }

@@ -82,24 +82,6 @@ impl ClientConn {
         self.call("ping", &NoArgs::default(), &NoKwargs {}, now)
     }
 
-    /// Asks for a user's record; `None` is the logged-in user. The answer parses as a
-    /// [`User`](crate::frame::User).
-    ///
-    /// # Errors
-    /// As for [`call`](Self::call). Safe to repeat.
-    pub fn get_user(&mut self, username: Option<&str>, now: Instant) -> Result<CallId, Refused> {
-        self.call("get_user", &[username], &NoKwargs {}, now)
-    }
-
-    /// Asks for the channels that the user can see. The answer parses as a list of
-    /// [`Channel`](crate::frame::Channel)s.
-    ///
-    /// # Errors
-    /// As for [`call`](Self::call). Safe to repeat.
-    pub fn get_channels(&mut self, now: Instant) -> Result<CallId, Refused> {
-        self.call("get_channels", &NoArgs::default(), &NoKwargs {}, now)
-    }
-
     /// Calls any method. `args` must be written as a JSON array (a tuple, a slice), `kwargs` as an
     /// object (a struct, a map, [`NoKwargs`]). A [`Reply`](super::ClientEvent::Reply) with this id
     /// follows exactly once, unless the call is [cancelled](Self::cancel).

@@ -290,7 +290,10 @@ fn invalid_arguments_are_refused_with_nothing_changed() {
 fn answers_reach_their_calls_in_any_order() {
     let mut played = Played::ready();
     let first = played.send();
-    let second = played.conn.get_user(Some("ann"), played.now).unwrap();
+    let second = played
+        .conn
+        .call("get_user", &["ann"], &NoKwargs {}, played.now)
+        .unwrap();
     played.take(&json!({"callId": second.to_string(), "data": {"username": "ann"}}).to_string());
     played.take(&json!({"callId": first.to_string(), "success": false, "data": "no"}).to_string());
     let events = played.events();

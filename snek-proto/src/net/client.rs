@@ -1,7 +1,6 @@
 //! [`Client`]: typed calls over a connection that reconnects.
 
 use std::borrow::Borrow;
-use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -11,11 +10,10 @@ use rpc_core::{CallError, CallId, DecodeError, Refused};
 use serde::Serialize;
 
 use super::protocol::ClientProtocol;
-use crate::client::{ClientConn, checked_channel};
+use crate::client::checked_channel;
 use crate::codec::encode_method;
 use crate::error::RpcError;
-use crate::frame::NoKwargs;
-use crate::frame::{Answer, Channel, Final, User};
+use crate::frame::{Answer, Channel, Final, NoArgs, NoKwargs, User};
 
 /// The result of a call.
 type Outcome = Result<Answer, CallError<RpcError>>;
@@ -44,7 +42,7 @@ type Outcome = Result<Answer, CallError<RpcError>>;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Client {
     link: Link<ClientProtocol>,
 }
@@ -69,11 +67,7 @@ impl Client {
         is_final: Final,
     ) -> Outcome {
         let request = message(channel.borrow(), text, is_final)?;
-        self.link
-            .call("send_message", move |conn, now| {
-                conn.call_encoded(&request, now)
-            })
-            .await
+        self.ask("send_message", request).await
     }
 
     /// Shows a typing indicator in a colour like `#FF6B35`, without waiting for the answer.
@@ -102,7 +96,8 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn ping(&self) -> Outcome {
-        self.link.call("ping", ClientConn::ping).await
+        let request = request("ping", &NoArgs::default(), &NoKwargs {})?;
+        self.ask("ping", request).await
     }
 
     /// Fetches a user's record; `None` is the logged-in user. Safe to repeat.
@@ -113,13 +108,8 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn get_user(&self, username: Option<&str>) -> Result<User, CallError<RpcError>> {
-        let username = username.map(str::to_owned);
-        let answer = self
-            .link
-            .call("get_user", move |conn, now| {
-                conn.get_user(username.as_deref(), now)
-            })
-            .await?;
+        let request = request("get_user", &[username], &NoKwargs {})?;
+        let answer = self.ask("get_user", request).await?;
         answer.parse().map_err(|error| unexpected(&error))
     }
 
@@ -131,10 +121,8 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn get_channels(&self) -> Result<Vec<Channel>, CallError<RpcError>> {
-        let answer = self
-            .link
-            .call("get_channels", ClientConn::get_channels)
-            .await?;
+        let request = request("get_channels", &NoArgs::default(), &NoKwargs {})?;
+        let answer = self.ask("get_channels", request).await?;
         answer.parse().map_err(|error| unexpected(&error))
     }
 
@@ -169,9 +157,7 @@ impl Client {
         kwargs: &impl Serialize,
     ) -> Outcome {
         let request = request(method, args, kwargs)?;
-        self.link
-            .call(OTHER, move |conn, now| conn.call_encoded(&request, now))
-            .await
+        self.ask(OTHER, request).await
     }
 
     /// Calls any method with its own timeout; `None` waits for ever.
@@ -216,6 +202,16 @@ impl Client {
             .command(move |conn, _| conn.notify_encoded(&request))
             .await?
     }
+
+    // Not an `async fn`: its future would carry the request along.
+    fn ask(
+        &self,
+        method: &'static str,
+        request: String,
+    ) -> impl Future<Output = Outcome> + Send + use<'_> {
+        self.link
+            .call(method, move |conn, now| conn.call_encoded(&request, now))
+    }
 }
 
 /// Encodes a request up to its id, which the connection's task adds.
@@ -246,11 +242,5 @@ impl Deref for Client {
 
     fn deref(&self) -> &Link<ClientProtocol> {
         &self.link
-    }
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Client").field(&self.link.state()).finish()
     }
 }

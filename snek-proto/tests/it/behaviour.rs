@@ -13,7 +13,7 @@ use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice};
 use snek_proto::client::{ClientConfig, ClientEvent, Warning};
 use snek_proto::error::BotError;
-use snek_proto::frame::{Call, Channel, Final, Joined, Message, OtherEvent, User};
+use snek_proto::frame::{Call, Channel, Final, Joined, Message, NoKwargs, OtherEvent, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
 use snek_proto::net::{Client, connect_with, link_config};
 use snek_proto::server::ServerEvent;
@@ -202,7 +202,10 @@ fn calls_of_one_client_are_open_together_and_answered_in_any_order() {
     let mut pair = ready(15, std::time::Instant::now());
     pair.take_client_events();
     let now = pair.now();
-    let slow = pair.client.get_user(Some("ann"), now).unwrap();
+    let slow = pair
+        .client
+        .call("get_user", &["ann"], &NoKwargs {}, now)
+        .unwrap();
     let fast = pair.client.ping(now).unwrap();
     pair.settle();
     let requests: Vec<_> = pair

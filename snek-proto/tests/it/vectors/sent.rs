@@ -3,7 +3,7 @@
 use rpc_core::Refused;
 use serde_json::Value;
 use snek_proto::client::ClientConfig;
-use snek_proto::frame::Final;
+use snek_proto::frame::{Final, NoKwargs};
 
 use super::{Hand, Vector, config, run};
 
@@ -24,8 +24,8 @@ fn check(vector: &Vector) {
     let now = hand.now;
     let conn = &mut hand.conn;
     let outcome = match vector.str("do") {
-        "get_user" => conn.get_user(with[0].as_str(), now),
-        "get_channels" => conn.get_channels(now),
+        "get_user" => conn.call("get_user", &[with[0].as_str()], &NoKwargs {}, now),
+        "get_channels" => conn.call("get_channels", &[(); 0], &NoKwargs {}, now),
         "ping" => conn.ping(now),
         "send_message" => {
             let is_final = Final::from(with[2].as_bool().unwrap());
