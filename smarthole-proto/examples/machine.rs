@@ -38,7 +38,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         while let Some(event) = client.poll_event() {
             match event {
                 ClientEvent::Message(Received { message, .. }) => {
-                    client.respond(&message.id, Answer::Ack)?
+                    client.respond(&message.id, Answer::Ack)?;
                 }
                 other => println!("{other:?}"),
             }

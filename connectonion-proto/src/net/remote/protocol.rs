@@ -212,13 +212,11 @@ impl Listener {
 }
 
 impl Shared {
-    pub(super) fn new(session: ClientSession, run: QueueConfig) -> Self {
+    pub(super) fn new(session: ClientSession, mut run: QueueConfig) -> Self {
+        run.policy = LagPolicy::DropOldest;
         Self {
             link: OnceLock::new(),
-            run: QueueConfig {
-                policy: LagPolicy::DropOldest,
-                ..run
-            },
+            run,
             state: Mutex::new(State {
                 session,
                 listeners: Vec::new(),
