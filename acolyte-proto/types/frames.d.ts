@@ -18,7 +18,7 @@ export type ServerFrame = {
   id: string;
 } & Answer;
 
-/** The unknown members of an open object, in order: at most `MAX_EXTRA`. */
+/** The unknown members of an open object, in order: at most 64. */
 export type Extra = { [name: string]: unknown };
 
 /**
@@ -200,7 +200,7 @@ export type Answer =
 
 /** The refusal of a request. */
 export type Refusal = {
-  /** The reason; `RefusalKind::of` recognizes the known ones. */
+  /** The reason; `RpcError` recognizes the known ones. */
   error?: string | null;
 };
 

@@ -77,7 +77,7 @@ export type ChatItemKind =
   /** The agent's words, usually a text. */
   | { type: "agent"; content: Json }
   /** A tool and its result. */
-  | { type: "tool_call" } & ToolItem
+  | { type: "tool_call" } & ToolResult
   /** The agent's thoughts. */
   | { type: "thinking" } & Thinking
   /** How the agent understood a prompt. */
@@ -86,20 +86,6 @@ export type ChatItemKind =
   | { type: "eval" } & Eval
   /** Files that came with a prompt. */
   | { type: "files_received" } & FilesReceived;
-
-/** A tool and its result. */
-export type ToolItem = {
-  /** The tool. */
-  name?: string | null;
-  /** Its arguments, as they were sent. */
-  args?: Json | null;
-  /** Its status: `running`, `done` or `error`. */
-  status?: ToolStatus | null;
-  /** Its result; a value other than a text as JSON. */
-  result?: string | null;
-  /** How long it took, in milliseconds. */
-  timing_ms?: number | null;
-};
 
 /**
  * An administrator's command: a frame ADMIN_*, whose payload names the client that it is about.
@@ -200,7 +186,7 @@ export type BatchItem = {
  */
 export type Compact = {
   /** `compacting`, `done` or `error`. */
-  status: Phase;
+  status: string;
   /** The used part of the model's window, in percent. At the start. */
   context_percent?: number | null;
   /** The used part before, in percent. At the end. */
@@ -238,7 +224,7 @@ export type DiffPreview = {
 /** How the agent judges its work. The start and the end have the same id. */
 export type Eval = {
   /** `evaluating` or `done`. */
-  status?: Phase | null;
+  status?: string | null;
   /** Whether the work passed. */
   passed?: boolean | null;
   /** The judgement. */
@@ -263,7 +249,7 @@ export type EventKind =
   /** A model is called. */
   | { type: "llm_call" } & LlmCall
   /** A model has answered. */
-  | { type: "llm_result" } & LlmResult
+  | { type: "llm_result" } & LlmCall
   /** The agent's thoughts. */
   | { type: "thinking" } & Thinking
   /** More of the agent's thoughts. */
@@ -315,47 +301,40 @@ export type FilesReceived = {
 /** How the agent understands a prompt. The start and the end have the same id. */
 export type Intent = {
   /** `analyzing` or `understood`. */
-  status?: Phase | null;
+  status?: string | null;
   /** The agent's reply to it. */
   ack?: string | null;
   /** Whether the prompt asks to build something. */
   is_build?: boolean | null;
 };
 
-/** A model is called. Clients show it as thinking. */
+/**
+ * A call of a model, and its answer, which comes in an event with the id of the call. Clients show
+ * the call as thinking.
+ */
 export type LlmCall = {
   /** The name of the model. */
   model?: string | null;
   /** The number of the call within the turn. */
   iteration?: number | null;
-  /** `running`. */
-  status?: Phase | null;
-};
-
-/** A model has answered. The event has the id of its `LlmCall`. */
-export type LlmResult = {
-  /** The name of the model. */
-  model?: string | null;
-  /** The number of the call within the turn. */
-  iteration?: number | null;
-  /** How long it took, in milliseconds. */
+  /** How long it took, in milliseconds. In the answer. */
   duration_ms?: number | null;
-  /** The number of tools that it wants to call. */
+  /** The number of tools that the model wants to call. In the answer. */
   tool_calls_count?: number | null;
-  /** The cost, as it was sent: see `usage`. */
+  /** The cost: a `Usage`, as it was sent. In the answer. */
   usage?: Usage & { [name: string]: unknown } | null;
-  /** How much of the model's window is used, in percent. */
+  /** How much of the model's window is used, in percent. In the answer. */
   context_percent?: number | null;
-  /** `success`. */
-  status?: Phase | null;
+  /** `running`, or in the answer `success`. */
+  status?: string | null;
 };
 
 /** The agent's mode has changed. */
 export type ModeChanged = {
   /** The new mode. */
   mode: Mode;
-  /** Who changed it. */
-  triggered_by?: Trigger | null;
+  /** Who changed it: `agent`, `user`, or `ulw_checkpoint` when the turns of the mode `ulw` are used up. */
+  triggered_by?: string | null;
   /** The remaining turns. Newer hosts only. */
   turns_left?: number | null;
 };
@@ -412,8 +391,8 @@ export type Thinking = {
   content?: string | null;
   /** The source, in the agent's own words. */
   kind?: string | null;
-  /** The progress. In chat items. */
-  status?: Phase | null;
+  /** The progress: `running`, `done` or `error`. In chat items. */
+  status?: string | null;
 };
 
 /** A tool was not allowed to run. */
@@ -443,7 +422,7 @@ export type ToolCall = {
   status?: ToolStatus | null;
 };
 
-/** A tool has ended. ConnectOnion specification, *Stream Events*. */
+/** A tool has ended. ConnectOnion specification, *Stream Events*. Also a tool in a list of chat items. */
 export type ToolResult = {
   /** The id of its `ToolCall`. If the host sends none, a received event has its own id here. */
   tool_id?: string | null;
@@ -554,7 +533,7 @@ export type OnboardRequired = {
   type: "ONBOARD_REQUIRED";
   /** The client's address. */
   identity?: string | null;
-  /** The methods: an array of words, as it was sent. */
+  /** The methods: an array of `OnboardMethod`s, as it was sent. */
   methods: OnboardMethod[];
   /** The required payment. */
   payment_amount?: number | null;
@@ -664,16 +643,18 @@ export type RuntimeInputAck = {
 };
 
 /**
- * The state of a session when its client connected. ConnectOnion specification, *CONNECTED*.
- * Exhaustive: these are the states of the specification.
+ * The state of a session. ConnectOnion specification, *CONNECTED*. Exhaustive: these are the states
+ * of the specification, and the reply about a session that is not there.
  */
 export type SessionState =
   /** The session is new. */
   | "new"
-  /** The session existed and was idle. */
-  | "connected"
-  /** The session's agent is running. */
-  | "running";
+  /** The session's agent is running. Also read from its old name, `executing`. */
+  | "running"
+  /** The session does not exist, or is not the caller's: only in a `SessionStatus`. */
+  | "not_found"
+  /** The session existed and was idle. An unknown word counts as this one. */
+  | "connected";
 
 /**
  * The status of a session, in reply to a `SessionQuery`. Not in the
@@ -684,7 +665,7 @@ export type SessionStatus = {
   /** The session; null if the query named none. */
   session_id?: string | null;
   /** Its status. */
-  status: Standing;
+  status: SessionState;
 };
 
 /** An answer, by the type of its frame. */
@@ -787,29 +768,6 @@ export type OnboardMethod =
   | "payment"
   | (string & {});
 
-/**
- * The phase of an operation that starts and ends with events of one type: a model's call,
- * compacting, understanding a prompt, judging a result.
- */
-export type Phase =
-  /** A model is working. */
-  | "running"
-  /** A model has answered. */
-  | "success"
-  /** The conversation is being compacted. */
-  | "compacting"
-  /** The agent analyzes the prompt. */
-  | "analyzing"
-  /** The agent has understood the prompt. */
-  | "understood"
-  /** The agent judges its work. */
-  | "evaluating"
-  /** It has ended. */
-  | "done"
-  /** It has failed. */
-  | "error"
-  | (string & {});
-
 /** The consequence of a refused approval. Not in the specification. */
 export type Rejection =
   /** The agent goes on without the tool. */
@@ -826,16 +784,6 @@ export type Scope =
   | "once"
   /** For this tool until the session ends. */
   | "session"
-  | (string & {});
-
-/** The status of a session, in the reply to a `SESSION_STATUS`. */
-export type Standing =
-  /** Its agent is running. */
-  | "running"
-  /** It is idle. */
-  | "connected"
-  /** It does not exist, or is not the caller's. */
-  | "not_found"
   | (string & {});
 
 /** The status of a tool, in events and chat items. */
@@ -856,16 +804,6 @@ export type ToolStatus =
   | "completed"
   /** It failed. Newer hosts. */
   | "failed"
-  | (string & {});
-
-/** The trigger of a change of mode. */
-export type Trigger =
-  /** The agent itself. */
-  | "agent"
-  /** The user. */
-  | "user"
-  /** The turns of the mode `ulw` are used up. */
-  | "ulw_checkpoint"
   | (string & {});
 
 /**

@@ -97,7 +97,7 @@ export type ChatSend = {
   account: string;
   /** The user's message. */
   content: string;
-  /** The peer; absent is `DEFAULT_PEER`. */
+  /** The peer; absent is `main`. */
   peer?: string | null;
   /** The guild or server, in channels that have them. */
   guild?: string | null;
@@ -133,7 +133,7 @@ export type SessionRef = {
   channel: string;
   /** The account within the channel. */
   account: string;
-  /** The peer; absent is `DEFAULT_PEER`. */
+  /** The peer; absent is `main`. */
   peer?: string | null;
   /** The guild or server, in channels that have them. */
   guild?: string | null;

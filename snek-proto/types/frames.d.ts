@@ -113,6 +113,9 @@ export type Channel = {
 /** Whether a message is complete. Exhaustive: the wire has a boolean for it. */
 export type Final = boolean;
 
+/** No named arguments: `{}`. */
+export type NoKwargs = {  };
+
 /** A user's record. Other members of the record are ignored. */
 export type User = {
   /** The login name, unique. */

@@ -18,7 +18,7 @@ use crate::task::Task;
 /// A handle for chats and questions. Cheap to clone; dropping the last clone closes the connection,
 /// which ends its chats.
 ///
-/// While there is no connection, everything fails at once with [`Refused::NotConnected`];
+/// While there is no connection, everything fails at once with [`Refused::NotConnected`](rpc_core::Refused::NotConnected);
 /// [`ready`](Link::ready) waits. Nothing is repeated automatically, and no chat outlives its
 /// connection: it ends with [`Outcome::Closed`](crate::client::Outcome::Closed), and
 /// [`task_status`](Self::task_status) reports over the next connection what became of it.

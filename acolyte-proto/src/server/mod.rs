@@ -51,7 +51,7 @@ enum Question {
 /// The server's side of one open connection. Acolyte specification, *RPC baseline* and *Queue
 /// semantics*.
 ///
-/// One chat runs at a time, others wait in a [queue](Queue). The machine answers starts and aborts
+/// One chat runs at a time, others wait in a queue. The machine answers starts and aborts
 /// itself; it asks the application to work on a chat, to stop, and for answers about status and
 /// tasks. Every accepted chat ends with `chat.done` or `chat.error`, aborted ones too, unless [the
 /// configuration](ServerConfig::silent_aborts) or the end of the connection prevents it.
@@ -110,6 +110,7 @@ impl ServerConn {
 
     /// Returns whether the client has made a request. There is no login.
     #[must_use]
+    #[cfg(feature = "server")]
     pub(crate) const fn is_logged_in(&self) -> bool {
         self.core.is_logged_in()
     }

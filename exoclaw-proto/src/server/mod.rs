@@ -110,6 +110,7 @@ impl ServerConn {
 
     /// Returns whether the token was right or, without one, a request has come.
     #[must_use]
+    #[cfg(feature = "server")]
     pub(crate) const fn is_logged_in(&self) -> bool {
         self.core.is_logged_in()
     }

@@ -20,7 +20,7 @@ pub use run::{EmitError, Run, Stopped};
 /// An Acolyte server, on a socket or [mounted](ProtocolServer::mount), made from an [`Agent`] and
 /// [`ServerOptions`]. Its runtime is the agent, in an [`Arc`](std::sync::Arc).
 ///
-/// It serves WebSockets at [`RPC_PATH`](crate::limits::RPC_PATH), and chats as streams and the status
+/// It serves WebSockets at `/v1/rpc`, and chats as streams and the status
 /// over HTTP. Without a key, it listens on loopback addresses only. It ends when its handle drains
 /// it, or at a client's shutdown request.
 ///

@@ -45,7 +45,7 @@ struct Info<'a> {
 }
 
 #[derive(Serialize)]
-struct Session<'a> {
+struct SessionInfo<'a> {
     session_id: &'a str,
     status: &'a str,
 }
@@ -110,7 +110,7 @@ impl Pages {
     /// unsigned callers are visible, whose owners are known by the id alone.
     async fn session(&self, id: &str) -> Response<Bytes> {
         let answer = self.runtime.status(Some(Owner::Unsigned), id.into()).await;
-        let session = Session {
+        let session = SessionInfo {
             session_id: id,
             status: answer.status.name(),
         };
