@@ -330,36 +330,6 @@ async fn an_agent_that_fails_leaves_the_session_usable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_acknowledged_is_read_even_if_the_agent_fails() {
-    let runtime = runtime();
-    let (mut client, _) = Client::inside(&runtime, json!({})).await;
-    client.say(&input("ask what")).await;
-    let question = client.hear_until("ask_user").await.pop().unwrap();
-    assert_eq!(question["question"], "what");
-    assert_eq!(question["text"], "what");
-    client.say(&input("first")).await;
-    client.hear_a("RUNTIME_INPUT_ACK").await;
-    client.say(&input("second")).await;
-    client.hear_a("RUNTIME_INPUT_ACK").await;
-    client
-        .say(&json!({"type":"ASK_USER_RESPONSE","answer":"fail"}))
-        .await;
-    let error = client.hear_until("ERROR").await.pop().unwrap();
-    assert_eq!(error["message"], "as it was told");
-    // In one run or in two, as the storage is fast or slow.
-    let mut said = Vec::new();
-    let mut result = String::new();
-    while result != "echo: second" {
-        let frame = client.hear().await;
-        if frame["type"] == "user_input" {
-            said.push(frame["content"].clone());
-        }
-        result = frame["result"].as_str().unwrap_or_default().to_owned();
-    }
-    assert_eq!(said, ["first", "second"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_client_that_reads_too_slowly_gets_the_conversation_for_what_it_missed() {
     let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
     let log = LogLimits::default().with_max_events(10);
@@ -565,28 +535,6 @@ async fn a_mode_that_no_agent_knows_is_refused() {
     assert_eq!(error["message"], "Unsupported mode: 'wild'");
     client.say(&answer("plan")).await;
     assert_eq!(client.output().await["result"], "go on: switch_mode");
-}
-
-#[tokio::test(start_paused = true)]
-async fn one_interjection_too_many_is_refused_in_words_of_its_own() {
-    let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
-    options.hub.max_inputs = 2;
-    let runtime = runtime_with(options);
-    let (mut client, _) = Client::inside(&runtime, json!({})).await;
-    client.say(&input("wait")).await;
-    client.hear_a("user_input").await;
-    for _ in 0..2 {
-        client.say(&input("more")).await;
-        client.hear_a("RUNTIME_INPUT_ACK").await;
-    }
-    client.say(&input("too much")).await;
-    let error = client.hear_a("ERROR").await;
-    assert_eq!(error["message"], "too many inputs wait for the agent");
-    assert_eq!(error["code"], "RUNTIME_INPUT_REJECTED");
-    assert_eq!(error["retryable"], true);
-    // The run goes on.
-    client.say(&json!({"type": "INTERRUPT"})).await;
-    client.output().await;
 }
 
 #[tokio::test(start_paused = true)]
