@@ -1,7 +1,6 @@
 //! Three nodes and a NATS server: one order, no loss, nothing twice.
 
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -22,10 +21,10 @@ use switchboard_testing::nats::NatsServer;
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A server of the cluster.
-struct Member {
-    url: String,
-    nats: Nats,
-    backend: NatsBackend,
+pub(crate) struct Member {
+    pub(crate) url: String,
+    pub(crate) nats: Nats,
+    pub(crate) backend: NatsBackend,
 }
 
 async fn nats(server: &NatsServer) -> Nats {
@@ -56,7 +55,7 @@ async fn node_on(nats: Nats, options: NatsOptions) -> Member {
     Member { url, nats, backend }
 }
 
-async fn node(server: &NatsServer) -> Member {
+pub(crate) async fn node(server: &NatsServer) -> Member {
     node_with(
         server,
         NatsOptions {
@@ -78,7 +77,7 @@ async fn three(server: &NatsServer) -> [Member; 3] {
     nodes
 }
 
-fn client(url: &str, name: &str, password: &str) -> (Client, Events) {
+pub(crate) fn client(url: &str, name: &str, password: &str) -> (Client, Events) {
     let link = LinkConfig {
         reconnect: ReconnectPolicy::off(),
         ..LinkConfig::default()
@@ -90,14 +89,14 @@ fn client(url: &str, name: &str, password: &str) -> (Client, Events) {
     (client, events)
 }
 
-async fn login(node: &Member, name: &str) -> (Client, Events) {
+pub(crate) async fn login(node: &Member, name: &str) -> (Client, Events) {
     let (client, events) = client(&node.url, name, "secret");
     client.ready().await.unwrap();
     (client, events)
 }
 
 /// Waits for the client's channels: a public one appears when the node knows it.
-async fn sees(client: &Client, uid: &str) {
+pub(crate) async fn sees(client: &Client, uid: &str) {
     until(async || {
         let channels = client.get_channels().await.unwrap();
         channels.iter().any(|channel| channel.uid.as_str() == uid)
@@ -106,7 +105,7 @@ async fn sees(client: &Client, uid: &str) {
 }
 
 /// Tries again until something holds.
-async fn until(mut holds: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(mut holds: impl AsyncFnMut() -> bool) {
     let trying = async {
         while !holds().await {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -145,7 +144,7 @@ async fn message(events: &mut Events) -> String {
     .await
 }
 
-async fn messages(events: &mut Events, count: usize) -> Vec<String> {
+pub(crate) async fn messages(events: &mut Events, count: usize) -> Vec<String> {
     let mut all = Vec::new();
     while all.len() < count {
         all.push(message(events).await);
@@ -420,95 +419,6 @@ async fn a_restarted_nats_loses_and_doubles_nothing() {
     let all: Vec<String> = (0..60).map(|number| number.to_string()).collect();
     assert_eq!(own, all);
     assert_eq!(other, all[3..]);
-}
-
-/// Two nodes and their clients, with a channel, after a message that both have heard.
-async fn two_that_talk(server: &NatsServer) -> ([Member; 2], [(Client, Events); 2]) {
-    let nodes = [node(server).await, node(server).await];
-    let general = nodes[0].backend.put_channel("general", "General");
-    general.await.unwrap();
-    let mut talking = [login(&nodes[0], "ann").await, login(&nodes[1], "bob").await];
-    for (client, _) in &talking {
-        sees(client, "general").await;
-    }
-    talk(&mut talking, "first").await;
-    (nodes, talking)
-}
-
-/// Both say something, and both hear it once.
-async fn talk(talking: &mut [(Client, Events); 2], text: &str) {
-    let said = [format!("{text} by ann"), format!("{text} by bob")];
-    for (text, (client, _)) in said.iter().zip(&*talking) {
-        let sent = client.send_message("general", text, Final::Yes);
-        sent.await.unwrap();
-    }
-    for (_, events) in talking {
-        assert_eq!(messages(events, 2).await, said);
-    }
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn a_nats_that_comes_back_empty_serves_those_who_are_there_and_those_who_come() {
-    let mut server = NatsServer::start();
-    let (nodes, mut talking) = two_that_talk(&server).await;
-    server.restart_empty();
-    talk(&mut talking, "second").await;
-    // A login fails as long as the node does not know that its bucket is gone.
-    until(async || {
-        let (cid, _events) = client(&nodes[1].url, "cid", "secret");
-        cid.ready().await.is_ok()
-    })
-    .await;
-    let (cid, _events) = login(&nodes[1], "cid").await;
-    sees(&cid, "general").await;
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn messages_of_a_stream_that_was_deleted_meanwhile_are_heard() {
-    let server = NatsServer::start();
-    let (nodes, mut talking) = two_that_talk(&server).await;
-    let jetstream = nodes[0].nats.jetstream();
-    jetstream.delete_stream("switchboard_snek").await.unwrap();
-    for round in ["second", "third", "fourth"] {
-        talk(&mut talking, round).await;
-    }
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn a_nats_that_comes_back_with_an_older_copy_doubles_nothing_and_loses_nothing_new() {
-    let mut server = NatsServer::start();
-    let (_nodes, mut talking) = two_that_talk(&server).await;
-    let (data, copy) = (
-        server.folder().join("jetstream"),
-        server.folder().join("copy"),
-    );
-    server.kill();
-    copy_folder(&data, &copy);
-    server.restart();
-    talk(&mut talking, "forgotten").await;
-    server.kill();
-    std::fs::remove_dir_all(&data).unwrap();
-    std::fs::rename(&copy, &data).unwrap();
-    server.restart();
-    for round in ["third", "fourth"] {
-        talk(&mut talking, round).await;
-    }
-}
-
-fn copy_folder(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_folder(&entry.path(), &to);
-        } else {
-            std::fs::copy(entry.path(), to).unwrap();
-        }
-    }
 }
 
 #[tokio::test]

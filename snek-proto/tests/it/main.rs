@@ -8,6 +8,8 @@ mod behaviour;
 mod bot;
 #[cfg(feature = "nats")]
 mod cluster;
+#[cfg(feature = "nats")]
+mod cluster_lost;
 mod conformance;
 mod connect;
 mod decode_props;

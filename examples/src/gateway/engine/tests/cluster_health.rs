@@ -91,3 +91,23 @@ async fn a_gateway_needs_the_documented_permissions_and_names_the_one_that_is_mi
     };
     assert!(message.contains("$KV.p_nodes."), "{message}");
 }
+
+#[tokio::test]
+#[ignore = "needs nats-server"]
+async fn a_nats_that_comes_back_empty_is_filled_anew() {
+    let mut server = NatsServer::start();
+    let node = Node::start(&server, [answer("one"), answer("two")]).await;
+    node.chat(&from("ann", "1")).await.unwrap();
+    server.restart_empty();
+    let served = async {
+        // Until the node has noticed.
+        while node.chat(&from("ann", "2")).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let served = tokio::time::timeout(Duration::from_secs(30), served);
+    served.await.expect("it serves again");
+    assert_eq!(node.history("ann").await, ["two"]);
+    assert_eq!(node.engine.usage(9).await.unwrap().len(), 1);
+    node.engine.close().await;
+}
