@@ -94,9 +94,9 @@ fn a_message_of_4_mib_is_read_and_a_larger_one_is_skipped() {
 
 #[test]
 fn a_message_over_the_limit_is_refused_before_it_is_sent() {
-    let mut limits = Limits::default();
-    limits.max_message_bytes = 300;
-    let mut hand = Hand::ready(ClientConfig { limits, ..config() });
+    let mut config = config();
+    config.limits.max_message_bytes = 300;
+    let mut hand = Hand::ready(config);
     let refused = hand
         .conn
         .send_message("ch1", &"x".repeat(300), Final::Yes, hand.now);
