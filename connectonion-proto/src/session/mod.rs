@@ -391,7 +391,7 @@ impl Hub {
     }
 
     /// Returns whether there are [events](Self::poll_event).
-    #[cfg(feature = "auth")]
+    #[cfg(all(feature = "auth", feature = "tokio"))]
     pub(crate) fn has_events(&self) -> bool {
         !self.events.is_empty()
     }
