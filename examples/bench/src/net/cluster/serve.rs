@@ -61,7 +61,10 @@ async fn join(backend: &NatsBackend, number: usize) {
 }
 
 async fn snek_on(backend: impl Backend) {
-    let limits = Limits { max_message_rate: None, ..Limits::default() };
+    let limits = Limits {
+        max_message_rate: None,
+        ..Limits::default()
+    };
     let mut options = snek::ServerOptions::default();
     options.connection.limits = limits;
     let limits = ServerLimits::default().with_max_connections(CONNECTIONS);

@@ -23,7 +23,12 @@ use super::phase;
 
 pub(super) fn wide_limits() -> Limits {
     const CALLS: usize = 1_000_000;
-    Limits { max_pending: CALLS, max_outbox_frames: CALLS, max_outbox_bytes: CALLS * 256, ..Limits::default() }
+    Limits {
+        max_pending: CALLS,
+        max_outbox_frames: CALLS,
+        max_outbox_bytes: CALLS * 256,
+        ..Limits::default()
+    }
 }
 
 /// How many calls are made, and how many at a time.

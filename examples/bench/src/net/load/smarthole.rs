@@ -17,7 +17,10 @@ async fn ask(runtime: &RouterRuntime, text: &str) {
 
 pub(super) async fn load(address: &str, pace: Pace) {
     let mut options = ServerOptions::default();
-    options.connection.limits = Limits { max_message_rate: None, ..Limits::default() };
+    options.connection.limits = Limits {
+        max_message_rate: None,
+        ..Limits::default()
+    };
     let server = Server::bind("127.0.0.1:0", Keywords::new(), options);
     let server = server.await.unwrap();
     let (url, runtime) = (server.url(), server.runtime());

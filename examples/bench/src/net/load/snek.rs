@@ -1,8 +1,8 @@
 //! Our Snek client.
 
 use snek_proto::client::ClientConfig;
-use snek_proto::frame::NoKwargs;
 use snek_proto::frame::Final;
+use snek_proto::frame::NoKwargs;
 use snek_proto::net::{Client, connect_lazy};
 
 use super::Pace;

@@ -6,8 +6,8 @@ use acolyte_proto::limits::defaults;
 use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
 
 use super::{CHUNK, Tell};
-use rpc_core::Limits;
 use crate::text;
+use rpc_core::Limits;
 
 struct Chunks(String);
 
@@ -30,7 +30,10 @@ impl Agent for Chunks {
 
 pub(super) async fn serve(tell: Tell) {
     let mut options = ServerOptions::default();
-    options.connection.limits = Limits { max_message_rate: None, ..defaults() };
+    options.connection.limits = Limits {
+        max_message_rate: None,
+        ..defaults()
+    };
     let server = Server::bind("127.0.0.1:0", Chunks(text::words(CHUNK)), options);
     let server = server.await.unwrap();
     tell(server.local_addr());

@@ -30,8 +30,10 @@ pub(in crate::net) fn host_key() -> Signer {
 }
 
 pub(in crate::net) fn options() -> ServerOptions {
-    let connection =
-        ServerConfig::default().with_limits(Limits { max_message_rate: None, ..server_limits() });
+    let connection = ServerConfig::default().with_limits(Limits {
+        max_message_rate: None,
+        ..server_limits()
+    });
     let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
     ServerOptions::new(&host_key(), TrustLevel::Open)
         .with_connection(connection)

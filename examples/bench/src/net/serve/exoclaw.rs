@@ -41,7 +41,10 @@ pub(super) async fn serve(tell: Tell, wide: bool) {
     };
     let mut options = ServerOptions::default();
     options.connection.max_requests = requests;
-    options.connection.limits = Limits { max_message_rate: None, ..limits };
+    options.connection.limits = Limits {
+        max_message_rate: None,
+        ..limits
+    };
     let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
     options.http = http_config().with_limits(limits);
     let server = Server::bind("127.0.0.1:0", Chunks(text::words(CHUNK)), options)

@@ -69,7 +69,10 @@ pub(super) async fn serve(tell: Tell, tells: bool) {
         .with_user("ann", "a", "Ann");
     let mut options = ServerOptions::default();
     options.connection.max_requests = 4_096;
-    options.connection.limits = Limits { max_message_rate: None, ..Limits::default() };
+    options.connection.limits = Limits {
+        max_message_rate: None,
+        ..Limits::default()
+    };
     let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
     options.http = http_config().with_limits(limits);
     let backend = Echoing { memory, tells };
