@@ -49,7 +49,7 @@ crate::config! {
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let (mut peer, transport) = rpc_core::net::mem::duplex(16);
-/// # peer.send(Outgoing::Text(r#"{"id":7,"n":21}"#.into())).await?;
+/// # peer.send(Outgoing::Text(r#"{"id":"7","n":21}"#.into())).await?;
 /// # drop(peer);
 /// # let (machine, mut events) = (Server::default(), 0);
 /// let mut driver = Driver::new(machine, transport);

@@ -36,8 +36,8 @@ pub struct Differs<'a> {
 ///
 /// // Usually `include_str!("bug.jsonl")`.
 /// const RECORDING: &str = r#"{"transcript":1}
-/// {"at":0.00,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":1,\"n\":21}"}
-/// {"at":0.01,"conn":1,"dir":"s2c","kind":"text","data":"{\"id\":1,\"n\":42}"}"#;
+/// {"at":0.00,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"n\":21}"}
+/// {"at":0.01,"conn":1,"dir":"s2c","kind":"text","data":"{\"id\":\"1\",\"n\":42}"}"#;
 ///
 /// replay(RECORDING, Side::Server, &mut Server::default(), Instant::now(), Differs::default(), |server, question, _| {
 ///     let _ = server.core.send_json(&Frame { n: 2 * question.n, ..question });
