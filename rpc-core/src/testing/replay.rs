@@ -29,7 +29,7 @@ pub struct Differs<'a> {
 /// # Panics
 /// With the line of the recording and what differs, or if a line is not a line of a recording.
 ///
-/// ```
+/// ```text
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/doubling.inc"));
 /// use rpc_core::testing::Side;
 /// use rpc_core::testing::replay::{Differs, replay};
