@@ -29,11 +29,12 @@ pub struct Differs<'a> {
 /// # Panics
 /// With the line of the recording and what differs, or if a line is not a line of a recording.
 ///
-/// ```text
+/// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/doubling.inc"));
 /// use rpc_core::testing::Side;
 /// use rpc_core::testing::replay::{Differs, replay};
 ///
+/// # fn main() {
 /// // Usually `include_str!("bug.jsonl")`.
 /// const RECORDING: &str = r#"{"transcript":1}
 /// {"at":0.00,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"n\":21}"}
@@ -42,6 +43,7 @@ pub struct Differs<'a> {
 /// replay(RECORDING, Side::Server, &mut Server::default(), Instant::now(), Differs::default(), |server, question, _| {
 ///     let _ = server.core.send_json(&Frame { n: 2 * question.n, ..question });
 /// });
+/// # }
 /// ```
 #[allow(clippy::panic, reason = "it is a test")]
 pub fn replay<M: Machine>(
