@@ -29,7 +29,7 @@
 //! - Where callers are blocked or whitelisted, or strangers must go through onboarding, a caller
 //!   without a signature is refused, although the specification's table lets open and careful hosts
 //!   accept it: a blocked caller could otherwise get in by leaving its signature out. See
-//!   [`SignaturePolicy`](crate::trust::SignaturePolicy).
+//!   `SignaturePolicy`.
 //!
 #![cfg_attr(
     feature = "auth",

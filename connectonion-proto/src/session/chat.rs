@@ -6,7 +6,6 @@ use rpc_core::json::{each_member, parse};
 use rpc_core::{Json, Limits, Str};
 use serde_json::value::RawValue;
 
-use super::conversation::no_limits;
 use crate::frame::{ChatItem, ChatItemKind, EventKind, ServerFrame, ToolResult, ToolStatus};
 
 /// Returns the `chat_items` of a session, from its messages and its trace: for each prompt the
@@ -15,7 +14,7 @@ use crate::frame::{ChatItem, ChatItemKind, EventKind, ServerFrame, ToolResult, T
 /// Ids are those of the known hosts: `msg-N` for the message at that place, the id of a tool's
 /// call, and for other events their type and their place in the trace.
 pub(super) fn chat_items(session: &str) -> Json {
-    let limits = no_limits();
+    let limits = Limits::unlimited();
     let messages = messages_of(list(session, "messages", &limits));
     let mut turns = turns_of(list(session, "trace", &limits), &limits);
     // A trace that was cut has its last turns.

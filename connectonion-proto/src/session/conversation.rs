@@ -12,11 +12,6 @@ use crate::codec::to_json;
 use crate::frame::Session;
 use crate::limits::{ULW_TURNS, ULW_TURNS_USED};
 
-/// Returns limits for sessions: their contents came within the limits of a connection.
-pub(super) fn no_limits() -> Limits {
-    Limits::unlimited()
-}
-
 /// An encoded event, as a value.
 pub(super) struct Event<'a>(pub(super) &'a Text);
 
@@ -38,7 +33,7 @@ pub(super) fn with_rest<'a>(
     inputs: &[Prompt],
     updated: f64,
 ) -> Json {
-    let limits = no_limits();
+    let limits = Limits::unlimited();
     let Ok(mut whole) = Session::parse(session.get(), &limits) else {
         return session.clone();
     };
@@ -58,7 +53,7 @@ pub(super) fn with_mode(
     turns: Option<&Json>,
     updated: f64,
 ) -> Option<Json> {
-    let limits = no_limits();
+    let limits = Limits::unlimited();
     let whole = session.and_then(|session| Session::parse(session.get(), &limits).ok());
     let mut whole = whole.unwrap_or_default();
     whole.append("messages", [(); 0]).ok()?;
@@ -74,7 +69,7 @@ pub(super) fn with_mode(
 
 /// Returns a session without one of its members.
 pub(super) fn without(session: &Json, name: &str) -> Option<Json> {
-    let limits = no_limits();
+    let limits = Limits::unlimited();
     let mut whole = Session::parse(session.get(), &limits).ok()?;
     whole.remove(name);
     to_json(&whole).ok()
@@ -84,20 +79,20 @@ pub(super) fn without(session: &Json, name: &str) -> Option<Json> {
 pub(super) fn count_messages(session: &str) -> usize {
     let messages = find_member(session, "messages");
     let messages =
-        messages.and_then(|list| parse::<Vec<IgnoredAny>>(list.get(), &no_limits()).ok());
+        messages.and_then(|list| parse::<Vec<IgnoredAny>>(list.get(), &Limits::unlimited()).ok());
     messages.map_or(0, |list| list.len())
 }
 
 /// Returns the images of the last message of a session; `None` if it is not the user's.
 pub(super) fn images_of_last_prompt(session: &Json) -> Option<Vec<Str>> {
     let messages = find_member(session.get(), "messages")?;
-    let messages = parse::<Vec<&RawValue>>(messages.get(), &no_limits()).ok()?;
+    let messages = parse::<Vec<&RawValue>>(messages.get(), &Limits::unlimited()).ok()?;
     let last = messages.last()?.get();
     if find_member(last, "role")?.as_str()? != "user" {
         return None;
     }
     let parts = find_member(last, "content")?;
-    let Ok(parts) = parse::<Vec<&RawValue>>(parts.get(), &no_limits()) else {
+    let Ok(parts) = parse::<Vec<&RawValue>>(parts.get(), &Limits::unlimited()) else {
         return Some(Vec::new());
     };
     let image = |part: &&RawValue| {

@@ -179,9 +179,7 @@ impl Hub {
         let Some(session) = self.sessions.get_mut(id.as_str()) else {
             return;
         };
-        let is_idle =
-            session.run.is_none() && session.intake.is_empty() && session.saving.is_none();
-        if !is_idle || !std::mem::take(&mut session.is_unsaved) {
+        if !session.is_idle() || !std::mem::take(&mut session.is_unsaved) {
             return;
         }
         session.saving = Some(number);

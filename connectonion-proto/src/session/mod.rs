@@ -197,6 +197,11 @@ impl Session {
             .is_some_and(|run| run.phase == Phase::Ending)
     }
 
+    /// Whether nothing is run, waits or is being stored.
+    fn is_idle(&self) -> bool {
+        self.run.is_none() && self.intake.is_empty() && self.saving.is_none()
+    }
+
     /// Returns the session as it was before the run, for a client without its events.
     fn settled(&self) -> Option<&Json> {
         match self.started() {
@@ -487,9 +492,7 @@ impl Hub {
             session.log.clear();
         }
         let is_stored = !session.is_only_here && session.unstored.is_none();
-        let is_idle =
-            session.run.is_none() && session.intake.is_empty() && session.saving.is_none();
-        if session.sockets.is_empty() && is_idle && is_stored {
+        if session.sockets.is_empty() && session.is_idle() && is_stored {
             session.is_known = false;
             session.copy = None;
         }

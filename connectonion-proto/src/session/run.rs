@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use rpc_core::json::find_member;
-use rpc_core::{Instant, Json, Refused, Str, Text};
+use rpc_core::{Instant, Json, Limits, Refused, Str, Text};
 
-use super::conversation::{Event, agent_message, agents_text, no_limits, user_message};
+use super::conversation::{Event, agent_message, agents_text, user_message};
 use super::event::{Now, RunId};
 use super::{Entry, Prompt};
 use crate::codec::to_json;
@@ -210,7 +210,7 @@ impl Run {
     }
 
     fn build(&self, session_id: &str, result: Option<&str>, updated: f64) -> Result<Json, Refused> {
-        let limits = no_limits();
+        let limits = Limits::unlimited();
         let base = self.base.as_ref();
         let base = base.and_then(|base| Session::parse(base.get(), &limits).ok());
         let mut session = base.unwrap_or_default();

@@ -30,8 +30,6 @@ mod short;
 
 use std::io;
 
-use rpc_core::Limits;
-
 use crate::replay::Entry;
 
 pub use jsonl::{JsonlOptions, JsonlStorage};
@@ -161,12 +159,6 @@ impl StorageError {
             message: error.to_string(),
         }
     }
-}
-
-/// Returns limits for what is stored: it came within the limits of a connection, and lines are bounded
-/// where they are read from a file.
-fn no_limits() -> Limits {
-    Limits::unlimited()
 }
 
 /// Returns the record of an interrupted run.

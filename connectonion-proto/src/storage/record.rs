@@ -3,12 +3,11 @@
 use rpc_core::encode::encode;
 use rpc_core::json::lenient::{optional_object, or_default};
 use rpc_core::json::parse;
-use rpc_core::{DecodeError, Json, Str, words};
+use rpc_core::{DecodeError, Json, Limits, Str, words};
 use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::no_limits;
 use crate::auth::Address;
 use crate::limits::RESULT_TTL;
 use crate::replay::Entry;
@@ -176,7 +175,7 @@ impl Record {
     /// # Errors
     /// [`DecodeError`] if the line is not a record; parsing it again fails again.
     pub fn parse(line: &str) -> Result<Self, DecodeError> {
-        parse(line, &no_limits())
+        parse(line, &Limits::unlimited())
     }
 }
 

@@ -7,11 +7,10 @@
 
 use rpc_core::encode::encode;
 use rpc_core::json::parse;
-use rpc_core::{Json, Str};
+use rpc_core::{Json, Limits, Str};
 use serde::{Deserialize, Serialize};
 
 use super::Record;
-use super::no_limits;
 use crate::frame::Session;
 
 /// Shorter texts are repeated.
@@ -73,7 +72,7 @@ pub(super) fn write(record: &Record, before: Option<&Record>) -> Option<String> 
 pub(super) fn read(line: &str, before: Option<&Record>) -> Option<Record> {
     let mut record = Record::parse(line).ok()?;
     let short = match line.contains("\"short\":{") {
-        true => parse::<Line>(line, &no_limits()).ok()?.short,
+        true => parse::<Line>(line, &Limits::unlimited()).ok()?.short,
         false => None,
     };
     if let Some(short) = short {
@@ -167,7 +166,7 @@ struct Change {
 }
 
 fn members(session: &Json) -> Option<Session> {
-    Session::parse(session.get(), &no_limits()).ok()
+    Session::parse(session.get(), &Limits::unlimited()).ok()
 }
 
 /// Returns the members of a session as [`Change`]s of another one.
@@ -194,7 +193,7 @@ fn changed(base: &Json, changes: &Json) -> Option<Json> {
     let (base, changes) = (members(base)?, members(changes)?);
     let mut session = Session::new();
     for (name, change) in changes.members() {
-        let change: Option<Change> = parse(change.get(), &no_limits()).ok()?;
+        let change: Option<Change> = parse(change.get(), &Limits::unlimited()).ok()?;
         let value = match change {
             None => base.get(name)?.clone(),
             Some(Change {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::stream::{RawMessageError, RawMessageErrorKind, Stream};
+use async_nats::jetstream::stream::{RawMessageError, Stream};
 use bytes::Bytes;
 use rpc_core::cluster::{Fence, token};
 use rpc_core::net::nats::{ClaimError, Claimed, Expect, Nats, NatsError, Ownership};
@@ -363,14 +363,7 @@ impl Log {
         F: Future<Output = Result<StreamMessage, RawMessageError>>,
     {
         loop {
-            let reading = async {
-                match read().await {
-                    Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
-                    found => found.map(Some),
-                }
-            };
-            let name = &self.stream.cached_info().config.name;
-            match self.nats.asked(name, reading).await {
+            match self.nats.message(&self.stream, read()).await {
                 Err(error) if error.is_retryable() && node.is_valid() => sleep(PAUSE).await,
                 found => return found,
             }

@@ -48,8 +48,8 @@ impl Sessions {
     /// Drops the least recently used sessions that are too many, or too large together, as the store of one
     /// gateway does. Other nodes may do the same at the same time. Returns how many it has dropped.
     pub(super) async fn sweep(&self) -> Result<u64, StoreError> {
-        let info = self.stream.get_info().await;
-        let state = info.map_err(|error| unreadable(&error))?.state;
+        let name = &self.stream.cached_info().config.name;
+        let state = self.nats.asked(name, self.stream.get_info()).await?.state;
         let limits = self.limits;
         let (most, mut bytes) = (limits.sessions.max(1), state.bytes);
         // Turns have subjects, too: this is the most that there may be.

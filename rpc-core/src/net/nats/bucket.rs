@@ -9,9 +9,7 @@ use std::time::Duration;
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::push::{Ordered, OrderedConfig};
 use async_nats::jetstream::message::PublishMessage;
-use async_nats::jetstream::stream::{
-    self, DiscardPolicy, LastRawMessageErrorKind, Stream as JetStream,
-};
+use async_nats::jetstream::stream::{self, DiscardPolicy, Stream as JetStream};
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::StreamExt;
@@ -136,13 +134,8 @@ impl Bucket {
     /// Returns the value of a key, and the sequence of its last write or deletion.
     async fn read(&self, key: &str) -> Result<(Option<Entry>, u64), NatsError> {
         let subject = format!("{}{key}", self.prefix);
-        let reading = async {
-            match self.stream.get_last_raw_message_by_subject(&subject).await {
-                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-                read => read.map(Some),
-            }
-        };
-        let Some(message) = self.nats.asked(self.name(), reading).await? else {
+        let reading = self.stream.get_last_raw_message_by_subject(&subject);
+        let Some(message) = self.nats.message(&self.stream, reading).await? else {
             return Ok((None, 0));
         };
         let entry = message.headers.get(OPERATION).is_none().then(|| Entry {

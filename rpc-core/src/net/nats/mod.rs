@@ -20,11 +20,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::context::PublishErrorKind;
-use async_nats::jetstream::context::{Context, ContextBuilder};
-use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::context::{Context, ContextBuilder, PublishError, PublishErrorKind};
+use async_nats::jetstream::message::{PublishMessage, StreamMessage};
 use async_nats::jetstream::publish::PublishAck;
-use async_nats::jetstream::stream::{self, Stream};
+use async_nats::jetstream::stream::{self, RawMessageError, RawMessageErrorKind, Stream};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 use bytes::Bytes;
 use tokio::sync::{Mutex, watch};
@@ -225,25 +224,6 @@ impl Nats {
         &self.shared.jetstream
     }
 
-    /// Makes the streams and buckets again that were opened here and are gone: the server has lost them, or
-    /// somebody has deleted them. A request that meets one that is gone does this by itself.
-    ///
-    /// # Errors
-    /// [`NatsError`]; retrying is safe.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn ensure(&self) -> Result<(), NatsError> {
-        // One at a time: who comes second finds them made.
-        let opened = self.shared.opened.lock().await;
-        for config in &*opened {
-            let making = self.jetstream().get_or_create_stream(config.clone());
-            let making = Box::pin(making).await;
-            making.map_err(|error| NatsError::of(&error))?;
-        }
-        Ok(())
-    }
-
     /// Checks whether JetStream serves.
     ///
     /// # Errors
@@ -359,6 +339,19 @@ impl Nats {
         })
     }
 
+    /// Makes the streams and buckets again that were opened here and are gone: the server has lost them, or
+    /// somebody has deleted them.
+    async fn ensure(&self) -> Result<(), NatsError> {
+        // One at a time: who comes second finds them made.
+        let opened = self.shared.opened.lock().await;
+        for config in &*opened {
+            let making = self.jetstream().get_or_create_stream(config.clone());
+            let making = Box::pin(making).await;
+            making.map_err(|error| NatsError::of(&error))?;
+        }
+        Ok(())
+    }
+
     /// Sends a message to the stream of its subject, and waits for the answer.
     async fn send(
         &self,
@@ -366,38 +359,54 @@ impl Nats {
         message: PublishMessage,
     ) -> Result<PublishAck, NatsError> {
         let name = format!("\"{subject}\"");
-        let sending = || async {
-            let sending = self
-                .jetstream()
-                .send_publish(subject.clone(), message.clone());
-            // While there is no connection, the queue of the client may be full.
-            let sent = tokio::time::timeout(self.timeout(), sending);
-            match sent
-                .await
-                .map_err(|error| (false, NatsError::unavailable(error)))?
-            {
-                Ok(answer) => answer.await,
-                Err(error) => Err(error),
+        let sending = async {
+            let mut sent = self.try_send(&subject, &message).await?;
+            let is_gone = |error: &PublishError| error.kind() == PublishErrorKind::StreamNotFound;
+            if sent.as_ref().is_err_and(is_gone) {
+                // Nobody has it: it is not stored.
+                self.ensure().await?;
+                sent = self.try_send(&subject, &message).await?;
             }
-            .map_err(|error| {
-                let is_gone = error.kind() == PublishErrorKind::StreamNotFound;
-                (is_gone, NatsError::from(error))
-            })
+            Ok(sent?)
         };
-        self.shared
-            .violations
-            .or_denied(&name, async {
-                match sending().await {
-                    // Nobody has it: it is not stored.
-                    Err((true, _)) => {
-                        self.ensure().await?;
-                        sending().await
-                    }
-                    sent => sent,
-                }
-                .map_err(|(_, error)| error)
-            })
-            .await
+        self.shared.violations.or_denied(&name, sending).await
+    }
+
+    async fn try_send(
+        &self,
+        subject: &str,
+        message: &PublishMessage,
+    ) -> Result<Result<PublishAck, PublishError>, NatsError> {
+        let sending = self
+            .jetstream()
+            .send_publish(subject.to_owned(), message.clone());
+        // While there is no connection, the queue of the client may be full.
+        let sent = tokio::time::timeout(self.timeout(), sending);
+        match sent.await.map_err(NatsError::unavailable)? {
+            Ok(answer) => Ok(answer.await),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    /// Waits for a message of a stream; `None` if there is none. Otherwise as [`asked`](Self::asked).
+    ///
+    /// # Errors
+    /// [`NatsError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn message(
+        &self,
+        stream: &Stream,
+        request: impl Future<Output = Result<StreamMessage, RawMessageError>>,
+    ) -> Result<Option<StreamMessage>, NatsError> {
+        let reading = async {
+            match request.await {
+                Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
+                found => found.map(Some),
+            }
+        };
+        self.asked(&stream.cached_info().config.name, reading).await
     }
 
     /// Waits for JetStream's answer about the stream with this name. If the stream is gone it is made again,

@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::stream::{
-    self, RawMessageError, RawMessageErrorKind, Republish, StorageType,
-};
+use async_nats::jetstream::stream::{self, Republish, StorageType};
 use async_nats::{HeaderMap, Message, Subscriber};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -169,26 +166,11 @@ impl Store {
         info.created.unix_timestamp_nanos().try_into().ok()
     }
 
-    /// Returns the message that a request has found.
-    async fn found(
-        &self,
-        request: impl Future<Output = Result<StreamMessage, RawMessageError>>,
-    ) -> Result<Option<StreamMessage>, NatsError> {
-        let reading = async {
-            match request.await {
-                Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
-                found => found.map(Some),
-            }
-        };
-        let name = &self.messages.cached_info().config.name;
-        self.nats.asked(name, reading).await
-    }
-
     /// Returns the last message of a channel, which may have none.
     pub(super) async fn last_of(&self, channel: &ChannelUid) -> Option<Option<Seen>> {
         let subject = self.stored(channel);
         let last = self.messages.get_last_raw_message_by_subject(&subject);
-        let last = self.found(last).await.ok()?;
+        let last = self.nats.message(&self.messages, last).await.ok()?;
         Some(last.map(|last| (last.sequence, key_of(Some(&last.headers)))))
     }
 
@@ -207,7 +189,8 @@ impl Store {
         let until = fill.until.unwrap_or(u64::MAX);
         while found.len() < PAGE && through < until {
             let next = self.messages.raw_message_builder().sequence(through + 1);
-            let next = self.found(next.next_by_subject(subject.clone()).send());
+            let next = next.next_by_subject(subject.clone()).send();
+            let next = self.nats.message(&self.messages, next);
             let Some(message) = next.await.ok()?.filter(|it| it.sequence <= until) else {
                 through = fill.until.unwrap_or(through);
                 break;
@@ -246,7 +229,7 @@ impl Store {
     /// Whether this message is in the stream, or was and is too old to be kept.
     async fn has(&self, subject: &str, (sequence, key): &Seen) -> Result<bool, NatsError> {
         let found = self.messages.get_raw_message(*sequence);
-        if let Some(found) = self.found(found).await? {
+        if let Some(found) = self.nats.message(&self.messages, found).await? {
             let is_same = key_of(Some(&found.headers)) == *key;
             return Ok(is_same && found.subject.as_str() == subject);
         }
