@@ -1,28 +1,111 @@
-//! Common parts of the example programs: the command line, frames on a screen, small talk, lines
-//! from a terminal, pages in a browser, and an assistant with a language model.
+//! What the programs share: a scripted model in place of a real one, the lines of a person, and the signal that
+//! ends a program.
+//!
+//! Replace [`think`] by a request to your model: it gets the prompt, and says what to do next.
 
-pub mod agent;
-pub mod assistant;
-pub mod cli;
-pub mod conversation;
-pub mod daemon;
-pub mod diff;
-pub mod gateway;
-pub mod markdown;
-pub mod metrics;
-pub mod model;
-pub mod page;
-pub mod pictures;
-pub mod replies;
-pub mod router;
-pub mod screen;
-pub mod terminal;
-pub mod tools;
-pub mod web;
-pub mod wire;
+use std::future::Future;
+use std::io::{BufRead as _, stdin};
 
-/// The quick start of the top-level README, compiled and run with the documentation tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-#[derive(Debug)]
-pub struct Readme;
+use tokio::sync::mpsc;
+
+/// What a model does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It says this, a piece at a time.
+    Say(Vec<String>),
+    /// It wants the result of a tool, and is then asked again.
+    Tool {
+        /// The name of the tool.
+        name: &'static str,
+        /// Its argument.
+        argument: String,
+    },
+}
+
+/// A scripted model. `results` are those of the tools that it has asked for, in order.
+///
+/// - `roll 3` asks for the tool `roll`, `write FILE TEXT` for `write`, `read FILE` for `read`, and `delete FILE` for
+///   `delete`; the answer names the result.
+/// - `count 100` is a long answer.
+/// - It repeats everything else.
+#[must_use]
+pub fn think(prompt: &str, results: &[String]) -> Step {
+    let prompt = prompt.trim();
+    let (word, rest) = prompt.split_once(' ').unwrap_or((prompt, ""));
+    let name = match word.to_lowercase().as_str() {
+        "roll" => "roll",
+        "write" => "write",
+        "read" => "read",
+        "delete" => "delete",
+        "count" => {
+            let end = rest.parse().unwrap_or(10_u32).min(10_000);
+            return Step::Say((1..=end).map(|number| format!("{number} ")).collect());
+        }
+        _ => return Step::Say(pieces(&format!("You said: {prompt}"))),
+    };
+    match results.last() {
+        None => Step::Tool {
+            name,
+            argument: rest.to_owned(),
+        },
+        Some(result) => Step::Say(pieces(&format!("The result of {name}: {result}"))),
+    }
+}
+
+/// The words of a text, as a model sends them.
+fn pieces(text: &str) -> Vec<String> {
+    text.split_inclusive(' ').map(str::to_owned).collect()
+}
+
+/// How many tokens a text has, about.
+#[must_use]
+pub const fn tokens(text: &str) -> u64 {
+    text.len().div_ceil(4) as u64
+}
+
+/// The lines of standard input. They are read in a thread of their own: a read that waits must not keep a
+/// program from its end.
+#[must_use]
+pub fn lines() -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel(16);
+    std::thread::spawn(move || {
+        for line in stdin().lock().lines().map_while(Result::ok) {
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// Returns a future that is ready at Ctrl-C, and on Unix at SIGTERM and SIGHUP.
+///
+/// # Errors
+/// The system gives no signals.
+pub fn stopped() -> std::io::Result<impl Future<Output = ()> + Send> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut hangup = signal(SignalKind::hangup())?;
+        Ok(async move {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
+            }
+        })
+    }
+    #[cfg(not(unix))]
+    Ok(async {
+        let _ = tokio::signal::ctrl_c().await;
+    })
+}
+
+/// Returns an argument of the program: the one after `name`.
+#[must_use]
+pub fn option(name: &str) -> Option<String> {
+    let mut arguments = std::env::args().skip_while(|argument| argument != name);
+    arguments.nth(1)
+}

@@ -23,9 +23,9 @@ mod measured {
     use std::path::{Path, PathBuf};
     use std::time::Duration;
 
-    use examples::wire::Protocol;
-    use examples::wire::decode::{Options, decode};
-    use examples::wire::explain::Explainer;
+    use switchboard::wire::Protocol;
+    use switchboard::wire::decode::{Options, decode};
+    use switchboard::wire::explain::Explainer;
     use rpc_core::testing::Side;
     use rpc_core::testing::transcript::{BadLine, Entry, Header, Kind};
     use serde::Deserialize;

@@ -148,9 +148,9 @@ fn gateway(report: &mut Report, _: usize) {
 
 #[cfg(feature = "gateway")]
 fn gateway(report: &mut Report, writes: usize) {
-    use examples::gateway::memory::Turn;
-    use examples::gateway::store::{Commit, EmbeddedStore, Store, StoreLimits};
-    use examples::gateway::usage::UsageEntry;
+    use switchboard::gateway::memory::Turn;
+    use switchboard::gateway::store::{Commit, EmbeddedStore, Store, StoreLimits};
+    use switchboard::gateway::usage::UsageEntry;
 
     let commit = |number: usize| {
         let (session, at) = (format!("session-{:02}", number % SESSIONS), 1_770_000_000);

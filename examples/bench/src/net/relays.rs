@@ -108,7 +108,7 @@ async fn proxy(_: &str, _: bool) {
 
 #[cfg(feature = "gateway")]
 async fn proxy(server: &str, records: bool) {
-    use examples::wire::proxy::{Proxy, Recorder};
+    use switchboard::wire::proxy::{Proxy, Recorder};
     use rpc_core::testing::transcript::Header;
     use std::io::BufWriter;
     use std::time::Duration;

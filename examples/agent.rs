@@ -1,0 +1,87 @@
+//! A host of the ConnectOnion protocol: `cargo run -p examples --bin agent -- --bind 127.0.0.1:8000`, then
+//! `cargo run -p switchboard -- agent chat`, or ConnectOnion's own clients.
+//!
+//! It asks before it uses its tool, goes on while a client is away, and keeps its sessions: a client that comes back,
+//! also after a restart, finds its question and its answers.
+//!
+//! Left out: its model is [`think`] of `src/lib.rs`. Everybody may connect (`TrustLevel::Open`).
+#![allow(clippy::print_stdout)]
+
+use std::collections::hash_map::RandomState;
+use std::error::Error;
+use std::hash::BuildHasher as _;
+use std::time::Duration;
+
+use connectonion_proto::Json;
+use connectonion_proto::auth::Signer;
+use connectonion_proto::frame::{ApprovalNeeded, EventKind, Thinking, ToolCall};
+use connectonion_proto::limits::KEY_FILE;
+use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn};
+use connectonion_proto::trust::TrustLevel;
+use examples::{Step, option, stopped, think};
+
+/// How many steps a model may take for one answer.
+const MAX_STEPS: usize = 8;
+
+/// The agent. One `run` is one prompt and its answer.
+pub(crate) struct Assistant;
+
+impl Agent for Assistant {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+        let (mut prompt, mut results) = (prompt.text.to_string(), Vec::new());
+        for step in 0..MAX_STEPS {
+            // What the user has said meanwhile.
+            for more in turn.next_inputs()? {
+                prompt = more.text.to_string();
+                results.clear();
+            }
+            turn.emit(EventKind::Thinking(Thinking::new("one moment")))?;
+            // A real model gets `turn.messages()`, the conversation so far.
+            let (name, argument) = match think(&prompt, &results) {
+                Step::Say(pieces) => return Ok(Reply::new(pieces.concat())),
+                Step::Tool { name, argument } => (name, argument),
+            };
+            // The question stays until somebody answers it, over lost connections.
+            let arguments = Json::string(&argument);
+            let question = ApprovalNeeded::new(name, arguments.clone(), "");
+            let approval = turn.approve(question).await?;
+            if !approval.approved {
+                results.push("the user does not allow it".to_owned());
+                continue;
+            }
+            let call = ToolCall::new(format!("call-{step}"), name, arguments);
+            // Tells the clients of the call and of its result.
+            let outcome = turn.tool(call, tool(name, &argument)).await?;
+            results.push(outcome.unwrap_or_else(|why| why));
+            if turn.is_interrupted() {
+                return Ok(Reply::interrupted());
+            }
+        }
+        Err(AgentError::new("the model has taken too many steps"))
+    }
+}
+
+/// Runs a tool.
+async fn tool(name: &str, argument: &str) -> Result<String, String> {
+    match name {
+        // It takes its time: interrupt it, or leave and come back.
+        "roll" => {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let sides = argument.parse().unwrap_or(6_u64).max(1);
+            Ok((RandomState::new().hash_one(0) % sides + 1).to_string())
+        }
+        other => Err(format!("there is no tool {other:?}")),
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    // Its key is its address: clients know the agent by it. Key and sessions are kept in the folder `.co`.
+    let key = Signer::load_or_generate(KEY_FILE)?;
+    let address = option("--bind").unwrap_or_else(|| "127.0.0.1:8000".to_owned());
+    let options = ServerOptions::new(&key, TrustLevel::Open).with_name("assistant");
+    let server = Server::bind(&address, Assistant, options).await?;
+    println!("agent {} at {}", key.address(), server.url());
+    server.run_until(stopped()?, Duration::from_secs(5)).await;
+    Ok(())
+}

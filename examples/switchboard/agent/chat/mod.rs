@@ -1,0 +1,243 @@
+//! `switchboard agent chat`: talks to an agent from the terminal.
+
+mod attach;
+mod chat_loop;
+mod last_session;
+mod line;
+mod question;
+mod show;
+mod steps;
+
+use std::io;
+use std::path::PathBuf;
+
+use connectonion_proto::auth::Address;
+use connectonion_proto::frame::Mode;
+use connectonion_proto::net::{
+    AgentOptions, Client, ConnectError, Connection, FindError, connect_with, dialer, find_with,
+    look_up_with,
+};
+use switchboard::cli::{self, Failure, Line, LineArgs, Urls};
+use switchboard::screen::connectonion::Frames;
+use switchboard::screen::{Colour, Screen};
+use rpc_core::Secret;
+use rpc_core::net::ws::urls;
+use rpc_core::net::{DialError, LinkConfig};
+
+use self::attach::Attachments;
+use self::chat_loop::{ChatLoop, Manner};
+use self::last_session::LastSession;
+use self::show::{Show, Style};
+use crate::agent::home::Home;
+
+const EXAMPLES: &str = "\
+Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is installed):
+  ChatLoop, line by line:
+    switchboard agent chat http://127.0.0.1:8000
+  One question, for a script; what happens on the way goes to standard error:
+    switchboard agent chat http://127.0.0.1:8000 'What is 6 * 7?'
+    echo 'n' | switchboard agent chat http://127.0.0.1:8000 'Write milk to notes.txt'
+    switchboard agent chat http://127.0.0.1:8000 --file report.txt 'Read the file' --json
+  Go on where you were, also if the agent is still at work:
+    switchboard agent chat http://127.0.0.1:8000 --resume
+  An agent that you know by its address, so that nobody else can take its place:
+    switchboard agent chat 0x3d40.. --endpoint wss://agent.example.org/ws";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The agent: a URL like http://127.0.0.1:8000 or wss://HOST/ws, several of its nodes separated by commas,
+    /// or its address.
+    agent: Urls,
+    /// What to say. Prints the answer and ends; without it, lines are read.
+    prompt: Option<String>,
+    /// Where the agent with this address is; several URLs, separated by commas, for its nodes.
+    #[arg(long, value_name = "URL", conflicts_with = "relay")]
+    endpoint: Option<Urls>,
+    /// Who knows where the agent with this address is.
+    #[arg(long, value_name = "URL")]
+    relay: Option<Urls>,
+    #[command(flatten)]
+    line: LineArgs,
+    #[command(flatten)]
+    home: Home,
+    /// Your key, made if it is missing. Default: chat.key at home
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// The invite code, if the agent wants one. Better given in the variable AGENT_INVITE: others can see
+    /// command lines.
+    #[arg(long, value_name = "CODE")]
+    invite: Option<Secret>,
+    /// Go on with the last session with this agent.
+    #[arg(long)]
+    resume: bool,
+    /// A file that goes with the first prompt, for the agent's tools; may be given again.
+    #[arg(long = "file", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// An image that goes with the first prompt, for the agent to look at; may be given again.
+    #[arg(long = "image", value_name = "FILE")]
+    images: Vec<PathBuf>,
+    /// The mode to begin with: safe, plan, accept_edits or ulw.
+    #[arg(long, value_name = "MODE", value_parser = line::parse_mode)]
+    mode: Option<Mode>,
+    /// Let every tool run that the agent asks about.
+    #[arg(long)]
+    yes: bool,
+    /// Print one JSON object for each event, the answer too: its event is 'output'.
+    #[arg(long)]
+    json: bool,
+    /// A file that keeps the lines that were written in the terminal.
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
+    /// Let prompts go to another machine without encryption.
+    #[arg(long)]
+    insecure: bool,
+    /// Show every frame.
+    #[arg(long)]
+    frames: bool,
+}
+
+pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
+    let is_json = args.json;
+    let (mut chat, agent, connection) = open(args).await.inspect_err(|failure| {
+        if is_json {
+            cli::say(Show::new(Style::Json).error(&failure.to_string()));
+        }
+    })?;
+    let connection = tokio::spawn(connection.run());
+    let worked = chat.work().await;
+    agent.close();
+    chat.finish().await;
+    connection.await.map_err(Failure::new)?;
+    worked
+}
+
+/// Finds the agent, and makes everything ready to talk to it.
+async fn open(args: Args) -> Result<(ChatLoop, Client, Connection), Failure> {
+    check(&args)?;
+    let key = args.home.key(args.key.as_deref(), "chat.key")?;
+    let mut along = Attachments::default();
+    for path in &args.files {
+        along.file(path).map_err(Failure::usage)?;
+    }
+    for path in &args.images {
+        along.image(path).map_err(Failure::usage)?;
+    }
+    let keeper = LastSession::new(&args.home.folder()?, &args.agent.to_string());
+    let line = args.line.open()?;
+    let (url, host) = whereabouts(&args, &line).await?;
+    let mut options = AgentOptions::default().with_insecure_prompts(args.insecure);
+    options.host = host;
+    let code = cli::secret_or("--invite", args.invite.as_ref(), "AGENT_INVITE")?;
+    let offers_code = code.is_some();
+    if let Some(code) = code {
+        options = options.with_invite_code(code);
+    }
+    if args.resume {
+        let last = keeper.load()?;
+        options = options.with_resume(last.ok_or_else(|| {
+            Failure::new("there is no session with this agent yet: leave --resume out")
+        })?);
+    }
+    if args.frames {
+        options.link = shown(options.link);
+    }
+    let style = match args.json {
+        true => Style::Json,
+        false => Style::People {
+            colour: cli::wants_colour(&io::stdout()),
+        },
+    };
+    let dialer = dialer(url.expose(), &options).map_err(|error| match error {
+        ConnectError::Insecure { .. } => Failure::usage(format_args!(
+            "{error}: use wss:// or https://, or say --insecure"
+        )),
+        other => Failure::usage(other),
+    })?;
+    let (agent, events, connection) = connect_with(line.dialer(dialer), key, options);
+    let manner = Manner {
+        prompt: args.prompt,
+        offers_code,
+        allow_all: args.yes,
+        mode: args.mode,
+        history: args.history,
+    };
+    let chat = ChatLoop::new(
+        (agent.clone(), url),
+        events,
+        Show::new(style),
+        keeper,
+        manner,
+        along,
+    )?;
+    Ok((chat, agent, connection))
+}
+
+/// What options do not go together.
+fn check(args: &Args) -> Result<(), Failure> {
+    let is_address = Address::parse(args.agent.expose()).is_ok();
+    let is_placed = args.endpoint.is_some() || args.relay.is_some();
+    match (is_address, is_placed) {
+        (true, false) => Err(Failure::usage(
+            "where is the agent with this address? say --endpoint URL, or ask a --relay URL",
+        )),
+        (false, true) => Err(Failure::usage(
+            "--endpoint and --relay go with an agent's address, like 0x3d40..",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Where the agent is, and its address as far as it is known.
+async fn whereabouts(args: &Args, line: &Line) -> Result<(Urls, Option<Address>), Failure> {
+    let wanted = Address::parse(args.agent.expose()).ok();
+    let place = args.endpoint.as_ref().unwrap_or(&args.agent);
+    let found = match (&wanted, &args.relay) {
+        (Some(address), Some(relay)) => {
+            if line.has_headers() {
+                let why = "--header does not go with --relay, which names other servers";
+                return Err(Failure::usage(why));
+            }
+            look_up_with(address, relay.expose(), |dialer| line.dialer(dialer)).await
+        }
+        _ if is_elsewhere(place.expose()) => return Ok((place.clone(), wanted)),
+        _ => {
+            find_with(place.expose(), wanted.as_ref(), |dialer| {
+                line.dialer(dialer)
+            })
+            .await
+        }
+    };
+    match found {
+        Ok(found) => Ok((found.url.into(), Some(found.address))),
+        // It need not say who it is, unless that matters.
+        Err(FindError::Status(_) | FindError::Document(_)) if wanted.is_none() => {
+            Ok((place.clone(), None))
+        }
+        Err(FindError::Dial(error @ DialError::BadUrl { .. })) => Err(Failure::usage(error)),
+        Err(error) => {
+            let place = args.relay.as_ref().unwrap_or(place);
+            Err(Failure::refused(format_args!(
+                "no agent at {place}: {error}"
+            )))
+        }
+    }
+}
+
+/// Whether a URL of a list has a path of its own, where nothing else is to be found.
+fn is_elsewhere(list: &str) -> bool {
+    urls(list).any(has_own_path)
+}
+
+fn has_own_path(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let rest = rest.split('?').next().unwrap_or_default();
+    let path = rest.find('/').and_then(|at| rest.get(at..));
+    !matches!(path, None | Some("/" | "/ws"))
+}
+
+fn shown(link: LinkConfig) -> LinkConfig {
+    let colour = cli::wants_colour(&io::stderr());
+    let screen = Screen::new(cli::Stderr, colour);
+    link.with_observer(screen.observer("you", Colour::Cyan, Frames))
+}

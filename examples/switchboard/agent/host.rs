@@ -1,0 +1,340 @@
+//! `switchboard agent host`: serves an agent.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::agent::home::Home;
+use clap::ValueEnum;
+use connectonion_proto::auth::{Address, InviteCodes};
+use connectonion_proto::limits::{MAX_USED_SIGNATURES, UploadLimits};
+#[cfg(feature = "nats")]
+use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
+use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions, http_config};
+use connectonion_proto::session::HubConfig;
+use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
+use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
+use switchboard::agent::tools::tools;
+use switchboard::agent::{Folder, Lists, SpentFile, Worker, page};
+use switchboard::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
+#[cfg(feature = "nats")]
+use switchboard::cli::{LeaseArgs, NatsArgs};
+use switchboard::metrics;
+use switchboard::model::http::HttpClient;
+use switchboard::model::options::ModelArgs;
+use switchboard::model::scripted::Scripted;
+use switchboard::page::Renderer;
+use rpc_core::Secret;
+
+/// How long agents may go on after Ctrl-C.
+const DRAIN: Duration = Duration::from_secs(30);
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The address to listen on; port 0 takes a free port.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000", value_parser = cli::address)]
+    listen: SocketAddr,
+    #[command(flatten)]
+    reach: Reach,
+    /// The agent's name.
+    #[arg(long, value_name = "NAME", default_value = "agent")]
+    name: String,
+    #[command(flatten)]
+    home: Home,
+    /// The file of the agent's key, created if it is missing; with --nats all hosts of the agent need the same.
+    /// Default: host.key in --home
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// The folder of the agent's files, created if it is missing. Default: files in --home
+    #[arg(long, value_name = "FOLDER")]
+    files: Option<PathBuf>,
+    /// The folder for files that are sent with a prompt. Default: uploads in --files
+    #[arg(long, value_name = "FOLDER")]
+    uploads: Option<PathBuf>,
+    /// The file that keeps sessions across restarts; only one host at a time may use it, and with --nats none
+    /// does. Default: session_results.jsonl in --home
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+    /// How long to wait at the start for another host that has the file of --store, and is about to end.
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = cli::duration)]
+    wait: Duration,
+    /// Wait until the disk has stored each session (fsync).
+    #[arg(long)]
+    fsync: bool,
+    /// How often a prompt is run again whose host ended during its run, when its client comes back. What the
+    /// agent had done may be done twice. Default: 3 with --nats, else 0
+    #[arg(long, value_name = "N")]
+    reruns: Option<u32>,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    model: ModelArgs,
+    #[cfg(feature = "nats")]
+    #[command(flatten)]
+    nats: NatsArgs,
+    #[cfg(not(feature = "nats"))]
+    #[command(flatten)]
+    _nats: cli::NoNats,
+    #[cfg(feature = "nats")]
+    #[command(flatten)]
+    lease: LeaseArgs,
+    #[command(flatten)]
+    pings: cli::Pings,
+    #[command(flatten)]
+    tls: TlsArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Access")]
+struct TrustArgs {
+    /// Who may connect. With 'careful', strangers need an invite code if there is one; 'strict' admits only
+    /// addresses of --allow and of whitelist.txt in --home. Default on a loopback address: open.
+    #[arg(long, value_enum)]
+    trust: Option<Trust>,
+    /// Require a signature from everybody. Always on with 'strict', with lists or invite codes, and with
+    /// --public unless --unsigned is given.
+    #[arg(long)]
+    signed: bool,
+    /// With --public, accept callers without a signature where --trust admits them.
+    #[arg(long, requires = "public", conflicts_with = "signed")]
+    unsigned: bool,
+    /// An invite code that admits strangers with 'careful'; may be repeated. Prefer the variable
+    /// AGENT_INVITE: other users can see command lines.
+    #[arg(long = "invite", value_name = "CODE")]
+    invites: Vec<Secret>,
+    /// An address to admit; may be repeated.
+    #[arg(long = "allow", value_name = "ADDRESS")]
+    allowed: Vec<Address>,
+    /// An origin of web pages that may connect, as SCHEME://HOST or SCHEME://HOST:PORT; may be repeated.
+    /// Programs other than browsers, and pages of this machine at any port, may always connect.
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
+}
+
+impl TrustArgs {
+    fn level(&self) -> TrustLevel {
+        self.trust.unwrap_or(Trust::Open).into()
+    }
+
+    /// The invite codes of the options, else of the environment.
+    fn codes(&self) -> Result<Vec<Secret>, Failure> {
+        let given = self.invites.iter();
+        // A blank one is refused with the others.
+        let given = given.map(|code| {
+            let code = cli::secret_text("--invite", code.expose())?;
+            Ok(code.unwrap_or_else(|| Secret::from("")))
+        });
+        match given.collect::<Result<Vec<_>, Failure>>()? {
+            none if none.is_empty() => Ok(cli::secret("AGENT_INVITE")?.into_iter().collect()),
+            given => Ok(given),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Trust {
+    /// Everybody.
+    Open,
+    /// Strangers with an invite code, and known addresses.
+    Careful,
+    /// Allowed addresses only.
+    Strict,
+}
+
+impl From<Trust> for TrustLevel {
+    fn from(trust: Trust) -> Self {
+        match trust {
+            Trust::Open => Self::Open,
+            Trust::Careful => Self::Careful,
+            Trust::Strict => Self::Strict,
+        }
+    }
+}
+
+pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
+    metrics::install()?;
+    let _ = cli::raise_file_limit(u64::MAX);
+    let address = args.listen;
+    let is_public = check_reach(args)?;
+    let (agent, options) = agent(args, is_public)?;
+    #[cfg(feature = "nats")]
+    let options = join(args, options).await?;
+    let pages = cli::web_pages(&options.http.guards);
+    if is_public {
+        warn_of_reach(args);
+    }
+    let host = Server::bind(address, agent, options)
+        .await
+        .map_err(|error| {
+            let hint = match error.kind() {
+                io::ErrorKind::AddrInUse => "; choose another address with --listen",
+                _ => "",
+            };
+            Failure::new(format_args!("cannot listen on {address}: {error}{hint}"))
+        })?;
+    let signals = Signals::listen();
+    let (handle, runtime) = (host.handle(), host.runtime());
+    cli::announce(format_args!(
+        "listening on {} (WebSocket: {}, address: {})",
+        args.tls.url(&format!("http://{}/", host.local_addr())),
+        args.tls.url(&host.url()),
+        runtime.address()
+    ));
+    cli::remark(pages);
+    signals
+        .serve(host.run(), handle.drain(DRAIN + GOODBYE))
+        .await
+}
+
+/// Makes the host one of several, if there is a NATS server for them.
+#[cfg(feature = "nats")]
+async fn join(args: &Args, options: ServerOptions) -> Result<ServerOptions, Failure> {
+    let Some(nats) = args.nats.connect().await? else {
+        return Ok(options);
+    };
+    let options_of_cluster = ClusterOptions::default().with_lease(args.lease.config(None));
+    let address = *options.runtime.access.host();
+    let cluster = Cluster::open(nats, address, options_of_cluster).await;
+    let cluster = cluster.map_err(|error| cli::nats_failure(&error))?;
+    Ok(options.with_cluster(cluster))
+}
+
+impl Args {
+    /// Whether the host is one of several.
+    fn is_one_of_many(&self) -> bool {
+        #[cfg(feature = "nats")]
+        let is = self.nats.is_on();
+        #[cfg(not(feature = "nats"))]
+        let is = false;
+        is
+    }
+}
+
+/// Whether other machines can reach the host, which somebody has to want.
+fn check_reach(args: &Args) -> Result<bool, Failure> {
+    let address = args.listen;
+    let is_public = args.reach.check(address)?;
+    if is_public && args.trust.trust.is_none() {
+        return Err(Failure::usage(format_args!(
+            "other machines can reach {address}: choose who may connect with --trust open, careful or strict"
+        )));
+    }
+    Ok(is_public)
+}
+
+fn warn_of_reach(args: &Args) {
+    args.reach.warn(&args.tls);
+    if args.trust.level() == TrustLevel::Open {
+        complain("warning: with --trust open, everybody who can reach this host may use the agent");
+    }
+    if args.trust.unsigned {
+        complain("warning: with --unsigned, callers need not prove who they are");
+    }
+}
+
+/// The agent, and how it is served.
+fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failure> {
+    let home = args.home.folder()?;
+    let key = args.home.key(args.key.as_deref(), "host.key")?;
+    let files = args.files.clone().unwrap_or_else(|| home.join("files"));
+    let folder = Folder::open(&files)
+        .map_err(|error| Failure::new(format_args!("--files {}: {error}", files.display())))?;
+    let uploads = args.uploads.clone();
+    let uploads = uploads.unwrap_or_else(|| folder.path().join("uploads"));
+    let scripted = Scripted::default().with_commands(true);
+    let built = args.model.build(scripted, &HttpClient::default())?;
+    let mut worker = Worker::new(built.model, built.config.model, tools(Some(&folder)))
+        .with_folder(folder)
+        .with_context_tokens(built.config.context_tokens);
+    if let Some(system) = &args.model.system {
+        worker = worker.with_system(system);
+    }
+
+    let lists = Arc::new(Lists::open(&home, &args.trust.allowed)?);
+    let (spent, used) = SpentFile::open(&home)
+        .map_err(|error| Failure::new(format_args!("--home {}: {error}", home.display())))?;
+    let level = args.trust.level();
+    let is_signed = args.trust.signed || is_public && !args.trust.unsigned;
+    let access = access(&args.trust, is_signed, *key.address(), &lists)?.with_spent(used);
+    let is_one_of_many = args.is_one_of_many();
+    let reruns = args.reruns.unwrap_or(if is_one_of_many { 3 } else { 0 });
+    let mut runtime = RuntimeOptions::with_access(access)
+        .with_hub(HubConfig::default().with_max_reruns(reruns))
+        .with_uploads(uploads, UploadLimits::default())
+        .with_on_trust({
+            let lists = Arc::clone(&lists);
+            move |book| lists.keep(book)
+        })
+        .with_trust_source(move || lists.changed())
+        .with_on_spent(move |used| {
+            if let Err(error) = spent.keep(used) {
+                complain(format_args!(
+                    "warning: a used signature is not kept, and may count once more after a restart: {error}"
+                ));
+            }
+        });
+    if !is_one_of_many {
+        let store = args.store.clone();
+        let store = store.unwrap_or_else(|| home.join("session_results.jsonl"));
+        let options = JsonlOptions {
+            sync: args.fsync,
+            wait: args.wait,
+            ..JsonlOptions::default()
+        };
+        let kept = JsonlStorage::open(&store, options)
+            .map_err(|error| Failure::new(format_args!("--store {}: {error}", store.display())))?;
+        let (skipped, file) = (kept.skipped_lines(), store.display());
+        if skipped > 0 {
+            complain(format_args!(
+                "warning: {file}: {skipped} records cannot be read, and are dropped"
+            ));
+        }
+        runtime = runtime.with_storage(Arc::new(kept));
+    }
+    let http = http_config();
+    let guards = http.guards.clone();
+    let guards = cli::guards(guards, &args.reach.hosts, &args.trust.origins)?;
+    let http = args.tls.http(http.with_guards(guards))?;
+    let renderer = Renderer::default();
+    let mut options = ServerOptions::with_runtime(runtime, level)
+        .with_name(&args.name)
+        .with_tools(worker.tools())
+        .with_http(http)
+        .with_shutdown_timeout(DRAIN)
+        .with_service(move |request, peer| {
+            let renderer = renderer.clone();
+            async move {
+                match metrics::respond(&request, peer) {
+                    Some(metrics) => metrics,
+                    None => page::serve(&renderer, request).await,
+                }
+            }
+        });
+    options.connection.keep_alive = args.pings.over(options.connection.keep_alive);
+    Ok((worker, options))
+}
+
+fn access(
+    args: &TrustArgs,
+    is_signed: bool,
+    host: Address,
+    lists: &Lists,
+) -> Result<AccessControl, Failure> {
+    let codes = InviteCodes::new(args.codes()?).map_err(|error| {
+        Failure::usage(format_args!(
+            "{error} (it comes from --invite or AGENT_INVITE)"
+        ))
+    })?;
+    let mut policy = TrustPolicy::new(args.level());
+    if is_signed {
+        policy = policy.with_signatures(SignaturePolicy::AlwaysSigned);
+    }
+    let mut access = AccessControl::new(host, policy).with_book(lists.book());
+    if is_signed {
+        // Not for everybody: clients of the specification repeat a signature within a second.
+        access = access.with_used_signatures(MAX_USED_SIGNATURES);
+    }
+    Ok(access.with_invites(codes))
+}

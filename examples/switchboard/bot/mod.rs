@@ -1,0 +1,60 @@
+//! A bot for any Snek server, a Snek server to try it on, and a chat to talk to it.
+
+mod chat;
+mod run;
+mod serve;
+mod talker;
+mod think;
+
+use clap::Subcommand;
+use switchboard::cli::{EXIT_CODES, Failure};
+
+const EXAMPLES: &str = "\
+Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is installed):
+  Try it on this machine, in three terminals:
+    switchboard bot serve --open
+    SNEK_PASSWORD=secret switchboard bot --url ws://127.0.0.1:8080 --username mybot
+    switchboard bot chat
+  A real server, with an answer whenever somebody says good morning:
+    switchboard bot --url wss://snek.example.com --username mybot --trigger '(?i)good morning'
+  With a language model, and images (build with '--features llm,fetch'):
+    OPENAI_API_KEY=.. switchboard bot --url wss://snek.example.com --username mybot \\
+      --provider openai --model NAME
+    switchboard bot .. --provider ollama --model llama3.2
+  In a script, with a time limit:
+    switchboard bot --url ws://127.0.0.1:8080 --username mybot --once --within 30s";
+
+/// Runs a Snek bot that answers with a language model, streaming its answers. Also runs a Snek server, and a
+/// chat to talk to bots.
+///
+/// With the scripted model, the bot knows ping, help, time, dice and echo. It reconnects when the connection is
+/// lost; Ctrl-C lets it finish the answers in progress. In a public channel it speaks after somebody has
+/// written `@NAME join`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"),
+    args_conflicts_with_subcommands = true,
+    arg_required_else_help = false
+)]
+pub(crate) struct BotArgs {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    run: run::Args,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Chats in the channels of a Snek server: as a dialogue, with one message, or with lines from a pipe.
+    Chat(Box<chat::Args>),
+    /// Runs a Snek server that keeps everything in memory.
+    Serve(Box<serve::Args>),
+}
+
+pub(crate) async fn run(args: BotArgs) -> Result<(), Failure> {
+    match args.command {
+        Some(Command::Chat(args)) => chat::chat(*args).await,
+        Some(Command::Serve(args)) => serve::serve(*args).await,
+        None => run::run(args.run).await,
+    }
+}

@@ -1,0 +1,93 @@
+//! `switchboard`: the tour, a bot, a gateway, a router, an agent and a coding agent, in one program.
+#![allow(
+    clippy::doc_markdown,
+    reason = "comments on options are help texts, not Markdown"
+)]
+
+mod agent;
+mod bot;
+mod daemon;
+mod gateway;
+mod manual;
+mod router;
+mod tour;
+mod wire;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use switchboard::cli::{self, EXIT_CODES, Failure, Verbosity};
+use switchboard::daemon::command::supervise;
+use futures_util::FutureExt as _;
+
+const SETTINGS: &str = "\
+A setting comes from its option, else from its environment variable, else from a file, else from its
+default.";
+
+/// Clients and servers for Snek, Exoclaw, SmartHole, ConnectOnion and Acolyte. Without a command, runs the
+/// tour: one story with all five.
+///
+/// No command needs an account. Answers come from a scripted model unless you configure a real one.
+#[derive(Debug, Parser)]
+#[command(name = "switchboard", version, after_help = format!("{SETTINGS}\n\n{EXIT_CODES}"))]
+struct Cli {
+    #[command(flatten)]
+    verbosity: Verbosity,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Tour(tour::TourArgs),
+    Bot(Box<bot::BotArgs>),
+    Gateway(Box<gateway::GatewayArgs>),
+    Router(Box<router::RouterArgs>),
+    Agent(agent::AgentArgs),
+    Daemon(daemon::DaemonArgs),
+    Wire(wire::WireArgs),
+    Health(HealthArgs),
+    Completions(manual::CompletionsArgs),
+    Man(manual::ManArgs),
+}
+
+/// Checks the health of a server: succeeds if the URL answers with a status from 200 to 299 within 5 s.
+/// Meant for the health checks of containers.
+#[derive(Debug, clap::Args)]
+struct HealthArgs {
+    /// The URL to request, such as http://127.0.0.1:7200/health.
+    url: String,
+}
+
+fn main() -> ExitCode {
+    // Tools that run commands start this program again, to supervise them.
+    supervise().unwrap_or_else(command_line)
+}
+
+#[tokio::main]
+async fn command_line() -> ExitCode {
+    let Cli { verbosity, command } = match cli::parse() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    let command = command.unwrap_or(Command::Tour(tour::TourArgs::default()));
+    // The tour loses connections on purpose.
+    verbosity.start(!matches!(command, Command::Tour(_)));
+    cli::finish(run(command).await)
+}
+
+async fn run(command: Command) -> Result<(), Failure> {
+    // In boxes: the largest of them is large.
+    match command {
+        Command::Tour(args) => tour::run(args).boxed_local().await,
+        Command::Bot(args) => bot::run(*args).boxed_local().await,
+        Command::Gateway(args) => gateway::run(*args).boxed_local().await,
+        Command::Router(args) => router::run(*args).boxed_local().await,
+        Command::Agent(args) => agent::run(args).boxed_local().await,
+        Command::Daemon(args) => daemon::run(args).boxed_local().await,
+        Command::Wire(args) => wire::run(args).boxed_local().await,
+        Command::Health(args) => cli::health(&args.url).await,
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&args),
+    }
+}

@@ -1,0 +1,59 @@
+//! The router that decides by the options: keywords, or a language model.
+
+use std::time::Duration;
+
+use switchboard::cli::Failure;
+use switchboard::model::http::HttpClient;
+use switchboard::model::options::ModelArgs;
+use switchboard::model::scripted::Scripted;
+use switchboard::router::{Chooser, ModelRouter, model::policy};
+use smarthole_proto::router::Keywords;
+
+/// The longest answer of a model, unless the user says otherwise: some tool calls.
+const MAX_TOKENS: u32 = 1024;
+/// How long a choice may take, with all attempts, unless the user says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("provider", |arg| arg.help(
+    "The provider of the model that chooses the client. All need a build with '--features llm'. \
+     Default: none, the words of the clients' descriptions decide"
+)))]
+pub(crate) struct ChooseArgs {
+    #[command(flatten)]
+    model: ModelArgs,
+}
+
+impl ChooseArgs {
+    /// How long a choice may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.model.model_timeout.unwrap_or(TIMEOUT)
+    }
+}
+
+/// The router of these options.
+pub(crate) fn router(args: &ChooseArgs) -> Result<Chooser, Failure> {
+    let args = &args.model;
+    if args.provider.is_none() && args.model.is_none() {
+        // Complains about options that are of no use.
+        args.build(Scripted::default(), &HttpClient::default())?;
+        return Ok(Chooser::Keywords(Keywords::new()));
+    }
+    if args.provider.is_none() {
+        return Err(Failure::usage(
+            "--model needs --provider, such as --provider openai",
+        ));
+    }
+    let policy = policy()
+        .with_head_timeout(TIMEOUT)
+        .with_idle_timeout(TIMEOUT);
+    let mut args = args.clone();
+    args.max_tokens.get_or_insert(MAX_TOKENS);
+    let scripted = Scripted::default().with_commands(true);
+    let built = args.build_with(scripted, &HttpClient::default(), policy)?;
+    let router = ModelRouter::new(built.model);
+    Ok(Chooser::Model(match &args.system {
+        Some(system) => router.with_system(system),
+        None => router,
+    }))
+}

@@ -1,0 +1,249 @@
+//! [`Show`]: what happens, in lines for people or for programs.
+
+use switchboard::router::Numbers;
+use switchboard::screen::{Colour, printable};
+use serde_json::{Value, json};
+use smarthole_proto::frame::Priority;
+use smarthole_proto::hub::{HistoryEntry, HubEvent, Outcome, RegisteredClient, Unroutable};
+use smarthole_proto::router::RouteRequest;
+
+use crate::router::json;
+
+/// How lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// For people, with colours or without.
+    People { colour: bool },
+    /// One JSON object each.
+    Json,
+}
+
+/// Puts events into lines. People see numbers in place of ids.
+#[derive(Debug)]
+pub(crate) struct Show {
+    style: Style,
+    numbers: Numbers,
+}
+
+impl Show {
+    pub(crate) fn new(style: Style) -> Self {
+        Self {
+            style,
+            numbers: Numbers::default(),
+        }
+    }
+
+    /// The lines of an event; none if it is of no interest.
+    pub(crate) fn event(&mut self, event: &HubEvent) -> Vec<String> {
+        match self.style {
+            Style::Json => json::event(event).iter().map(Value::to_string).collect(),
+            Style::People { .. } => self.words(event),
+        }
+    }
+
+    /// A line that is no event: its name for programs with more about it, and words for people.
+    pub(crate) fn note(&self, name: &str, about: Value, words: &str) -> String {
+        match self.style {
+            Style::People { .. } => words.to_owned(),
+            Style::Json => {
+                let mut object = json!({ "event": name });
+                if let (Some(object), Value::Object(about)) = (object.as_object_mut(), about) {
+                    object.extend(about);
+                }
+                object.to_string()
+            }
+        }
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.style == Style::Json
+    }
+
+    fn words(&mut self, event: &HubEvent) -> Vec<String> {
+        let line = match event {
+            HubEvent::Registered { name, .. } => format!("{} is here", self.client(name)),
+            HubEvent::Left { name, .. } => format!("{} has left", self.client(name)),
+            HubEvent::Route {
+                message, request, ..
+            } => {
+                let asked = asked(request);
+                self.about(message.as_str(), &asked)
+            }
+            HubEvent::Delivered { client, message } => {
+                let metadata = &message.metadata;
+                let why = match (metadata.direct_routed, &metadata.routing_reason) {
+                    (true, _) => ": you named it".to_owned(),
+                    (false, Some(reason)) => format!(": {}", printable(reason)),
+                    (false, None) => String::new(),
+                };
+                let (to, text) = (self.client(client), quoted(&message.text));
+                self.about(&message.id, &format!("{text} to {to}{why}"))
+            }
+            other => return self.answers(other),
+        };
+        vec![line]
+    }
+
+    fn answers(&mut self, event: &HubEvent) -> Vec<String> {
+        match event {
+            HubEvent::Acked {
+                message,
+                client,
+                late,
+            } => {
+                let what = self.paint(Colour::Green, "has taken it");
+                let line = format!("{} {what}{}", self.client(client), too_late(*late));
+                vec![self.about(message.as_str(), &line)]
+            }
+            HubEvent::Rejected {
+                message,
+                client,
+                reason,
+                timed_out,
+                late,
+            } => {
+                let what = match timed_out {
+                    true => "did not answer in time".to_owned(),
+                    false => format!("rejects it: {}", printable(reason)),
+                };
+                let what = self.paint(Colour::Yellow, &what);
+                let line = format!("{} {what}{}", self.client(client), too_late(*late));
+                vec![self.about(message.as_str(), &line)]
+            }
+            HubEvent::Notification {
+                message,
+                client,
+                title,
+                body,
+                priority,
+                ..
+            } => {
+                let title = (title != client).then_some(title);
+                let said: Vec<&str> = title
+                    .into_iter()
+                    .chain([body])
+                    .map(|text| &**text)
+                    .collect();
+                let said = said.join("\n");
+                let mut texts = said.lines().map(printable).filter(|text| !text.is_empty());
+                let first = texts.next().unwrap_or_default();
+                let mark = if *priority == Priority::High {
+                    " (!)"
+                } else {
+                    ""
+                };
+                let first = self.paint(Colour::Magenta, &first);
+                let line = format!("{} says{mark}: {first}", self.client(client));
+                let mut lines = vec![self.about(message.as_str(), &line)];
+                lines.extend(
+                    texts.map(|text| format!("     {}", self.paint(Colour::Magenta, &text))),
+                );
+                lines
+            }
+            HubEvent::Unroutable {
+                message,
+                text,
+                why,
+                tried,
+            } => {
+                let why_not = why.to_string();
+                let what = format!("nobody takes {}: {}", quoted(text), printable(&why_not));
+                let what = self.paint(Colour::Yellow, &what);
+                let mut lines = vec![self.about(message.as_str(), &what)];
+                // A single rejection was just told.
+                let tried = tried
+                    .iter()
+                    .filter(|_| !matches!(why, Unroutable::Rejected));
+                lines.extend(tried.map(|tried| {
+                    let reason = printable(&tried.reason);
+                    format!("     tried {}: {reason}", self.client(&tried.client))
+                }));
+                lines
+            }
+            // All of it was told as it came, or is no business of the user.
+            _ => Vec::new(),
+        }
+    }
+
+    fn about(&mut self, message: &str, what: &str) -> String {
+        let number = format!("#{}", self.numbers.of(message));
+        format!("{} {what}", self.paint(Colour::Bold, &number))
+    }
+
+    fn client(&self, name: &str) -> String {
+        self.paint(Colour::Cyan, &printable(name))
+    }
+
+    fn paint(&self, colour: Colour, text: &str) -> String {
+        match self.style {
+            Style::People { colour: true } => colour.paint(text),
+            _ => text.to_owned(),
+        }
+    }
+
+    /// Who is connected.
+    pub(crate) fn clients(&self, clients: &[RegisteredClient]) -> Vec<String> {
+        if self.is_json() {
+            return vec![self.note("clients", json!({ "clients": json::clients(clients) }), "")];
+        }
+        if clients.is_empty() {
+            return vec!["nobody is here".to_owned()];
+        }
+        let line = |client: &RegisteredClient| {
+            let about = &client.registration;
+            let hints: Vec<&str> = about.capabilities.iter().map(AsRef::as_ref).collect();
+            let hints = match hints.as_slice() {
+                [] => String::new(),
+                hints => format!(" ({})", printable(&hints.join(", "))),
+            };
+            let what = printable(&about.description);
+            format!("{}: {what}{hints}", self.client(&about.name))
+        };
+        clients.iter().map(line).collect()
+    }
+
+    /// What became of the last messages.
+    pub(crate) fn history(&mut self, history: &[HistoryEntry]) -> Vec<String> {
+        if self.is_json() {
+            return vec![self.note("history", json!({ "history": json::history(history) }), "")];
+        }
+        if history.is_empty() {
+            return vec!["nothing has ended yet".to_owned()];
+        }
+        let mut lines = Vec::new();
+        for item in history {
+            let what = match &item.outcome {
+                Outcome::Acked | Outcome::Notified => "has taken it".to_owned(),
+                Outcome::Rejected { reason } => format!("rejects it: {}", printable(reason)),
+                Outcome::TimedOut => "did not answer in time".to_owned(),
+                _ => "has ended it".to_owned(),
+            };
+            // Who says nothing in time is late, of course.
+            let late = item.late && item.outcome != Outcome::TimedOut;
+            let (text, client) = (quoted(&item.text), self.client(&item.client));
+            let line = format!("{text}: {client} {what}{}", too_late(late));
+            lines.push(self.about(item.message.as_str(), &line));
+        }
+        lines
+    }
+}
+
+/// What was asked of a router.
+fn asked(request: &RouteRequest) -> String {
+    match request.rejections.as_slice() {
+        [] => format!("{}: choosing", quoted(&request.text)),
+        _ => "choosing again".to_owned(),
+    }
+}
+
+/// A text on one line, in quotation marks.
+fn quoted(text: &str) -> String {
+    printable(&format!("{text:?}")).into_owned()
+}
+
+const fn too_late(late: bool) -> &'static str {
+    if late { ", too late" } else { "" }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! [`Stream`]: Markdown that grows.
+
+use super::super::closed;
+use super::super::highlight::Highlighter;
+use super::blocks::Renderer;
+use super::{Style, render};
+
+/// Renders a text that grows. What it has returned stays, so it can be printed at once; it keeps the rest
+/// only, and the cost of a step does not grow with the text. The lines are those that [`render`] returns
+/// for the whole text, if no reference to a link is defined in another block.
+///
+/// ```
+/// use switchboard::markdown::ansi::{Stream, Style};
+/// let mut stream = Stream::new(Style::default());
+/// assert!(stream.push("# Ti", 80).is_empty());
+/// assert_eq!(stream.push("tle\nSome ", 80), ["# Title", ""]);
+/// // What is open is drawn below, and drawn anew when it has changed.
+/// assert_eq!(stream.open(80), ["Some"]);
+/// assert_eq!(stream.push("code:\n```sh\nls\ncd /t", 80), ["Some code:", "", "    ls"]);
+/// assert_eq!(stream.open(80), ["    cd /t"]);
+/// stream.push("mp", 80);
+/// assert_eq!(stream.finish(80), ["    cd /tmp", ""]);
+/// ```
+#[derive(Debug)]
+pub struct Stream {
+    style: Style,
+    /// The blocks that are not closed, or the line of code that has not ended.
+    open: String,
+    code: Option<Code>,
+    /// How much of what is open was returned already, in visible characters.
+    returned: usize,
+}
+
+/// An open code block, all of whose complete lines are returned.
+#[derive(Debug)]
+struct Code {
+    /// The characters that open it.
+    fence: String,
+    highlighter: Highlighter,
+    is_empty: bool,
+}
+
+impl Stream {
+    /// Creates the stream of an empty text.
+    #[must_use]
+    pub fn new(style: Style) -> Self {
+        Self {
+            style,
+            open: String::new(),
+            code: None,
+            returned: 0,
+        }
+    }
+
+    /// Adds text. Returns the lines, for a screen of this width, that no later text changes.
+    pub fn push(&mut self, text: &str, width: usize) -> Vec<String> {
+        self.open.push_str(text);
+        // A block closes where a line ends.
+        if !text.contains('\n') {
+            return Vec::new();
+        }
+        let mut lines = Vec::new();
+        loop {
+            if self.code.is_some() {
+                lines.append(&mut self.code_lines(width));
+                if self.code.is_some() {
+                    break;
+                }
+            }
+            let rest = self.open.split_off(closed(&self.open));
+            let closed = std::mem::replace(&mut self.open, rest);
+            lines.append(&mut render(&closed, width, self.style));
+            self.code = self.begin_code();
+            if self.code.is_none() {
+                break;
+            }
+        }
+        if lines.is_empty() {
+            return lines;
+        }
+        not_returned(lines, std::mem::take(&mut self.returned))
+    }
+
+    /// Returns the lines of what is not returned yet, as far as it is known.
+    #[must_use]
+    pub fn open(&self, width: usize) -> Vec<String> {
+        not_returned(self.open_lines(width), self.returned)
+    }
+
+    /// Returns the first lines of what is open, so that at most `max` are left: a long list is read from its
+    /// beginning. Those of a table are not returned, because later rows set its columns. The lines may differ in
+    /// little from those of the whole: whether items stand apart is not known before the last one.
+    pub fn overflow(&mut self, width: usize, max: usize) -> Vec<String> {
+        let mut lines = self.open(width);
+        let surplus = lines.len().saturating_sub(max);
+        if surplus == 0 || lines.iter().any(|line| line.contains('┼')) {
+            return Vec::new();
+        }
+        lines.truncate(surplus);
+        self.returned += lines.iter().map(|line| visible(line)).sum::<usize>();
+        lines
+    }
+
+    fn open_lines(&self, width: usize) -> Vec<String> {
+        match &self.code {
+            None => {
+                let mut lines = render(&self.open, width, self.style);
+                lines.pop_if(|line| line.is_empty());
+                lines
+            }
+            Some(code) if code.is_end(&self.open) || self.open.is_empty() => Vec::new(),
+            // It is coloured when it is complete.
+            Some(_) => {
+                let mut highlighter = Highlighter::new("");
+                self.code_line(&mut highlighter, &self.open, width)
+            }
+        }
+    }
+
+    /// Returns the lines of the rest. Then the text is empty again.
+    pub fn finish(&mut self, width: usize) -> Vec<String> {
+        let open = std::mem::take(&mut self.open);
+        let returned = std::mem::take(&mut self.returned);
+        let Some(mut code) = self.code.take() else {
+            return not_returned(render(&open, width, self.style), returned);
+        };
+        let mut lines = Vec::new();
+        if !code.is_end(&open) && !open.is_empty() {
+            lines = self.code_line(&mut code.highlighter, &open, width);
+            code.is_empty = false;
+        }
+        lines.extend((!code.is_empty).then(String::new));
+        not_returned(lines, returned)
+    }
+
+    /// Takes the complete lines of the open code block. Ends it if its end is among them.
+    fn code_lines(&mut self, width: usize) -> Vec<String> {
+        let mut lines = Vec::new();
+        let open = std::mem::take(&mut self.open);
+        let mut rest = open.as_str();
+        while let Some(code) = &mut self.code
+            && let Some((line, after)) = rest
+                .find('\n')
+                .and_then(|end| rest.split_at_checked(end + 1))
+        {
+            rest = after;
+            if code.is_end(line) {
+                lines.extend((!code.is_empty).then(String::new));
+                self.code = None;
+            } else {
+                code.is_empty = false;
+                let mut renderer = Renderer::new(width, self.style);
+                renderer.write_code_line(&code.highlighter.line(line));
+                lines.append(&mut renderer.into_lines());
+            }
+        }
+        rest.clone_into(&mut self.open);
+        lines
+    }
+
+    fn code_line(&self, highlighter: &mut Highlighter, line: &str, width: usize) -> Vec<String> {
+        let mut renderer = Renderer::new(width, self.style);
+        renderer.write_code_line(&highlighter.line(line));
+        renderer.into_lines()
+    }
+
+    /// Takes the line that opens a code block, if the text begins with it. An indented one stays: its lines
+    /// lose their indent.
+    fn begin_code(&mut self) -> Option<Code> {
+        let start = self.open.len() - self.open.trim_start_matches('\n').len();
+        let (line, rest) = self.open.get(start..)?.split_once('\n')?;
+        let mark = line.chars().next().filter(|mark| "`~".contains(*mark))?;
+        let language = line.trim_start_matches(mark);
+        let fence = line.get(..line.len() - language.len())?;
+        if fence.len() < 3 || mark == '`' && language.contains('`') {
+            return None;
+        }
+        let code = Code {
+            fence: fence.to_owned(),
+            highlighter: Highlighter::new(language.trim()),
+            is_empty: true,
+        };
+        self.open = rest.to_owned();
+        Some(code)
+    }
+}
+
+impl Code {
+    /// Whether this line ends the block.
+    fn is_end(&self, line: &str) -> bool {
+        let line = line.trim_end();
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let fence = line.trim_start_matches(' ');
+        let mark = self.fence.chars().next().unwrap_or('`');
+        indent < 4 && fence.len() >= self.fence.len() && fence.chars().all(|c| c == mark)
+    }
+}
+
+/// The lines after those that have so many visible characters together: how many these are depends on the
+/// width, which may have changed. A line that was returned in part comes again.
+fn not_returned(mut lines: Vec<String>, mut returned: usize) -> Vec<String> {
+    let is_returned = |line: &&String| {
+        let left = (returned > 0).then(|| returned.checked_sub(visible(line)));
+        returned = left.flatten().unwrap_or_default();
+        left.flatten().is_some()
+    };
+    let first = lines.iter().take_while(is_returned).count();
+    lines.drain(..first);
+    lines
+}
+
+/// The visible characters of a line, without the bars before a quotation.
+fn visible(line: &str) -> usize {
+    let mut parts = line.split("\x1b[");
+    let first = parts.next().unwrap_or_default();
+    let rest = parts.filter_map(|part| Some(part.split_once('m')?.1));
+    let characters = [first].into_iter().chain(rest).flat_map(str::chars);
+    characters
+        .filter(|c| !c.is_whitespace() && *c != '│')
+        .count()
+}

@@ -1,0 +1,96 @@
+//! [`ModelConfig`]: a model with all its settings, and the client that is made of them.
+
+use std::sync::Arc;
+
+use rpc_core::Secret;
+
+use super::http::{HttpClient, RequestPolicy};
+use super::provider::Provider;
+use super::scripted::Scripted;
+use super::{ChatModel, ModelError};
+
+/// The longest answer in tokens, unless somebody wants another.
+pub const MAX_TOKENS: u32 = 4096;
+
+rpc_core::config! {
+    /// A model with all its settings.
+    #[derive(Clone, Debug)]
+    pub struct ModelConfig {
+        /// The provider.
+        pub provider: Provider = provider,
+        /// The provider's name of the model. The scripted one ignores it.
+        pub model: String = model.into(),
+        /// The address of the provider, with or without the end of the path. Default: the provider's own.
+        pub base_url: String = provider.default_base().to_owned() => with_base_url(impl Into<String>),
+        /// The key. Default none.
+        pub key: Option<Secret> = None => with_key(Option<Secret>),
+        /// The longest answer in tokens. Default [`MAX_TOKENS`].
+        pub max_tokens: u32 = MAX_TOKENS => with_max_tokens,
+        /// How freely the model chooses its words. Default `None`: the provider's.
+        pub temperature: Option<f64> = None => with_temperature,
+        /// Most tokens of a conversation to send, by [estimate](crate::conversation::estimate).
+        /// Default: the provider's.
+        pub context_tokens: usize = provider.default_context() => with_context_tokens,
+        /// Whether the settings are in a file, so that errors name its keys and not the options.
+        pub in_file: bool = false => with_in_file,
+        /// The timeouts and attempts of requests.
+        pub policy: RequestPolicy = RequestPolicy::default() => with_policy,
+    }
+    /// Creates the configuration of a model of this provider.
+    pub fn new(provider: Provider, model: impl Into<String>);
+}
+
+impl ModelConfig {
+    /// Returns the model; `scripted` is the one of that provider. Opens no connection.
+    ///
+    /// # Errors
+    /// [`ModelError::Setup`] for an invalid address or key, for TLS that cannot be set up, and for a
+    /// provider on the network in a build without the feature `llm`.
+    pub fn build(
+        &self,
+        scripted: Scripted,
+        http: &HttpClient,
+    ) -> Result<Arc<dyn ChatModel>, ModelError> {
+        if self.provider == Provider::Scripted {
+            return Ok(Arc::new(scripted));
+        }
+        self.on_the_network(http)
+    }
+
+    #[cfg(not(feature = "llm"))]
+    fn on_the_network(&self, _: &HttpClient) -> Result<Arc<dyn ChatModel>, ModelError> {
+        Err(ModelError::Setup {
+            message: format!(
+                "this build has no HTTP client for {}: build it with '--features llm', as in \
+                 'cargo run -p switchboard --features llm,fetch --'",
+                self.provider
+            ),
+        })
+    }
+
+    #[cfg(feature = "llm")]
+    fn on_the_network(&self, http: &HttpClient) -> Result<Arc<dyn ChatModel>, ModelError> {
+        let model = super::http::HttpModel::new(self.clone(), http)?;
+        if model.goes_unencrypted() {
+            let key = if self.key.is_some() {
+                "the key and "
+            } else {
+                ""
+            };
+            tracing::warn!(
+                provider = %self.provider,
+                "{key}all questions go over the network unencrypted: use https://"
+            );
+        }
+        Ok(Arc::new(model))
+    }
+
+    /// Returns the name of a setting where the user has it.
+    #[must_use]
+    pub fn setting(&self, name: &str) -> String {
+        match self.in_file {
+            true => format!("[agent] {}", name.replace('-', "_")),
+            false => format!("--{name}"),
+        }
+    }
+}

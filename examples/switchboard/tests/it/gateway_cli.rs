@@ -1,0 +1,581 @@
+//! The gateway's command line: help, mistakes, chats, its end, and what it remembers.
+
+mod chat;
+mod samples;
+mod terminal;
+
+use std::fs;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use switchboard::gateway::config::{Config, DataDir, Origin};
+
+use crate::programs::{Running, exchange, outcome, switchboard};
+use crate::tree::{read, root};
+
+/// A folder that is removed with the value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("gateway-cli-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// The gateway's program, at home in this folder.
+    fn gateway(&self, args: &[&str]) -> Command {
+        let mut command = switchboard("gateway");
+        command.args(args).env("HOME", &self.0);
+        command
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// A gateway on a free port, and its WebSocket.
+    fn start(&self, args: &[&str]) -> (Running, String) {
+        let mut command = self.gateway(&["--port", "0"]);
+        command.args(args);
+        start(command)
+    }
+
+    /// Says something: exit code, answer, the rest.
+    fn chat(&self, url: &str, args: &[&str]) -> (Option<i32>, String, String) {
+        let mut command = self.gateway(&["chat", "--url", url]);
+        command.args(args);
+        outcome(command)
+    }
+
+    /// Says something that is answered well.
+    fn hears(&self, url: &str, args: &[&str]) -> String {
+        let (code, out, err) = self.chat(url, args);
+        assert_eq!(code, Some(0), "{args:?}: {err}");
+        out
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn start(command: Command) -> (Running, String) {
+    let running = Running::start(command);
+    let line = running.line_with("listening on http://127.0.0.1:");
+    let (_, url) = line.split_once("WebSocket: ").unwrap();
+    (running, url.trim_end_matches(')').to_owned())
+}
+
+fn assert_holds(text: &str, expected: &[&str]) {
+    for expected in expected {
+        assert!(text.contains(expected), "no {expected:?} in\n{text}");
+    }
+}
+
+/// The whole answer to a plain request.
+fn get(url: &str, path: &str) -> String {
+    let host = url.trim_start_matches("ws://").split('/').next().unwrap();
+    exchange(host, &format!("GET {path}"), "", "")
+}
+
+#[test]
+fn the_start_says_which_web_pages_may_connect() {
+    let folder = Folder::new();
+    for (args, pages) in [
+        (&[][..], "those of this machine, at any port"),
+        (
+            &["--token", "s3cret"],
+            "its own; those of this machine, at any port",
+        ),
+    ] {
+        let mut command = folder.gateway(&["serve", "--port", "0"]);
+        command.args(args);
+        let (running, _) = start(command);
+        let line = running.line_with("web pages");
+        assert_eq!(line, format!("web pages that may connect: {pages}"));
+    }
+}
+
+#[test]
+fn help_shows_examples_and_exit_codes() {
+    let folder = Folder::new();
+    let (code, out, _) = outcome(folder.gateway(&["--help"]));
+    assert_eq!(code, Some(0));
+    assert_holds(
+        &out,
+        &[
+            "Examples (",
+            "switchboard gateway chat 'hello there'",
+            "switchboard gateway check --config",
+            "gateway.toml",
+            "--features llm",
+            "--features wasm",
+            "EXOCLAW_TOKEN",
+            "ANTHROPIC_API_KEY",
+            "Exit codes",
+        ],
+    );
+    let (code, out, _) = outcome(folder.gateway(&["chat", "--help"]));
+    assert_eq!(code, Some(0));
+    let options = [
+        "[TEXT]",
+        "--url",
+        "--token",
+        "--account",
+        "--guild",
+        "--team",
+        "--history",
+        "--clear",
+        "--search",
+        "--budget",
+    ];
+    assert_holds(&out, &options);
+    // One thing at a time, but one.
+    for args in [
+        &["chat"][..],
+        &["chat", "--clear", "hi"],
+        &["chat", "--clear", "--budget"],
+    ] {
+        let (code, _, err) = outcome(folder.gateway(args));
+        assert_eq!(code, Some(2), "{args:?}: {err}");
+    }
+}
+
+#[test]
+fn a_gateway_without_a_file_serves_its_page_and_chats() {
+    let folder = Folder::new();
+    let (_gateway, url) = folder.start(&[]);
+    let health = get(&url, "/health");
+    assert!(health.starts_with("HTTP/1.1 200"), "{health}");
+    assert!(health.ends_with("\r\n\r\nok"), "{health}");
+    assert_holds(&get(&url, "/"), &["HTTP/1.1 200", "<html", "app.js"]);
+    let answer = folder.chat(&url, &["count to 4"]);
+    let expected = "I count: 1 2 3 4 - done\n".to_owned();
+    assert_eq!(answer, (Some(0), expected, String::new()));
+    // The address of the page will do as well.
+    let page = url.replace("ws://", "http://").replace("/ws", "/");
+    assert_eq!(folder.hears(&page, &["count to 1"]), "I count: 1 - done\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_token_is_asked_for_and_never_repeated() {
+    let folder = Folder::new();
+    let mut command = folder.gateway(&["--port", "0"]);
+    command.env("EXOCLAW_TOKEN", "hunter2").args(["-v", "-v"]);
+    let (gateway, url) = start(command);
+    let mut right = folder.gateway(&["chat", "--url", &url, "count to 1"]);
+    right.env("EXOCLAW_TOKEN", "hunter2");
+    let (code, out, err) = outcome(right);
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "I count: 1 - done\n"),
+        "{err}"
+    );
+    let mut wrong = folder.gateway(&["chat", "--url", &url, "count to 1"]);
+    wrong.env("EXOCLAW_TOKEN", "hunter3");
+    let (code, out, err) = outcome(wrong);
+    assert_eq!((code, out.as_str()), (Some(3), ""));
+    assert_holds(&err, &["authentication failed", "EXOCLAW_TOKEN"]);
+    assert!(!err.contains("hunter"), "{err}");
+    let mut elsewhere = folder.gateway(&["chat", "--url", "ws://192.0.2.1", "hi"]);
+    elsewhere.env("EXOCLAW_TOKEN", "hunter2");
+    let (code, _, err) = outcome(elsewhere);
+    assert_eq!(code, Some(2), "{err}");
+    assert_holds(&err, &["192.0.2.1 without encryption"]);
+    gateway.interrupt();
+    let (code, log) = gateway.end_with_lines();
+    assert_eq!(code, Some(0));
+    assert!(log.len() > 3, "{log:#?}");
+    assert!(!log.iter().any(|line| line.contains("hunter")), "{log:#?}");
+}
+
+#[test]
+fn a_wrong_call_or_file_is_refused_with_the_reason() {
+    let folder = Folder::new();
+    let toml = folder.file("bad.toml", "[agent]\nid = \"a\"\nmodel = nope\n");
+    let provider = folder.file("provider.toml", "[agent]\n  provider = \"abacus\"\n");
+    let missing = folder.0.join("missing.toml");
+    let missing = missing.to_str().unwrap();
+    for (args, token, expected) in [
+        (
+            &["--bind", "0.0.0.0", "--port", "0"][..],
+            None,
+            &["token required", "Set --token or EXOCLAW_TOKEN env var."][..],
+        ),
+        (
+            &["--bind", "0.0.0.0", "--port", "0"],
+            Some(" \u{feff}\r\n"),
+            &["token required"],
+        ),
+        (
+            &["--port", "0"],
+            Some("hunt\u{435}r2"),
+            &["EXOCLAW_TOKEN: character 5 is U+0435"],
+        ),
+        (&["check", "--config", &toml], None, &["bad.toml:3:9: "]),
+        (&["--config", &toml], None, &["bad.toml:3:9: "]),
+        (
+            &["--config", &provider, "--port", "0"],
+            None,
+            &[
+                "provider.toml:2:14: ",
+                "`abacus`",
+                "scripted, openai, openai-responses, anthropic",
+            ],
+        ),
+        (&["--config", missing], None, &["missing.toml"]),
+        (&["--port", "70000"], None, &["--port"]),
+        (&["--fast"], None, &["--fast"]),
+        (&["chat"], None, &["nothing to say"]),
+    ] {
+        let mut command = folder.gateway(args);
+        if let Some(token) = token {
+            command.env("EXOCLAW_TOKEN", token);
+        }
+        let (code, out, err) = outcome(command);
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{args:?}: {err}");
+        assert_holds(&err, expected);
+    }
+}
+
+#[test]
+fn a_configuration_is_checked_and_explained() {
+    let folder = Folder::new();
+    let file = folder.file(
+        "config.toml",
+        "[gateway]\nprot = 1\n[agent]\nid = \"personal\"\n[budgets]\ndaily = 5\n",
+    );
+    let (code, out, err) = outcome(folder.gateway(&["check", "--config", &file]));
+    assert_eq!(code, Some(0), "{err}");
+    assert_holds(&out, &["127.0.0.1:7200", "\"personal\"", "day 5"]);
+    assert_holds(&err, &["warning: ", "config.toml:2:1: ", "port"]);
+    let mut by_variable = folder.gateway(&["check"]);
+    by_variable.env("EXOCLAW_CONFIG", &file);
+    assert_eq!(outcome(by_variable).1, out);
+}
+
+#[test]
+fn all_mistakes_of_a_file_are_told_each_on_its_line() {
+    let folder = Folder::new();
+    let file = folder.file("two.toml", "[agent]\nmax_tokens = 0\nmodel = 1\n");
+    let (code, _, err) = outcome(folder.gateway(&["check", "--config", &file]));
+    assert_eq!(code, Some(2));
+    let lines: Vec<_> = err.lines().collect();
+    assert_eq!(lines.len(), 2, "{err}");
+    assert_holds(lines[0], &["error: ", "two.toml:2:14: "]);
+    assert_holds(lines[1], &["two.toml:3:9: "]);
+}
+
+#[test]
+fn a_check_tells_what_a_start_would() {
+    let folder = Folder::new();
+    let text = "[gateway]\nbind = \"0.0.0.0\"\n[agent]\nsoul_path = \"soul.md\"\n\
+        tools = [\"hammer\"]\n[[plugins]]\nname = \"saw\"\npath = \"builtin:saw\"\n";
+    let file = folder.file("config.toml", text);
+    let (code, _, err) = outcome(folder.gateway(&["check", "--config", &file]));
+    assert_eq!(code, Some(1), "{err}");
+    let expected = [
+        "warning: [gateway] bind: others could reach 0.0.0.0, so it wants a token",
+        "soul.md cannot be read",
+        "error: plugin \"saw\" is skipped",
+        "\"hammer\"",
+    ];
+    assert_holds(&err, &expected);
+    let mut with_token = folder.gateway(&["check", "--config", &file]);
+    with_token.env("EXOCLAW_TOKEN", "t");
+    assert!(!outcome(with_token).2.contains("wants a token"));
+    assert!(!folder.0.join("exoclaw.redb").exists());
+}
+
+#[test]
+fn a_check_fails_if_every_chat_would() {
+    let folder = Folder::new();
+    for (text, expected) in [
+        (
+            "[agent]\nprovider = \"anthropic\"\n",
+            "every chat will fail: anthropic needs a key",
+        ),
+        (
+            "[agent]\ncatch_all = false\n",
+            "every chat will fail: [agent] catch_all is off",
+        ),
+        (
+            "[budgets]\ndaily = 0\n",
+            "every chat will fail: [budgets] daily is 0",
+        ),
+        (
+            "[[plugins]]\nname = \"x\"\npath = \"missing.wasm\"\n",
+            "plugin \"x\" is skipped: ",
+        ),
+    ] {
+        let file = folder.file("config.toml", text);
+        let (code, out, err) = outcome(folder.gateway(&["check", "--config", &file]));
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+        assert_holds(&err, &[&format!("error: {expected}")]);
+    }
+    let text = "[agent]\nprovider = \"anthropic\"\n";
+    let file = folder.file("config.toml", text);
+    let mut with_key = folder.gateway(&["check", "--config", &file]);
+    with_key.env("ANTHROPIC_API_KEY", "k");
+    assert_eq!(outcome(with_key).0, Some(0));
+}
+
+#[test]
+fn a_check_fails_where_a_start_would() {
+    let folder = Folder::new();
+    let openai = "[agent]\nprovider = \"openai\"\nmodel = \"toy\"\napi_key = \"k\"\n";
+    let with = |line: &str| format!("{openai}{line}\n");
+    for (text, starts, expected) in [
+        (with("model_timeout = \"0s\""), false, "model_timeout"),
+        (
+            with("base_url = \"nowhere\""),
+            false,
+            "error: [agent] base_url",
+        ),
+        (with("[agent]"), false, "config.toml:5"),
+        ("[gateway]\nbind = \"127.0.0.1.x\"\n".to_owned(), false, ""),
+        ("[gateway]\nbind = \"[::1]\"\n".to_owned(), true, ""),
+        ("[gateway]\nbind = \"localhost\"\n".to_owned(), true, ""),
+    ] {
+        let file = folder.file("config.toml", &text);
+        let run = |args: &[&str]| {
+            let mut command = folder.gateway(args);
+            // Or else addresses that others can reach are refused before.
+            command.env("EXOCLAW_TOKEN", "a long token of this test");
+            outcome(command)
+        };
+        let (code, _, err) = run(&["check", "--config", &file]);
+        assert_eq!(code == Some(0), starts, "{text}: {err}");
+        assert!(
+            err.contains(expected) && !err.contains("[agent] [agent]"),
+            "{err}"
+        );
+        if !starts {
+            let (started, _, said) = run(&["--config", &file]);
+            assert_eq!((started, said.lines().last()), (code, err.lines().last()));
+        }
+    }
+    let file = folder.file("config.toml", "[nats]\nurl = \"nats://127.0.0.1:1\"\n");
+    let (code, _, err) = outcome(folder.gateway(&["check", "--config", &file]));
+    assert_eq!(code, Some(3), "{err}");
+    assert_holds(&err, &["no NATS server", "127.0.0.1:1"]);
+}
+
+#[test]
+fn without_a_home_it_is_told_that_nothing_is_kept() {
+    let folder = Folder::new();
+    let mut check = folder.gateway(&["check"]);
+    check.env_remove("HOME").env_remove("USERPROFILE");
+    let (code, out, err) = outcome(check);
+    assert_eq!(code, Some(0), "{err}");
+    assert_holds(&out, &["in memory only"]);
+    assert_holds(&err, &["warning: HOME: is not set", "--config"]);
+}
+
+#[test]
+fn a_check_tries_the_folder_of_the_data() {
+    let folder = Folder::new();
+    let config = |data: &str| {
+        let file = folder.file(
+            "config.toml",
+            &format!("[gateway]\ndata_dir = \"{data}\"\n"),
+        );
+        outcome(folder.gateway(&["check", "--config", &file]))
+    };
+    assert_eq!(config("a/b/c").0, Some(0));
+    assert!(!folder.0.join("a").exists(), "nothing is left behind");
+    folder.file("plain", "");
+    let (code, _, err) = config("plain/below");
+    assert_eq!(code, Some(1), "{err}");
+    assert_holds(&err, &["error: [gateway] data_dir: ", "plain/below"]);
+    folder.file("exoclaw.redb", "");
+    let (code, _, err) = config(".");
+    assert_eq!(code, Some(0), "{err}");
+    assert_holds(
+        &err,
+        &["warning: ", "exoclaw.redb is empty: nothing is remembered"],
+    );
+    folder.file("exoclaw.redb", &"no database ".repeat(1000));
+    let (code, _, err) = config(".");
+    assert_eq!(code, Some(1), "{err}");
+    assert_holds(&err, &["exoclaw.redb is damaged or no store of a gateway"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_damaged_store_is_one_line_and_no_panic() {
+    let folder = Folder::new();
+    let file = folder.file("config.toml", "[gateway]\n");
+    let (gateway, url) = folder.start(&["--config", &file]);
+    for number in 0..20 {
+        folder.hears(&url, &["--account", &number.to_string(), "count to 9"]);
+    }
+    gateway.interrupt();
+    assert_eq!(gateway.end(), Some(0));
+    let store = folder.0.join("exoclaw.redb");
+    let whole = fs::read(&store).unwrap();
+    assert!(whole.len() > 8192);
+    let mut damaged = 0;
+    // The header and its copies, and some of every region.
+    for page in (0..4).chain((4..whole.len() / 4096).step_by(23)) {
+        let mut bytes = whole.clone();
+        let start = page * 4096;
+        bytes[start..start + 4096].fill(0xa5);
+        fs::write(&store, &bytes).unwrap();
+        for args in [["usage", "--config"], ["check", "--config"]] {
+            let mut command = folder.gateway(&args);
+            let (code, _, err) = outcome({
+                command.arg(&file);
+                command
+            });
+            assert!(
+                !err.contains("panic") && !err.contains("RUST_BACKTRACE"),
+                "{err}"
+            );
+            if code != Some(0) {
+                assert_eq!(
+                    (code, err.lines().count()),
+                    (Some(1), 1),
+                    "page {page}: {err}"
+                );
+                assert_holds(&err, &["exoclaw.redb is damaged"]);
+                damaged += 1;
+            }
+        }
+    }
+    assert!(damaged > 0);
+}
+
+#[test]
+fn a_store_that_is_empty_is_said_at_the_start() {
+    let folder = Folder::new();
+    folder.file("exoclaw.redb", "");
+    let file = folder.file("config.toml", "[gateway]\n");
+    let (code, out, err) = outcome(folder.gateway(&["usage", "--config", &file]));
+    assert_eq!((code, out.as_str()), (Some(0), ""));
+    assert_holds(&err, &["exoclaw.redb is empty"]);
+    let mut command = folder.gateway(&["--port", "0"]);
+    command.args(["--config", &file]);
+    let gateway = Running::start(command);
+    gateway.line_with("exoclaw.redb is empty: nothing is remembered, and budgets begin anew");
+}
+
+#[test]
+fn a_second_gateway_cannot_use_the_data_of_the_first() {
+    let folder = Folder::new();
+    let file = folder.file("config.toml", "");
+    let (_first, _) = folder.start(&["--config", &file]);
+    let (code, out, err) = outcome(folder.gateway(&["--port", "0", "--config", &file]));
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert_holds(&err, &["in use by switchboard (process "]);
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let (folder, other) = (Folder::new(), Folder::new());
+    let (_first, url) = folder.start(&[]);
+    let port = url.trim_end_matches("/ws").rsplit(':').next().unwrap();
+    let (code, out, err) = outcome(other.gateway(&["--port", port]));
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert_holds(&err, &[&format!("cannot listen on 127.0.0.1:{port}: ")]);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_end_lets_a_reply_finish_and_what_was_said_is_there_after_it() {
+    let folder = Folder::new();
+    let file = folder.file("config.toml", "[budgets]\nsession = 300\n");
+    let (gateway, url) = folder.start(&["--config", &file]);
+    let name = folder.hears(&url, &["My name is Ann. Count to 1!"]);
+    assert_eq!(name, "I count: 1 - done\n");
+    let long = "story ".repeat(120);
+    folder.hears(&url, &["--peer", "long", &long]);
+
+    let rest = in_the_middle(&url, "!slow 6 80", || {
+        gateway.interrupt();
+        gateway.line_with("finishing the work in progress");
+    });
+    assert_eq!(rest.as_deref(), Some("2 3 4 5 6"));
+    gateway.line_with("0 cut");
+    assert_eq!(gateway.end(), Some(0));
+
+    let (_gateway, url) = folder.start(&["--config", &file]);
+    let known = folder.hears(&url, &["What do you know of me?"]);
+    assert_eq!(known, "I know: the user's name is Ann\n");
+    let (code, _, err) = folder.chat(&url, &["--peer", "long", &long]);
+    assert_eq!(code, Some(3));
+    assert_holds(&err, &["token budget exceeded (session: ", "/300)"]);
+    // Another account is another user.
+    let known = folder.hears(&url, &["--account", "eve", "What do you know of me?"]);
+    assert!(!known.contains("Ann"), "{known}");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_replies_have_used_is_printed_beside_a_gateway_and_after_its_end() {
+    let folder = Folder::new();
+    let file = folder.file("config.toml", "[gateway]\n");
+    let usage = |last: &str| outcome(folder.gateway(&["usage", "--config", &file, "--last", last]));
+    assert_eq!(usage("9"), (Some(0), String::new(), String::new()));
+    let (gateway, url) = folder.start(&["--config", &file]);
+    folder.hears(&url, &["SECRET plans"]);
+    folder.hears(&url, &["--account", "eve", "count to 1"]);
+    let beside = usage("9");
+    assert_eq!((beside.0, beside.2.as_str()), (Some(0), ""));
+    assert_eq!(usage("1").1.lines().count(), 1);
+    let socket = folder.0.join("exoclaw.sock");
+    let mode = fs::metadata(&socket).unwrap().permissions();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&mode);
+    assert_eq!(mode & 0o777, 0o600);
+    gateway.interrupt();
+    assert_eq!(gateway.end(), Some(0));
+    assert!(!socket.exists());
+    assert_eq!(usage("9"), beside);
+    let (code, all, _) = usage("9");
+    assert_eq!((code, all.lines().count()), (Some(0), 2));
+    assert!(!all.contains("SECRET"), "{all}");
+    let (_, last, _) = usage("1");
+    assert_holds(&last, &["default:cli:eve:main", "\"output_tokens\":"]);
+    assert!(all.ends_with(&last));
+}
+
+/// Says something, does something when the answer has begun, and returns the rest of the answer.
+#[cfg(unix)]
+fn in_the_middle(url: &str, text: &str, meanwhile: impl FnOnce()) -> Option<String> {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let config = exoclaw_proto::client::ClientConfig::default();
+        let (client, _, connection) = exoclaw_proto::net::connect_lazy(url, config).unwrap();
+        tokio::spawn(connection.run());
+        client.ready().await.unwrap();
+        let mut chat = client.chat(text).await;
+        chat.next().await.unwrap().unwrap();
+        meanwhile();
+        chat.text().await.ok()
+    })
+}
+
+#[cfg(unix)]
+#[test]
+fn a_second_signal_ends_at_once() {
+    let folder = Folder::new();
+    let (gateway, url) = folder.start(&[]);
+    let rest = in_the_middle(&url, "!slow 10000 50", || {
+        gateway.interrupt();
+        gateway.line_with("Ctrl-C again ends at once");
+        gateway.interrupt();
+    });
+    assert_eq!(rest, None);
+    assert_eq!(gateway.end(), Some(130));
+}

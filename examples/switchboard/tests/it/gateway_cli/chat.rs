@@ -1,0 +1,193 @@
+//! `gateway chat`: what it says, shows and asks.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+#[test]
+fn a_chat_shows_tools_apart_from_the_text_and_cannot_control_the_terminal() {
+    let folder = Folder::new();
+    let file = root().join("examples/switchboard/gateway/gateway.toml");
+    let file = folder.file("gateway.toml", &read(&file));
+    let (_gateway, url) = folder.start(&["--config", &file]);
+    let (code, out, err) = folder.chat(&url, &["echo hi \u{1b}[2Jthere"]);
+    assert_eq!((code, out.as_str()), (Some(0), "hi \\u{1b}[2Jthere\n"));
+    assert_holds(&err, &["  echo {", "    hi "]);
+    assert!(!err.contains('\u{1b}'), "{err}");
+}
+
+#[test]
+fn a_chat_that_fails_says_why_and_keeps_what_was_said() {
+    let folder = Folder::new();
+    let file = folder.file(
+        "config.toml",
+        "[gateway]\ndata_dir = \":memory:\"\n[budgets]\nsession = 100\n",
+    );
+    let (_gateway, url) = folder.start(&["--config", &file]);
+    let (code, out, err) = folder.chat(&url, &["!break"]);
+    assert_eq!((code, out.as_str()), (Some(1), "so far so good\n"));
+    assert_holds(&err, &["error: provider error: "]);
+    let (code, out, err) = folder.chat(&url, &[&"long ".repeat(100)]);
+    assert_eq!((code, out.as_str()), (Some(3), ""));
+    assert_holds(&err, &["error: token budget exceeded (session: ", "/100)"]);
+    let (code, _, err) = folder.chat("ftp://h", &["hi"]);
+    assert_eq!(code, Some(2), "{err}");
+    let (code, _, err) = folder.chat("ws://127.0.0.1:1", &["hi"]);
+    assert_eq!(code, Some(3), "{err}");
+    assert_holds(&err, &["no connection to ws://127.0.0.1:1"]);
+}
+
+#[test]
+fn a_chat_tells_what_the_gateway_remembers_and_who_asks() {
+    let folder = Folder::new();
+    let text = "[gateway]\ndata_dir = \":memory:\"\nextensions = true\n\
+                [budgets]\ndaily = 100000\n\
+                [[bindings]]\nagent_id = \"helper\"\nguild_id = \"acme\"\nteam_id = \"support\"\n";
+    let file = folder.file("config.toml", text);
+    let (_gateway, url) = folder.start(&["--config", &file]);
+    let acme = ["--guild", "acme", "--team", "support"];
+    let asks = |args: &[&str]| folder.hears(&url, &[&acme[..], args].concat());
+    asks(&["My name is Ann."]);
+    asks(&["count to 2"]);
+    let history = asks(&["--history"]);
+    assert_holds(
+        &history,
+        &["> My name is Ann.\n", "> count to 2\nI count: 1 2 - done\n"],
+    );
+    assert_eq!(
+        asks(&["--history=1"]),
+        "> count to 2\nI count: 1 2 - done\n"
+    );
+    // Without the guild it is another agent's conversation.
+    assert_eq!(folder.hears(&url, &["--history"]), "");
+    let budget = asks(&["--budget"]);
+    assert_holds(
+        &budget,
+        &[
+            "session: ",
+            "day: ",
+            " tokens of 100000\n",
+            " without a limit\n",
+        ],
+    );
+    for (failing, history) in [
+        ("!break", "> !break\nso far so good\n(broken off: "),
+        ("!fail no luck", "> !fail no luck\n(failed: no luck)\n"),
+    ] {
+        assert_eq!(
+            folder.chat(&url, &[&acme[..], &[failing]].concat()).0,
+            Some(1)
+        );
+        assert_holds(&asks(&["--history=1"]), &[history]);
+    }
+    assert_eq!(asks(&["--clear"]), "4 turns forgotten\n");
+    assert_eq!(asks(&["--history"]), "");
+    assert_eq!(asks(&["--search", "name"]), "the user's name is Ann\n");
+}
+
+#[test]
+fn a_gateway_without_extensions_says_so() {
+    let folder = Folder::new();
+    let (_gateway, url) = folder.start(&[]);
+    let (code, out, err) = folder.chat(&url, &["--budget"]);
+    assert_eq!((code, out.as_str()), (Some(3), ""));
+    assert_holds(
+        &err,
+        &["unknown method: budget.status", "extensions = true"],
+    );
+}
+
+#[test]
+fn json_is_one_object_for_each_event_and_answer() {
+    let folder = Folder::new();
+    let text = "[gateway]\ndata_dir = \":memory:\"\nextensions = true\n";
+    let file = folder.file("config.toml", text);
+    let (_gateway, url) = folder.start(&["--config", &file]);
+    let lines = |args: &[&str]| -> (Option<i32>, Vec<Value>) {
+        let (code, out, err) = folder.chat(&url, &[&["--json"], args].concat());
+        let lines = out
+            .lines()
+            .map(|line| serde_json::from_str(line).expect(&err));
+        (code, lines.collect())
+    };
+    let (code, events) = lines(&["My name is Ann. Count to 2!"]);
+    assert_eq!(code, Some(0));
+    let texts = events.iter().filter(|event| event["event"] == "text");
+    let text: String = texts.filter_map(|event| event["data"].as_str()).collect();
+    assert_eq!(text, "I count: 1 2 - done");
+    assert!(events.iter().any(|event| event["event"] == "usage"));
+    assert_eq!(events.last(), Some(&json!({ "event": "done" })));
+    let (code, turns) = lines(&["--history"]);
+    assert_eq!((code, turns.len()), (Some(0), 1));
+    assert_eq!(turns[0]["assistant"], "I count: 1 2 - done");
+    let (_, facts) = lines(&["--search", "name"]);
+    assert_eq!(facts[0]["text"], "the user's name is Ann");
+    let (_, budget) = lines(&["--budget"]);
+    assert!(budget[0]["daily"]["used"].as_u64() > Some(0), "{budget:?}");
+    assert_eq!(lines(&["--clear"]), (Some(0), vec![json!({ "turns": 1 })]));
+    let (code, events) = lines(&["!break"]);
+    assert_eq!(code, Some(1));
+    let last = events.last().unwrap();
+    assert_eq!(last["event"], "error");
+    assert!(
+        last["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("provider error: "),
+        "{last}"
+    );
+    let (code, out, _) = folder.chat("ws://127.0.0.1:1", &["--json", "hi"]);
+    assert_eq!((code, out.lines().count()), (Some(3), 1), "{out}");
+}
+
+#[test]
+fn a_check_answers_in_json_too() {
+    let folder = Folder::new();
+    let check = |text: &str| -> (Option<i32>, Vec<Value>) {
+        let file = folder.file("config.toml", text);
+        let (code, out, _) = outcome(folder.gateway(&["check", "--json", "--config", &file]));
+        (
+            code,
+            out.lines()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect(),
+        )
+    };
+    let (code, said) = check("[gateway]\ndata_dir = \":memory:\"\n");
+    assert_eq!((code, &said[0]["ok"]), (Some(0), &json!(true)));
+    assert!(said[0]["summary"].as_str().unwrap().contains("listens on"));
+    let (code, said) = check("[budgets]\ndaily = 0\n");
+    assert_eq!((code, &said[0]["ok"]), (Some(1), &json!(false)));
+    assert_eq!(
+        said[0]["problems"],
+        json!(["every chat will fail: [budgets] daily is 0"])
+    );
+    let (code, said) = check("[agent]\nmodel = 1\n");
+    assert_eq!((code, &said[0]["event"]), (Some(2), &json!("error")));
+}
+
+#[test]
+fn a_token_may_be_the_file_of_a_service_manager() {
+    let folder = Folder::new();
+    folder.file("EXOCLAW_TOKEN", "hunter2\n");
+    let mut command = folder.gateway(&["--port", "0"]);
+    command.env("CREDENTIALS_DIRECTORY", &folder.0);
+    let (_gateway, url) = start(command);
+    for (token, code) in [("hunter2", Some(0)), ("hunter3", Some(3))] {
+        let mut chat = folder.gateway(&["chat", "--url", &url, "count to 1"]);
+        chat.env("EXOCLAW_TOKEN", token);
+        assert_eq!(outcome(chat).0, code, "{token}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_aborts_a_chat() {
+    let folder = Folder::new();
+    let (_gateway, url) = folder.start(&[]);
+    let chat = ["chat", "--url", &url, "--json", "!slow 1000 50"];
+    let chat = Running::start(folder.gateway(&chat));
+    chat.line_with("\"text\"");
+    chat.interrupt();
+    assert_eq!(chat.end(), Some(130));
+}

@@ -1,0 +1,184 @@
+//! The texts of the crates have one form: READMEs, guides and specifications. Their links lead somewhere.
+
+use crate::tree::{read, root};
+use crate::uniform::{assert_none, crates, promises, tests_of};
+
+/// In this order, in every protocol crate's README, which is its crate documentation.
+const README: [&str; 5] = [
+    "Client",
+    "Server",
+    "Features",
+    "Where to look",
+    "Where to change what",
+];
+
+/// In this order, in every protocol crate's guide, which is its module `guide`.
+const GUIDE: [&str; 6] = [
+    "Frames", "Client", "Server", "Timeouts", "Limits", "Promises",
+];
+
+/// What a reader who never saw a crate looks for in its README first.
+const CHANGES: [&str; 3] = ["add a method", "add an event", "change a timeout"];
+
+/// Lines of a README.
+const MAX_README: usize = 150;
+
+/// Markdown's links: the text and where it leads.
+fn links(text: &str) -> Vec<(&str, &str)> {
+    text.split('[')
+        .filter_map(|part| part.split_once("]("))
+        .filter_map(|(text, rest)| Some((text, rest.split_once(')')?.0)))
+        .collect()
+}
+
+/// Texts that are read as files and not as documentation.
+const TEXTS: [&str; 7] = [
+    "README.md",
+    "examples/switchboard/README.md",
+    "examples/bench/README.md",
+    "examples/switchboard/install/README.md",
+    "fuzz/README.md",
+    ".github/CONTRIBUTING.md",
+    ".github/SECURITY.md",
+];
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut found = 0;
+    for text in TEXTS {
+        let path = root().join(text);
+        let folder = path.parent().expect("a folder");
+        for (name, target) in links(&read(&path)) {
+            let outside = target.starts_with("http") || target.starts_with('#');
+            let file = target.split('#').next().unwrap_or_default();
+            assert!(
+                outside || folder.join(file).exists(),
+                "{text}: [{name}]({target})"
+            );
+            found += 1;
+        }
+    }
+    assert!(found > 30, "only {found} links");
+}
+
+/// Headings of the second level, without what is in code.
+fn headings(text: &str) -> Vec<&str> {
+    let mut in_code = false;
+    let outside = text.lines().filter(|line| {
+        in_code ^= line.starts_with("```");
+        !in_code
+    });
+    outside
+        .filter_map(|line| line.strip_prefix("## "))
+        .collect()
+}
+
+#[test]
+fn protocol_readmes_and_guides_have_the_same_headings_in_order() {
+    let mut problems = Vec::new();
+    for folder in crates() {
+        let package = root().join(folder);
+        let files: [(&str, &[&str]); 2] = [("README.md", &README), ("GUIDE.md", &GUIDE)];
+        for (file, expected) in files {
+            let text = read(&package.join(file));
+            let mut found = headings(&text);
+            found.retain(|heading| expected.contains(heading));
+            if found != expected {
+                problems.push(format!(
+                    "{folder}/{file}: headings {found:?} instead of {expected:?}"
+                ));
+            }
+        }
+        let lib = read(&package.join("src/lib.rs"));
+        if !lib.contains("#![doc = include_str!(\"../README.md\")]") {
+            problems.push(format!(
+                "{folder}: the README is not the crate documentation"
+            ));
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn readmes_are_short_and_say_where_to_change_what() {
+    let mut problems = Vec::new();
+    let short = ["", "rpc-core", "examples", "examples/switchboard"].into_iter();
+    for folder in short.chain(crates()) {
+        let lines = read(&root().join(folder).join("README.md")).lines().count();
+        if lines > MAX_README {
+            problems.push(format!("{folder}/README.md: {lines} lines"));
+        }
+    }
+    let core = ["rpc-core"].into_iter();
+    for folder in core.chain(crates()) {
+        let package = root().join(folder);
+        let readme = read(&package.join("README.md"));
+        let (_, table) = readme.split_once("\n## Where to change what\n").unwrap();
+        for change in CHANGES {
+            if folder != "rpc-core" && !table.contains(&format!("\n| {change}")) {
+                problems.push(format!("{folder}/README.md does not say where to {change}"));
+            }
+        }
+        let quoted = table.split('`').skip(1).step_by(2);
+        let paths = quoted.filter(|path| path.contains('/') || path.ends_with(".md"));
+        for path in paths {
+            if !package.join(path).exists() {
+                problems.push(format!("{folder}/README.md: there is no {path}"));
+            }
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn every_line_of_a_specification_names_tests_that_exist() {
+    let mut problems = Vec::new();
+    for folder in crates() {
+        let own = tests_of(&[folder]);
+        let text = read(&root().join(folder).join("SPEC.md"));
+        let rows = promises(&text);
+        assert!(rows.len() > 25, "{folder}/SPEC.md: {} promises", rows.len());
+        for row in rows {
+            let tests = row.rsplit('|').nth(1).unwrap_or_default();
+            let names: Vec<_> = tests.split('`').skip(1).step_by(2).collect();
+            if names.is_empty() {
+                problems.push(format!("{folder}/SPEC.md: no test: {row}"));
+            }
+            // One outside of the crate says where it is.
+            let missing = names.iter().filter(|name| match name.split_once("::") {
+                Some((place, name)) => !tests_of(&[place]).contains(name),
+                None => !own.contains(**name),
+            });
+            problems.extend(missing.map(|name| format!("{folder}/SPEC.md: no test {name}")));
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn every_protocol_crate_documents_its_specification_line_by_line() {
+    let mut problems = Vec::new();
+    for folder in crates() {
+        let package = root().join(folder);
+        let lib = read(&package.join("src/lib.rs"));
+        if !lib.contains("#[doc = include_str!(\"../SPEC.md\")]\npub mod spec {}\n") {
+            problems.push(format!("{folder}: SPEC.md is not the module spec"));
+        }
+        if !lib.contains("#[doc = include_str!(\"../GUIDE.md\")]\npub mod guide {}\n") {
+            problems.push(format!("{folder}: GUIDE.md is not the module guide"));
+        }
+        for page in ["[`spec`]", "[`guide`]"] {
+            if !read(&package.join("README.md")).contains(page) {
+                problems.push(format!("{folder}/README.md does not lead to {page}"));
+            }
+        }
+        let spec = read(&package.join("SPEC.md"));
+        for row in spec.lines().filter(|line| line.starts_with('|')) {
+            let cells = row.trim_matches('|').split(" | ").count();
+            if cells != 3 && !row.starts_with("|---") {
+                problems.push(format!("{folder}/SPEC.md: {cells} cells: {row}"));
+            }
+        }
+    }
+    assert_none(&problems);
+}
