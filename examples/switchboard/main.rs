@@ -16,9 +16,9 @@ mod wire;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use futures_util::FutureExt as _;
 use switchboard::cli::{self, EXIT_CODES, Failure, Verbosity};
 use switchboard::daemon::command::supervise;
-use futures_util::FutureExt as _;
 
 const SETTINGS: &str = "\
 A setting comes from its option, else from its environment variable, else from a file, else from its

@@ -16,6 +16,7 @@ use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions, http_config
 use connectonion_proto::session::HubConfig;
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
+use rpc_core::Secret;
 use switchboard::agent::tools::tools;
 use switchboard::agent::{Folder, Lists, SpentFile, Worker, page};
 use switchboard::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
@@ -26,7 +27,6 @@ use switchboard::model::http::HttpClient;
 use switchboard::model::options::ModelArgs;
 use switchboard::model::scripted::Scripted;
 use switchboard::page::Renderer;
-use rpc_core::Secret;
 
 /// How long agents may go on after Ctrl-C.
 const DRAIN: Duration = Duration::from_secs(30);

@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use switchboard::cli::{self, Failure, LineArgs, Urls, complain};
-use switchboard::model::provider::Provider;
-use switchboard::screen::{Colour, Screen, snek};
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, RetrySend};
 use snek_proto::error::BotError;
 use snek_proto::net::dialer;
 use snek_proto::permission::Triggers;
+use switchboard::cli::{self, Failure, LineArgs, Urls, complain};
+use switchboard::model::provider::Provider;
+use switchboard::screen::{Colour, Screen, snek};
 use tokio::sync::watch;
 
 use crate::bot::talker::Talker;

@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use switchboard::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
-use switchboard::{metrics, web};
 use rpc_core::Secret;
 use rpc_core::net::server::{Guards, HttpConfig};
 use snek_proto::frame::User;
 use snek_proto::hub::HubConfig;
 use snek_proto::net::{Backend, MemoryBackend, Server, ServerOptions};
+use switchboard::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
+use switchboard::{metrics, web};
 
 const NOTHING: &str = "This is a Snek server: connect with a WebSocket. GET /health and /metrics are answered, too.\n";
 /// How long calls that are under way may take when the server ends.

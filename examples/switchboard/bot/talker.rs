@@ -4,12 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use switchboard::assistant::{Assistant, is_apology};
-use switchboard::cli;
-use switchboard::model::scripted;
-use switchboard::pictures::Pictures;
-use switchboard::replies;
-use switchboard::screen::printable;
 use rpc_core::Delivery;
 use rpc_core::net::entropy;
 use serde_json::{Value, json};
@@ -19,6 +13,12 @@ use snek_proto::frame::Message;
 use snek_proto::limits::RECONNECT_MAX_RETRIES;
 use snek_proto::net::Client;
 use snek_proto::permission::Triggers;
+use switchboard::assistant::{Assistant, is_apology};
+use switchboard::cli;
+use switchboard::model::scripted;
+use switchboard::pictures::Pictures;
+use switchboard::replies;
+use switchboard::screen::printable;
 use tokio::sync::watch;
 
 /// What the bot does with messages.

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use snek_proto::limits::HTTP_CONNECT_TIMEOUT;
+use snek_proto::llm::image::ImageFormat;
 use switchboard::assistant::{Assistant, Step};
 use switchboard::cli::Failure;
 use switchboard::conversation::{ConversationLimits, Conversations};
@@ -11,8 +13,6 @@ use switchboard::model::http::{HttpClient, RequestPolicy};
 use switchboard::model::options::ModelArgs;
 use switchboard::model::scripted::Scripted;
 use switchboard::pictures::Pictures;
-use snek_proto::limits::HTTP_CONNECT_TIMEOUT;
-use snek_proto::llm::image::ImageFormat;
 
 /// The pause of the scripted model before each piece: its answers can be seen to grow.
 const PACE: Duration = Duration::from_millis(40);

@@ -12,12 +12,12 @@ use acolyte_proto::id::{ResourceId, SessionId};
 use acolyte_proto::net::{
     Chat, Client, ConnectError, SseClient, connect_with, dialer, link_config,
 };
-use switchboard::cli::{self, Failure, LineArgs, Urls};
-use switchboard::screen::acolyte::Frames;
-use switchboard::screen::{Colour, Screen};
 use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, Secret};
+use switchboard::cli::{self, Failure, LineArgs, Urls};
+use switchboard::screen::acolyte::Frames;
+use switchboard::screen::{Colour, Screen};
 use tokio::task::JoinHandle;
 
 #[derive(Debug, clap::Args)]

@@ -9,13 +9,13 @@ use acolyte_proto::event::Event;
 use acolyte_proto::id::SessionId;
 use acolyte_proto::limits::{CHAT_IDLE_TIMEOUT, MAX_TOOL_CALLS};
 use acolyte_proto::net::Chat;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use rpc_core::net::entropy;
 use switchboard::cli::{self, Failure, Stdout, complain};
 use switchboard::daemon::ask_first::AWAITING_INPUT;
 use switchboard::screen::printable_lines;
 use switchboard::terminal::{self, ChatEvent, ChatView};
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
-use rpc_core::net::entropy;
 
 use super::asking::{self, ALLOW, Answers, MAY_WORK, NOBODY};
 use crate::daemon::connection::{Connection, Server, Wishes};

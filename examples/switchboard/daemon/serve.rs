@@ -10,13 +10,13 @@ use acolyte_proto::event::ChecklistTag;
 use acolyte_proto::limits::DEFAULT_PORT;
 use acolyte_proto::net::{Server, ServerOptions, http_config};
 use clap::ValueEnum;
+use rpc_core::Secret;
 use switchboard::cli::{self, Failure, GOODBYE, Signals, TlsArgs};
 use switchboard::daemon::Worker;
 use switchboard::model::http::HttpClient;
 use switchboard::model::options::ModelArgs;
 use switchboard::model::provider::Provider;
 use switchboard::model::scripted::Scripted;
-use rpc_core::Secret;
 
 use crate::daemon::connection::api_key;
 use crate::daemon::tools::{ToolArgs, Tools};

@@ -10,9 +10,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use clap::ArgGroup;
-use switchboard::cli::{self, Failure, LineArgs, Urls, say};
-use switchboard::screen::{printable, printable_lines};
-use switchboard::terminal::{self, ChatEvent, ChatView};
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::error::{ErrorKind, RpcError};
 use exoclaw_proto::frame::{BudgetStatus, BudgetUse, ChatSend, SessionRef, StreamEvent};
@@ -24,6 +21,9 @@ use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Delivery, Secret, Str};
 use serde::Serialize;
 use serde_json::json;
+use switchboard::cli::{self, Failure, LineArgs, Urls, say};
+use switchboard::screen::{printable, printable_lines};
+use switchboard::terminal::{self, ChatEvent, ChatView};
 use tokio::task::JoinHandle;
 
 #[derive(Debug, clap::Args)]

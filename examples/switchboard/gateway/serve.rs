@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
+use exoclaw_proto::auth::AuthError;
+use rpc_core::Secret;
+use serde_json::json;
 use switchboard::cli::{
     self, Failure, GOODBYE, Signals, TlsArgs, complain, secret, secret_or, variable,
 };
@@ -14,9 +17,6 @@ use switchboard::gateway::site::SECRET_VARIABLE;
 #[cfg(feature = "nats")]
 use switchboard::gateway::store::StoreError;
 use switchboard::metrics;
-use exoclaw_proto::auth::AuthError;
-use rpc_core::Secret;
-use serde_json::json;
 
 /// Files that are open beside the connections.
 const OTHER_FILES: u64 = 64;

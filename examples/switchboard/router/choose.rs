@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use smarthole_proto::router::Keywords;
 use switchboard::cli::Failure;
 use switchboard::model::http::HttpClient;
 use switchboard::model::options::ModelArgs;
 use switchboard::model::scripted::Scripted;
 use switchboard::router::{Chooser, ModelRouter, model::policy};
-use smarthole_proto::router::Keywords;
 
 /// The longest answer of a model, unless the user says otherwise: some tool calls.
 const MAX_TOKENS: u32 = 1024;

@@ -5,9 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use switchboard::cli::{self, Failure, LineArgs, Urls, complain};
-use switchboard::router::{Note, Notes, asks_for_notes};
-use switchboard::screen::{Colour, Screen, printable, smarthole};
 use rpc_core::CloseReason;
 use serde_json::{Value, json};
 use smarthole_proto::error::{ErrorCode, RegistrationError};
@@ -16,6 +13,9 @@ use smarthole_proto::id::ClientId;
 use smarthole_proto::limits::{DEFAULT_URL, MAX_ATTEMPTS};
 use smarthole_proto::net::{InboundMessage, dialer, link_config};
 use smarthole_proto::plugin::{Context, Ended, Handler, Notice, Plugin, PluginConfig, PluginError};
+use switchboard::cli::{self, Failure, LineArgs, Urls, complain};
+use switchboard::router::{Note, Notes, asks_for_notes};
+use switchboard::screen::{Colour, Screen, printable, smarthole};
 
 use crate::router::at_terminal::AtTerminal;
 use crate::router::standing::Standing;

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use switchboard::cli::complain;
-use switchboard::terminal::{self, ChatEvent, ChatView, Input};
 use rpc_core::net::Queued;
 use serde_json::{Value, json};
 use smarthole_proto::hub::{HubError, HubEvent, Input as Said, Settlement};
 use smarthole_proto::id::MessageId;
 use smarthole_proto::net::{HubEvents, RouterRuntime};
+use switchboard::cli::complain;
+use switchboard::terminal::{self, ChatEvent, ChatView, Input};
 
 use crate::router::desktop::{Desktop, Shown};
 use crate::router::input::{self, Line};

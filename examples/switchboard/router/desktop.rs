@@ -21,11 +21,11 @@ mod imp {
     use std::future::pending;
     use std::time::Instant;
 
+    use notify_rust::{Notification, Urgency};
+    use smarthole_proto::frame::Priority;
     use switchboard::cli::complain;
     use switchboard::router::Throttle;
     use switchboard::screen::printable;
-    use notify_rust::{Notification, Urgency};
-    use smarthole_proto::frame::Priority;
     use tokio::sync::mpsc;
 
     use super::{Failure, Shown};

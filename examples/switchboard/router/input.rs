@@ -1,7 +1,7 @@
 //! [`Line`]: what a line of the person asks for.
 
-use switchboard::terminal::{self, Command, split_command, unknown};
 use smarthole_proto::limits::MAX_PAYLOAD;
+use switchboard::terminal::{self, Command, split_command, unknown};
 
 pub(crate) const HELP: &str = "\
 Write what you want done; the router decides who gets it.

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard::cli::{self, Failure, Signals, TlsArgs};
-use switchboard::{metrics, terminal, web};
 use serde_json::json;
 use smarthole_proto::hub::HubConfig;
 use smarthole_proto::limits::{MAX_CONNECTIONS, ROUTING_LIMIT, SHUTDOWN_TIMEOUT};
 use smarthole_proto::net::{Server, ServerOptions, http_config};
+use switchboard::cli::{self, Failure, Signals, TlsArgs};
+use switchboard::{metrics, terminal, web};
 
 use crate::router::console::{Console, Wanted};
 use crate::router::http::Http;

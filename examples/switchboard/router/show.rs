@@ -1,11 +1,11 @@
 //! [`Show`]: what happens, in lines for people or for programs.
 
-use switchboard::router::Numbers;
-use switchboard::screen::{Colour, printable};
 use serde_json::{Value, json};
 use smarthole_proto::frame::Priority;
 use smarthole_proto::hub::{HistoryEntry, HubEvent, Outcome, RegisteredClient, Unroutable};
 use smarthole_proto::router::RouteRequest;
+use switchboard::router::Numbers;
+use switchboard::screen::{Colour, printable};
 
 use crate::router::json;
 

@@ -11,13 +11,13 @@ use std::net::TcpListener;
 use std::process::Stdio;
 use std::sync::Arc;
 
-use switchboard::cli::Failure;
-use switchboard::screen::snek::Frames;
-use switchboard::screen::{Colour, Screen};
 use rpc_core::net::{LinkEvent, LinkState};
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::frame::Final;
 use snek_proto::net::{Client, Events, connect_with, dialer, link_config};
+use switchboard::cli::Failure;
+use switchboard::screen::snek::Frames;
+use switchboard::screen::{Colour, Screen};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 

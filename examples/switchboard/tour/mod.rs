@@ -1,9 +1,7 @@
 //! The tour: the protocols at work in one process, over real WebSockets on this machine.
 //!
-//! `story/` is one story with all five, a file for each hop; begin with `story/mod.rs`. `chapters/` shows
-//! more of each protocol alone.
+//! `story/` is one story with all five, a file for each hop; begin with `story/mod.rs`.
 
-mod chapters;
 #[cfg(feature = "nats")]
 mod cluster;
 mod patience;
@@ -17,14 +15,10 @@ use clap::Subcommand;
 use switchboard::cli::{self, Failure};
 use switchboard::screen::Screen;
 
-use self::chapters::Act;
-
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is installed):
   switchboard
-  NO_COLOR=1 switchboard tour | less
-  switchboard tour chapters
-  switchboard tour chapters snek acolyte";
+  NO_COLOR=1 switchboard tour | less";
 
 /// Runs one story with all five protocols and prints a line for each frame.
 ///
@@ -42,12 +36,6 @@ pub(crate) struct TourArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Shows more of each protocol in turn: refusals, budgets, questions to a person, lost connections and more.
-    Chapters {
-        /// The protocols to show. Default: all.
-        #[arg(value_enum)]
-        protocols: Vec<Act>,
-    },
     /// Shows one chat on three servers that share a NATS server, while some of them are killed.
     ///
     /// Needs nats-server on the path.
@@ -74,12 +62,6 @@ async fn tour(TourArgs { command }: TourArgs) -> Result<(), Failure> {
         None => {
             let screen = Screen::with_names(out, colour, story::LONGEST_NAME);
             story::tell(&screen, story::POEM).await?;
-            screen.note("more: cargo run -p switchboard -- tour chapters");
-            screen
-        }
-        Some(Command::Chapters { protocols }) => {
-            let screen = Screen::new(out, colour);
-            chapters::play(&screen, &protocols).await?;
             screen
         }
         #[cfg(feature = "nats")]

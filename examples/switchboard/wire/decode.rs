@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write as _};
 use std::path::PathBuf;
 
+use rpc_core::testing::transcript::BadLine;
 use switchboard::cli::{Failure, Stdout, complain, is_output_lost, wants_colour};
 use switchboard::screen::printable;
 use switchboard::wire::Protocol;
 use switchboard::wire::decode::{Count, Options, decode};
-use rpc_core::testing::transcript::BadLine;
 
 /// Most lines that are none of a transcript and are still named.
 const MAX_NAMED: usize = 5;

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use connectonion_proto::auth::Signer;
 use connectonion_proto::net::find_with;
+use indicatif::{ProgressBar, ProgressStyle};
+use rpc_core::Secret;
+use rpc_core::net::ws::WsDialer;
 use switchboard::cli::{self, Failure, LineArgs, Signals, Urls, complain, say};
 use switchboard::wire::Protocol;
 use switchboard::wire::load::usage::{Watch, listener};
 use switchboard::wire::load::{
     Caller, Finished, Kind, Load, Progress, Report, Run, RunError, Scenario, Schedule,
 };
-use indicatif::{ProgressBar, ProgressStyle};
-use rpc_core::Secret;
-use rpc_core::net::ws::WsDialer;
 use tokio::sync::oneshot;
 
 const EXAMPLES: &str = "\

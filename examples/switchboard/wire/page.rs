@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rpc_core::net::server::{Accepted, Server};
+use serde_json::json;
 use switchboard::cli::{self, Failure, Reach, Signals, TlsArgs, complain, say};
 use switchboard::screen::printable;
 use switchboard::wire::Protocol;
 use switchboard::wire::page::{Site, http_config, offline};
 use switchboard::wire::view::{Lines, Shared, lock, open};
-use rpc_core::net::server::{Accepted, Server};
-use serde_json::json;
 
 /// How long an answer may take at the end.
 const DRAIN: Duration = Duration::from_secs(1);

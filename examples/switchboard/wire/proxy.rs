@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use rpc_core::net::server::{Guards, Listener};
+use rpc_core::net::ws::{WsDialer, redact_urls};
+use rpc_core::testing::transcript::{Header, Kind};
+use rpc_core::timestamp;
+use serde_json::json;
 use switchboard::cli::{self, Failure, Reach, Signals, TlsArgs, complain, say};
 use switchboard::screen::printable;
 use switchboard::wire::Protocol;
@@ -15,11 +20,6 @@ use switchboard::wire::page::Site;
 use switchboard::wire::proxy::{Faults, Proxy, Recorder};
 use switchboard::wire::top::Top;
 use switchboard::wire::view::{Feed, Lines, Shared};
-use rpc_core::net::server::{Guards, Listener};
-use rpc_core::net::ws::{WsDialer, redact_urls};
-use rpc_core::testing::transcript::{Header, Kind};
-use rpc_core::timestamp;
-use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 

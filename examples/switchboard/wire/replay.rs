@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use connectonion_proto::auth::Signer;
+use rpc_core::net::server::{Guards, Listener};
+use rpc_core::testing::Side;
+use rpc_core::testing::transcript::Kind;
+use serde_json::json;
 use switchboard::cli::{self, Failure, Reach, TlsArgs, complain, say};
 use switchboard::screen::{Colour, printable, printable_lines};
 use switchboard::wire::replay::{
     Clients, Difference, Peer, Playback, Script, Server, Settings, is_signed, signs, with_bodies,
 };
-use rpc_core::net::server::{Guards, Listener};
-use rpc_core::testing::Side;
-use rpc_core::testing::transcript::Kind;
-use serde_json::json;
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is installed):

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use connectonion_proto::frame::Mode;
 use connectonion_proto::limits::MAX_SERVER_MESSAGE;
-use switchboard::terminal::{self, Command, split_command, unknown};
 use rpc_core::Str;
+use switchboard::terminal::{self, Command, split_command, unknown};
 
 pub(crate) const HELP: &str = "Write what you want of the agent. While it works, you can say more; it reads that \
     at its next step. It goes on when this program ends.";

@@ -17,12 +17,12 @@ use connectonion_proto::net::{
     AgentOptions, Client, ConnectError, Connection, FindError, connect_with, dialer, find_with,
     look_up_with,
 };
-use switchboard::cli::{self, Failure, Line, LineArgs, Urls};
-use switchboard::screen::connectonion::Frames;
-use switchboard::screen::{Colour, Screen};
 use rpc_core::Secret;
 use rpc_core::net::ws::urls;
 use rpc_core::net::{DialError, LinkConfig};
+use switchboard::cli::{self, Failure, Line, LineArgs, Urls};
+use switchboard::screen::connectonion::Frames;
+use switchboard::screen::{Colour, Screen};
 
 use self::attach::Attachments;
 use self::chat_loop::{ChatLoop, Manner};

@@ -7,9 +7,9 @@ use connectonion_proto::frame::{
     Answer, Approval, ApprovalNeeded, AskField, AskUser, EventKind, PlanReview, Rejection,
     Response, Scope, Ulw, UlwTurnsReached,
 };
-use switchboard::screen::{printable, printable_lines};
 use rpc_core::{Json, Refused};
 use serde_json::{Map, Value};
+use switchboard::screen::{printable, printable_lines};
 
 const YES_OR_NO: &str = "y = yes, s = for this session, n = no, or say why not";
 const TURNS: &str = "Write a number of turns to go on, a mode, or nothing to stop";

@@ -4,12 +4,12 @@ use connectonion_proto::client::Step;
 use connectonion_proto::frame::{
     ChatItem, ChatItemKind, Connected, EventKind, Output, ReceivedFile, SessionState, ToolStatus,
 };
-use switchboard::screen::{Colour, printable, printable_lines};
 use rpc_core::Json;
 use rpc_core::Limits;
 use rpc_core::net::Node;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use switchboard::screen::{Colour, printable, printable_lines};
 
 use super::steps::{not_stored, shortened};
 

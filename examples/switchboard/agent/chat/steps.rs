@@ -3,10 +3,10 @@
 use connectonion_proto::frame::{
     Compact, EventKind, Output, ReceivedFile, TextDelta, ToolStatus, Usage,
 };
-use switchboard::markdown::fenced;
-use switchboard::terminal::ChatEvent;
 use rpc_core::Json;
 use serde_json::{Map, Value};
+use switchboard::markdown::fenced;
+use switchboard::terminal::ChatEvent;
 
 /// The arguments that say most about a call, in this order.
 const TELLING: [&str; 6] = ["path", "file_path", "command", "query", "url", "question"];

@@ -9,11 +9,11 @@ mod show;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use switchboard::cli::{self, EXIT_CODES, Failure, LineArgs, Urls};
-use switchboard::terminal::{self, Input};
 use rpc_core::Secret;
 use snek_proto::client::ClientConfig;
 use snek_proto::net::{connect_with, dialer, link_config};
+use switchboard::cli::{self, EXIT_CODES, Failure, LineArgs, Urls};
+use switchboard::terminal::{self, Input};
 use tokio::sync::mpsc;
 
 use self::chat_loop::ChatLoop;

@@ -2,9 +2,9 @@
 
 use std::fmt::Display;
 
+use serde_json::Value;
 use switchboard::cli;
 use switchboard::terminal::{ChatEvent, ChatView};
-use serde_json::Value;
 
 /// How everything is shown.
 pub(super) struct Show {

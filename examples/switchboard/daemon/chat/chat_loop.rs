@@ -11,13 +11,13 @@ use acolyte_proto::frame::{ChatRequest, HistoryItem, Role};
 use acolyte_proto::id::{MessageId, SessionId, TaskId};
 use acolyte_proto::limits::MAX_HISTORY;
 use acolyte_proto::net::Chat;
-use switchboard::cli::{self, Failure};
-use switchboard::screen::printable_lines;
-use switchboard::terminal::{ChatEvent, ChatView, Input, Output, Terminal, help};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 use rpc_core::net::entropy;
 use rpc_core::{Delivery, Refused};
+use switchboard::cli::{self, Failure};
+use switchboard::screen::printable_lines;
+use switchboard::terminal::{ChatEvent, ChatView, Input, Output, Terminal, help};
 
 use super::line::{HELP, Line};
 use crate::daemon::asking::{self, ALLOW, MAY_WORK, NOBODY};

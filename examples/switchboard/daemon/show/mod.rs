@@ -10,14 +10,14 @@ use acolyte_proto::client::{ChatUpdate, Failure, Outcome};
 use acolyte_proto::error::code;
 use acolyte_proto::event::{Checklist, Event, NoticeLevel};
 use acolyte_proto::frame::Reply;
+use rpc_core::Delivery;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use switchboard::cli;
 use switchboard::daemon::ask_first::ASK_FIRST;
 use switchboard::daemon::checklist;
 use switchboard::daemon::toolbox::CHECKLIST;
 use switchboard::screen::{Colour, printable, printable_lines};
-use rpc_core::Delivery;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
 
 pub(crate) use events::{ended, events};
 

@@ -3,8 +3,8 @@
 use acolyte_proto::error::ChatError;
 use acolyte_proto::event::{ChecklistItem, ItemStatus, Part, ToolCall, ToolOutput, ToolResult};
 use acolyte_proto::id::TaskId;
-use switchboard::terminal::{ChatEvent, PlanItem, PlanStatus};
 use rpc_core::CloseReason;
+use switchboard::terminal::{ChatEvent, PlanItem, PlanStatus};
 
 use super::*;
 

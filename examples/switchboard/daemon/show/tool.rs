@@ -3,9 +3,9 @@
 use acolyte_proto::event::{
     Diff, DiffMarker, FileHeader, Part, ShellOutput, ToolCall, ToolHeader, ToolResult, Truncated,
 };
+use serde_json::{Map, Value};
 use switchboard::daemon::Code;
 use switchboard::screen::{Colour, printable};
-use serde_json::{Map, Value};
 
 use super::Show;
 

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::future::pending;
 
-use switchboard::cli::{self, Failure};
-use switchboard::terminal::{self, ChatEvent, ChatView};
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::StreamEvent;
 use exoclaw_proto::net::{Chat, Client};
 use rpc_core::{CallError, Delivery, Refused};
+use switchboard::cli::{self, Failure};
+use switchboard::terminal::{self, ChatEvent, ChatView};
 
 use super::line::Line;
 use super::{Args, Connected, ask, explain, shown};

@@ -13,9 +13,9 @@ use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
+use rustix::fs::{Mode, OFlags, Timestamps, XattrFlags};
 use switchboard::daemon::command::{CommandConfig, Confinement, Network, Output};
 use switchboard::daemon::{Code, Problem};
-use rustix::fs::{Mode, OFlags, Timestamps, XattrFlags};
 
 use crate::commands::{Place, commands};
 use crate::programs::{Running, SWITCHBOARD, exchange, outcome, program, switchboard};

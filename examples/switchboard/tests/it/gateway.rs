@@ -7,6 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use exoclaw_proto::client::ClientConfig;
+use exoclaw_proto::error::ErrorKind;
+use exoclaw_proto::frame::ChatSend;
+use exoclaw_proto::net::{Client, Server, ServerHandle, ServerOptions, connect_lazy};
+use futures_util::{StreamExt as _, stream};
+use rpc_core::{CallError, Secret};
+use serde_json::{Value, json};
 use switchboard::gateway::backend::GatewayBackend;
 use switchboard::gateway::config::{AgentConfig, Config};
 use switchboard::gateway::engine::{Engine, EngineParts};
@@ -16,13 +23,6 @@ use switchboard::gateway::store::{EmbeddedStore, Keeper, Store, StoreLimits};
 use switchboard::gateway::tool::Tools;
 use switchboard::gateway::usage::Ending;
 use switchboard::model::{ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Usage};
-use exoclaw_proto::client::ClientConfig;
-use exoclaw_proto::error::ErrorKind;
-use exoclaw_proto::frame::ChatSend;
-use exoclaw_proto::net::{Client, Server, ServerHandle, ServerOptions, connect_lazy};
-use futures_util::{StreamExt as _, stream};
-use rpc_core::{CallError, Secret};
-use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::wire::{Frame, Wire, ask, frame, upgrade_request};

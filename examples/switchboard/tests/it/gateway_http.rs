@@ -5,13 +5,6 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use switchboard::gateway::backend::GatewayBackend;
-use switchboard::gateway::config::AgentConfig;
-use switchboard::gateway::engine::{Engine, EngineParts};
-use switchboard::gateway::site::Site;
-use switchboard::gateway::store::{EmbeddedStore, Keeper, StoreLimits};
-use switchboard::gateway::tool::{ChannelAdapter, Incoming, PostError, Tool, ToolOutput, Tools};
-use switchboard::model::scripted::Scripted;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::budget::Budgets;
@@ -20,6 +13,13 @@ use exoclaw_proto::frame::StreamEvent;
 use exoclaw_proto::net::{Server, ServerHandle, ServerOptions, http_config};
 use serde_json::{Value, json};
 use snek_proto::llm::tool::ToolDefinition;
+use switchboard::gateway::backend::GatewayBackend;
+use switchboard::gateway::config::AgentConfig;
+use switchboard::gateway::engine::{Engine, EngineParts};
+use switchboard::gateway::site::Site;
+use switchboard::gateway::store::{EmbeddedStore, Keeper, StoreLimits};
+use switchboard::gateway::tool::{ChannelAdapter, Incoming, PostError, Tool, ToolOutput, Tools};
+use switchboard::model::scripted::Scripted;
 
 use crate::wire::ask;
 

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use switchboard::gateway::tool::{PluginLimits, PostError, load as load_all};
 use serde_json::json;
+use switchboard::gateway::tool::{PluginLimits, PostError, load as load_all};
 
 use super::*;
 

@@ -1,10 +1,10 @@
 //! Plugins behind a gateway, as a client sees them.
 
-use switchboard::gateway::config::{Config, Origin};
-use switchboard::gateway::setup::{Gateway, Overrides};
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::frame::StreamEvent;
 use exoclaw_proto::net::connect_lazy;
+use switchboard::gateway::config::{Config, Origin};
+use switchboard::gateway::setup::{Gateway, Overrides};
 
 use super::*;
 

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use switchboard::cli::Failure;
-use switchboard::screen::snek::Frames;
 use rpc_core::net::LinkEvent;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler};
 use snek_proto::client::{ClientConfig, ClientEvent};
@@ -13,6 +11,8 @@ use snek_proto::net::{
     Client, Events, MemoryBackend, Server, ServerHandle, ServerOptions, connect_with, dialer,
     link_config,
 };
+use switchboard::cli::Failure;
+use switchboard::screen::snek::Frames;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinHandle;
 

@@ -8,12 +8,12 @@ use acolyte_proto::client::ClientConfig;
 use acolyte_proto::net::{
     Client, Server, ServerHandle, ServerOptions, connect_with, dialer, link_config,
 };
+use futures_util::FutureExt;
+use serde_json::json;
 use switchboard::cli::Failure;
 use switchboard::daemon::command::{CommandConfig, Commands, Confinement};
 use switchboard::daemon::{Toolbox, Worker, Workspace};
 use switchboard::screen::acolyte::Frames;
-use futures_util::FutureExt;
-use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinHandle;
 

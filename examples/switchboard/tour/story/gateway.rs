@@ -7,13 +7,6 @@ use acolyte_proto::client::{ChatUpdate, Outcome};
 use acolyte_proto::frame::ChatRequest;
 use acolyte_proto::net as acolyte;
 use async_trait::async_trait;
-use switchboard::cli::Failure;
-use switchboard::gateway::backend::GatewayBackend;
-use switchboard::gateway::config::AgentConfig;
-use switchboard::gateway::engine::{Engine, EngineParts};
-use switchboard::gateway::store::{EmbeddedStore, Keeper, StoreLimits};
-use switchboard::gateway::tool::{Tool, ToolOutput, Tools};
-use switchboard::screen::exoclaw::Frames;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::net::{
@@ -23,6 +16,13 @@ use futures_util::FutureExt;
 use rpc_core::Secret;
 use serde_json::{Map, Value, json};
 use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
+use switchboard::cli::Failure;
+use switchboard::gateway::backend::GatewayBackend;
+use switchboard::gateway::config::AgentConfig;
+use switchboard::gateway::engine::{Engine, EngineParts};
+use switchboard::gateway::store::{EmbeddedStore, Keeper, StoreLimits};
+use switchboard::gateway::tool::{Tool, ToolOutput, Tools};
+use switchboard::screen::exoclaw::Frames;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 

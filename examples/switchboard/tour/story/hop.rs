@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use rpc_core::net::{Direction, Frame, Observer};
 use switchboard::cli::Failure;
 use switchboard::screen::{Colour, Describe, Screen};
-use rpc_core::net::{Direction, Frame, Observer};
 use tokio::sync::watch;
 
 use crate::tour::patience::{expect, in_time};

@@ -22,9 +22,9 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rpc_core::net::Direction::{In, Out};
 use switchboard::cli::Failure;
 use switchboard::screen::{Colour, Screen};
-use rpc_core::net::Direction::{In, Out};
 use tokio::sync::Barrier;
 
 use self::hop::Hop;

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use switchboard::cli::Failure;
-use switchboard::screen::smarthole::Frames;
 use futures_util::FutureExt;
 use rpc_core::net::Queued;
 use smarthole_proto::frame::{Notification, Registration};
@@ -13,6 +11,8 @@ use smarthole_proto::net::{
 };
 use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
 use smarthole_proto::router::Keywords;
+use switchboard::cli::Failure;
+use switchboard::screen::smarthole::Frames;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 

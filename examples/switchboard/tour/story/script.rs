@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use switchboard::model::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError};
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 use snek_proto::llm::chat::Role;
+use switchboard::model::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError};
 use tokio::sync::Barrier;
 
 /// A call of a tool: its name, and its arguments, made of what was said last.

@@ -3,12 +3,12 @@
 use connectonion_proto::client::{ClientEvent, Step, Taken};
 use connectonion_proto::frame::{ErrorFrame, EventKind, OnboardMethod, SessionState};
 use connectonion_proto::net::RunEvent;
-use switchboard::cli::{self, Failure};
-use switchboard::screen::printable;
-use switchboard::terminal::ChatEvent;
 use rpc_core::net::{LinkEvent, LinkState};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 use serde_json::json;
+use switchboard::cli::{self, Failure};
+use switchboard::screen::printable;
+use switchboard::terminal::ChatEvent;
 
 use super::super::question::{Meant, Question};
 use super::{ChatLoop, Said};

@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use connectonion_proto::client::{ClientEvent, Taken};
 use connectonion_proto::frame::{ErrorFrame, Mode};
 use connectonion_proto::net::{Client, Events, Run, RunEvent};
-use switchboard::cli::{self, Failure, Urls, complain};
-use switchboard::screen::printable;
-use switchboard::terminal::{self, ChatEvent, ChatView, Input, Output, Terminal, help};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rpc_core::net::{LinkEvent, LinkState};
 use rpc_core::{CallError, Refused};
 use serde_json::json;
+use switchboard::cli::{self, Failure, Urls, complain};
+use switchboard::screen::printable;
+use switchboard::terminal::{self, ChatEvent, ChatView, Input, Output, Terminal, help};
 use tokio::task::JoinSet;
 
 use super::attach::Attachments;

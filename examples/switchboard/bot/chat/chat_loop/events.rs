@@ -1,12 +1,12 @@
 //! What the server tells: [`ChatLoop::happened`].
 
-use switchboard::cli::Failure;
-use switchboard::terminal::ChatEvent;
 use rpc_core::CloseReason;
 use rpc_core::net::{LinkEvent, LinkState};
 use serde_json::json;
 use snek_proto::client::{ClientEvent, Ready};
 use snek_proto::frame::{Final, Message, Typing};
+use switchboard::cli::Failure;
+use switchboard::terminal::ChatEvent;
 
 use super::{ChatLoop, Post};
 use crate::bot::chat::growing::Entry;

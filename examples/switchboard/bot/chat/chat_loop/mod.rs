@@ -6,8 +6,6 @@ use std::collections::VecDeque;
 use std::future::{Future, pending};
 use std::time::Duration;
 
-use switchboard::cli::{self, Failure};
-use switchboard::terminal::{self, ChatEvent, ChatView, Input};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rpc_core::net::LinkEvent;
@@ -17,6 +15,8 @@ use snek_proto::client::ClientEvent;
 use snek_proto::error::RpcError;
 use snek_proto::frame::Final;
 use snek_proto::net::{Client, Events};
+use switchboard::cli::{self, Failure};
+use switchboard::terminal::{self, ChatEvent, ChatView, Input};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::Args;
