@@ -12,8 +12,8 @@ use std::time::Instant;
 use acolyte_proto::client::{ChatUpdate, ClientConfig, ClientConn, ClientEvent};
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Reply};
+use acolyte_proto::rpc_core::{Incoming, Machine, Outgoing};
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use rpc_core::{Incoming, Machine, Outgoing};
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let now = Instant::now();

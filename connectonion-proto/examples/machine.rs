@@ -12,8 +12,8 @@ use std::time::Instant;
 use connectonion_proto::client::{ClientConfig, ClientConn, ClientEvent};
 use connectonion_proto::codec::encode;
 use connectonion_proto::frame::{Connect, Connected, Input, Output, SessionState, Signed};
+use connectonion_proto::rpc_core::{Incoming, Machine, Outgoing};
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use rpc_core::{Incoming, Machine, Outgoing};
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let now = Instant::now();

@@ -13,8 +13,8 @@ use connectonion_proto::frame::{EventKind, Thinking};
 use connectonion_proto::net::{
     self, Agent, AgentError, AgentOptions, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
 };
+use connectonion_proto::rpc_core::{backoff::BackoffPolicy, reconnect::ReconnectPolicy};
 use connectonion_proto::{storage::MemoryStorage, trust::TrustLevel};
-use rpc_core::{backoff::BackoffPolicy, reconnect::ReconnectPolicy};
 
 struct Counter;
 

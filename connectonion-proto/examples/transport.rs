@@ -13,10 +13,10 @@ use connectonion_proto::auth::Signer;
 use connectonion_proto::net::{
     self, Agent, AgentError, AgentOptions, HostRuntime, Prompt, Reply, RuntimeOptions, Turn,
 };
+use connectonion_proto::rpc_core::net::{DialError, Dialer, DriverConfig, mem};
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::TrustLevel;
-use rpc_core::net::{DialError, Dialer, DriverConfig, mem};
 
 struct Echo;
 

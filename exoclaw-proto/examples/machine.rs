@@ -13,8 +13,8 @@ use exoclaw_proto::auth::Auth;
 use exoclaw_proto::client::{ClientConfig, ClientConn, ClientEvent};
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::Call;
+use exoclaw_proto::rpc_core::{Incoming, Machine, Outgoing};
 use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use rpc_core::{Incoming, Machine, Outgoing};
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let now = Instant::now();

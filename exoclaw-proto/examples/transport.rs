@@ -13,9 +13,9 @@ use exoclaw_proto::auth::Auth;
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::frame::Call;
 use exoclaw_proto::net;
+use exoclaw_proto::rpc_core::Refused;
+use exoclaw_proto::rpc_core::net::{DialError, Dialer, Driver, Transport, mem, time};
 use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use rpc_core::Refused;
-use rpc_core::net::{DialError, Dialer, Driver, Transport, mem, time};
 
 struct InProcess;
 

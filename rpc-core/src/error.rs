@@ -313,6 +313,15 @@ impl<R> CallError<R> {
         }
     }
 
+    /// Returns the peer's own error, if the peer has answered with one.
+    #[must_use]
+    pub const fn remote(&self) -> Option<&R> {
+        match self {
+            Self::Remote(error) => Some(error),
+            _ => None,
+        }
+    }
+
     /// Returns whether the call may have reached the peer.
     #[must_use]
     pub const fn delivery(&self) -> Delivery {

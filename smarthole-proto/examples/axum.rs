@@ -13,12 +13,12 @@ use std::time::Duration;
 use axum::extract::{ConnectInfo, Request};
 use axum::{Router, http::StatusCode, routing::get, serve::ListenerExt as _};
 use futures_util::FutureExt as _;
-use rpc_core::net::server::PeerAddr;
 use smarthole_proto::frame::Registration;
 use smarthole_proto::hub::Input;
 use smarthole_proto::net::{Server, ServerOptions};
 use smarthole_proto::plugin::{Plugin, handler_fn};
 use smarthole_proto::router::Keywords;
+use smarthole_proto::rpc_core::net::server::PeerAddr;
 use tokio::net::TcpListener;
 use tower_http::{cors::CorsLayer, timeout::TimeoutLayer, trace::TraceLayer};
 

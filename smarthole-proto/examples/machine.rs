@@ -9,11 +9,11 @@
 use std::error::Error;
 use std::time::Instant;
 
-use rpc_core::{Incoming, Machine, Outgoing};
 use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, Received};
 use smarthole_proto::codec::encode;
 use smarthole_proto::frame::{Answer, Message, Registration, ServerFrame};
 use smarthole_proto::id::client_id;
+use smarthole_proto::rpc_core::{Incoming, Machine, Outgoing};
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {

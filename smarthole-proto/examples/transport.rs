@@ -10,12 +10,12 @@ use std::error::Error;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rpc_core::net::{DialError, Dialer, DriverConfig, mem};
 use smarthole_proto::client::ClientConfig;
 use smarthole_proto::frame::Registration;
 use smarthole_proto::hub::{HubConfig, Input};
 use smarthole_proto::net::{self, Event, RouterOptions, RouterRuntime};
 use smarthole_proto::router::Keywords;
+use smarthole_proto::rpc_core::net::{DialError, Dialer, DriverConfig, mem};
 use smarthole_proto::server::ServerConfig;
 
 struct InProcess(RouterRuntime);

@@ -9,9 +9,9 @@
 use std::error::Error;
 use std::time::Instant;
 
-use rpc_core::{Incoming, Machine, Outgoing};
 use snek_proto::client::{ClientConfig, ClientConn, ClientEvent};
 use snek_proto::frame::{Call, Channel, Final, User};
+use snek_proto::rpc_core::{Incoming, Machine, Outgoing};
 use snek_proto::server::{ServerConfig, ServerConn, ServerEvent};
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {

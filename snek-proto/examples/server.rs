@@ -10,11 +10,11 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::{Secret, Str};
 use snek_proto::client::ClientConfig;
 use snek_proto::error::RpcError;
 use snek_proto::frame::{Call, Channel, Final, User};
 use snek_proto::net::{self, Backend, Peer, Replied, Reply, Server, ServerOptions};
+use snek_proto::rpc_core::{Secret, Str};
 
 /// One user, one channel.
 struct Platform;

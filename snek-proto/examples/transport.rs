@@ -11,10 +11,10 @@ use std::future::ready;
 
 use async_trait::async_trait;
 use futures_util::{SinkExt, StreamExt};
-use rpc_core::Outgoing;
-use rpc_core::net::{DialError, Dialer, Transport, ws::WsDialer};
 use snek_proto::client::ClientConfig;
 use snek_proto::net::{self, MemoryBackend, Server, ServerOptions};
+use snek_proto::rpc_core::Outgoing;
+use snek_proto::rpc_core::net::{DialError, Dialer, Transport, ws::WsDialer};
 
 struct Printing(WsDialer);
 

@@ -115,12 +115,18 @@ pub(super) async fn answer<B: hyper::body::Body>(
             }
             return upgrade_required();
         }
-        return plain(StatusCode::NOT_FOUND, "not found");
+        return not_found(config);
     }
     if path_upgrades && parts.method == Method::GET {
         return upgrade_required();
     }
-    plain(StatusCode::NOT_FOUND, "not found")
+    not_found(config)
+}
+
+/// Says where WebSockets are: behind another server the path may be another one than expected.
+fn not_found(config: &HttpConfig) -> Response<Body> {
+    let paths = config.paths.join(", ");
+    plain(StatusCode::NOT_FOUND, format!("not found; WebSockets are at {paths}"))
 }
 
 fn upgrade_required() -> Response<Body> {
