@@ -1,6 +1,5 @@
 //! Who may use a server: [`ApiKey`] and [`Auth`]. Acolyte specification, *Authentication*.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -117,12 +116,7 @@ impl ApiKey {
     }
 }
 
-/// Hides the key.
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ApiKey(..)")
-    }
-}
+rpc_core::debug_fields!([] ApiKey, _ => {});
 
 /// Compares in constant time too.
 impl PartialEq for ApiKey {
@@ -231,14 +225,7 @@ impl<'a> Credentials<'a> {
     }
 }
 
-/// Prints the number of keys only.
-impl fmt::Debug for Credentials<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials")
-            .field("keys", &self.keys.len())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Credentials<'_>, this => { keys: this.keys.len() });
 
 /// The key that a server requires, if any.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

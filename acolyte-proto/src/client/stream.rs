@@ -1,7 +1,6 @@
 //! [`StreamChat`]: the client's side of one chat over HTTP, without IO.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::time::Duration;
 
 use rpc_core::Instant;
@@ -244,15 +243,10 @@ impl StreamChat {
     }
 }
 
-/// Prints the state, never the contents.
-impl fmt::Debug for StreamChat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamChat")
-            .field("ended", &self.has_ended())
-            .field("updates", &self.updates.len())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] StreamChat, this => {
+    ended: this.has_ended(),
+    updates: this.updates.len(),
+});
 
 #[cfg(test)]
 mod tests {

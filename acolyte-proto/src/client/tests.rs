@@ -5,6 +5,7 @@ mod malformed;
 mod timeouts;
 mod wild;
 
+use std::fmt;
 use std::time::Duration;
 
 use rpc_core::keepalive::KeepAlive;

@@ -1,8 +1,6 @@
 //! The frames of a chat over HTTP: [`StreamFrame`], [`StreamDecoder`], and functions that write
 //! them.
 
-use std::fmt;
-
 use rpc_core::json::{self, find_member};
 use rpc_core::{DecodeError, Limits, Refused, sse};
 use serde::{Deserialize, Serialize, Serializer};
@@ -139,6 +137,7 @@ pub(crate) fn push_data(json: &str, out: &mut String) {
 /// assert!(matches!(frame, StreamFrame::Event(_)));
 /// assert!(decoder.decode(&mut bytes).is_none()); // more bytes are needed
 /// ```
+#[derive(Debug)]
 pub struct StreamDecoder {
     events: sse::Decoder,
     limits: Limits,
@@ -178,12 +177,6 @@ impl StreamDecoder {
     /// Ends the stream. Returns whether part of a frame was lost.
     pub fn end(&mut self) -> bool {
         self.events.end()
-    }
-}
-
-impl fmt::Debug for StreamDecoder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("StreamDecoder").field(&self.events).finish()
     }
 }
 

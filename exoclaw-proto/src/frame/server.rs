@@ -237,14 +237,10 @@ impl PartialEq for Hello {
 
 impl Eq for Hello {}
 
-impl fmt::Debug for Hello {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hello")
-            .field("version", &self.version)
-            .field("extensions", &self.extensions())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Hello, this => {
+    version: this.version,
+    extensions: this.extensions(),
+});
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,6 @@
 //! [`SessionTurns`]: an async lock for each session.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::OwnedMutexGuard;
@@ -122,14 +121,10 @@ impl SessionTurns {
     }
 }
 
-impl fmt::Debug for SessionTurns {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionTurns")
-            .field("running", &self.running())
-            .field("waiting", &self.waiting())
-            .finish()
-    }
-}
+rpc_core::debug_fields!([] SessionTurns, this => {
+    running: this.running(),
+    waiting: this.waiting(),
+});
 
 /// A guard of a session's turn. Dropping it starts the next one.
 #[derive(Debug)]

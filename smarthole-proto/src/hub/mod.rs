@@ -80,7 +80,6 @@ mod routing;
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -339,14 +338,9 @@ impl Hub {
     }
 }
 
-/// Prints numbers only: the rest is private text.
-impl fmt::Debug for Hub {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub")
-            .field("clients", &self.clients.iter().len())
-            .field("open", &self.open)
-            .field("in_flight", &self.timers.len())
-            .field("history", &self.history.len())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Hub, this => {
+    clients: this.clients.iter().len(),
+    open: this.open,
+    in_flight: this.timers.len(),
+    history: this.history.len(),
+});

@@ -1,6 +1,5 @@
 //! [`InboundMessage`]: a message that is always answered, and its [`Responder`].
 
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -173,15 +172,10 @@ impl Drop for InboundMessage {
     }
 }
 
-/// Prints the id, and no part of the user's text.
-impl fmt::Debug for InboundMessage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InboundMessage")
-            .field("id", &self.message.id)
-            .field("answered", &self.is_answered())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] InboundMessage, this => {
+    id: this.message.id,
+    answered: this.is_answered(),
+});
 
 /// No response yet.
 const OPEN: u8 = 0;
@@ -346,11 +340,7 @@ impl Responder {
     }
 }
 
-impl fmt::Debug for Responder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Responder")
-            .field("id", &self.ticket.id)
-            .field("answered", &self.is_answered())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Responder, this => {
+    id: this.ticket.id,
+    answered: this.is_answered(),
+});

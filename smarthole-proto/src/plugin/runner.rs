@@ -351,11 +351,7 @@ fn reject(reason: Str) -> Answer {
     Answer::reject(Some(reason))
 }
 
-impl<H> fmt::Debug for Plugin<H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plugin")
-            .field("name", &self.shared.config.client.registration.name)
-            .field("state", &self.shared.client.state())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([H] Plugin<H>, this => {
+    name: this.shared.config.client.registration.name,
+    state: this.shared.client.state(),
+});

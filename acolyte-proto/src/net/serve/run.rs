@@ -1,6 +1,5 @@
 //! [`Run`]: one chat, from an [`Agent`](super::Agent)'s point of view.
 
-use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -287,12 +286,8 @@ fn invalid(refused: &Refused) -> EmitError {
     EmitError::Invalid { why }
 }
 
-impl fmt::Debug for Run {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run")
-            .field("id", &self.id())
-            .field("task_id", &self.task_id())
-            .field("is_cancelled", &self.is_cancelled())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Run, this => {
+    id: this.id(),
+    task_id: this.task_id(),
+    is_cancelled: this.is_cancelled(),
+});

@@ -3,7 +3,6 @@
 mod line;
 mod stream;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -290,10 +289,4 @@ fn unreachable(error: &DialError) -> CallError<RpcError> {
     }
 }
 
-impl fmt::Debug for SseClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SseClient")
-            .field(&self.service.dialer)
-            .finish()
-    }
-}
+rpc_core::debug_fields!([] SseClient, this => { dialer: this.service.dialer });

@@ -5,7 +5,6 @@ mod routes;
 mod state;
 
 use std::convert::Infallible;
-use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -272,8 +271,4 @@ impl RouterRuntime {
     }
 }
 
-impl fmt::Debug for RouterRuntime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.read(|hub| f.debug_tuple("RouterRuntime").field(hub).finish())
-    }
-}
+rpc_core::debug_fields!([] RouterRuntime, this => { in_flight: this.in_flight() });
