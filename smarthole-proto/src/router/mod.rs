@@ -142,8 +142,8 @@ impl Candidate {
     }
 }
 
-impl From<&Registration> for Candidate {
-    fn from(registration: &Registration) -> Self {
+impl Candidate {
+    pub(crate) fn of(registration: &Registration) -> Self {
         Self {
             name: registration.name.clone(),
             description: registration.description.clone(),

@@ -63,7 +63,7 @@ impl Player {
     ) -> Result<Self, Failure> {
         let mut config = PluginConfig::new(registration).map_err(Failure::new)?;
         config.link = link(shown);
-        let plugin = Plugin::with_config(url, config, does).map_err(Failure::new)?;
+        let plugin = Plugin::new(url, config, does).map_err(Failure::new)?;
         let client = plugin.client();
         let ended = tokio::spawn(async move {
             match plugin.run().await {
