@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use rpc_core::Secret;
+use rpc_core::{Refused, Secret};
 use subtle::ConstantTimeEq;
 
 /// The subprotocol that the client offers first. It is not a secret, and a server selects the first
@@ -16,30 +16,6 @@ pub(crate) const BEARER_SCHEME: &str = "Bearer ";
 /// The length of the longest key, in bytes.
 const MAX_KEY_BYTES: usize = 1_024;
 
-/// The error for a key that cannot be used, or that is missing where one is required.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AuthError {
-    /// The key is empty and would admit everyone.
-    #[error("the API key is empty")]
-    Empty,
-    /// The key is longer than 1,024 bytes.
-    #[error("the API key is longer than {max} bytes")]
-    TooLong {
-        /// The limit in bytes.
-        max: usize,
-    },
-    /// The key holds a control character, which no header can carry.
-    #[error("the API key holds a control character")]
-    ControlCharacter,
-    /// Other machines could reach a server that requires no key.
-    #[error(
-        "an API key is needed to listen on an address that other machines can reach; \
-         set one, or listen on 127.0.0.1"
-    )]
-    KeyRequired,
-}
-
 /// An API key. Cheap to clone; never printed.
 ///
 /// ```
@@ -50,7 +26,7 @@ pub enum AuthError {
 /// assert!(!key.matches("s3cre"));
 /// # Ok::<(), acolyte_proto::auth::AuthError>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey {
     /// Padded with zeros.
     padded: Arc<Secret<Padded>>,
@@ -73,16 +49,16 @@ impl ApiKey {
     ///
     /// # Errors
     /// [`AuthError::Empty`], [`AuthError::TooLong`], [`AuthError::ControlCharacter`]
-    pub fn new(key: impl Into<Secret>) -> Result<Self, AuthError> {
+    pub fn new(key: impl Into<Secret>) -> Result<Self, Refused> {
         let key = key.into();
         let text = key.expose().trim();
         if text.is_empty() {
-            return Err(AuthError::Empty);
+            return Err(invalid("it is empty"));
         }
         if text.chars().any(char::is_control) {
-            return Err(AuthError::ControlCharacter);
+            return Err(invalid("it holds a control character"));
         }
-        let padded = pad(text).ok_or(AuthError::TooLong { max: MAX_KEY_BYTES })?;
+        let padded = pad(text).ok_or_else(|| invalid("it is longer than 1,024 bytes"))?;
         Ok(Self {
             padded: Arc::new(Secret::new(padded)),
             len: text.len(),
@@ -94,7 +70,7 @@ impl ApiKey {
     /// The time this takes depends only on the length of `offered`, which the peer knows anyway:
     /// both are padded to the same length and compared whole, including their lengths.
     #[must_use]
-    pub fn matches(&self, offered: &str) -> bool {
+    pub(crate) fn matches(&self, offered: &str) -> bool {
         let Some(padded) = pad(offered) else {
             return false;
         };
@@ -118,35 +94,25 @@ impl ApiKey {
 
 rpc_core::debug_fields!([] ApiKey, _ => {});
 
-/// Compares in constant time too.
-impl PartialEq for ApiKey {
-    fn eq(&self, other: &Self) -> bool {
-        self.matches(other.text())
-    }
-}
-
-impl Eq for ApiKey {}
-
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// The credentials that a client sends when it connects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Offer {
+pub(crate) struct Offer {
     /// The subprotocols to offer, in order; `acolyte.v1` comes first. Empty without a key,
     /// because a server then need not select one.
-    pub subprotocols: Vec<Secret>,
+    pub(crate) subprotocols: Vec<Secret>,
     /// The value of an `Authorization` header to send.
-    pub authorization: Option<Secret>,
+    pub(crate) authorization: Option<Secret>,
 }
 
 impl Offer {
     /// Returns the offer for a WebSocket: the key in a subprotocol, as the specification requires,
     /// or in the header if it is no token of HTTP.
     #[must_use]
-    pub fn for_websocket(key: Option<&ApiKey>) -> Self {
+    pub(crate) fn for_websocket(key: Option<&ApiKey>) -> Self {
         match key {
             Some(key) if key.is_token() => Self {
                 subprotocols: vec![
@@ -161,7 +127,7 @@ impl Offer {
 
     /// Returns the offer for an HTTP endpoint: the header.
     #[must_use]
-    pub fn for_http(key: Option<&ApiKey>) -> Self {
+    pub(crate) fn for_http(key: Option<&ApiKey>) -> Self {
         let header = |key: &ApiKey| Secret::new(format!("{BEARER_SCHEME}{}", key.text()));
         Self {
             subprotocols: Vec::new(),
@@ -186,7 +152,7 @@ impl Offer {
 /// # Ok::<(), acolyte_proto::auth::AuthError>(())
 /// ```
 #[derive(Clone, Default)]
-pub struct Credentials<'a> {
+pub(crate) struct Credentials<'a> {
     keys: Vec<&'a str>,
     first: Option<&'a str>,
 }
@@ -194,7 +160,7 @@ pub struct Credentials<'a> {
 impl<'a> Credentials<'a> {
     /// Creates empty credentials.
     #[must_use]
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             keys: Vec::new(),
             first: None,
@@ -202,12 +168,12 @@ impl<'a> Credentials<'a> {
     }
 
     /// Adds the value of an `Authorization` header. The scheme must be exactly `Bearer`.
-    pub fn add_authorization(&mut self, value: &'a str) {
+    pub(crate) fn add_authorization(&mut self, value: &'a str) {
         self.keys.extend(value.strip_prefix(BEARER_SCHEME));
     }
 
     /// Adds the value of a `Sec-WebSocket-Protocol` header. The prefix must be exactly `bearer.`.
-    pub fn add_subprotocols(&mut self, value: &'a str) {
+    pub(crate) fn add_subprotocols(&mut self, value: &'a str) {
         for name in value.split(',').map(str::trim) {
             if name.is_empty() {
                 continue;
@@ -220,7 +186,7 @@ impl<'a> Credentials<'a> {
     /// Returns the subprotocol to select for an upgrade: the first one offered, whatever it is. A
     /// client that offers one fails if the server selects none, or one that it did not offer.
     #[must_use]
-    pub const fn echo(&self) -> Option<&'a str> {
+    pub(crate) const fn echo(&self) -> Option<&'a str> {
         self.first
     }
 }
@@ -254,7 +220,7 @@ impl Auth {
     /// Returns whether these credentials are accepted. An open server accepts any. Every key in
     /// them is compared, in [constant time](ApiKey::matches).
     #[must_use]
-    pub fn check(&self, shown: &Credentials<'_>) -> bool {
+    pub(crate) fn check(&self, shown: &Credentials<'_>) -> bool {
         let Some(key) = &self.0 else {
             return true;
         };
@@ -263,14 +229,23 @@ impl Auth {
     }
 }
 
+fn invalid(why: &str) -> Refused {
+    Refused::Invalid {
+        what: "API key",
+        why: why.to_owned(),
+    }
+}
+
 /// Checks whether a server with this `auth` may listen on `address`: with a key on any address,
 /// without one on a loopback address only.
 ///
 /// # Errors
 /// [`AuthError::KeyRequired`]
-pub fn check_bind(address: IpAddr, auth: &Auth) -> Result<(), AuthError> {
+pub(crate) fn check_bind(address: IpAddr, auth: &Auth) -> Result<(), Refused> {
     if auth.is_open() && !address.to_canonical().is_loopback() {
-        return Err(AuthError::KeyRequired);
+        let why = "it is needed to listen on an address that other machines can reach; \
+                   set one, or listen on 127.0.0.1";
+        return Err(invalid(why));
     }
     Ok(())
 }
@@ -294,14 +269,14 @@ mod tests {
 
     #[test]
     fn keys_that_cannot_be_used_are_refused_early() {
-        assert_eq!(ApiKey::new(" \n"), Err(AuthError::Empty));
-        assert_eq!(ApiKey::new("a\nb"), Err(AuthError::ControlCharacter));
+        assert_eq!(ApiKey::new(" \n"), Err(invalid("it is empty")));
+        assert_eq!(
+            ApiKey::new("a\nb"),
+            Err(invalid("it holds a control character"))
+        );
         let max = MAX_KEY_BYTES;
         assert!(ApiKey::new("x".repeat(max)).is_ok());
-        assert_eq!(
-            ApiKey::new("x".repeat(max + 1)),
-            Err(AuthError::TooLong { max })
-        );
+        assert!(ApiKey::new("x".repeat(max + 1)).is_err());
     }
 
     #[test]

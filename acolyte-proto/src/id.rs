@@ -3,7 +3,6 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::marker::PhantomData;
-use std::str::FromStr;
 
 use rpc_core::{Refused, Str};
 use serde::de::Error as _;
@@ -75,14 +74,6 @@ pub type ResourceId = Id<kind::ResourceKind>;
 pub(crate) const UNREADABLE_ID: &str = "rpc_unknown";
 
 const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-
-impl<K: Kind> FromStr for Id<K> {
-    type Err = Refused;
-
-    fn from_str(text: &str) -> Result<Self, Refused> {
-        Self::parse(text)
-    }
-}
 
 impl<K: Kind> Id<K> {
     /// Parses an id.

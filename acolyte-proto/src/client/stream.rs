@@ -4,9 +4,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use rpc_core::Instant;
-use rpc_core::json::DecodeErrorKind;
 use rpc_core::timers::later;
-use rpc_core::{CloseReason, DecodeError, Delivery};
+use rpc_core::{CloseReason, Delivery};
 
 use super::{ChatUpdate, ClientConfig, Failure, Outcome, Warning};
 use crate::error::RpcError;
@@ -192,14 +191,7 @@ impl StreamChat {
     }
 
     fn on_bad_frame(&mut self, error: StreamError) {
-        let (error, terminal) = match error {
-            StreamError::Frame { error, terminal } => (error, terminal),
-            StreamError::TooLarge { max } => {
-                let size = max.saturating_add(1);
-                let kind = DecodeErrorKind::TooLarge { size, max };
-                (DecodeError::new(kind), false)
-            }
-        };
+        let StreamError { error, terminal } = error;
         if terminal {
             self.end(Outcome::Failed(Failure::Unreadable(error)));
         } else {

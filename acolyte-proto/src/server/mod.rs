@@ -251,7 +251,7 @@ pub(crate) fn complete(error: &ChatError, entropy: u64) -> ChatError {
         category: Some("other".into()),
         kind: Some("unknown".into()),
         source: Some("server".into()),
-        ..ErrorDetail::new()
+        ..ErrorDetail::default()
     };
     error.detail.get_or_insert_with(|| Box::new(unknown()));
     error

@@ -503,7 +503,7 @@ fn an_error_is_told_with_all_that_known_servers_tell() {
         id: Some(ErrorId::random(1)),
         detail: Some(Box::new(ErrorDetail {
             kind: Some("timeout".into()),
-            ..ErrorDetail::new()
+            ..ErrorDetail::default()
         })),
         ..ChatError::new("no")
     };

@@ -55,7 +55,7 @@ fn raw() -> impl Strategy<Value = Json> {
 
 fn detail() -> impl Strategy<Value = ErrorDetail> {
     (maybe(), maybe(), option::of(raw())).prop_map(|(code, tool, extra)| {
-        let mut detail = ErrorDetail::new();
+        let mut detail = ErrorDetail::default();
         (detail.code, detail.tool) = (code, tool);
         if let Some(extra) = extra {
             detail.extra.set("later", extra);

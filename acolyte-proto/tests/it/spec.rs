@@ -24,11 +24,11 @@ fn every_id_has_its_prefix() {
 #[test]
 fn every_word_on_the_wire_is_the_known_one() {
     let states = [
-        (RunState::RUNNING, r#"{"kind":"running"}"#),
+        (RunState::new(RunKind::Running), r#"{"kind":"running"}"#),
         (
             RunState {
                 tool_calls: Some(2),
-                ..RunState::RUNNING
+                ..RunState::new(RunKind::Running)
             },
             r#"{"kind":"running","toolCalls":2}"#,
         ),

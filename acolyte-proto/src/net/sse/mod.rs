@@ -139,14 +139,6 @@ impl SseClient {
         self.service.dialer.node()
     }
 
-    /// Sets the trusted certificates. The default is the platform's roots.
-    #[cfg(feature = "tls")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
-    #[must_use]
-    pub fn with_tls(self, tls: rpc_core::net::tls::TlsConfig) -> Self {
-        self.with_dialer(|dialer| dialer.with_tls(tls))
-    }
-
     /// Changes the dialer, which has headers, TLS, resolver and order, but not its URLs.
     #[must_use]
     pub fn with_dialer(mut self, change: impl FnOnce(WsDialer) -> WsDialer) -> Self {

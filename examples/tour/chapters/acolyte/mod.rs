@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use acolyte_proto::auth::{ApiKey, Auth};
 use acolyte_proto::client::Outcome;
-use acolyte_proto::handshake::Capabilities;
 use acolyte_proto::net::{Server, ServerOptions};
 use acolyte_proto::task::TaskState;
 use examples::cli::Failure;
@@ -65,7 +64,7 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     ready.map_err(Failure::new)?;
     let status = in_time("a status", ann.client.status()).await?;
     let status = status.map_err(Failure::new)?;
-    Capabilities::agree(&status, &["workspace.path"]).map_err(Failure::new)?;
+    status.agree(&["workspace.path"]).map_err(Failure::new)?;
 
     screen.title("37. A change, line by line");
     let (_, events) = ann.asks("edit poem.txt: red -> blue").await?;

@@ -295,7 +295,7 @@ impl Server {
         };
         let args = Json::string("x");
         let event = match run.script.byte_or_zero() % 8 {
-            0 => Event::Status(RunState::RUNNING),
+            0 => Event::Status(RunState::new(RunKind::Running)),
             1 => Event::Usage(Usage::new(1, 2)),
             2 => Event::Checklist(Checklist::new("g", "t")),
             3 => Event::ToolCall(ToolCall::new("c", "t", args)),
