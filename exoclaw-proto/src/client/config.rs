@@ -96,9 +96,10 @@ impl ClientConfig {
     /// and [`peer`](Self::peer).
     #[must_use]
     pub fn chat(&self, content: impl Into<Str>) -> ChatSend {
-        let mut chat = ChatSend::new(&self.channel, &self.account, content);
-        chat.peer.clone_from(&self.peer);
-        chat
+        ChatSend {
+            session: self.session(),
+            content: content.into(),
+        }
     }
 
     /// Returns the session of the chats made by [`chat`](Self::chat).

@@ -242,7 +242,7 @@ mod tests {
             let Call::ChatSend(chat) = request.call else {
                 panic!("no chat");
             };
-            assert_eq!((chat.peer(), &*chat.content), ("main", ""));
+            assert_eq!((chat.session.peer(), &*chat.content), ("main", ""));
             assert_eq!(
                 serde_json::to_string(&chat).unwrap(),
                 r#"{"channel":"c","account":"a","content":""}"#

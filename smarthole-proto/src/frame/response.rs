@@ -1,7 +1,8 @@
 //! [`Response`]: a client's answer to a message.
 
 use rpc_core::{Json, Str, tagged, words};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::id::MessageId;
 
@@ -50,6 +51,7 @@ pub struct Notification {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Str>,
     /// Its priority; normal if absent.
+    #[serde(default, deserialize_with = "priority")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
 }
@@ -67,6 +69,12 @@ words! {
         /// `high`.
         "high" => High,
     }
+}
+
+fn priority<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Priority>, D::Error> {
+    let word: Option<Str> = Deserialize::deserialize(from)?;
+    let read = |word: Str| Priority::parse(&word).ok_or("expected low, normal or high");
+    word.map(read).transpose().map_err(D::Error::custom)
 }
 
 impl Response {

@@ -268,8 +268,8 @@ async fn a_message_whose_time_runs_out_before_its_turn_is_not_handled() {
     assert_eq!(router.hear().await, acked("3"));
     let expected = [
         "notes is c-1",
-        r#"Overdue { id: "1" }"#,
-        r#"Overdue { id: "2" }"#,
+        r#"Event(Overdue { id: "1" })"#,
+        r#"Event(Overdue { id: "2" })"#,
         "in time",
     ];
     let seen = handler.seen();

@@ -232,7 +232,7 @@ impl Line {
 
     fn on_request(&mut self, id: RequestId, call: &Call) {
         let (name, is_chat) = match call {
-            Call::ChatSend(chat) => (&chat.account, true),
+            Call::ChatSend(chat) => (&chat.session.account, true),
             Call::SessionClear(session) => (&session.account, false),
             _ => panic!("nobody asked this"),
         };

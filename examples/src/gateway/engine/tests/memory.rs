@@ -59,8 +59,11 @@ async fn nothing_of_another_session_is_told() {
         .unwrap();
     harness.chat(&from("bob", "who am I?")).await.1.unwrap();
     let other_peer = ChatSend {
-        peer: Some("p".into()),
-        ..from("ann", "who am I?")
+        session: SessionRef {
+            peer: Some("p".into()),
+            ..SessionRef::new("ws", "ann")
+        },
+        content: "who am I?".into(),
     };
     harness.chat(&other_peer).await.1.unwrap();
     for call in [1, 2] {
