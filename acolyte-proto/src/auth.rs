@@ -17,15 +17,6 @@ pub(crate) const BEARER_SCHEME: &str = "Bearer ";
 const MAX_KEY_BYTES: usize = 1_024;
 
 /// An API key. Cheap to clone; never printed.
-///
-/// ```
-/// use acolyte_proto::auth::ApiKey;
-///
-/// let key = ApiKey::new(" s3cret\n")?;
-/// assert!(key.matches("s3cret"));
-/// assert!(!key.matches("s3cre"));
-/// # Ok::<(), acolyte_proto::auth::AuthError>(())
-/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey {
     /// Padded with zeros.
@@ -48,7 +39,7 @@ impl ApiKey {
     /// Creates a key, without the white space around `key`.
     ///
     /// # Errors
-    /// [`AuthError::Empty`], [`AuthError::TooLong`], [`AuthError::ControlCharacter`]
+    /// [`Refused::Invalid`]: it is empty, too long, or holds a control character.
     pub fn new(key: impl Into<Secret>) -> Result<Self, Refused> {
         let key = key.into();
         let text = key.expose().trim();
@@ -100,19 +91,20 @@ fn is_token_byte(byte: u8) -> bool {
 
 /// The credentials that a client sends when it connects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Offer {
+#[non_exhaustive]
+pub struct Offer {
     /// The subprotocols to offer, in order; `acolyte.v1` comes first. Empty without a key,
     /// because a server then need not select one.
-    pub(crate) subprotocols: Vec<Secret>,
+    pub subprotocols: Vec<Secret>,
     /// The value of an `Authorization` header to send.
-    pub(crate) authorization: Option<Secret>,
+    pub authorization: Option<Secret>,
 }
 
 impl Offer {
     /// Returns the offer for a WebSocket: the key in a subprotocol, as the specification requires,
     /// or in the header if it is no token of HTTP.
     #[must_use]
-    pub(crate) fn for_websocket(key: Option<&ApiKey>) -> Self {
+    pub fn for_websocket(key: Option<&ApiKey>) -> Self {
         match key {
             Some(key) if key.is_token() => Self {
                 subprotocols: vec![
@@ -143,37 +135,28 @@ impl Offer {
 /// use acolyte_proto::auth::{ApiKey, Auth, Credentials};
 ///
 /// let auth = Auth::key(ApiKey::new("s3cret")?);
-/// let mut shown = Credentials::new();
+/// let mut shown = Credentials::default();
 /// shown.add_authorization("Bearer wrong");
 /// assert!(!auth.check(&shown));
 /// shown.add_subprotocols("acolyte.v1, bearer.s3cret");
 /// assert!(auth.check(&shown));
 /// assert_eq!(shown.echo(), Some("acolyte.v1"));
-/// # Ok::<(), acolyte_proto::auth::AuthError>(())
+/// # Ok::<(), acolyte_proto::Refused>(())
 /// ```
 #[derive(Clone, Default)]
-pub(crate) struct Credentials<'a> {
+pub struct Credentials<'a> {
     keys: Vec<&'a str>,
     first: Option<&'a str>,
 }
 
 impl<'a> Credentials<'a> {
-    /// Creates empty credentials.
-    #[must_use]
-    pub(crate) const fn new() -> Self {
-        Self {
-            keys: Vec::new(),
-            first: None,
-        }
-    }
-
     /// Adds the value of an `Authorization` header. The scheme must be exactly `Bearer`.
-    pub(crate) fn add_authorization(&mut self, value: &'a str) {
+    pub fn add_authorization(&mut self, value: &'a str) {
         self.keys.extend(value.strip_prefix(BEARER_SCHEME));
     }
 
     /// Adds the value of a `Sec-WebSocket-Protocol` header. The prefix must be exactly `bearer.`.
-    pub(crate) fn add_subprotocols(&mut self, value: &'a str) {
+    pub fn add_subprotocols(&mut self, value: &'a str) {
         for name in value.split(',').map(str::trim) {
             if name.is_empty() {
                 continue;
@@ -186,7 +169,7 @@ impl<'a> Credentials<'a> {
     /// Returns the subprotocol to select for an upgrade: the first one offered, whatever it is. A
     /// client that offers one fails if the server selects none, or one that it did not offer.
     #[must_use]
-    pub(crate) const fn echo(&self) -> Option<&'a str> {
+    pub const fn echo(&self) -> Option<&'a str> {
         self.first
     }
 }
@@ -220,7 +203,7 @@ impl Auth {
     /// Returns whether these credentials are accepted. An open server accepts any. Every key in
     /// them is compared, in [constant time](ApiKey::matches).
     #[must_use]
-    pub(crate) fn check(&self, shown: &Credentials<'_>) -> bool {
+    pub fn check(&self, shown: &Credentials<'_>) -> bool {
         let Some(key) = &self.0 else {
             return true;
         };
@@ -240,7 +223,7 @@ fn invalid(why: &str) -> Refused {
 /// without one on a loopback address only.
 ///
 /// # Errors
-/// [`AuthError::KeyRequired`]
+/// [`Refused::Invalid`]: a key is needed.
 pub(crate) fn check_bind(address: IpAddr, auth: &Auth) -> Result<(), Refused> {
     if auth.is_open() && !address.to_canonical().is_loopback() {
         let why = "it is needed to listen on an address that other machines can reach; \
@@ -310,12 +293,12 @@ mod tests {
     fn either_way_of_showing_the_key_is_enough_in_its_exact_spelling() {
         let auth = Auth::key(key("k"));
         let header = |value| {
-            let mut shown = Credentials::new();
+            let mut shown = Credentials::default();
             shown.add_authorization(value);
             auth.check(&shown)
         };
         let protocols = |value| {
-            let mut shown = Credentials::new();
+            let mut shown = Credentials::default();
             shown.add_subprotocols(value);
             auth.check(&shown)
         };
@@ -334,13 +317,13 @@ mod tests {
         for wrong in ["", "Bearer.k", "bearer.", "bearer.kk", "k", "acolyte.v1"] {
             assert!(!protocols(wrong), "{wrong:?}");
         }
-        assert!(!auth.check(&Credentials::new()));
-        assert!(Auth::open().check(&Credentials::new()));
+        assert!(!auth.check(&Credentials::default()));
+        assert!(Auth::open().check(&Credentials::default()));
     }
 
     #[test]
     fn the_first_offered_subprotocol_is_echoed_whatever_it_is() {
-        let mut shown = Credentials::new();
+        let mut shown = Credentials::default();
         assert_eq!(shown.echo(), None);
         shown.add_subprotocols(" , ");
         assert_eq!(shown.echo(), None);
@@ -351,7 +334,7 @@ mod tests {
 
     #[test]
     fn nothing_prints_a_key() {
-        let mut shown = Credentials::new();
+        let mut shown = Credentials::default();
         shown.add_subprotocols("bearer.s3cret");
         let offer = Offer::for_websocket(Some(&key("s3cret")));
         let auth = Auth::key(key("s3cret"));

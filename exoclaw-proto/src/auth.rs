@@ -148,7 +148,7 @@ pub fn check_bind(host: &str, auth: &Auth) -> Result<(), AuthError> {
 /// No name is resolved: every other name counts as reachable from other machines, and so do the
 /// addresses for "all interfaces", `0.0.0.0` and `::`.
 #[must_use]
-pub fn is_loopback(host: &str) -> bool {
+fn is_loopback(host: &str) -> bool {
     let bare = host
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'))

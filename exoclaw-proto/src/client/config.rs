@@ -148,7 +148,7 @@ mod tests {
         let json = serde_json::to_string(&config.chat("hi")).unwrap();
         assert_eq!(
             json,
-            r#"{"channel":"websocket","account":"ann","content":"hi","peer":"p"}"#
+            r#"{"channel":"websocket","account":"ann","peer":"p","content":"hi"}"#
         );
         assert_eq!(config.session().peer(), "p");
         let json = serde_json::to_string(&ClientConfig::default().chat("hi")).unwrap();

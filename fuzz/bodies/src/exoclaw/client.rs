@@ -110,10 +110,6 @@ impl Model for Client {
                         limit: Some(3),
                     }),
                     Call::BudgetStatus(BudgetOf::default()),
-                    Call::Unknown {
-                        tag: "plugin.unload".into(),
-                        content: None,
-                    },
                     Call::ChatSend(ChatSend::new("c", "a", "hi")),
                 ];
                 if let Some(call) = run.script.pick(&call) {

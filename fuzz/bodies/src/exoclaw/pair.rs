@@ -192,7 +192,9 @@ impl Line {
         };
         let chunk = script.byte_or_zero();
         let result = if chunk == 0 {
-            self.pair.server.usage(id, Usage::new(1, 2))
+            self.pair
+                .server
+                .event(id, &StreamEvent::Usage(Usage::new(1, 2)))
         } else {
             self.pair.server.text(id, &chunk.to_string())
         };
