@@ -171,7 +171,7 @@ mod tests {
     const ALL: [TaskState; 6] = [Accepted, Queued, Running, Completed, Failed, Cancelled];
 
     fn id(n: usize) -> TaskId {
-        TaskId::parse(&format!("task_{n}")).unwrap()
+        format!("task_{n}").parse::<TaskId>().unwrap()
     }
 
     #[test]

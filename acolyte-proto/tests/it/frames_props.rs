@@ -36,7 +36,7 @@ fn texts() -> impl Strategy<Value = Vec<Str>> {
 fn rpc_id() -> impl Strategy<Value = RpcId> {
     prop_oneof![
         any::<u64>().prop_map(RpcId::random),
-        "rpc_[a-z0-9]{1,40}".prop_map(|id| RpcId::parse(&id).unwrap()),
+        "rpc_[a-z0-9]{1,40}".prop_map(|id| id.parse::<RpcId>().unwrap()),
     ]
 }
 

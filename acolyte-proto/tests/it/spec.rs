@@ -17,7 +17,7 @@ fn every_id_has_its_prefix() {
     assert!(ErrorId::random(1).as_str().starts_with("err_"));
     assert!(MessageId::random(1).as_str().starts_with("msg_"));
     assert!(ResourceId::random(1).as_str().starts_with("proj_"));
-    assert!(ResourceId::parse("user_1").is_ok());
+    assert!("user_1".parse::<ResourceId>().is_ok());
     assert_eq!(RpcId::unreadable().as_str(), "rpc_unknown");
 }
 

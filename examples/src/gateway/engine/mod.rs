@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use exoclaw_proto::binding::Router;
 use exoclaw_proto::budget::{Budgets, Ledger};
 use exoclaw_proto::error::RpcError;
-use exoclaw_proto::frame::{Method, Plugin, Status, StreamEvent};
+use exoclaw_proto::frame::{Method, Plugin, SessionRef, Status, StreamEvent};
 use exoclaw_proto::limits::HELLO_VERSION;
 use exoclaw_proto::net::{ChatError, Gone, SessionTurns};
 use exoclaw_proto::session::SessionKey;

@@ -3,6 +3,7 @@
 
 use exoclaw_proto::frame::SessionRef;
 use futures_util::StreamExt as _;
+use rpc_core::Str;
 use snek_proto::llm::chat::ChatMessage;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use acolyte_proto::error::ChatError;
 use acolyte_proto::event::{
-    Checklist, ChecklistTag, Event, Part, RunState, ToolCall, ToolOutput, ToolResult, Usage,
+    Checklist, ChecklistTag, Event, Part, RunKind, RunState, ToolCall, ToolOutput, ToolResult,
+    Usage,
 };
 use acolyte_proto::frame::{ClientFrame, Reply, ServerFrame, Status};
 use acolyte_proto::id::{RpcId, TaskId};

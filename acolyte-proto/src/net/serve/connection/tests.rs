@@ -82,7 +82,7 @@ fn sent_by(conn: &mut ServerConn) -> Vec<String> {
 }
 
 fn end(handle: &Handle<ServerConn>, end: &End) {
-    let id = RpcId::parse("rpc_a").unwrap();
+    let id = "rpc_a".parse::<RpcId>().unwrap();
     let written = write(handle, |conn| write_end(conn, &id, end)).now_or_never();
     assert!(written.is_some());
 }

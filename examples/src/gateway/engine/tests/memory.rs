@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use exoclaw_proto::budget::Budgets;
-use exoclaw_proto::frame::ChatSend;
+use exoclaw_proto::frame::{ChatSend, SessionRef};
 
 use super::harness::*;
 use crate::gateway::engine::EngineParts;

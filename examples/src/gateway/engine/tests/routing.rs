@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use exoclaw_proto::binding::{Binding, Router};
-use exoclaw_proto::frame::ChatSend;
+use exoclaw_proto::frame::{ChatSend, SessionRef};
 use exoclaw_proto::net::ChatError;
 use futures_util::poll;
 
@@ -83,7 +83,12 @@ async fn names_without_measure_are_refused_before_anything_is_kept() {
     let long = "é".repeat(MAX_NAME / 2 + 1);
     let mut chats = ["peer", "guild", "team"].map(|name| (name, from("a", "x")));
     let [(_, peer), (_, guild), (_, team)] = &mut chats;
-    for member in [&mut peer.peer, &mut guild.guild, &mut team.team] {
+    let members = [
+        &mut peer.session.peer,
+        &mut guild.session.guild,
+        &mut team.session.team,
+    ];
+    for member in members {
         *member = Some((&*long).into());
     }
     for (name, chat) in [("account", from(&long, "x"))].into_iter().chain(chats) {
