@@ -1,10 +1,9 @@
 //! Who may use a server: [`ApiKey`] and [`Auth`]. Acolyte specification, *Authentication*.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use rpc_core::Secret;
+use rpc_core::{Refused, Secret};
 use subtle::ConstantTimeEq;
 
 /// The subprotocol that the client offers first. It is not a secret, and a server selects the first
@@ -17,41 +16,8 @@ pub(crate) const BEARER_SCHEME: &str = "Bearer ";
 /// The length of the longest key, in bytes.
 const MAX_KEY_BYTES: usize = 1_024;
 
-/// The error for a key that cannot be used, or that is missing where one is required.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AuthError {
-    /// The key is empty and would admit everyone.
-    #[error("the API key is empty")]
-    Empty,
-    /// The key is longer than 1,024 bytes.
-    #[error("the API key is longer than {max} bytes")]
-    TooLong {
-        /// The limit in bytes.
-        max: usize,
-    },
-    /// The key holds a control character, which no header can carry.
-    #[error("the API key holds a control character")]
-    ControlCharacter,
-    /// Other machines could reach a server that requires no key.
-    #[error(
-        "an API key is needed to listen on an address that other machines can reach; \
-         set one, or listen on 127.0.0.1"
-    )]
-    KeyRequired,
-}
-
 /// An API key. Cheap to clone; never printed.
-///
-/// ```
-/// use acolyte_proto::auth::ApiKey;
-///
-/// let key = ApiKey::new(" s3cret\n")?;
-/// assert!(key.matches("s3cret"));
-/// assert!(!key.matches("s3cre"));
-/// # Ok::<(), acolyte_proto::auth::AuthError>(())
-/// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey {
     /// Padded with zeros.
     padded: Arc<Secret<Padded>>,
@@ -73,17 +39,17 @@ impl ApiKey {
     /// Creates a key, without the white space around `key`.
     ///
     /// # Errors
-    /// [`AuthError::Empty`], [`AuthError::TooLong`], [`AuthError::ControlCharacter`]
-    pub fn new(key: impl Into<Secret>) -> Result<Self, AuthError> {
+    /// [`Refused::Invalid`]: it is empty, too long, or holds a control character.
+    pub fn new(key: impl Into<Secret>) -> Result<Self, Refused> {
         let key = key.into();
         let text = key.expose().trim();
         if text.is_empty() {
-            return Err(AuthError::Empty);
+            return Err(invalid("it is empty"));
         }
         if text.chars().any(char::is_control) {
-            return Err(AuthError::ControlCharacter);
+            return Err(invalid("it holds a control character"));
         }
-        let padded = pad(text).ok_or(AuthError::TooLong { max: MAX_KEY_BYTES })?;
+        let padded = pad(text).ok_or_else(|| invalid("it is longer than 1,024 bytes"))?;
         Ok(Self {
             padded: Arc::new(Secret::new(padded)),
             len: text.len(),
@@ -95,7 +61,7 @@ impl ApiKey {
     /// The time this takes depends only on the length of `offered`, which the peer knows anyway:
     /// both are padded to the same length and compared whole, including their lengths.
     #[must_use]
-    pub fn matches(&self, offered: &str) -> bool {
+    pub(crate) fn matches(&self, offered: &str) -> bool {
         let Some(padded) = pad(offered) else {
             return false;
         };
@@ -117,21 +83,7 @@ impl ApiKey {
     }
 }
 
-/// Hides the key.
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ApiKey(..)")
-    }
-}
-
-/// Compares in constant time too.
-impl PartialEq for ApiKey {
-    fn eq(&self, other: &Self) -> bool {
-        self.matches(other.text())
-    }
-}
-
-impl Eq for ApiKey {}
+rpc_core::debug_fields!([] ApiKey, _ => {});
 
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
@@ -167,7 +119,7 @@ impl Offer {
 
     /// Returns the offer for an HTTP endpoint: the header.
     #[must_use]
-    pub fn for_http(key: Option<&ApiKey>) -> Self {
+    pub(crate) fn for_http(key: Option<&ApiKey>) -> Self {
         let header = |key: &ApiKey| Secret::new(format!("{BEARER_SCHEME}{}", key.text()));
         Self {
             subprotocols: Vec::new(),
@@ -183,13 +135,13 @@ impl Offer {
 /// use acolyte_proto::auth::{ApiKey, Auth, Credentials};
 ///
 /// let auth = Auth::key(ApiKey::new("s3cret")?);
-/// let mut shown = Credentials::new();
+/// let mut shown = Credentials::default();
 /// shown.add_authorization("Bearer wrong");
 /// assert!(!auth.check(&shown));
 /// shown.add_subprotocols("acolyte.v1, bearer.s3cret");
 /// assert!(auth.check(&shown));
 /// assert_eq!(shown.echo(), Some("acolyte.v1"));
-/// # Ok::<(), acolyte_proto::auth::AuthError>(())
+/// # Ok::<(), acolyte_proto::Refused>(())
 /// ```
 #[derive(Clone, Default)]
 pub struct Credentials<'a> {
@@ -198,15 +150,6 @@ pub struct Credentials<'a> {
 }
 
 impl<'a> Credentials<'a> {
-    /// Creates empty credentials.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self {
-            keys: Vec::new(),
-            first: None,
-        }
-    }
-
     /// Adds the value of an `Authorization` header. The scheme must be exactly `Bearer`.
     pub fn add_authorization(&mut self, value: &'a str) {
         self.keys.extend(value.strip_prefix(BEARER_SCHEME));
@@ -231,14 +174,7 @@ impl<'a> Credentials<'a> {
     }
 }
 
-/// Prints the number of keys only.
-impl fmt::Debug for Credentials<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials")
-            .field("keys", &self.keys.len())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Credentials<'_>, this => { keys: this.keys.len() });
 
 /// The key that a server requires, if any.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -276,14 +212,23 @@ impl Auth {
     }
 }
 
+fn invalid(why: &str) -> Refused {
+    Refused::Invalid {
+        what: "API key",
+        why: why.to_owned(),
+    }
+}
+
 /// Checks whether a server with this `auth` may listen on `address`: with a key on any address,
 /// without one on a loopback address only.
 ///
 /// # Errors
-/// [`AuthError::KeyRequired`]
-pub fn check_bind(address: IpAddr, auth: &Auth) -> Result<(), AuthError> {
+/// [`Refused::Invalid`]: a key is needed.
+pub(crate) fn check_bind(address: IpAddr, auth: &Auth) -> Result<(), Refused> {
     if auth.is_open() && !address.to_canonical().is_loopback() {
-        return Err(AuthError::KeyRequired);
+        let why = "it is needed to listen on an address that other machines can reach; \
+                   set one, or listen on 127.0.0.1";
+        return Err(invalid(why));
     }
     Ok(())
 }
@@ -307,14 +252,14 @@ mod tests {
 
     #[test]
     fn keys_that_cannot_be_used_are_refused_early() {
-        assert_eq!(ApiKey::new(" \n"), Err(AuthError::Empty));
-        assert_eq!(ApiKey::new("a\nb"), Err(AuthError::ControlCharacter));
+        assert_eq!(ApiKey::new(" \n"), Err(invalid("it is empty")));
+        assert_eq!(
+            ApiKey::new("a\nb"),
+            Err(invalid("it holds a control character"))
+        );
         let max = MAX_KEY_BYTES;
         assert!(ApiKey::new("x".repeat(max)).is_ok());
-        assert_eq!(
-            ApiKey::new("x".repeat(max + 1)),
-            Err(AuthError::TooLong { max })
-        );
+        assert!(ApiKey::new("x".repeat(max + 1)).is_err());
     }
 
     #[test]
@@ -348,12 +293,12 @@ mod tests {
     fn either_way_of_showing_the_key_is_enough_in_its_exact_spelling() {
         let auth = Auth::key(key("k"));
         let header = |value| {
-            let mut shown = Credentials::new();
+            let mut shown = Credentials::default();
             shown.add_authorization(value);
             auth.check(&shown)
         };
         let protocols = |value| {
-            let mut shown = Credentials::new();
+            let mut shown = Credentials::default();
             shown.add_subprotocols(value);
             auth.check(&shown)
         };
@@ -372,13 +317,13 @@ mod tests {
         for wrong in ["", "Bearer.k", "bearer.", "bearer.kk", "k", "acolyte.v1"] {
             assert!(!protocols(wrong), "{wrong:?}");
         }
-        assert!(!auth.check(&Credentials::new()));
-        assert!(Auth::open().check(&Credentials::new()));
+        assert!(!auth.check(&Credentials::default()));
+        assert!(Auth::open().check(&Credentials::default()));
     }
 
     #[test]
     fn the_first_offered_subprotocol_is_echoed_whatever_it_is() {
-        let mut shown = Credentials::new();
+        let mut shown = Credentials::default();
         assert_eq!(shown.echo(), None);
         shown.add_subprotocols(" , ");
         assert_eq!(shown.echo(), None);
@@ -389,7 +334,7 @@ mod tests {
 
     #[test]
     fn nothing_prints_a_key() {
-        let mut shown = Credentials::new();
+        let mut shown = Credentials::default();
         shown.add_subprotocols("bearer.s3cret");
         let offer = Offer::for_websocket(Some(&key("s3cret")));
         let auth = Auth::key(key("s3cret"));

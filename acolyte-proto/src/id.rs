@@ -50,9 +50,9 @@ mod kind {
 /// ```
 /// use acolyte_proto::id::RpcId;
 ///
-/// let id = RpcId::parse("rpc_0a1b2c3d")?;
+/// let id = "rpc_0a1b2c3d".parse::<RpcId>()?;
 /// assert_eq!(id.as_str(), "rpc_0a1b2c3d");
-/// assert!(RpcId::parse("rpc_0A").is_err());
+/// assert!("rpc_0A".parse::<RpcId>().is_err());
 /// # Ok::<(), acolyte_proto::Refused>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,16 +80,6 @@ impl<K: Kind> FromStr for Id<K> {
     type Err = Refused;
 
     fn from_str(text: &str) -> Result<Self, Refused> {
-        Self::parse(text)
-    }
-}
-
-impl<K: Kind> Id<K> {
-    /// Parses an id.
-    ///
-    /// # Errors
-    /// [`Refused::Invalid`] if the text has another form or is longer than 1,024 bytes.
-    pub fn parse(text: &str) -> Result<Self, Refused> {
         Self::read(text).ok_or_else(|| {
             let prefix = K::PREFIXES.first().copied().unwrap_or_default();
             Refused::Invalid {
@@ -98,7 +88,9 @@ impl<K: Kind> Id<K> {
             }
         })
     }
+}
 
+impl<K: Kind> Id<K> {
     /// Parses an id, for places where another text is left out.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let is_id = K::PREFIXES.iter().any(|prefix| {
@@ -186,7 +178,7 @@ impl<K> Serialize for Id<K> {
 
 impl<'de, K: Kind> Deserialize<'de> for Id<K> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Self::parse(&Str::deserialize(from)?).map_err(D::Error::custom)
+        Self::from_str(&Str::deserialize(from)?).map_err(D::Error::custom)
     }
 }
 
@@ -203,16 +195,16 @@ mod tests {
             &format!("rpc_{}", "z".repeat(500)),
             &format!("rpc_{}", "z".repeat(1_020)),
         ] {
-            assert_eq!(RpcId::parse(text).unwrap().as_str(), text);
+            assert_eq!(text.parse::<RpcId>().unwrap().as_str(), text);
         }
         let long = format!("rpc_{}", "a".repeat(1_021));
         for text in [
             "", "rpc_", "rpc", "rpc_A", "rpc_a-b", "rpc_a_b", "task_a", " rpc_a", "rpc_é", &long,
         ] {
-            assert!(RpcId::parse(text).is_err(), "{text}");
+            assert!(text.parse::<RpcId>().is_err(), "{text}");
         }
-        assert!(ResourceId::parse("user_a").is_ok() && ResourceId::parse("proj_a").is_ok());
-        assert!(ResourceId::parse("sess_a").is_err());
+        assert!("user_a".parse::<ResourceId>().is_ok() && "proj_a".parse::<ResourceId>().is_ok());
+        assert!("sess_a".parse::<ResourceId>().is_err());
     }
 
     #[test]
@@ -220,7 +212,7 @@ mod tests {
         for entropy in [0, 35, u64::MAX] {
             let id = TaskId::random(entropy);
             assert_eq!(id.as_str().len(), "task_".len() + 8);
-            assert_eq!(TaskId::parse(id.as_str()), Ok(id));
+            assert_eq!(id.as_str().parse::<TaskId>(), Ok(id));
         }
         assert_eq!(RpcId::random(36).as_str(), "rpc_01000000");
     }

@@ -10,7 +10,6 @@ pub mod event;
 pub mod frame;
 #[doc = include_str!("../GUIDE.md")]
 pub mod guide {}
-pub mod handshake;
 #[cfg_attr(
     not(all(feature = "server", feature = "sse")),
     allow(dead_code, reason = "some serve features alone")

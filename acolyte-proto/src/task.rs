@@ -60,14 +60,13 @@ struct Record {
 
 /// The load of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Load {
+pub(crate) struct Load {
     /// Remembered tasks.
-    pub total: usize,
+    pub(crate) total: usize,
     /// Running tasks.
-    pub running: usize,
+    pub(crate) running: usize,
     /// Waiting tasks.
-    pub queued: usize,
+    pub(crate) queued: usize,
 }
 
 impl TaskRegistry {
@@ -172,7 +171,7 @@ mod tests {
     const ALL: [TaskState; 6] = [Accepted, Queued, Running, Completed, Failed, Cancelled];
 
     fn id(n: usize) -> TaskId {
-        TaskId::parse(&format!("task_{n}")).unwrap()
+        format!("task_{n}").parse::<TaskId>().unwrap()
     }
 
     #[test]

@@ -7,7 +7,7 @@ use rpc_core::Refused;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{NO_AGENT, RpcError};
-use crate::frame::{ChatSend, SessionRef};
+use crate::frame::SessionRef;
 use crate::session::SessionKey;
 
 /// A rule that sends chats with these properties to an agent. Sets at least one of the five.
@@ -55,55 +55,6 @@ impl Binding {
     }
 }
 
-/// The origin of a chat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Route<'a> {
-    /// The channel.
-    pub channel: &'a str,
-    /// The account.
-    pub account: &'a str,
-    /// The peer.
-    pub peer: &'a str,
-    /// The guild, if the chat has one.
-    pub guild: Option<&'a str>,
-    /// The team, if the chat has one.
-    pub team: Option<&'a str>,
-}
-
-impl<'a> Route<'a> {
-    /// Creates a route without guild and team.
-    #[must_use]
-    pub const fn new(channel: &'a str, account: &'a str, peer: &'a str) -> Self {
-        Self {
-            channel,
-            account,
-            peer,
-            guild: None,
-            team: None,
-        }
-    }
-}
-
-impl<'a> From<&'a ChatSend> for Route<'a> {
-    fn from(chat: &'a ChatSend) -> Self {
-        Self {
-            guild: chat.guild.as_deref(),
-            team: chat.team.as_deref(),
-            ..Self::new(&chat.channel, &chat.account, chat.peer())
-        }
-    }
-}
-
-impl<'a> From<&'a SessionRef> for Route<'a> {
-    fn from(session: &'a SessionRef) -> Self {
-        Self {
-            guild: session.guild.as_deref(),
-            team: session.team.as_deref(),
-            ..Self::new(&session.channel, &session.account, session.peer())
-        }
-    }
-}
-
 /// Most specific first: peer, guild, team, account, channel.
 const KINDS: usize = 5;
 
@@ -128,13 +79,13 @@ impl<'a> Selector<'a> {
 
     /// Returns the fields of the route whose bits are in the mask, or `None` if it lacks one of
     /// them.
-    fn of_route(route: &Route<'a>, mask: Mask) -> Option<Self> {
+    fn of_chat(chat: &'a SessionRef, mask: Mask) -> Option<Self> {
         let fields = [
-            Some(route.peer),
-            route.guild,
-            route.team,
-            Some(route.account),
-            Some(route.channel),
+            Some(chat.peer()),
+            chat.guild.as_deref(),
+            chat.team.as_deref(),
+            Some(&*chat.account),
+            Some(&*chat.channel),
         ];
         let mut selector = Self([const { None }; KINDS]);
         for (kind, (field, place)) in fields.into_iter().zip(&mut selector.0).enumerate() {
@@ -176,16 +127,21 @@ impl Mask {
 /// combinations of five fields, and one table lookup for each that is in use.
 ///
 /// ```
-/// use exoclaw_proto::binding::{Binding, Route, Router};
+/// use exoclaw_proto::binding::{Binding, Router};
+/// use exoclaw_proto::frame::SessionRef;
 ///
 /// let bindings = vec![
 ///     Binding { channel: Some("discord".to_owned()), ..Binding::new("chatty") },
 ///     Binding { peer_id: Some("ann".to_owned()), ..Binding::new("private") },
 /// ];
 /// let router = Router::new(bindings, None)?;
-/// assert_eq!(router.resolve(&Route::new("discord", "a1", "ann")), Ok("private"));
-/// assert_eq!(router.resolve(&Route::new("discord", "a1", "bob")), Ok("chatty"));
-/// let error = router.resolve(&Route::new("telegram", "a1", "bob")).unwrap_err();
+/// let chat = |channel, peer: &str| SessionRef {
+///     peer: Some(peer.into()),
+///     ..SessionRef::new(channel, "a1")
+/// };
+/// assert_eq!(router.resolve(&chat("discord", "ann")), Ok("private"));
+/// assert_eq!(router.resolve(&chat("discord", "bob")), Ok("chatty"));
+/// let error = router.resolve(&chat("telegram", "bob")).unwrap_err();
 /// assert_eq!(error.to_string(), "no agent configured for telegram:a1:bob");
 /// # Ok::<(), rpc_core::Refused>(())
 /// ```
@@ -250,16 +206,11 @@ impl Router {
     ///
     /// # Errors
     /// [`RpcError`] of the kind [`NoAgent`](crate::error::ErrorKind::NoAgent)
-    pub fn resolve(&self, route: &Route<'_>) -> Result<&str, RpcError> {
-        self.bound(route)
+    pub fn resolve(&self, chat: &SessionRef) -> Result<&str, RpcError> {
+        self.bound(chat)
             .or(self.default_agent.as_deref())
             .ok_or_else(|| {
-                let Route {
-                    channel,
-                    account,
-                    peer,
-                    ..
-                } = route;
+                let (channel, account, peer) = (&chat.channel, &chat.account, chat.peer());
                 RpcError::new(format!("{NO_AGENT}{channel}:{account}:{peer}"))
             })
     }
@@ -269,21 +220,20 @@ impl Router {
     ///
     /// # Errors
     /// [`RpcError`] of the kind [`NoAgent`](crate::error::ErrorKind::NoAgent)
-    pub fn session<'a>(&self, chat: impl Into<Route<'a>>) -> Result<SessionKey, RpcError> {
-        let route = chat.into();
-        let agent = self.resolve(&route)?;
+    pub fn session(&self, chat: &SessionRef) -> Result<SessionKey, RpcError> {
+        let agent = self.resolve(chat)?;
         Ok(SessionKey::new(
             agent,
-            route.channel,
-            route.account,
-            route.peer,
+            &chat.channel,
+            &chat.account,
+            chat.peer(),
         ))
     }
 
-    fn bound(&self, route: &Route<'_>) -> Option<&str> {
+    fn bound(&self, chat: &SessionRef) -> Option<&str> {
         for same_rank in self.masks.chunk_by(|a, b| a.rank() == b.rank()) {
             let found = same_rank.iter().filter_map(|mask| {
-                let selector = Selector::of_route(route, *mask)?;
+                let selector = Selector::of_chat(chat, *mask)?;
                 // A lookup with borrowed names, without a copy of them.
                 self.index.get(&selector).copied()
             });
@@ -310,6 +260,13 @@ mod tests {
 
     fn router(bindings: Vec<Binding>) -> Router {
         Router::new(bindings, None).unwrap()
+    }
+
+    fn chat(channel: &str, account: &str, peer: &str) -> SessionRef {
+        SessionRef {
+            peer: Some(peer.into()),
+            ..SessionRef::new(channel, account)
+        }
     }
 
     fn on_channel() -> Binding {
@@ -344,9 +301,9 @@ mod tests {
             peer_id: Some("p".to_owned()),
             ..on_channel()
         }]);
-        assert_eq!(router.resolve(&Route::new("c", "x", "p")), Ok("a"));
-        assert!(router.resolve(&Route::new("other", "x", "p")).is_err());
-        assert!(router.resolve(&Route::new("c", "x", "other")).is_err());
+        assert_eq!(router.resolve(&chat("c", "x", "p")), Ok("a"));
+        assert!(router.resolve(&chat("other", "x", "p")).is_err());
+        assert!(router.resolve(&chat("c", "x", "other")).is_err());
     }
 
     #[test]
@@ -374,22 +331,16 @@ mod tests {
                 ..Binding::new("peer")
             },
         ]);
-        let all = Route {
-            guild: Some("g"),
-            team: Some("t"),
-            ..Route::new("c", "a", "p")
-        };
-        let route = |peer, guild, team, account| Route {
-            peer,
+        let text = |text: &str| Some(text.into());
+        let route = |peer, guild, team, account| SessionRef {
             guild,
             team,
-            account,
-            ..all
+            ..chat("c", account, peer)
         };
         let found = [
-            all,
-            route("", all.guild, all.team, "a"),
-            route("", None, all.team, "a"),
+            route("p", text("g"), text("t"), "a"),
+            route("", text("g"), text("t"), "a"),
+            route("", None, text("t"), "a"),
             route("", None, None, "a"),
             route("", None, None, ""),
         ]
@@ -420,16 +371,16 @@ mod tests {
             },
         ]);
         let found = [("c", "a"), ("c", "x"), ("x", "a"), ("x", "x")]
-            .map(|(channel, account)| router.resolve(&Route::new(channel, account, "p")).unwrap());
+            .map(|(channel, account)| router.resolve(&chat(channel, account, "p")).unwrap());
         assert_eq!(found, ["peer of a", "peer in c", "peer of a", "peer"]);
     }
 
     #[test]
     fn without_a_default_agent_the_error_names_the_route() {
         let error = router(Vec::new())
-            .resolve(&Route {
-                guild: Some("g"),
-                ..Route::new("websocket", "acc", "main")
+            .resolve(&SessionRef {
+                guild: Some("g".into()),
+                ..SessionRef::new("websocket", "acc")
             })
             .unwrap_err();
         assert_eq!(
@@ -441,8 +392,8 @@ mod tests {
     #[test]
     fn what_fits_no_binding_goes_to_the_default_agent() {
         let router = Router::new(vec![on_channel()], Some("d".to_owned())).unwrap();
-        assert_eq!(router.resolve(&Route::new("x", "", "")), Ok("d"));
-        assert_eq!(router.resolve(&Route::new("c", "", "")), Ok("a"));
+        assert_eq!(router.resolve(&chat("x", "", "")), Ok("d"));
+        assert_eq!(router.resolve(&chat("c", "", "")), Ok("a"));
     }
 
     #[test]
@@ -482,31 +433,31 @@ mod tests {
     }
 
     proptest! {
-            #[test]
-            fn it_agrees_with_a_look_at_every_binding(
-                named in prop::collection::vec(fields(), 0..20),
-                routes in prop::collection::vec(fields(), 1..20),
-            ) {
-                let named = named.into_iter().filter(|it| it.iter().any(Option::is_some));
-                let agents: Vec<_> = named.enumerate().map(|(i, it)| (i.to_string(), it)).collect();
-                let bindings = agents.iter().map(|(agent_id, fields)| {
-                    let [peer_id, guild_id, team_id, account_id, channel] = fields.clone();
-                    let agent_id = agent_id.clone();
-                    Binding { agent_id, channel, account_id, peer_id, guild_id, team_id }
-                });
-                let router = router(bindings.collect());
-                for mut route in routes {
-                    for always in [0, 3, 4] {
-                        route[always].get_or_insert_default();
-                    }
-                    let [peer, guild, team, account, channel] = route.each_ref().map(Option::as_deref);
-                    let asked = Route {
-    guild,
-    team,
-    ..Route::new(channel.unwrap(), account.unwrap(), peer.unwrap())
-    };
-                    prop_assert_eq!(router.resolve(&asked).ok(), naive(&agents, &route));
+        #[test]
+        fn it_agrees_with_a_look_at_every_binding(
+            named in prop::collection::vec(fields(), 0..20),
+            routes in prop::collection::vec(fields(), 1..20),
+        ) {
+            let named = named.into_iter().filter(|it| it.iter().any(Option::is_some));
+            let agents: Vec<_> = named.enumerate().map(|(i, it)| (i.to_string(), it)).collect();
+            let bindings = agents.iter().map(|(agent_id, fields)| {
+                let [peer_id, guild_id, team_id, account_id, channel] = fields.clone();
+                let agent_id = agent_id.clone();
+                Binding { agent_id, channel, account_id, peer_id, guild_id, team_id }
+            });
+            let router = router(bindings.collect());
+            for mut route in routes {
+                for always in [0, 3, 4] {
+                    route[always].get_or_insert_default();
                 }
+                let [peer, guild, team, account, channel] = route.each_ref().map(Option::as_deref);
+                let asked = SessionRef {
+                    guild: guild.map(Into::into),
+                    team: team.map(Into::into),
+                    ..chat(channel.unwrap(), account.unwrap(), peer.unwrap())
+                };
+                prop_assert_eq!(router.resolve(&asked).ok(), naive(&agents, &route));
             }
         }
+    }
 }

@@ -42,12 +42,7 @@ pub fn encode_result(
     id: &impl Serialize,
     result: &impl Serialize,
 ) -> Result<(), Refused> {
-    buffer.push_str("{\"id\":");
-    encode_into(id, buffer)?;
-    buffer.push_str(",\"result\":");
-    encode_into(result, buffer)?;
-    buffer.push('}');
-    Ok(())
+    answer(buffer, id, ",\"result\":", result)
 }
 
 /// Appends the answer to a request that failed: `{"id", "error"}`.
@@ -55,12 +50,7 @@ pub fn encode_result(
 /// # Errors
 /// [`Refused::Encode`] if `id` is not JSON. The buffer may then hold a part of it.
 pub fn encode_error(buffer: &mut String, id: &impl Serialize, error: &str) -> Result<(), Refused> {
-    buffer.push_str("{\"id\":");
-    encode_into(id, buffer)?;
-    buffer.push_str(",\"error\":");
-    encode_into(error, buffer)?;
-    buffer.push('}');
-    Ok(())
+    answer(buffer, id, ",\"error\":", error)
 }
 
 /// Appends one step of a streamed answer: `{"id", "event", "data"}`.
@@ -88,15 +78,22 @@ pub fn encode_event(
 pub(crate) fn encode_text(
     buffer: &mut String,
     id: &impl Serialize,
-    event: &str,
-    data: &str,
+    text: &str,
+) -> Result<(), Refused> {
+    answer(buffer, id, ",\"event\":\"text\",\"data\":", text)
+}
+
+/// Appends a frame with an id and one more member, of which this is the beginning.
+fn answer<T: Serialize + ?Sized>(
+    buffer: &mut String,
+    id: &impl Serialize,
+    member: &str,
+    value: &T,
 ) -> Result<(), Refused> {
     buffer.push_str("{\"id\":");
     encode_into(id, buffer)?;
-    buffer.push_str(",\"event\":");
-    encode_into(event, buffer)?;
-    buffer.push_str(",\"data\":");
-    encode_into(data, buffer)?;
+    buffer.push_str(member);
+    encode_into(value, buffer)?;
     buffer.push('}');
     Ok(())
 }

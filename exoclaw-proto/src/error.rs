@@ -124,13 +124,6 @@ impl From<Exceeded> for RpcError {
     }
 }
 
-#[cfg(feature = "tokio")]
-impl From<crate::net::TooManyTurns> for RpcError {
-    fn from(error: crate::net::TooManyTurns) -> Self {
-        Self::new(format!("session busy: {error}"))
-    }
-}
-
 /// Passes on the answer of another gateway; any other error is the provider's.
 impl From<CallError<Self>> for RpcError {
     fn from(error: CallError<Self>) -> Self {

@@ -1,8 +1,10 @@
 //! `debug_fields!`: a `Debug` that prints what says something, in one line.
 
 /// Implements `Debug` with these values in place of the fields: `[generics] Type, this => { name: value }`.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! debug_fields {
-    ([$($generics:tt)*] $Name:ident $(<$($arg:ident),*>)?, $this:pat => {
+    ([$($generics:tt)*] $Name:ident $(<$($arg:tt),*>)?, $this:pat => {
         $($field:ident: $value:expr),* $(,)?
     }) => {
         #[automatically_derived]

@@ -16,7 +16,7 @@ use futures_util::FutureExt as _;
 use smarthole_proto::frame::Registration;
 use smarthole_proto::hub::Input;
 use smarthole_proto::net::{Server, ServerOptions};
-use smarthole_proto::plugin::{Plugin, handler_fn};
+use smarthole_proto::plugin::{Plugin, PluginConfig, handler_fn};
 use smarthole_proto::router::Keywords;
 use smarthole_proto::rpc_core::net::server::PeerAddr;
 use tokio::net::TcpListener;
@@ -47,8 +47,8 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let host = axum::serve(listener, app).with_graceful_shutdown(server.run().map(drop));
     let host = tokio::spawn(host.into_future());
 
-    let registration = Registration::new("notes", "I keep notes.");
-    let plugin = Plugin::new(&url, registration, handler_fn(|_, _| async { Ok(()) }))?;
+    let config = PluginConfig::new(Registration::new("notes", "I keep notes."))?;
+    let plugin = Plugin::new(&url, config, handler_fn(|_, _| async { Ok(()) }))?;
     let mut events = runtime.events();
     tokio::spawn(plugin.run());
     events.next().await; // it has registered

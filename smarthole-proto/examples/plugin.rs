@@ -11,7 +11,7 @@ use std::error::Error;
 use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::hub::Input;
 use smarthole_proto::net::{InboundMessage, Server, ServerOptions};
-use smarthole_proto::plugin::{Context, Handler, Plugin, PluginError};
+use smarthole_proto::plugin::{Context, Handler, Plugin, PluginConfig, PluginError};
 use smarthole_proto::router::Keywords;
 
 struct Notes;
@@ -34,8 +34,11 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let (url, runtime) = (server.url(), server.runtime());
     tokio::spawn(server.run());
 
-    let registration = Registration::new("notes", "I keep notes and shopping lists.");
-    let plugin = Plugin::new(&url, registration, Notes)?;
+    let config = PluginConfig::new(Registration::new(
+        "notes",
+        "I keep notes and shopping lists.",
+    ))?;
+    let plugin = Plugin::new(&url, config, Notes)?;
     let client = plugin.client();
     // The plugin reconnects and runs until this ends; in a real program Ctrl-C, or a signal.
     let ended = plugin.run_until(async move {

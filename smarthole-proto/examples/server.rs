@@ -13,7 +13,7 @@ use std::time::Duration;
 use smarthole_proto::frame::Registration;
 use smarthole_proto::hub::Input;
 use smarthole_proto::net::{Server, ServerOptions};
-use smarthole_proto::plugin::{Plugin, handler_fn};
+use smarthole_proto::plugin::{Plugin, PluginConfig, handler_fn};
 use smarthole_proto::router::{Choice, RouteRequest, Router, RouterError};
 
 struct Newest;
@@ -36,8 +36,8 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     tokio::spawn(server.run());
 
     let mut events = runtime.events();
-    let registration = Registration::new("notes", "I keep notes.");
-    let plugin = Plugin::new(&url, registration, handler_fn(|_, _| async { Ok(()) }))?;
+    let config = PluginConfig::new(Registration::new("notes", "I keep notes."))?;
+    let plugin = Plugin::new(&url, config, handler_fn(|_, _| async { Ok(()) }))?;
     tokio::spawn(plugin.run());
     while runtime.clients().is_empty() {
         println!("{:?}", events.next().await);

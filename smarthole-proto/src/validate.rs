@@ -84,7 +84,7 @@ pub fn registration(registration: &Registration, side: Side) -> Result<(), Regis
 /// whichever comes first.
 pub fn payload(json: &str) -> Result<Registration, RegistrationError> {
     if first_byte(json) != Some(b'{') {
-        let value = Json::new(json).map_err(|error| invalid_text(error.to_string()))?;
+        let value = Json::new(json).map_err(|error| invalid(error.to_string()))?;
         return Err(match value.first_byte() {
             // An array is an object without a name to the known server.
             b'[' => invalid_name("Name is required and must be a string"),
@@ -92,7 +92,7 @@ pub fn payload(json: &str) -> Result<Registration, RegistrationError> {
         });
     }
     let members: Payload =
-        json::parse(json, &defaults()).map_err(|error| invalid_text(error.to_string()))?;
+        json::parse(json, &defaults()).map_err(|error| invalid(error.to_string()))?;
     let found = members.name.as_ref().and_then(text);
     let found_name = found.ok_or_else(|| invalid_name("Name is required and must be a string"))?;
     name(&found_name)?;
@@ -159,33 +159,20 @@ fn capabilities(json: &Json) -> Result<Vec<Str>, RegistrationError> {
         return Err(invalid("Capabilities must be an array if provided"));
     }
     let items: Vec<Json> =
-        json::parse(json.get(), &defaults()).map_err(|error| invalid_text(error.to_string()))?;
+        json::parse(json.get(), &defaults()).map_err(|error| invalid(error.to_string()))?;
     let texts = items.iter().map(text).collect::<Option<_>>();
     texts.ok_or_else(|| invalid("Each capability must be a string"))
 }
 
-const fn invalid_name(why: &'static str) -> RegistrationError {
-    RegistrationError {
-        code: ErrorCode::InvalidName,
-        message: Str::from_static(why),
-    }
+fn invalid_name(why: &'static str) -> RegistrationError {
+    RegistrationError::new(ErrorCode::InvalidName, why)
 }
 
-const fn invalid_description(why: &'static str) -> RegistrationError {
-    RegistrationError {
-        code: ErrorCode::InvalidDescription,
-        message: Str::from_static(why),
-    }
+fn invalid_description(why: &'static str) -> RegistrationError {
+    RegistrationError::new(ErrorCode::InvalidDescription, why)
 }
 
-const fn invalid(why: &'static str) -> RegistrationError {
-    RegistrationError {
-        code: ErrorCode::ValidationError,
-        message: Str::from_static(why),
-    }
-}
-
-fn invalid_text(why: String) -> RegistrationError {
+fn invalid(why: impl Into<Str>) -> RegistrationError {
     RegistrationError::new(ErrorCode::ValidationError, why)
 }
 

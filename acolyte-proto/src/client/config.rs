@@ -41,7 +41,7 @@ rpc_core::config! {
     ///     ..ClientConfig::new(ApiKey::new("secret")?)
     /// };
     /// assert!(!format!("{config:?}").contains("secret"));
-    /// # Ok::<(), acolyte_proto::auth::AuthError>(())
+    /// # Ok::<(), acolyte_proto::Refused>(())
     /// ```
     #[derive(Clone, Debug, PartialEq)]
     pub struct ClientConfig {

@@ -137,32 +137,39 @@ pub enum Outcome {
 }
 
 /// A failure of a chat.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
     /// The server failed (`chat.error`): it could not run the chat, or not to the end.
+    #[error("{0}")]
     Server(Box<ChatError>),
     /// The model failed: the chat is "done", but its reply carries an error
     /// ([`Reply::error`](crate::frame::Reply::error)). Known servers report failures this way.
+    #[error("{}", .0.error.as_deref().unwrap_or_default())]
     Model(Box<Reply>),
     /// The last message of the chat cannot be read, so how the chat ended is unknown.
+    #[error("its end cannot be read: {0}")]
     Unreadable(DecodeError),
 }
 
 /// A violation of the protocol that a connection survived.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Warning {
     /// A message, or an event of a chat, could not be read. It was skipped.
+    #[error("a message cannot be read: {0}")]
     BadFrame(DecodeError),
     /// A tool's output or result belongs to no call before it. The event still follows.
+    #[error("{STRAY}")]
     ToolWithoutCall {
         /// The id of the missing call.
         tool_call_id: Str,
     },
     /// A position in the queue was 0; they count from 1. It was skipped.
+    #[error("a place in the queue is 0")]
     NoPosition,
     /// An answer does not fit its request. It was skipped.
+    #[error("{answer} does not answer what was asked")]
     WrongAnswer {
         /// Its type.
         answer: Str,
@@ -175,17 +182,6 @@ impl Warning {
         calls.note(event);
         let tool_call_id = calls.stray(event)?.clone();
         Some(Self::ToolWithoutCall { tool_call_id })
-    }
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BadFrame(error) => write!(f, "a message cannot be read: {error}"),
-            Self::ToolWithoutCall { .. } => f.write_str(STRAY),
-            Self::NoPosition => f.write_str("a place in the queue is 0"),
-            Self::WrongAnswer { answer } => write!(f, "{answer} does not answer what was asked"),
-        }
     }
 }
 
@@ -247,16 +243,6 @@ impl fmt::Display for Outcome {
             Self::TimedOut { .. } => f.write_str("the server said nothing for too long"),
             Self::Closed { reason, .. } => write!(f, "ended with the connection: {reason}"),
             Self::NotSent(refused) => write!(f, "not sent: {refused}"),
-        }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Server(error) => write!(f, "{error}"),
-            Self::Model(reply) => f.write_str(reply.error.as_deref().unwrap_or_default()),
-            Self::Unreadable(error) => write!(f, "its end cannot be read: {error}"),
         }
     }
 }

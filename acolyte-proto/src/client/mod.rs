@@ -19,7 +19,6 @@ mod tests;
 mod times;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 
 use rpc_core::Instant;
@@ -279,13 +278,8 @@ impl Machine for ClientConn {
     }
 }
 
-/// Prints the state, never the contents.
-impl fmt::Debug for ClientConn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientConn")
-            .field("state", &self.state())
-            .field("in_flight", &self.calls.len())
-            .field("core", &self.core)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] ClientConn, this => {
+    state: this.state(),
+    in_flight: this.calls.len(),
+    core: this.core,
+});

@@ -1,13 +1,11 @@
 //! [`StreamChat`]: the client's side of one chat over HTTP, without IO.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::time::Duration;
 
 use rpc_core::Instant;
-use rpc_core::json::DecodeErrorKind;
 use rpc_core::timers::later;
-use rpc_core::{CloseReason, DecodeError, Delivery};
+use rpc_core::{CloseReason, Delivery};
 
 use super::{ChatUpdate, ClientConfig, Failure, Outcome, Warning};
 use crate::error::RpcError;
@@ -193,14 +191,7 @@ impl StreamChat {
     }
 
     fn on_bad_frame(&mut self, error: StreamError) {
-        let (error, terminal) = match error {
-            StreamError::Frame { error, terminal } => (error, terminal),
-            StreamError::TooLarge { max } => {
-                let size = max.saturating_add(1);
-                let kind = DecodeErrorKind::TooLarge { size, max };
-                (DecodeError::new(kind), false)
-            }
-        };
+        let StreamError { error, terminal } = error;
         if terminal {
             self.end(Outcome::Failed(Failure::Unreadable(error)));
         } else {
@@ -244,15 +235,10 @@ impl StreamChat {
     }
 }
 
-/// Prints the state, never the contents.
-impl fmt::Debug for StreamChat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamChat")
-            .field("ended", &self.has_ended())
-            .field("updates", &self.updates.len())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] StreamChat, this => {
+    ended: this.has_ended(),
+    updates: this.updates.len(),
+});
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@ mod malformed;
 mod timeouts;
 mod wild;
 
+use std::fmt;
 use std::time::Duration;
 
 use rpc_core::keepalive::KeepAlive;
@@ -105,7 +106,7 @@ fn a_chat_is_told_step_by_step_and_ends_once() {
     played.done(id);
     played.done(id);
     let updates = played.updates();
-    let task_id = TaskId::parse("task_a").unwrap();
+    let task_id = "task_a".parse::<TaskId>().unwrap();
     assert_eq!(
         updates[..5],
         [
@@ -132,7 +133,7 @@ fn requests_are_written_as_the_protocol_has_them() {
     let chat = played.conn.start_chat(&request, played.now).unwrap();
     let abort = played.conn.abort(chat, played.now).unwrap();
     let status = played.conn.status(played.now).unwrap();
-    let task_id = TaskId::parse("task_a").unwrap();
+    let task_id = "task_a".parse::<TaskId>().unwrap();
     let task = played.conn.task_status(&task_id, played.now).unwrap();
     let text = |id: CallId| id.to_string();
     let payload = json!({"request": {
@@ -147,7 +148,11 @@ fn requests_are_written_as_the_protocol_has_them() {
             json!({"id": text(task), "type": "task.status", "payload": {"taskId": "task_a"}}),
         ]
     );
-    assert!(RpcId::parse(&text(chat)).is_ok_and(|id| id == RpcId::from(chat)));
+    assert!(
+        text(chat)
+            .parse::<RpcId>()
+            .is_ok_and(|id| id == RpcId::from(chat))
+    );
 }
 
 #[test]
@@ -166,7 +171,7 @@ fn a_request_that_servers_would_refuse_is_not_sent() {
 fn questions_get_typed_answers() {
     let mut played = Played::new();
     let status = played.conn.status(played.now).unwrap();
-    let task_id = TaskId::parse("task_a").unwrap();
+    let task_id = "task_a".parse::<TaskId>().unwrap();
     let known = played.conn.task_status(&task_id, played.now).unwrap();
     let unknown = played.conn.task_status(&task_id, played.now).unwrap();
     played.say(

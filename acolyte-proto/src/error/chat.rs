@@ -78,14 +78,6 @@ pub struct ErrorDetail {
 
 keep_extra!(ErrorDetail);
 
-impl ErrorDetail {
-    /// Creates an empty detail.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 /// An error as received. It may be the end of a chat, so anything is accepted.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

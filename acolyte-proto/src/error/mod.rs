@@ -3,10 +3,12 @@
 
 mod chat;
 mod frame;
+mod mismatch;
 mod rpc;
 
 pub use chat::{ChatError, ErrorDetail};
 pub use frame::FrameError;
+pub use mismatch::Mismatch;
 pub use rpc::{ErrorKind, RpcError};
 pub(crate) use rpc::{INVALID_MESSAGE, already_running, queue_full};
 

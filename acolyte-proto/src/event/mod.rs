@@ -24,7 +24,7 @@ tagged! {
     /// One step of a chat. Acolyte specification, *Event model*.
     #[derive(Clone, Debug, PartialEq)]
     pub enum Event by "type" {
-        /// What the chat is doing. Servers send [`RunState::RUNNING`] once, when it starts.
+        /// What the chat is doing. Servers send [`RunState::new(RunKind::Running)`] once, when it starts.
         "status" => Status(RunState) in "state" or Unknown,
         /// The model's reasoning.
         "reasoning" => Reasoning(Str) in "text",
@@ -103,9 +103,6 @@ pub struct Usage {
 }
 
 impl RunState {
-    /// The state of a running chat.
-    pub const RUNNING: Self = Self::new(RunKind::Running);
-
     /// Creates a state of this kind, without further members.
     #[must_use]
     pub const fn new(kind: RunKind) -> Self {

@@ -15,6 +15,6 @@ pub use client::{ClientFrame, Request};
 pub use history::{HistoryItem, HistoryKind, Role};
 pub use open::Extra;
 pub(crate) use open::keep_extra;
-pub use reply::{PromptBreakdown, Reply, ReplyUsage};
+pub use reply::{Reply, ReplyUsage};
 pub use server::{AbortResult, Answer, Refusal, ServerFrame};
 pub use status::Status;

@@ -48,7 +48,7 @@ pub struct Reply {
     /// The parts of the prompt.
     #[serde(default, deserialize_with = "loose::object")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub prompt_breakdown: Option<PromptBreakdown>,
+    pub prompt_breakdown: Option<Json>,
 }
 
 /// The tokens that a chat used.
@@ -78,34 +78,6 @@ struct UsageMembers {
     total_tokens: Option<u64>,
     #[serde(default, deserialize_with = "loose::count")]
     input_budget_tokens: Option<u64>,
-}
-
-/// The parts of a prompt, in tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct PromptBreakdown {
-    /// The budget.
-    #[serde(deserialize_with = "loose::count")]
-    pub budget_tokens: u64,
-    /// The tokens used.
-    #[serde(deserialize_with = "loose::count")]
-    pub used_tokens: u64,
-    /// Tokens of the server's own instructions.
-    #[serde(deserialize_with = "loose::count")]
-    pub system_tokens: u64,
-    /// Tokens of the tools' descriptions.
-    #[serde(deserialize_with = "loose::count")]
-    pub tool_tokens: u64,
-    /// Tokens of skills.
-    #[serde(deserialize_with = "loose::count")]
-    pub skill_tokens: u64,
-    /// Tokens of the memory.
-    #[serde(deserialize_with = "loose::count")]
-    pub memory_tokens: u64,
-    /// Tokens of the conversation.
-    #[serde(deserialize_with = "loose::count")]
-    pub message_tokens: u64,
 }
 
 impl From<UsageMembers> for ReplyUsage {

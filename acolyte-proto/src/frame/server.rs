@@ -102,11 +102,6 @@ impl ServerFrame {
         Self { id, answer }
     }
 
-    /// Creates the refusal of the request with this id.
-    pub fn error(id: RpcId, error: impl Into<Str>) -> Self {
-        Self::new(id, Answer::error(error))
-    }
-
     /// Decodes an answer, leniently: null counts as absent, optional members may have any value,
     /// and an answer of an unknown type is [`Answer::Unknown`]. Answers wrapped in a `payload` are
     /// not read.

@@ -4,6 +4,7 @@ use rpc_core::{DecodeError, Limits, Str, json};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::open::{Extra, keep_extra};
+use crate::error::Mismatch;
 use crate::limits::PROTOCOL_VERSION;
 use crate::loose;
 
@@ -91,6 +92,37 @@ impl Status {
         words.filter(|word| !word.is_empty())
     }
 
+    /// Checks that the server speaks version 1 and has all of the needed capabilities. The check is
+    /// optional: all known servers report version `1` and the same capabilities, although they
+    /// differ.
+    ///
+    /// # Errors
+    /// [`Mismatch`].
+    ///
+    /// ```
+    /// use acolyte_proto::error::Mismatch;
+    /// use acolyte_proto::frame::Status;
+    ///
+    /// let status = Status::new("m", "http://localhost:6767");
+    /// status.agree(&["stream.sse"])?;
+    /// let refused = status.agree(&["teleport"]);
+    /// assert!(matches!(refused, Err(Mismatch::Capabilities { missing }) if missing == ["teleport"]));
+    /// # Ok::<(), Mismatch>(())
+    /// ```
+    pub fn agree(&self, needed: &[&str]) -> Result<(), Mismatch> {
+        if self.protocol_version != PROTOCOL_VERSION {
+            let theirs = self.protocol_version.to_string();
+            return Err(Mismatch::Version { theirs });
+        }
+        let is_missing = |word: &&&str| self.capability_words().all(|it| it != **word);
+        let missing = needed.iter().filter(is_missing);
+        let missing: Vec<_> = missing.map(|word| (*word).to_owned()).collect();
+        match missing.is_empty() {
+            true => Ok(()),
+            false => Err(Mismatch::Capabilities { missing }),
+        }
+    }
+
     /// Decodes the body of `GET /v1/status`. Absent members are empty or zero: check the
     /// [version](Self::protocol_version).
     ///
@@ -99,5 +131,32 @@ impl Status {
     /// it again fails again.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         json::decode_js(text, limits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capabilities_are_words_between_commas() {
+        let mut status = Status::new("m", "s");
+        status.capabilities = " stream.sse ,workspace.path,, error.structured".into();
+        assert_eq!(status.agree(&["stream.sse", "workspace.path"]), Ok(()));
+        assert!(status.agree(&["stream"]).is_err());
+        assert!(status.agree(&[""]).is_err());
+    }
+
+    #[test]
+    fn a_client_refuses_every_version_but_its_own() {
+        let mut status = Status::new("m", "s");
+        assert_eq!(status.agree(&[]), Ok(()));
+        for theirs in ["", "0", "01", "1.0", "1 ", "2", "11", "v1"] {
+            status.protocol_version = theirs.into();
+            let mismatch = status.agree(&[]).unwrap_err();
+            assert!(mismatch.to_string().contains(&format!("{theirs:?}")));
+            let theirs = theirs.to_owned();
+            assert_eq!(mismatch, Mismatch::Version { theirs });
+        }
     }
 }

@@ -15,7 +15,7 @@ pub use body::read_body;
 pub(crate) use body::refusal;
 #[cfg(feature = "server")]
 pub(crate) use stream::{KEEP_ALIVE, push_data};
-pub use stream::{StreamDecoder, StreamError, StreamFrame, write_done, write_error, write_event};
+pub use stream::{StreamDecoder, StreamError, StreamFrame};
 #[cfg(feature = "ws")]
 pub(crate) use url::rpc_url;
 #[cfg(feature = "sse")]

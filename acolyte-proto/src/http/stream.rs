@@ -1,9 +1,7 @@
 //! The frames of a chat over HTTP: [`StreamFrame`], [`StreamDecoder`], and functions that write
 //! them.
 
-use std::fmt;
-
-use rpc_core::json::{self, find_member};
+use rpc_core::json::{self, DecodeErrorKind, find_member};
 use rpc_core::{DecodeError, Limits, Refused, sse};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -51,6 +49,17 @@ impl StreamFrame {
         })
     }
 
+    /// Appends this frame to a response body.
+    ///
+    /// # Errors
+    /// [`Refused::Encode`] if a text is not JSON. Nothing was written.
+    pub fn write(&self, out: &mut String) -> Result<(), Refused> {
+        let mut json = String::new();
+        encode_into(self, &mut json)?;
+        push_data(&json, out);
+        Ok(())
+    }
+
     /// Returns whether the stream ends with this frame.
     #[must_use]
     pub const fn is_terminal(&self) -> bool {
@@ -81,37 +90,6 @@ impl<'a> Done<'a> {
     }
 }
 
-/// Appends an event to a stream: `data: {…}` and a blank line.
-///
-/// # Errors
-/// [`Refused::Encode`] if the event is not JSON. Nothing is written then.
-pub fn write_event(event: &Event, out: &mut String) -> Result<(), Refused> {
-    write(event, out)
-}
-
-/// Appends the last frame of a chat that is done.
-///
-/// # Errors
-/// As for [`write_event`].
-pub fn write_done(reply: &Reply, out: &mut String) -> Result<(), Refused> {
-    write(&Done::new(reply), out)
-}
-
-/// Appends the last frame of a chat that has failed.
-///
-/// # Errors
-/// As for [`write_event`].
-pub fn write_error(error: ChatError, out: &mut String) -> Result<(), Refused> {
-    write(&Event::Error(error), out)
-}
-
-fn write(frame: &impl Serialize, out: &mut String) -> Result<(), Refused> {
-    let mut json = String::new();
-    encode_into(frame, &mut json)?;
-    push_data(&json, out);
-    Ok(())
-}
-
 /// Appends JSON as the data of an event, on one line. Line breaks can only be white space between
 /// tokens, from raw values.
 pub(crate) fn push_data(json: &str, out: &mut String) {
@@ -139,6 +117,7 @@ pub(crate) fn push_data(json: &str, out: &mut String) {
 /// assert!(matches!(frame, StreamFrame::Event(_)));
 /// assert!(decoder.decode(&mut bytes).is_none()); // more bytes are needed
 /// ```
+#[derive(Debug)]
 pub struct StreamDecoder {
     events: sse::Decoder,
     limits: Limits,
@@ -160,7 +139,10 @@ impl StreamDecoder {
     pub fn decode(&mut self, bytes: &mut &[u8]) -> Option<Result<StreamFrame, StreamError>> {
         let Ok(event) = self.events.decode(bytes)? else {
             let max = self.limits.max_message_bytes;
-            return Some(Err(StreamError::TooLarge { max }));
+            let size = max.saturating_add(1);
+            let error = DecodeError::new(DecodeErrorKind::TooLarge { size, max });
+            let terminal = false;
+            return Some(Err(StreamError { error, terminal }));
         };
         let frame = StreamFrame::decode(&event.data, &self.limits);
         Some(frame.map_err(|error| {
@@ -168,7 +150,7 @@ impl StreamDecoder {
                 let tag = find_member(&event.data, "type");
                 tag.is_some_and(|tag| tag.as_str().is_some_and(|tag| tag == name))
             };
-            StreamError::Frame {
+            StreamError {
                 terminal: is(DONE) || is("error"),
                 error,
             }
@@ -181,30 +163,15 @@ impl StreamDecoder {
     }
 }
 
-impl fmt::Debug for StreamDecoder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("StreamDecoder").field(&self.events).finish()
-    }
-}
-
 /// Why a frame of a stream could not be read. The frame is skipped, and the stream goes on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{error}")]
 #[non_exhaustive]
-pub enum StreamError {
-    /// The data is not a frame.
-    #[error("{error}")]
-    Frame {
-        /// What is wrong.
-        error: DecodeError,
-        /// Whether the frame claims to be the last one, so that nothing follows.
-        terminal: bool,
-    },
-    /// The frame is too large.
-    #[error("a frame of the stream is larger than {max} bytes")]
-    TooLarge {
-        /// The limit in bytes.
-        max: usize,
-    },
+pub struct StreamError {
+    /// What is wrong.
+    pub error: DecodeError,
+    /// Whether the frame claims to be the last one, so that nothing follows.
+    pub terminal: bool,
 }
 
 #[cfg(test)]
@@ -236,11 +203,15 @@ mod tests {
             code: Some("E_X".into()),
             ..ChatError::new("no")
         };
-        write_event(&Event::text("a\nü\u{2028}"), &mut text).unwrap();
+        StreamFrame::Event(Event::text("a\nü\u{2028}"))
+            .write(&mut text)
+            .unwrap();
         text.push_str(KEEP_ALIVE);
-        write_event(&usage, &mut text).unwrap();
-        write_done(&reply, &mut text).unwrap();
-        write_error(error.clone(), &mut text).unwrap();
+        StreamFrame::Event(usage.clone()).write(&mut text).unwrap();
+        StreamFrame::Done(Box::new(reply.clone()))
+            .write(&mut text)
+            .unwrap();
+        StreamFrame::Error(error.clone()).write(&mut text).unwrap();
         let frames = vec![
             StreamFrame::Event(Event::text("a\nü\u{2028}")),
             StreamFrame::Event(usage),
@@ -286,7 +257,7 @@ mod tests {
         let args = Json::new("{\n \"a\":\r\n\"x\\n\"}").unwrap();
         let event = Event::ToolCall(ToolCall::new("c", "t", args));
         let mut text = String::new();
-        write_event(&event, &mut text).unwrap();
+        StreamFrame::Event(event).write(&mut text).unwrap();
         assert_eq!(
             text,
             "data: {\"type\":\"tool-call\",\"toolCallId\":\"c\",\"toolName\":\"t\",\
@@ -306,7 +277,7 @@ mod tests {
             let read = decoded(format!("{good}{bad}{good}").as_bytes(), 5);
             assert_eq!(read.len(), 3, "{bad}");
             assert!(read[0].is_ok() && read[2].is_ok());
-            let Err(StreamError::Frame { terminal: is, .. }) = &read[1] else {
+            let Err(StreamError { terminal: is, .. }) = &read[1] else {
                 panic!("{:?}", read[1])
             };
             assert_eq!(*is, terminal, "{bad}");
@@ -327,7 +298,7 @@ mod tests {
         let mut bytes = text.as_bytes();
         let large = decoder.decode(&mut bytes);
         assert!(
-            matches!(large, Some(Err(StreamError::TooLarge { max: 64 }))),
+            matches!(&large, Some(Err(error)) if error.to_string().contains("64")),
             "{large:?}"
         );
         let next = decoder.decode(&mut bytes);

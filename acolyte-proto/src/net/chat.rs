@@ -1,6 +1,5 @@
 //! [`Chat`]: a chat in progress, over any transport.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
@@ -223,13 +222,8 @@ const fn gone(delivery: Delivery) -> Outcome {
     Outcome::Closed { reason, delivery }
 }
 
-/// Prints the state, never the contents.
-impl fmt::Debug for Chat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chat")
-            .field("id", &self.id())
-            .field("task_id", &self.task_id)
-            .field("has_ended", &self.outcome.is_some())
-            .finish()
-    }
-}
+rpc_core::debug_fields!([] Chat, this => {
+    id: this.id(),
+    task_id: this.task_id,
+    has_ended: this.outcome.is_some(),
+});

@@ -21,6 +21,7 @@ use rpc_core::net::{Dialer, LinkConfig};
 
 pub use chat::Chat;
 pub use client::Client;
+#[doc(hidden)]
 pub use protocol::ClientProtocol;
 pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
@@ -28,7 +29,7 @@ pub use rpc_core::net::Connection;
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
-pub use serve::{Agent, EmitError, Run, Server, ServerOptions, Stopped, http_config};
+pub use serve::{Agent, EmitError, Run, Server, ServerOptions, http_config};
 #[cfg(feature = "sse")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sse")))]
 pub use sse::SseClient;

@@ -20,9 +20,7 @@ pub struct ClientProtocol {
 }
 
 impl ClientProtocol {
-    /// Creates the protocol with this configuration.
-    #[must_use]
-    pub fn new(config: impl Into<Arc<ClientConfig>>) -> Self {
+    pub(super) fn new(config: impl Into<Arc<ClientConfig>>) -> Self {
         let config = config.into();
         Self { config }
     }

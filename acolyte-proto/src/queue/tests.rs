@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn id(n: usize) -> RpcId {
-    RpcId::parse(&format!("rpc_{n}")).unwrap()
+    format!("rpc_{n}").parse::<RpcId>().unwrap()
 }
 
 fn line(queue: &Queue<usize>) -> Vec<(RpcId, u32)> {

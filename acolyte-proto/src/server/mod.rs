@@ -11,7 +11,6 @@ mod event;
 mod tests;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 
 use rpc_core::{
@@ -252,7 +251,7 @@ pub(crate) fn complete(error: &ChatError, entropy: u64) -> ChatError {
         category: Some("other".into()),
         kind: Some("unknown".into()),
         source: Some("server".into()),
-        ..ErrorDetail::new()
+        ..ErrorDetail::default()
     };
     error.detail.get_or_insert_with(|| Box::new(unknown()));
     error
@@ -324,14 +323,9 @@ impl Machine for ServerConn {
     }
 }
 
-/// Prints the state, never the contents.
-impl fmt::Debug for ServerConn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerConn")
-            .field("running", &self.queue.running().map(|(id, _)| id))
-            .field("waiting", &self.queue.waiting())
-            .field("asked", &self.queries.len())
-            .field("core", &self.core)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] ServerConn, this => {
+    running: this.queue.running().map(|(id, _)| id),
+    waiting: this.queue.waiting(),
+    asked: this.queries.len(),
+    core: this.core,
+});

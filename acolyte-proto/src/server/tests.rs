@@ -28,7 +28,7 @@ impl Play for Played {
 }
 
 fn rpc(id: &str) -> RpcId {
-    RpcId::parse(&format!("rpc_{id}")).unwrap()
+    format!("rpc_{id}").parse::<RpcId>().unwrap()
 }
 
 fn start(id: &str) -> String {
@@ -409,7 +409,7 @@ fn questions_are_answered_once_each_by_the_application() {
     let id = rpc("s");
     played.take(r#"{"id":"rpc_s","type":"status.get"}"#);
     played.take(r#"{"id":"rpc_s","type":"task.status","payload":{"taskId":"task_1"}}"#);
-    let task_id = TaskId::parse("task_1").unwrap();
+    let task_id = "task_1".parse::<TaskId>().unwrap();
     assert_eq!(
         played.events(),
         [
@@ -496,14 +496,14 @@ fn an_error_is_told_with_all_that_known_servers_tell() {
     let detail = json!({"code": "E_X", "category": "other", "kind": "unknown", "source": "server"});
     assert_eq!(frame["error"], detail);
     let id = frame["errorId"].as_str().unwrap();
-    assert!(ErrorId::parse(id).is_ok(), "{id}");
+    assert!(id.parse::<ErrorId>().is_ok(), "{id}");
     // What the application says stays as it is.
     played.start(&["b"]);
     let error = ChatError {
         id: Some(ErrorId::random(1)),
         detail: Some(Box::new(ErrorDetail {
             kind: Some("timeout".into()),
-            ..ErrorDetail::new()
+            ..ErrorDetail::default()
         })),
         ..ChatError::new("no")
     };

@@ -75,7 +75,11 @@ impl Replay {
                 }
             }
             Some("task.status") => {
-                let task = TaskId::parse(payload["taskId"].as_str().unwrap()).unwrap();
+                let task = payload["taskId"]
+                    .as_str()
+                    .unwrap()
+                    .parse::<TaskId>()
+                    .unwrap();
                 self.conn.task_status(&task, self.now)
             }
             _ => return,

@@ -36,7 +36,7 @@ fn texts() -> impl Strategy<Value = Vec<Str>> {
 fn rpc_id() -> impl Strategy<Value = RpcId> {
     prop_oneof![
         any::<u64>().prop_map(RpcId::random),
-        "rpc_[a-z0-9]{1,40}".prop_map(|id| RpcId::parse(&id).unwrap()),
+        "rpc_[a-z0-9]{1,40}".prop_map(|id| id.parse::<RpcId>().unwrap()),
     ]
 }
 
@@ -55,7 +55,7 @@ fn raw() -> impl Strategy<Value = Json> {
 
 fn detail() -> impl Strategy<Value = ErrorDetail> {
     (maybe(), maybe(), option::of(raw())).prop_map(|(code, tool, extra)| {
-        let mut detail = ErrorDetail::new();
+        let mut detail = ErrorDetail::default();
         (detail.code, detail.tool) = (code, tool);
         if let Some(extra) = extra {
             detail.extra.set("later", extra);

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use acolyte_proto::client::{ChatUpdate, ClientConfig, ClientEvent, Outcome};
+use acolyte_proto::error::Mismatch;
 use acolyte_proto::error::RpcError;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Status};
-use acolyte_proto::handshake::{Capabilities, Mismatch};
 use acolyte_proto::id::TaskId;
 use acolyte_proto::net::{Chat, Client, Events, connect_with, link_config};
 use futures_util::{SinkExt, StreamExt};
@@ -123,10 +123,8 @@ async fn questions_give_typed_answers() {
     assert_eq!(status.model, "m");
     let task = client.task_status(&TaskId::random(1)).await.unwrap();
     assert_eq!(task, None);
-    let capabilities = Capabilities::agree(&status, &["stream.sse"]).unwrap();
-    assert!(capabilities.contains("error.structured"));
-    assert!(!capabilities.contains("workspace.path"));
-    let lacking = Capabilities::agree(&status, &["teleport"]);
+    assert_eq!(status.agree(&["stream.sse", "error.structured"]), Ok(()));
+    let lacking = status.agree(&["workspace.path"]);
     assert!(
         matches!(&lacking, Err(Mismatch::Capabilities { .. })),
         "{lacking:?}"

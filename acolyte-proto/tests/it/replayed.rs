@@ -21,7 +21,7 @@ fn play(model: &str) {
         any: &["history"],
     };
     let mut request = ChatRequest::new(MESSAGE, model);
-    request.session_id = Some(acolyte_proto::id::SessionId::parse("sess_happy001").unwrap());
+    request.session_id = Some("sess_happy001".parse().unwrap());
     let (now, mut task) = (Instant::now(), None);
     let mut client = ClientConn::new(ClientConfig::default(), 7, now);
     let on_event = |client: &mut ClientConn, event, now| match event {

@@ -17,7 +17,7 @@ use rpc_core::{Incoming, Limits, Machine, Outgoing};
 use crate::order::OrderChecker;
 
 fn id(n: usize) -> RpcId {
-    RpcId::parse(&format!("rpc_{n}")).unwrap()
+    format!("rpc_{n}").parse::<RpcId>().unwrap()
 }
 
 fn start(n: usize) -> ClientFrame {

@@ -17,18 +17,18 @@ fn every_id_has_its_prefix() {
     assert!(ErrorId::random(1).as_str().starts_with("err_"));
     assert!(MessageId::random(1).as_str().starts_with("msg_"));
     assert!(ResourceId::random(1).as_str().starts_with("proj_"));
-    assert!(ResourceId::parse("user_1").is_ok());
+    assert!("user_1".parse::<ResourceId>().is_ok());
     assert_eq!(RpcId::unreadable().as_str(), "rpc_unknown");
 }
 
 #[test]
 fn every_word_on_the_wire_is_the_known_one() {
     let states = [
-        (RunState::RUNNING, r#"{"kind":"running"}"#),
+        (RunState::new(RunKind::Running), r#"{"kind":"running"}"#),
         (
             RunState {
                 tool_calls: Some(2),
-                ..RunState::RUNNING
+                ..RunState::new(RunKind::Running)
             },
             r#"{"kind":"running","toolCalls":2}"#,
         ),

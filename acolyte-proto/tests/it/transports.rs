@@ -6,11 +6,10 @@ use acolyte_proto::auth::{ApiKey, Auth};
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Failure, Outcome};
 use acolyte_proto::error::{ChatError, ErrorKind};
 use acolyte_proto::event::{
-    Checklist, ChecklistItem, Event, Notice, Part, RunState, ToolCall, ToolOutput, ToolResult,
-    Usage,
+    Checklist, ChecklistItem, Event, Notice, Part, RunKind, RunState, ToolCall, ToolOutput,
+    ToolResult, Usage,
 };
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
-use acolyte_proto::handshake::Capabilities;
 use acolyte_proto::net::{
     self, Agent, Chat, Client, EmitError, Run, Server, ServerOptions, SseClient,
 };
@@ -209,7 +208,8 @@ async fn both_transports_tell_the_same() {
         assert_eq!(ws.remove(0), ChatUpdate::Started);
         if message == "steps" {
             // The server begins every chat with its state.
-            let events = std::iter::once(Event::Status(RunState::RUNNING)).chain(steps());
+            let events =
+                std::iter::once(Event::Status(RunState::new(RunKind::Running))).chain(steps());
             let events: Vec<_> = events.map(ChatUpdate::Event).collect();
             assert_eq!(ws, events);
         }
@@ -321,7 +321,7 @@ async fn the_status_is_the_same_over_both() {
     let ws = served.client.status().await.unwrap();
     let sse = served.sse.status().await.unwrap();
     assert_eq!(ws, sse);
-    assert!(Capabilities::agree(&ws, &["stream.sse"]).is_ok());
+    assert!(ws.agree(&["stream.sse"]).is_ok());
 }
 
 #[tokio::test]

@@ -121,7 +121,8 @@ fn every_recorded_request_is_read_as_the_server_read_it() {
                 Err(error) => {
                     let mut answers = lines[at..].iter().filter_map(|line| message(line, "s2c"));
                     let answer = answers.next().unwrap();
-                    let wanted = ServerFrame::error(error.reply_to(), "Invalid RPC message");
+                    let wanted =
+                        ServerFrame::new(error.reply_to(), Answer::error("Invalid RPC message"));
                     assert_eq!(ServerFrame::decode(&answer, &limits).as_ref(), Ok(&wanted));
                     refused += 1;
                 }

@@ -7,7 +7,6 @@ use acolyte_proto::auth::ApiKey;
 use acolyte_proto::client::ClientConfig;
 use acolyte_proto::error::{ErrorKind, RpcError};
 use acolyte_proto::frame::{ChatRequest, Skill, Status};
-use acolyte_proto::handshake::Capabilities;
 use acolyte_proto::id::{ResourceId, SessionId};
 use acolyte_proto::net::{
     Chat, Client, ConnectError, SseClient, connect_with, dialer, link_config,
@@ -167,7 +166,8 @@ impl Server {
             .status()
             .await
             .map_err(|error| self.unreachable(&error))?;
-        Capabilities::agree(&status, &[])
+        status
+            .agree(&[])
             .map_err(|error| Failure::refused(format_args!("{}: {error}", self.url)))?;
         let way = match self.sse {
             true => Way::Http,

@@ -129,7 +129,7 @@ impl Args {
 
     fn message(&self, text: &str) -> ChatSend {
         let mut chat = self.config().chat(text);
-        (chat.guild, chat.team) = (self.guild.clone(), self.team.clone());
+        (chat.session.guild, chat.session.team) = (self.guild.clone(), self.team.clone());
         chat
     }
 }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rpc_core::CloseReason;
+use rpc_core::net::LinkEvent;
 use serde_json::{Value, json};
 use smarthole_proto::error::{ErrorCode, RegistrationError};
 use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::id::ClientId;
 use smarthole_proto::limits::{DEFAULT_URL, MAX_ATTEMPTS};
-use smarthole_proto::net::{InboundMessage, dialer, link_config};
-use smarthole_proto::plugin::{Context, Ended, Handler, Notice, Plugin, PluginConfig, PluginError};
+use smarthole_proto::net::{Event, InboundMessage, dialer, link_config};
+use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
 use switchboard::cli::{self, Failure, LineArgs, Urls, complain};
 use switchboard::router::{Note, Notes, asks_for_notes};
 use switchboard::screen::{Colour, Screen, printable, smarthole};
@@ -244,18 +245,18 @@ impl Handler for Keeper {
         self.tell("lost", about, &words);
     }
 
-    fn on_notice(&self, notice: &Notice) {
-        match notice {
-            Notice::Refused(error) => self.standing.turned_away(error),
-            Notice::Overdue { id } => {
+    fn on_event(&self, event: &LinkEvent<Event>) {
+        match event {
+            LinkEvent::Event(Event::Refused(error)) => self.standing.turned_away(error),
+            LinkEvent::Event(Event::Overdue { id }) => {
                 let words = format!("{} was not answered in time", &**id);
                 self.tell("overdue", json!({ "id": &**id }), &words);
             }
-            Notice::Lagged { events } => {
+            LinkEvent::Lagged(events) => {
                 let words = format!("too slow, {events} events were dropped");
                 self.tell("lagged", json!({ "events": events }), &words);
             }
-            other => tracing::info!(notice = ?other, "client"),
+            other => tracing::info!(event = ?other, "client"),
         }
     }
 }

@@ -10,7 +10,7 @@ use rpc_core::Limits;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use smarthole_proto::hub::{HubError, Input};
-use smarthole_proto::net::{AskError, RouterRuntime};
+use smarthole_proto::net::RouterRuntime;
 
 use crate::router::json;
 
@@ -50,21 +50,12 @@ impl From<HubError> for Problem {
         let status = match error {
             HubError::Blank => StatusCode::BAD_REQUEST,
             HubError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            HubError::NoClients | HubError::Busy | HubError::Closed => {
+            HubError::NoClients | HubError::Busy | HubError::Closed | HubError::Ended { .. } => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, error.to_string())
-    }
-}
-
-impl From<AskError> for Problem {
-    fn from(error: AskError) -> Self {
-        match error {
-            AskError::Refused(error) => error.into(),
-            other => Self::new(StatusCode::SERVICE_UNAVAILABLE, other.to_string()),
-        }
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) fn event(event: &HubEvent) -> Option<Value> {
             let mut value = about("notification", message.as_str(), client);
             value["title"] = json!(**title);
             value["body"] = json!(**body);
-            value["priority"] = json!(priority.as_str());
+            value["priority"] = json!(priority.name());
             value["late"] = json!(late);
             value
         }

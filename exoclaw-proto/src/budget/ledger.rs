@@ -1,7 +1,6 @@
 //! [`Ledger`]: the tokens used in each session, on this day and in this month.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::frame::{BudgetStatus, BudgetUse};
@@ -214,22 +213,6 @@ impl Drop for Reservation {
     }
 }
 
-impl fmt::Debug for Ledger {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state();
-        f.debug_struct("Ledger")
-            .field("budgets", &state.budgets)
-            .field("pools", &state.pools)
-            .field("sessions", &state.sessions.len())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Ledger, this => { sessions: this.state().sessions.len() });
 
-impl fmt::Debug for Reservation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reservation")
-            .field("session", &self.session)
-            .field("held", &self.held)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Reservation, this => { session: this.session, held: this.held });

@@ -96,9 +96,10 @@ impl ClientConfig {
     /// and [`peer`](Self::peer).
     #[must_use]
     pub fn chat(&self, content: impl Into<Str>) -> ChatSend {
-        let mut chat = ChatSend::new(&self.channel, &self.account, content);
-        chat.peer.clone_from(&self.peer);
-        chat
+        ChatSend {
+            session: self.session(),
+            content: content.into(),
+        }
     }
 
     /// Returns the session of the chats made by [`chat`](Self::chat).
@@ -147,7 +148,7 @@ mod tests {
         let json = serde_json::to_string(&config.chat("hi")).unwrap();
         assert_eq!(
             json,
-            r#"{"channel":"websocket","account":"ann","content":"hi","peer":"p"}"#
+            r#"{"channel":"websocket","account":"ann","peer":"p","content":"hi"}"#
         );
         assert_eq!(config.session().peer(), "p");
         let json = serde_json::to_string(&ClientConfig::default().chat("hi")).unwrap();

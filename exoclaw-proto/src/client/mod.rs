@@ -13,7 +13,6 @@ mod pending;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::sync::Arc;
 
 use rpc_core::Instant;
@@ -486,13 +485,8 @@ impl Machine for ClientConn {
     }
 }
 
-/// Prints the state, not the contents.
-impl fmt::Debug for ClientConn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientConn")
-            .field("state", &self.state())
-            .field("in_flight", &self.in_flight())
-            .field("core", &self.core)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] ClientConn, this => {
+    state: this.state(),
+    in_flight: this.in_flight(),
+    core: this.core,
+});

@@ -27,10 +27,6 @@ tagged! {
         "session.list" => SessionList = Nothing {},
         /// Forget the turns of a session.
         "session.clear" => SessionClear(SessionRef),
-        /// Load a plugin.
-        "plugin.load" => PluginLoad(PluginLoad),
-        /// Unload a plugin.
-        "plugin.unload" => PluginUnload(PluginUnload),
         /// Get the use of the token budgets.
         "budget.status" => BudgetStatus(BudgetOf),
         /// Search the facts remembered about a session's user.
@@ -55,32 +51,24 @@ impl Call {
         let Self::Unknown { tag, content } = self else {
             return None;
         };
-        let Some(method) = Method::parse(tag) else {
-            return Some(RpcError::unknown_method(tag));
-        };
-        let error = super::head::read(tag, content.as_ref(), limits).err()?;
-        Some(RpcError::invalid_params(method, &error.kind().to_string()))
+        let read = super::head::read(tag, content.as_ref(), limits);
+        Some(match (Method::parse(tag), read) {
+            (Some(method), Err(error)) => {
+                RpcError::invalid_params(method, &error.kind().to_string())
+            }
+            _ => RpcError::unknown_method(tag),
+        })
     }
 }
 
 /// The parameters of `chat.send`. Exoclaw specification, *Methods*.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ChatSend {
-    /// The channel, for example `websocket`.
-    pub channel: Str,
-    /// The account within the channel.
-    pub account: Str,
+    /// Who asks where.
+    #[serde(flatten)]
+    pub session: SessionRef,
     /// The user's message.
     pub content: Str,
-    /// The peer; `None` is `main`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub peer: Option<Str>,
-    /// The guild or server, in channels that have them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub guild: Option<Str>,
-    /// The team within a guild.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub team: Option<Str>,
 }
 
 /// The parameters that name a session: those of a chat, without the content.
@@ -111,24 +99,6 @@ pub struct ChatHistory {
     /// Most turns to return; `None` leaves it to the gateway.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
-}
-
-/// The parameters of `plugin.load`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
-pub struct PluginLoad {
-    /// Its name.
-    pub name: Str,
-    /// Its file.
-    pub path: Str,
-}
-
-/// The parameters of `plugin.unload`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
-pub struct PluginUnload {
-    /// Its name.
-    pub name: Str,
 }
 
 /// The parameters of `budget.status`.
@@ -162,6 +132,7 @@ struct Question {
     peer: Option<Str>,
     guild: Option<Str>,
     team: Option<Str>,
+    content: Option<Str>,
     query: Option<Str>,
     limit: Option<u64>,
 }
@@ -180,6 +151,16 @@ impl Question {
 
 fn need<E: Error>(member: Option<Str>, name: &'static str) -> Result<Str, E> {
     member.ok_or_else(|| E::missing_field(name))
+}
+
+impl<'de> Deserialize<'de> for ChatSend {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut question = Question::deserialize(from)?;
+        let content = question.content.take();
+        let session = question.session()?;
+        let content = need(content, "content")?;
+        Ok(Self { session, content })
+    }
 }
 
 impl<'de> Deserialize<'de> for ChatHistory {
@@ -218,17 +199,9 @@ impl ChatSend {
     /// Creates a chat with the default peer.
     pub fn new(channel: impl Into<Str>, account: impl Into<Str>, content: impl Into<Str>) -> Self {
         Self {
-            channel: channel.into(),
-            account: account.into(),
+            session: SessionRef::new(channel, account),
             content: content.into(),
-            ..Self::default()
         }
-    }
-
-    /// Returns the peer, `main` by default.
-    #[must_use]
-    pub fn peer(&self) -> &str {
-        self.peer.as_deref().unwrap_or(DEFAULT_PEER)
     }
 }
 

@@ -1,7 +1,5 @@
 //! [`ClientFrame`]: a [`Token`] or a [`Request`].
 
-use std::fmt;
-
 use rpc_core::json::{self, check_size, find_member};
 use rpc_core::{DecodeError, Limits, Str, tagged};
 use serde::{Deserialize, Serialize};
@@ -81,12 +79,7 @@ impl Token {
     }
 }
 
-/// Hides the token.
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(***)")
-    }
-}
+rpc_core::debug_fields!([] Token, _ => {});
 
 tagged! {
     /// A request: `{"id", "method", "params"}`. Exoclaw specification, *Request Format*.
@@ -125,15 +118,7 @@ impl Request {
     }
 }
 
-/// Prints only id and method: parameters are private.
-impl fmt::Debug for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request")
-            .field("id", &self.id)
-            .field("method", &self.call.tag())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Request, this => { id: this.id, method: this.call.tag() });
 
 #[cfg(test)]
 mod tests {
@@ -257,7 +242,7 @@ mod tests {
             let Call::ChatSend(chat) = request.call else {
                 panic!("no chat");
             };
-            assert_eq!((chat.peer(), &*chat.content), ("main", ""));
+            assert_eq!((chat.session.peer(), &*chat.content), ("main", ""));
             assert_eq!(
                 serde_json::to_string(&chat).unwrap(),
                 r#"{"channel":"c","account":"a","content":""}"#

@@ -11,9 +11,7 @@ mod types;
 use rpc_core::DecodeError;
 use rpc_core::json::DecodeErrorKind;
 
-pub use call::{
-    BudgetOf, Call, ChatHistory, ChatSend, MemorySearch, PluginLoad, PluginUnload, SessionRef,
-};
+pub use call::{BudgetOf, Call, ChatHistory, ChatSend, MemorySearch, SessionRef};
 pub use client::{ClientFrame, Request, Token};
 pub use event::{StreamEvent, ToolResult, ToolUse, Usage};
 pub use method::Method;

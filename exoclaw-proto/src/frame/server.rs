@@ -103,7 +103,6 @@ impl Members {
                 ok: true,
                 version: self.version.and_then(LooseStr::text),
                 extensions: self.extensions,
-                raw: None,
             })),
             Some(_) => Err(DecodeError::bad_value("ok", "true")),
             None => Err(DecodeError::missing("event")),
@@ -128,11 +127,7 @@ impl ServerFrame {
     /// event with wrong data.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         let members: Members = json::decode(text, limits).map_err(no_object)?;
-        let mut frame = members.frame()?;
-        if let Self::Hello(hello) = &mut frame {
-            hello.raw = Some(text.into());
-        }
-        Ok(frame)
+        members.frame()
     }
 
     /// Creates the specification's refusal of a token.
@@ -176,15 +171,13 @@ impl fmt::Debug for ServerFrame {
 
 /// The first frame of a server that admits the client: `{"ok":true,"version":"0.1.0"}`. Exoclaw
 /// specification, *Connection Lifecycle*.
-#[derive(Clone, Serialize)]
+#[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct Hello {
     ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<Str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     extensions: Option<Json>,
-    #[serde(skip)]
-    raw: Option<Str>,
 }
 
 impl Hello {
@@ -194,7 +187,6 @@ impl Hello {
             ok: true,
             version: Some(version.into()),
             extensions: None,
-            raw: None,
         }
     }
 
@@ -219,32 +211,12 @@ impl Hello {
         let list = self.extensions.as_ref();
         list.and_then(|list| list.parse().ok()).unwrap_or_default()
     }
-
-    /// Returns the text that the frame was decoded from, including members that the type does not
-    /// have.
-    #[must_use]
-    pub fn raw(&self) -> Option<&str> {
-        self.raw.as_deref()
-    }
 }
 
-/// Compares the encoded forms.
-impl PartialEq for Hello {
-    fn eq(&self, other: &Self) -> bool {
-        self.version == other.version && self.extensions == other.extensions
-    }
-}
-
-impl Eq for Hello {}
-
-impl fmt::Debug for Hello {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hello")
-            .field("version", &self.version)
-            .field("extensions", &self.extensions())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Hello, this => {
+    version: this.version,
+    extensions: this.extensions(),
+});
 
 #[cfg(test)]
 mod tests {
@@ -399,6 +371,5 @@ mod tests {
         };
         assert_eq!(read, hello);
         assert_eq!(read.extensions(), ["session.list"]);
-        assert_eq!(read.raw(), Some(&*text));
     }
 }

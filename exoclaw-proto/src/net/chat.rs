@@ -1,6 +1,5 @@
 //! [`Chat`]: the streamed answer to a chat message.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
@@ -144,12 +143,4 @@ impl Stream for Chat {
     }
 }
 
-/// Prints the state, not the contents.
-impl fmt::Debug for Chat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chat")
-            .field("id", &self.id())
-            .field("outcome", &self.end)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Chat, this => { id: this.id(), outcome: this.end });

@@ -18,7 +18,7 @@ use crate::client::{ClientConfig, ClientConn};
 use crate::error::RpcError;
 use crate::frame::{
     BudgetOf, BudgetStatus, Call, ChatHistory, ChatSend, Cleared, Fact, MemorySearch, Method,
-    Plugin, PluginLoad, PluginUnload, Session, SessionRef, Status, Turn,
+    Plugin, Session, SessionRef, Status, Turn,
 };
 
 /// The result of a request.
@@ -205,34 +205,6 @@ impl Client {
     /// Dropping the future stops waiting; the session may have been cleared.
     pub async fn session_clear(&self, session: SessionRef) -> Outcome<Cleared> {
         self.value(Call::SessionClear(session)).await
-    }
-
-    /// Loads a plugin; a future method, so expect
-    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod).
-    ///
-    /// # Errors
-    /// Every [`CallError`].
-    ///
-    /// # Cancel safety
-    /// Dropping the future stops waiting; the plugin may have been loaded.
-    pub async fn plugin_load(&self, name: &str, path: &str) -> Outcome<Json> {
-        let (name, path) = (name.into(), path.into());
-        self.request(Call::PluginLoad(PluginLoad { name, path }))
-            .await
-    }
-
-    /// Unloads a plugin; a future method, so expect
-    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod).
-    ///
-    /// # Errors
-    /// Every [`CallError`].
-    ///
-    /// # Cancel safety
-    /// Dropping the future stops waiting; the plugin may have been unloaded.
-    pub async fn plugin_unload(&self, name: &str) -> Outcome<Json> {
-        let name = name.into();
-        self.request(Call::PluginUnload(PluginUnload { name }))
-            .await
     }
 
     /// Fetches the use of the token budgets of the whole gateway, and optionally of one session; a

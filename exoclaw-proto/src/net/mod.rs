@@ -20,7 +20,8 @@ use rpc_core::net::{Dialer, LinkConfig};
 
 pub use chat::Chat;
 pub use client::Client;
-pub use protocol::{CallValue, ClientProtocol};
+#[doc(hidden)]
+pub use protocol::ClientProtocol;
 pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
@@ -30,7 +31,7 @@ pub use rpc_core::net::server::ServerHandle;
 pub use serve::{
     Backend, ChatError, ChatReply, Gone, MemoryBackend, Peer, Server, ServerOptions, http_config,
 };
-pub use turns::{SessionTurns, TooManyTurns, TurnGuard};
+pub use turns::{SessionTurns, TurnGuard};
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use url::{ConnectError, connect, connect_lazy, dialer};

@@ -1,11 +1,11 @@
 //! [`SessionTurns`]: an async lock for each session.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::OwnedMutexGuard;
 
+use crate::error::RpcError;
 use crate::session::SessionKey;
 
 /// Most turns that wait for one session.
@@ -25,10 +25,11 @@ const KEPT: usize = 64;
 /// the second of two messages will not know the first.
 ///
 /// ```
-/// use exoclaw_proto::net::{SessionTurns, TooManyTurns};
+/// use exoclaw_proto::error::RpcError;
+/// use exoclaw_proto::net::SessionTurns;
 /// use exoclaw_proto::session::SessionKey;
 ///
-/// # async fn f() -> Result<(), TooManyTurns> {
+/// # async fn f() -> Result<(), RpcError> {
 /// let turns = SessionTurns::default();
 /// let key = SessionKey::new("default", "websocket", "user-123", "main");
 /// let turn = turns.enter(&key).await?;
@@ -54,25 +55,19 @@ struct Line {
     turns: usize,
 }
 
-/// The error for a turn of a session for which too many wait. Retrying later is safe: the turn did
-/// not start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{waiting} turns are waiting already")]
-#[non_exhaustive]
-pub struct TooManyTurns {
-    /// How many are waiting: for this session, or in all.
-    pub waiting: usize,
+fn busy(waiting: usize) -> RpcError {
+    RpcError::new(format!("session busy: {waiting} turns are waiting already"))
 }
 
 impl SessionTurns {
     /// Waits until the earlier turns of this session have ended.
     ///
     /// # Errors
-    /// [`TooManyTurns`], at once.
+    /// [`RpcError`], at once: too many turns are waiting already.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the queue.
-    pub async fn enter(&self, key: &SessionKey) -> Result<TurnGuard, TooManyTurns> {
+    pub async fn enter(&self, key: &SessionKey) -> Result<TurnGuard, RpcError> {
         let (lock, place) = self.line_up(key)?;
         Ok(TurnGuard {
             _lock: lock.lock_owned().await,
@@ -80,19 +75,16 @@ impl SessionTurns {
         })
     }
 
-    fn line_up(
-        &self,
-        key: &SessionKey,
-    ) -> Result<(Arc<tokio::sync::Mutex<()>>, Place), TooManyTurns> {
+    fn line_up(&self, key: &SessionKey) -> Result<(Arc<tokio::sync::Mutex<()>>, Place), RpcError> {
         let mut state = self.state();
         let in_all = state.turns - state.lines.len();
         let line = state.lines.entry(key.clone()).or_default();
         if line.turns > MAX_WAITING_PER_SESSION {
             let waiting = line.turns - 1;
-            return Err(TooManyTurns { waiting });
+            return Err(busy(waiting));
         }
         if line.turns > 0 && in_all >= MAX_WAITING {
-            return Err(TooManyTurns { waiting: in_all });
+            return Err(busy(in_all));
         }
         line.turns += 1;
         let lock = Arc::clone(&line.lock);
@@ -122,14 +114,10 @@ impl SessionTurns {
     }
 }
 
-impl fmt::Debug for SessionTurns {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionTurns")
-            .field("running", &self.running())
-            .field("waiting", &self.waiting())
-            .finish()
-    }
-}
+rpc_core::debug_fields!([] SessionTurns, this => {
+    running: this.running(),
+    waiting: this.waiting(),
+});
 
 /// A guard of a session's turn. Dropping it starts the next one.
 #[derive(Debug)]
@@ -248,18 +236,18 @@ mod tests {
         let mut line_up = |name: usize| {
             let (_, place) = turns.line_up(&key(&name.to_string()))?;
             places.push(place);
-            Ok::<_, TooManyTurns>(())
+            Ok::<_, RpcError>(())
         };
         for name in 0..1_024 {
             for _ in 0..=64 {
                 line_up(name).unwrap();
             }
             if name == 0 {
-                assert_eq!(line_up(name), Err(TooManyTurns { waiting: 64 }));
+                assert_eq!(line_up(name), Err(busy(64)));
             }
         }
         assert_eq!(line_up(1_024), Ok(()));
-        assert_eq!(line_up(1_024), Err(TooManyTurns { waiting: 65_536 }));
+        assert_eq!(line_up(1_024), Err(busy(65_536)));
         assert_eq!((turns.running(), turns.waiting()), (1_025, 65_536));
         drop(places);
         assert_eq!((turns.running(), turns.waiting()), (0, 0));

@@ -7,7 +7,7 @@ use super::ServerConn;
 use super::request::{Kind, Open, RequestId};
 use crate::codec::{encode_error, encode_event, encode_result, encode_text};
 use crate::error::RpcError;
-use crate::frame::{StreamEvent, Usage};
+use crate::frame::StreamEvent;
 
 impl ServerConn {
     /// Answers a request with a value, and ends it.
@@ -77,15 +77,7 @@ impl ServerConn {
     /// # Errors
     /// As for [`event`](Self::event).
     pub fn text(&mut self, id: RequestId, text: &str) -> Result<(), Refused> {
-        self.step(id, |buffer, id| encode_text(buffer, id, "text", text))
-    }
-
-    /// Sends the usage of one call of the model.
-    ///
-    /// # Errors
-    /// As for [`event`](Self::event).
-    pub fn usage(&mut self, id: RequestId, usage: Usage) -> Result<(), Refused> {
-        self.event(id, &StreamEvent::Usage(usage))
+        self.step(id, |buffer, id| encode_text(buffer, id, text))
     }
 
     /// Ends a chat.
@@ -109,7 +101,8 @@ impl ServerConn {
         self.chat(id)?;
         // Both or none.
         self.core.check_room(2)?;
-        self.queue(id, |buffer, id| encode_text(buffer, id, "error", error))?;
+        let step = StreamEvent::Error(error.into());
+        self.queue(id, |buffer, id| encode_event(buffer, id, &step))?;
         if self.done(id).is_err() {
             // The bytes of the first took the room of the second.
             self.too_slow();

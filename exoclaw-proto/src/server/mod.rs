@@ -10,7 +10,6 @@ mod request;
 mod tests;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 
 use rpc_core::Instant;
@@ -364,14 +363,9 @@ impl Machine for ServerConn {
     }
 }
 
-/// Prints the state, not the contents.
-impl fmt::Debug for ServerConn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerConn")
-            .field("state", &self.state())
-            .field("in_flight", &self.requests.len())
-            .field("waiting", &self.waiting.len())
-            .field("core", &self.core)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] ServerConn, this => {
+    state: this.state(),
+    in_flight: this.requests.len(),
+    waiting: this.waiting.len(),
+    core: this.core,
+});

@@ -306,7 +306,8 @@ fn a_chat_streams_and_ends_once() {
     conn.event(id, &StreamEvent::ToolUse(tool)).unwrap();
     let result = ToolResult::new("t", "hi", false);
     conn.event(id, &StreamEvent::ToolResult(result)).unwrap();
-    conn.usage(id, Usage::new(1, 2)).unwrap();
+    conn.event(id, &StreamEvent::Usage(Usage::new(1, 2)))
+        .unwrap();
     assert!(matches!(
         conn.fail(id, &RpcError::new("late")),
         Err(Refused::Invalid { .. })

@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use allocation_counter::measure;
-use exoclaw_proto::binding::{Binding, Route, Router};
+use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::codec::{encode_event, encode_request};
-use exoclaw_proto::frame::{ChatSend, ClientFrame, Request, ServerFrame, StreamEvent};
+use exoclaw_proto::frame::{ChatSend, ClientFrame, Request, ServerFrame, SessionRef, StreamEvent};
 use exoclaw_proto::id::CallId;
 use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use rpc_core::keepalive::KeepAlive;
@@ -211,9 +211,13 @@ fn finding_the_agent_of_a_chat_costs_no_allocation() {
         ..Binding::new("b")
     }]);
     let router = Router::new(bindings.collect(), Some("d".to_owned())).unwrap();
+    let chat = |peer: Option<&str>| SessionRef {
+        peer: peer.map(Into::into),
+        ..SessionRef::new("c", "x")
+    };
     let found = cost("agent of a chat", || {
-        assert_eq!(router.resolve(&Route::new("c", "x", "77")), Ok("a"));
-        assert_eq!(router.resolve(&Route::new("c", "x", "main")), Ok("d"));
+        assert_eq!(router.resolve(&chat(Some("77"))), Ok("a"));
+        assert_eq!(router.resolve(&chat(None)), Ok("d"));
     });
     assert_eq!(found, 0);
 }

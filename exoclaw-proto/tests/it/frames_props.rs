@@ -81,8 +81,11 @@ fn call() -> impl Strategy<Value = Call> {
         session().prop_map(Call::SessionClear),
         (text(), text(), text()).prop_map(|(channel, account, said)| {
             Call::ChatSend(ChatSend {
-                team: Some("t".into()),
-                ..ChatSend::new(channel, account, said)
+                session: SessionRef {
+                    team: Some("t".into()),
+                    ..SessionRef::new(channel, account)
+                },
+                content: said,
             })
         }),
         (session(), text(), any::<Option<u64>>()).prop_map(|(session, query, limit)| {

@@ -33,7 +33,7 @@ async fn serve(line: MemTransport, heard: Heard) {
                 let conn = driver.machine_mut();
                 chats.retain_mut(|(id, words)| match words {
                     0 => {
-                        let _ = conn.usage(*id, Usage::new(3, 3));
+                        let _ = conn.event(*id, &StreamEvent::Usage(Usage::new(3, 3)));
                         conn.done(*id).is_err()
                     }
                     left => {

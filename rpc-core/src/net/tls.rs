@@ -4,7 +4,6 @@
 //! process-wide default is never read, so the providers that other crates of a program enable do
 //! not matter.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -112,11 +111,7 @@ impl TlsConfig {
     }
 }
 
-impl fmt::Debug for TlsConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TlsConfig(..)")
-    }
-}
+crate::debug::debug_fields!([] TlsConfig, _ => {});
 
 /// A server's certificate and key. Cheap to clone.
 #[derive(Clone)]
@@ -187,11 +182,7 @@ impl TlsAcceptor {
     }
 }
 
-impl fmt::Debug for TlsAcceptor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TlsAcceptor(..)")
-    }
-}
+crate::debug::debug_fields!([] TlsAcceptor, _ => {});
 
 /// Why certificates or a key were not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -13,7 +13,6 @@ mod event;
 mod tests;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 
 use rpc_core::json::{self, DecodeErrorKind};
@@ -371,13 +370,8 @@ impl Machine for ClientConn {
     }
 }
 
-/// Prints the state only, not the contents.
-impl fmt::Debug for ClientConn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientConn")
-            .field("state", &self.state())
-            .field("in_flight", &self.open.len())
-            .field("core", &self.core)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] ClientConn, this => {
+    state: this.state(),
+    in_flight: this.open.len(),
+    core: this.core,
+});

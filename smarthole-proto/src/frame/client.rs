@@ -1,7 +1,5 @@
 //! [`ClientFrame`]: a registration or a response.
 
-use std::fmt;
-
 use rpc_core::json::{self, DecodeErrorKind};
 use rpc_core::{DecodeError, Json, Limits, tagged};
 
@@ -31,6 +29,8 @@ tagged! {
     }
 }
 
+rpc_core::debug_fields!([] ClientFrame, this => { tag: this.tag() });
+
 impl ClientFrame {
     /// Decodes a frame. A server ignores text that does not decode.
     ///
@@ -45,25 +45,6 @@ impl ClientFrame {
             }
             _ => error,
         })
-    }
-}
-
-/// Prints the kind only: the rest is private text.
-impl fmt::Debug for ClientFrame {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Registration(_) => f.write_str("Registration"),
-            Self::Response(response) => f
-                .debug_struct("Response")
-                .field("message_id", &response.message_id)
-                .field("type", &response.answer.tag())
-                .finish_non_exhaustive(),
-            Self::Unknown { tag, raw } => f
-                .debug_struct("Unknown")
-                .field("tag", tag)
-                .field("raw", raw)
-                .finish(),
-        }
     }
 }
 

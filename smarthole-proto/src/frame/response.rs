@@ -1,7 +1,8 @@
 //! [`Response`]: a client's answer to a message.
 
-use rpc_core::{Json, Str, tagged};
-use serde::{Deserialize, Serialize};
+use rpc_core::{Json, Str, tagged, words};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::id::MessageId;
 
@@ -50,52 +51,30 @@ pub struct Notification {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Str>,
     /// Its priority; normal if absent.
+    #[serde(default, deserialize_with = "priority")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
 }
 
-/// The priority of a notification. Exhaustive: the specification has these three, and any other
-/// makes a response invalid.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-#[serde(rename_all = "lowercase", try_from = "Str")]
-pub enum Priority {
-    /// `low`.
-    Low,
-    /// `normal`.
-    #[default]
-    Normal,
-    /// `high`.
-    High,
-}
-
-impl Priority {
-    /// Returns the word on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Normal => "normal",
-            Self::High => "high",
-        }
-    }
-
-    /// Returns the priority with this name.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Low, Self::Normal, Self::High]
-            .into_iter()
-            .find(|priority| priority.as_str() == text)
+words! {
+    /// The priority of a notification. Exhaustive: the specification has these three, and any other
+    /// makes a response invalid.
+    #[derive(Default)]
+    pub enum Priority {
+        /// `low`.
+        "low" => Low,
+        /// `normal`.
+        #[default]
+        "normal" => Normal,
+        /// `high`.
+        "high" => High,
     }
 }
 
-impl TryFrom<Str> for Priority {
-    type Error = &'static str;
-
-    fn try_from(word: Str) -> Result<Self, &'static str> {
-        Self::parse(&word).ok_or("expected low, normal or high")
-    }
+fn priority<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Priority>, D::Error> {
+    let word: Option<Str> = Deserialize::deserialize(from)?;
+    let read = |word: Str| Priority::parse(&word).ok_or("expected low, normal or high");
+    word.map(read).transpose().map_err(D::Error::custom)
 }
 
 impl Response {

@@ -1,7 +1,5 @@
 //! [`ServerFrame`]: the answer to a registration, or a message.
 
-use std::fmt;
-
 use rpc_core::{DecodeError, Limits, json, tagged};
 
 use super::message::Message;
@@ -30,6 +28,8 @@ tagged! {
     }
 }
 
+rpc_core::debug_fields!([] ServerFrame, this => { tag: this.tag() });
+
 impl ServerFrame {
     /// Decodes a frame.
     ///
@@ -38,24 +38,6 @@ impl ServerFrame {
     /// with an invalid `payload`.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         json::decode(text, limits)
-    }
-}
-
-/// Prints kind and id only: the rest is private text.
-impl fmt::Debug for ServerFrame {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::RegistrationResponse(response) => response.fmt(f),
-            Self::Message(message) => f
-                .debug_struct("Message")
-                .field("id", &message.id)
-                .finish_non_exhaustive(),
-            Self::Unknown { tag, raw } => f
-                .debug_struct("Unknown")
-                .field("tag", tag)
-                .field("raw", raw)
-                .finish(),
-        }
     }
 }
 

@@ -60,7 +60,7 @@ impl Clients {
         self.by_conn.insert(conn, number);
         self.by_name.insert(name.clone(), number);
         let others = self.candidates.iter().cloned();
-        self.candidates = others.chain([Candidate::from(&registration)]).collect();
+        self.candidates = others.chain([Candidate::of(&registration)]).collect();
         let client = RegisteredClient {
             conn,
             id: id.clone(),

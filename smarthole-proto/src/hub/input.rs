@@ -3,6 +3,7 @@
 use rpc_core::Str;
 
 use crate::frame::InputMethod;
+use crate::id::MessageId;
 
 /// A text of a user.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,6 +70,14 @@ pub enum HubError {
     /// returns this. Retry with the next server.
     #[error("the server is going away")]
     Closed,
+    /// The server ended while the message was open, so its outcome is unknown; a
+    /// [`Hub`](super::Hub) on its own never returns this. The message may have been handled: ask
+    /// the user before submitting it again.
+    #[error("the server has ended before message {message} was settled")]
+    Ended {
+        /// The message.
+        message: MessageId,
+    },
     /// The question has been decided already, or was never asked.
     #[error("no such question to the router is open")]
     UnknownRoute,
@@ -81,7 +90,7 @@ impl HubError {
     pub const fn is_retryable(&self) -> bool {
         match self {
             Self::NoClients | Self::Busy => true,
-            Self::Blank | Self::TooLarge { .. } | Self::Closed | Self::UnknownRoute => false,
+            _ => false,
         }
     }
 }

@@ -80,9 +80,7 @@ mod routing;
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use rpc_core::{Instant, PendingCalls, Str, Text, UniqueBits};
 
@@ -94,7 +92,7 @@ pub use input::{HubError, Input};
 use crate::error::RegistrationError;
 use crate::frame::{Registration, Response};
 use crate::id::{self, ClientId, MessageId};
-use crate::router::{Candidate, Choice, RouterError};
+use crate::router::Candidate;
 use clients::Clients;
 use message::MessageState;
 
@@ -210,50 +208,6 @@ impl Hub {
         true
     }
 
-    /// Takes what a user said: sends it to the client that it names, or asks the router with
-    /// [`HubEvent::Route`]. `wall` is the timestamp that every client gets with
-    /// the message, however late it is routed.
-    ///
-    /// # Errors
-    /// [`HubError::Blank`], [`HubError::NoClients`], [`HubError::TooLarge`], [`HubError::Busy`].
-    pub fn submit(
-        &mut self,
-        input: Input,
-        now: Instant,
-        wall: SystemTime,
-    ) -> Result<MessageId, HubError> {
-        self.take_input(input, now, wall)
-    }
-
-    /// Answers a question to the router: sends the message to these clients. Returns how many get
-    /// it. Skips unregistered names, clients that have the message already, and repeated names. If
-    /// none remains because candidates left, or got the message through another question, the
-    /// router is asked again ([`HubEvent::Route`]); otherwise the message ends here
-    /// ([`HubEvent::Unroutable`]).
-    ///
-    /// A text that is blank or too large for a frame is replaced by the user's own, and a reason
-    /// that makes the frame too large is omitted.
-    ///
-    /// # Errors
-    /// [`HubError::UnknownRoute`] if the question has been answered or was never asked,
-    /// [`HubError::Busy`] if too many frames wait: the question is still open.
-    pub fn decide(
-        &mut self,
-        route: RouteId,
-        choices: Vec<Choice>,
-        now: Instant,
-    ) -> Result<usize, HubError> {
-        self.take_decision(route, choices, now)
-    }
-
-    /// Answers a question to the router with a failure. No further client is asked.
-    ///
-    /// # Errors
-    /// [`HubError::UnknownRoute`] if the question has been answered or was never asked.
-    pub fn fail(&mut self, route: RouteId, error: RouterError) -> Result<(), HubError> {
-        self.take_failure(route, Unroutable::Router(error))
-    }
-
     /// Handles a client's response to a message. Reports an invalid one with [`HubEvent::Ignored`].
     pub fn respond(&mut self, conn: ConnId, response: Response) {
         let Response { message_id, answer } = response;
@@ -305,12 +259,6 @@ impl Hub {
         self.clients.of_name(name)
     }
 
-    /// Returns the client of a connection.
-    #[must_use]
-    pub fn client_of(&self, conn: ConnId) -> Option<&RegisteredClient> {
-        self.clients.of_conn(conn)
-    }
-
     /// Returns the last ended deliveries in the order in which they ended, newest last.
     pub fn history(&self) -> impl Iterator<Item = HistoryEntry> {
         self.history.iter().filter_map(|(id, place)| {
@@ -339,14 +287,9 @@ impl Hub {
     }
 }
 
-/// Prints numbers only: the rest is private text.
-impl fmt::Debug for Hub {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub")
-            .field("clients", &self.clients.iter().len())
-            .field("open", &self.open)
-            .field("in_flight", &self.timers.len())
-            .field("history", &self.history.len())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Hub, this => {
+    clients: this.clients.iter().len(),
+    open: this.open,
+    in_flight: this.timers.len(),
+    history: this.history.len(),
+});

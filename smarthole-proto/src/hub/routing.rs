@@ -13,11 +13,17 @@ use super::message::MessageState;
 use super::outbound::{OutboundMessage, Writer};
 use super::{ConnId, Hub, Route};
 use crate::id::{self, MessageId};
-use crate::router::{Candidate, Choice, Rejection};
+use crate::router::{Candidate, Choice, Rejection, RouterError};
 use crate::{direct, validate};
 
 impl Hub {
-    pub(super) fn take_input(
+    /// Takes what a user said: sends it to the client that it names, or asks the router with
+    /// [`HubEvent::Route`]. `wall` is the timestamp that every client gets with
+    /// the message, however late it is routed.
+    ///
+    /// # Errors
+    /// [`HubError::Blank`], [`HubError::NoClients`], [`HubError::TooLarge`], [`HubError::Busy`].
+    pub fn submit(
         &mut self,
         input: Input,
         now: Instant,
@@ -60,7 +66,19 @@ impl Hub {
         Ok(id)
     }
 
-    pub(super) fn take_decision(
+    /// Answers a question to the router: sends the message to these clients. Returns how many get
+    /// it. Skips unregistered names, clients that have the message already, and repeated names. If
+    /// none remains because candidates left, or got the message through another question, the
+    /// router is asked again ([`HubEvent::Route`]); otherwise the message ends here
+    /// ([`HubEvent::Unroutable`]).
+    ///
+    /// A text that is blank or too large for a frame is replaced by the user's own, and a reason
+    /// that makes the frame too large is omitted.
+    ///
+    /// # Errors
+    /// [`HubError::UnknownRoute`] if the question has been answered or was never asked,
+    /// [`HubError::Busy`] if too many frames wait: the question is still open.
+    pub fn decide(
         &mut self,
         route: RouteId,
         choices: Vec<Choice>,
@@ -174,9 +192,13 @@ impl Hub {
         self.settle(id);
     }
 
-    pub(super) fn take_failure(&mut self, route: RouteId, why: Unroutable) -> Result<(), HubError> {
+    /// Answers a question to the router with a failure. No further client is asked.
+    ///
+    /// # Errors
+    /// [`HubError::UnknownRoute`] if the question has been answered or was never asked.
+    pub fn fail(&mut self, route: RouteId, error: RouterError) -> Result<(), HubError> {
         let route = self.routes.remove(&route).ok_or(HubError::UnknownRoute)?;
-        self.give_up(&route.message, why);
+        self.give_up(&route.message, Unroutable::Router(error));
         self.answered(&route.message);
         Ok(())
     }

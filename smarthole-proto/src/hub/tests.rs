@@ -11,6 +11,7 @@ use super::*;
 use crate::error::ErrorCode;
 use crate::frame::{Answer, InputMethod, Notification, ServerFrame};
 use crate::limits::{MAX_PAYLOAD, MAX_REASON};
+use crate::router::{Choice, RouterError};
 
 const WALL: SystemTime = SystemTime::UNIX_EPOCH;
 
@@ -126,7 +127,7 @@ fn names_are_unique_to_the_letter_and_connections_register_once() {
     let names = test.hub.clients().map(|one| one.registration.name.clone());
     assert_eq!(names.collect::<Vec<_>>(), ["notes", "Notes", "lights"]);
     assert_eq!(test.hub.client("Notes").unwrap().conn, ConnId(2));
-    assert_eq!(test.hub.client_of(ConnId(3)).unwrap().id, other);
+    assert_eq!(test.hub.clients.of_conn(ConnId(3)).unwrap().id, other);
     assert_eq!(test.events().len(), 2);
 }
 
@@ -137,7 +138,7 @@ fn a_name_is_free_as_soon_as_its_connection_is_gone() {
     assert!(!test.hub.disconnect(ConnId(1)));
     let again = Registration::new("notes", "d");
     test.hub.register(ConnId(2), &again).unwrap();
-    assert_eq!(test.hub.client_of(ConnId(1)), None);
+    assert_eq!(test.hub.clients.of_conn(ConnId(1)), None);
     assert_eq!(test.hub.clients().len(), 1);
 }
 

@@ -1,6 +1,5 @@
-//! [`InboundMessage`]: a message that is always answered, and its [`Responder`].
+//! [`InboundMessage`]: a message that is always answered.
 
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -45,7 +44,8 @@ pub const DROPPED: &str = "The client dropped the message without a response";
 pub struct InboundMessage {
     message: Message,
     frame: Json,
-    responder: Responder,
+    ticket: Arc<Ticket>,
+    left: Arc<LeftAnswers>,
     /// Whether dropping it without a response rejects it.
     guards: bool,
 }
@@ -66,18 +66,9 @@ impl InboundMessage {
         Self {
             message,
             frame,
-            responder: Responder { ticket, left },
+            ticket,
+            left,
             guards: true,
-        }
-    }
-
-    /// Returns the same message for a borrower that need not answer it, because the owner does.
-    pub(crate) fn lend(&self) -> Self {
-        Self {
-            message: self.message.clone(),
-            frame: self.frame.clone(),
-            responder: self.responder.clone(),
-            guards: false,
         }
     }
 
@@ -91,7 +82,7 @@ impl InboundMessage {
     /// sent. It spent time in transit, so respond a little earlier.
     #[must_use]
     pub fn deadline(&self) -> Instant {
-        self.responder.ticket.deadline
+        self.ticket.deadline
     }
 
     /// Returns the time until the deadline, by tokio's clock; zero once it has passed.
@@ -104,161 +95,20 @@ impl InboundMessage {
     /// Returns whether a response was sent, or is queued to be sent as soon as possible.
     #[must_use]
     pub fn is_answered(&self) -> bool {
-        self.responder.is_answered()
-    }
-
-    /// Returns a handle for responses that may outlive the message, such as notifications minutes
-    /// later. Dropping it rejects nothing, and it does not keep the connection open.
-    #[must_use]
-    pub fn responder(&self) -> Responder {
-        self.responder.clone()
-    }
-
-    /// Accepts the message.
-    ///
-    /// # Errors
-    /// As for [`Responder::respond`]. Safe to repeat.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped before it is ready, the response may or may not be sent.
-    pub async fn ack(&self) -> Result<(), Refused> {
-        self.responder.ack().await
-    }
-
-    /// Rejects the message: the router may give it to another client. The reason helps the router
-    /// to choose.
-    ///
-    /// # Errors
-    /// As for [`Responder::respond`].
-    ///
-    /// # Cancel safety
-    /// If the future is dropped before it is ready, the response may or may not be sent.
-    pub async fn reject(&self, reason: impl Into<Str>) -> Result<(), Refused> {
-        self.responder.reject(reason).await
-    }
-
-    /// Shows a notification to the user. It counts as a response.
-    ///
-    /// # Errors
-    /// As for [`Responder::respond`].
-    ///
-    /// # Cancel safety
-    /// If the future is dropped before it is ready, the response may or may not be sent.
-    pub async fn notify(&self, notification: Notification) -> Result<(), Refused> {
-        self.responder.notify(notification).await
-    }
-
-    /// Queues this answer unless there has been another: the connection sends it as soon as it can,
-    /// also after a reconnect, and not at all once the deadline has passed. It never waits and
-    /// cannot fail.
-    pub fn answer_later(&self, answer: Answer) {
-        self.responder.leave(answer);
-    }
-}
-
-impl Deref for InboundMessage {
-    type Target = Message;
-
-    fn deref(&self) -> &Message {
-        &self.message
-    }
-}
-
-impl Drop for InboundMessage {
-    fn drop(&mut self) {
-        if self.guards {
-            let reason = Some(Str::from_static(DROPPED));
-            self.responder.leave(Answer::reject(reason));
-        }
-    }
-}
-
-/// Prints the id, and no part of the user's text.
-impl fmt::Debug for InboundMessage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InboundMessage")
-            .field("id", &self.message.id)
-            .field("answered", &self.is_answered())
-            .finish_non_exhaustive()
-    }
-}
-
-/// No response yet.
-const OPEN: u8 = 0;
-/// A response is queued for the connection's task.
-const LEFT: u8 = 1;
-/// A response was sent.
-const SENT: u8 = 2;
-
-/// The id of a message, and whether it has a response.
-#[derive(Debug)]
-pub(super) struct Ticket {
-    pub(super) id: MessageId,
-    pub(super) deadline: Instant,
-    state: AtomicU8,
-    /// Responses that the connection's task has yet to send or refuse. A queued answer waits for
-    /// them, because it is needed only if they are refused.
-    on_the_way: AtomicUsize,
-}
-
-impl Ticket {
-    pub(super) fn is_sent(&self) -> bool {
-        self.state.load(Ordering::SeqCst) == SENT
-    }
-
-    pub(super) fn is_on_the_way(&self) -> bool {
-        self.on_the_way.load(Ordering::SeqCst) > 0
-    }
-}
-
-/// A response in transit to the connection's task: dropped when it was sent or refused.
-struct OnTheWay {
-    ticket: Arc<Ticket>,
-    left: Arc<LeftAnswers>,
-}
-
-impl OnTheWay {
-    fn new(responder: &Responder) -> Self {
-        responder.ticket.on_the_way.fetch_add(1, Ordering::SeqCst);
-        Self {
-            ticket: Arc::clone(&responder.ticket),
-            left: Arc::clone(&responder.left),
-        }
-    }
-
-    fn sent(&self) {
-        self.ticket.state.store(SENT, Ordering::SeqCst);
-    }
-}
-
-impl Drop for OnTheWay {
-    fn drop(&mut self) {
-        let was_last = self.ticket.on_the_way.fetch_sub(1, Ordering::SeqCst) == 1;
-        if was_last && self.ticket.state.load(Ordering::SeqCst) == LEFT {
-            self.left.wake();
-        }
-    }
-}
-
-/// Sends responses to one message. Cheap to clone. It may be kept longer than the message, and does
-/// not keep the connection open.
-#[derive(Clone)]
-pub struct Responder {
-    ticket: Arc<Ticket>,
-    left: Arc<LeftAnswers>,
-}
-
-impl Responder {
-    /// Returns the message's id.
-    #[must_use]
-    pub fn id(&self) -> &MessageId {
-        &self.ticket.id
-    }
-
-    /// Returns whether a response was sent, or is queued to be sent as soon as possible.
-    #[must_use]
-    pub fn is_answered(&self) -> bool {
         self.ticket.state.load(Ordering::SeqCst) != OPEN
+    }
+
+    /// Returns the same message for responses that may outlive this one, such as notifications
+    /// minutes later. Dropping it rejects nothing, and it does not keep the connection open.
+    #[must_use]
+    pub fn responder(&self) -> Self {
+        Self {
+            message: self.message.clone(),
+            frame: self.frame.clone(),
+            ticket: Arc::clone(&self.ticket),
+            left: Arc::clone(&self.left),
+            guards: false,
+        }
     }
 
     /// Accepts the message.
@@ -272,7 +122,8 @@ impl Responder {
         self.respond(Answer::Ack).await
     }
 
-    /// Rejects the message.
+    /// Rejects the message: the router may give it to another client. The reason helps the router
+    /// to choose.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond).
@@ -283,7 +134,7 @@ impl Responder {
         self.respond(Answer::reject(Some(reason.into()))).await
     }
 
-    /// Shows a notification to the user, also long after the message.
+    /// Shows a notification to the user. It counts as a response.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond).
@@ -336,8 +187,10 @@ impl Responder {
         }
     }
 
-    /// Queues an answer for the connection's task, if it is the first one.
-    fn leave(&self, answer: Answer) {
+    /// Queues this answer unless there has been another: the connection sends it as soon as it can,
+    /// also after a reconnect, and not at all once the deadline has passed. It never waits and
+    /// cannot fail.
+    pub fn answer_later(&self, answer: Answer) {
         let state = &self.ticket.state;
         let first = state.compare_exchange(OPEN, LEFT, Ordering::SeqCst, Ordering::SeqCst);
         if first.is_ok() {
@@ -346,11 +199,81 @@ impl Responder {
     }
 }
 
-impl fmt::Debug for Responder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Responder")
-            .field("id", &self.ticket.id)
-            .field("answered", &self.is_answered())
-            .finish_non_exhaustive()
+impl Deref for InboundMessage {
+    type Target = Message;
+
+    fn deref(&self) -> &Message {
+        &self.message
+    }
+}
+
+impl Drop for InboundMessage {
+    fn drop(&mut self) {
+        if self.guards {
+            let reason = Some(Str::from_static(DROPPED));
+            self.answer_later(Answer::reject(reason));
+        }
+    }
+}
+
+rpc_core::debug_fields!([] InboundMessage, this => {
+    id: this.message.id,
+    answered: this.is_answered(),
+});
+
+/// No response yet.
+const OPEN: u8 = 0;
+/// A response is queued for the connection's task.
+const LEFT: u8 = 1;
+/// A response was sent.
+const SENT: u8 = 2;
+
+/// The id of a message, and whether it has a response.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    pub(super) id: MessageId,
+    pub(super) deadline: Instant,
+    state: AtomicU8,
+    /// Responses that the connection's task has yet to send or refuse. A queued answer waits for
+    /// them, because it is needed only if they are refused.
+    on_the_way: AtomicUsize,
+}
+
+impl Ticket {
+    pub(super) fn is_sent(&self) -> bool {
+        self.state.load(Ordering::SeqCst) == SENT
+    }
+
+    pub(super) fn is_on_the_way(&self) -> bool {
+        self.on_the_way.load(Ordering::SeqCst) > 0
+    }
+}
+
+/// A response in transit to the connection's task: dropped when it was sent or refused.
+struct OnTheWay {
+    ticket: Arc<Ticket>,
+    left: Arc<LeftAnswers>,
+}
+
+impl OnTheWay {
+    fn new(message: &InboundMessage) -> Self {
+        message.ticket.on_the_way.fetch_add(1, Ordering::SeqCst);
+        Self {
+            ticket: Arc::clone(&message.ticket),
+            left: Arc::clone(&message.left),
+        }
+    }
+
+    fn sent(&self) {
+        self.ticket.state.store(SENT, Ordering::SeqCst);
+    }
+}
+
+impl Drop for OnTheWay {
+    fn drop(&mut self) {
+        let was_last = self.ticket.on_the_way.fetch_sub(1, Ordering::SeqCst) == 1;
+        if was_last && self.ticket.state.load(Ordering::SeqCst) == LEFT {
+            self.left.wake();
+        }
     }
 }

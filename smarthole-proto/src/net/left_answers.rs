@@ -3,7 +3,6 @@
 //! The connection's task collects them in its next turn. Without a connection they wait until there
 //! is one, or until the message's deadline has passed.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rpc_core::Instant;
@@ -67,10 +66,4 @@ impl LeftAnswers {
     }
 }
 
-impl fmt::Debug for LeftAnswers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LeftAnswers")
-            .field("left", &self.lock().len())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] LeftAnswers, this => { left: this.lock().len() });

@@ -25,13 +25,14 @@ use std::sync::Arc;
 use rpc_core::net::{Dialer, LinkConfig};
 
 pub use client::Client;
-pub use inbound::{DROPPED, InboundMessage, Responder};
+pub use inbound::{DROPPED, InboundMessage};
+#[doc(hidden)]
 pub use protocol::ClientProtocol;
 pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use rpc_core::net::server::ServerHandle;
-pub use runtime::{AskError, HubEvents, RouterOptions, RouterRuntime, Settled};
+pub use runtime::{HubEvents, RouterOptions, RouterRuntime, Settled};
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{Server, ServerOptions, http_config};

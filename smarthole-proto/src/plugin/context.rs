@@ -1,6 +1,5 @@
 //! [`Context`]: what a handler gets besides the message.
 
-use std::fmt;
 use std::sync::Arc;
 
 use rpc_core::net::Cancellation;
@@ -46,10 +45,4 @@ impl Context {
     }
 }
 
-impl fmt::Debug for Context {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context")
-            .field("name", &self.registration().name)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Context, this => { name: this.registration().name });

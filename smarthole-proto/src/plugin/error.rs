@@ -1,10 +1,8 @@
-//! [`PluginError`], why a handler rejected a message, and [`SetupError`].
+//! [`PluginError`], why a handler rejected a message.
 
 use rpc_core::Refused;
 use rpc_core::Str;
 use rpc_core::text::beginning;
-
-use crate::error::RegistrationError;
 
 /// Why a handler rejected a message. Unless there was a response already, the message is rejected
 /// with the error's text, which the router reads: keep private details out of it.
@@ -12,17 +10,14 @@ use crate::error::RegistrationError;
 #[non_exhaustive]
 pub enum PluginError {
     /// The message is not for this client. This does not count as a failure.
-    #[error("{reason}")]
-    Rejected {
-        /// Why it is not for this client.
-        reason: Str,
-    },
+    #[error("{0}")]
+    Rejected(Str),
     /// The handler failed.
-    #[error("{message}")]
-    Failed {
-        /// What went wrong.
-        message: Str,
-    },
+    #[error("{0}")]
+    Failed(Str),
+    /// The handler panicked.
+    #[error("internal error")]
+    Panicked,
     /// A response could not be sent.
     #[error("a response could not be sent: {0}")]
     Response(#[from] Refused),
@@ -31,16 +26,12 @@ pub enum PluginError {
 impl PluginError {
     /// Creates an error for a message that is not for this client.
     pub fn rejected(reason: impl Into<Str>) -> Self {
-        Self::Rejected {
-            reason: reason.into(),
-        }
+        Self::Rejected(reason.into())
     }
 
     /// Creates an error for a failure.
     pub fn failed(message: impl Into<Str>) -> Self {
-        Self::Failed {
-            message: message.into(),
-        }
+        Self::Failed(message.into())
     }
 
     /// Returns the reason for the router: the error's text, cut to 1 KiB.
@@ -61,21 +52,6 @@ impl From<Box<dyn std::error::Error + Send + Sync>> for PluginError {
     fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
         Self::failed(error.to_string())
     }
-}
-
-/// Why a plugin could not be created. Retrying it unchanged fails again.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SetupError {
-    /// The URL cannot be dialled.
-    #[error("{message}")]
-    Url {
-        /// What is wrong with it.
-        message: String,
-    },
-    /// The registration would be refused.
-    #[error(transparent)]
-    Registration(#[from] RegistrationError),
 }
 
 #[cfg(test)]

@@ -3,14 +3,13 @@
 use std::future::{Future, ready};
 use std::time::Duration;
 
-use rpc_core::{CloseReason, Json, Str};
+use rpc_core::CloseReason;
+use rpc_core::net::LinkEvent;
 
 use super::context::Context;
 use super::error::PluginError;
-use crate::client::Warning;
-use crate::error::RegistrationError;
-use crate::id::{ClientId, MessageId};
-use crate::net::InboundMessage;
+use crate::id::ClientId;
+use crate::net::{Event, InboundMessage};
 
 /// Handles the messages of a plugin: implement it as `async fn`. [`handler_fn`] makes one from a
 /// closure.
@@ -71,42 +70,12 @@ pub trait Handler: Send + Sync + 'static {
         tracing::info!(%cause, ?retry_in, attempt, "the connection was lost");
     }
 
-    /// Called for other events of the plugin. Runs on the plugin's own task: do not block. Logs by
-    /// default.
-    fn on_notice(&self, notice: &Notice) {
-        tracing::debug!(?notice, "plugin");
+    /// Called for the events that are neither messages nor states, such as a
+    /// [refusal](crate::client::ClientEvent::Refused) or a message that got no response in time.
+    /// Runs on the plugin's own task: do not block. Logs by default.
+    fn on_event(&self, event: &LinkEvent<Event>) {
+        tracing::debug!(?event, "plugin");
     }
-}
-
-/// An event of a plugin other than a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Notice {
-    /// The registration was refused. If the cause may pass, such as a name in use, another attempt
-    /// follows.
-    Refused(RegistrationError),
-    /// A message got no response in time: the router has given it up.
-    Overdue {
-        /// The message.
-        id: MessageId,
-    },
-    /// Events arrived faster than they were handled; the oldest were dropped, and messages among
-    /// them rejected.
-    Lagged {
-        /// How many.
-        events: u64,
-    },
-    /// A frame of an unknown type.
-    Unknown {
-        /// Its type.
-        tag: Str,
-        /// The whole frame.
-        raw: Json,
-    },
-    /// A problem that did not end the connection, such as a skipped frame.
-    Warning(Warning),
-    /// A handler panicked.
-    HandlerPanicked,
 }
 
 /// A [`Handler`] that is a closure.
@@ -142,6 +111,6 @@ where
     W: Future<Output = Result<(), PluginError>> + Send + 'static,
 {
     async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), PluginError> {
-        (self.0)(cx.clone(), message.lend()).await
+        (self.0)(cx.clone(), message.responder()).await
     }
 }

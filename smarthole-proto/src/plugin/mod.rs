@@ -14,6 +14,6 @@ mod runner;
 
 pub use config::PluginConfig;
 pub use context::Context;
-pub use error::{PluginError, SetupError};
-pub use handler::{Handler, Notice, handler_fn};
-pub use runner::{Ended, INTERNAL_ERROR, Plugin, SHUTTING_DOWN};
+pub use error::PluginError;
+pub use handler::{Handler, handler_fn};
+pub use runner::{Ended, Plugin};

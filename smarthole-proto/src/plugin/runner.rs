@@ -15,16 +15,14 @@ use rpc_core::{CloseReason, Str};
 use super::config::PluginConfig;
 use super::context::{Context, Shared};
 use super::error::PluginError;
-use super::handler::{Handler, Notice};
+use super::handler::Handler;
 use crate::error::RegistrationError;
 use crate::frame::Answer;
 use crate::id::ClientId;
 use crate::net::{Client, Connection, Event, Events, InboundMessage, connect_with};
 
-/// The reason of the rejection of a message whose handler panicked.
-pub const INTERNAL_ERROR: &str = "internal error";
 /// The reason of the rejection of a message that arrives during a shutdown.
-pub const SHUTTING_DOWN: &str = "The client is shutting down";
+const SHUTTING_DOWN: &str = "The client is shutting down";
 
 /// How long the last responses may take to reach the connection.
 const LAST_RESPONSES: Duration = Duration::from_secs(1);
@@ -33,7 +31,7 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 ///
 /// ```
 /// use smarthole_proto::net::InboundMessage;
-/// use smarthole_proto::plugin::{Context, Handler, Plugin, PluginError};
+/// use smarthole_proto::plugin::{Context, Handler, Plugin, PluginConfig, PluginError};
 /// use smarthole_proto::frame::{Notification, Registration};
 ///
 /// struct Notes;
@@ -60,7 +58,7 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 /// #     runtime.ask(Input::text("notes: milk")).await
 /// # });
 /// let registration = Registration::new("notes", "I keep notes and to-do lists.");
-/// let plugin = Plugin::new(&url, registration, Notes)?; // ws://127.0.0.1:9473
+/// let plugin = Plugin::new(&url, PluginConfig::new(registration)?, Notes)?; // ws://127.0.0.1:9473
 /// # let ctrl_c = async move {
 /// #     assert!(asking.await.unwrap().unwrap().is_taken());
 /// # };
@@ -113,32 +111,15 @@ impl<H: Handler> Plugin<H> {
     /// Creates a plugin for the router at `url` (`ws://`, or `wss://` with feature `tls`).
     ///
     /// # Errors
-    /// [`SetupError`](super::SetupError): the URL or the registration is invalid.
+    /// [`ConnectError`](crate::net::ConnectError): the URL cannot be dialled.
     #[cfg(feature = "ws")]
     #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
     pub fn new(
         url: &str,
-        registration: crate::frame::Registration,
-        handler: H,
-    ) -> Result<Self, super::SetupError> {
-        Self::with_config(url, PluginConfig::new(registration)?, handler)
-    }
-
-    /// Creates a plugin with this configuration.
-    ///
-    /// # Errors
-    /// [`SetupError::Url`](super::SetupError::Url).
-    #[cfg(feature = "ws")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
-    pub fn with_config(
-        url: &str,
         config: PluginConfig,
         handler: H,
-    ) -> Result<Self, super::SetupError> {
-        let dialer = crate::net::dialer(url, &config.client);
-        let dialer = dialer.map_err(|error| super::SetupError::Url {
-            message: error.to_string(),
-        })?;
+    ) -> Result<Self, crate::net::ConnectError> {
+        let dialer = crate::net::dialer(url, &config.client)?;
         Ok(Self::with_dialer(dialer, config, handler))
     }
 
@@ -239,7 +220,7 @@ impl<H: Handler> Runner<H> {
             };
             match next {
                 Dispatch::Event(event) => self.take(event),
-                Dispatch::Panicked => self.notice(&Notice::HandlerPanicked),
+                Dispatch::Panicked => tracing::error!("a handler panicked"),
                 _ => return,
             }
         }
@@ -269,23 +250,10 @@ impl<H: Handler> Runner<H> {
         }
     }
 
-    fn notice(&self, notice: &Notice) {
-        self.handler.on_notice(notice);
-    }
-
     fn take(&mut self, event: LinkEvent<Event>) {
         match event {
             LinkEvent::Event(Event::Message(message)) => self.message(message),
             LinkEvent::Event(Event::Registered { client_id, .. }) => self.ready(client_id),
-            LinkEvent::Event(Event::Refused(error)) => {
-                self.notice(&Notice::Refused(error.clone()));
-                self.refused = Some(error);
-            }
-            LinkEvent::Event(Event::Overdue { id }) => self.notice(&Notice::Overdue { id }),
-            LinkEvent::Event(Event::Unknown { tag, raw }) => {
-                self.notice(&Notice::Unknown { tag, raw });
-            }
-            LinkEvent::Event(Event::Warning(warning)) => self.notice(&Notice::Warning(warning)),
             LinkEvent::State(LinkState::Connecting { attempt }) => self.attempts = attempt,
             LinkEvent::State(LinkState::Ready { .. }) => self.attempts = 0,
             LinkEvent::State(LinkState::Lost {
@@ -294,8 +262,13 @@ impl<H: Handler> Runner<H> {
                 let attempt = self.attempts.saturating_add(1);
                 self.handler.on_lost(&cause, retry_in, attempt);
             }
-            LinkEvent::Lagged(events) => self.notice(&Notice::Lagged { events }),
-            _ => {}
+            LinkEvent::State(_) => {}
+            other => {
+                if let LinkEvent::Event(Event::Refused(error)) = &other {
+                    self.refused = Some(error.clone());
+                }
+                self.handler.on_event(&other);
+            }
         }
     }
 
@@ -325,18 +298,13 @@ impl<H: Handler> Runner<H> {
 async fn handle(handler: Arc<impl Handler>, cx: Context, message: InboundMessage) {
     // What a panic leaves behind is the handler's own.
     let work = AssertUnwindSafe(handler.on_message(&cx, &message));
-    match work.catch_unwind().await {
-        Ok(Ok(())) => message.answer_later(Answer::Ack),
-        Ok(Err(error)) => {
-            message.answer_later(reject(error.reason()));
-            if !matches!(error, PluginError::Rejected { .. }) {
-                handler.on_error(&cx, error).await;
-            }
-        }
-        Err(_) => {
-            message.answer_later(reject(Str::from_static(INTERNAL_ERROR)));
-            handler.on_notice(&Notice::HandlerPanicked);
-        }
+    let done = work.catch_unwind().await;
+    let Err(error) = done.unwrap_or(Err(PluginError::Panicked)) else {
+        return message.answer_later(Answer::Ack);
+    };
+    message.answer_later(reject(error.reason()));
+    if !matches!(error, PluginError::Rejected(_)) {
+        handler.on_error(&cx, error).await;
     }
 }
 
@@ -351,11 +319,7 @@ fn reject(reason: Str) -> Answer {
     Answer::reject(Some(reason))
 }
 
-impl<H> fmt::Debug for Plugin<H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plugin")
-            .field("name", &self.shared.config.client.registration.name)
-            .field("state", &self.shared.client.state())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([H] Plugin<H>, this => {
+    name: this.shared.config.client.registration.name,
+    state: this.shared.client.state(),
+});

@@ -10,7 +10,7 @@
 //! let notes = Registration::new("notes", "Keeps notes and shopping lists.");
 //! let lights = Registration::new("lights", "Switches lamps on and off.");
 //! let request = RouteRequest {
-//!     candidates: vec![Candidate::from(&notes), Candidate::from(&lights)],
+//!     candidates: vec![Candidate::of(&notes), Candidate::of(&lights)],
 //!     ..RouteRequest::new("put milk on the shopping list")
 //! };
 //! let choices = Keywords::new().choose(&request);
@@ -140,10 +140,10 @@ impl Candidate {
             capabilities: Arc::default(),
         }
     }
-}
 
-impl From<&Registration> for Candidate {
-    fn from(registration: &Registration) -> Self {
+    /// Returns the candidate that this registration makes.
+    #[must_use]
+    pub fn of(registration: &Registration) -> Self {
         Self {
             name: registration.name.clone(),
             description: registration.description.clone(),

@@ -9,7 +9,6 @@ mod config;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::sync::Arc;
 
 use rpc_core::Instant;
@@ -380,13 +379,8 @@ impl Machine for ServerConn {
     }
 }
 
-/// Prints the state only, not the contents.
-impl fmt::Debug for ServerConn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerConn")
-            .field("state", &self.state())
-            .field("name", &self.name)
-            .field("core", &self.core)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] ServerConn, this => {
+    state: this.state(),
+    name: this.name,
+    core: this.core,
+});

@@ -9,7 +9,7 @@ use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
 use serde_json::{Value, json};
 use smarthole_proto::net::DROPPED;
-use smarthole_proto::plugin::{Ended, INTERNAL_ERROR, Plugin, PluginConfig, handler_fn};
+use smarthole_proto::plugin::{Ended, Plugin, PluginConfig, handler_fn};
 use switchboard_testing::faults::{End, RawFrame, RawListener, RawPeer};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -50,7 +50,7 @@ async fn start() -> Running {
         }
     });
     let url = format!("ws://{}", listener.address());
-    let plugin = Plugin::with_config(&url, config, handler).unwrap();
+    let plugin = Plugin::new(&url, config, handler).unwrap();
     let stop = Arc::new(Notify::new());
     let stopped = Arc::clone(&stop);
     let task = tokio::spawn(plugin.run_until(async move { stopped.notified().await }));
@@ -117,7 +117,7 @@ async fn a_plugin_outlives_handlers_that_panic() {
     let mut line = plugin.registered().await;
     for id in ["1", "2", "3"] {
         route(&mut line, id, "panic").await;
-        assert_eq!(hear(&mut line).await, rejected(id, INTERNAL_ERROR));
+        assert_eq!(hear(&mut line).await, rejected(id, "internal error"));
     }
     works(&mut line).await;
 }

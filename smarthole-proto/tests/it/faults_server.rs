@@ -137,7 +137,7 @@ impl ServerUnderTest for Subject {
 
     async fn panic(&self, _: &mut RawPeer, _: &str) -> io::Result<()> {
         let settled = self.runtime.ask(Input::text("panic")).await.unwrap();
-        let why = Unroutable::Router(RouterError::failed("internal error"));
+        let why = Unroutable::Router(RouterError::Failed("internal error".into()));
         assert_eq!(settled.unroutable, Some(why));
         Ok(())
     }

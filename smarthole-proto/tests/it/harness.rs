@@ -43,7 +43,7 @@ impl Router for Obedient {
         tokio::task::yield_now().await;
         match &*request.text {
             "panic" => panic!("asked to"),
-            "fail" => return Err(RouterError::unavailable("asked to")),
+            "fail" => return Err(RouterError::Unavailable("asked to".into())),
             "hang" => std::future::pending().await,
             "nobody" => return Ok(Vec::new()),
             _ => {}

@@ -140,7 +140,7 @@ impl Both {
                 if let Some(number) = self.routes.len().checked_sub(question + 1) {
                     let failed = self
                         .hub
-                        .fail(self.routes[number], RouterError::failed("no"));
+                        .fail(self.routes[number], RouterError::Failed("no".into()));
                     assert_eq!(failed.is_ok(), self.model.fail(number));
                 }
             }
@@ -196,7 +196,7 @@ impl Both {
         assert_eq!(lines, std::mem::take(&mut self.model.lines));
         let mut receivers = Vec::new();
         while let Some((conn, _)) = self.hub.poll_transmit() {
-            let client = self.hub.client_of(conn).unwrap();
+            let client = self.hub.clients().find(|it| it.conn == conn).unwrap();
             receivers.push(client.registration.name.to_string());
         }
         assert_eq!(receivers, delivered);

@@ -97,7 +97,7 @@ impl Names {
                 "notification {} by {client}{} {title:?} {body:?} {}",
                 self.message(message),
                 tag(*late),
-                priority.as_str()
+                priority.name()
             ),
             HubEvent::Unroutable {
                 message,
@@ -242,7 +242,7 @@ impl Player {
             }
             "fail" => {
                 let question = self.question(of);
-                let failed = self.hub.fail(question, RouterError::failed(rest));
+                let failed = self.hub.fail(question, RouterError::Failed(rest.into()));
                 failed.map_err(|error| error.to_string())
             }
             "ack" | "reject" | "notify" | "mumble" => {
@@ -320,7 +320,7 @@ impl Player {
 
     fn drain(&mut self) {
         while let Some((conn, frame)) = self.hub.poll_transmit() {
-            let client = self.hub.client_of(conn);
+            let client = self.hub.clients().find(|client| client.conn == conn);
             let name = client.map_or("(gone)".to_owned(), |one| one.registration.name.to_string());
             let mut text = frame.as_str().to_owned();
             for id in self.names.messages.clone() {

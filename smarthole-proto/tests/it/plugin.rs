@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use rpc_core::CloseReason;
 use rpc_core::keepalive::KeepAlive;
+use rpc_core::net::LinkEvent;
 use rpc_core::net::mem::{self, MemListener};
 use rpc_core::net::ws::{WsConfig, WsStream};
 use serde_json::json;
@@ -14,9 +15,9 @@ use smarthole_proto::client::ClientConfig;
 use smarthole_proto::error::ErrorCode;
 use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::id::ClientId;
-use smarthole_proto::net::{Client, DROPPED, InboundMessage};
+use smarthole_proto::net::{Client, DROPPED, Event, InboundMessage};
 use smarthole_proto::plugin::{
-    Context, Ended, Handler, Notice, Plugin, PluginConfig, PluginError, SetupError, handler_fn,
+    Context, Ended, Handler, Plugin, PluginConfig, PluginError, handler_fn,
 };
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore, mpsc};
@@ -115,8 +116,8 @@ impl Handler for Obedient {
         self.note(format!("{cause}, again in {retry_in:?}, attempt {attempt}"));
     }
 
-    fn on_notice(&self, notice: &Notice) {
-        self.note(format!("{notice:?}"));
+    fn on_event(&self, event: &LinkEvent<Event>) {
+        self.note(format!("{event:?}"));
     }
 }
 
@@ -146,7 +147,7 @@ async fn every_message_gets_a_response_whatever_its_handler_does() {
         "nothing",
         "error: disk full",
         "error: too late",
-        "HandlerPanicked",
+        "error: internal error",
         "still here",
     ];
     assert_eq!(handler.seen(), expected);
@@ -267,8 +268,8 @@ async fn a_message_whose_time_runs_out_before_its_turn_is_not_handled() {
     assert_eq!(router.hear().await, acked("3"));
     let expected = [
         "notes is c-1",
-        r#"Overdue { id: "1" }"#,
-        r#"Overdue { id: "2" }"#,
+        r#"Event(Overdue { id: "1" })"#,
+        r#"Event(Overdue { id: "2" })"#,
         "in time",
     ];
     let seen = handler.seen();
@@ -409,7 +410,7 @@ async fn a_name_that_gets_free_is_taken() {
 async fn a_plugin_over_a_real_websocket() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}", listener.local_addr().unwrap());
-    let plugin = Plugin::new(&url, registration(), Obedient::default()).unwrap();
+    let plugin = Plugin::new(&url, config(), Obedient::default()).unwrap();
     let client = plugin.client();
     let task = tokio::spawn(plugin.run());
     let (tcp, _) = listener.accept().await.unwrap();
@@ -426,19 +427,11 @@ async fn a_plugin_over_a_real_websocket() {
 
 #[test]
 fn what_is_wrong_with_a_plugin_is_known_before_it_runs() {
-    let plugin = |url: &str, name: &str| {
-        let registration = Registration::new(name, "I keep notes.");
-        Plugin::new(url, registration, Obedient::default()).err()
-    };
-    assert!(matches!(
-        plugin("ws://127.0.0.1:9473", "1"),
-        Some(SetupError::Registration(error)) if error.code == ErrorCode::InvalidName
-    ));
-    assert!(matches!(
-        plugin("nonsense", "notes"),
-        Some(SetupError::Url { .. })
-    ));
-    assert_eq!(plugin("ws://127.0.0.1:9473", "notes"), None);
+    let refused = PluginConfig::new(Registration::new("1", "I keep notes."));
+    assert_eq!(refused.unwrap_err().code, ErrorCode::InvalidName);
+    let plugin = |url| Plugin::new(url, config(), Obedient::default());
+    assert!(plugin("nonsense").is_err());
+    assert!(plugin("ws://127.0.0.1:9473").is_ok());
 }
 
 #[tokio::test(start_paused = true)]

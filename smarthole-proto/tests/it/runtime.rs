@@ -223,7 +223,7 @@ async fn a_router_without_end_is_given_up_after_30_seconds() {
     let settled = ask(&runtime, "hello").await.unwrap();
     assert_eq!(start.elapsed().as_secs(), 30);
     let after = 30 * SECOND;
-    let why = Unroutable::Router(RouterError::TimedOut { after });
+    let why = Unroutable::Router(RouterError::TimedOut(after));
     assert_eq!(settled.unroutable, Some(why));
 }
 

@@ -9,7 +9,7 @@ use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::{QueueConfig, Queued};
 use smarthole_proto::hub::{HubConfig, HubError, Input, Outcome, Unroutable};
 use smarthole_proto::limits::MAX_PAYLOAD;
-use smarthole_proto::net::{AskError, RouterOptions, RouterRuntime, ServerOptions};
+use smarthole_proto::net::{RouterOptions, RouterRuntime, ServerOptions};
 use smarthole_proto::router::RouterError;
 use smarthole_proto::server::ServerConfig;
 
@@ -128,11 +128,11 @@ async fn a_router_that_fails_panics_or_chooses_nobody_says_so_and_goes_on() {
     for (text, why) in [
         (
             "fail",
-            Unroutable::Router(RouterError::unavailable("asked to")),
+            Unroutable::Router(RouterError::Unavailable("asked to".into())),
         ),
         (
             "panic",
-            Unroutable::Router(RouterError::failed("internal error")),
+            Unroutable::Router(RouterError::Failed("internal error".into())),
         ),
         ("nobody", Unroutable::NobodyChosen),
     ] {
@@ -164,7 +164,7 @@ async fn a_router_that_hangs_is_given_up_and_keeps_others_waiting_no_longer() {
     };
     // The third question waits until the first two are given up.
     let (first, second, _) = tokio::join!(hang(), hang(), work);
-    let why = Unroutable::Router(RouterError::TimedOut { after });
+    let why = Unroutable::Router(RouterError::TimedOut(after));
     assert_eq!(first.unwrap().unroutable, Some(why.clone()));
     assert_eq!(second.unwrap().unroutable, Some(why));
     let asked = &server.router.0;
@@ -229,7 +229,7 @@ async fn what_nobody_answers_before_the_end_is_reported() {
     server.task.await.unwrap();
     let ended = asked.await.unwrap().unwrap_err();
     assert!(
-        matches!(&ended, AskError::Ended { message } if message.as_str() == id),
+        matches!(&ended, HubError::Ended { message } if message.as_str() == id),
         "{ended:?}"
     );
     assert_eq!(server.runtime.in_flight(), 1);
@@ -284,8 +284,8 @@ async fn without_clients_nothing_is_taken() {
     let server = open().await;
     let _unregistered = Wire::open(server.address).await;
     let refused = server.runtime.ask(Input::text("a")).await;
-    assert_eq!(refused, Err(AskError::Refused(HubError::NoClients)));
+    assert_eq!(refused, Err(HubError::NoClients));
     let _notes = Wire::client(server.address, "notes").await;
     let refused = server.runtime.ask(Input::text(" ")).await;
-    assert_eq!(refused, Err(AskError::Refused(HubError::Blank)));
+    assert_eq!(refused, Err(HubError::Blank));
 }

@@ -140,7 +140,7 @@ impl House {
         let index = self.rng.below(self.questions.len() as u64) as usize;
         let (route, candidates) = self.questions.swap_remove(index);
         if !self.calm && self.rng.chance(5) {
-            let failed = self.hub.fail(route, RouterError::failed("no idea"));
+            let failed = self.hub.fail(route, RouterError::Failed("no idea".into()));
             return failed.map_err(|error| error.to_string());
         }
         let mut choices: Vec<Choice> = Vec::new();

@@ -45,7 +45,7 @@ fn an_interactive_chat_waits_for_ever() {
 #[test]
 fn questions_wait_ten_seconds() {
     let mut played = Played::new();
-    let task_id = TaskId::parse("task_a").unwrap();
+    let task_id = "task_a".parse::<TaskId>().unwrap();
     let status = played.conn.status(played.now).unwrap();
     let task = played.conn.task_status(&task_id, played.now).unwrap();
     played.wait(9 * SECOND);

@@ -131,7 +131,7 @@ limits,
                 }
                 Op::Status => book.note(&played.conn.status(now)),
                 Op::Task => {
-                    let task = TaskId::parse("task_a").unwrap();
+                    let task = "task_a".parse::<TaskId>().unwrap();
                     book.note(&played.conn.task_status(&task, now));
                 }
                 Op::Abort(at) => {

@@ -23,7 +23,7 @@ use super::queue::End;
 use super::run::{Client, Run};
 use crate::auth::{Auth, check_bind};
 use crate::error::ChatError;
-use crate::event::{Event, RunState};
+use crate::event::{Event, RunKind, RunState};
 use crate::frame::{ChatRequest, Status};
 use crate::http::UNAUTHORIZED;
 use crate::limits::RPC_PATH;
@@ -155,7 +155,9 @@ impl<A: Agent> Daemon<A> {
 
     async fn answer(&self, run: Run, request: ChatRequest) -> End {
         // Every known server says this first, and nothing else of this kind.
-        let _ = run.emit(&Event::Status(RunState::RUNNING)).await;
+        let _ = run
+            .emit(&Event::Status(RunState::new(RunKind::Running)))
+            .await;
         match guarded("chat", self.agent.run(run, request)).await {
             Some(Ok(reply)) => Ok(Box::new(reply)),
             Some(Err(error)) => Err(Box::new(error)),

@@ -15,7 +15,7 @@ use daemon::Daemon;
 
 pub use agent::Agent;
 pub use options::{ServerOptions, http_config};
-pub use run::{EmitError, Run, Stopped};
+pub use run::{EmitError, Run};
 
 /// An Acolyte server, on a socket or [mounted](ProtocolServer::mount), made from an [`Agent`] and
 /// [`ServerOptions`]. Its runtime is the agent, in an [`Arc`](std::sync::Arc).

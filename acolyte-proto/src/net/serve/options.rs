@@ -35,7 +35,7 @@ rpc_core::config! {
     ///     connection: ServerConfig { max_queued: 5, ..ServerConfig::default() },
     ///     ..ServerOptions::default()
     /// };
-    /// # Ok::<(), acolyte_proto::auth::AuthError>(())
+    /// # Ok::<(), acolyte_proto::Refused>(())
     /// ```
     #[derive(Debug)]
     pub struct ServerOptions {

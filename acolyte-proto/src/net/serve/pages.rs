@@ -69,7 +69,7 @@ pub(super) fn admit<'h>(
     auth: &Auth,
     headers: &'h HeaderMap,
 ) -> Result<Option<&'h str>, Unauthorized> {
-    let mut shown = Credentials::new();
+    let mut shown = Credentials::default();
     // A key may have other characters than ASCII.
     let text = |value: &'h HeaderValue| std::str::from_utf8(value.as_bytes()).ok();
     for value in headers.get_all(AUTHORIZATION).iter().filter_map(text) {

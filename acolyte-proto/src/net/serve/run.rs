@@ -1,6 +1,5 @@
 //! [`Run`]: one chat, from an [`Agent`](super::Agent)'s point of view.
 
-use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,25 +16,17 @@ use crate::id::{RpcId, TaskId};
 use crate::server::ServerConn;
 use crate::tool_calls::ToolCalls;
 
-/// The error of a chat that sends no more: it was aborted, it has ended, or the client has left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the chat has ended")]
-pub struct Stopped;
-
 /// Why an event was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
     /// The chat sends no more. Stop working.
-    #[error(transparent)]
-    Stopped(#[from] Stopped),
+    #[error("the chat has ended")]
+    Stopped,
     /// The event cannot be sent: it is `error`, which ends a chat; it is the output or result of a
     /// tool that was not called before; or it is not JSON. The same event would be refused again.
-    #[error("the event cannot be sent: {why}")]
-    Invalid {
-        /// What is wrong with it.
-        why: String,
-    },
+    #[error("the event cannot be sent: {0}")]
+    Invalid(String),
 }
 
 /// A handle to one running chat. Cheap to clone.
@@ -130,7 +121,7 @@ impl Run {
     pub async fn emit(&self, event: &Event) -> Result<(), EmitError> {
         if matches!(event, Event::Error(_)) {
             let why = "`error` is the end of a chat; return it".to_owned();
-            return Err(EmitError::Invalid { why });
+            return Err(EmitError::Invalid(why));
         }
         match &self.origin.output {
             Output::Connection {
@@ -154,7 +145,7 @@ impl Run {
                     match added {
                         Ok(()) => return Ok(()),
                         Err(NotAdded::Full) => queue.room().await,
-                        Err(NotAdded::Stopped) => return Err(Stopped.into()),
+                        Err(NotAdded::Stopped) => return Err(EmitError::Stopped),
                         Err(NotAdded::Refused(refused)) => return Err(invalid(&refused)),
                     }
                 }
@@ -169,12 +160,8 @@ impl Run {
     ///
     /// # Cancel safety
     /// As for [`emit`](Self::emit).
-    pub async fn text(&self, text: &str) -> Result<(), Stopped> {
-        match self.emit(&Event::text(text)).await {
-            // A text can always be written.
-            Ok(()) | Err(EmitError::Invalid { .. }) => Ok(()),
-            Err(EmitError::Stopped(stopped)) => Err(stopped),
-        }
+    pub async fn text(&self, text: &str) -> Result<(), EmitError> {
+        self.emit(&Event::text(text)).await
     }
 
     /// Announces the call of a tool, does its work, and tells its result, or the code and the
@@ -245,54 +232,41 @@ async fn write(
     let written = handle.retry(|conn| {
         // The client may have used the id again.
         if !conn.is_running(id, task_id) {
-            return Some(Err(Stopped.into()));
+            return Some(Err(EmitError::Stopped));
         }
         match conn.event(id, event) {
             Ok(()) => Some(Ok(())),
             Err(Refused::QueueFull) => None,
             Err(Refused::TooLarge { .. }) => match conn.fail(id, &ChatError::new(STEP_TOO_LARGE)) {
                 Err(Refused::QueueFull) => None,
-                _ => Some(Err(Stopped.into())),
+                _ => Some(Err(EmitError::Stopped)),
             },
             Err(refused @ (Refused::Encode { .. } | Refused::Invalid { .. })) => {
                 Some(Err(invalid(&refused)))
             }
-            Err(_) => Some(Err(Stopped.into())),
+            Err(_) => Some(Err(EmitError::Stopped)),
         }
     });
     written.await
 }
 
 /// So that an agent's work ends with `?` when nobody wants it any more.
-impl From<Stopped> for ChatError {
-    fn from(stopped: Stopped) -> Self {
-        Self {
-            code: Some(code::ABORTED.into()),
-            ..Self::new(stopped.to_string())
-        }
-    }
-}
-
 impl From<EmitError> for ChatError {
     fn from(error: EmitError) -> Self {
-        match error {
-            EmitError::Stopped(stopped) => stopped.into(),
-            EmitError::Invalid { .. } => Self::new(error.to_string()),
+        let code = matches!(error, EmitError::Stopped).then_some(code::ABORTED.into());
+        Self {
+            code,
+            ..Self::new(error.to_string())
         }
     }
 }
 
 fn invalid(refused: &Refused) -> EmitError {
-    let why = refused.to_string();
-    EmitError::Invalid { why }
+    EmitError::Invalid(refused.to_string())
 }
 
-impl fmt::Debug for Run {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run")
-            .field("id", &self.id())
-            .field("task_id", &self.task_id())
-            .field("is_cancelled", &self.is_cancelled())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Run, this => {
+    id: this.id(),
+    task_id: this.task_id(),
+    is_cancelled: this.is_cancelled(),
+});

@@ -19,7 +19,7 @@ use super::queue::{End, ResponseQueue};
 use super::run::{Client, Origin, Output, Run};
 use crate::error::ChatError;
 use crate::frame::ChatRequest;
-use crate::http::{KEEP_ALIVE, read_body, refusal, write_done, write_error};
+use crate::http::{KEEP_ALIVE, StreamFrame, read_body, refusal};
 use crate::server::{SHUTTING_DOWN, complete};
 
 /// The body of the response. Dropping it ends the chat.
@@ -120,11 +120,11 @@ impl Stream {
 
 /// Writes the end as the last frame of the stream.
 fn write_end(end: &End, bytes: &mut String) {
-    let written = match end {
-        Ok(reply) => write_done(reply, bytes),
-        Err(error) => write_error(complete(error, entropy()), bytes),
+    let frame = match end {
+        Ok(reply) => StreamFrame::Done(reply.clone()),
+        Err(error) => StreamFrame::Error(complete(error, entropy())),
     };
-    if let Err(error) = written {
+    if let Err(error) = frame.write(bytes) {
         tracing::error!(%error, "the end of a chat could not be written");
     }
 }

@@ -3,7 +3,6 @@
 mod line;
 mod stream;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -138,14 +137,6 @@ impl SseClient {
     #[must_use]
     pub fn node(&self) -> Option<Node> {
         self.service.dialer.node()
-    }
-
-    /// Sets the trusted certificates. The default is the platform's roots.
-    #[cfg(feature = "tls")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
-    #[must_use]
-    pub fn with_tls(self, tls: rpc_core::net::tls::TlsConfig) -> Self {
-        self.with_dialer(|dialer| dialer.with_tls(tls))
     }
 
     /// Changes the dialer, which has headers, TLS, resolver and order, but not its URLs.
@@ -290,10 +281,4 @@ fn unreachable(error: &DialError) -> CallError<RpcError> {
     }
 }
 
-impl fmt::Debug for SseClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SseClient")
-            .field(&self.service.dialer)
-            .finish()
-    }
-}
+rpc_core::debug_fields!([] SseClient, this => { dialer: this.service.dialer });

@@ -29,7 +29,7 @@ fn every_answer_is_written_flat_and_without_nulls() {
         kind: Some("unknown".into()),
         source: Some("server".into()),
         tool: Some("t".into()),
-        ..ErrorDetail::new()
+        ..ErrorDetail::default()
     };
     let full = ChatError {
         id: Some(ErrorId::random(1)),
@@ -53,7 +53,7 @@ fn every_answer_is_written_flat_and_without_nulls() {
     (reply.tool_calls, reply.model_calls) = (vec!["t".into()], Some(2));
     reply.active_skills = vec![Skill::new("n", "i")];
     reply.usage = Some(usage);
-    reply.prompt_breakdown = Some(acolyte_proto::frame::PromptBreakdown::default());
+    reply.prompt_breakdown = Some(Json::new(r#"{"usedTokens":0}"#).unwrap());
     for (answer, text) in [
         (
             Answer::Status(Box::new(status)),
@@ -78,7 +78,7 @@ fn every_answer_is_written_flat_and_without_nulls() {
         ),
         (
             Answer::Done(Box::new(reply)),
-            r#"{"id":"rpc_a","type":"chat.done","reply":{"state":"done","model":"m","output":"o","outputStreamed":true,"error":"e","toolCalls":["t"],"modelCalls":2,"activeSkills":[{"name":"n","instructions":"i"}],"usage":{"inputTokens":1,"outputTokens":2,"totalTokens":3,"inputBudgetTokens":9},"promptBreakdown":{"budgetTokens":0,"usedTokens":0,"systemTokens":0,"toolTokens":0,"skillTokens":0,"memoryTokens":0,"messageTokens":0}}}"#,
+            r#"{"id":"rpc_a","type":"chat.done","reply":{"state":"done","model":"m","output":"o","outputStreamed":true,"error":"e","toolCalls":["t"],"modelCalls":2,"activeSkills":[{"name":"n","instructions":"i"}],"usage":{"inputTokens":1,"outputTokens":2,"totalTokens":3,"inputBudgetTokens":9},"promptBreakdown":{"usedTokens":0}}}"#,
         ),
         (
             Answer::Failed(Box::new(ChatError::new("boom"))),
@@ -137,11 +137,11 @@ fn every_event_is_written_as_the_known_server_writes_it() {
     failed.code = Some("ENOENT".into());
     failed.detail = Some(Box::new(ErrorDetail {
         code: Some("ENOENT".into()),
-        ..ErrorDetail::new()
+        ..ErrorDetail::default()
     }));
     for (event, text) in [
         (
-            Event::Status(RunState::RUNNING),
+            Event::Status(RunState::new(RunKind::Running)),
             r#"{"type":"status","state":{"kind":"running"}}"#,
         ),
         (

@@ -167,7 +167,7 @@ fn what_a_client_can_live_with_is_accepted() {
     let mut with_detail = ToolResult::failed("c", "t");
     with_detail.detail = Some(Box::new(ErrorDetail {
         code: Some("E".into()),
-        ..ErrorDetail::new()
+        ..ErrorDetail::default()
     }));
     let mut with_code = ToolResult::failed("c", "t");
     with_code.code = Some("E".into());

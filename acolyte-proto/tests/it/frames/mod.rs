@@ -32,5 +32,5 @@ fn start(request: &str) -> String {
 }
 
 fn id() -> RpcId {
-    RpcId::parse("rpc_a").unwrap()
+    "rpc_a".parse::<RpcId>().unwrap()
 }

@@ -82,7 +82,7 @@ fn a_request_without_a_readable_id_is_refused_as_unknown() {
         let error = request(text).unwrap_err();
         assert_eq!(error.reply_to().as_str(), "rpc_unknown", "{text}");
     }
-    let refusal = ServerFrame::error(RpcId::unreadable(), "Invalid RPC message");
+    let refusal = ServerFrame::new(RpcId::unreadable(), Answer::error("Invalid RPC message"));
     assert_eq!(
         written(&refusal),
         r#"{"id":"rpc_unknown","type":"error","error":"Invalid RPC message"}"#

@@ -197,7 +197,7 @@ fn what_calls_show_side_by_side_stands_below_the_call() {
 #[test]
 fn programs_read_an_object_for_each_update() {
     let mut show = Show::new(Style::Json);
-    let task_id = TaskId::parse("task_a").unwrap();
+    let task_id = "task_a".parse::<TaskId>().unwrap();
     for (update, expected) in [
         (
             ChatUpdate::Accepted { task_id },

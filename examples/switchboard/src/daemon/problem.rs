@@ -136,7 +136,7 @@ impl Problem {
             kind: Some(self.code.kind().into()),
             source: Some("tool-result".into()),
             tool: Some(tool.into()),
-            ..ErrorDetail::new()
+            ..ErrorDetail::default()
         };
         let mut result = ToolResult::failed(call, tool);
         result.code = Some(self.code.as_str().into());

@@ -277,7 +277,7 @@ fn refused(why: &Problem) -> ChatError {
         category: Some(why.code.category().into()),
         kind: Some(why.code.kind().into()),
         source: Some("server".into()),
-        ..ErrorDetail::new()
+        ..ErrorDetail::default()
     };
     ChatError {
         code: Some(why.code.as_str().into()),
@@ -299,7 +299,7 @@ fn coded(
         category: Some(category.into()),
         kind: Some(kind.into()),
         source: Some(source.into()),
-        ..ErrorDetail::new()
+        ..ErrorDetail::default()
     };
     ChatError {
         code: Some(code.into()),

@@ -172,9 +172,9 @@ impl Site {
     /// Returns the engine's whole answer.
     async fn ask(&self, channel: &str, incoming: Incoming) -> Result<String, Response<Bytes>> {
         let mut chat = ChatSend::new(channel, incoming.account, incoming.content);
-        chat.peer = Some(incoming.peer.into());
-        chat.guild = incoming.guild.map(Into::into);
-        chat.team = incoming.team.map(Into::into);
+        chat.session.peer = Some(incoming.peer.into());
+        chat.session.guild = incoming.guild.map(Into::into);
+        chat.session.team = incoming.team.map(Into::into);
         let mut answer = Answer::default();
         let error = match self.engine.chat(&chat, &mut answer).await {
             Ok(()) => return Ok(answer.0),

@@ -126,22 +126,20 @@ fn router_error(error: &ModelError) -> RouterError {
         | ModelError::Refused {
             refusal: Refusal::Key | Refusal::Permission,
             ..
-        } => RouterError::Denied {
-            message: message.into(),
-        },
+        } => RouterError::Denied(message.into()),
         ModelError::Refused {
             refusal: Refusal::RateLimit,
             ..
         } => RouterError::RateLimited,
-        ModelError::TimedOut { after, .. } => RouterError::TimedOut { after: *after },
+        ModelError::TimedOut { after, .. } => RouterError::TimedOut(*after),
         ModelError::Refused { refusal, .. } if !refusal.passes() && *refusal != Refusal::Broken => {
-            RouterError::failed(message)
+            RouterError::Failed(message.into())
         }
         ModelError::BadAnswer { .. }
         | ModelError::TooLarge { .. }
         | ModelError::EventTooLarge { .. }
-        | ModelError::TooManyCalls { .. } => RouterError::failed(message),
-        _ => RouterError::unavailable(message),
+        | ModelError::TooManyCalls { .. } => RouterError::Failed(message.into()),
+        _ => RouterError::Unavailable(message.into()),
     }
 }
 

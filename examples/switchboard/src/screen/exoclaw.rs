@@ -74,7 +74,8 @@ impl Frames {
 fn arguments(call: &Call) -> String {
     match call {
         Call::ChatSend(chat) => {
-            let (channel, account, peer) = (&chat.channel, &chat.account, chat.peer());
+            let from = &chat.session;
+            let (channel, account, peer) = (&from.channel, &from.account, from.peer());
             format!("as {channel}/{account}/{peer}: {}", chat.content)
         }
         Call::Ping | Call::Status | Call::PluginList => String::new(),

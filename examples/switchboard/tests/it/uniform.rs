@@ -48,7 +48,7 @@ const FEATURES: [&str; 7] = [
 ];
 
 /// At these paths in every protocol crate.
-const ITEMS: [&str; 26] = [
+const ITEMS: [&str; 25] = [
     "frame::ClientFrame",
     "frame::ServerFrame",
     "codec::encode",
@@ -70,7 +70,6 @@ const ITEMS: [&str; 26] = [
     "net::connect_with",
     "net::dialer",
     "net::link_config",
-    "net::ClientProtocol",
     "net::Server",
     "net::ServerOptions",
     "net::ServerHandle",

@@ -88,7 +88,7 @@ async fn register(
     config.link = link_config().with_observer(hop.line(hop.name, Frames::default()));
     // The work may take longer than a router waits.
     config.ack_on_receipt = true;
-    let plugin = Plugin::with_config(url, config, handler).map_err(Failure::new)?;
+    let plugin = Plugin::new(url, config, handler).map_err(Failure::new)?;
     let client = plugin.client();
     let (stop, stopped) = oneshot::channel::<()>();
     let program = tokio::spawn(plugin.run_until(async {

@@ -64,7 +64,8 @@ impl Backend for MemoryBackend {
     }
 
     async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), ChatError> {
-        let key = [&chat.channel, &chat.account, chat.peer()].map(str::to_owned);
+        let from = &chat.session;
+        let key = [&from.channel, &from.account, from.peer()].map(str::to_owned);
         {
             let mut sessions = self.lock();
             let bytes: usize = key.iter().map(String::len).sum();

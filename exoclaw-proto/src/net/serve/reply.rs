@@ -1,6 +1,5 @@
 //! [`ChatReply`]: the writer of a chat's answer.
 
-use std::fmt;
 use std::sync::Arc;
 
 use rpc_core::Machine;
@@ -87,11 +86,4 @@ impl ChatReply {
     }
 }
 
-impl fmt::Debug for ChatReply {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChatReply")
-            .field("connection", &self.peer.id())
-            .field("id", &self.id)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] ChatReply, this => { connection: this.peer.id(), id: this.id });

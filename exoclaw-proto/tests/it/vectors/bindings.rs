@@ -1,6 +1,7 @@
 //! Vectors of bindings: which agent a chat goes to.
 
-use exoclaw_proto::binding::{Binding, Route, Router};
+use exoclaw_proto::binding::{Binding, Router};
+use exoclaw_proto::frame::SessionRef;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -23,10 +24,11 @@ fn chats_go_to_the_agents_that_the_vectors_say() {
         let [channel, account, peer, guild, team] = route[..] else {
             panic!("{name}: a route has five parts")
         };
-        let route = Route {
-            guild,
-            team,
-            ..Route::new(channel.unwrap(), account.unwrap(), peer.unwrap())
+        let route = SessionRef {
+            peer: peer.map(Into::into),
+            guild: guild.map(Into::into),
+            team: team.map(Into::into),
+            ..SessionRef::new(channel.unwrap(), account.unwrap())
         };
         match router.resolve(&route) {
             Ok(agent) => assert_eq!(Some(agent), vector.try_str("agent"), "{name}"),

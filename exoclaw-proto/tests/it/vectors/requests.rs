@@ -104,12 +104,12 @@ fn called(call: &Call) -> Value {
     match call {
         Call::ChatSend(chat) => json!([
             "chat.send",
-            chat.channel,
-            chat.account,
-            chat.peer(),
+            chat.session.channel,
+            chat.session.account,
+            chat.session.peer(),
             chat.content,
-            chat.guild,
-            chat.team,
+            chat.session.guild,
+            chat.session.team,
         ]),
         Call::ChatHistory(it) => json!(["chat.history", place(&it.session), it.limit]),
         Call::SessionClear(session) => json!(["session.clear", place(session)]),

@@ -5,8 +5,8 @@ use std::time::Instant;
 use exoclaw_proto::client::{ClientConfig, ClientConn};
 use exoclaw_proto::codec::{encode_error, encode_event, encode_result};
 use exoclaw_proto::frame::{
-    BudgetOf, Call, ChatHistory, ChatSend, MemorySearch, PluginLoad, PluginUnload, SessionRef,
-    StreamEvent, ToolResult, ToolUse, Usage,
+    BudgetOf, Call, ChatHistory, ChatSend, MemorySearch, SessionRef, StreamEvent, ToolResult,
+    ToolUse, Usage,
 };
 use rpc_core::{CallId, Incoming, Json, Machine, Outgoing, Refused};
 use serde_json::{Value, json};
@@ -46,7 +46,8 @@ fn command(conn: &mut ClientConn, call: &[Value], now: Instant) -> Result<CallId
         "chat.send" => {
             let mut chat = ChatSend::new(need(1), need(2), need(3));
             let owned = |at| text(at).map(Into::into);
-            (chat.peer, chat.guild, chat.team) = (owned(4), owned(5), owned(6));
+            let to = &mut chat.session;
+            (to.peer, to.guild, to.team) = (owned(4), owned(5), owned(6));
             Call::ChatSend(chat)
         }
         "chat.history" => Call::ChatHistory(ChatHistory {
@@ -55,13 +56,11 @@ fn command(conn: &mut ClientConn, call: &[Value], now: Instant) -> Result<CallId
         }),
         "session.list" => Call::SessionList,
         "session.clear" => Call::SessionClear(session(1)),
-        "plugin.load" => Call::PluginLoad(PluginLoad {
-            name: need(1).into(),
-            path: need(2).into(),
-        }),
-        "plugin.unload" => Call::PluginUnload(PluginUnload {
-            name: need(1).into(),
-        }),
+        "plugin.load" => {
+            let params = json!({"name": need(1), "path": need(2)});
+            return conn.call("plugin.load", &params, now);
+        }
+        "plugin.unload" => return conn.call("plugin.unload", &json!({"name": need(1)}), now),
         "budget.status" => Call::BudgetStatus(BudgetOf {
             session: (call.len() > 1).then(|| session(1)),
         }),

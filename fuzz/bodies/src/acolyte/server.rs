@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use acolyte_proto::error::ChatError;
 use acolyte_proto::event::{
-    Checklist, ChecklistTag, Event, Part, RunState, ToolCall, ToolOutput, ToolResult, Usage,
+    Checklist, ChecklistTag, Event, Part, RunKind, RunState, ToolCall, ToolOutput, ToolResult,
+    Usage,
 };
 use acolyte_proto::frame::{ClientFrame, Reply, ServerFrame, Status};
 use acolyte_proto::id::{RpcId, TaskId};
@@ -295,7 +296,7 @@ impl Server {
         };
         let args = Json::string("x");
         let event = match run.script.byte_or_zero() % 8 {
-            0 => Event::Status(RunState::RUNNING),
+            0 => Event::Status(RunState::new(RunKind::Running)),
             1 => Event::Usage(Usage::new(1, 2)),
             2 => Event::Checklist(Checklist::new("g", "t")),
             3 => Event::ToolCall(ToolCall::new("c", "t", args)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use exoclaw_proto::client::{ChatSummary, ClientConfig, ClientConn, ClientEvent, ClientState};
 use exoclaw_proto::frame::{
-    BudgetOf, Call, ChatHistory, ChatSend, ClientFrame, PluginUnload, SessionRef, StreamEvent,
+    BudgetOf, Call, ChatHistory, ChatSend, ClientFrame, SessionRef, StreamEvent,
 };
 use rpc_core::{CallError, CallId, Delivery, Disconnect, Limits, Outgoing, Refused};
 
@@ -110,9 +110,6 @@ impl Model for Client {
                         limit: Some(3),
                     }),
                     Call::BudgetStatus(BudgetOf::default()),
-                    Call::PluginUnload(PluginUnload {
-                        name: "echo".into(),
-                    }),
                     Call::ChatSend(ChatSend::new("c", "a", "hi")),
                 ];
                 if let Some(call) = run.script.pick(&call) {

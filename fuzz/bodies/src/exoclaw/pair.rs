@@ -192,7 +192,9 @@ impl Line {
         };
         let chunk = script.byte_or_zero();
         let result = if chunk == 0 {
-            self.pair.server.usage(id, Usage::new(1, 2))
+            self.pair
+                .server
+                .event(id, &StreamEvent::Usage(Usage::new(1, 2)))
         } else {
             self.pair.server.text(id, &chunk.to_string())
         };
@@ -232,7 +234,7 @@ impl Line {
 
     fn on_request(&mut self, id: RequestId, call: &Call) {
         let (name, is_chat) = match call {
-            Call::ChatSend(chat) => (&chat.account, true),
+            Call::ChatSend(chat) => (&chat.session.account, true),
             Call::SessionClear(session) => (&session.account, false),
             _ => panic!("nobody asked this"),
         };

@@ -102,7 +102,7 @@ fn configured(settings: u8) -> ServerConfig {
 fn step(script: &mut Script<'_>, conn: &mut ServerConn, id: RequestId) -> Result<(), Refused> {
     match script.byte_or_zero() % 6 {
         0 | 1 => conn.text(id, script.text()),
-        2 => conn.usage(id, Usage::new(150, 42)),
+        2 => conn.event(id, &StreamEvent::Usage(Usage::new(150, 42))),
         3 => {
             let tool = ToolUse::new("c", "echo", Json::NULL);
             conn.event(id, &StreamEvent::ToolUse(tool))

@@ -113,7 +113,7 @@ impl World {
             6 | 7 => self.decide(script),
             8 => {
                 if let Some(question) = self.question(script) {
-                    let error = RouterError::failed("no");
+                    let error = RouterError::Failed("no".into());
                     assert_eq!(self.hub.fail(question.route, error), Ok(()), "a failure");
                     self.answered(&question);
                 }
@@ -198,7 +198,9 @@ impl World {
     }
 
     fn answered(&mut self, question: &Question) {
-        let again = self.hub.fail(question.route, RouterError::failed("no"));
+        let again = self
+            .hub
+            .fail(question.route, RouterError::Failed("no".into()));
         assert_eq!(again, Err(HubError::UnknownRoute), "answered twice");
         self.told(&question.message).routes -= 1;
     }
@@ -404,7 +406,9 @@ impl World {
             let questions = std::mem::take(&mut self.questions);
             for question in &questions {
                 assert!(!question.request.text.is_empty(), "a question has a text");
-                let failed = self.hub.fail(question.route, RouterError::failed("no"));
+                let failed = self
+                    .hub
+                    .fail(question.route, RouterError::Failed("no".into()));
                 assert_eq!(failed, Ok(()), "a failure");
                 self.answered(question);
             }

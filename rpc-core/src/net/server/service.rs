@@ -1,7 +1,6 @@
 //! [`Service`]: a server as a tower service, for an HTTP server of yours.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::pin::Pin;
@@ -116,10 +115,4 @@ where
     }
 }
 
-impl fmt::Debug for Service {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Service")
-            .field("shared", &self.shared)
-            .finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([] Service, this => { shared: this.shared });

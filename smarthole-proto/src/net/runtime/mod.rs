@@ -5,7 +5,6 @@ mod routes;
 mod state;
 
 use std::convert::Infallible;
-use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,22 +54,6 @@ impl Settled {
     }
 }
 
-/// Why an [`ask`](RouterRuntime::ask) has no result.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AskError {
-    /// The message was refused, and no client got it.
-    #[error(transparent)]
-    Refused(#[from] HubError),
-    /// The runtime ended before the message was settled; clients may have got it. Retrying may
-    /// deliver it twice.
-    #[error("the server has ended before message {message} was settled")]
-    Ended {
-        /// The message.
-        message: MessageId,
-    },
-}
-
 /// A [`Hub`] that many tasks share: it accepts texts of users and reports what happens to them.
 /// Cheap to clone; all clones are the same runtime.
 ///
@@ -103,12 +86,6 @@ pub struct RouterRuntime {
 }
 
 /// Uses the default configuration.
-impl Default for RouterRuntime {
-    fn default() -> Self {
-        Self::new(HubConfig::default())
-    }
-}
-
 impl RouterRuntime {
     /// Creates a runtime without clients.
     #[must_use]
@@ -131,12 +108,12 @@ impl RouterRuntime {
     /// Submits a text of a user, and waits until nothing about it is open any more.
     ///
     /// # Errors
-    /// [`AskError`].
+    /// [`HubError`].
     ///
     /// # Cancel safety
     /// Nothing happens before the first poll. Dropping the future after it loses the result only;
     /// the message is still delivered.
-    pub async fn ask(&self, input: Input) -> Result<Settled, AskError> {
+    pub async fn ask(&self, input: Input) -> Result<Settled, HubError> {
         let (sender, settled) = oneshot::channel();
         let submitted = self.shared.with_open(|state, now| {
             let message = state.submit(input, now)?;
@@ -144,7 +121,7 @@ impl RouterRuntime {
             Ok(message)
         });
         let message = submitted.unwrap_or(Err(HubError::Closed))?;
-        settled.await.map_err(|_| AskError::Ended { message })
+        settled.await.map_err(|_| HubError::Ended { message })
     }
 
     /// Returns all events from now on. There may be any number of listeners, each with a queue of
@@ -272,8 +249,4 @@ impl RouterRuntime {
     }
 }
 
-impl fmt::Debug for RouterRuntime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.read(|hub| f.debug_tuple("RouterRuntime").field(hub).finish())
-    }
-}
+rpc_core::debug_fields!([] RouterRuntime, this => { in_flight: this.in_flight() });

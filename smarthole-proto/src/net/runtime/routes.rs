@@ -62,9 +62,9 @@ async fn ask<R: Router>(runtime: RouterRuntime, router: Arc<R>, question: Open, 
         Ok(Ok(decision)) => decision,
         Ok(Err(_)) => {
             tracing::error!("a router panicked");
-            Err(RouterError::failed("internal error"))
+            Err(RouterError::Failed("internal error".into()))
         }
-        Err(_) => Err(RouterError::TimedOut { after: timeout }),
+        Err(_) => Err(RouterError::TimedOut(timeout)),
     };
     let route = question.route;
     runtime

@@ -80,7 +80,7 @@ impl State {
         let failure = match decision {
             Ok(choices) => match self.hub.decide(route, choices, now) {
                 // More recipients than the hub's queue ever takes.
-                Err(HubError::Busy) => RouterError::failed("too many clients were chosen"),
+                Err(HubError::Busy) => RouterError::Failed("too many clients were chosen".into()),
                 _ => return,
             },
             Err(error) => error,

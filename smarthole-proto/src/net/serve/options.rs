@@ -57,7 +57,7 @@ rpc_core::config! {
     pub struct ServerOptions {
         /// The runtime to serve, on this server only. Clone it for code that needs it before there
         /// is a server, such as an HTTP service that accepts texts.
-        pub runtime: RouterRuntime = RouterRuntime::default(),
+        pub runtime: RouterRuntime = RouterRuntime::new(HubConfig::default()),
         /// The options for asking the router.
         pub router: RouterOptions = RouterOptions::default(),
         /// Limits and timeouts of each connection.

@@ -63,7 +63,7 @@ impl Engine {
     /// reply was complete and is being stored, that continues.
     pub async fn chat(&self, chat: &ChatSend, reply: &mut dyn Reply) -> Result<(), ChatError> {
         let content = &*chat.content;
-        let key = self.session(chat, Method::ChatSend)?;
+        let key = self.session(&chat.session, Method::ChatSend)?;
         let turn = self.enter(&key).await?;
 
         let model = match &self.model {

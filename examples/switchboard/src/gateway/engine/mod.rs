@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use exoclaw_proto::binding::{Route, Router};
+use exoclaw_proto::binding::Router;
 use exoclaw_proto::budget::{Budgets, Ledger};
 use exoclaw_proto::error::RpcError;
-use exoclaw_proto::frame::{Method, Plugin, Status, StreamEvent};
+use exoclaw_proto::frame::{Method, Plugin, SessionRef, Status, StreamEvent};
 use exoclaw_proto::limits::HELLO_VERSION;
 use exoclaw_proto::net::{ChatError, Gone, SessionTurns};
 use exoclaw_proto::session::SessionKey;
@@ -280,18 +280,13 @@ impl Engine {
     }
 
     /// Returns the session of a chat.
-    fn session<'a>(
-        &self,
-        chat: impl Into<Route<'a>>,
-        method: Method,
-    ) -> Result<SessionKey, RpcError> {
-        let route = chat.into();
+    fn session(&self, chat: &SessionRef, method: Method) -> Result<SessionKey, RpcError> {
         let given = [
-            ("channel", Some(route.channel)),
-            ("account", Some(route.account)),
-            ("peer", Some(route.peer)),
-            ("guild", route.guild),
-            ("team", route.team),
+            ("channel", Some(&chat.channel)),
+            ("account", Some(&chat.account)),
+            ("peer", chat.peer.as_ref()),
+            ("guild", chat.guild.as_ref()),
+            ("team", chat.team.as_ref()),
         ];
         for (name, value) in given {
             if value.is_some_and(|value| value.len() > MAX_NAME) {
@@ -299,7 +294,7 @@ impl Engine {
                 return Err(RpcError::invalid_params(method, &why));
             }
         }
-        self.router.session(route)
+        self.router.session(chat)
     }
 
     fn now(&self) -> u64 {

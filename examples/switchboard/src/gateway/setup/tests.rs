@@ -1,8 +1,9 @@
 //! What a gateway is set up with, by its effect.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use exoclaw_proto::binding::Route;
+use exoclaw_proto::frame::SessionRef;
 use futures_util::StreamExt as _;
+use rpc_core::Str;
 use snek_proto::llm::chat::ChatMessage;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
@@ -69,26 +70,22 @@ fn every_member_of_a_binding_counts_and_other_chats_go_to_the_agent_or_to_nobody
         router(&read.unwrap().config).unwrap()
     };
     let caught = routed("id = \"else\"");
-    let nowhere = Route::new("", "", "");
+    let nowhere = SessionRef {
+        peer: Some("".into()),
+        ..SessionRef::new("", "")
+    };
+    let at = |change: fn(&mut SessionRef, Str)| {
+        let mut chat = nowhere.clone();
+        change(&mut chat, "x".into());
+        chat
+    };
     for (route, agent) in [
-        (Route::new("x", "", ""), "channel"),
-        (Route::new("", "x", ""), "account_id"),
-        (Route::new("", "", "x"), "peer_id"),
-        (
-            Route {
-                guild: Some("x"),
-                ..nowhere
-            },
-            "guild_id",
-        ),
-        (
-            Route {
-                team: Some("x"),
-                ..nowhere
-            },
-            "team_id",
-        ),
-        (nowhere, "else"),
+        (at(|it, x| it.channel = x), "channel"),
+        (at(|it, x| it.account = x), "account_id"),
+        (at(|it, x| it.peer = Some(x)), "peer_id"),
+        (at(|it, x| it.guild = Some(x)), "guild_id"),
+        (at(|it, x| it.team = Some(x)), "team_id"),
+        (nowhere.clone(), "else"),
     ] {
         assert_eq!(caught.resolve(&route), Ok(agent));
     }

@@ -176,28 +176,20 @@ async fn nobody_is_asked_where_nobody_can_be_chosen() {
 #[tokio::test]
 async fn a_model_that_fails_is_a_router_that_fails() {
     let error = routed("!fail out of order", &["a"]).await.unwrap_err();
-    assert_eq!(error, RouterError::unavailable("out of order"));
+    assert_eq!(error, RouterError::Unavailable("out of order".into()));
     assert!(error.is_retryable());
     let error = routed("!break", &["a"]).await.unwrap_err();
-    assert!(
-        matches!(error, RouterError::Unavailable { .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, RouterError::Unavailable(_)), "{error:?}");
 }
 
 #[test]
 fn refused_keys_are_told_from_a_busy_provider() {
     for (refusal, expected) in [
-        (
-            Refusal::Key,
-            RouterError::Denied {
-                message: "no".into(),
-            },
-        ),
+        (Refusal::Key, RouterError::Denied("no".into())),
         (Refusal::RateLimit, RouterError::RateLimited),
-        (Refusal::Request, RouterError::failed("no")),
-        (Refusal::Quota, RouterError::failed("no")),
-        (Refusal::Unavailable, RouterError::unavailable("no")),
+        (Refusal::Request, RouterError::Failed("no".into())),
+        (Refusal::Quota, RouterError::Failed("no".into())),
+        (Refusal::Unavailable, RouterError::Unavailable("no".into())),
     ] {
         let error = ModelError::Refused {
             status: None,
@@ -264,7 +256,7 @@ mod over_http {
         let refused = Does::Answers("401 Unauthorized", "bad key", 100);
         let (choices, requests) = asked(Vec::leak(vec![refused])).await;
         assert!(
-            matches!(choices, Err(RouterError::Denied { .. })),
+            matches!(choices, Err(RouterError::Denied(_))),
             "{choices:?}"
         );
         assert_eq!(requests.len(), 1);

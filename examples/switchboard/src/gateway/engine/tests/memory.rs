@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use exoclaw_proto::budget::Budgets;
-use exoclaw_proto::frame::ChatSend;
+use exoclaw_proto::frame::{ChatSend, SessionRef};
 
 use super::harness::*;
 use crate::gateway::engine::EngineParts;
@@ -59,8 +59,11 @@ async fn nothing_of_another_session_is_told() {
         .unwrap();
     harness.chat(&from("bob", "who am I?")).await.1.unwrap();
     let other_peer = ChatSend {
-        peer: Some("p".into()),
-        ..from("ann", "who am I?")
+        session: SessionRef {
+            peer: Some("p".into()),
+            ..SessionRef::new("ws", "ann")
+        },
+        content: "who am I?".into(),
     };
     harness.chat(&other_peer).await.1.unwrap();
     for call in [1, 2] {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use exoclaw_proto::binding::{Binding, Router};
-use exoclaw_proto::frame::ChatSend;
+use exoclaw_proto::frame::{ChatSend, SessionRef};
 use exoclaw_proto::net::ChatError;
 use futures_util::poll;
 
@@ -14,13 +14,19 @@ use crate::gateway::engine::MAX_NAME;
 async fn a_chat_belongs_to_the_session_of_its_agent_channel_account_and_peer() {
     let harness = Harness::new((0..3).map(|_| answer("hi"))).await;
     let of_peer = ChatSend {
-        peer: Some("b:c".into()),
-        ..from("ann", "b")
+        session: SessionRef {
+            peer: Some("b:c".into()),
+            ..SessionRef::new("ws", "ann")
+        },
+        content: "b".into(),
     };
     let of_team = ChatSend {
-        guild: Some("g".into()),
-        team: Some("t".into()),
-        ..from("ann", "c")
+        session: SessionRef {
+            guild: Some("g".into()),
+            team: Some("t".into()),
+            ..SessionRef::new("ws", "ann")
+        },
+        content: "c".into(),
     };
     for chat in [from("ann", "a"), of_peer, of_team] {
         assert_eq!(harness.chat(&chat).await.1, Ok(()));
@@ -45,8 +51,11 @@ async fn bindings_choose_the_agent_and_other_chats_go_to_the_default() {
     let harness = Harness::with(scripts, |parts| parts.router = router).await;
     harness.chat(&from("ann", "a")).await.1.unwrap();
     let bound = ChatSend {
-        guild: Some("g".into()),
-        ..from("ann", "a")
+        session: SessionRef {
+            guild: Some("g".into()),
+            ..SessionRef::new("ws", "ann")
+        },
+        content: "a".into(),
     };
     harness.chat(&bound).await.1.unwrap();
     assert_eq!(harness.sessions(), ["else:ws:ann:main", "vip:ws:ann:main"]);
@@ -74,7 +83,12 @@ async fn names_without_measure_are_refused_before_anything_is_kept() {
     let long = "é".repeat(MAX_NAME / 2 + 1);
     let mut chats = ["peer", "guild", "team"].map(|name| (name, from("a", "x")));
     let [(_, peer), (_, guild), (_, team)] = &mut chats;
-    for member in [&mut peer.peer, &mut guild.guild, &mut team.team] {
+    let members = [
+        &mut peer.session.peer,
+        &mut guild.session.guild,
+        &mut team.session.team,
+    ];
+    for member in members {
         *member = Some((&*long).into());
     }
     for (name, chat) in [("account", from(&long, "x"))].into_iter().chain(chats) {

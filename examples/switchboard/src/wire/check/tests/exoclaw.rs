@@ -26,7 +26,8 @@ impl Backend for Gateway {
     }
 
     async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), ChatError> {
-        let key = SessionKey::new("default", &chat.channel, &chat.account, chat.peer());
+        let from = &chat.session;
+        let key = SessionKey::new("default", &from.channel, &from.account, from.peer());
         let Ok(_turn) = self.0.enter(&key).await else {
             return Err(ChatError::Refused(RpcError::new("busy")));
         };

@@ -36,7 +36,7 @@ impl Talk {
 
 impl super::Talk for Talk {
     fn open(&mut self, heard: &mut Vec<Heard>) {
-        match RpcId::parse(MODEL) {
+        match MODEL.parse::<RpcId>() {
             Ok(id) if self.kind == Kind::Chat && self.model.is_none() => {
                 say(&ClientFrame::new(id, Method::StatusGet), heard);
             }
@@ -45,10 +45,10 @@ impl super::Talk for Talk {
     }
 
     fn call(&mut self, call: Call) -> Option<Request> {
-        let id = RpcId::parse(&format!("rpc_{}", call.number)).ok()?;
+        let id = format!("rpc_{}", call.number).parse::<RpcId>().ok()?;
         let method = match self.kind {
             Kind::Echo | Kind::Connect => Method::StatusGet,
-            Kind::Task => Method::TaskStatus(TaskId::parse(TASK).ok()?),
+            Kind::Task => Method::TaskStatus(TASK.parse::<TaskId>().ok()?),
             Kind::Chat => {
                 let model = self.model.as_deref().unwrap_or_default();
                 let chat = ChatRequest::new(self.caller.prompt.as_str(), model);

@@ -42,7 +42,7 @@ impl super::Talk for Talk {
         let method = match self.kind {
             Kind::Chat => {
                 let mut chat = ChatSend::new(NAME, NAME, self.caller.prompt.as_str());
-                chat.peer = Some(self.peer.as_str().into());
+                chat.session.peer = Some(self.peer.as_str().into());
                 Method::ChatSend(chat)
             }
             _ => Method::Ping,
