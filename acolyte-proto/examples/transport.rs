@@ -12,13 +12,11 @@ use acolyte_proto::client::ClientConfig;
 use acolyte_proto::frame::{ChatRequest, Reply};
 use acolyte_proto::net;
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use async_trait::async_trait;
 use rpc_core::Refused;
 use rpc_core::net::{DialError, Dialer, Driver, Transport, entropy, mem, time};
 
 struct InProcess;
 
-#[async_trait]
 impl Dialer for InProcess {
     type Transport = mem::MemTransport;
 

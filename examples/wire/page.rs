@@ -83,7 +83,7 @@ pub(super) async fn serve(
     json: bool,
 ) -> Result<
     (
-        impl Future<Output = rpc_core::net::server::DrainReport> + Send + 'static,
+        impl Future<Output = rpc_core::net::DrainReport> + Send + 'static,
         rpc_core::net::server::ServerHandle,
     ),
     Failure,

@@ -9,7 +9,6 @@
 use std::error::Error;
 use std::future::ready;
 
-use async_trait::async_trait;
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::Outgoing;
 use rpc_core::net::{DialError, Dialer, Transport, ws::WsDialer};
@@ -18,7 +17,6 @@ use snek_proto::net::{self, MemoryBackend, Server, ServerOptions};
 
 struct Printing(WsDialer);
 
-#[async_trait]
 impl Dialer for Printing {
     // A transport is a stream of messages and a sink of frames.
     type Transport = Box<dyn Transport>;

@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use async_trait::async_trait;
 use futures_core::Stream;
 use futures_sink::Sink;
 use tokio::sync::mpsc;
@@ -309,7 +308,6 @@ pub struct MemDialer {
     capacity: usize,
 }
 
-#[async_trait]
 impl Dialer for MemDialer {
     type Transport = MemTransport;
 

@@ -146,12 +146,6 @@ impl<T, F: IdForm> PendingCalls<T, F> {
         Some((self.id(address), tag))
     }
 
-    /// Returns an iterator over [`pop_any`](Self::pop_any). Dropping it early leaves the rest in
-    /// flight.
-    pub fn drain(&mut self) -> impl Iterator<Item = (CallId<F>, T)> + '_ {
-        std::iter::from_fn(|| self.pop_any())
-    }
-
     /// Returns when to call [`pop_expired`](Self::pop_expired) next: exact while few calls are due
     /// around the same time, otherwise perhaps early, never late. `None` if no call has a deadline.
     #[must_use]

@@ -2,26 +2,19 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rpc_core::net::Dialer as _;
 use rpc_core::net::server::{HttpConfig, Listener, Server};
-use rpc_core::net::ws::{Resolver, WsDialer};
+use rpc_core::net::ws::WsDialer;
 use tokio::net::{TcpListener, TcpStream};
 
 /// As most systems have it.
-struct SixFirst;
-
-#[async_trait]
-impl Resolver for SixFirst {
-    async fn resolve(&self, _: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-        Ok(vec![
-            (Ipv6Addr::LOCALHOST, port).into(),
-            (Ipv4Addr::LOCALHOST, port).into(),
-        ])
-    }
+async fn six_first(port: u16) -> io::Result<Vec<SocketAddr>> {
+    Ok(vec![
+        (Ipv6Addr::LOCALHOST, port).into(),
+        (Ipv4Addr::LOCALHOST, port).into(),
+    ])
 }
 
 async fn has_ipv6() -> bool {
@@ -86,7 +79,7 @@ async fn a_client_of_localhost_begins_with_ipv4_each_time() {
     let port = server.local_addr().port();
     tokio::spawn(server.run(|_| async {}));
     let dialer = WsDialer::new(&format!("ws://LocalHost:{port}/")).unwrap();
-    let others = dialer.clone().with_resolver(Arc::new(SixFirst));
+    let others = dialer.clone().with_resolver(|_, port| six_first(port));
     for dialer in [dialer, others] {
         // Also where a round would go on behind the last address.
         for _ in 0..3 {

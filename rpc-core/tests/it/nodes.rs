@@ -6,12 +6,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use http::StatusCode;
 use rpc_core::CloseReason;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::server::{HttpConfig, Server};
-use rpc_core::net::ws::{Resolver, WsConfig, WsDialer};
+use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::net::{DialError, Dialer as _, LinkConfig, LinkState, Node};
 use rpc_core::reconnect::ReconnectPolicy;
 
@@ -34,12 +33,12 @@ impl Table {
     }
 }
 
-#[async_trait]
-impl Resolver for Table {
-    async fn resolve(&self, host: &str, _port: u16) -> io::Result<Vec<SocketAddr>> {
-        self.asked.lock().unwrap().push(host.to_owned());
-        match self.answers.get(host) {
-            Some(answers) => Ok(answers.clone()),
+impl Table {
+    async fn resolve(self: Arc<Self>, host: String) -> io::Result<Vec<SocketAddr>> {
+        let answers = self.answers.get(&*host).cloned();
+        self.asked.lock().unwrap().push(host);
+        match answers {
+            Some(answers) => Ok(answers),
             None => std::future::pending().await,
         }
     }
@@ -54,7 +53,8 @@ fn listed(urls: &str) -> WsDialer {
 /// A dialer with names of its own, which the servers of this machine would refuse as `Host`.
 fn named(urls: &str, table: &Arc<Table>) -> WsDialer {
     let dialer = listed(urls).with_header("Host", "localhost").unwrap();
-    dialer.with_resolver(table.clone())
+    let table = Arc::clone(table);
+    dialer.with_resolver(move |host, _| Arc::clone(&table).resolve(host.to_owned()))
 }
 
 fn guest(dialer: WsDialer, config: LinkConfig) -> End<GuestSide> {

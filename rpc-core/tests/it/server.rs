@@ -7,8 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::{Request, Response, StatusCode};
+use rpc_core::net::DrainReport;
 use rpc_core::net::server::{
-    Accepted, Counters, DrainReport, Guards, HttpConfig, Server, ServerHandle, ServerLimits,
+    Accepted, Counters, Guards, HttpConfig, Server, ServerHandle, ServerLimits,
 };
 use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer as _, Message};

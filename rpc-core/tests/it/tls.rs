@@ -4,11 +4,10 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rpc_core::net::server::{Accepted, HttpConfig, Server};
 use rpc_core::net::tls::{TlsAcceptor, TlsConfig};
-use rpc_core::net::ws::{Resolver, WsConfig, WsDialer};
+use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::net::{DialError, Dialer as _, Message};
 use rpc_core::{Outgoing, Text};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
@@ -186,14 +185,8 @@ async fn a_trusted_certificate_that_has_expired_is_refused() {
 }
 
 /// Both addresses of `localhost`: at one of them nobody listens.
-struct Both(u16);
-
-#[async_trait::async_trait]
-impl Resolver for Both {
-    async fn resolve(&self, _: &str, _: u16) -> std::io::Result<Vec<SocketAddr>> {
-        let here = SocketAddr::from(([127, 0, 0, 1], self.0));
-        Ok(vec![here, SocketAddr::from(([127, 0, 0, 1], 1))])
-    }
+async fn both(port: u16) -> std::io::Result<Vec<SocketAddr>> {
+    Ok([port, 1].map(|port| ([127, 0, 0, 1], port).into()).into())
 }
 
 #[tokio::test]
@@ -204,7 +197,7 @@ async fn a_refused_certificate_is_told_though_nobody_listens_at_the_other_addres
         .await
         .port();
     let tls = TlsConfig::with_root_certificates([&other.root]).unwrap();
-    let dialer = dialer("localhost", port, tls).with_resolver(Arc::new(Both(port)));
+    let dialer = dialer("localhost", port, tls).with_resolver(move |_, _| both(port));
     let error = dialer.dial().await.unwrap_err();
     assert!(matches!(error, DialError::Certificate { .. }), "{error:?}");
 }

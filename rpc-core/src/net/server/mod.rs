@@ -79,4 +79,4 @@ pub use permits::{Counters, Permit};
 pub use protocol::{ProtocolServer, ServerProtocol};
 pub use run::Server;
 pub use service::{PeerAddr, Service};
-pub use shutdown::{DrainReport, ServerHandle};
+pub use shutdown::ServerHandle;

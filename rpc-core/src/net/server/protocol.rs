@@ -14,7 +14,8 @@ use super::connection::Accepted;
 use super::permits::Counters;
 use super::run::Server;
 use super::service::Service;
-use super::shutdown::{DrainReport, ServerHandle};
+use super::shutdown::ServerHandle;
+use crate::net::DrainReport;
 
 /// How the server of a protocol differs from others; a [`ProtocolServer`] does the rest. Holds what
 /// its connections share.

@@ -18,8 +18,8 @@ use super::connection::{Accepted, Arrival, Handler, open, refuse, serve};
 use super::listener::Listener;
 use super::permits::{Counters, Slots};
 use super::service::{Service, UNKNOWN};
-use super::shutdown::{Drain, DrainReport, ServerHandle};
-use crate::net::{Cancellation, Canceller};
+use super::shutdown::{Drain, ServerHandle};
+use crate::net::{Cancellation, Canceller, DrainReport};
 
 /// How long accepting pauses after the system refused it (no file descriptors left), unless a
 /// connection ends first.

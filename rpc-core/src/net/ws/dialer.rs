@@ -8,7 +8,7 @@ use std::sync::Arc;
 #[cfg(feature = "tls")]
 use std::sync::OnceLock;
 
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::uri::PathAndQuery;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,7 +22,7 @@ use super::rotation::Rotation;
 use super::socket::Socket;
 use super::stream::WsStream;
 use super::url::{Target, ascii, urls};
-use super::visit::{Position, Reached, Resolver, Visit};
+use super::visit::{Position, Reached, Visit};
 use crate::net::dial::{DialError, Dialer, Node};
 use crate::net::link::entropy;
 #[cfg(feature = "tls")]
@@ -62,12 +62,14 @@ pub struct WsDialer {
     first: Target,
     others: Vec<Target>,
     position: Position,
-    resolver: Option<Arc<dyn Resolver>>,
+    resolver: Option<Arc<Resolve>>,
     config: WsConfig,
     /// Set by the caller, or the platform's roots after the first use.
     #[cfg(feature = "tls")]
     tls: OnceLock<TlsConfig>,
 }
+
+type Resolve = dyn Fn(&str, u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync;
 
 impl WsDialer {
     /// Creates a dialer for a `ws` or `wss` URL (`http` and `https` mean the same), or for several,
@@ -109,10 +111,18 @@ impl WsDialer {
         self
     }
 
-    /// Sets the source of addresses. Default: the system's resolver.
+    /// Sets what answers a host, which may be an IP address itself, with its addresses, each with the
+    /// given port. Its errors lead to the next URL. Its future must be cancel-safe: each name has a share
+    /// of the time. Default: the system's resolver.
     #[must_use]
-    pub fn with_resolver(mut self, resolver: Arc<dyn Resolver>) -> Self {
-        self.resolver = Some(resolver);
+    pub fn with_resolver<R>(
+        mut self,
+        resolve: impl Fn(&str, u16) -> R + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'static,
+    {
+        self.resolver = Some(Arc::new(move |host, port| Box::pin(resolve(host, port))));
         self
     }
 
@@ -327,7 +337,7 @@ impl WsDialer {
     pub(super) async fn resolve(&self, target: &Target) -> io::Result<Vec<SocketAddr>> {
         let (host, port) = (target.host.as_str(), target.port);
         match &self.resolver {
-            Some(resolver) => resolver.resolve(host, port).await,
+            Some(resolve) => resolve(host, port).await,
             None if target.is_localhost() => Ok(LOCALHOST.map(|ip| (ip, port).into()).into()),
             None => Ok(tokio::net::lookup_host((host, port)).await?.collect()),
         }
@@ -457,7 +467,6 @@ fn refused(target: &Target, error: UpgradeError) -> DialError {
     }
 }
 
-#[async_trait]
 impl Dialer for WsDialer {
     type Transport = WsStream;
 

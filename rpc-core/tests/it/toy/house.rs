@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use rpc_core::CloseFrame;
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::server::{
-    Accepted, Counters, DrainReport, HttpConfig, Server, ServerHandle, ServerLimits,
-};
+use rpc_core::net::DrainReport;
+use rpc_core::net::server::{Accepted, Counters, HttpConfig, Server, ServerHandle, ServerLimits};
 use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::net::{DriverConfig, Events, LinkConfig};
 use rpc_core::reconnect::ReconnectPolicy;
