@@ -159,6 +159,7 @@ fn wake(waker: Option<Waker>) {
 }
 
 /// One end of a [`duplex`].
+#[derive(Debug)]
 pub struct MemTransport {
     incoming: Arc<Pipe>,
     outgoing: Arc<Pipe>,
@@ -295,11 +296,6 @@ impl Drop for MemTransport {
         wake(writer);
     }
 }
-
-crate::debug::debug_fields!([] MemTransport, this => {
-    waiting: this.incoming.lock().frames.len(),
-    closed: this.closed,
-});
 
 /// Dials a [`MemListener`].
 #[derive(Clone, Debug)]

@@ -1,6 +1,5 @@
 //! A bounded [`queue`] from a task to its consumer, with a policy for when it is full.
 
-use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -157,6 +156,7 @@ pub struct Producer<T> {
 }
 
 /// The consumer's end: a stream of [`Queued`] items. Dropping it only stops delivery.
+#[derive(Debug)]
 pub struct Consumer<T> {
     shared: Arc<Shared<T>>,
 }
@@ -394,17 +394,6 @@ impl<T> Drop for Consumer<T> {
         if let Some(producer) = producer {
             producer.wake();
         }
-    }
-}
-
-impl<T> fmt::Debug for Consumer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.shared.lock();
-        f.debug_struct("Consumer")
-            .field("waiting", &state.items.len())
-            .field("lost", &state.lost_ever)
-            .field("ended", &state.ended)
-            .finish()
     }
 }
 

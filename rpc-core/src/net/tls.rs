@@ -4,7 +4,6 @@
 //! process-wide default is never read, so the providers that other crates of a program enable do
 //! not matter.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ use tokio::net::TcpStream;
 use super::ws::Socket;
 
 /// Which servers a client trusts. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct TlsConfig(Arc<ClientConfig>);
 
 impl TlsConfig {
@@ -112,14 +111,8 @@ impl TlsConfig {
     }
 }
 
-impl fmt::Debug for TlsConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TlsConfig(..)")
-    }
-}
-
 /// A server's certificate and key. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct TlsAcceptor(Arc<ServerConfig>);
 
 impl TlsAcceptor {
@@ -184,12 +177,6 @@ impl TlsAcceptor {
         let acceptor = tokio_rustls::TlsAcceptor::from(Arc::clone(&self.0));
         let stream = acceptor.accept(tcp).await?;
         Ok(Socket::from_tls(stream.into()))
-    }
-}
-
-impl fmt::Debug for TlsAcceptor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TlsAcceptor(..)")
     }
 }
 

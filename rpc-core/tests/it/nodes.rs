@@ -9,11 +9,12 @@ use std::time::Duration;
 use http::StatusCode;
 use rpc_core::CloseReason;
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::server::{HttpConfig, Server};
+use rpc_core::net::server::HttpConfig;
 use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::net::{DialError, Dialer as _, LinkConfig, LinkState, Node};
 use rpc_core::reconnect::ReconnectPolicy;
 
+use crate::server::Server;
 use crate::toy::house::{DEADLINE, House, config, eager};
 use crate::toy::net::{End, GuestSide};
 
@@ -79,9 +80,11 @@ async fn nowhere() -> SocketAddr {
 async fn refusing(status: StatusCode) -> SocketAddr {
     let config =
         HttpConfig::default().with_on_upgrade(move |_, _| Err((status, "not here".to_owned())));
-    let server = Server::bind("127.0.0.1:0", config).await.unwrap();
+    let server = Server::bind("127.0.0.1:0", |_| async {}, config)
+        .await
+        .unwrap();
     let address = server.local_addr();
-    tokio::spawn(server.run(|_| async {}));
+    tokio::spawn(server.run());
     address
 }
 

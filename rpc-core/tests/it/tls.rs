@@ -2,7 +2,7 @@
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use rpc_core::net::server::{Accepted, HttpConfig, Server};
+use rpc_core::net::server::{Accepted, HttpConfig};
 use rpc_core::net::tls::{TlsAcceptor, TlsConfig};
 use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::net::{DialError, Dialer as _, Message};
@@ -10,6 +10,8 @@ use rpc_core::{Outgoing, Text};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::TcpStream;
+
+use crate::server::Server;
 
 struct Authority {
     root: Vec<u8>,
@@ -44,15 +46,16 @@ fn authority(name: &str) -> Authority {
 
 async fn start(acceptor: TlsAcceptor) -> SocketAddr {
     let config = HttpConfig::default().with_tls(acceptor);
-    let server = Server::bind("127.0.0.1:0", config).await.unwrap();
-    let address = server.local_addr();
-    tokio::spawn(server.run(|mut accepted: Accepted| async move {
+    let echo = |mut accepted: Accepted| async move {
         while let Some(Ok(message)) = accepted.socket.next().await {
             if let Message::Text(text) = message {
                 accepted.socket.send(Outgoing::Text(text)).await.unwrap();
             }
         }
-    }));
+    };
+    let server = Server::bind("127.0.0.1:0", echo, config).await.unwrap();
+    let address = server.local_addr();
+    tokio::spawn(server.run());
     address
 }
 

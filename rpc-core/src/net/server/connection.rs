@@ -1,6 +1,5 @@
 //! One accepted connection, from TLS to the handler: [`Accepted`].
 
-use std::fmt;
 use std::future::{Future, pending, poll_fn};
 use std::io;
 use std::net::SocketAddr;
@@ -95,15 +94,8 @@ impl Accepted {
     }
 }
 
-/// Prints no headers and no query: both may hold secrets.
-impl fmt::Debug for Accepted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Accepted")
-            .field("peer", &self.peer)
-            .field("path", &self.parts.uri.path())
-            .finish_non_exhaustive()
-    }
-}
+// Prints no headers and no query: both may hold secrets.
+crate::debug::debug_fields!([] Accepted, this => { peer: this.peer, path: this.parts.uri.path() });
 
 /// Handles every accepted connection.
 pub(super) type Handler =

@@ -1,7 +1,6 @@
 //! [`Service`]: a server as a tower service, for an HTTP server of yours.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::pin::Pin;
@@ -40,7 +39,7 @@ pub(super) const UNKNOWN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerAddr(pub SocketAddr);
 
-/// A [mounted](super::Server::mount) server as a [`tower::Service`](tower_service::Service) for any
+/// A [mounted](super::ProtocolServer::mount) server as a [`tower::Service`](tower_service::Service) for any
 /// HTTP/1 server with upgrades, such as axum. Cheap to clone.
 ///
 /// It checks and answers requests as the server on a socket does, except for what belongs to the
@@ -48,9 +47,9 @@ pub struct PeerAddr(pub SocketAddr);
 /// `TCP_NODELAY`, which you should set. [`max_connections`](super::ServerLimits::max_connections)
 /// counts WebSockets and the requests that are being answered. A request that is late gets 408.
 ///
-/// Upgraded connections run in [`Server::run`](super::Server::run) and end with it. Once the server
+/// Upgraded connections run in [`ProtocolServer::run`](super::ProtocolServer::run) and end with it. Once the server
 /// drains or is dropped, requests get 503; dropping the service ends nothing.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Service {
     pub(super) shared: Arc<Shared>,
     pub(super) slots: Arc<Mutex<Slots>>,
@@ -113,13 +112,5 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let answer = self.clone().answer(request);
         Box::pin(async move { Ok(answer.await) })
-    }
-}
-
-impl fmt::Debug for Service {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Service")
-            .field("shared", &self.shared)
-            .finish_non_exhaustive()
     }
 }

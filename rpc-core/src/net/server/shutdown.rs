@@ -36,7 +36,7 @@ impl ServerHandle {
     /// at most `deadline` for them, and cuts the rest.
     ///
     /// May be called more than once; an earlier deadline counts, and every call returns the same
-    /// report. If the future of [`Server::run`](super::Server::run) was dropped meanwhile, all
+    /// report. If the future of [`ProtocolServer::run`](super::ProtocolServer::run) was dropped meanwhile, all
     /// connections have ended with it and the report is empty.
     ///
     /// # Cancel safety

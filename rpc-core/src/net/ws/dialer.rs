@@ -361,12 +361,12 @@ impl WsDialer {
         let path = target.uri.path_and_query();
         let path = path.map_or("/", |path| path.as_str());
         let offered = self.config.subprotocols();
-        let (handshake, read_already) = upgrade(&mut stream, path, &headers, offered)
+        let (subprotocol, read_already) = upgrade(&mut stream, path, &headers, offered)
             .await
             .map_err(|error| refused(target, error))?;
         let opened =
             WsStream::from_upgraded(stream, read_already.into(), Role::Client, &self.config);
-        Ok(opened.await.with_handshake(handshake))
+        Ok(opened.await.with_subprotocol(subprotocol))
     }
 
     /// Connects to the first address of the round that accepts the upgrade.

@@ -53,7 +53,6 @@ pub use coding::compressed;
 pub use config::{BadHeader, WsConfig};
 pub use connect::ConnectError;
 pub use dialer::WsDialer;
-pub use handshake::Handshake;
 #[cfg(feature = "server")]
 pub(crate) use handshake::{accept_key, is_meant, is_upgrade, offers, select_subprotocol};
 pub use socket::Socket;
