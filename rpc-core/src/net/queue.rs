@@ -156,7 +156,6 @@ pub struct Producer<T> {
 }
 
 /// The consumer's end: a stream of [`Queued`] items. Dropping it only stops delivery.
-#[derive(Debug)]
 pub struct Consumer<T> {
     shared: Arc<Shared<T>>,
 }
@@ -396,6 +395,9 @@ impl<T> Drop for Consumer<T> {
         }
     }
 }
+
+// Not the items, which may be secret.
+crate::debug::debug_fields!([T] Consumer<T>, this => { lost: this.total_lost() });
 
 /// Stores the task's waker, unless the stored one already wakes the same task.
 pub(super) fn remember(slot: &mut Option<Waker>, cx: &Context<'_>) {
