@@ -241,18 +241,18 @@ async fn plain_http_stays_with_its_node_until_that_is_left() {
     let (a, b) = (House::open().await, House::open().await);
     let dialer = listed(&format!("ws://{},ws://{}", a.address, b.address));
     for _ in 0..3 {
-        let (_, node) = dialer.open_node().await.unwrap();
+        let (_, node) = dialer.open().await.unwrap();
         assert_eq!(node.address(), a.address);
         let host = &dialer.node_headers(&node).unwrap()["host"];
         assert_eq!(host, &a.address.to_string());
     }
-    let (_, left) = dialer.open_node().await.unwrap();
+    let (_, left) = dialer.open().await.unwrap();
     dialer.leave(&left);
-    let (_, node) = dialer.open_node().await.unwrap();
+    let (_, node) = dialer.open().await.unwrap();
     assert_eq!(node.address(), b.address);
     // News about a node that was left already.
     dialer.leave(&left);
-    let (_, node) = dialer.open_node().await.unwrap();
+    let (_, node) = dialer.open().await.unwrap();
     assert_eq!(node.address(), b.address);
     let host = &dialer.node_headers(&node).unwrap()["host"];
     assert_eq!(host, &b.address.to_string());

@@ -143,7 +143,7 @@ impl Server {
         playback: &Playback,
     ) -> Result<Option<Line>, String> {
         let dialer = self.dialer(script, playback)?;
-        let line = dialer.open().await.map_err(|error| error.to_string())?;
+        let (line, _) = dialer.open().await.map_err(|error| error.to_string())?;
         let mut headers = self.headers(script, playback);
         headers.retain(|(name, _)| !OWN.contains(&name.as_str()));
         if let Ok(own) = dialer.headers()

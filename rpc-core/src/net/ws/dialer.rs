@@ -257,7 +257,7 @@ impl WsDialer {
 
     /// Opens a connection to one of the servers, TCP and TLS, without the upgrade: for plain HTTP
     /// that should take the same route and trust the same servers. Within
-    /// [`WsConfig::with_connect_timeout`].
+    /// [`WsConfig::with_connect_timeout`]. Returns the node that was reached, too.
     ///
     /// Stays with the server of the last successful connection, until it is not reached any more or
     /// was [left](Self::leave).
@@ -267,18 +267,7 @@ impl WsDialer {
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
-    pub async fn open(&self) -> Result<Socket, DialError> {
-        Ok(self.open_node().await?.0)
-    }
-
-    /// Like [`open`](Self::open), and returns the node that was reached.
-    ///
-    /// # Errors
-    /// As for [`open`](Self::open).
-    ///
-    /// # Cancel safety
-    /// As for [`open`](Self::open).
-    pub async fn open_node(&self) -> Result<(Socket, Node), DialError> {
+    pub async fn open(&self) -> Result<(Socket, Node), DialError> {
         let reached = self.in_time(self.reach()).await?;
         Ok((reached.socket, reached.node))
     }
