@@ -1,7 +1,6 @@
 //! [`serve`]: one accepted connection in one task: its transport, its machine, its handlers.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -207,11 +206,7 @@ impl<M> Clone for Handle<M> {
     }
 }
 
-impl<M> fmt::Debug for Handle<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle").finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([M] Handle<M>, _ => {});
 
 /// Serves one connection to its end: reads, passes events to `handler`, runs its tasks, writes and
 /// flushes once per turn. Everything happens in the returned future. Once `shutdown` is ready, the

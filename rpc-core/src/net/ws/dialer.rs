@@ -1,7 +1,6 @@
 //! [`WsDialer`]: opens client connections to one of several servers, with one deadline for the whole
 //! attempt.
 
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -59,8 +58,8 @@ const LOCALHOST: [IpAddr; 2] = [
 /// ```
 #[derive(Clone)]
 pub struct WsDialer {
-    first: Target,
-    others: Vec<Target>,
+    /// At least one.
+    targets: Vec<Target>,
     position: Position,
     resolver: Option<Arc<Resolve>>,
     config: WsConfig,
@@ -80,19 +79,17 @@ impl WsDialer {
     /// [`DialError::BadUrl`] if one of the URLs cannot be dialled: another scheme, a fragment, or
     /// `wss` without feature `tls`.
     pub fn new(url: &str) -> Result<Self, DialError> {
-        let mut targets = urls(url).map(|url| {
+        let targets = urls(url).map(|url| {
             let target = Target::parse(url)?;
             if target.is_tls && !cfg!(feature = "tls") {
                 return Err(target.bad("TLS needs the crate feature `tls`"));
             }
             Ok(target)
         });
-        let first = targets.next().unwrap_or_else(|| Target::parse(""))?;
-        let others = targets.collect::<Result<Vec<_>, _>>()?;
-        let rotation = Rotation::new(1 + others.len(), Some(entropy()));
+        let targets = targets.collect::<Result<Vec<_>, _>>()?;
+        let rotation = Rotation::new(targets.len(), Some(entropy()));
         Ok(Self {
-            first,
-            others,
+            targets,
             position: Position::new(rotation),
             resolver: None,
             config: WsConfig::default(),
@@ -106,7 +103,7 @@ impl WsDialer {
     /// spread over all nodes. Starts the round anew.
     #[must_use]
     pub fn in_listed_order(mut self) -> Self {
-        let rotation = Rotation::new(1 + self.others.len(), None);
+        let rotation = Rotation::new(self.targets.len(), None);
         self.position = Position::new(rotation);
         self
     }
@@ -139,9 +136,8 @@ impl WsDialer {
     /// # Errors
     /// [`DialError::BadUrl`] if `path` is not a path.
     pub fn or_path(mut self, path: &str) -> Result<Self, DialError> {
-        self.first = self.first.or_path(path)?;
-        let others = self.others.into_iter().map(|other| other.or_path(path));
-        self.others = others.collect::<Result<_, _>>()?;
+        let targets = self.targets.into_iter().map(|it| it.or_path(path));
+        self.targets = targets.collect::<Result<_, _>>()?;
         Ok(self)
     }
 
@@ -156,7 +152,7 @@ impl WsDialer {
     /// ```
     #[must_use]
     pub fn exposed_host(&self) -> Option<&str> {
-        let mut targets = std::iter::once(&self.first).chain(&self.others);
+        let mut targets = self.targets.iter();
         let exposed = targets.find(|target| !target.is_tls && !target.is_this_machine())?;
         Some(&exposed.host)
     }
@@ -219,7 +215,7 @@ impl WsDialer {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        self.in_time(self.upgrade_now(&self.first, stream)).await
+        self.in_time(self.upgrade_now(self.target(0), stream)).await
     }
 
     /// Fetches a document from one of the servers by a plain HTTP GET, over a connection of its own:
@@ -237,7 +233,7 @@ impl WsDialer {
         let path = &*ascii(path);
         let is_path = path.starts_with('/') && path.parse::<PathAndQuery>().is_ok();
         if !is_path {
-            return Err(self.first.bad("the path is none"));
+            return Err(self.target(0).bad("the path is none"));
         }
         let work = async {
             let Reached {
@@ -284,7 +280,7 @@ impl WsDialer {
     /// # Errors
     /// [`DialError::BadUrl`] if the host cannot be a header.
     pub fn headers(&self) -> Result<HeaderMap, DialError> {
-        self.headers_for(&self.first)
+        self.headers_for(self.target(0))
     }
 
     /// Returns the headers of a request to a node of this dialer.
@@ -314,13 +310,12 @@ impl WsDialer {
     }
 
     pub(super) const fn is_one(&self) -> bool {
-        self.others.is_empty()
+        self.targets.len() == 1
     }
 
     /// Returns the URL with this index; the first one for an index that is none.
     pub(super) fn target(&self, url: usize) -> &Target {
-        let other = url.checked_sub(1).and_then(|at| self.others.get(at));
-        other.unwrap_or(&self.first)
+        self.targets.get(url).unwrap_or(&self.targets[0])
     }
 
     pub(super) async fn resolve(&self, target: &Target) -> io::Result<Vec<SocketAddr>> {
@@ -468,17 +463,8 @@ impl Dialer for WsDialer {
     }
 }
 
-/// Prints the URLs without their queries, and no secrets.
-impl fmt::Debug for WsDialer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let others = self
-            .others
-            .iter()
-            .map(|other| format!(",{}", other.printable()));
-        let url = self.first.printable() + &others.collect::<String>();
-        f.debug_struct("WsDialer")
-            .field("url", &url)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
+// The URLs without their queries, and no secrets.
+crate::debug::debug_fields!([] WsDialer, this => {
+    url: this.targets.iter().map(Target::printable).collect::<Vec<_>>().join(","),
+    config: this.config,
+});
