@@ -98,6 +98,12 @@ impl<K: ?Sized> std::ops::Deref for Id<K> {
     }
 }
 
+impl<K: ?Sized> PartialEq<str> for Id<K> {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+
 impl<K: ?Sized> PartialEq<&str> for Id<K> {
     fn eq(&self, other: &&str) -> bool {
         self.text == **other
@@ -119,6 +125,12 @@ impl<K: ?Sized> fmt::Display for Id<K> {
 impl<K: ?Sized> From<&str> for Id<K> {
     fn from(text: &str) -> Self {
         Self::new(text)
+    }
+}
+
+impl<K: ?Sized> From<&String> for Id<K> {
+    fn from(text: &String) -> Self {
+        text.as_str().into()
     }
 }
 
