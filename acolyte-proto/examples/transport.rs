@@ -14,11 +14,9 @@ use acolyte_proto::net;
 use acolyte_proto::rpc_core::Refused;
 use acolyte_proto::rpc_core::net::{DialError, Dialer, Driver, Transport, entropy, mem, time};
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use async_trait::async_trait;
 
 struct InProcess;
 
-#[async_trait]
 impl Dialer for InProcess {
     type Transport = mem::MemTransport;
 

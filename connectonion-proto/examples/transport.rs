@@ -8,7 +8,6 @@
 
 use std::{error::Error, sync::Arc};
 
-use async_trait::async_trait;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::net::{
     self, Agent, AgentError, AgentOptions, HostRuntime, Prompt, Reply, RuntimeOptions, Turn,
@@ -28,7 +27,6 @@ impl Agent for Echo {
 
 struct InProcess(HostRuntime);
 
-#[async_trait]
 impl Dialer for InProcess {
     type Transport = mem::MemTransport;
 

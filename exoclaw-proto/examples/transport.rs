@@ -8,7 +8,6 @@
 
 use std::error::Error;
 
-use async_trait::async_trait;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::frame::Call;
@@ -19,7 +18,6 @@ use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
 
 struct InProcess;
 
-#[async_trait]
 impl Dialer for InProcess {
     type Transport = mem::MemTransport;
 

@@ -100,7 +100,7 @@ impl<K: ?Sized> std::ops::Deref for Id<K> {
 
 impl<K: ?Sized> PartialEq<str> for Id<K> {
     fn eq(&self, other: &str) -> bool {
-        self.text == *other
+        self.as_str() == other
     }
 }
 
@@ -130,7 +130,7 @@ impl<K: ?Sized> From<&str> for Id<K> {
 
 impl<K: ?Sized> From<&String> for Id<K> {
     fn from(text: &String) -> Self {
-        Self::new(text)
+        text.as_str().into()
     }
 }
 

@@ -54,69 +54,45 @@ impl ReconnectPolicy {
     }
 }
 
-/// Whether and when to dial next.
+/// When to dial again, after a lost connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[must_use]
-pub enum Dial {
-    /// Dial at once. Only the very first dial does.
-    Now,
-    /// Dial at this time.
-    At {
-        /// The time.
-        at: Instant,
-        /// The number of the attempt in its cycle, from 1.
-        attempt: u32,
-        /// The number of the cycle, from 1.
-        cycle: u32,
-    },
-    /// Do not dial again.
-    GiveUp,
+pub struct Dial {
+    /// The time.
+    pub at: Instant,
+    /// The number of the attempt in its cycle, from 1 on.
+    pub attempt: u32,
+    /// The number of the cycle, from 1 on.
+    pub cycle: u32,
 }
 
 impl Dial {
-    /// Returns whether this is the first attempt of a cycle after another was used up.
+    /// Returns whether all attempts of a cycle have failed, and the next cycle begins.
     #[must_use]
     pub const fn starts_new_cycle(&self) -> bool {
-        matches!(
-            self,
-            Self::At {
-                attempt: 1,
-                cycle: 2..,
-                ..
-            }
-        )
-    }
-
-    /// Returns when to dial, unless at once or never.
-    #[must_use]
-    pub const fn at(&self) -> Option<Instant> {
-        match self {
-            Self::At { at, .. } => Some(*at),
-            Self::Now | Self::GiveUp => None,
-        }
+        self.attempt == 1 && self.cycle > 1
     }
 }
 
 /// Decides when a client dials. It holds no connection and reads no clock.
 ///
-/// Call [`first`](Self::first) once; then for every dial either [`on_lost`](Self::on_lost), if it
+/// The first dial needs no delay. For every dial, call either [`on_lost`](Self::on_lost), if it
 /// failed, or [`on_open`](Self::on_open), then [`on_ready`](Self::on_ready) if the handshake
-/// finishes, and `on_lost` when the connection is gone. Every dial after the first has a delay.
+/// finishes, and `on_lost` when the connection is gone.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
 /// use rpc_core::Retry;
 /// use rpc_core::backoff::BackoffPolicy;
-/// use rpc_core::reconnect::{Dial, ReconnectPolicy, Reconnector};
+/// use rpc_core::reconnect::{ReconnectPolicy, Reconnector};
 ///
 /// let now = Instant::now();
 /// let backoff = BackoffPolicy::new(Duration::from_secs(1), 2.0);
 /// let mut reconnector = Reconnector::new(ReconnectPolicy::new(backoff));
-/// assert_eq!(reconnector.first(), Dial::Now);
-/// let dial = reconnector.on_lost(Retry::Backoff, now, 0);
-/// assert_eq!(dial.at(), Some(now + Duration::from_secs(1)));
-/// assert_eq!(reconnector.on_lost(Retry::Never, now, 0), Dial::GiveUp);
+/// let dial = reconnector.on_lost(Retry::Backoff, now, 0).unwrap();
+/// assert_eq!(dial.at, now + Duration::from_secs(1));
+/// assert_eq!(reconnector.on_lost(Retry::Never, now, 0), None);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Reconnector {
@@ -134,13 +110,6 @@ impl Reconnector {
             backoff: Backoff::new(policy.backoff),
             cycle: 1,
         }
-    }
-
-    /// Starts with the very first dial, which needs no delay, and resets everything. Call it again
-    /// only when the user asks for a connection after [`Dial::GiveUp`].
-    pub const fn first(&mut self) -> Dial {
-        self.reset();
-        Dial::Now
     }
 
     /// Notes that the transport is open; the protocol's handshake has yet to finish.
@@ -161,21 +130,19 @@ impl Reconnector {
     /// [`CloseReason::retry`](crate::CloseReason::retry), `entropy` a random number for the jitter.
     ///
     /// A peer's [`Retry::After`] can lengthen the delay but not shorten it, and uses up an attempt
-    /// like any other.
-    pub fn on_lost(&mut self, retry: Retry, now: Instant, entropy: u64) -> Dial {
+    /// like any other. `None`: do not dial again.
+    pub fn on_lost(&mut self, retry: Retry, now: Instant, entropy: u64) -> Option<Dial> {
         let least = match retry {
-            Retry::Never => return Dial::GiveUp,
+            Retry::Never => return None,
             Retry::Backoff => Duration::ZERO,
             Retry::After(delay) => delay,
         };
-        let Some(delay) = self.next_delay(entropy) else {
-            return Dial::GiveUp;
-        };
-        Dial::At {
+        let delay = self.next_delay(entropy)?;
+        Some(Dial {
             at: later(now, delay.max(least)),
             attempt: self.backoff.attempts(),
             cycle: self.cycle,
-        }
+        })
     }
 
     fn next_delay(&mut self, entropy: u64) -> Option<Duration> {
@@ -190,7 +157,9 @@ impl Reconnector {
         self.backoff.next_delay(entropy)
     }
 
-    const fn reset(&mut self) {
+    /// Starts anew, for a user who asks for a connection after the last attempt. The next dial needs no
+    /// delay.
+    pub const fn reset(&mut self) {
         self.backoff.reset();
         self.cycle = 1;
     }
@@ -210,24 +179,20 @@ mod tests {
     }
 
     fn lose(reconnector: &mut Reconnector, now: Instant) -> Option<(u64, u32, u32)> {
-        match reconnector.on_lost(Retry::Backoff, now, 0) {
-            Dial::Now => panic!("a retry without a delay"),
-            Dial::At { at, attempt, cycle } => Some(((at - now).as_secs(), attempt, cycle)),
-            Dial::GiveUp => None,
-        }
+        let dial = reconnector.on_lost(Retry::Backoff, now, 0)?;
+        Some(((dial.at - now).as_secs(), dial.attempt, dial.cycle))
     }
 
     #[test]
-    fn the_first_dial_needs_no_delay_and_failures_walk_through_the_sequence() {
+    fn failures_walk_through_the_sequence_until_the_user_asks_again() {
         let now = Instant::now();
         let mut reconnector = Reconnector::new(three());
-        assert_eq!(reconnector.first(), Dial::Now);
         assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
         assert_eq!(lose(&mut reconnector, now), Some((2, 2, 1)));
         assert_eq!(lose(&mut reconnector, now), Some((4, 3, 1)));
         assert_eq!(lose(&mut reconnector, now), None);
         assert_eq!(lose(&mut reconnector, now), None);
-        assert_eq!(reconnector.first(), Dial::Now);
+        reconnector.reset();
         assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
     }
 
@@ -266,15 +231,9 @@ mod tests {
         });
         for cycle in 1..50 {
             for (attempt, delay) in (1..).zip([1, 2, 4]) {
-                let dial = reconnector.on_lost(Retry::Backoff, now, 0);
-                assert_eq!(
-                    dial,
-                    Dial::At {
-                        at: now + SECOND * delay,
-                        attempt,
-                        cycle
-                    }
-                );
+                let dial = reconnector.on_lost(Retry::Backoff, now, 0).unwrap();
+                let at = now + SECOND * delay;
+                assert_eq!(dial, Dial { at, attempt, cycle });
                 assert_eq!(dial.starts_new_cycle(), attempt == 1 && cycle > 1);
             }
         }
@@ -301,37 +260,26 @@ mod tests {
                 cycles,
                 ..ReconnectPolicy::off()
             });
-            assert_eq!(reconnector.first(), Dial::Now);
-            assert_eq!(
-                reconnector.on_lost(Retry::After(SECOND), now, 0),
-                Dial::GiveUp
-            );
+            assert_eq!(reconnector.on_lost(Retry::After(SECOND), now, 0), None);
         }
     }
 
     #[test]
     fn a_final_reason_gives_up() {
         let mut reconnector = Reconnector::new(ReconnectPolicy::default());
-        assert_eq!(
-            reconnector.on_lost(Retry::Never, Instant::now(), 0),
-            Dial::GiveUp
-        );
+        assert_eq!(reconnector.on_lost(Retry::Never, Instant::now(), 0), None);
     }
 
     #[test]
     fn the_peers_wish_lengthens_the_delay_and_never_shortens_it() {
         let now = Instant::now();
         let mut reconnector = Reconnector::new(three());
-        let dial = reconnector.on_lost(Retry::After(SECOND * 9), now, 0);
-        assert_eq!(dial.at(), Some(now + SECOND * 9));
-        let dial = reconnector.on_lost(Retry::After(SECOND), now, 0);
-        assert_eq!(dial.at(), Some(now + SECOND * 2));
-        assert_eq!(reconnector.backoff.attempts(), 2);
-        assert!(
-            reconnector
-                .on_lost(Retry::After(Duration::MAX), now, 0)
-                .at()
-                > Some(now)
-        );
+        let mut at = |wish| {
+            let dial = reconnector.on_lost(Retry::After(wish), now, 0);
+            dial.unwrap().at
+        };
+        assert_eq!(at(SECOND * 9), now + SECOND * 9);
+        assert_eq!(at(SECOND), now + SECOND * 2);
+        assert!(at(Duration::MAX) > now);
     }
 }

@@ -9,7 +9,6 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use smarthole_proto::client::ClientConfig;
 use smarthole_proto::frame::Registration;
 use smarthole_proto::hub::{HubConfig, Input};
@@ -20,7 +19,6 @@ use smarthole_proto::server::ServerConfig;
 
 struct InProcess(RouterRuntime);
 
-#[async_trait]
 impl Dialer for InProcess {
     type Transport = mem::MemTransport;
 

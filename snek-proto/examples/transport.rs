@@ -9,7 +9,6 @@
 use std::error::Error;
 use std::future::ready;
 
-use async_trait::async_trait;
 use futures_util::{SinkExt, StreamExt};
 use snek_proto::client::ClientConfig;
 use snek_proto::net::{self, MemoryBackend, Server, ServerOptions};
@@ -18,7 +17,6 @@ use snek_proto::rpc_core::net::{DialError, Dialer, Transport, ws::WsDialer};
 
 struct Printing(WsDialer);
 
-#[async_trait]
 impl Dialer for Printing {
     // A transport is a stream of messages and a sink of frames.
     type Transport = Box<dyn Transport>;

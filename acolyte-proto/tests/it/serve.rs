@@ -363,7 +363,7 @@ async fn a_client_that_reads_nothing_is_given_up_and_its_work_dropped() {
 }
 
 fn subprotocol(peer: &Peer) -> Option<&str> {
-    peer.ws.handshake().unwrap().subprotocol()
+    peer.ws.subprotocol()
 }
 
 #[tokio::test]

@@ -257,7 +257,7 @@ async fn a_long_chat_that_is_read_late_loses_nothing() {
         let mut next = 0;
         while let Some(update) = chat.next().await {
             if let ChatUpdate::Event(Event::TextDelta(text)) = update {
-                assert_eq!(text, next.to_string());
+                assert_eq!(*text, *next.to_string());
                 next += 1;
             }
         }

@@ -186,7 +186,7 @@ impl Hub {
         if self.sessions.len() >= self.config.max_sessions {
             let oldest = self.parked.first_key_value().map(|(_, id)| id.clone());
             let oldest = oldest.ok_or_else(too_many)?;
-            if let Some(session) = self.sessions.complete(oldest.as_str()).live() {
+            if let Some(session) = self.sessions.remove(oldest.as_str()) {
                 self.end_session(&oldest, session, "", now);
             }
         }

@@ -287,7 +287,7 @@ impl Hub {
     #[must_use]
     pub fn new(config: HubConfig, seed: u128, now: Instant) -> Self {
         Self {
-            sessions: PendingMap::new(config.max_sessions, 0, now),
+            sessions: PendingMap::new(config.max_sessions, now),
             config,
             connections: HashMap::new(),
             runs: HashMap::new(),

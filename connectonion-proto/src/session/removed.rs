@@ -17,7 +17,7 @@ impl Hub {
     /// connections, whose clients then find the host that serves it. Nothing is stored and nothing
     /// more is acknowledged.
     pub(super) fn give_up(&mut self, id: &SessionId, now: Now) {
-        if let Some(session) = self.sessions.complete(id.as_str()).live() {
+        if let Some(session) = self.sessions.remove(id.as_str()) {
             self.unlist(&session);
             for conn in &session.sockets {
                 self.moved.insert(*conn);
@@ -52,7 +52,7 @@ impl Hub {
         let sessions = sessions.map(|(id, it)| (id.clone(), it.sockets.clone()));
         let mut closed = Vec::new();
         for (id, sockets) in sessions.collect::<Vec<_>>() {
-            if let Some(session) = self.sessions.complete(id.as_str()).live() {
+            if let Some(session) = self.sessions.remove(id.as_str()) {
                 let words = "the agent was stopped: its session was removed";
                 self.end_session(&id, session, words, now);
             }

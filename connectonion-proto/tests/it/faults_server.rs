@@ -14,7 +14,8 @@ use connectonion_proto::net::{
 };
 use connectonion_proto::server::{ServerConfig, ServerConn};
 use connectonion_proto::trust::{AccessControl, TrustBook, TrustLevel, TrustPolicy};
-use rpc_core::net::server::{Counters, DrainReport};
+use rpc_core::net::DrainReport;
+use rpc_core::net::server::Counters;
 use rpc_core::testing::conformance;
 use serde_json::json;
 use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};

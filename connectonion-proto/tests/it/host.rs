@@ -13,7 +13,7 @@ use connectonion_proto::server::ServerConfig;
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::Limits;
-use rpc_core::net::server::DrainReport;
+use rpc_core::net::DrainReport;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -241,7 +241,7 @@ impl<'a> Running<'a> {
                 self.calls.push_back(call);
             }
             ChatUpdate::Event(Event::ToolResult(result)) => {
-                self.calls.retain(|(id, _)| result.id != *id);
+                self.calls.retain(|(id, _)| *result.id != **id);
                 self.since = Instant::now();
             }
             _ => {}

@@ -8,7 +8,6 @@ use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use clap::ArgGroup;
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::error::{ErrorKind, RpcError};
@@ -137,7 +136,6 @@ impl Args {
 /// Dials a gateway, and again while it says that it is not ready. That nobody is there is told at once.
 struct Patient(WsDialer);
 
-#[async_trait]
 impl Dialer for Patient {
     type Transport = WsStream<Socket>;
 

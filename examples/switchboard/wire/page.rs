@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::net::server::{Accepted, Server};
+use rpc_core::net::server::{Accepted, HttpConfig, ProtocolServer, ServerProtocol};
 use serde_json::json;
 use switchboard::cli::{self, Failure, Reach, Signals, TlsArgs, complain, say};
 use switchboard::screen::printable;
@@ -66,40 +66,53 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     }
     let site = Site::new(view, name, false, args.protocol, args.show_secrets);
     let signals = Signals::listen();
-    let (server, handle) = serve(site, args.listen, &args.reach, args.json).await?;
-    let filled = tokio::task::spawn_blocking(fill);
-    signals.serve(server, handle.drain(DRAIN)).await?;
+    let server = serve(site, args.listen, &args.reach, args.json).await?;
+    let (handle, filled) = (server.handle(), tokio::task::spawn_blocking(fill));
+    signals.serve(server.run(), handle.drain(DRAIN)).await?;
     match filled.await {
         Ok(filled) => filled,
         Err(error) => Err(Failure::new(error)),
     }
 }
 
-/// Binds the server of a page, and says where it is. Returns what serves it, and what ends that.
+/// The server of a page, without WebSockets.
+pub(super) struct Pages;
+
+impl ServerProtocol for Pages {
+    type App = Site;
+    type Options = HttpConfig;
+    type Runtime = ();
+    const SCHEME: &str = "http";
+    const PATH: &str = "/";
+
+    fn new(site: Site, config: HttpConfig) -> (Arc<Self>, HttpConfig) {
+        let site = Arc::new(site);
+        let config = config.with_http(move |request, _| {
+            let site = Arc::clone(&site);
+            async move { site.respond(request).await }
+        });
+        (Arc::new(Self), config)
+    }
+
+    fn runtime(&self) {}
+
+    async fn serve(self: Arc<Self>, _: Accepted) {}
+}
+
+/// Binds the server of a page, and says where it is.
 pub(super) async fn serve(
     site: Site,
     address: SocketAddr,
     reach: &Reach,
     json: bool,
-) -> Result<
-    (
-        impl Future<Output = rpc_core::net::server::DrainReport> + Send + 'static,
-        rpc_core::net::server::ServerHandle,
-    ),
-    Failure,
-> {
+) -> Result<ProtocolServer<Pages>, Failure> {
     let is_public = reach.check(address)?;
     let mut config = http_config();
     config.guards = cli::guards(config.guards, &reach.hosts, &[])?;
-    let site = Arc::new(site);
-    let config = config.with_http(move |request, _| {
-        let site = Arc::clone(&site);
-        async move { site.respond(request).await }
-    });
-    let server = Server::bind(address, config).await;
+    let server = ProtocolServer::bind(address, site, config).await;
     let server = server
         .map_err(|error| Failure::new(format_args!("cannot listen on {address}: {error}")))?;
-    let url = format!("http://{}/", server.local_addr());
+    let url = server.url();
     match json {
         true => say(json!({ "event": "page", "url": url })),
         false => say(format_args!("the page is {url}")),
@@ -107,8 +120,7 @@ pub(super) async fn serve(
     if is_public {
         reach.warn(&TlsArgs::default());
     }
-    let handle = server.handle();
-    Ok((server.run(|_: Accepted| async {}), handle))
+    Ok(server)
 }
 
 /// Opens a recording.

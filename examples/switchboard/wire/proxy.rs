@@ -122,8 +122,8 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         if let Some(rules) = rules.clone() {
             site = site.with_rules(rules);
         }
-        let (serving, _) = super::page::serve(site, address, &args.reach, args.json).await?;
-        pages.spawn(serving);
+        let server = super::page::serve(site, address, &args.reach, args.json).await?;
+        pages.spawn(server.run());
     }
     announce(&args, local, is_public);
     let Some(view) = view.filter(|_| args.top) else {

@@ -114,7 +114,7 @@ impl ClientConfig {
 #[cfg(test)]
 mod tests {
 
-    use rpc_core::reconnect::{Dial, Reconnector};
+    use rpc_core::reconnect::Reconnector;
     use rpc_core::{Instant, Retry};
 
     use super::*;
@@ -122,11 +122,10 @@ mod tests {
     #[test]
     fn reconnects_double_up_to_half_a_minute_and_never_end() {
         let mut reconnector = Reconnector::new(reconnect_policy());
-        assert_eq!(reconnector.first(), Dial::Now);
         let now = Instant::now();
         for most in [1, 2, 4, 8, 16, 30, 30, 30] {
             let dial = reconnector.on_lost(Retry::Backoff, now, u64::MAX / 3);
-            let wait = dial.at().unwrap() - now;
+            let wait = dial.unwrap().at - now;
             let most = Duration::from_secs(most);
             assert!(wait <= most && wait >= most / 2, "{wait:?} of {most:?}");
         }

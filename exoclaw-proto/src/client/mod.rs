@@ -170,7 +170,7 @@ impl ClientConn {
         let Some(token) = &self.config.token else {
             return;
         };
-        if let Err(refused) = self.core.send_json(&Token::new(token.expose())) {
+        if let Err(refused) = self.core.send_json(&Token::new(token.expose().as_str())) {
             // The token itself does not fit, so another attempt would end the same way.
             let message = format!("the token could not be sent: {refused}");
             self.core

@@ -73,7 +73,8 @@ fn the_conversation_of_the_specification() {
 #[test]
 fn a_close_with_4001_behind_the_token_is_final() {
     let config = ClientConfig::new("wrong");
-    let mut line = line(config, 0, Instant::now()).with_latency(Duration::from_millis(10));
+    let mut line = line(config, 0, Instant::now());
+    line.set_latency(Duration::from_millis(10));
     line.settle();
     line.server.close(4001);
     line.advance(Duration::from_millis(20));
@@ -87,7 +88,8 @@ fn a_close_with_4001_behind_the_token_is_final() {
 #[test]
 fn a_hello_that_crosses_the_token_is_enough() {
     let config = ClientConfig::new("not wanted");
-    let mut line = line(config, 0, Instant::now()).with_latency(Duration::from_millis(10));
+    let mut line = line(config, 0, Instant::now());
+    line.set_latency(Duration::from_millis(10));
     line.server.hello();
     line.advance(Duration::from_millis(10));
     assert_eq!(line.client.state(), ClientState::Ready);

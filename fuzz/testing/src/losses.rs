@@ -5,8 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
-
 use rpc_core::net::mem::{self, Fate, MemDialer, MemListener, MemTransport, Tap};
 use rpc_core::net::{DialError, Dialer};
 use rpc_core::testing::Side;
@@ -58,7 +56,6 @@ pub struct LossyDialer {
     plan: Arc<Plan>,
 }
 
-#[async_trait]
 impl Dialer for LossyDialer {
     type Transport = MemTransport;
 

@@ -13,9 +13,10 @@ use axum::middleware::map_request;
 use axum::routing::get;
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use rpc_core::Outgoing;
+use rpc_core::net::DrainReport;
 use rpc_core::net::mem::{self, MemDialer};
 use rpc_core::net::server::{
-    DrainReport, HttpConfig, PeerAddr, ProtocolServer, ServerLimits, ServerProtocol, Service,
+    HttpConfig, PeerAddr, ProtocolServer, ServerLimits, ServerProtocol, Service,
 };
 use rpc_core::net::ws::{WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer as _, Message};

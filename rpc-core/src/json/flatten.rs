@@ -60,8 +60,10 @@ impl<'m, M: SerializeMap> Serializer for Flatten<'m, M> {
 
     refuse! {
         "not an object":
-        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str bytes unit_variant newtype_variant seq
-        tuple tuple_struct tuple_variant struct_variant
+        serialize_bool(bool) serialize_i8(i8) serialize_i16(i16) serialize_i32(i32) serialize_i64(i64)
+        serialize_u8(u8) serialize_u16(u16) serialize_u32(u32) serialize_u64(u64) serialize_f32(f32)
+        serialize_f64(f64) serialize_char(char) serialize_str(&str)
+        serialize_unit_variant(&'static str, u32, &'static str)
     }
 }
 

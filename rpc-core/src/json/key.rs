@@ -121,7 +121,8 @@ impl Serializer for KeyWriter<'_> {
 
     refuse! {
         "key must be a string":
-        bytes none unit unit_struct newtype_variant seq tuple tuple_struct tuple_variant map struct
-        struct_variant
+        serialize_none() serialize_unit() serialize_unit_struct(&'static str)
+        serialize_map(Option<usize>) -> SerializeMap
+        serialize_struct(&'static str, usize) -> SerializeStruct
     }
 }

@@ -8,8 +8,6 @@ use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
-use crate::message::Text;
-
 /// Owned, immutable text. Up to 23 bytes are stored inline, longer text in one `Arc<str>`, so a
 /// clone copies no text.
 ///
@@ -67,12 +65,6 @@ impl From<&str> for Str {
     }
 }
 
-impl From<&String> for Str {
-    fn from(text: &String) -> Self {
-        text.as_str().into()
-    }
-}
-
 impl From<String> for Str {
     fn from(text: String) -> Self {
         Self(text.into())
@@ -88,21 +80,15 @@ impl From<Cow<'_, str>> for Str {
     }
 }
 
-impl From<Str> for String {
-    fn from(text: Str) -> Self {
-        text.0.into()
-    }
-}
-
 impl From<&Str> for Str {
     fn from(text: &Str) -> Self {
         text.clone()
     }
 }
 
-impl From<&Str> for Text {
-    fn from(text: &Str) -> Self {
-        text.as_str().into()
+impl From<Str> for String {
+    fn from(text: Str) -> Self {
+        text.0.into()
     }
 }
 
@@ -115,24 +101,6 @@ impl PartialEq<str> for Str {
 impl PartialEq<&str> for Str {
     fn eq(&self, other: &&str) -> bool {
         self.as_str() == *other
-    }
-}
-
-impl PartialEq<String> for Str {
-    fn eq(&self, other: &String) -> bool {
-        self.as_str() == other
-    }
-}
-
-impl PartialEq<Str> for str {
-    fn eq(&self, other: &Str) -> bool {
-        self == other.as_str()
-    }
-}
-
-impl PartialEq<Str> for &str {
-    fn eq(&self, other: &Str) -> bool {
-        *self == other.as_str()
     }
 }
 

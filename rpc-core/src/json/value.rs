@@ -5,7 +5,6 @@ use std::fmt;
 
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use super::DecodeError;
 use super::mend::mend;
@@ -153,27 +152,9 @@ impl Default for Json {
     }
 }
 
-impl From<&RawValue> for Json {
-    fn from(raw: &RawValue) -> Self {
-        Self::scanned(raw.get())
-    }
-}
-
-impl From<Box<RawValue>> for Json {
-    fn from(raw: Box<RawValue>) -> Self {
-        Self::from(&*raw)
-    }
-}
-
-impl From<&serde_json::Value> for Json {
-    fn from(value: &serde_json::Value) -> Self {
-        Self(value.to_string().into())
-    }
-}
-
 impl From<serde_json::Value> for Json {
     fn from(value: serde_json::Value) -> Self {
-        Self::from(&value)
+        Self(value.to_string().into())
     }
 }
 

@@ -6,8 +6,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-
 use super::transport::Transport;
 use crate::error::CloseReason;
 
@@ -15,14 +13,12 @@ use crate::error::CloseReason;
 /// the whole attempt.
 ///
 /// ```
-/// use async_trait::async_trait;
 /// use rpc_core::net::{DialError, Dialer, mem};
 /// use tokio::sync::mpsc;
 ///
 /// /// Makes each connection in memory, and hands its other end to a server.
 /// struct InProcess(mpsc::Sender<mem::MemTransport>);
 ///
-/// #[async_trait]
 /// impl Dialer for InProcess {
 ///     type Transport = mem::MemTransport;
 ///
@@ -33,7 +29,6 @@ use crate::error::CloseReason;
 ///     }
 /// }
 /// ```
-#[async_trait]
 pub trait Dialer: Send + Sync + 'static {
     /// The transport of a successful attempt.
     type Transport: Transport;
@@ -46,7 +41,7 @@ pub trait Dialer: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// Dropping the future cancels the attempt and leaves nothing behind.
-    async fn dial(&self) -> Result<Self::Transport, DialError>;
+    fn dial(&self) -> impl Future<Output = Result<Self::Transport, DialError>> + Send;
 
     /// Returns the node that the last successful dial reached, for
     /// [`Link::node`](super::Link::node). A dialer around another one passes its answer on.

@@ -32,6 +32,7 @@ use super::time;
 /// assert_eq!((report.finished, report.aborted), (1, 0));
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct EventDispatcher {
     handlers: FuturesUnordered<Handler>,
     max: usize,
@@ -103,8 +104,6 @@ impl EventDispatcher {
         report
     }
 }
-
-crate::debug::debug_fields!([] EventDispatcher, this => { running: this.handlers.len(), max: this.max });
 
 #[cfg(test)]
 mod tests {

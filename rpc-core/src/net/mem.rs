@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use async_trait::async_trait;
 use futures_core::Stream;
 use futures_sink::Sink;
 use tokio::sync::mpsc;
@@ -160,6 +159,7 @@ fn wake(waker: Option<Waker>) {
 }
 
 /// One end of a [`duplex`].
+#[derive(Debug)]
 pub struct MemTransport {
     incoming: Arc<Pipe>,
     outgoing: Arc<Pipe>,
@@ -297,11 +297,6 @@ impl Drop for MemTransport {
     }
 }
 
-crate::debug::debug_fields!([] MemTransport, this => {
-    waiting: this.incoming.lock().frames.len(),
-    closed: this.closed,
-});
-
 /// Dials a [`MemListener`].
 #[derive(Clone, Debug)]
 pub struct MemDialer {
@@ -309,7 +304,6 @@ pub struct MemDialer {
     capacity: usize,
 }
 
-#[async_trait]
 impl Dialer for MemDialer {
     type Transport = MemTransport;
 

@@ -1,6 +1,5 @@
 //! A bounded [`queue`] from a task to its consumer, with a policy for when it is full.
 
-use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -397,16 +396,8 @@ impl<T> Drop for Consumer<T> {
     }
 }
 
-impl<T> fmt::Debug for Consumer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.shared.lock();
-        f.debug_struct("Consumer")
-            .field("waiting", &state.items.len())
-            .field("lost", &state.lost_ever)
-            .field("ended", &state.ended)
-            .finish()
-    }
-}
+// Not the items, which may be secret.
+crate::debug::debug_fields!([T] Consumer<T>, this => { lost: this.total_lost() });
 
 /// Stores the task's waker, unless the stored one already wakes the same task.
 pub(super) fn remember(slot: &mut Option<Waker>, cx: &Context<'_>) {

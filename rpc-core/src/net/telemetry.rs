@@ -75,6 +75,7 @@ impl CallOutcome {
 
 /// The span and the metrics of one call. Dropped before its [`end`](Self::end), the call counts as
 /// cancelled.
+#[derive(Debug)]
 pub struct CallSpan {
     span: Span,
     has_ended: bool,
@@ -138,8 +139,6 @@ impl Drop for CallSpan {
         self.end(CallOutcome::Cancelled);
     }
 }
-
-crate::debug::debug_fields!([] CallSpan, this => { has_ended: this.has_ended });
 
 /// Runs `call` as a call of a server's peer: inside its span, and counted. `is_ok` says whether its
 /// result is a success. It is pinned where it is, so that it is not moved once more.

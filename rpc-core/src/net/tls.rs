@@ -23,14 +23,14 @@ use tokio::net::TcpStream;
 use super::ws::Socket;
 
 /// Which servers a client trusts. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct TlsConfig(Arc<ClientConfig>);
 
 impl TlsConfig {
     /// Trusts what the operating system trusts.
     ///
     /// # Errors
-    /// [`TlsError::Rejected`] if the platform's verifier cannot be set up.
+    /// [`TlsError`] if the platform's verifier cannot be set up.
     pub fn platform() -> Result<Self, TlsError> {
         let config = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
@@ -39,44 +39,28 @@ impl TlsConfig {
         Ok(Self(Arc::new(config)))
     }
 
-    /// Trusts the given certification authorities (DER) and no others. A server may also show one of
-    /// these certificates as its own, such as one of `openssl req -x509`; the name is then its
-    /// common name too.
+    /// Trusts the given certification authorities (PEM, one or several) and no others. A server may also
+    /// show one of these certificates as its own, such as one of `openssl req -x509`; the name is then
+    /// its common name too.
     ///
     /// # Errors
-    /// [`TlsError::NoCertificates`] for an empty list, [`TlsError::Rejected`] for a certificate
-    /// that cannot be read.
-    pub fn with_root_certificates<C: AsRef<[u8]>>(
-        roots: impl IntoIterator<Item = C>,
-    ) -> Result<Self, TlsError> {
-        let roots = roots.into_iter();
-        let roots = roots.map(|root| CertificateDer::from(root.as_ref().to_vec()));
-        let roots: Vec<_> = roots.collect();
-        if roots.is_empty() {
-            return Err(TlsError::NoCertificates);
-        }
+    /// [`TlsError`] if there is no certificate, or one that cannot be read.
+    pub fn with_root_certificates(pem: &[u8]) -> Result<Self, TlsError> {
+        let roots = certificates(pem)?;
         let mut store = RootCertStore::empty();
         for root in &roots {
             store.add(root.clone())?;
         }
         let webpki = WebPkiServerVerifier::builder_with_provider(store.into(), provider());
-        let webpki = webpki.build().map_err(|error| TlsError::Rejected {
-            message: error.to_string(),
-        })?;
+        let webpki = webpki
+            .build()
+            .map_err(|error| TlsError(format!("TLS cannot be set up: {error}")))?;
         let config = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(Verifier { webpki, roots }))
             .with_no_client_auth();
         Ok(Self(Arc::new(config)))
-    }
-
-    /// Trusts the certification authorities of a PEM text and no others.
-    ///
-    /// # Errors
-    /// As [`with_root_certificates`](Self::with_root_certificates), and [`TlsError::BadPem`].
-    pub fn with_root_certificates_pem(pem: &[u8]) -> Result<Self, TlsError> {
-        Self::with_root_certificates(certificates(pem)?)
     }
 
     /// Uses a rustls configuration of your own (client certificates, other providers, pinning).
@@ -111,61 +95,30 @@ impl TlsConfig {
     }
 }
 
-crate::debug::debug_fields!([] TlsConfig, _ => {});
-
 /// A server's certificate and key. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct TlsAcceptor(Arc<ServerConfig>);
 
 impl TlsAcceptor {
-    /// Uses a certificate chain (the server's own certificate first) and its private key, both DER.
-    /// The key may be PKCS#8, PKCS#1 or SEC1.
+    /// Shows this certificate chain (PEM), the server's own first, with its private key (PEM).
     ///
     /// # Errors
-    /// [`TlsError`] if the chain is empty, or if key and certificate cannot be read or do not
-    /// match.
-    pub fn from_der<C: AsRef<[u8]>>(
-        chain: impl IntoIterator<Item = C>,
-        key: &[u8],
-    ) -> Result<Self, TlsError> {
-        let chain = chain
-            .into_iter()
-            .map(|der| CertificateDer::from(der.as_ref().to_vec()));
-        let key = PrivateKeyDer::try_from(key.to_vec()).map_err(|why| TlsError::BadKey {
-            message: why.to_owned(),
-        })?;
-        Self::build(chain.collect(), key)
-    }
-
-    /// Like [`from_der`](Self::from_der), from PEM text.
-    ///
-    /// # Errors
-    /// As [`from_der`](Self::from_der), and [`TlsError::BadPem`].
+    /// [`TlsError`] if one of them cannot be read, or they do not fit.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, TlsError> {
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| TlsError::BadKey {
-            message: error.to_string(),
-        })?;
-        Self::build(certificates(chain)?, key)
+        let key = PrivateKeyDer::from_pem_slice(key)
+            .map_err(|error| TlsError(format!("the private key cannot be read: {error}")))?;
+        let chain = certificates(chain)?;
+        let config = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        Ok(Self(Arc::new(config)))
     }
 
     /// Uses a rustls configuration of your own (client certificates, several names).
     #[must_use]
     pub const fn from_rustls(config: Arc<ServerConfig>) -> Self {
         Self(config)
-    }
-
-    fn build(
-        chain: Vec<CertificateDer<'static>>,
-        key: PrivateKeyDer<'static>,
-    ) -> Result<Self, TlsError> {
-        if chain.is_empty() {
-            return Err(TlsError::NoCertificates);
-        }
-        let config = ServerConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(chain, key)?;
-        Ok(Self(Arc::new(config)))
     }
 
     /// Opens TLS as the server. Has no deadline of its own.
@@ -182,40 +135,14 @@ impl TlsAcceptor {
     }
 }
 
-crate::debug::debug_fields!([] TlsAcceptor, _ => {});
-
-/// Why certificates or a key were not accepted.
+/// Why certificates or a key were not accepted. Says no part of a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TlsError {
-    /// The input has no certificate.
-    #[error("there is no certificate")]
-    NoCertificates,
-    /// The PEM text cannot be read.
-    #[error("the PEM text cannot be read: {message}")]
-    BadPem {
-        /// What is wrong with it.
-        message: String,
-    },
-    /// The private key cannot be read.
-    #[error("the private key cannot be read: {message}")]
-    BadKey {
-        /// What is wrong with it, without any part of the key.
-        message: String,
-    },
-    /// The TLS library does not accept the configuration.
-    #[error("TLS cannot be set up: {message}")]
-    Rejected {
-        /// The library's error text.
-        message: String,
-    },
-}
+#[error("{0}")]
+pub struct TlsError(String);
 
 impl From<rustls::Error> for TlsError {
     fn from(error: rustls::Error) -> Self {
-        Self::Rejected {
-            message: error.to_string(),
-        }
+        Self(format!("TLS cannot be set up: {error}"))
     }
 }
 
@@ -224,11 +151,12 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    CertificateDer::pem_slice_iter(pem)
-        .collect::<Result<_, _>>()
-        .map_err(|error| TlsError::BadPem {
-            message: error.to_string(),
-        })
+    let read = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    let read = read.map_err(|error| TlsError(format!("the PEM text cannot be read: {error}")))?;
+    match read.is_empty() {
+        true => Err(TlsError("there is no certificate".to_owned())),
+        false => Ok(read),
+    }
 }
 
 /// Says why a certificate is refused, and what helps.
@@ -321,31 +249,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roots_and_chains_without_a_certificate_are_refused() {
-        let none: [&[u8]; 0] = [];
-        assert_eq!(
-            TlsConfig::with_root_certificates(none).err(),
-            Some(TlsError::NoCertificates)
-        );
-        assert_eq!(
-            TlsConfig::with_root_certificates_pem(b"not PEM").err(),
-            Some(TlsError::NoCertificates)
-        );
-    }
-
-    #[test]
-    fn bytes_that_are_no_certificate_are_refused() {
-        let error = TlsConfig::with_root_certificates([b"junk"]).err();
-        assert!(
-            matches!(error, Some(TlsError::Rejected { .. })),
-            "{error:?}"
-        );
+    fn texts_without_a_certificate_that_can_be_read_are_refused() {
+        let junk = b"-----BEGIN CERTIFICATE-----\nanVuaw==\n-----END CERTIFICATE-----\n";
+        for (pem, why) in [
+            (&b""[..], "there is no certificate"),
+            (b"not PEM", "there is no certificate"),
+            (junk, "TLS cannot be set up"),
+        ] {
+            let error = TlsConfig::with_root_certificates(pem).unwrap_err();
+            assert!(error.to_string().starts_with(why), "{error}");
+        }
     }
 
     #[test]
     fn a_bad_key_is_refused_and_not_printed() {
-        let error = TlsAcceptor::from_der([b"junk"], b"hunter2").unwrap_err();
-        assert!(matches!(error, TlsError::BadKey { .. }), "{error:?}");
+        let error = TlsAcceptor::from_pem(b"junk", b"hunter2").unwrap_err();
+        let words = "the private key cannot be read";
+        assert!(error.to_string().starts_with(words), "{error}");
         assert!(!format!("{error:?} {error}").contains("hunter2"));
     }
 

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::slab::{Address, Slab, SlotState};
+use super::slab::{Address, Slab};
 use super::{InsertError, Match};
 use crate::Instant;
 use crate::id::{CallId, Hex16, IdForm};
@@ -105,12 +105,12 @@ impl<T, F: IdForm> PendingCalls<T, F> {
     pub fn complete(&mut self, id: CallId<F>) -> Match<T> {
         let address = self.address(id);
         match self.slab.slot_state(address) {
-            SlotState::Live => match self.slab.remove(address.slot) {
+            Match::Live(()) => match self.slab.remove(address.slot) {
                 Some((_, tag)) => Match::Live(tag),
                 None => Match::Late,
             },
-            SlotState::Ended => Match::Late,
-            SlotState::NeverUsed => Match::Unknown,
+            Match::Late => Match::Late,
+            Match::Unknown => Match::Unknown,
         }
     }
 
@@ -144,12 +144,6 @@ impl<T, F: IdForm> PendingCalls<T, F> {
     pub fn pop_any(&mut self) -> Option<(CallId<F>, T)> {
         let (address, tag) = self.slab.pop_any()?;
         Some((self.id(address), tag))
-    }
-
-    /// Returns an iterator over [`pop_any`](Self::pop_any). Dropping it early leaves the rest in
-    /// flight.
-    pub fn drain(&mut self) -> impl Iterator<Item = (CallId<F>, T)> + '_ {
-        std::iter::from_fn(|| self.pop_any())
     }
 
     /// Returns when to call [`pop_expired`](Self::pop_expired) next: exact while few calls are due
@@ -200,7 +194,7 @@ impl<T, F: IdForm> PendingCalls<T, F> {
 
     fn live_slot(&self, id: CallId<F>) -> Option<u32> {
         let address = self.address(id);
-        (self.slab.slot_state(address) == SlotState::Live).then_some(address.slot)
+        (self.slab.slot_state(address) == Match::Live(())).then_some(address.slot)
     }
 }
 

@@ -1,48 +1,40 @@
 //! [`PendingMap`]: calls whose id the peer chooses.
 
 use std::borrow::Borrow;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::HashMap;
 use std::hash::Hash;
 
+use super::InsertError;
 use super::slab::Slab;
-use super::{InsertError, Match};
 use crate::Instant;
 
 /// Requests in flight under keys that the peer chose, each with a tag `T` and an optional deadline.
 ///
-/// It has the methods of [`PendingCalls`](super::PendingCalls). The last few ended keys are
-/// remembered, so that they are [`Match::Late`] and not [`Match::Unknown`].
+/// It has the methods of [`PendingCalls`](super::PendingCalls), but knows nothing of what has ended.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use rpc_core::{Match, PendingMap};
+/// use rpc_core::PendingMap;
 ///
 /// let start = Instant::now();
-/// let mut calls = PendingMap::new(100, 16, start);
+/// let mut calls = PendingMap::new(100, start);
 /// calls.insert("7", "status", Some(start + Duration::from_secs(5))).unwrap();
 /// assert_eq!(calls.pop_expired(start + Duration::from_secs(6)), Some(("7", "status")));
-/// assert_eq!(calls.complete("7"), Match::Late);
-/// assert_eq!(calls.complete("8"), Match::Unknown);
+/// assert_eq!(calls.remove("7"), None);
 /// ```
 pub struct PendingMap<K, T> {
     slots: HashMap<K, u32>,
     slab: Slab<(K, T)>,
-    ended: Ended<K>,
 }
 
 impl<K: Eq + Hash + Clone, T> PendingMap<K, T> {
-    /// Creates an empty table for at most `max` requests (at most `u32::MAX`) that remembers the
-    /// last `remember` different keys that ended. Deadlines are counted from `origin`.
+    /// Creates an empty table for at most `max` requests (at most `u32::MAX`). Deadlines are counted
+    /// from `origin`.
     #[must_use]
-    pub fn new(max: usize, remember: usize, origin: Instant) -> Self {
+    pub fn new(max: usize, origin: Instant) -> Self {
         Self {
             slots: HashMap::new(),
             slab: Slab::new(max, origin),
-            ended: Ended {
-                keys: HashSet::new(),
-                order: VecDeque::new(),
-                max: remember,
-            },
         }
     }
 
@@ -91,15 +83,6 @@ impl<K: Eq + Hash + Clone, T> PendingMap<K, T> {
         self.slab.get_mut(*self.slots.get(key)?).map(|(_, tag)| tag)
     }
 
-    /// Returns whether a request with this key is in flight.
-    #[must_use]
-    pub fn contains<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> bool
-    where
-        K: Borrow<Q>,
-    {
-        self.slots.contains_key(key)
-    }
-
     /// Gives a request in flight a new deadline; `None` lets it wait forever. Returns `false` if it
     /// is not in flight.
     pub fn extend<Q: Eq + Hash + ?Sized>(&mut self, key: &Q, deadline: Option<Instant>) -> bool
@@ -112,28 +95,19 @@ impl<K: Eq + Hash + Clone, T> PendingMap<K, T> {
     }
 
     /// Removes a request: it has been answered or cancelled.
-    pub fn complete<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Match<T>
+    pub fn remove<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<T>
     where
         K: Borrow<Q>,
     {
-        if let Some(slot) = self.slots.remove(key)
-            && let Some((_, (key, tag))) = self.slab.remove(slot)
-        {
-            self.ended.add(key);
-            return Match::Live(tag);
-        }
-        if self.ended.keys.contains(key) {
-            Match::Late
-        } else {
-            Match::Unknown
-        }
+        let (_, (_, tag)) = self.slab.remove(self.slots.remove(key)?)?;
+        Some(tag)
     }
 
     /// Removes a request whose deadline is at or before `now`; call it until `None`. Earliest
     /// first, requests of the same millisecond in the order in which they got the deadline.
     pub fn pop_expired(&mut self, now: Instant) -> Option<(K, T)> {
         let (_, (key, tag)) = self.slab.pop_expired(now)?;
-        self.forget(&key);
+        self.slots.remove(&key);
         Some((key, tag))
     }
 
@@ -144,14 +118,8 @@ impl<K: Eq + Hash + Clone, T> PendingMap<K, T> {
             self.slots = HashMap::new();
             return None;
         };
-        self.forget(&key);
+        self.slots.remove(&key);
         Some((key, tag))
-    }
-
-    /// Returns an iterator over [`pop_any`](Self::pop_any). Dropping it early leaves the rest in
-    /// flight.
-    pub fn drain(&mut self) -> impl Iterator<Item = (K, T)> + '_ {
-        std::iter::from_fn(|| self.pop_any())
     }
 
     /// Returns when to call [`pop_expired`](Self::pop_expired) next: exact while few requests are
@@ -174,22 +142,10 @@ impl<K: Eq + Hash + Clone, T> PendingMap<K, T> {
         self.slab.len() == 0
     }
 
-    /// Returns how many requests may be in flight.
-    #[must_use]
-    pub fn capacity_limit(&self) -> usize {
-        self.slab.max()
-    }
-
     /// Returns the requests in flight, in no particular order. Visits every slot: not for hot
     /// paths.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &T)> {
         self.slab.iter().map(|(_, (key, tag))| (key, tag))
-    }
-
-    fn forget(&mut self, key: &K) {
-        if let Some((key, _)) = self.slots.remove_entry(key) {
-            self.ended.add(key);
-        }
     }
 }
 
@@ -197,27 +153,4 @@ impl<K: Eq + Hash + Clone, T> PendingMap<K, T> {
 crate::debug::debug_fields!([K, T] PendingMap<K, T>, this => {
     len: this.slab.len(),
     max: this.slab.max(),
-    remembered: this.ended.order.len(),
 });
-
-/// The last few keys that ended, oldest first. A key is in both collections or in none.
-struct Ended<K> {
-    keys: HashSet<K>,
-    order: VecDeque<K>,
-    max: usize,
-}
-
-impl<K: Eq + Hash + Clone> Ended<K> {
-    fn add(&mut self, key: K) {
-        if self.max == 0 || self.keys.contains(&key) {
-            return;
-        }
-        if self.order.len() >= self.max
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.keys.remove(&oldest);
-        }
-        self.keys.insert(key.clone());
-        self.order.push_back(key);
-    }
-}

@@ -1,5 +1,6 @@
 //! The slab under both tables: slots with a generation, and the timing wheel through them.
 
+use super::Match;
 use super::wheel::{Links, NEVER, NIL, Wheel};
 use crate::Instant;
 
@@ -13,14 +14,6 @@ pub(super) struct Slot<T> {
 pub(super) struct Address {
     pub(super) slot: u32,
     pub(super) generation: u32,
-}
-
-/// The state of an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SlotState {
-    Live,
-    Ended,
-    NeverUsed,
 }
 
 pub(super) struct Slab<T> {
@@ -101,17 +94,17 @@ impl<T> Slab<T> {
         Ok(address)
     }
 
-    pub(super) fn slot_state(&self, address: Address) -> SlotState {
+    pub(super) fn slot_state(&self, address: Address) -> Match<()> {
         let slot = self.slots.get(address.slot as usize);
         match slot {
             Some(slot) if slot.links.generation == address.generation && slot.value.is_some() => {
-                SlotState::Live
+                Match::Live(())
             }
-            Some(slot) if address.generation < slot.links.generation => SlotState::Ended,
+            Some(slot) if address.generation < slot.links.generation => Match::Late,
             None if address.slot < self.base_slots && address.generation < self.base_generation => {
-                SlotState::Ended
+                Match::Late
             }
-            _ => SlotState::NeverUsed,
+            _ => Match::Unknown,
         }
     }
 

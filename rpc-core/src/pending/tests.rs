@@ -33,7 +33,7 @@ fn ids_are_the_ones_announced_and_never_repeat() {
             Err(InsertError::Full { tag: 9, max: 3 })
         );
         if round % 2 == 0 {
-            assert_eq!(calls.drain().count(), 3);
+            assert_eq!(std::iter::from_fn(|| calls.pop_any()).count(), 3);
         } else {
             let ids: Vec<_> = calls.iter().map(|(id, _)| id).collect();
             assert!(ids.iter().all(|id| calls.complete(*id).live().is_some()));
@@ -56,7 +56,10 @@ fn a_late_reply_is_told_from_an_unknown_one() {
     assert_eq!(calls.complete(again), Match::Unknown);
     let again = calls.insert(2, None).unwrap();
     assert_eq!(calls.complete(id), Match::Late);
-    assert_eq!(calls.drain().collect::<Vec<_>>(), [(again, 2)]);
+    assert_eq!(
+        std::iter::from_fn(|| calls.pop_any()).collect::<Vec<_>>(),
+        [(again, 2)]
+    );
     assert_eq!(calls.complete(again), Match::Late);
     assert_eq!(calls.complete(CallId::from_raw(99)), Match::Unknown);
 }
@@ -108,7 +111,9 @@ fn past_deadlines_expire_at_once_and_far_ones_do_not_overflow() {
     assert_eq!(calls.pop_expired(start + ms(1000)), None);
     assert!(calls.poll_timeout().is_some_and(|at| at > start + ms(1000)));
     assert_eq!(
-        calls.drain().map(|(_, tag)| tag).collect::<Vec<_>>(),
+        std::iter::from_fn(|| calls.pop_any())
+            .map(|(_, tag)| tag)
+            .collect::<Vec<_>>(),
         [2, 1]
     );
 }
@@ -157,7 +162,7 @@ fn a_drained_table_holds_no_memory_and_works_on() {
                 .unwrap()
         })
         .collect();
-    assert_eq!(calls.drain().count(), 1000);
+    assert_eq!(std::iter::from_fn(|| calls.pop_any()).count(), 1000);
     assert!(calls.is_empty());
     assert_eq!(calls.poll_timeout(), None);
     assert!(old.iter().all(|id| calls.complete(*id) == Match::Late));
@@ -187,31 +192,18 @@ fn insert_errors_become_refusals() {
 }
 
 #[test]
-fn a_map_forgets_ended_keys_beyond_its_memory() {
-    let start = Instant::now();
-    let mut map = PendingMap::<String, u32>::new(8, 2, start);
-    for (tag, key) in (0..).zip(["a", "b", "c"]) {
-        map.insert(key.to_owned(), tag, None).unwrap();
-        assert_eq!(map.complete(key), Match::Live(tag));
-    }
-    assert_eq!(map.complete("a"), Match::Unknown);
-    assert_eq!(map.complete("b"), Match::Late);
-    assert_eq!(map.complete("c"), Match::Late);
-}
-
-#[test]
 fn a_map_refuses_a_key_that_is_in_flight_and_takes_it_again_later() {
     let start = Instant::now();
-    let mut map = PendingMap::<String, u32>::new(1, 2, start);
+    let mut map = PendingMap::<String, u32>::new(1, start);
     map.insert("a".to_owned(), 1, Some(start + ms(5))).unwrap();
     let again = map.insert("a".to_owned(), 2, None);
     assert_eq!(again, Err(InsertError::Duplicate { tag: 2 }));
     let full = map.insert("b".to_owned(), 3, None);
     assert_eq!(full, Err(InsertError::Full { tag: 3, max: 1 }));
     assert_eq!(map.pop_expired(start + ms(5)), Some(("a".to_owned(), 1)));
-    assert_eq!(map.complete("a"), Match::Late);
+    assert_eq!(map.remove("a"), None);
     map.insert("a".to_owned(), 4, None).unwrap();
-    assert_eq!(map.complete("a"), Match::Live(4));
+    assert_eq!(map.remove("a"), Some(4));
 }
 
 /// One step; indexes are taken modulo what there is.
@@ -406,21 +398,11 @@ proptest! {
     fn a_pending_map_agrees_with_a_naive_model(
         steps in prop::collection::vec((0_u8..5, 0_u8..12, 0_u64..200), 1..150),
         max in 1_usize..8,
-        remember in 0_usize..6,
     ) {
         let start = Instant::now();
-        let mut map = PendingMap::<u8, u64>::new(max, remember, start);
+        let mut map = PendingMap::<u8, u64>::new(max, start);
         let mut live: HashMap<u8, (u64, u64)> = HashMap::new();
-        let mut ended: Vec<u8> = Vec::new();
         let mut now = 0;
-        let end = |ended: &mut Vec<u8>, key: u8| {
-            if !ended.contains(&key) {
-                ended.push(key);
-                if ended.len() > remember {
-                    ended.remove(0);
-                }
-            }
-        };
         for (tag, (verb, key, delay)) in (0..).zip(steps) {
             match verb {
                 0 | 1 => {
@@ -435,15 +417,7 @@ proptest! {
                     prop_assert_eq!(map.insert(key, tag, Some(start + ms(now + delay))), expected);
                 }
                 2 => {
-                    let expected = match live.remove(&key) {
-                        Some((_, tag)) => {
-                            end(&mut ended, key);
-                            Match::Live(tag)
-                        }
-                        None if ended.contains(&key) => Match::Late,
-                        None => Match::Unknown,
-                    };
-                    prop_assert_eq!(map.complete(&key), expected);
+                    prop_assert_eq!(map.remove(&key), live.remove(&key).map(|(_, tag)| tag));
                 }
                 3 => {
                     let entry = live.get_mut(&key);
@@ -458,13 +432,12 @@ proptest! {
                     while let Some((key, tag)) = map.pop_expired(start + ms(now)) {
                         let entry = live.remove(&key);
                         prop_assert!(entry.is_some_and(|(at, was)| at <= now && was == tag));
-                        end(&mut ended, key);
                     }
                     prop_assert!(live.values().all(|entry| entry.0 > now));
                 }
             }
             prop_assert_eq!(map.len(), live.len());
         }
-        prop_assert_eq!(map.drain().count(), live.len());
+        prop_assert_eq!(std::iter::from_fn(|| map.pop_any()).count(), live.len());
     }
 }

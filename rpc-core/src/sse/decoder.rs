@@ -186,30 +186,17 @@ impl Decoder {
         };
         match name {
             b"data" => {
-                let value = String::from_utf8_lossy(value);
-                if self.size() + value.len() > self.max_event {
-                    return Some(Err(self.too_large()));
-                }
                 if std::mem::replace(&mut self.has_data, true) {
                     self.event.data.push('\n');
                 }
-                self.event.data.push_str(&value);
+                self.event.data.push_str(&String::from_utf8_lossy(value));
             }
             b"event" => {
-                let value = String::from_utf8_lossy(value);
-                self.event.event = None;
-                if self.size() + value.len() > self.max_event {
-                    return Some(Err(self.too_large()));
-                }
-                self.event.event = (!value.is_empty()).then(|| value.into_owned());
+                let name = String::from_utf8_lossy(value).into_owned();
+                self.event.event = (!name.is_empty()).then_some(name);
             }
             b"id" if !value.contains(&0) => {
-                let value = String::from_utf8_lossy(value);
-                self.event.id = None;
-                if self.size() + value.len() > self.max_event {
-                    return Some(Err(self.too_large()));
-                }
-                self.event.id = Some(value.into_owned());
+                self.event.id = Some(String::from_utf8_lossy(value).into_owned());
             }
             b"retry" => {
                 if let Some(retry) = milliseconds(value) {
@@ -219,7 +206,10 @@ impl Decoder {
             }
             _ => {}
         }
-        None
+        (self.size() > self.max_event).then(|| {
+            let max = self.max_event;
+            Err(self.skip(SseError::EventTooLarge { max }))
+        })
     }
 
     /// Completes the event at a blank line.
@@ -243,14 +233,7 @@ impl Decoder {
     /// otherwise empty lines would not count.
     fn size(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let breaks = usize::from(self.has_data);
-        self.event.data.len() + breaks + length(&self.event.event) + length(&self.event.id)
-    }
-
-    fn too_large(&mut self) -> SseError {
-        self.skip(SseError::EventTooLarge {
-            max: self.max_event,
-        })
+        self.event.data.len() + length(&self.event.event) + length(&self.event.id)
     }
 
     fn skip(&mut self, error: SseError) -> SseError {

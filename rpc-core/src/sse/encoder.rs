@@ -13,20 +13,13 @@ use super::{Event, SseError};
 /// [`SseError::BadField`] if the type or the id holds a line break, or the id holds NUL. Nothing
 /// is written then; the same event would be refused again.
 pub fn encode(event: &Event, out: &mut BytesMut) -> Result<(), SseError> {
-    let breaks: &[char] = &['\n', '\r'];
-    if event
-        .event
-        .as_ref()
-        .is_some_and(|name| name.contains(breaks))
-    {
-        return Err(SseError::BadField { field: "event" });
-    }
-    if event
-        .id
-        .as_ref()
-        .is_some_and(|id| id.contains(['\n', '\r', '\0']))
-    {
-        return Err(SseError::BadField { field: "id" });
+    for (field, text, breaks) in [
+        ("event", &event.event, &['\n', '\r'][..]),
+        ("id", &event.id, &['\n', '\r', '\0']),
+    ] {
+        if text.as_ref().is_some_and(|text| text.contains(breaks)) {
+            return Err(SseError::BadField { field });
+        }
     }
     if let Some(id) = &event.id {
         put_line(out, "id", id);

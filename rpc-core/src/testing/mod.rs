@@ -10,7 +10,6 @@ pub mod conformance;
 mod pair;
 pub mod replay;
 pub mod schedule;
-mod trace;
 pub mod transcript;
 
 pub use pair::{Pair, Side};

@@ -1,12 +1,10 @@
 //! [`Pair`]: two machines wired together under virtual time.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::trace::{show_incoming, show_outgoing};
 use crate::Instant;
 use crate::error::Disconnect;
 use crate::machine::Machine;
@@ -22,15 +20,6 @@ pub enum Side {
     Client,
     /// The server's end.
     Server,
-}
-
-impl Side {
-    const fn letter(self) -> char {
-        match self {
-            Self::Client => 'C',
-            Self::Server => 'S',
-        }
-    }
 }
 
 #[derive(Clone)]
@@ -103,13 +92,6 @@ impl<C: Machine, S: Machine> Pair<C, S> {
         }
     }
 
-    /// Sets how long every frame takes from now on.
-    #[must_use]
-    pub const fn with_latency(mut self, latency: Duration) -> Self {
-        self.latency = latency;
-        self
-    }
-
     /// Sets how long every frame takes from now on; order is kept.
     pub const fn set_latency(&mut self, latency: Duration) {
         self.latency = latency;
@@ -175,8 +157,8 @@ impl<C: Machine, S: Machine> Pair<C, S> {
     pub fn settle(&mut self) {
         for _ in 0..STUCK {
             let mut active = self.flush();
-            active |= self.deliver(Side::Client) | self.deliver(Side::Server);
-            active |= self.fire();
+            active |= self.deliver();
+            active |= fire(&mut self.client, self.now) | fire(&mut self.server, self.now);
             if !active {
                 return;
             }
@@ -222,119 +204,91 @@ impl<C: Machine, S: Machine> Pair<C, S> {
         std::mem::take(&mut self.server_events)
     }
 
+    /// Moves frames from the machines to the lanes, and events from the machines to the lists.
     fn flush(&mut self) -> bool {
-        let at = self.now - self.start;
-        let due = self.now + self.latency;
-        let mut active = drain(&mut self.client, &mut self.to_server, |frame| {
-            note(
-                &mut self.trace,
-                at,
-                Side::Client.letter(),
-                &show_outgoing(frame),
-            );
-            due
-        });
-        active |= drain(&mut self.server, &mut self.to_client, |frame| {
-            note(
-                &mut self.trace,
-                at,
-                Side::Server.letter(),
-                &show_outgoing(frame),
-            );
-            due
-        });
-        if !self.hold_events[Side::Client as usize] {
-            while let Some(event) = self.client.poll_event() {
-                self.client_events.push(event);
-                active = true;
-            }
-        }
-        if !self.hold_events[Side::Server as usize] {
-            while let Some(event) = self.server.poll_event() {
-                self.server_events.push(event);
-                active = true;
-            }
-        }
+        let (at, due) = (self.now - self.start, self.now + self.latency);
+        let mut note = |from, frame: &Outgoing| note(&mut self.trace, at, from, &show(frame));
+        let sent = |frame: &Outgoing| note('C', frame);
+        let mut active = drain(&mut self.client, &mut self.to_server, due, sent);
+        let sent = |frame: &Outgoing| note('S', frame);
+        active |= drain(&mut self.server, &mut self.to_client, due, sent);
+        let [client, server] = self.hold_events;
+        active |= !client && take_events(&mut self.client, &mut self.client_events);
+        active |= !server && take_events(&mut self.server, &mut self.server_events);
         active
     }
 
-    /// Delivers one due frame.
-    fn deliver(&mut self, side: Side) -> bool {
-        let (lane, back) = match side {
-            Side::Client => (&mut self.to_client, &mut self.to_server),
-            Side::Server => (&mut self.to_server, &mut self.to_client),
-        };
-        let (closed, wants) = match side {
-            Side::Client => (self.client.is_closed(), self.client.wants_input()),
-            Side::Server => (self.server.is_closed(), self.server.wants_input()),
-        };
-        if lane.frames.front().is_none_or(|(due, _)| *due > self.now) || (!wants && !closed) {
-            return false;
-        }
-        let Some((_, wire)) = lane.frames.pop_front() else {
-            return false;
-        };
-        let now = self.now;
-        let lost = match &wire {
-            Wire::Ping(payload) => {
-                if self.pongs {
-                    back.frames
-                        .push_back((now + self.latency, Wire::Pong(payload.clone())));
-                }
-                None
-            }
-            Wire::Close(frame) => Some(Disconnect::PeerClosed(frame.clone())),
-            Wire::Cut => Some(Disconnect::Eof),
-            Wire::Text(_) | Wire::Binary(_) | Wire::Pong(_) => None,
-        };
-        if let Some(why) = lost {
-            match side {
-                Side::Client => self.client.handle_disconnect(why, now),
-                Side::Server => self.server.handle_disconnect(why, now),
-            }
-            return true;
-        }
-        if closed {
-            return true;
-        }
-        let message = match &wire {
-            Wire::Text(text) => Incoming::Text(text.as_str()),
-            Wire::Binary(bytes) => Incoming::Binary(bytes),
-            Wire::Ping(payload) => Incoming::Ping(payload),
-            Wire::Pong(payload) => Incoming::Pong(payload),
-            Wire::Close(_) | Wire::Cut => return true,
-        };
-        match side {
-            Side::Client => self.client.handle_message(message, now),
-            Side::Server => self.server.handle_message(message, now),
-        }
-        true
-    }
-
-    fn fire(&mut self) -> bool {
-        let mut fired = false;
-        if self.client.poll_timeout().is_some_and(|at| at <= self.now) {
-            self.client.handle_timeout(self.now);
-            fired = true;
-        }
-        if self.server.poll_timeout().is_some_and(|at| at <= self.now) {
-            self.server.handle_timeout(self.now);
-            fired = true;
-        }
-        fired
+    /// Delivers one frame to each machine.
+    fn deliver(&mut self) -> bool {
+        let (to_client, to_server) = (&mut self.to_client, &mut self.to_server);
+        let pong_at = self.pongs.then(|| self.now + self.latency);
+        deliver(&mut self.client, to_client, to_server, self.now, pong_at)
+            | deliver(&mut self.server, to_server, to_client, self.now, pong_at)
     }
 }
 
-/// Moves a machine's frames onto its lane.
+fn take_events<M: Machine>(machine: &mut M, events: &mut Vec<M::Event>) -> bool {
+    let before = events.len();
+    events.extend(std::iter::from_fn(|| machine.poll_event()));
+    events.len() > before
+}
+
+fn fire<M: Machine>(machine: &mut M, now: Instant) -> bool {
+    let is_due = machine.poll_timeout().is_some_and(|at| at <= now);
+    if is_due {
+        machine.handle_timeout(now);
+    }
+    is_due
+}
+
+/// Delivers the next frame of a lane, if it is due and the machine reads. A ping is answered on the way
+/// back, at `pong_at`.
+fn deliver<M: Machine>(
+    machine: &mut M,
+    lane: &mut Lane,
+    back: &mut Lane,
+    now: Instant,
+    pong_at: Option<Instant>,
+) -> bool {
+    let reads = machine.is_closed() || machine.wants_input();
+    let is_due = lane.frames.front().is_some_and(|(due, _)| *due <= now);
+    let next = (is_due && reads).then(|| lane.frames.pop_front()).flatten();
+    let Some((_, wire)) = next else {
+        return false;
+    };
+    if let (Wire::Ping(payload), Some(at)) = (&wire, pong_at) {
+        back.frames.push_back((at, Wire::Pong(payload.clone())));
+    }
+    let message = match &wire {
+        Wire::Close(frame) => {
+            machine.handle_disconnect(Disconnect::PeerClosed(frame.clone()), now);
+            return true;
+        }
+        Wire::Cut => {
+            machine.handle_disconnect(Disconnect::Eof, now);
+            return true;
+        }
+        Wire::Text(text) => Incoming::Text(text.as_str()),
+        Wire::Binary(bytes) => Incoming::Binary(bytes),
+        Wire::Ping(payload) => Incoming::Ping(payload),
+        Wire::Pong(payload) => Incoming::Pong(payload),
+    };
+    if !machine.is_closed() {
+        machine.handle_message(message, now);
+    }
+    true
+}
+
 fn drain<M: Machine>(
     machine: &mut M,
     lane: &mut Lane,
-    mut sent: impl FnMut(&Outgoing) -> Instant,
+    due: Instant,
+    mut sent: impl FnMut(&Outgoing),
 ) -> bool {
     let mut active = false;
     while let Some(frame) = machine.poll_transmit() {
         active = true;
-        let due = sent(&frame);
+        sent(&frame);
         let wire = match frame {
             Outgoing::Text(_) if lane.drop_next > 0 => {
                 lane.drop_next -= 1;
@@ -351,6 +305,18 @@ fn drain<M: Machine>(
         lane.frames.push_back((due, wire));
     }
     active
+}
+
+/// Returns the text for a frame to the peer.
+fn show(frame: &Outgoing) -> String {
+    match frame {
+        Outgoing::Text(text) => text.as_str().to_owned(),
+        Outgoing::Binary(bytes) => format!("(binary {} bytes)", bytes.len()),
+        Outgoing::Ping(_) => "(ping)".to_owned(),
+        Outgoing::Close(close) if close.reason.is_empty() => format!("(close {})", close.code),
+        Outgoing::Close(close) => format!("(close {} {})", close.code, close.reason),
+        Outgoing::Abort => "(abort)".to_owned(),
+    }
 }
 
 /// Adds a line to a trace.
@@ -372,17 +338,3 @@ crate::debug::debug_fields!([C: Machine, S: Machine] Pair<C, S>, this => {
     to_client: this.to_client.frames.len(),
     to_server: this.to_server.frames.len(),
 });
-
-impl fmt::Debug for Wire {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let incoming = match self {
-            Self::Text(text) => Incoming::Text(text.as_str()),
-            Self::Binary(bytes) => Incoming::Binary(bytes),
-            Self::Ping(payload) => Incoming::Ping(payload),
-            Self::Pong(payload) => Incoming::Pong(payload),
-            Self::Close(frame) => return write!(f, "Close({frame:?})"),
-            Self::Cut => return f.write_str("Cut"),
-        };
-        f.write_str(&show_incoming(&incoming))
-    }
-}

@@ -6,12 +6,14 @@ use std::path::Path;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::Delivery;
-use rpc_core::net::server::{HttpConfig, Server as Listener};
+use rpc_core::net::server::{Accepted, HttpConfig};
 use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{Dialer as _, LinkConfig, LinkEvent, LinkState, Message, mem};
 use rpc_core::testing::Pair;
 use rpc_core::testing::conformance::{self, Calls};
 use switchboard_testing::sim;
+
+use crate::server::Server as Listener;
 
 include!("../../src/guide/doubling.inc");
 
@@ -84,14 +86,14 @@ fn every_call_of_the_guide_ends_once_over_random_schedules() {
 
 #[tokio::test]
 async fn the_protocol_of_the_guide_works_over_a_websocket() {
-    let listener = Listener::bind("127.0.0.1:0", HttpConfig::default());
+    let (tell, news) = watch::channel(0);
+    let handler =
+        move |accepted: Accepted| serve(accepted.socket, news.clone(), accepted.cancellation);
+    let listener = Listener::bind("127.0.0.1:0", handler, HttpConfig::default());
     let listener = listener.await.unwrap();
     let url = format!("ws://{}", listener.local_addr());
     let handle = listener.handle();
-    let (tell, news) = watch::channel(0);
-    let server = tokio::spawn(
-        listener.run(move |accepted| serve(accepted.socket, news.clone(), accepted.cancellation)),
-    );
+    let server = tokio::spawn(listener.run());
 
     let dialer = WsDialer::new(&url).unwrap();
     let (link, mut events, connection) =
@@ -115,14 +117,14 @@ async fn the_protocol_of_the_guide_works_over_a_websocket() {
 
 #[tokio::test]
 async fn the_server_of_the_guide_drains() {
-    let listener = Listener::bind("127.0.0.1:0", HttpConfig::default());
+    let (_tell, news) = watch::channel(0);
+    let handler =
+        move |accepted: Accepted| serve(accepted.socket, news.clone(), accepted.cancellation);
+    let listener = Listener::bind("127.0.0.1:0", handler, HttpConfig::default());
     let listener = listener.await.unwrap();
     let url = format!("ws://{}", listener.local_addr());
     let handle = listener.handle();
-    let (_tell, news) = watch::channel(0);
-    tokio::spawn(
-        listener.run(move |accepted| serve(accepted.socket, news.clone(), accepted.cancellation)),
-    );
+    tokio::spawn(listener.run());
 
     let mut line = WsDialer::new(&url).unwrap().dial().await.unwrap();
     line.send(Outgoing::Text(r#"{"id":7,"n":21}"#.into()))

@@ -144,7 +144,6 @@ async fn closing_while_the_line_is_down_ends_the_link() {
 #[tokio::test(start_paused = true)]
 async fn a_dial_that_hangs_ends_at_the_connect_timeout() {
     struct Hang;
-    #[async_trait::async_trait]
     impl rpc_core::net::Dialer for Hang {
         type Transport = mem::MemTransport;
         async fn dial(&self) -> Result<mem::MemTransport, rpc_core::net::DialError> {

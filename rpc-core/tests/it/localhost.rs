@@ -2,26 +2,21 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rpc_core::net::Dialer as _;
-use rpc_core::net::server::{HttpConfig, Listener, Server};
-use rpc_core::net::ws::{Resolver, WsDialer};
+use rpc_core::net::server::{HttpConfig, Listener};
+use rpc_core::net::ws::WsDialer;
 use tokio::net::{TcpListener, TcpStream};
 
-/// As most systems have it.
-struct SixFirst;
+use crate::server::Server;
 
-#[async_trait]
-impl Resolver for SixFirst {
-    async fn resolve(&self, _: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-        Ok(vec![
-            (Ipv6Addr::LOCALHOST, port).into(),
-            (Ipv4Addr::LOCALHOST, port).into(),
-        ])
-    }
+/// As most systems have it.
+async fn six_first(port: u16) -> io::Result<Vec<SocketAddr>> {
+    Ok(vec![
+        (Ipv6Addr::LOCALHOST, port).into(),
+        (Ipv4Addr::LOCALHOST, port).into(),
+    ])
 }
 
 async fn has_ipv6() -> bool {
@@ -64,12 +59,12 @@ async fn a_server_serves_where_another_program_has_the_other_family() {
     }
     let stranger = TcpListener::bind("[::1]:0").await.unwrap();
     let port = stranger.local_addr().unwrap().port();
-    let server = Server::bind(("localhost", port), HttpConfig::default()).await;
+    let server = Server::bind(("localhost", port), |_| async {}, HttpConfig::default()).await;
     // Unless that port is taken in this family too.
     let Ok(server) = server else { return };
     assert_eq!(server.local_addr(), (Ipv4Addr::LOCALHOST, port).into());
     let shutdown = server.handle();
-    tokio::spawn(server.run(|_| async {}));
+    tokio::spawn(server.run());
     let url = format!("ws://localhost:{port}/");
     WsDialer::new(&url).unwrap().dial().await.unwrap();
     shutdown.drain(Duration::ZERO).await;
@@ -81,12 +76,12 @@ async fn a_server_serves_where_another_program_has_the_other_family() {
 
 #[tokio::test]
 async fn a_client_of_localhost_begins_with_ipv4_each_time() {
-    let server = Server::bind("127.0.0.1:0", HttpConfig::default());
+    let server = Server::bind("127.0.0.1:0", |_| async {}, HttpConfig::default());
     let server = server.await.unwrap();
     let port = server.local_addr().port();
-    tokio::spawn(server.run(|_| async {}));
+    tokio::spawn(server.run());
     let dialer = WsDialer::new(&format!("ws://LocalHost:{port}/")).unwrap();
-    let others = dialer.clone().with_resolver(Arc::new(SixFirst));
+    let others = dialer.clone().with_resolver(|_, port| six_first(port));
     for dialer in [dialer, others] {
         // Also where a round would go on behind the last address.
         for _ in 0..3 {

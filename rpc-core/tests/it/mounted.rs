@@ -8,13 +8,16 @@ use bytes::Bytes;
 use futures_util::{FutureExt as _, stream};
 use http::{Request, StatusCode};
 use rpc_core::net::server::{
-    Accepted, Body, Guards, HttpConfig, PeerAddr, PeerPolicy, Server, ServerLimits, Service,
+    Accepted, Body, Guards, HttpConfig, PeerAddr, PeerPolicy, ProtocolServer, ServerLimits,
+    ServerProtocol, Service,
 };
 use tokio::sync::Notify;
 use tower_service::Service as _;
 
-fn mount(config: HttpConfig) -> (Server, Service) {
-    Server::mount(config)
+use crate::server::Server;
+
+fn mount(config: HttpConfig) -> (ProtocolServer<impl ServerProtocol>, Service) {
+    Server::mount(|_| async {}, config)
 }
 
 fn request(body: Body) -> Request<Body> {
@@ -44,7 +47,7 @@ fn echo() -> HttpConfig {
 
 #[tokio::test]
 async fn a_peer_that_the_host_does_not_name_passes_no_policy() {
-    let guards = Guards::default().with_peers(PeerPolicy::LoopbackOnly);
+    let guards = Guards::default().with_peers(PeerPolicy::LocalhostOnly);
     let (_server, mut service) = mount(echo().with_guards(guards));
     assert_eq!(status(&mut service, request("".into())).await, 403);
     for (peer, expected) in [("127.0.0.1:1", 200), ("192.0.2.1:1", 403)] {
@@ -103,20 +106,21 @@ async fn a_host_without_upgrades_gets_501() {
 
 #[tokio::test]
 async fn a_client_that_leaves_during_its_upgrade_leaves_nothing_behind() {
-    let (server, mut service) = mount(HttpConfig::default());
-    let (counters, handle) = (server.counters(), server.handle());
     let served = Arc::new(Notify::new());
+    let called = Arc::clone(&served);
+    let serve = move |_: Accepted| {
+        called.notify_one();
+        async {}
+    };
+    let (server, mut service) = Server::mount(serve, HttpConfig::default());
+    let (counters, handle) = (server.counters(), server.handle());
     let mut request = upgrade();
     // What hyper gives a host whose connection it drops.
     let gone = hyper::upgrade::on(Request::new(()));
     request.extensions_mut().insert(gone);
     assert_eq!(status(&mut service, request).await, 101);
     assert_eq!(counters.websockets(), 1);
-    let called = Arc::clone(&served);
-    let serving = server.run(move |_: Accepted| {
-        called.notify_one();
-        async {}
-    });
+    let serving = server.run();
     let (report, _) = tokio::join!(serving, handle.drain(std::time::Duration::from_secs(5)));
     assert_eq!((report.finished, report.aborted), (1, 0));
     assert_eq!((counters.open(), counters.websockets()), (0, 0));

@@ -367,13 +367,13 @@ async fn an_unknown_issuer_is_refused_and_a_trusted_one_is_not() {
     );
     let server = NatsServer::start_with(&tls, &[]);
     let config = NatsConfig::new(&server.url()).with_timeout(Duration::from_secs(2));
-    let trusted = TlsConfig::with_root_certificates_pem(made.cert.pem().as_bytes()).unwrap();
+    let trusted = TlsConfig::with_root_certificates(made.cert.pem().as_bytes()).unwrap();
     let nats = Nats::connect(config.clone().with_tls(trusted))
         .await
         .unwrap();
     bucket(&nats).await;
     let another = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    let another = TlsConfig::with_root_certificates_pem(another.cert.pem().as_bytes()).unwrap();
+    let another = TlsConfig::with_root_certificates(another.cert.pem().as_bytes()).unwrap();
     Nats::connect(config.with_tls(another)).await.unwrap_err();
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -6,15 +6,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use http::StatusCode;
 use rpc_core::CloseReason;
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::server::{HttpConfig, Server};
-use rpc_core::net::ws::{Resolver, WsConfig, WsDialer};
+use rpc_core::net::server::HttpConfig;
+use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::net::{DialError, Dialer as _, LinkConfig, LinkState, Node};
 use rpc_core::reconnect::ReconnectPolicy;
 
+use crate::server::Server;
 use crate::toy::house::{DEADLINE, House, config, eager};
 use crate::toy::net::{End, GuestSide};
 
@@ -34,12 +34,12 @@ impl Table {
     }
 }
 
-#[async_trait]
-impl Resolver for Table {
-    async fn resolve(&self, host: &str, _port: u16) -> io::Result<Vec<SocketAddr>> {
-        self.asked.lock().unwrap().push(host.to_owned());
-        match self.answers.get(host) {
-            Some(answers) => Ok(answers.clone()),
+impl Table {
+    async fn resolve(self: Arc<Self>, host: String) -> io::Result<Vec<SocketAddr>> {
+        let answers = self.answers.get(&*host).cloned();
+        self.asked.lock().unwrap().push(host);
+        match answers {
+            Some(answers) => Ok(answers),
             None => std::future::pending().await,
         }
     }
@@ -54,7 +54,8 @@ fn listed(urls: &str) -> WsDialer {
 /// A dialer with names of its own, which the servers of this machine would refuse as `Host`.
 fn named(urls: &str, table: &Arc<Table>) -> WsDialer {
     let dialer = listed(urls).with_header("Host", "localhost").unwrap();
-    dialer.with_resolver(table.clone())
+    let table = Arc::clone(table);
+    dialer.with_resolver(move |host, _| Arc::clone(&table).resolve(host.to_owned()))
 }
 
 fn guest(dialer: WsDialer, config: LinkConfig) -> End<GuestSide> {
@@ -79,9 +80,11 @@ async fn nowhere() -> SocketAddr {
 async fn refusing(status: StatusCode) -> SocketAddr {
     let config =
         HttpConfig::default().with_on_upgrade(move |_, _| Err((status, "not here".to_owned())));
-    let server = Server::bind("127.0.0.1:0", config).await.unwrap();
+    let server = Server::bind("127.0.0.1:0", |_| async {}, config)
+        .await
+        .unwrap();
     let address = server.local_addr();
-    tokio::spawn(server.run(|_| async {}));
+    tokio::spawn(server.run());
     address
 }
 
@@ -238,18 +241,18 @@ async fn plain_http_stays_with_its_node_until_that_is_left() {
     let (a, b) = (House::open().await, House::open().await);
     let dialer = listed(&format!("ws://{},ws://{}", a.address, b.address));
     for _ in 0..3 {
-        let (_, node) = dialer.open_node().await.unwrap();
+        let (_, node) = dialer.open().await.unwrap();
         assert_eq!(node.address(), a.address);
         let host = &dialer.node_headers(&node).unwrap()["host"];
         assert_eq!(host, &a.address.to_string());
     }
-    let (_, left) = dialer.open_node().await.unwrap();
+    let (_, left) = dialer.open().await.unwrap();
     dialer.leave(&left);
-    let (_, node) = dialer.open_node().await.unwrap();
+    let (_, node) = dialer.open().await.unwrap();
     assert_eq!(node.address(), b.address);
     // News about a node that was left already.
     dialer.leave(&left);
-    let (_, node) = dialer.open_node().await.unwrap();
+    let (_, node) = dialer.open().await.unwrap();
     assert_eq!(node.address(), b.address);
     let host = &dialer.node_headers(&node).unwrap()["host"];
     assert_eq!(host, &b.address.to_string());

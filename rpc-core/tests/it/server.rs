@@ -7,8 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::{Request, Response, StatusCode};
+use rpc_core::net::DrainReport;
 use rpc_core::net::server::{
-    Accepted, Counters, DrainReport, Guards, HttpConfig, Server, ServerHandle, ServerLimits,
+    Accepted, Counters, Guards, HttpConfig, ProtocolServer, ServerHandle, ServerLimits,
+    ServerProtocol,
 };
 use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer as _, Message};
@@ -76,6 +78,31 @@ async fn echo(mut accepted: Accepted) {
     }
 }
 
+/// A server whose connections a function serves.
+pub type Server<F> = ProtocolServer<Served<F>>;
+
+pub struct Served<F>(F);
+
+impl<F, R> ServerProtocol for Served<F>
+where
+    F: Fn(Accepted) -> R + Send + Sync + 'static,
+    R: Future<Output = ()> + Send + 'static,
+{
+    type App = F;
+    type Options = HttpConfig;
+    type Runtime = ();
+
+    fn new(app: F, options: HttpConfig) -> (Arc<Self>, HttpConfig) {
+        (Arc::new(Self(app)), options)
+    }
+
+    fn runtime(&self) {}
+
+    fn serve(self: Arc<Self>, accepted: Accepted) -> impl Future<Output = ()> + Send + 'static {
+        (self.0)(accepted)
+    }
+}
+
 pub async fn start(config: HttpConfig) -> Running {
     start_with(config, echo).await
 }
@@ -85,12 +112,12 @@ where
     H: Fn(Accepted) -> F + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
-    let server = Server::bind("127.0.0.1:0", config).await.unwrap();
+    let server = Server::bind("127.0.0.1:0", handler, config).await.unwrap();
     Running {
         address: server.local_addr(),
         shutdown: server.handle(),
         counters: server.counters(),
-        task: tokio::spawn(server.run(handler)),
+        task: tokio::spawn(server.run()),
     }
 }
 
@@ -250,7 +277,7 @@ async fn the_upgrade_hook_authenticates_and_hands_on_what_it_found() {
         .dial()
         .await
         .unwrap();
-    assert_eq!(ws.handshake().unwrap().subprotocol(), Some("acolyte.v1"));
+    assert_eq!(ws.subprotocol(), Some("acolyte.v1"));
     let greeting = ws.next().await.unwrap().unwrap();
     assert_eq!(greeting, Message::Text(Text::from("alice")));
 }
@@ -267,7 +294,7 @@ async fn without_a_hook_the_first_common_subprotocol_is_selected() {
         .and_then(|d| d.with_subprotocol("b"))
         .unwrap();
     let ws = dialer.dial().await.unwrap();
-    assert_eq!(ws.handshake().unwrap().subprotocol(), Some("b"));
+    assert_eq!(ws.subprotocol(), Some("b"));
 }
 
 #[tokio::test]
@@ -275,7 +302,7 @@ async fn a_subprotocol_that_was_not_offered_is_never_sent() {
     let config = HttpConfig::default().with_on_upgrade(|_, _| Ok(Some("other".to_owned())));
     let server = start(config).await;
     let ws = server.dial().await.unwrap();
-    assert_eq!(ws.handshake().unwrap().subprotocol(), None);
+    assert_eq!(ws.subprotocol(), None);
 }
 
 #[tokio::test]

@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use futures_util::SinkExt as _;
 use http::{Request, Response};
-use rpc_core::net::server::{Guards, HttpConfig, PeerPolicy, Server, ServerLimits};
+use rpc_core::net::server::{Accepted, Guards, HttpConfig, PeerPolicy, ServerLimits};
 use rpc_core::net::{self, ConnectionHandler, DialError, DriverConfig, Handle, Message, time};
 use rpc_core::{CloseFrame, CloseReason, Instant, Text};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::server::{Running, exchange, limits, start, start_with, upgrade};
+use crate::server::{Running, Server, exchange, limits, start, start_with, upgrade};
 use crate::toy::host::{Host, HostEvent};
 
 /// Connects, and waits until the server has taken the connection.
@@ -117,13 +117,14 @@ async fn one_address_has_a_quarter_of_a_server_that_others_can_reach() {
     ] {
         let config = HttpConfig::default().with_guards(guards);
         let config = config.with_limits(limits.clone());
-        let server = Server::bind(address, config).await.unwrap();
-        let port = server.local_addr().port();
-        let url = format!("ws://127.0.0.1:{port}");
-        let running = tokio::spawn(server.run(|accepted| async move {
+        let hold = |accepted: Accepted| async move {
             let _held = accepted;
             std::future::pending::<()>().await;
-        }));
+        };
+        let server = Server::bind(address, hold, config).await.unwrap();
+        let port = server.local_addr().port();
+        let url = format!("ws://127.0.0.1:{port}");
+        let running = tokio::spawn(server.run());
         let mut held = Vec::new();
         let error = loop {
             match net::Dialer::dial(&dialer(&url)).await {

@@ -6,11 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream;
 use http::Response;
-use rpc_core::net::server::{Body, HttpConfig, Server, ServerLimits};
+use rpc_core::net::server::{Body, HttpConfig, ServerLimits};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+
+use crate::server::Server;
 
 const LONG: Duration = Duration::from_secs(60);
 const REQUEST: &[u8] = b"GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -28,9 +30,11 @@ async fn start(limits: ServerLimits) -> (SocketAddr, mpsc::Sender<Bytes>) {
             });
             async { Response::new(Body::stream(pieces)) }
         });
-    let server = Server::bind("127.0.0.1:0", config).await.unwrap();
+    let server = Server::bind("127.0.0.1:0", |_| async {}, config)
+        .await
+        .unwrap();
     let address = server.local_addr();
-    tokio::spawn(server.run(|_| async {}));
+    tokio::spawn(server.run());
     (address, sender)
 }
 

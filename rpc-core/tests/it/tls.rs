@@ -2,23 +2,32 @@
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use rpc_core::net::server::{Accepted, HttpConfig, Server};
+use rpc_core::net::server::{Accepted, HttpConfig};
 use rpc_core::net::tls::{TlsAcceptor, TlsConfig};
-use rpc_core::net::ws::{Resolver, WsConfig, WsDialer};
+use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::net::{DialError, Dialer as _, Message};
 use rpc_core::{Outgoing, Text};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
+use crate::server::Server;
+
+/// Texts in PEM.
 struct Authority {
-    root: Vec<u8>,
-    root_pem: String,
-    chain_pem: String,
-    chain: Vec<u8>,
-    key_pem: String,
-    key: Vec<u8>,
+    root: String,
+    chain: String,
+    key: String,
+}
+
+impl Authority {
+    fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from_pem(self.chain.as_bytes(), self.key.as_bytes()).unwrap()
+    }
+
+    fn trusted(&self) -> TlsConfig {
+        TlsConfig::with_root_certificates(self.root.as_bytes()).unwrap()
+    }
 }
 
 /// An authority and a certificate that it signed for `name`.
@@ -34,26 +43,24 @@ fn authority(name: &str) -> Authority {
         .signed_by(&key, &issuer)
         .unwrap();
     Authority {
-        root: root_certificate.der().to_vec(),
-        root_pem: root_certificate.pem(),
-        chain_pem: certificate.pem(),
-        chain: certificate.der().to_vec(),
-        key_pem: key.serialize_pem(),
-        key: key.serialize_der(),
+        root: root_certificate.pem(),
+        chain: certificate.pem(),
+        key: key.serialize_pem(),
     }
 }
 
 async fn start(acceptor: TlsAcceptor) -> SocketAddr {
     let config = HttpConfig::default().with_tls(acceptor);
-    let server = Server::bind("127.0.0.1:0", config).await.unwrap();
-    let address = server.local_addr();
-    tokio::spawn(server.run(|mut accepted: Accepted| async move {
+    let echo = |mut accepted: Accepted| async move {
         while let Some(Ok(message)) = accepted.socket.next().await {
             if let Message::Text(text) = message {
                 accepted.socket.send(Outgoing::Text(text)).await.unwrap();
             }
         }
-    }));
+    };
+    let server = Server::bind("127.0.0.1:0", echo, config).await.unwrap();
+    let address = server.local_addr();
+    tokio::spawn(server.run());
     address
 }
 
@@ -66,12 +73,9 @@ fn dialer(host: &str, port: u16, tls: TlsConfig) -> WsDialer {
 #[tokio::test]
 async fn a_certificate_of_the_own_authority_is_trusted() {
     let authority = authority("localhost");
-    let port = start(TlsAcceptor::from_der([&authority.chain], &authority.key).unwrap())
-        .await
-        .port();
-    let tls = TlsConfig::with_root_certificates([&authority.root]).unwrap();
+    let port = start(authority.acceptor()).await.port();
+    let tls = authority.trusted();
     let ws = dialer("localhost", port, tls).dial().await.unwrap();
-    assert!(ws.get_ref().is_tls());
     let big = Text::from("x".repeat(1024 * 1024));
     let (sent, echoed) = {
         let (mut sink, mut stream) = ws.split();
@@ -86,23 +90,21 @@ async fn a_certificate_of_the_own_authority_is_trusted() {
 }
 
 #[tokio::test]
-async fn pem_texts_and_addresses_as_names_work_as_well() {
+async fn addresses_as_names_work_as_well() {
     let authority = authority("127.0.0.1");
-    let acceptor =
-        TlsAcceptor::from_pem(authority.chain_pem.as_bytes(), authority.key_pem.as_bytes());
-    let port = start(acceptor.unwrap()).await.port();
-    let tls = TlsConfig::with_root_certificates_pem(authority.root_pem.as_bytes()).unwrap();
-    let mut ws = dialer("127.0.0.1", port, tls).dial().await.unwrap();
+    let port = start(authority.acceptor()).await.port();
+    let mut ws = dialer("127.0.0.1", port, authority.trusted())
+        .dial()
+        .await
+        .unwrap();
     ws.close().await.unwrap();
 }
 
 #[tokio::test]
 async fn an_unknown_authority_is_refused_for_good() {
     let (theirs, other) = (authority("localhost"), authority("localhost"));
-    let port = start(TlsAcceptor::from_der([&theirs.chain], &theirs.key).unwrap())
-        .await
-        .port();
-    let tls = TlsConfig::with_root_certificates([&other.root]).unwrap();
+    let port = start(theirs.acceptor()).await.port();
+    let tls = other.trusted();
     for dialer in [
         dialer("localhost", port, tls),
         WsDialer::new(&format!("wss://localhost:{port}/")).unwrap(),
@@ -121,25 +123,31 @@ async fn an_unknown_authority_is_refused_for_good() {
 #[tokio::test]
 async fn a_certificate_for_another_name_is_refused_for_good() {
     let authority = authority("elsewhere.example");
-    let port = start(TlsAcceptor::from_der([&authority.chain], &authority.key).unwrap())
-        .await
-        .port();
-    let tls = TlsConfig::with_root_certificates([&authority.root]).unwrap();
+    let port = start(authority.acceptor()).await.port();
+    let tls = authority.trusted();
     let error = dialer("localhost", port, tls).dial().await.unwrap_err();
     assert!(matches!(error, DialError::Certificate { .. }), "{error:?}");
     assert!(!error.is_retryable());
 }
 
+fn own(params: &CertificateParams, key: &KeyPair) -> Authority {
+    let certificate = params.self_signed(key).unwrap().pem();
+    Authority {
+        root: certificate.clone(),
+        chain: certificate,
+        key: key.serialize_pem(),
+    }
+}
+
 /// A certificate as `openssl req -x509` makes it: its own authority, with names or only a common name.
-fn own_authority(names: &[&str], common: &str) -> (Vec<u8>, Vec<u8>) {
+fn own_authority(names: &[&str], common: &str) -> Authority {
     let names = names.iter().map(|&name| name.to_owned());
     let mut params = CertificateParams::new(names.collect::<Vec<_>>()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let name = &mut params.distinguished_name;
     name.push(DnType::CommonName, common);
     let key = KeyPair::generate().unwrap();
-    let certificate = params.self_signed(&key).unwrap();
-    (certificate.der().to_vec(), key.serialize_der())
+    own(&params, &key)
 }
 
 #[tokio::test]
@@ -151,18 +159,15 @@ async fn a_certificate_that_is_its_own_authority_is_trusted_for_its_names() {
         (&[], "elsewhere.example", false),
         (&["elsewhere.example"], "someone", false),
     ] {
-        let (certificate, key) = own_authority(names, common);
-        let acceptor = TlsAcceptor::from_der([&certificate], &key).unwrap();
-        let port = start(acceptor).await.port();
-        let tls = TlsConfig::with_root_certificates([&certificate]).unwrap();
-        let dialed = dialer("localhost", port, tls).dial().await;
+        let own = own_authority(names, common);
+        let port = start(own.acceptor()).await.port();
+        let dialed = dialer("localhost", port, own.trusted()).dial().await;
         assert_eq!(
             dialed.is_ok(),
             is_accepted,
             "{names:?} {common}: {dialed:?}"
         );
-        let (other, _) = own_authority(names, common);
-        let tls = TlsConfig::with_root_certificates([other]).unwrap();
+        let tls = own_authority(names, common).trusted();
         let error = dialer("localhost", port, tls).dial().await.unwrap_err();
         assert!(matches!(error, DialError::Certificate { .. }), "{error:?}");
     }
@@ -177,34 +182,27 @@ async fn a_trusted_certificate_that_has_expired_is_refused() {
         .push(DnType::CommonName, "localhost");
     params.not_after = rcgen::date_time_ymd(2020, 1, 1);
     let key = KeyPair::generate().unwrap();
-    let certificate = params.self_signed(&key).unwrap().der().to_vec();
-    let acceptor = TlsAcceptor::from_der([&certificate], &key.serialize_der());
-    let port = start(acceptor.unwrap()).await.port();
-    let tls = TlsConfig::with_root_certificates([certificate]).unwrap();
-    let error = dialer("localhost", port, tls).dial().await.unwrap_err();
+    let own = own(&params, &key);
+    let port = start(own.acceptor()).await.port();
+    let error = dialer("localhost", port, own.trusted())
+        .dial()
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("expired"), "{error}");
 }
 
 /// Both addresses of `localhost`: at one of them nobody listens.
-struct Both(u16);
-
-#[async_trait::async_trait]
-impl Resolver for Both {
-    async fn resolve(&self, _: &str, _: u16) -> std::io::Result<Vec<SocketAddr>> {
-        let here = SocketAddr::from(([127, 0, 0, 1], self.0));
-        Ok(vec![here, SocketAddr::from(([127, 0, 0, 1], 1))])
-    }
+async fn both(port: u16) -> std::io::Result<Vec<SocketAddr>> {
+    Ok([port, 1].map(|port| ([127, 0, 0, 1], port).into()).into())
 }
 
 #[tokio::test]
 async fn a_refused_certificate_is_told_though_nobody_listens_at_the_other_address_of_this_machine()
 {
     let (theirs, other) = (authority("localhost"), authority("localhost"));
-    let port = start(TlsAcceptor::from_der([&theirs.chain], &theirs.key).unwrap())
-        .await
-        .port();
-    let tls = TlsConfig::with_root_certificates([&other.root]).unwrap();
-    let dialer = dialer("localhost", port, tls).with_resolver(Arc::new(Both(port)));
+    let port = start(theirs.acceptor()).await.port();
+    let tls = other.trusted();
+    let dialer = dialer("localhost", port, tls).with_resolver(move |_, _| both(port));
     let error = dialer.dial().await.unwrap_err();
     assert!(matches!(error, DialError::Certificate { .. }), "{error:?}");
 }
@@ -214,7 +212,7 @@ async fn the_connect_deadline_covers_a_tls_handshake_that_is_never_answered() {
     let authority = authority("localhost");
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let tls = TlsConfig::with_root_certificates([&authority.root]).unwrap();
+    let tls = authority.trusted();
     let config = WsConfig::default().with_connect_timeout(Duration::from_millis(50));
     let dialer = dialer("127.0.0.1", port, tls).with_config(config);
     let (result, _held) = tokio::join!(dialer.dial(), listener.accept());
@@ -227,7 +225,7 @@ async fn the_connect_deadline_covers_a_tls_handshake_that_is_never_answered() {
 #[tokio::test]
 async fn a_plain_client_of_a_tls_server_is_hung_up_on() {
     let authority = authority("localhost");
-    let address = start(TlsAcceptor::from_der([&authority.chain], &authority.key).unwrap()).await;
+    let address = start(authority.acceptor()).await;
     let tcp = TcpStream::connect(address).await.unwrap();
     let dialer = WsDialer::new("ws://localhost/").unwrap();
     assert!(dialer.upgrade(tcp).await.is_err());

@@ -279,7 +279,7 @@ async fn a_server_may_select_one_offered_subprotocol_or_none() {
     };
     for (selected, expected) in [("", None), ("Sec-WebSocket-Protocol: b\r\n", Some("b"))] {
         let agreed = selecting(selected).await.unwrap();
-        assert_eq!(agreed.handshake().unwrap().subprotocol(), expected);
+        assert_eq!(agreed.subprotocol(), expected);
     }
     for (selected, why) in [
         ("Sec-WebSocket-Protocol: c\r\n", "not offered"),

@@ -19,7 +19,7 @@ use rpc_core::json::{self, DecodeErrorKind};
 use rpc_core::timers::{later, sooner};
 use rpc_core::{
     CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, InsertError, Instant, Machine,
-    MachineCore, Match, Outgoing, PendingMap, Str,
+    MachineCore, Outgoing, PendingMap, Str,
 };
 
 use crate::error::{ErrorCode, RegistrationError};
@@ -93,7 +93,7 @@ impl ClientConn {
             core: MachineCore::new(&config.limits),
             registered: false,
             // Whether an id is old or unknown makes no difference, so none is remembered.
-            open: PendingMap::new(config.limits.max_pending, 0, now),
+            open: PendingMap::new(config.limits.max_pending, now),
             open_bytes: 0,
             deferred: VecDeque::new(),
             early: VecDeque::new(),
@@ -132,7 +132,7 @@ impl ClientConn {
     /// response.
     #[must_use]
     pub fn is_open(&self, id: &str) -> bool {
-        self.open.contains(id)
+        self.open.get(id).is_some()
     }
 
     /// Returns when [`handle_timeout`](Machine::handle_timeout) has to be called next, and what
@@ -256,7 +256,7 @@ impl ClientConn {
 
     /// Notes that a message has its first response.
     fn settle(&mut self, id: &str) {
-        if let Match::Live(bytes) = self.open.complete(id) {
+        if let Some(bytes) = self.open.remove(id) {
             self.open_bytes -= bytes;
         }
     }
@@ -293,7 +293,7 @@ impl ClientConn {
     /// Frees what only an open connection needs.
     fn release(&mut self) {
         self.early = VecDeque::new();
-        self.open.drain().for_each(drop);
+        while self.open.pop_any().is_some() {}
         self.open_bytes = 0;
     }
 }

@@ -57,7 +57,8 @@ fn the_conversation_of_the_specification() {
         ..Registration::new("my-client", "I handle task management.")
     };
     let config = ClientConfig::new(registration).unwrap();
-    let mut line = line(config, Instant::now()).with_latency(Duration::from_millis(1));
+    let mut line = line(config, Instant::now());
+    line.set_latency(Duration::from_millis(1));
     line.advance(Duration::from_millis(1));
     line.server.accept(&ClientId::new("c-1")).unwrap();
     line.advance(Duration::from_millis(1));
@@ -143,7 +144,8 @@ fn a_half_open_line_is_noticed_by_both_sides() {
 
 #[test]
 fn the_deadline_of_a_message_counts_from_its_arrival() {
-    let mut line = ready(Instant::now()).with_latency(SECOND);
+    let mut line = ready(Instant::now());
+    line.set_latency(SECOND);
     line.server.send(encoded("1")).unwrap();
     let sent = line.now();
     line.advance(2 * SECOND);

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use rpc_core::net::server::{Counters, DrainReport};
+use rpc_core::net::DrainReport;
+use rpc_core::net::server::Counters;
 use rpc_core::testing::conformance;
 use serde_json::Value;
 use smarthole_proto::hub::{HubConfig, HubError, Input, Unroutable};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use rpc_core::net::DrainReport;
 use rpc_core::net::Queued;
-use rpc_core::net::server::DrainReport;
 use smarthole_proto::hub::{HubConfig, HubEvent};
 use smarthole_proto::net::{HubEvents, RouterRuntime, Server, ServerHandle, ServerOptions};
 use smarthole_proto::router::{Choice, RouteRequest, Router, RouterError};

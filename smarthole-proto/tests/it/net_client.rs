@@ -349,7 +349,6 @@ struct Dials {
     inner: Option<MemDialer>,
 }
 
-#[async_trait::async_trait]
 impl Dialer for Dials {
     type Transport = MemTransport;
 

@@ -8,13 +8,13 @@ use rpc_core::{Instant, PendingMap};
 pub(super) type Deadlines<K> = PendingMap<K, ()>;
 
 pub(super) fn new<K: Clone + Eq + Hash>(now: Instant) -> Deadlines<K> {
-    Deadlines::new(usize::MAX, 0, now)
+    Deadlines::new(usize::MAX, now)
 }
 
 /// Replaces the deadline of a key.
 pub(super) fn set<K: Clone + Eq + Hash>(all: &mut Deadlines<K>, key: &K, at: Option<Instant>) {
     if at.is_none() {
-        _ = all.complete(key);
+        all.remove(key);
     } else if !all.extend(key, at) {
         // There is room for all keys of a node.
         let _ = all.insert(key.clone(), (), at);

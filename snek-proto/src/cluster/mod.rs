@@ -409,7 +409,7 @@ impl Node {
         }
         self.members.clear();
         self.feeds.clear();
-        self.deadlines.drain().for_each(drop);
+        while self.deadlines.pop_any().is_some() {}
         self.conns.drain().map(|(conn, _)| conn).collect()
     }
 

@@ -223,7 +223,7 @@ impl Sends {
             }
         }
         self.lines.clear();
-        self.deadlines.drain().for_each(drop);
+        while self.deadlines.pop_any().is_some() {}
         (self.messages, self.bytes) = (0, 0);
     }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use rpc_core::net::server::{Counters, DrainReport};
+use rpc_core::net::DrainReport;
+use rpc_core::net::server::Counters;
 use rpc_core::testing::conformance;
 use rpc_core::{Limits, Secret, Str};
 use snek_proto::error::RpcError;

@@ -441,8 +441,8 @@ async fn a_name_without_an_address_and_a_closed_port_are_told_apart() {
 #[tokio::test]
 async fn https_trusts_the_configured_authority_and_no_other() {
     let key = rcgen::generate_simple_self_signed(["images.test".to_owned()]).unwrap();
-    let chain = key.cert.der().to_vec();
-    let acceptor = TlsAcceptor::from_der([&chain], &key.signing_key.serialize_der()).unwrap();
+    let (chain, signing) = (key.cert.pem(), key.signing_key.serialize_pem());
+    let acceptor = TlsAcceptor::from_pem(chain.as_bytes(), signing.as_bytes()).unwrap();
     let stub = Stub::default().image("/a.png");
     let url = format!(
         "https://images.test:{}/a.png",
@@ -450,7 +450,7 @@ async fn https_trusts_the_configured_authority_and_no_other() {
     );
     let here = |config| resolving(config, Answers::new([&[LOOPBACK]]));
     let trusting = FetchConfig {
-        tls: Some(TlsConfig::with_root_certificates([&chain]).unwrap()),
+        tls: Some(TlsConfig::with_root_certificates(chain.as_bytes()).unwrap()),
         ..config()
     };
     assert!(here(trusting).fetch(&url).await.is_ok());

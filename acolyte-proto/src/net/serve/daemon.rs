@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use http::StatusCode;
-use rpc_core::net::server::{Accepted, DrainReport, HttpConfig, ServerHandle, ServerProtocol};
+use rpc_core::net::DrainReport;
+use rpc_core::net::server::{Accepted, HttpConfig, ServerHandle, ServerProtocol};
 use rpc_core::net::telemetry::server_call;
 use rpc_core::net::{DriverConfig, Handle, entropy, time};
 use tokio::sync::Notify;

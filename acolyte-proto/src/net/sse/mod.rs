@@ -88,7 +88,7 @@ impl Service {
         endpoint: Endpoint,
         request: &mut Request<Once>,
     ) -> Result<(Line, Node), DialError> {
-        let (socket, node) = self.dialer.open_node().await?;
+        let (socket, node) = self.dialer.open().await?;
         if let Some(paths) = self.paths.get(node.index()) {
             *request.uri_mut() = match endpoint {
                 Endpoint::Stream => paths.stream.clone(),

@@ -15,10 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::Instant;
+use rpc_core::net::DrainReport;
 use rpc_core::net::DriverConfig;
-use rpc_core::net::server::{
-    Accepted, DrainReport, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol,
-};
+use rpc_core::net::server::{Accepted, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol};
 
 use self::http::Pages;
 #[cfg(feature = "nats")]

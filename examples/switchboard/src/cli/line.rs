@@ -118,7 +118,7 @@ pub fn trusted(place: &str, file: Option<&Path>) -> Result<Option<TlsConfig>, Fa
     let wrong =
         |error: &dyn Display| Failure::usage(format_args!("{place} {}: {error}", file.display()));
     let pem = std::fs::read(file).map_err(|error| wrong(&error))?;
-    let tls = TlsConfig::with_root_certificates_pem(&pem).map_err(|error| wrong(&error))?;
+    let tls = TlsConfig::with_root_certificates(&pem).map_err(|error| wrong(&error))?;
     Ok(Some(tls))
 }
 

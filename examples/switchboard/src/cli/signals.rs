@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 
 use futures_util::FutureExt as _;
-use rpc_core::net::server::DrainReport;
+use rpc_core::net::DrainReport;
 
 use super::{Failure, complain, end_signal, second_signal};
 

@@ -15,9 +15,10 @@ use exoclaw_proto::server::ServerConfig;
 use rpc_core::Secret;
 #[cfg(feature = "nats")]
 use rpc_core::cluster::LeaseConfig;
+use rpc_core::net::DrainReport;
 #[cfg(feature = "nats")]
 use rpc_core::net::nats::Nats;
-use rpc_core::net::server::{DrainReport, Guards, HttpConfig, Listener, ServerLimits};
+use rpc_core::net::server::{Guards, HttpConfig, Listener, ServerLimits};
 use rpc_core::net::tls::TlsAcceptor;
 
 use super::backend::GatewayBackend;

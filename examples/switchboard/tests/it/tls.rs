@@ -13,7 +13,7 @@ use crate::programs::{Running, SWITCHBOARD, outcome, program};
 /// A folder with a certificate and its key, which is removed with the value.
 struct Certificate {
     folder: PathBuf,
-    der: Vec<u8>,
+    pem: String,
 }
 
 impl Certificate {
@@ -21,10 +21,10 @@ impl Certificate {
         let folder = std::env::temp_dir().join(format!("tls-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        fs::write(folder.join("cert.pem"), key.cert.pem()).unwrap();
+        let pem = key.cert.pem();
+        fs::write(folder.join("cert.pem"), &pem).unwrap();
         fs::write(folder.join("key.pem"), key.signing_key.serialize_pem()).unwrap();
-        let der = key.cert.der().to_vec();
-        Self { folder, der }
+        Self { folder, pem }
     }
 
     /// A command at home in the folder.
@@ -61,7 +61,7 @@ fn url(server: &Running) -> String {
 #[tokio::test]
 async fn every_command_that_serves_speaks_tls_with_a_certificate() {
     let certificate = Certificate::new("all");
-    let tls = TlsConfig::with_root_certificates([&certificate.der]).unwrap();
+    let tls = TlsConfig::with_root_certificates(certificate.pem.as_bytes()).unwrap();
     for args in [
         &["bot", "serve", "--open", "--listen", "127.0.0.1:0"][..],
         &["gateway", "serve", "--port", "0"],

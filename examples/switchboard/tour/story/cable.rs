@@ -1,6 +1,5 @@
 //! [`Cable`]: a line that can be cut, and stays so until it is plugged in again.
 
-use async_trait::async_trait;
 use rpc_core::net::{DialError, Dialer, Node};
 use tokio::sync::watch;
 
@@ -19,7 +18,6 @@ impl<D> Cable<D> {
     }
 }
 
-#[async_trait]
 impl<D: Dialer> Dialer for Cable<D> {
     type Transport = D::Transport;
 

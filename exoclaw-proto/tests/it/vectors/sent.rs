@@ -85,7 +85,7 @@ fn answers_leave_as_the_vectors_say() {
             "result" => encode_result(&mut buffer, &id, &answer[1]),
             "error" => encode_error(&mut buffer, &id, text(1)),
             _ => {
-                let raw = Json::from(answer.get(3).unwrap_or(&json!({})));
+                let raw = Json::from(answer.get(3).cloned().unwrap_or(json!({})));
                 step(&mut buffer, id, answer, raw)
             }
         }

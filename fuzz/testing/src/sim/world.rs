@@ -64,10 +64,8 @@ impl Dialling {
     /// Dials at once.
     #[must_use]
     pub fn new(policy: ReconnectPolicy, now: Instant) -> Self {
-        let mut reconnector = Reconnector::new(policy);
-        let _ = reconnector.first();
         Self {
-            reconnector,
+            reconnector: Reconnector::new(policy),
             at: Some(now),
         }
     }
@@ -101,9 +99,9 @@ impl Dialling {
     pub fn lost(&mut self, retry: Retry, now: Instant, rng: &mut Rng) {
         let dial = self.reconnector.on_lost(retry, now, rng.next_u64());
         tell(|| format!("lost: {dial:?}"));
-        self.at = dial.at();
+        self.at = dial.map(|dial| dial.at);
         if self.at.is_none() {
-            let _ = self.reconnector.first();
+            self.reconnector.reset();
             self.at = Some(now + USER_RETURNS);
         }
     }

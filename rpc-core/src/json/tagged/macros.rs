@@ -80,37 +80,23 @@
 #[macro_export]
 macro_rules! tagged {
     // An enum with its content in one member.
-    ($(#[$meta:meta])* $vis:vis enum $Name:ident by $tag:literal in $content:literal {
-        $(
-            $(#[$doc:meta])* $word:literal => $Kind:ident $(($Of:ty))?
-            $(in $(#[$one:meta])* $member:literal)? $(or $open:ident)? $(= $written:expr)?,
-        )*
-    }) => {
-        $(#[$meta])*
-        #[non_exhaustive]
-        $vis enum $Name {
-            $($(#[$doc])* $Kind $(($Of))?,)*
-            /// An unknown tag.
-            Unknown {
-                /// The tag.
-                tag: $crate::Str,
-                /// The content, raw; `None` if there is none.
-                content: Option<$crate::Json>,
-            },
-        }
-
-        $crate::tagged!(@common ($vis) $Name $tag [$content] {$(
-            $word => $Kind $(($Of))? {$(in {$(#[$one])* $member})? $(or $open)? $(= $written)?},
-        )*} raw content);
+    ($(#[$meta:meta])* $vis:vis enum $Name:ident by $tag:literal in $content:literal $variants:tt) => {
+        $crate::tagged!(@enum [$(#[$meta])* $vis enum $Name] $tag [$content] $variants
+            raw [/** The content, raw; `None` if there is none. */ content: Option<$crate::Json>]);
     };
 
     // An enum whose content is all other members.
-    ($(#[$meta:meta])* $vis:vis enum $Name:ident by $tag:literal {
+    ($(#[$meta:meta])* $vis:vis enum $Name:ident by $tag:literal $variants:tt) => {
+        $crate::tagged!(@enum [$(#[$meta])* $vis enum $Name] $tag [] $variants
+            raw [/** The whole object, raw. */ raw: $crate::Json]);
+    };
+
+    (@enum [$(#[$meta:meta])* $vis:vis enum $Name:ident] $tag:literal $content:tt {
         $(
             $(#[$doc:meta])* $word:literal => $Kind:ident $(($Of:ty))?
             $(in $(#[$one:meta])* $member:literal)? $(or $open:ident)? $(= $written:expr)?,
         )*
-    }) => {
+    } $raw:ident [$(#[$raw_doc:meta])* $field:ident: $Raw:ty]) => {
         $(#[$meta])*
         #[non_exhaustive]
         $vis enum $Name {
@@ -119,14 +105,14 @@ macro_rules! tagged {
             Unknown {
                 /// The tag.
                 tag: $crate::Str,
-                /// The whole object, raw.
-                raw: $crate::Json,
+                $(#[$raw_doc])*
+                $field: $Raw,
             },
         }
 
-        $crate::tagged!(@common ($vis) $Name $tag [] {$(
+        $crate::tagged!(@common ($vis) $Name $tag $content {$(
             $word => $Kind $(($Of))? {$(in {$(#[$one])* $member})? $(or $open)? $(= $written)?},
-        )*} raw raw);
+        )*} $raw $field);
     };
 
     (@common ($vis:vis) $Name:ident $tag:literal $content:tt {

@@ -276,4 +276,4 @@ impl<P: Protocol> CallStream<P> {
     }
 }
 
-crate::debug::debug_fields!([P: Protocol] CallStream<P>, this => { items: this.items });
+crate::debug::debug_fields!([P: Protocol] CallStream<P>, _ => {});

@@ -1,6 +1,5 @@
 //! [`Connection`]: the work of a link, to be run by the application.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -90,11 +89,4 @@ impl Connection {
     }
 }
 
-impl fmt::Debug for Connection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.link.state().get();
-        f.debug_struct("Connection")
-            .field("state", &state)
-            .finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([] Connection, this => { state: this.link.state().get() });

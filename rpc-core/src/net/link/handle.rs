@@ -17,13 +17,14 @@ use crate::message::CloseFrame;
 use crate::net::dial::Node;
 use crate::net::queue;
 
-/// The result of a [`drain`](Link::drain).
+/// The result of a drain, for what was open when it began: the calls of a [link](Link::drain), the
+/// handlers of a [dispatcher](crate::net::EventDispatcher::drain), the connections of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DrainReport {
-    /// Calls that ended by themselves after the drain began.
+    /// Those that ended by themselves before the deadline.
     pub finished: usize,
-    /// Calls that were cut off at the deadline.
+    /// Those that were cut off at the deadline.
     pub aborted: usize,
 }
 

@@ -16,8 +16,6 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
-
 pub use call::CallStream;
 pub use connection::Connection;
 pub use events::Events;
@@ -271,7 +269,6 @@ pub fn over<P: Protocol, T: Transport>(
 /// A [`Dialer`] that returns one transport, once.
 struct OnceDialer<T>(Mutex<Option<Box<T>>>);
 
-#[async_trait]
 impl<T: Transport> Dialer for OnceDialer<T> {
     type Transport = T;
 

@@ -20,7 +20,7 @@ use crate::net::driver::Driver;
 use crate::net::queue::{self, Producer};
 use crate::net::telemetry::{Queue, Side, connection_span};
 use crate::net::time;
-use crate::reconnect::{Dial, ReconnectPolicy, Reconnector};
+use crate::reconnect::{ReconnectPolicy, Reconnector};
 
 pub(super) fn parts<P: Protocol, D: Dialer>(
     protocol: P,
@@ -126,9 +126,8 @@ impl<P: Protocol, D: Dialer> Task<P, D> {
             (After::Retry, Some(reconnector)) => {
                 let entropy = (self.front.shared.config.entropy)();
                 match reconnector.on_lost(reason.retry(), now, entropy) {
-                    Dial::GiveUp => return Some(LinkState::GaveUp { cause: reason }),
-                    Dial::Now => (Some(now), false),
-                    dial @ Dial::At { at, .. } => (Some(at), dial.starts_new_cycle()),
+                    None => return Some(LinkState::GaveUp { cause: reason }),
+                    Some(dial) => (Some(dial.at), dial.starts_new_cycle()),
                 }
             }
         };

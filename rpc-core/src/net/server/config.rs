@@ -1,6 +1,5 @@
 //! [`HttpConfig`]: limits, guards and hooks of a server.
 
-use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -69,7 +68,7 @@ impl ServerLimits {
     }
 }
 
-/// The configuration of a [`Server`](super::Server).
+/// The configuration of a [`ProtocolServer`](super::ProtocolServer).
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct HttpConfig {
@@ -183,15 +182,9 @@ impl HttpConfig {
     }
 }
 
-impl fmt::Debug for HttpConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpConfig")
-            .field("limits", &self.limits)
-            .field("guards", &self.guards)
-            .field("ws", &self.ws)
-            .field("paths", &self.paths)
-            .field("has_on_upgrade", &self.on_upgrade.is_some())
-            .field("has_http", &self.http.is_some())
-            .finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([] HttpConfig, this => {
+    limits: this.limits,
+    guards: this.guards,
+    ws: this.ws,
+    paths: this.paths,
+});

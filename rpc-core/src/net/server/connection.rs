@@ -94,6 +94,7 @@ impl Accepted {
     }
 }
 
+// Prints no headers and no query: both may hold secrets.
 crate::debug::debug_fields!([] Accepted, this => { peer: this.peer, path: this.parts.uri.path() });
 
 /// Handles every accepted connection.

@@ -54,8 +54,6 @@ pub enum PeerPolicy {
     /// All of them.
     #[default]
     Any,
-    /// Those on this machine: all of 127.0.0.0/8, and `::1`.
-    LoopbackOnly,
     /// Those at 127.0.0.1, also in its IPv6 form `::ffff:127.0.0.1`, and at `::1`. Other addresses
     /// of this machine are refused.
     LocalhostOnly,
@@ -110,14 +108,10 @@ type Rejection = (StatusCode, &'static str);
 
 /// A list entry that can never match.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BadGuard {
-    /// Not `scheme://host` or `scheme://host:port`.
-    #[error("{0:?} is not scheme://host or scheme://host:port")]
-    Origin(String),
-    /// Not `host` or `host:port`.
-    #[error("{0:?} is not host or host:port")]
-    Host(String),
+#[error("{entry:?} is not {expected}")]
+pub struct BadGuard {
+    entry: String,
+    expected: &'static str,
 }
 
 impl Guards {
@@ -125,9 +119,12 @@ impl Guards {
     /// `http://localhost:5173`. The port has to match; a scheme's default port may be omitted.
     ///
     /// # Errors
-    /// [`BadGuard::Origin`] for a path, a wildcard or `null`.
+    /// [`BadGuard`] for a path, a wildcard or `null`.
     pub fn with_allowed_origin(mut self, origin: &str) -> Result<Self, BadGuard> {
-        let entry = Origin::parse(origin).ok_or_else(|| BadGuard::Origin(origin.to_owned()))?;
+        let entry = Origin::parse(origin).ok_or_else(|| BadGuard {
+            entry: origin.to_owned(),
+            expected: "scheme://host or scheme://host:port",
+        })?;
         match &mut self.origins {
             OriginPolicy::List(list) | OriginPolicy::Loopback(list) => list.push(entry),
             other => *other = OriginPolicy::List(vec![entry]),
@@ -139,9 +136,12 @@ impl Guards {
     /// the default, including loopback names.
     ///
     /// # Errors
-    /// [`BadGuard::Host`] if `host` is not a host.
+    /// [`BadGuard`] if `host` is not a host.
     pub fn with_allowed_host(mut self, host: &str) -> Result<Self, BadGuard> {
-        let entry = Host::parse(host).ok_or_else(|| BadGuard::Host(host.to_owned()))?;
+        let entry = Host::parse(host).ok_or_else(|| BadGuard {
+            entry: host.to_owned(),
+            expected: "host or host:port",
+        })?;
         match &mut self.hosts {
             HostPolicy::List(list) => list.push(entry),
             other => *other = HostPolicy::List(vec![entry]),
@@ -179,8 +179,6 @@ impl Guards {
     pub(super) fn check_peer(&self, peer: SocketAddr) -> Result<(), Rejection> {
         match self.peers {
             PeerPolicy::Any => Ok(()),
-            PeerPolicy::LoopbackOnly if is_loopback(peer.ip()) => Ok(()),
-            PeerPolicy::LoopbackOnly => Err(forbidden("the peer is not on this machine")),
             PeerPolicy::LocalhostOnly if is_localhost(peer.ip()) => Ok(()),
             PeerPolicy::LocalhostOnly => Err(forbidden(
                 "Forbidden: Non-localhost connections not allowed",

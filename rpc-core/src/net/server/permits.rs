@@ -1,7 +1,6 @@
 //! The number of connections, and their permits: [`Counters`], [`Slots`], [`Permit`].
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::future::{Future, pending, poll_fn};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -81,6 +80,7 @@ type Openings = Arc<Mutex<BTreeMap<u64, Waiting>>>;
 
 /// Counts connections, in total and per address. At a limit the oldest connection that has not
 /// finished its request makes room for the next one.
+#[derive(Debug)]
 pub(super) struct Slots {
     counters: Arc<Counters>,
     max: usize,
@@ -92,6 +92,7 @@ pub(super) struct Slots {
 }
 
 /// A connection that counts and can be told to make room.
+#[derive(Debug)]
 struct Waiting {
     slot: Slot,
     /// The place among the WebSockets, of one that has yet to log in.
@@ -221,6 +222,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The connection's side of a [`Slot`]. Dropping it ends both.
+#[derive(Debug)]
 pub(super) struct Opening {
     number: u64,
     openings: Openings,
@@ -291,6 +293,7 @@ impl Evicted {
 }
 
 /// A connection that counts until this is dropped.
+#[derive(Debug)]
 pub(super) struct Slot {
     counters: Arc<Counters>,
     per_ip: Option<(PerAddress, IpAddr)>,
@@ -319,15 +322,10 @@ impl Drop for Slot {
 
 /// The place of a WebSocket among [`max_websockets`](ServerLimits::max_websockets). It counts until
 /// the handler's future ends, or until it is [released](Self::release). Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Permit(Arc<Held>);
 
-impl fmt::Debug for Permit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Permit").finish_non_exhaustive()
-    }
-}
-
+#[derive(Debug)]
 struct Held {
     counters: Arc<Counters>,
     given_up: AtomicBool,

@@ -1,6 +1,5 @@
 //! [`ProtocolServer`]: the server of a protocol, and [`ServerProtocol`]: how a protocol differs.
 
-use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -12,9 +11,10 @@ use tokio::net::ToSocketAddrs;
 use super::config::HttpConfig;
 use super::connection::Accepted;
 use super::permits::Counters;
-use super::run::Server;
+use super::run::AcceptLoop;
 use super::service::Service;
-use super::shutdown::{DrainReport, ServerHandle};
+use super::shutdown::ServerHandle;
+use crate::net::DrainReport;
 
 /// How the server of a protocol differs from others; a [`ProtocolServer`] does the rest. Holds what
 /// its connections share.
@@ -61,12 +61,13 @@ pub trait ServerProtocol: Send + Sync + Sized + 'static {
 /// The server of a protocol, on a socket or [mounted](Self::mount). Serves once [`run`](Self::run)
 /// is polled.
 pub struct ProtocolServer<P> {
-    server: Server,
+    server: AcceptLoop,
     protocol: Arc<P>,
 }
 
 impl<P: ServerProtocol> ProtocolServer<P> {
-    /// Listens on an address. Port 0 takes a free one; see [`local_addr`](Self::local_addr).
+    /// Listens on an address. Port 0 takes a free one; see [`local_addr`](Self::local_addr). With
+    /// `127.0.0.1` comes `[::1]`, and the other way round: see [`Listener`](super::Listener).
     ///
     /// # Errors
     /// The system's error; retrying helps once the address is free. Of kind
@@ -81,21 +82,22 @@ impl<P: ServerProtocol> ProtocolServer<P> {
         options: P::Options,
     ) -> io::Result<Self> {
         let (protocol, http) = P::new(app, options);
-        let server = Server::bind(address, http).await?;
-        protocol.on_bind(server.local_addr())?;
+        let server = AcceptLoop::bind(address, http).await?;
+        protocol.on_bind(server.local)?;
         Ok(Self { server, protocol })
     }
 
     /// Creates a server that accepts no connections itself, and the [`Service`] that passes it those
-    /// of an HTTP server of yours, such as axum. [Run](Self::run) it beside that; see
-    /// [`Server::mount`] for what the host has to say. The service may be dropped: then the server
-    /// serves what is [passed](ServerHandle::serve) to its handle.
+    /// of an HTTP server of yours, such as axum. [Run](Self::run) it beside that. The service may be
+    /// dropped: then the server serves what is [passed](ServerHandle::serve) to its handle.
     ///
-    /// Whoever reaches the host reaches this server.
+    /// The server does not know where the host listens: whoever reaches the host reaches this server.
+    /// [`HostPolicy::Auto`](super::HostPolicy::Auto) therefore serves loopback names only: list your
+    /// own. The number of connections per address has no limit by default. TLS is not used.
     #[must_use]
     pub fn mount(app: P::App, options: P::Options) -> (Self, Service) {
         let (protocol, http) = P::new(app, options);
-        let (server, service) = Server::mount(http);
+        let (server, service) = AcceptLoop::mount(http);
         (Self { server, protocol }, service)
     }
 
@@ -103,7 +105,7 @@ impl<P: ServerProtocol> ProtocolServer<P> {
     /// [mounted](Self::mount).
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
-        self.server.local_addr()
+        self.server.local
     }
 
     /// Returns the URL for clients, such as `ws://127.0.0.1:8080/ws`.
@@ -115,13 +117,13 @@ impl<P: ServerProtocol> ProtocolServer<P> {
     /// Returns the server's counters, which it updates while it runs.
     #[must_use]
     pub fn counters(&self) -> Arc<Counters> {
-        self.server.counters()
+        Arc::clone(&self.server.shared.counters)
     }
 
     /// Returns a handle that ends the server, and passes it connections over other transports.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {
-        self.server.handle()
+        self.server.drain.handle()
     }
 
     /// Returns what you use beside the connections, such as your backend.
@@ -131,7 +133,8 @@ impl<P: ServerProtocol> ProtocolServer<P> {
     }
 
     /// Serves until the [handle](Self::handle) drains it. Then accepts nothing new, lets every
-    /// connection finish what it has begun, and says goodbye.
+    /// connection finish what it has begun, and says goodbye. Each connection runs in a task of its own,
+    /// and a panic ends that one only. Needs a runtime with I/O and time enabled.
     ///
     /// # Cancel safety
     /// Dropping the future cuts all connections.
@@ -157,8 +160,4 @@ impl<P: ServerProtocol> ProtocolServer<P> {
     }
 }
 
-impl<P> fmt::Debug for ProtocolServer<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.server.fmt(f)
-    }
-}
+crate::debug::debug_fields!([P] ProtocolServer<P>, this => { server: this.server });

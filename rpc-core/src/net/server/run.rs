@@ -1,4 +1,4 @@
-//! [`Server`]: the accept loop and the drain.
+//! [`AcceptLoop`]: what a server accepts, runs and drains.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -18,8 +18,8 @@ use super::connection::{Accepted, Arrival, Handler, open, refuse, serve};
 use super::listener::Listener;
 use super::permits::{Counters, Slots};
 use super::service::{Service, UNKNOWN};
-use super::shutdown::{Drain, DrainReport, ServerHandle};
-use crate::net::{Cancellation, Canceller};
+use super::shutdown::Drain;
+use crate::net::{Cancellation, Canceller, DrainReport};
 
 /// How long accepting pauses after the system refused it (no file descriptors left), unless a
 /// connection ends first.
@@ -27,17 +27,17 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 /// Most refusals that are being sent at once. A further one replaces the oldest.
 const MAX_REFUSALS: usize = 256;
 
-/// A server that listens or is [mounted](Self::mount), and serves once [`run`](Self::run) is polled.
+/// A server without its protocol: listens or is mounted, and serves once [`run`](Self::run) is polled.
 #[derive(Debug)]
-pub struct Server {
+pub(super) struct AcceptLoop {
     /// `None` if the server is mounted.
     listener: Option<Listener>,
     /// From the [`Service`] and the handles.
     arrivals: UnboundedReceiver<Arrival>,
-    local: SocketAddr,
-    shared: Arc<Shared>,
+    pub(super) local: SocketAddr,
+    pub(super) shared: Arc<Shared>,
     canceller: Canceller,
-    drain: Drain,
+    pub(super) drain: Drain,
 }
 
 /// What all connections of a server share.
@@ -48,16 +48,11 @@ pub(super) struct Shared {
     pub(super) counters: Arc<Counters>,
 }
 
-impl Server {
-    /// Listens on an address. Port 0 takes a free one; see [`local_addr`](Self::local_addr). With `127.0.0.1` comes
-    /// `[::1]`, and the other way round: see [`Listener`].
-    ///
-    /// # Errors
-    /// The system's error. Retrying helps once the address is free.
-    ///
-    /// # Cancel safety
-    /// Dropping the future leaves nothing behind.
-    pub async fn bind(address: impl ToSocketAddrs, mut config: HttpConfig) -> io::Result<Self> {
+impl AcceptLoop {
+    pub(super) async fn bind(
+        address: impl ToSocketAddrs,
+        mut config: HttpConfig,
+    ) -> io::Result<Self> {
         let listener = Listener::bind(address).await?;
         let local = listener.local_addr()?;
         config.guards = config.guards.for_bind(local);
@@ -65,21 +60,14 @@ impl Server {
         Ok(Self::new(Some(listener), local, config))
     }
 
-    /// Creates a server that accepts no connections itself, and the [`Service`] that passes it those
-    /// of an HTTP server of yours. [Run](Self::run) it beside that.
-    ///
-    /// The server does not know where the host listens. [`HostPolicy::Auto`](super::HostPolicy::Auto)
-    /// therefore serves loopback names only: list your own. The number of connections per address
-    /// has no limit by default. TLS is not used.
-    #[must_use]
-    pub fn mount(config: HttpConfig) -> (Self, Service) {
+    pub(super) fn mount(config: HttpConfig) -> (Self, Service) {
         let server = Self::new(None, UNKNOWN, config);
         let shared = Arc::clone(&server.shared);
         let slots = Slots::new(&shared.counters, &shared.config.limits);
         let service = Service {
             slots: Arc::new(Mutex::new(slots)),
             shared,
-            arrivals: server.handle().arrivals,
+            arrivals: server.drain.handle().arrivals,
         };
         (server, service)
     }
@@ -103,32 +91,9 @@ impl Server {
         }
     }
 
-    /// Returns the address that the server listens on; the unspecified one (`0.0.0.0:0`) if it is
-    /// [mounted](Self::mount).
-    #[must_use]
-    pub const fn local_addr(&self) -> SocketAddr {
-        self.local
-    }
-
-    /// Returns a handle that ends the server.
-    #[must_use]
-    pub fn handle(&self) -> ServerHandle {
-        self.drain.handle()
-    }
-
-    /// Returns the server's counters, which it updates while it runs.
-    #[must_use]
-    pub fn counters(&self) -> Arc<Counters> {
-        Arc::clone(&self.shared.counters)
-    }
-
-    /// Serves until a [`ServerHandle`] drains it. Calls `handler` once per upgraded connection
-    /// and runs its future in a task of its own; a panic in it ends that connection only. Needs a
-    /// runtime with I/O and time enabled.
-    ///
-    /// # Cancel safety
-    /// Dropping the future stops accepting and cuts all connections.
-    pub async fn run<H, F>(self, handler: H) -> DrainReport
+    /// Calls `handler` once per connection and runs its future in a task of its own, until the server is
+    /// drained.
+    pub(super) async fn run<H, F>(self, handler: H) -> DrainReport
     where
         H: Fn(Accepted) -> F + Send + Sync + 'static,
         F: Future<Output = ()> + Send + 'static,

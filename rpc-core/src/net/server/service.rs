@@ -39,7 +39,7 @@ pub(super) const UNKNOWN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerAddr(pub SocketAddr);
 
-/// A [mounted](super::Server::mount) server as a [`tower::Service`](tower_service::Service) for any
+/// A [mounted](super::ProtocolServer::mount) server as a [`tower::Service`](tower_service::Service) for any
 /// HTTP/1 server with upgrades, such as axum. Cheap to clone.
 ///
 /// It checks and answers requests as the server on a socket does, except for what belongs to the
@@ -47,9 +47,9 @@ pub struct PeerAddr(pub SocketAddr);
 /// `TCP_NODELAY`, which you should set. [`max_connections`](super::ServerLimits::max_connections)
 /// counts WebSockets and the requests that are being answered. A request that is late gets 408.
 ///
-/// Upgraded connections run in [`Server::run`](super::Server::run) and end with it. Once the server
+/// Upgraded connections run in [`ProtocolServer::run`](super::ProtocolServer::run) and end with it. Once the server
 /// drains or is dropped, requests get 503; dropping the service ends nothing.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Service {
     pub(super) shared: Arc<Shared>,
     pub(super) slots: Arc<Mutex<Slots>>,
@@ -114,5 +114,3 @@ where
         Box::pin(async move { Ok(answer.await) })
     }
 }
-
-crate::debug::debug_fields!([] Service, this => { shared: this.shared });

@@ -1,4 +1,4 @@
-//! Ending a server in good order: [`ServerHandle`], [`DrainReport`].
+//! Ending a server in good order: [`ServerHandle`].
 
 use std::future::{Future, ready};
 use std::net::SocketAddr;
@@ -11,17 +11,7 @@ use tokio::time::Instant;
 
 use super::connection::{Accepted, Arrival};
 use super::service::UNKNOWN;
-use crate::net::{Cancellation, Transport};
-
-/// The outcome of a drain for the connections that were open when it began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DrainReport {
-    /// Connections that ended by themselves before the deadline.
-    pub finished: usize,
-    /// Connections that were cut at the deadline.
-    pub aborted: usize,
-}
+use crate::net::{Cancellation, DrainReport, Transport};
 
 /// Ends a running server, and passes it connections. Cheap to clone; dropping it has no effect.
 #[derive(Clone, Debug)]
@@ -46,7 +36,7 @@ impl ServerHandle {
     /// at most `deadline` for them, and cuts the rest.
     ///
     /// May be called more than once; an earlier deadline counts, and every call returns the same
-    /// report. If the future of [`Server::run`](super::Server::run) was dropped meanwhile, all
+    /// report. If the future of [`ProtocolServer::run`](super::ProtocolServer::run) was dropped meanwhile, all
     /// connections have ended with it and the report is empty.
     ///
     /// # Cancel safety

@@ -84,7 +84,7 @@ impl WsConfig {
     }
 
     /// Adds a subprotocol, the preferred one first. A client offers them, and the server may
-    /// select one of them or none ([`Handshake::subprotocol`](super::Handshake::subprotocol));
+    /// select one of them or none ([`WsStream::subprotocol`](super::WsStream::subprotocol));
     /// [`WsStream::accept`](super::WsStream::accept) selects the first that the client offers.
     /// Never printed, because some protocols carry a token here.
     ///

@@ -1,14 +1,13 @@
 //! [`WsDialer`]: opens client connections to one of several servers, with one deadline for the whole
 //! attempt.
 
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 #[cfg(feature = "tls")]
 use std::sync::OnceLock;
 
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::uri::PathAndQuery;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,7 +21,7 @@ use super::rotation::Rotation;
 use super::socket::Socket;
 use super::stream::WsStream;
 use super::url::{Target, ascii, urls};
-use super::visit::{Position, Reached, Resolver, Visit};
+use super::visit::{Position, Reached, Visit};
 use crate::net::dial::{DialError, Dialer, Node};
 use crate::net::link::entropy;
 #[cfg(feature = "tls")]
@@ -59,15 +58,17 @@ const LOCALHOST: [IpAddr; 2] = [
 /// ```
 #[derive(Clone)]
 pub struct WsDialer {
-    first: Target,
-    others: Vec<Target>,
+    /// At least one.
+    targets: Vec<Target>,
     position: Position,
-    resolver: Option<Arc<dyn Resolver>>,
+    resolver: Option<Arc<Resolve>>,
     config: WsConfig,
     /// Set by the caller, or the platform's roots after the first use.
     #[cfg(feature = "tls")]
     tls: OnceLock<TlsConfig>,
 }
+
+type Resolve = dyn Fn(&str, u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync;
 
 impl WsDialer {
     /// Creates a dialer for a `ws` or `wss` URL (`http` and `https` mean the same), or for several,
@@ -78,19 +79,17 @@ impl WsDialer {
     /// [`DialError::BadUrl`] if one of the URLs cannot be dialled: another scheme, a fragment, or
     /// `wss` without feature `tls`.
     pub fn new(url: &str) -> Result<Self, DialError> {
-        let mut targets = urls(url).map(|url| {
+        let targets = urls(url).map(|url| {
             let target = Target::parse(url)?;
             if target.is_tls && !cfg!(feature = "tls") {
                 return Err(target.bad("TLS needs the crate feature `tls`"));
             }
             Ok(target)
         });
-        let first = targets.next().unwrap_or_else(|| Target::parse(""))?;
-        let others = targets.collect::<Result<Vec<_>, _>>()?;
-        let rotation = Rotation::new(1 + others.len(), Some(entropy()));
+        let targets = targets.collect::<Result<Vec<_>, _>>()?;
+        let rotation = Rotation::new(targets.len(), Some(entropy()));
         Ok(Self {
-            first,
-            others,
+            targets,
             position: Position::new(rotation),
             resolver: None,
             config: WsConfig::default(),
@@ -104,15 +103,23 @@ impl WsDialer {
     /// spread over all nodes. Starts the round anew.
     #[must_use]
     pub fn in_listed_order(mut self) -> Self {
-        let rotation = Rotation::new(1 + self.others.len(), None);
+        let rotation = Rotation::new(self.targets.len(), None);
         self.position = Position::new(rotation);
         self
     }
 
-    /// Sets the source of addresses. Default: the system's resolver.
+    /// Sets what answers a host, which may be an IP address itself, with its addresses, each with the
+    /// given port. Its errors lead to the next URL. Its future must be cancel-safe: each name has a share
+    /// of the time. Default: the system's resolver.
     #[must_use]
-    pub fn with_resolver(mut self, resolver: Arc<dyn Resolver>) -> Self {
-        self.resolver = Some(resolver);
+    pub fn with_resolver<R>(
+        mut self,
+        resolve: impl Fn(&str, u16) -> R + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'static,
+    {
+        self.resolver = Some(Arc::new(move |host, port| Box::pin(resolve(host, port))));
         self
     }
 
@@ -129,9 +136,8 @@ impl WsDialer {
     /// # Errors
     /// [`DialError::BadUrl`] if `path` is not a path.
     pub fn or_path(mut self, path: &str) -> Result<Self, DialError> {
-        self.first = self.first.or_path(path)?;
-        let others = self.others.into_iter().map(|other| other.or_path(path));
-        self.others = others.collect::<Result<_, _>>()?;
+        let targets = self.targets.into_iter().map(|it| it.or_path(path));
+        self.targets = targets.collect::<Result<_, _>>()?;
         Ok(self)
     }
 
@@ -146,7 +152,7 @@ impl WsDialer {
     /// ```
     #[must_use]
     pub fn exposed_host(&self) -> Option<&str> {
-        let mut targets = std::iter::once(&self.first).chain(&self.others);
+        let mut targets = self.targets.iter();
         let exposed = targets.find(|target| !target.is_tls && !target.is_this_machine())?;
         Some(&exposed.host)
     }
@@ -209,7 +215,7 @@ impl WsDialer {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        self.in_time(self.upgrade_now(&self.first, stream)).await
+        self.in_time(self.upgrade_now(self.target(0), stream)).await
     }
 
     /// Fetches a document from one of the servers by a plain HTTP GET, over a connection of its own:
@@ -227,7 +233,7 @@ impl WsDialer {
         let path = &*ascii(path);
         let is_path = path.starts_with('/') && path.parse::<PathAndQuery>().is_ok();
         if !is_path {
-            return Err(self.first.bad("the path is none"));
+            return Err(self.target(0).bad("the path is none"));
         }
         let work = async {
             let Reached {
@@ -247,7 +253,7 @@ impl WsDialer {
 
     /// Opens a connection to one of the servers, TCP and TLS, without the upgrade: for plain HTTP
     /// that should take the same route and trust the same servers. Within
-    /// [`WsConfig::with_connect_timeout`].
+    /// [`WsConfig::with_connect_timeout`]. Returns the node that was reached, too.
     ///
     /// Stays with the server of the last successful connection, until it is not reached any more or
     /// was [left](Self::leave).
@@ -257,18 +263,7 @@ impl WsDialer {
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
-    pub async fn open(&self) -> Result<Socket, DialError> {
-        Ok(self.open_node().await?.0)
-    }
-
-    /// Like [`open`](Self::open), and returns the node that was reached.
-    ///
-    /// # Errors
-    /// As for [`open`](Self::open).
-    ///
-    /// # Cancel safety
-    /// As for [`open`](Self::open).
-    pub async fn open_node(&self) -> Result<(Socket, Node), DialError> {
+    pub async fn open(&self) -> Result<(Socket, Node), DialError> {
         let reached = self.in_time(self.reach()).await?;
         Ok((reached.socket, reached.node))
     }
@@ -285,7 +280,7 @@ impl WsDialer {
     /// # Errors
     /// [`DialError::BadUrl`] if the host cannot be a header.
     pub fn headers(&self) -> Result<HeaderMap, DialError> {
-        self.headers_for(&self.first)
+        self.headers_for(self.target(0))
     }
 
     /// Returns the headers of a request to a node of this dialer.
@@ -315,19 +310,18 @@ impl WsDialer {
     }
 
     pub(super) const fn is_one(&self) -> bool {
-        self.others.is_empty()
+        self.targets.len() == 1
     }
 
     /// Returns the URL with this index; the first one for an index that is none.
     pub(super) fn target(&self, url: usize) -> &Target {
-        let other = url.checked_sub(1).and_then(|at| self.others.get(at));
-        other.unwrap_or(&self.first)
+        self.targets.get(url).unwrap_or(&self.targets[0])
     }
 
     pub(super) async fn resolve(&self, target: &Target) -> io::Result<Vec<SocketAddr>> {
         let (host, port) = (target.host.as_str(), target.port);
         match &self.resolver {
-            Some(resolver) => resolver.resolve(host, port).await,
+            Some(resolve) => resolve(host, port).await,
             None if target.is_localhost() => Ok(LOCALHOST.map(|ip| (ip, port).into()).into()),
             None => Ok(tokio::net::lookup_host((host, port)).await?.collect()),
         }
@@ -351,12 +345,12 @@ impl WsDialer {
         let path = target.uri.path_and_query();
         let path = path.map_or("/", |path| path.as_str());
         let offered = self.config.subprotocols();
-        let (handshake, read_already) = upgrade(&mut stream, path, &headers, offered)
+        let (subprotocol, read_already) = upgrade(&mut stream, path, &headers, offered)
             .await
             .map_err(|error| refused(target, error))?;
         let opened =
             WsStream::from_upgraded(stream, read_already.into(), Role::Client, &self.config);
-        Ok(opened.await.with_handshake(handshake))
+        Ok(opened.await.with_subprotocol(subprotocol))
     }
 
     /// Connects to the first address of the round that accepts the upgrade.
@@ -457,7 +451,6 @@ fn refused(target: &Target, error: UpgradeError) -> DialError {
     }
 }
 
-#[async_trait]
 impl Dialer for WsDialer {
     type Transport = WsStream;
 
@@ -470,17 +463,8 @@ impl Dialer for WsDialer {
     }
 }
 
-/// Prints the URLs without their queries, and no secrets.
-impl fmt::Debug for WsDialer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let others = self
-            .others
-            .iter()
-            .map(|other| format!(",{}", other.printable()));
-        let url = self.first.printable() + &others.collect::<String>();
-        f.debug_struct("WsDialer")
-            .field("url", &url)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
+// The URLs without their queries, and no secrets.
+crate::debug::debug_fields!([] WsDialer, this => {
+    url: this.targets.iter().map(Target::printable).collect::<Vec<_>>().join(","),
+    config: this.config,
+});

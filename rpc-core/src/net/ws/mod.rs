@@ -12,7 +12,6 @@
 //! inside it for `wss`, and passes the stream to [`WsDialer::upgrade`]:
 //!
 //! ```
-//! use async_trait::async_trait;
 //! use rpc_core::net::ws::{WsDialer, WsStream};
 //! use rpc_core::net::{DialError, Dialer};
 //! use tokio::net::TcpStream;
@@ -22,7 +21,6 @@
 //!     server: WsDialer,
 //! }
 //!
-//! #[async_trait]
 //! impl Dialer for Proxied {
 //!     type Transport = WsStream<TcpStream>;
 //!
@@ -55,11 +53,9 @@ pub use coding::compressed;
 pub use config::{BadHeader, WsConfig};
 pub use connect::ConnectError;
 pub use dialer::WsDialer;
-pub use handshake::Handshake;
 #[cfg(feature = "server")]
 pub(crate) use handshake::{accept_key, is_meant, is_upgrade, offers, select_subprotocol};
 pub use socket::Socket;
 pub use stream::WsStream;
 pub use tokio_tungstenite::tungstenite::protocol::Role;
 pub use url::{redact_urls, urls};
-pub use visit::Resolver;

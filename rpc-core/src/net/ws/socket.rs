@@ -55,19 +55,6 @@ impl Inner {
 }
 
 impl Socket {
-    /// Returns whether the connection is known to be encrypted. `false` behind a server of another
-    /// crate.
-    #[must_use]
-    pub const fn is_tls(&self) -> bool {
-        match &self.inner {
-            Inner::Plain(_) => false,
-            #[cfg(feature = "tls")]
-            Inner::Tls(_) => true,
-            #[cfg(feature = "server")]
-            Inner::Upgraded(_) => false,
-        }
-    }
-
     /// Returns the TCP connection underneath, for its addresses and options; `None` if it belongs to
     /// a server of another crate.
     #[must_use]
@@ -109,7 +96,6 @@ impl From<TcpStream> for Socket {
 
 crate::debug::debug_fields!([] Socket, this => {
     peer: this.tcp().and_then(|tcp| tcp.peer_addr().ok()),
-    tls: this.is_tls(),
 });
 
 impl AsyncRead for Socket {

@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::protocol::{self, Role};
 
 use super::config::{MAX_CONTROL, WsConfig};
 use super::frames::{Halves, Line, Received, is_close_code};
-use super::handshake::{self, Handshake};
+use super::handshake;
 use super::linger::Linger;
 use super::socket::Socket;
 use crate::message::{CloseFrame, Outgoing, Text};
@@ -72,7 +72,7 @@ pub struct WsStream<S = Socket> {
     /// See [`hold`](Self::hold): the payload, and how much came behind it.
     held: Option<(Bytes, usize)>,
     halves: Arc<Halves>,
-    handshake: Option<Box<Handshake>>,
+    subprotocol: Option<Box<str>>,
     linger: Option<Box<Linger>>,
 }
 
@@ -103,7 +103,7 @@ where
             rest: Bytes::new(),
             held: None,
             halves: Arc::default(),
-            handshake: None,
+            subprotocol: None,
             linger: None,
         }
     }
@@ -120,27 +120,23 @@ where
     /// Dropping the future closes the connection.
     pub async fn accept(mut stream: S, config: &WsConfig) -> Result<Self, TransportError> {
         let accepting = handshake::accept(&mut stream, config.subprotocols());
-        let (handshake, read_already) = timeout(config.connect_timeout, accepting)
+        let (subprotocol, read_already) = timeout(config.connect_timeout, accepting)
             .await
             .unwrap_or_else(|_| Err(TransportError::Io(io::ErrorKind::TimedOut.into())))?;
         let this = Self::from_upgraded(stream, read_already.into(), Role::Server, config).await;
-        Ok(match handshake {
-            Some(handshake) => this.with_handshake(handshake),
-            None => this,
-        })
+        Ok(this.with_subprotocol(subprotocol))
     }
 
-    /// Stores the result of the handshake.
-    pub(crate) fn with_handshake(mut self, handshake: Handshake) -> Self {
-        self.handshake = Some(Box::new(handshake));
+    pub(super) fn with_subprotocol(mut self, name: Option<String>) -> Self {
+        self.subprotocol = name.map(String::into_boxed_str);
         self
     }
 
-    /// Returns the result of the opening handshake; `None` if it agreed on nothing beyond the
-    /// upgrade.
+    /// Returns the subprotocol that the server has selected; on its side, only that of
+    /// [`accept`](Self::accept).
     #[must_use]
-    pub fn handshake(&self) -> Option<&Handshake> {
-        self.handshake.as_deref()
+    pub fn subprotocol(&self) -> Option<&str> {
+        self.subprotocol.as_deref()
     }
 
     /// Returns the byte stream underneath.
@@ -455,10 +451,10 @@ where
     }
 }
 
+// Not the subprotocol, which may be a token.
 crate::debug::debug_fields!([S] WsStream<S>, this => {
     phase: this.phase,
     close_sent: this.close_sent,
-    handshake: this.handshake,
 });
 
 fn wire(frame: CloseFrame) -> protocol::CloseFrame {

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
@@ -14,19 +13,6 @@ use super::rotation::{Pass, Rotation, Step};
 use super::socket::Socket;
 use super::url::Target;
 use crate::net::dial::{DialError, Node};
-
-/// Answers names with addresses, in place of the system's resolver.
-#[async_trait]
-pub trait Resolver: Send + Sync + 'static {
-    /// Returns the addresses of a host, which may be an IP address itself, each with this port.
-    ///
-    /// # Errors
-    /// The system's error; the dialer goes on to its next URL.
-    ///
-    /// # Cancel safety
-    /// Must be cancel-safe: the dialer gives each name a share of its time.
-    async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
-}
 
 /// Where a dialer stands in its round, and the node of its last connection.
 #[derive(Debug)]

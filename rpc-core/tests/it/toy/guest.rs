@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rpc_core::{
-    CloseFrame, CloseReason, Disconnect, Incoming, Limits, Machine, MachineCore, Match, Outgoing,
+    CloseFrame, CloseReason, Disconnect, Incoming, Limits, Machine, MachineCore, Outgoing,
     PendingMap, Refused,
 };
 
@@ -42,7 +42,7 @@ impl Guest {
         Self {
             core,
             is_welcome: false,
-            asked: PendingMap::new(limits.max_pending, 64, now),
+            asked: PendingMap::new(limits.max_pending, now),
             handshake: HANDSHAKE,
         }
     }
@@ -59,7 +59,7 @@ impl Guest {
     }
 
     pub fn part(&mut self, id: &str, text: &str) -> Result<(), Refused> {
-        if !self.asked.contains(id) {
+        if self.asked.get(id).is_none() {
             return Err(Refused::UnknownId);
         }
         let frame = Frame {
@@ -71,7 +71,7 @@ impl Guest {
     }
 
     pub fn answer(&mut self, id: &str, result: Result<&str, &str>) -> Result<(), Refused> {
-        if !self.asked.contains(id) {
+        if self.asked.get(id).is_none() {
             return Err(Refused::UnknownId);
         }
         let id_text = Some(id.to_owned());
@@ -88,7 +88,7 @@ impl Guest {
             },
         };
         self.core.send_json(&frame)?;
-        let _ = self.asked.complete(id);
+        self.asked.remove(id);
         Ok(())
     }
 
@@ -98,7 +98,7 @@ impl Guest {
     }
 
     fn release(&mut self) {
-        self.asked.drain().for_each(drop);
+        while self.asked.pop_any().is_some() {}
     }
 }
 
@@ -126,7 +126,7 @@ impl Machine for Guest {
                 self.core.push_event(GuestEvent::Asked { id, text }, 0);
             }
         } else if let Some(id) = frame.cancel {
-            if let Match::Live(()) = self.asked.complete(&id) {
+            if self.asked.remove(&id).is_some() {
                 self.core.push_event(GuestEvent::Cancelled { id }, 0);
             }
         } else if let Some(text) = frame.tell {

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use rpc_core::CloseFrame;
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::server::{
-    Accepted, Counters, DrainReport, HttpConfig, Server, ServerHandle, ServerLimits,
-};
+use rpc_core::net::DrainReport;
+use rpc_core::net::server::{Accepted, Counters, HttpConfig, ServerHandle, ServerLimits};
 use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::net::{DriverConfig, Events, LinkConfig};
 use rpc_core::reconnect::ReconnectPolicy;
@@ -17,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::host::HostEvent;
 use super::net::{End, GuestSide, HostLink, HostSide};
+use crate::server::Server;
 
 /// No deadline in a test on real sockets is longer.
 pub const DEADLINE: Duration = Duration::from_millis(300);
@@ -75,14 +75,15 @@ impl House {
         let limits = ServerLimits::default()
             .with_header_timeout(DEADLINE)
             .with_handshake_timeout(DEADLINE);
-        let server = HttpConfig::default().with_limits(limits);
-        let server = Server::bind(address, server).await.unwrap();
+        let config = HttpConfig::default().with_limits(limits);
         let (door, rooms) = mpsc::unbounded_channel();
+        let serve = move |accepted| receive(accepted, door.clone());
+        let server = Server::bind(address, serve, config).await.unwrap();
         Self {
             address: server.local_addr(),
             shutdown: server.handle(),
             counters: server.counters(),
-            task: tokio::spawn(server.run(move |accepted| receive(accepted, door.clone()))),
+            task: tokio::spawn(server.run()),
             rooms,
         }
     }

@@ -6,10 +6,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rpc_core::net::DrainReport;
 use rpc_core::net::DriverConfig;
-use rpc_core::net::server::{
-    Accepted, DrainReport, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol,
-};
+use rpc_core::net::server::{Accepted, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol};
 
 use super::{RouterOptions, RouterRuntime};
 use crate::router::Router;

@@ -159,7 +159,7 @@ fn clients_try_again_as_the_vectors_say() {
                 }
                 _ => {
                     let dial = reconnector.on_lost(Retry::Backoff, now, 7);
-                    delays.push(dial.at().map(|at| (at - now).as_secs()));
+                    delays.push(dial.map(|dial| (dial.at - now).as_secs()));
                 }
             }
         }

@@ -20,7 +20,7 @@ pub(super) fn messages(request: &ChatRequest) -> Vec<ChatMessage> {
     let items = request.history.iter().filter_map(|item| read(item.get()));
     let said = |item: &Item| item.kind.as_deref().is_none_or(|kind| kind == "text");
     let mut items: Vec<_> = items.filter(said).collect();
-    let is_message = |item: &Item| item.role == "user" && request.message == item.content;
+    let is_message = |item: &Item| item.role == "user" && *request.message == *item.content;
     items.pop_if(|item| is_message(item));
     let items = items.into_iter();
     items

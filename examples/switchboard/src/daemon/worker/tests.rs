@@ -390,8 +390,7 @@ async fn history_and_skills_reach_the_model() {
         r#"{"role":"robot","content":"beep"}"#,
         r#"{"role":"user","content":"what do you know?"}"#,
     ];
-    let value = |item: &str| serde_json::value::RawValue::from_string(item.to_owned()).unwrap();
-    let raw = items.map(|item| value(item).into());
+    let raw = items.map(|item| rpc_core::Json::new(item).unwrap());
     let skill = acolyte_proto::frame::Skill::new("facts", "Known facts:\n- tea is hot");
     let mut request = ChatRequest::new("what do you know?", "scripted");
     request.history = raw.into();

@@ -311,7 +311,7 @@ impl ChatRun<'_, '_> {
         let mut message = answer.into_message();
         self.name_calls(&mut message.tool_calls);
         for call in &message.tool_calls {
-            let tool = ToolUse::new(&call.id, &call.name, input(call));
+            let tool = ToolUse::new(&*call.id, &*call.name, input(call));
             self.reply.event(StreamEvent::ToolUse(tool)).await?;
         }
         self.reply.event(StreamEvent::Usage(usage)).await?;
@@ -349,7 +349,7 @@ impl ChatRun<'_, '_> {
             Some(room) => self.room = room,
             None => output = ToolOutput::failed("too much output for one reply"),
         }
-        let result = ToolResult::new(&call.id, &output.content, output.is_error);
+        let result = ToolResult::new(&*call.id, &*output.content, output.is_error);
         self.reply.event(StreamEvent::ToolResult(result)).await?;
         Ok(output)
     }

@@ -47,7 +47,7 @@ impl Remote {
 #[async_trait]
 impl Dial for Remote {
     async fn dial(&self) -> Result<Line, DialError> {
-        Ok(Box::new(self.0.open().await?))
+        Ok(Box::new(self.0.open().await?.0))
     }
 }
 

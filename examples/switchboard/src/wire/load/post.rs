@@ -88,7 +88,7 @@ async fn exchange(
     let mut open = match line.take() {
         Some(line) => line,
         None => {
-            let socket = dialer.open().await.map_err(|error| error.to_string())?;
+            let (socket, _) = dialer.open().await.map_err(|error| error.to_string())?;
             BufReader::new(socket)
         }
     };

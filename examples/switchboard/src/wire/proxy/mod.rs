@@ -194,7 +194,7 @@ impl Proxy {
         self.change(&mut head);
         let server = self.server.open().await.map_err(|error| error.to_string());
         let server = match server {
-            Ok(server) => server,
+            Ok((server, _)) => server,
             Err(error) => {
                 let _ = refuse(&mut client, "502 Bad Gateway", &error).await;
                 return Err(error);

@@ -125,9 +125,7 @@ impl Server {
             Err(DialError::Status { status, .. }) if status == recorded => return Ok(None),
             Err(error) => return Err(format!("{error}: {recorded} is recorded")),
         };
-        let selected = ws
-            .handshake()
-            .and_then(|handshake| handshake.subprotocol().map(str::to_owned));
+        let selected = ws.subprotocol().map(str::to_owned);
         let expected = script.answer_header("sec-websocket-protocol");
         // A selected token is as secret as an offered one.
         let is_other = selected.is_some() != expected.is_some()
@@ -145,7 +143,7 @@ impl Server {
         playback: &Playback,
     ) -> Result<Option<Line>, String> {
         let dialer = self.dialer(script, playback)?;
-        let line = dialer.open().await.map_err(|error| error.to_string())?;
+        let (line, _) = dialer.open().await.map_err(|error| error.to_string())?;
         let mut headers = self.headers(script, playback);
         headers.retain(|(name, _)| !OWN.contains(&name.as_str()));
         if let Ok(own) = dialer.headers()

@@ -9,7 +9,7 @@ use super::{
     PATIENCE, SHORT, ServerUnderTest, Terms, check, check_end, client, is_served, must, soon,
     survives, upgraded,
 };
-use rpc_core::net::server::DrainReport;
+use rpc_core::net::DrainReport;
 use rpc_core::net::ws::Role;
 
 /// A handler that panics: its client is told, keeps its connection and is served on.

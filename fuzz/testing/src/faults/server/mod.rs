@@ -25,7 +25,8 @@ use super::list::{self, Fault};
 use super::{End, RawFrame, RawPeer};
 use rpc_core::Limits;
 use rpc_core::keepalive::KeepAlive;
-use rpc_core::net::server::{Counters, DrainReport, HttpConfig};
+use rpc_core::net::DrainReport;
+use rpc_core::net::server::{Counters, HttpConfig};
 use rpc_core::net::{DriverConfig, LinkConfig};
 
 /// For what has to happen: never waited for where all is well.

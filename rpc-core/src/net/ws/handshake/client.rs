@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::head::{MAX_HEADERS, NOT_HTTP, Parsed, copy_headers, read_head};
-use super::{Handshake, only, switches};
+use super::{only, switches};
 use crate::text::beginning;
 
 /// Most answers before the final one.
@@ -42,14 +42,14 @@ impl From<io::Error> for UpgradeError {
     }
 }
 
-/// Requests the upgrade from a server. Returns the result of the handshake, and the bytes that the
-/// server sent after it: some servers send first.
+/// Requests the upgrade from a server. Returns the subprotocol that it selected, and the bytes that it
+/// sent after its answer: some servers send first.
 pub(in crate::net::ws) async fn upgrade<S>(
     stream: &mut S,
     path: &str,
     headers: &HeaderMap,
     offered: &[String],
-) -> Result<(Handshake, Vec<u8>), UpgradeError>
+) -> Result<(Option<String>, Vec<u8>), UpgradeError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -73,9 +73,7 @@ where
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Err(refusal(stream, &answer, behind).await);
     }
-    let subprotocol = check_response(&answer, &key, offered)?;
-    let headers = answer.into_parts().0.headers;
-    Ok((Handshake::new(subprotocol, headers), behind))
+    Ok((check_response(&answer, &key, offered)?, behind))
 }
 
 fn write_request(path: &str, key: &str, headers: &HeaderMap, offered: &[String]) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! The opening handshake (RFC 6455, section 4) and its result.
+//! The opening handshake (RFC 6455, section 4).
 //!
 //! Our own, over `httparse`, as tungstenite's is. That one takes the first of two keys, versions or
 //! accepts, reads a body behind a request as frames, ends at a 1xx, answers no bad request, and
@@ -16,40 +16,6 @@ pub(super) use get::get;
 pub(super) use server::accept;
 #[cfg(feature = "server")]
 pub(crate) use server::{accept_key, is_meant, is_upgrade, offers, select_subprotocol};
-
-/// The result of the opening handshake.
-#[derive(Clone)]
-pub struct Handshake {
-    subprotocol: Option<String>,
-    headers: HeaderMap,
-}
-
-impl Handshake {
-    pub(crate) const fn new(subprotocol: Option<String>, headers: HeaderMap) -> Self {
-        Self {
-            subprotocol,
-            headers,
-        }
-    }
-
-    /// Returns the selected subprotocol.
-    #[must_use]
-    pub fn subprotocol(&self) -> Option<&str> {
-        self.subprotocol.as_deref()
-    }
-
-    /// Returns the headers of the server's answer; empty on the server's side.
-    #[must_use]
-    pub const fn headers(&self) -> &HeaderMap {
-        &self.headers
-    }
-}
-
-// Prints no values: a subprotocol may be a token, and headers may set cookies.
-crate::debug::debug_fields!([] Handshake, this => {
-    has_subprotocol: this.subprotocol.is_some(),
-    headers: this.headers.len(),
-});
 
 /// Returns whether both headers request a WebSocket, or agree to one.
 fn switches(headers: &HeaderMap) -> bool {

@@ -7,18 +7,18 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::head::{MAX_HEADERS, NOT_HTTP, Parsed, copy_headers, read_head};
-use super::{Handshake, has_token, list, only, switches};
+use super::{has_token, list, only, switches};
 use crate::net::transport::TransportError;
 
 /// What a request gets that asks for no WebSocket.
 const EXPLANATION: &str = "This address speaks WebSocket. Open it with a WebSocket client.";
 
 /// Answers a client's upgrade request with 101, and selects the first of `ours` that it offers.
-/// Returns the result of the handshake, and the bytes that the client sent after its request.
+/// Returns that, and the bytes that the client sent after its request.
 pub(in crate::net::ws) async fn accept<S>(
     stream: &mut S,
     ours: &[String],
-) -> Result<(Option<Handshake>, Vec<u8>), TransportError>
+) -> Result<(Option<String>, Vec<u8>), TransportError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -51,8 +51,7 @@ where
     answer.extend_from_slice(b"\r\n\r\n");
     stream.write_all(&answer).await?;
     stream.flush().await?;
-    let handshake = selected.map(|name| Handshake::new(Some(name), HeaderMap::new()));
-    Ok((handshake, behind))
+    Ok((selected, behind))
 }
 
 /// Returns whether a request asks for a WebSocket at all.

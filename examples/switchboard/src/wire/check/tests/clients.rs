@@ -18,7 +18,6 @@ pub(super) struct ToScript {
     subprotocol: Option<&'static str>,
 }
 
-#[async_trait]
 impl Dialer for ToScript {
     type Transport = WsStream<DuplexStream>;
 
