@@ -118,18 +118,11 @@ pub const ULW_TURNS: &str = "ulw_turns";
 /// The member of a session in which known hosts count the used turns. A change of mode removes it.
 pub const ULW_TURNS_USED: &str = "ulw_turns_used";
 
-/// Returns the bounds of a server's connection: [`Limits::default`] with [`MAX_SERVER_MESSAGE`].
+/// Returns the bounds of a connection at either side: [`Limits::default`], with 64 MiB for a message
+/// at a client. A server takes [`MAX_SERVER_MESSAGE`]: see
+/// [`ServerConfig::limits`](crate::server::ServerConfig::limits).
 #[must_use]
-pub fn server_limits() -> Limits {
-    Limits {
-        max_message_bytes: MAX_SERVER_MESSAGE,
-        ..Limits::default()
-    }
-}
-
-/// Returns the bounds of a client's connection: [`Limits::default`] with [`MAX_CLIENT_MESSAGE`].
-#[must_use]
-pub fn client_limits() -> Limits {
+pub fn defaults() -> Limits {
     Limits {
         max_message_bytes: MAX_CLIENT_MESSAGE,
         ..Limits::default()

@@ -82,7 +82,7 @@ pub enum ClientState {
 ///
 /// let now = Instant::now();
 /// let connect = Connect::new(Signed::none()); // sign it: most hosts want that
-/// let mut conn = ClientConn::new(ClientConfig::new(), &connect, 0x5eed, now);
+/// let mut conn = ClientConn::new(ClientConfig::default(), &connect, 0x5eed, now);
 /// assert!(conn.poll_transmit().is_some()); // the CONNECT: hand it to your socket
 ///
 /// let answer = r#"{"type":"CONNECTED","session_id":"abc","status":"new"}"#;

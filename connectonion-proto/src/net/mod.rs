@@ -51,9 +51,11 @@ pub use remote::{
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use rpc_core::net::server::ServerHandle;
+#[cfg(feature = "nats")]
+pub(crate) use runtime::Peers;
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
-pub use runtime::{Agent, AgentError, HostRuntime, Payments, Peers, Reply, RuntimeOptions, Turn};
+pub use runtime::{Agent, AgentError, HostRuntime, Payments, Reply, RuntimeOptions, Turn};
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{Server, ServerOptions, http_config};

@@ -49,7 +49,7 @@ rpc_core::config! {
         /// did before the end, it may do twice, and it starts from the prompt; a prompt that ends
         /// every host is given up. Default 0: the client gets the prompt back with the conversation,
         /// unanswered.
-        pub max_reruns: u32 = 0 => with_max_reruns,
+        pub max_reruns: u32 = 0,
         /// Whether the events of runs are stored, so that they outlive the host, within the bounds of
         /// a session's [log](Self::log). Default no; a runtime does it if its storage
         /// [keeps](crate::storage::Storage::keeps_events) them.

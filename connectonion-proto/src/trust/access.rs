@@ -2,7 +2,7 @@
 
 use rpc_core::Str;
 
-use super::{ClientLevel, Decision, TrustBook, TrustPolicy};
+use super::{ClientLevel, Decision, SignaturePolicy, TrustBook, TrustLevel, TrustPolicy};
 use crate::auth::end_of;
 use crate::auth::{
     Address, AuthError, InviteCodes, Spent, Use, UsedSignatures, Verified, Verifier,
@@ -56,10 +56,11 @@ pub enum Onboarding {
 /// ```
 /// use connectonion_proto::auth::Signer;
 /// use connectonion_proto::frame::{Connect, Signed};
-/// use connectonion_proto::trust::{Admission, AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
+/// use connectonion_proto::trust::{AccessControl, Admission, SignaturePolicy, TrustLevel};
 ///
-/// let policy = TrustPolicy::new(TrustLevel::Open).with_signatures(SignaturePolicy::AlwaysSigned);
-/// let mut access = AccessControl::new(*Signer::from_seed(&[1; 32]).address(), policy);
+/// let host = *Signer::from_seed(&[1; 32]).address();
+/// let access = AccessControl::new(host, TrustLevel::Open);
+/// let mut access = access.with_signatures(SignaturePolicy::AlwaysSigned);
 /// let unsigned = Connect::new(Signed::none());
 /// assert!(matches!(access.admit(&unsigned, 1_702_234_567.0), Admission::Refuse(_)));
 /// ```
@@ -83,17 +84,20 @@ pub struct AccessControl {
 }
 
 impl AccessControl {
-    /// Creates the access control of the host with this address, with empty lists and without
-    /// onboarding.
+    /// Creates the access control of the host with this address, at this level of trust, with empty
+    /// lists, without onboarding, and with [`SignaturePolicy::SpecTable`].
     #[must_use]
-    pub fn new(host: Address, policy: TrustPolicy) -> Self {
+    pub fn new(host: Address, level: TrustLevel) -> Self {
         Self {
             host,
             verifier: Verifier {
                 recipient: Some(host),
                 ..Verifier::default()
             },
-            policy,
+            policy: TrustPolicy {
+                level,
+                signatures: SignaturePolicy::SpecTable,
+            },
             book: TrustBook::default(),
             invites: InviteCodes::default(),
             payment: None,
@@ -103,6 +107,19 @@ impl AccessControl {
             spent: None,
             is_changed: false,
         }
+    }
+
+    /// Sets who needs a signature.
+    #[must_use]
+    pub const fn with_signatures(mut self, signatures: SignaturePolicy) -> Self {
+        self.policy.signatures = signatures;
+        self
+    }
+
+    /// Returns the level of trust.
+    #[cfg(feature = "server")]
+    pub(crate) const fn level(&self) -> TrustLevel {
+        self.policy.level
     }
 
     /// Sets the verifier of signatures. Its recipient should be the host.

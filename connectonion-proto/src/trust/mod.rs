@@ -2,7 +2,7 @@
 //! specification, *Authentication* and *Trust Gate*.
 //!
 //! [`auth`](crate::auth) identifies the caller; a [`TrustBook`] has the caller's level at this
-//! host; a `TrustPolicy` decides. An `AccessControl` (feature `auth`) does all of it.
+//! host. An `AccessControl` (feature `auth`) does all of it, and decides.
 
 #[cfg(feature = "auth")]
 mod access;
@@ -17,7 +17,7 @@ mod tests;
 pub use access::{AccessControl, Admission, Onboarding, prompt_of};
 pub use book::{ClientLevel, TrustBook};
 #[cfg(feature = "auth")]
-pub(crate) use policy::Decision;
+use policy::{Decision, TrustPolicy};
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
-pub use policy::{SignaturePolicy, TrustLevel, TrustPolicy};
+pub use policy::{SignaturePolicy, TrustLevel};

@@ -1,4 +1,4 @@
-//! [`TrustPolicy`]: who is admitted.
+//! [`TrustLevel`] and [`SignaturePolicy`]: who is admitted.
 
 use rpc_core::words;
 
@@ -49,28 +49,12 @@ pub(crate) enum Decision {
 
 /// The policy of a host: who is admitted, at a level of trust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TrustPolicy {
-    level: TrustLevel,
-    signatures: SignaturePolicy,
+pub(crate) struct TrustPolicy {
+    pub(crate) level: TrustLevel,
+    pub(crate) signatures: SignaturePolicy,
 }
 
 impl TrustPolicy {
-    /// Creates a policy with [`SignaturePolicy::SpecTable`].
-    #[must_use]
-    pub const fn new(level: TrustLevel) -> Self {
-        Self {
-            level,
-            signatures: SignaturePolicy::SpecTable,
-        }
-    }
-
-    /// Sets who needs a signature.
-    #[must_use]
-    pub const fn with_signatures(mut self, signatures: SignaturePolicy) -> Self {
-        self.signatures = signatures;
-        self
-    }
-
     /// Decides about a caller at a host with or without onboarding; `None` is a caller without a
     /// signature. A caller with a wrong signature is refused before, and must not be passed as `None`.
     ///

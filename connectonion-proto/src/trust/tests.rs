@@ -10,6 +10,13 @@ fn address(byte: u8) -> Address {
     Address::from_bytes([byte; 32])
 }
 
+const fn spec(level: TrustLevel) -> TrustPolicy {
+    TrustPolicy {
+        level,
+        signatures: SignaturePolicy::SpecTable,
+    }
+}
+
 fn denied() -> Decision {
     Decision::Deny(AuthError::DeniedByRules)
 }
@@ -134,7 +141,7 @@ fn a_policy_decides_by_its_level() {
         (Strict, Blocked, denied()),
     ] {
         for signatures in [SignaturePolicy::SpecTable, SignaturePolicy::AlwaysSigned] {
-            let policy = TrustPolicy::new(level).with_signatures(signatures);
+            let policy = TrustPolicy { level, signatures };
             assert_eq!(
                 policy.decide(Some(standing), true),
                 expected,
@@ -157,9 +164,12 @@ fn callers_without_a_signature_are_decided_about_as_the_table_says() {
             Decision::Deny(AuthError::SignedRequestRequired),
         ),
     ] {
-        let policy = TrustPolicy::new(level);
+        let policy = spec(level);
         assert_eq!(policy.decide(None, false), expected, "{level:?}");
-        let policy = policy.with_signatures(SignaturePolicy::AlwaysSigned);
+        let policy = TrustPolicy {
+            signatures: SignaturePolicy::AlwaysSigned,
+            ..policy
+        };
         let required = Decision::Deny(AuthError::SignedRequestRequired);
         assert_eq!(policy.decide(None, false), required, "{level:?}");
     }
@@ -167,19 +177,22 @@ fn callers_without_a_signature_are_decided_about_as_the_table_says() {
 
 #[test]
 fn nobody_walks_round_the_gate_by_leaving_out_the_signature() {
-    let policy = TrustPolicy::new(TrustLevel::Careful);
+    let policy = spec(TrustLevel::Careful);
     let required = Decision::Deny(AuthError::SignedRequestRequired);
     assert_eq!(policy.decide(None, true), required);
 }
 
 #[test]
 fn a_careful_host_without_onboarding_refuses_strangers_if_all_have_to_sign() {
-    let policy = TrustPolicy::new(TrustLevel::Careful);
+    let policy = spec(TrustLevel::Careful);
     assert_eq!(
         policy.decide(Some(ClientLevel::Stranger), false),
         Decision::Accept
     );
-    let policy = policy.with_signatures(SignaturePolicy::AlwaysSigned);
+    let policy = TrustPolicy {
+        signatures: SignaturePolicy::AlwaysSigned,
+        ..policy
+    };
     assert_eq!(policy.decide(Some(ClientLevel::Stranger), false), denied());
 }
 

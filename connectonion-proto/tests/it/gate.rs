@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use connectonion_proto::auth::{Address, AddressList, InviteCodes, Verifier};
 use connectonion_proto::frame::{ClientFrame, Number, Signed};
 use connectonion_proto::trust::{
-    AccessControl, Admission, Onboarding, SignaturePolicy, TrustBook, TrustLevel, TrustPolicy,
+    AccessControl, Admission, Onboarding, SignaturePolicy, TrustBook, TrustLevel,
 };
 use rpc_core::Limits;
 use serde_json::Value;
@@ -48,8 +48,8 @@ impl Host {
             blacklist: list("0xa144e051e7141955fb101e47644c808050ea87dc5a3892e2ecde2975e4df2754"),
             ..Verifier::default()
         };
-        let policy = TrustPolicy::new(level).with_signatures(SignaturePolicy::AlwaysSigned);
-        let access = AccessControl::new(us, policy)
+        let access = AccessControl::new(us, level)
+            .with_signatures(SignaturePolicy::AlwaysSigned)
             .with_verifier(verifier)
             .with_book(book)
             .with_invites(InviteCodes::new(["OpenOnion"]).unwrap())

@@ -4,7 +4,7 @@ use connectonion_proto::auth::{Address, AddressList, AuthError, Draft, InviteCod
 use connectonion_proto::frame::{Connect, OnboardSubmit};
 use connectonion_proto::limits::MAX_ADDRESSES;
 use connectonion_proto::trust::{
-    AccessControl, Admission, ClientLevel, Onboarding, SignaturePolicy, TrustLevel, TrustPolicy,
+    AccessControl, Admission, ClientLevel, Onboarding, SignaturePolicy, TrustLevel,
 };
 use serde_json::json;
 
@@ -17,9 +17,8 @@ fn us() -> Address {
 }
 
 fn access() -> AccessControl {
-    let policy =
-        TrustPolicy::new(TrustLevel::Careful).with_signatures(SignaturePolicy::AlwaysSigned);
-    let access = AccessControl::new(*host_key().address(), policy);
+    let access = AccessControl::new(*host_key().address(), TrustLevel::Careful)
+        .with_signatures(SignaturePolicy::AlwaysSigned);
     access.with_invites(InviteCodes::new(["red onion"]).unwrap())
 }
 

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use async_trait::async_trait;
 use connectonion_proto::auth::AddressList;
 use connectonion_proto::auth::{Address, Draft, InviteCodes, Signer, Verifier};
 use connectonion_proto::limits::AUTHENTICATE_FIRST;
 use connectonion_proto::limits::MAX_USED_SIGNATURES;
 use connectonion_proto::net::{HostRuntime, Payments, RuntimeOptions};
-use connectonion_proto::trust::{AccessControl, TrustBook, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::{AccessControl, TrustBook, TrustLevel};
 use serde_json::{Value, json};
 
 use crate::staff::{
@@ -18,9 +17,8 @@ use crate::staff::{
 
 fn careful() -> RuntimeOptions {
     let codes = InviteCodes::new(["red-onion"]).unwrap();
-    let policy = TrustPolicy::new(TrustLevel::Careful);
     RuntimeOptions::with_access(
-        AccessControl::new(*host_key().address(), policy).with_invites(codes),
+        AccessControl::new(*host_key().address(), TrustLevel::Careful).with_invites(codes),
     )
 }
 
@@ -107,8 +105,7 @@ async fn who_is_blocked_sees_no_gate() {
     let mut book = TrustBook::default();
     book.block(client_key().address()).unwrap();
     let codes = InviteCodes::new(["red-onion"]).unwrap();
-    let policy = TrustPolicy::new(TrustLevel::Careful);
-    let access = AccessControl::new(*host_key().address(), policy)
+    let access = AccessControl::new(*host_key().address(), TrustLevel::Careful)
         .with_invites(codes)
         .with_book(book);
     let runtime = runtime_with(RuntimeOptions::with_access(access));
@@ -175,7 +172,6 @@ async fn only_administrators_administrate() {
 
 struct Ledger;
 
-#[async_trait]
 impl Payments for Ledger {
     async fn is_paid(&self, payer: &Address, amount: f64) -> bool {
         payer == client_key().address() && amount >= 10.0
@@ -184,13 +180,14 @@ impl Payments for Ledger {
 
 #[tokio::test(start_paused = true)]
 async fn a_payment_counts_when_it_was_found() {
-    let policy = TrustPolicy::new(TrustLevel::Careful);
-    let access = AccessControl::new(*host_key().address(), policy).with_payment(10_u64, None);
+    let access =
+        AccessControl::new(*host_key().address(), TrustLevel::Careful).with_payment(10_u64, None);
     let told = Arc::new(AtomicUsize::new(0));
     let hook = Arc::clone(&told);
-    let options = RuntimeOptions::with_access(access)
-        .with_payments(Arc::new(Ledger))
-        .with_on_trust(move |book| hook.store(book.contacts.addresses().count(), Ordering::SeqCst));
+    let mut options = RuntimeOptions::with_access(access).with_payments(Ledger);
+    options.on_trust = Some(Box::new(move |book| {
+        hook.store(book.contacts.addresses().count(), Ordering::SeqCst);
+    }));
     let runtime = runtime_with(options);
     let offer = |key: &Signer, amount: u32| {
         let draft = Draft::new(now()).with("payment", amount);
@@ -250,9 +247,8 @@ async fn counts_once(runtime: &HostRuntime, connect: &Value) {
 
 #[tokio::test(start_paused = true)]
 async fn a_signature_may_be_made_to_count_once() {
-    let policy = TrustPolicy::new(TrustLevel::Open);
-    let access =
-        AccessControl::new(*host_key().address(), policy).with_used_signatures(MAX_USED_SIGNATURES);
+    let access = AccessControl::new(*host_key().address(), TrustLevel::Open)
+        .with_used_signatures(MAX_USED_SIGNATURES);
     let runtime = runtime_with(RuntimeOptions::with_access(access));
     counts_once(&runtime, &connect(&client_key(), json!({}))).await;
 }
@@ -285,7 +281,7 @@ async fn who_is_blocked_does_not_come_in_by_leaving_out_the_signature() {
     let blacklist: AddressList = [*client_key().address()].into_iter().collect();
     let us = *host_key().address();
     for level in [TrustLevel::Open, TrustLevel::Careful] {
-        let access = || AccessControl::new(us, TrustPolicy::new(level));
+        let access = || AccessControl::new(us, level);
         let mut blocked = TrustBook::default();
         blocked.block(client_key().address()).unwrap();
         let mut whitelist = TrustBook::default();

@@ -146,7 +146,10 @@ fn the_steps_of_a_run_that_is_not_run_again_are_in_the_conversation() {
     let (mut play, run) = running(keeping());
     play.emit(run, "a");
     play.store_all();
-    play.kill(keeping().with_max_reruns(0));
+    play.kill(HubConfig {
+        max_reruns: 0,
+        ..keeping()
+    });
     let connected = resume(&mut play, 2, None);
     assert_eq!(connected.status, SessionState::New);
     assert_eq!(said(&play, 2), [""; 0]);
@@ -159,7 +162,10 @@ fn the_steps_of_a_run_that_is_not_run_again_are_in_the_conversation() {
 
 #[test]
 fn no_more_events_are_stored_than_a_log_holds() {
-    let log = LogLimits::default().with_max_events(3);
+    let log = LogLimits {
+        max_events: 3,
+        ..LogLimits::default()
+    };
     let (mut play, run) = running(config(|it| {
         *it = keeping();
         it.log = log;

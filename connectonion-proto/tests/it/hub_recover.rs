@@ -10,7 +10,10 @@ use crate::hub_play::Play;
 const OWNER: Owner = Owner::Unsigned;
 
 fn reruns() -> HubConfig {
-    HubConfig::default().with_max_reruns(2)
+    HubConfig {
+        max_reruns: 2,
+        ..HubConfig::default()
+    }
 }
 
 /// A host whose predecessor has died in the runs of these sessions.

@@ -14,7 +14,10 @@ const DELAY: Duration = Duration::from_secs(5);
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn reruns() -> HubConfig {
-    HubConfig::default().with_max_reruns(2)
+    HubConfig {
+        max_reruns: 2,
+        ..HubConfig::default()
+    }
 }
 
 /// A host whose client has an answer that is not stored.

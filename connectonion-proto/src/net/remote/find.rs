@@ -77,7 +77,7 @@ impl From<DecodeError> for FindError {
 /// use connectonion_proto::net::{self, AgentOptions};
 ///
 /// let found = net::find(&url, None).await?; // http://127.0.0.1:8000
-/// let options = AgentOptions::default().with_host(found.address);
+/// let options = AgentOptions { host: Some(found.address), ..AgentOptions::default() };
 /// let (agent, _, connection) = net::connect(&found.url, signer, options).await?;
 /// # tokio::spawn(connection.run());
 /// # Ok(())

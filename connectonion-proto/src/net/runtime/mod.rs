@@ -31,8 +31,9 @@ use turn::Head;
 
 use agent::AnyAgent;
 pub use agent::{Agent, AgentError, Reply};
-use options::{OnSpent, OnTrust, TrustSource};
-pub use options::{Payments, Peers, RuntimeOptions};
+pub(crate) use options::Peers;
+use options::{AnyPayments, OnSpent, OnTrust, TrustSource};
+pub use options::{Payments, RuntimeOptions};
 pub use turn::Turn;
 
 /// A [`Hub`] that many tasks share, with access control, storage and agent. Cheap to clone; all
@@ -81,11 +82,11 @@ struct Shared {
     agent: Arc<dyn AnyAgent>,
     uploads: std::path::PathBuf,
     upload_limits: crate::upload::UploadLimits,
-    payments: Option<Arc<dyn Payments>>,
+    payments: Option<Arc<dyn AnyPayments>>,
     peers: Option<Arc<dyn Peers>>,
-    on_trust: Option<Arc<OnTrust>>,
-    trust_source: Option<Arc<TrustSource>>,
-    on_spent: Option<Arc<OnSpent>>,
+    on_trust: Option<OnTrust>,
+    trust_source: Option<TrustSource>,
+    on_spent: Option<OnSpent>,
 }
 
 impl HostRuntime {

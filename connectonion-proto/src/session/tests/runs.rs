@@ -54,7 +54,10 @@ fn what_ended_while_nobody_watched_is_not_replayed() {
 
 #[test]
 fn a_gap_is_told_to_those_who_come_back_and_to_those_who_are_slow() {
-    let log = LogLimits::default().with_max_events(2);
+    let log = LogLimits {
+        max_events: 2,
+        ..LogLimits::default()
+    };
     let mut play = Play::with(config(|it| it.log = log));
     let (slow, id) = play.alice();
     let run = play.start(slow);

@@ -142,7 +142,15 @@ async fn unstored(nats: &NatsServer, hub: HubConfig) -> Host {
 
 /// A host ends, and the next one that serves the session has the answer, and asks nobody again.
 async fn next_host_has_the_answer(nats: &NatsServer, ending: Host) {
-    let next = Host::start(&nats.url(), long(), HubConfig::default().with_max_reruns(1)).await;
+    let next = Host::start(
+        &nats.url(),
+        long(),
+        HubConfig {
+            max_reruns: 1,
+            ..HubConfig::default()
+        },
+    )
+    .await;
     ending.handle.drain(crate::staff::SECOND).await;
     ending.run.await.unwrap();
     let (_, connected) = Client::dial_in(&next.url, json!({"session_id": "s"})).await;

@@ -10,10 +10,9 @@ use std::time::Duration;
 use connectonion_proto::auth::{InviteCodes, Signer};
 use connectonion_proto::client::Taken;
 use connectonion_proto::frame::{EventKind, Rejection, Scope};
-use connectonion_proto::limits::UploadLimits;
 use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions};
 use connectonion_proto::storage::MemoryStorage;
-use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::{AccessControl, TrustLevel};
 use examples::agent::tools::tools;
 use examples::agent::{Folder, Worker};
 use examples::cli::Failure;
@@ -44,13 +43,12 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     let model = Scripted::default().with_pace(PACE).with_commands(true);
     let worker = Worker::new(Arc::new(model), "scripted", tools(Some(&folder)));
     let key = Signer::from_seed(&[1; 32]);
-    let policy = TrustPolicy::new(TrustLevel::Careful);
     let codes = InviteCodes::new([CODE]).map_err(Failure::new)?;
-    let access = AccessControl::new(*key.address(), policy).with_invites(codes);
-    let runtime = RuntimeOptions::with_access(access)
-        .with_storage(Arc::new(MemoryStorage::new(16)))
-        .with_uploads(place.path().join("uploads"), UploadLimits::default());
-    let options = ServerOptions::with_runtime(runtime, TrustLevel::Careful);
+    let access = AccessControl::new(*key.address(), TrustLevel::Careful).with_invites(codes);
+    let mut runtime = RuntimeOptions::with_access(access);
+    runtime.storage = Arc::new(MemoryStorage::new(16));
+    runtime.uploads = place.path().join("uploads");
+    let options = ServerOptions::with_runtime(runtime);
     let host = Server::bind("127.0.0.1:0", worker, options)
         .await
         .map_err(|error| Failure::new(format_args!("no port to listen on: {error}")))?;

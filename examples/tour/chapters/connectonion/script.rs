@@ -43,7 +43,10 @@ impl Player {
         host: Address,
         screen: &Arc<Screen>,
     ) -> Result<Self, Failure> {
-        let options = AgentOptions::default().with_host(host);
+        let options = AgentOptions {
+            host: Some(host),
+            ..AgentOptions::default()
+        };
         Self::open(name, colour, url, options, screen)
     }
 
@@ -58,9 +61,11 @@ impl Player {
         let mut resume = other.agent.session();
         // The id is what she has found out.
         (resume.session, resume.last_msg_id) = (None, None);
-        let options = AgentOptions::default()
-            .with_host(other.host)
-            .with_resume(resume);
+        let options = AgentOptions {
+            host: Some(other.host),
+            resume,
+            ..AgentOptions::default()
+        };
         Self::open(name, colour, url, options, screen)
     }
 
