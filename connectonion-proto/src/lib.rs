@@ -10,6 +10,7 @@ pub mod error;
 pub mod frame;
 #[doc = include_str!("../GUIDE.md")]
 pub mod guide {}
+mod hub;
 pub mod id;
 pub mod limits;
 mod merge;
@@ -28,6 +29,12 @@ pub mod trust;
     allow(dead_code, reason = "hosts need it")
 )]
 mod upload;
+
+/// What the workspace's own tests, simulations and benchmarks look into. No part of the interface.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::hub::{ConnId, ConnectRequest, Hub, HubEvent, Job, Now, Reply, RunId};
+}
 
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]

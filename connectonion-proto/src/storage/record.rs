@@ -9,9 +9,9 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::auth::Address;
+use crate::hub::{Owner, Prompt};
 use crate::limits::RESULT_TTL;
 use crate::replay::Entry;
-use crate::session::{Owner, Prompt};
 
 words! {
     /// The status of a session in its record.

@@ -11,8 +11,8 @@ use crate::frame::{
     AdminAction, AdminRequest, AdminResult, Connect, ErrorFrame, Input, Number, OnboardMethod,
     OnboardRequired, OnboardSubmit, OnboardSuccess,
 };
+use crate::hub::Owner;
 use crate::limits::MAX_USED_SIGNATURES;
-use crate::session::Owner;
 
 /// The decision about a CONNECT. Exhaustive: there is no other case.
 #[derive(Clone, Debug, PartialEq)]

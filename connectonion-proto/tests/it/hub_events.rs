@@ -1,9 +1,10 @@
 //! The hub by itself: events of runs that outlive their host.
 
 use connectonion_proto::frame::{Connect, Connected, SessionState, Signed};
+use connectonion_proto::internals::{ConnId, RunId};
 use connectonion_proto::session::HubConfig;
 use connectonion_proto::session::LogLimits;
-use connectonion_proto::session::{ConnId, Owner, RunId};
+use connectonion_proto::session::Owner;
 use serde_json::Value;
 
 use crate::hub_play::{Play, config};

@@ -1,8 +1,9 @@
 //! The hub by itself: sessions that another host serves now, and runs that begin again.
 
 use connectonion_proto::frame::SessionState;
+use connectonion_proto::internals::ConnId;
 use connectonion_proto::session::HubConfig;
-use connectonion_proto::session::{ConnId, Owner};
+use connectonion_proto::session::Owner;
 
 use crate::hub_play::Play;
 

@@ -245,7 +245,7 @@ fn wanted(message: &Message) -> Wanted {
     };
     match ClientFrame::decode(text.as_str(), &defaults()) {
         Ok(ClientFrame::Connect(connect)) => {
-            let max = crate::session::MAX_SESSION_ID;
+            let max = crate::hub::MAX_SESSION_ID;
             let id = connect
                 .session_id
                 .filter(|id| !id.is_empty() && id.len() <= max);

@@ -14,13 +14,13 @@ use crate::auth::{Address, AuthError, Signature};
 use crate::codec::redact;
 use crate::console::{self, Line};
 use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit};
+use crate::hub::{ConnId, ConnectRequest, Owner, Prompt, SavedFile};
 use crate::limits::{
     ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, SERVICE_RESTART,
     defaults,
 };
 use crate::net::SYSTEM;
 use crate::server::{ServerConn, ServerEvent, Warning};
-use crate::session::{ConnId, ConnectRequest, Owner, Prompt, SavedFile};
 use crate::trust::{Admission, Onboarding, prompt_of};
 use crate::upload;
 
@@ -37,7 +37,7 @@ pub(in crate::net) struct Handler {
 
 impl Handler {
     /// Calls the hub, and notes that the connection is alive.
-    fn alive(&self, act: impl FnOnce(&mut crate::session::Hub, ConnId, crate::session::Now)) {
+    fn alive(&self, act: impl FnOnce(&mut crate::hub::Hub, ConnId, crate::hub::Now)) {
         self.runtime.with(|state, now| {
             state.hub.heard(self.conn, now.instant);
             act(&mut state.hub, self.conn, now);

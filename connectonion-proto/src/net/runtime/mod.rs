@@ -1,4 +1,4 @@
-//! [`HostRuntime`]: a hub that many tasks share, with its agent.
+//! [`HostRuntime`]: the sessions of a host that many tasks share, with its agent.
 
 mod agent;
 mod handler;
@@ -21,8 +21,8 @@ use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 use crate::auth::{Address, AuthError, Verifier, unix_seconds};
 use crate::console::{self, Line};
 use crate::frame::{AdminRequest, AdminResult, ErrorFrame, SessionState, SessionStatus, Signed};
+use crate::hub::{ConnId, ConnectRequest, Hub, Now, Owner};
 use crate::server::{ServerConfig, ServerConn};
-use crate::session::{ConnId, ConnectRequest, Hub, Now, Owner};
 use crate::storage::Storage;
 use crate::trust::AccessControl;
 use handler::Handler;
@@ -30,14 +30,14 @@ use state::State;
 use turn::Head;
 
 use agent::AnyAgent;
-pub use agent::{Agent, AgentError, Reply};
+pub use agent::{Agent, Reply};
 pub(crate) use options::Peers;
 use options::{AnyPayments, OnSpent, OnTrust, TrustSource};
 pub use options::{Payments, RuntimeOptions};
 pub use turn::Turn;
 
-/// A [`Hub`] that many tasks share, with access control, storage and agent. Cheap to clone; all
-/// clones are the same runtime.
+/// The [sessions](crate::session) of a host that many tasks share, with access control, storage and
+/// agent. Cheap to clone; all clones are the same runtime.
 ///
 /// It needs one task that [runs](Self::run) it, and one for each connection that it
 /// [serves](Self::serve). `Server` does both for WebSockets.
@@ -135,8 +135,15 @@ impl HostRuntime {
         self.read(Hub::running)
     }
 
+    /// Returns the number of sessions with a result or a change that could not be stored, and is
+    /// stored again.
+    #[must_use]
+    pub fn unstored(&self) -> usize {
+        self.read(Hub::unstored)
+    }
+
     /// Calls `look` with the hub. Everything else waits meanwhile, so be quick.
-    pub fn read<T>(&self, look: impl FnOnce(&Hub) -> T) -> T {
+    pub(crate) fn read<T>(&self, look: impl FnOnce(&Hub) -> T) -> T {
         self.shared.hub.peek(|state| look(&state.hub))
     }
 
@@ -206,7 +213,8 @@ impl HostRuntime {
 
     /// Gives up all sessions: their runs are stopped, and their connections closed with 1012, so that
     /// their clients connect to a host that may serve them. Nothing is stored.
-    pub fn give_up_all(&self) {
+    #[cfg(feature = "nats")]
+    pub(super) fn give_up_all(&self) {
         self.with(|state, now| state.hub.give_up_all(now));
     }
 
@@ -240,7 +248,7 @@ impl HostRuntime {
         self.store_again();
         let rest = deadline.saturating_duration_since(time::now());
         self.shared.hub.drain(rest).await;
-        let unstored = self.read(Hub::unstored);
+        let unstored = self.unstored();
         if unstored > 0 {
             tracing::warn!(unstored, "results are not stored at shutdown");
         }

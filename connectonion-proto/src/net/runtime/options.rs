@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use super::results::ResultsFile;
 use crate::auth::{Address, AuthError, Signature, Signer, Spent};
 use crate::frame::SessionState;
-use crate::session::{HubConfig, Owner};
+use crate::hub::{HubConfig, Owner};
 use crate::storage::Storage;
 use crate::trust::{AccessControl, TrustBook, TrustLevel};
 use crate::upload::UploadLimits;

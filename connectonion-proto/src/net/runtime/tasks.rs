@@ -12,10 +12,9 @@ use rpc_core::net::telemetry::server_call;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::HostRuntime;
-use super::agent::AgentError;
 use super::turn::{Signals, Turn};
+use crate::hub::{AgentError, HubEvent, Job, Prompt, RunId};
 use crate::net::SYSTEM;
-use crate::session::{HubEvent, Job, Prompt, RunError, RunId};
 use crate::storage::{Record, StorageError};
 
 /// The number of storage jobs done at once.
@@ -186,10 +185,10 @@ async fn work(turn: Turn, mut prompt: Prompt) -> RunId {
             });
             let unread = runtime.with(|state, now| match answer {
                 Ok(reply) => state.hub.finish(run, &reply.text, now),
-                Err(AgentError::Over) => Err(RunError::Over),
+                Err(AgentError::Over) => Err(AgentError::Over),
                 // A run that is over has told so.
                 Err(error) => match state.hub.fail(run, &error.to_string(), now) {
-                    Ok(()) | Err(_) => Err(RunError::Over),
+                    Ok(()) | Err(_) => Err(AgentError::Over),
                 },
             });
             match unread {

@@ -15,17 +15,17 @@ use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
 #[cfg(not(feature = "nats"))]
 use super::Cluster;
 use crate::auth::Signer;
+use crate::hub::HubConfig;
 use crate::limits::SHUTDOWN_TIMEOUT;
 use crate::net::RuntimeOptions;
 #[cfg(feature = "nats")]
 use crate::net::cluster::Cluster;
 use crate::server::ServerConfig;
-use crate::session::HubConfig;
 use crate::trust::TrustLevel;
 
 /// Returns the default settings for HTTP: only web pages of this machine may connect, and a foreign
 /// `Host` is refused on a loopback address. Allow more with [`Guards::with_allowed_origin`]. The
-/// limit on connections equals that on [sessions](crate::session::HubConfig::max_sessions):
+/// limit on connections equals that on [sessions](crate::hub::HubConfig::max_sessions):
 /// 16,384, if the system allows as many open files.
 #[must_use]
 pub fn http_config() -> HttpConfig {

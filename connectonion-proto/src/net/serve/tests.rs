@@ -8,9 +8,9 @@ use rpc_core::{Limits, Outgoing};
 use super::*;
 use crate::auth::Signer;
 use crate::frame::{EventKind, Thinking};
+use crate::hub::Hub;
 use crate::limits::defaults;
 use crate::net::{AgentError, Prompt, Reply, Turn};
-use crate::session::Hub;
 use crate::storage::MemoryStorage;
 use crate::trust::TrustLevel;
 
