@@ -34,9 +34,13 @@ use rpc_core::{Instant, Json, PendingMap, Str, Text, UniqueBits};
 use serde::Serialize;
 
 pub use config::HubConfig;
-pub use event::{AgentError, ConnId, ConnectRequest, HubEvent, Now, Owner, Reply, RunId};
+#[allow(unreachable_pub, reason = "`net` has it, with its features")]
+pub use event::AgentError;
+pub use event::{ConnId, ConnectRequest, HubEvent, Now, Owner, Reply, RunId};
 pub use job::Job;
-pub use prompt::{Prompt, SavedFile};
+#[allow(unreachable_pub, reason = "`net` has it, with its features")]
+pub use prompt::Prompt;
+pub use prompt::SavedFile;
 
 use crate::console::{Line, NOT_AUTHENTICATED};
 use crate::frame::{ErrorFrame, SessionState, SessionStatus};

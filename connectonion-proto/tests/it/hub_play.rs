@@ -10,8 +10,9 @@ use connectonion_proto::frame::{
 use connectonion_proto::internals::{
     ConnId, ConnectRequest, Hub, HubEvent, Job, Now, Reply, RunId,
 };
+use connectonion_proto::net::Prompt;
 use connectonion_proto::server::ServerEvent;
-use connectonion_proto::session::{Entry, HubConfig, Owner, Prompt};
+use connectonion_proto::session::{Entry, HubConfig, Owner};
 use connectonion_proto::storage::{MemoryStorage, Record, Storage, StorageError};
 use serde_json::Value;
 

@@ -9,7 +9,8 @@ use connectonion_proto::frame::{AskUser, Connect, EventKind, Signed, Thinking};
 use connectonion_proto::internals::{
     ConnId, ConnectRequest, Hub, HubEvent, Job, Now, Reply, RunId,
 };
-use connectonion_proto::session::{HubConfig, Owner, Prompt};
+use connectonion_proto::net::Prompt;
+use connectonion_proto::session::{HubConfig, Owner};
 use connectonion_proto::storage::{MemoryStorage, Storage, StorageError};
 use switchboard_testing::sim::{Outcome, Rng, ensure, tell};
 

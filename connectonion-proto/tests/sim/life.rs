@@ -11,8 +11,8 @@ use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{Answer, Input, Response};
 use connectonion_proto::internals::ConnId;
 use connectonion_proto::internals::{ConnectRequest, Reply};
+use connectonion_proto::net::Prompt;
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use connectonion_proto::session::Prompt;
 use rpc_core::{CloseFrame, Limits, Refused};
 use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
