@@ -23,6 +23,8 @@ pub mod session;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
 pub mod storage;
+#[cfg(all(feature = "auth", feature = "tokio"))]
+#[cfg_attr(docsrs, doc(cfg(all(feature = "auth", feature = "tokio"))))]
 pub mod trust;
 #[cfg_attr(
     not(all(feature = "auth", feature = "tokio")),

@@ -128,3 +128,11 @@ pub fn defaults() -> Limits {
         ..Limits::default()
     }
 }
+
+/// Returns [`defaults`] with a server's bound on messages.
+pub(crate) fn of_server() -> Limits {
+    Limits {
+        max_message_bytes: MAX_SERVER_MESSAGE,
+        ..defaults()
+    }
+}

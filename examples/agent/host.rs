@@ -14,7 +14,7 @@ use connectonion_proto::limits::MAX_USED_SIGNATURES;
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions, http_config};
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
-use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel};
+use connectonion_proto::trust::{AccessControl, TrustLevel};
 use examples::agent::tools::tools;
 use examples::agent::{Folder, Lists, SpentFile, Worker, page};
 use examples::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
@@ -327,7 +327,7 @@ fn access(
     if is_signed {
         // Not for everybody: clients of the specification repeat a signature within a second.
         access = access
-            .with_signatures(SignaturePolicy::AlwaysSigned)
+            .require_signatures()
             .with_used_signatures(MAX_USED_SIGNATURES);
     }
     Ok(access.with_invites(codes))

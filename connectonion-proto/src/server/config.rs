@@ -5,7 +5,7 @@ use std::time::Duration;
 use rpc_core::Limits;
 use rpc_core::keepalive::KeepAlive;
 
-use crate::limits::{MAX_CLIENT_MESSAGE, MAX_SERVER_MESSAGE, PING_INTERVAL, defaults};
+use crate::limits::{MAX_CLIENT_MESSAGE, PING_INTERVAL, of_server};
 
 /// The known hosts' interval of WebSocket pings, and their deadline for the pong.
 const SOCKET_PING: Duration = Duration::from_secs(20);
@@ -33,10 +33,7 @@ rpc_core::config! {
         pub max_sent_bytes: usize = MAX_CLIENT_MESSAGE,
         /// Bounds on size and number. A client above
         /// [`max_message_rate`](Limits::max_message_rate) is disconnected with code 1008. Default
-        /// [`defaults`] with 16 MiB for a message.
-        pub limits: Limits = Limits {
-            max_message_bytes: MAX_SERVER_MESSAGE,
-            ..defaults()
-        },
+        /// [`defaults`](crate::limits::defaults) with 16 MiB for a message.
+        pub limits: Limits = of_server(),
     }
 }

@@ -65,7 +65,7 @@ async fn prompt(peer: &mut RawPeer, prompt: &str) -> io::Result<()> {
 impl ServerUnderTest for Subject {
     async fn start(terms: Terms) -> Self {
         let mut book = TrustBook::default();
-        book.promote(client_key().address()).unwrap();
+        book.contacts.insert(*client_key().address()).unwrap();
         let access = AccessControl::new(*host_key().address(), TrustLevel::Careful)
             .with_invites(InviteCodes::new(["red-onion"]).unwrap())
             .with_book(book);

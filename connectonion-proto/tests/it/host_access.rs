@@ -103,7 +103,7 @@ async fn a_stranger_comes_in_with_an_invite_code() {
 #[tokio::test(start_paused = true)]
 async fn who_is_blocked_sees_no_gate() {
     let mut book = TrustBook::default();
-    book.block(client_key().address()).unwrap();
+    book.blocked.insert(*client_key().address()).unwrap();
     let codes = InviteCodes::new(["red-onion"]).unwrap();
     let access = AccessControl::new(*host_key().address(), TrustLevel::Careful)
         .with_invites(codes)
@@ -283,7 +283,7 @@ async fn who_is_blocked_does_not_come_in_by_leaving_out_the_signature() {
     for level in [TrustLevel::Open, TrustLevel::Careful] {
         let access = || AccessControl::new(us, level);
         let mut blocked = TrustBook::default();
-        blocked.block(client_key().address()).unwrap();
+        blocked.blocked.insert(*client_key().address()).unwrap();
         let mut whitelist = TrustBook::default();
         whitelist.whitelist = AddressList::parse("0x3d40*");
         let verifier = Verifier {
@@ -313,7 +313,7 @@ async fn who_is_blocked_does_not_come_in_by_leaving_out_the_signature() {
         client.hear_a("CONNECTED").await;
         // Until somebody is blocked.
         runtime
-            .with_access(|access| access.book_mut().block(client_key().address()))
+            .with_access(|access| access.book_mut().blocked.insert(*client_key().address()))
             .unwrap();
         let mut late = Client::open(&runtime);
         late.say(&json!({"type": "CONNECT"})).await;
@@ -359,4 +359,52 @@ async fn who_comes_without_a_signature_is_told_at_careful_that_one_is_recommende
             "{connected}"
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_key_at_two_gates_comes_in_at_both() {
+    let runtime = runtime_with(careful());
+    let offer = |code: &str, nonce: u128| {
+        let draft = Draft::new(now())
+            .with_nonce(nonce)
+            .with("invite_code", code);
+        signed("ONBOARD_SUBMIT", &client_key(), &draft, json!({}))
+    };
+    let mut gates = [Client::open(&runtime), Client::open(&runtime)];
+    for (gate, nonce) in gates.iter_mut().zip(0..) {
+        let draft = Draft::new(now()).with_nonce(nonce);
+        gate.say(&signed("CONNECT", &client_key(), &draft, json!({})))
+            .await;
+        gate.hear_a("ONBOARD_REQUIRED").await;
+    }
+    for (gate, nonce) in gates.iter_mut().zip(10..) {
+        gate.say(&offer("red-onion", nonce)).await;
+        assert_eq!(gate.hear_a("ONBOARD_SUCCESS").await["level"], "contact");
+        gate.hear_a("CONNECTED").await;
+    }
+    assert_eq!(
+        runtime.with_access(|it| it.book().contacts.addresses().count()),
+        1
+    );
+    // A second onboarding on one connection changes nothing, and holds nothing up.
+    let [mut client, _other] = gates;
+    for code in ["red-onion", "wrong"] {
+        client.say(&offer(code, 20)).await;
+        let told = client.try_hear(std::time::Duration::from_secs(1)).await;
+        assert_ne!(told.map(|it| it["type"].clone()), Some(json!("CONNECTED")));
+    }
+    assert_eq!(client.ask("hello").await, "echo: hello");
+    let us = *client_key().address();
+    assert!(runtime.with_access(|it| it.book().contacts.contains(&us)));
+    // Whom the host blocks between two gates is put out of the first, and not let in at the second.
+    let mut late = Client::open(&runtime);
+    runtime.with_access(|it| it.book_mut().contacts.remove(&us));
+    late.say(&connect(&client_key(), json!({}))).await;
+    late.hear_a("ONBOARD_REQUIRED").await;
+    runtime
+        .with_access(|it| it.book_mut().blocked.insert(us))
+        .unwrap();
+    assert_eq!(client.close_frame().await.code, 1008);
+    late.say(&offer("red-onion", 30)).await;
+    assert_eq!(late.hear_a("ERROR").await["message"], "forbidden: blocked");
 }

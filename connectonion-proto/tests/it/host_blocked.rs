@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use connectonion_proto::auth::{Draft, Signer, Spent};
 use connectonion_proto::limits::MAX_USED_SIGNATURES;
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
-use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustBook, TrustLevel};
+use connectonion_proto::trust::{AccessControl, TrustBook, TrustLevel};
 use serde_json::{Value, json};
 
 use crate::staff::{Client, client_key, connect, host_key, input, now, runtime_with, signed};
@@ -18,7 +18,7 @@ fn access() -> AccessControl {
     let mut book = TrustBook::default();
     book.admins.insert(*admin_key().address()).unwrap();
     AccessControl::new(*host_key().address(), TrustLevel::Open)
-        .with_signatures(SignaturePolicy::AlwaysSigned)
+        .require_signatures()
         .with_book(book)
 }
 
@@ -87,7 +87,7 @@ async fn lists_that_somebody_else_has_changed_count_from_the_next_connect_on() {
     busy.say(&input("wait")).await;
     busy.hear_a("user_input").await;
     let mut book = TrustBook::default();
-    book.block(client_key().address()).unwrap();
+    book.blocked.insert(*client_key().address()).unwrap();
     *changed.lock().unwrap() = Some(book);
     let mut admin = inside(&runtime, &admin_key()).await;
     put_out(&runtime, &mut busy, &mut idle).await;

@@ -2,7 +2,7 @@
 
 use connectonion_proto::auth::{Draft, Signer};
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
-use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel};
+use connectonion_proto::trust::{AccessControl, TrustLevel};
 use serde_json::{Value, json};
 
 use crate::staff::{
@@ -131,8 +131,7 @@ async fn only_the_host_names_administrators_and_dismisses_them() {
 #[tokio::test(start_paused = true)]
 async fn administrators_and_the_host_come_in_at_every_level_unless_blocked() {
     for level in [TrustLevel::Open, TrustLevel::Careful, TrustLevel::Strict] {
-        let access = AccessControl::new(*host_key().address(), level)
-            .with_signatures(SignaturePolicy::AlwaysSigned);
+        let access = AccessControl::new(*host_key().address(), level).require_signatures();
         let runtime = runtime_with(RuntimeOptions::with_access(access));
         let name = |access: &mut AccessControl| {
             let book = access.book_mut();
@@ -142,7 +141,7 @@ async fn administrators_and_the_host_come_in_at_every_level_unless_blocked() {
         inside(&runtime, &host_key()).await;
         inside(&runtime, &admin_key()).await;
         runtime
-            .with_access(|access| access.book_mut().block(admin_key().address()))
+            .with_access(|access| access.book_mut().blocked.insert(*admin_key().address()))
             .unwrap();
         let mut blocked = Client::open(&runtime);
         let told = refused(&mut blocked, &connect(&admin_key(), json!({}))).await;

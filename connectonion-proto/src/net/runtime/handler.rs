@@ -17,7 +17,7 @@ use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit};
 use crate::hub::{ConnId, ConnectRequest, Owner, Prompt, SavedFile};
 use crate::limits::{
     ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, SERVICE_RESTART,
-    defaults,
+    of_server,
 };
 use crate::net::SYSTEM;
 use crate::server::{ServerConn, ServerEvent, Warning};
@@ -157,7 +157,7 @@ impl Handler {
             Err(error) => return self.refuse_input(rejected(error.to_string())),
         };
         let mut prompt = Prompt::new(text);
-        match input.images(&defaults()) {
+        match input.images(&of_server()) {
             Ok(images) => prompt.images = images,
             Err(error) => {
                 return self.refuse_input(rejected(format!("Invalid INPUT: {error}")));
@@ -230,7 +230,7 @@ pub(super) fn rejected(words: impl Into<Str>) -> ErrorFrame {
 impl Shared {
     /// Saves the files of a prompt, before anything else is done with it.
     fn save_files(&self, input: &Input, mut prompt: Prompt) -> Result<Prompt, String> {
-        let files = input.files(&defaults());
+        let files = input.files(&of_server());
         let files = files.map_err(|error| upload::UploadError::from(error).to_string())?;
         let plan = upload::plan(&files, super::random(), &self.upload_limits);
         let plan = plan.map_err(|error| error.to_string())?;

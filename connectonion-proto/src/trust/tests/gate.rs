@@ -3,11 +3,9 @@
 
 use std::collections::HashMap;
 
-use connectonion_proto::auth::{Address, AddressList, InviteCodes, Verifier};
-use connectonion_proto::frame::{ClientFrame, Number, Signed};
-use connectonion_proto::trust::{
-    AccessControl, Admission, Onboarding, SignaturePolicy, TrustBook, TrustLevel,
-};
+use crate::auth::{Address, AddressList, InviteCodes, Verifier};
+use crate::frame::{ClientFrame, Number, Signed};
+use crate::trust::{AccessControl, Admission, Onboarding, TrustBook, TrustLevel};
 use rpc_core::Limits;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -49,7 +47,7 @@ impl Host {
             ..Verifier::default()
         };
         let access = AccessControl::new(us, level)
-            .with_signatures(SignaturePolicy::AlwaysSigned)
+            .require_signatures()
             .with_verifier(verifier)
             .with_book(book)
             .with_invites(InviteCodes::new(["OpenOnion"]).unwrap())

@@ -1,9 +1,12 @@
 //! Lists, standings and decisions.
 
+mod gate;
+mod state;
+
 use proptest::prelude::*;
 
 use super::*;
-use crate::auth::{Address, AddressList, AuthError, ListFull};
+use crate::auth::{Address, AddressList, AuthError, InputError};
 use crate::limits::MAX_ADDRESSES;
 
 fn address(byte: u8) -> Address {
@@ -13,7 +16,7 @@ fn address(byte: u8) -> Address {
 const fn spec(level: TrustLevel) -> TrustPolicy {
     TrustPolicy {
         level,
-        signatures: SignaturePolicy::SpecTable,
+        needs_signatures: false,
     }
 }
 
@@ -93,7 +96,7 @@ fn a_list_has_an_end() {
         Address::from_bytes(key)
     });
     let mut list: AddressList = many.collect();
-    assert_eq!(list.insert(address(9)), Err(ListFull));
+    assert_eq!(list.insert(address(9)), Err(InputError::ListFull));
     assert!(list.remove(&address(0)));
     assert_eq!(list.insert(address(9)), Ok(true));
 }
@@ -140,8 +143,11 @@ fn a_policy_decides_by_its_level() {
         (Strict, Whitelisted, Decision::Accept),
         (Strict, Blocked, denied()),
     ] {
-        for signatures in [SignaturePolicy::SpecTable, SignaturePolicy::AlwaysSigned] {
-            let policy = TrustPolicy { level, signatures };
+        for needs_signatures in [false, true] {
+            let policy = TrustPolicy {
+                level,
+                needs_signatures,
+            };
             assert_eq!(
                 policy.decide(Some(standing), true),
                 expected,
@@ -167,7 +173,7 @@ fn callers_without_a_signature_are_decided_about_as_the_table_says() {
         let policy = spec(level);
         assert_eq!(policy.decide(None, false), expected, "{level:?}");
         let policy = TrustPolicy {
-            signatures: SignaturePolicy::AlwaysSigned,
+            needs_signatures: true,
             ..policy
         };
         let required = Decision::Deny(AuthError::SignedRequestRequired);
@@ -190,7 +196,7 @@ fn a_careful_host_without_onboarding_refuses_strangers_if_all_have_to_sign() {
         Decision::Accept
     );
     let policy = TrustPolicy {
-        signatures: SignaturePolicy::AlwaysSigned,
+        needs_signatures: true,
         ..policy
     };
     assert_eq!(policy.decide(Some(ClientLevel::Stranger), false), denied());
