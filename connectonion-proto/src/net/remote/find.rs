@@ -22,7 +22,7 @@ const MAX_ENDPOINTS: usize = 16;
 pub struct Found {
     /// The URL of its WebSocket, for [`connect`](super::connect).
     pub url: String,
-    /// Its claimed address, for [`with_host`](super::AgentOptions::with_host). Only the `https` of
+    /// Its claimed address, for [`AgentOptions::host`](super::AgentOptions::host). Only the `https` of
     /// its endpoint proves it.
     pub address: Address,
     /// Its name.

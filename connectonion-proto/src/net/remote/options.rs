@@ -54,15 +54,6 @@ rpc_core::config! {
     }
 }
 
-impl AgentOptions {
-    /// Sets [`invite_code`](Self::invite_code).
-    #[must_use]
-    pub fn with_invite_code(mut self, code: impl Into<Secret>) -> Self {
-        self.invite_code = Some(code.into());
-        self
-    }
-}
-
 /// Hides the invite code and the conversation.
 impl fmt::Debug for AgentOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -79,6 +79,7 @@ struct Shared {
     access: Mutex<AccessControl>,
     verifier: Verifier,
     storage: Arc<dyn Storage>,
+    lanes: usize,
     agent: Arc<dyn AnyAgent>,
     uploads: std::path::PathBuf,
     upload_limits: crate::upload::UploadLimits,
@@ -93,10 +94,7 @@ impl HostRuntime {
     /// Creates a runtime without sessions.
     #[must_use]
     pub fn new(agent: impl Agent, options: RuntimeOptions) -> Self {
-        let stores_events = options.storage.keeps_events();
-        let mut hub = options.hub;
-        hub.store_events = stores_events;
-        let hub = Hub::new(hub, random(), time::now());
+        let hub = Hub::new(options.hub, random(), time::now());
         // Agents are told paths, and may work somewhere else.
         let uploads = std::path::absolute(&options.uploads).unwrap_or(options.uploads);
         Self {
@@ -105,6 +103,7 @@ impl HostRuntime {
                 verifier: options.access.verifier().clone(),
                 access: Mutex::new(options.access),
                 storage: options.storage,
+                lanes: options.lanes,
                 agent: Arc::new(agent),
                 uploads,
                 upload_limits: options.upload_limits,

@@ -84,6 +84,8 @@ rpc_core::config! {
         /// otherwise a CONNECT or a command counts once more after it. Only with
         /// [`AccessControl::with_spent`]. Default `None`.
         pub on_spent: Option<OnSpent> = None,
+        /// How many sessions are stored at the same time: more than one where a storage waits for others.
+        pub(in crate::net) lanes: usize = 1,
         pub(super) payments: Option<Arc<dyn AnyPayments>> = None,
         pub(crate) peers: Option<Arc<dyn Peers>> = None,
     }

@@ -33,7 +33,7 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
     // when this future goes.
     let mut running = JoinSet::new();
     let mut agents: HashMap<RunId, (AbortHandle, Arc<Signals>)> = HashMap::new();
-    let mut storing = Lanes::new(runtime.shared.storage.lanes());
+    let mut storing = Lanes::new(runtime.shared.lanes);
     loop {
         while let Some(event) = runtime.shared.hub.peek(|state| state.hub.poll_event()) {
             match event {
@@ -103,7 +103,6 @@ struct Lanes {
 
 impl Lanes {
     fn new(lanes: usize) -> Self {
-        let lanes = lanes.max(1);
         Self {
             waiting: (0..lanes).map(|_| VecDeque::new()).collect(),
             is_busy: vec![false; lanes],

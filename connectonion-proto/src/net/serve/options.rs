@@ -36,6 +36,10 @@ pub fn http_config() -> HttpConfig {
     config
 }
 
+/// How many sessions of a cluster are stored at the same time.
+#[cfg(feature = "nats")]
+const LANES: usize = 32;
+
 type Answering = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
 pub(super) type Service = dyn Fn(Request<Bytes>, SocketAddr) -> Answering + Send + Sync;
 
@@ -91,6 +95,8 @@ impl ServerOptions {
     #[must_use]
     pub fn with_cluster(mut self, cluster: Cluster) -> Self {
         self.runtime.storage = cluster.storage();
+        self.runtime.lanes = LANES;
+        self.runtime.hub.store_events = true;
         self.runtime.peers = Some(Arc::new(cluster.clone()));
         self.cluster = Some(cluster);
         self
