@@ -52,11 +52,11 @@ pub const TRUNCATED: &str = "...(truncated)";
 pub const MAX_USED_SIGNATURES: usize = 120_000;
 /// The largest number of addresses in a list. Enforced by servers for onboarding and
 /// administrators.
-pub const MAX_ADDRESSES: usize = 100_000;
+pub(crate) const MAX_ADDRESSES: usize = 100_000;
 /// The largest number of a host's invite codes. Enforced by servers.
-pub const MAX_INVITE_CODES: usize = 1_024;
+pub(crate) const MAX_INVITE_CODES: usize = 1_024;
 /// The longest invite code, in bytes. Enforced by servers.
-pub const MAX_INVITE_CODE_BYTES: usize = 256;
+pub(crate) const MAX_INVITE_CODE_BYTES: usize = 256;
 
 // Times
 

@@ -130,18 +130,6 @@ fn without_comment(line: &str) -> &str {
     line.split('#').next().unwrap_or_default().trim()
 }
 
-impl FromIterator<Address> for AddressList {
-    fn from_iter<I: IntoIterator<Item = Address>>(addresses: I) -> Self {
-        let mut list = Self::default();
-        for address in addresses {
-            if list.addresses.insert(address) {
-                list.lines.push(Line::Address(address));
-            }
-        }
-        list
-    }
-}
-
 /// Prints the list so that it can be read again: lines that were read as they were, and added
 /// addresses in their usual spelling.
 impl fmt::Display for AddressList {

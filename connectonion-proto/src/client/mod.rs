@@ -44,7 +44,7 @@ use answered::Answered;
 use pending::PendingRequests;
 
 pub use config::{ClientConfig, reconnect_policy};
-pub use event::{ClientEvent, OtherFrame, Reply, Step, Taken, Warning};
+pub use event::{ClientEvent, Reply, Step, Taken, Warning};
 pub use resume::Resume;
 pub use session::ClientSession;
 #[cfg(feature = "tokio")]

@@ -27,12 +27,6 @@ pub enum Owner {
     Key(Address),
 }
 
-impl From<Address> for Owner {
-    fn from(address: Address) -> Self {
-        Self::Key(address)
-    }
-}
-
 /// The current time: for deadlines, and for records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Now {

@@ -123,7 +123,7 @@ impl Player {
                 ClientEvent::Complaint(_) | ClientEvent::AnswerRefused { .. } => {
                     &mut made.complaints
                 }
-                ClientEvent::Unknown(_) => &mut made.unknown,
+                ClientEvent::Unknown { .. } => &mut made.unknown,
                 // The other one: a recorded client that answers what nobody asked.
                 ClientEvent::Closed(_)
                 | ClientEvent::Warning(Warning::Unexpected {

@@ -278,7 +278,7 @@ async fn who_does_not_sign_is_known_by_the_session_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn who_is_blocked_does_not_come_in_by_leaving_out_the_signature() {
-    let blacklist: AddressList = [*client_key().address()].into_iter().collect();
+    let blacklist = AddressList::parse(&client_key().address().to_string());
     let us = *host_key().address();
     for level in [TrustLevel::Open, TrustLevel::Careful] {
         let access = || AccessControl::new(us, level);

@@ -346,7 +346,10 @@ async fn what_no_run_listens_to_is_an_event() {
     ));
     assert!(matches!(next(&mut events).await, ClientEvent::Step(step)
         if step.event.kind.tag() == "mode_changed"));
-    assert!(matches!(next(&mut events).await, ClientEvent::Unknown(_)));
+    assert!(matches!(
+        next(&mut events).await,
+        ClientEvent::Unknown { .. }
+    ));
     assert!(matches!(next(&mut events).await, ClientEvent::Complaint(_)));
 }
 

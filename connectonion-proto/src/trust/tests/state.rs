@@ -146,7 +146,9 @@ fn a_list_that_got_full_at_the_gate_takes_nobody_in_and_forgets_nobody() {
         bytes[..8].copy_from_slice(&number.to_le_bytes());
         Address::from_bytes(bytes)
     });
-    access.book_mut().contacts = many.collect();
+    for address in many {
+        access.book_mut().contacts.insert(address).unwrap();
+    }
     let full = Onboarding::Refuse(AuthError::DeniedByRules);
     assert_eq!(offer(&mut access, "red onion"), full);
     assert_eq!(access.paid(&us()), full);

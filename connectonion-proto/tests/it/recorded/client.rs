@@ -93,7 +93,7 @@ fn name(event: &ClientEvent) -> String {
         | ClientEvent::Refused(error)
         | ClientEvent::AnswerRefused { error, .. }
         | ClientEvent::Complaint(error) => format!("ERROR {}", error.message),
-        ClientEvent::Unknown(other) => other.tag.to_string(),
+        ClientEvent::Unknown { tag, .. } => tag.to_string(),
         other => panic!("{other:?}"),
     }
 }
