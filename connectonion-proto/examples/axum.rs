@@ -31,8 +31,8 @@ impl Agent for Echo {
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
-    let options = ServerOptions::new(&Signer::generate()?, TrustLevel::Open)
-        .with_storage(Arc::new(MemoryStorage::new(16)));
+    let mut options = ServerOptions::new(&Signer::generate()?, TrustLevel::Open);
+    options.runtime.storage = Arc::new(MemoryStorage::new(16));
     let (server, service) = Server::mount(Echo, options);
     let handle = server.handle();
     let patience = Duration::from_secs(10); // for requests: a WebSocket lives on

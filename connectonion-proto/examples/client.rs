@@ -30,14 +30,17 @@ impl Agent for Barista {
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let key = Signer::generate()?;
-    let memory = Arc::new(MemoryStorage::new(16)); // by default, sessions are kept in a file
-    let options = ServerOptions::new(&key, TrustLevel::Open).with_storage(memory);
+    let mut options = ServerOptions::new(&key, TrustLevel::Open);
+    options.runtime.storage = Arc::new(MemoryStorage::new(16)); // by default, a file
     let host = Server::bind("127.0.0.1:0", Barista, options).await?;
     let endpoint = format!("http://{}", host.local_addr());
     tokio::spawn(host.run());
 
     let found = net::find(&endpoint, None).await?; // its URL and its address
-    let options = AgentOptions::default().with_host(found.address);
+    let options = AgentOptions {
+        host: Some(found.address),
+        ..AgentOptions::default()
+    };
     let (agent, _events, connection) =
         net::connect(&found.url, Signer::generate()?, options).await?;
     tokio::spawn(connection.run()); // you spawn it: there are no hidden tasks

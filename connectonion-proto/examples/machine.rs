@@ -19,7 +19,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let now = Instant::now();
     let seed = 7; // ids begin here
     let connect = Connect::new(Signed::none()); // auth::Signer signs it
-    let mut client = ClientConn::new(ClientConfig::new(), &connect, seed, now);
+    let mut client = ClientConn::new(ClientConfig::default(), &connect, seed, now);
     let mut server = ServerConn::new(ServerConfig::default(), now);
     loop {
         deliver("client", &mut client, &mut server, now);

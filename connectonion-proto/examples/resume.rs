@@ -31,8 +31,8 @@ impl Agent for Counter {
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let key = Signer::generate()?;
-    let memory = Arc::new(MemoryStorage::new(16)); // by default, sessions are kept in a file
-    let options = ServerOptions::new(&key, TrustLevel::Open).with_storage(memory);
+    let mut options = ServerOptions::new(&key, TrustLevel::Open);
+    options.runtime.storage = Arc::new(MemoryStorage::new(16)); // by default, a file
     let host = Server::bind("127.0.0.1:0", Counter, options).await?;
     let url = host.url();
     tokio::spawn(host.run());
@@ -40,9 +40,11 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let backoff = BackoffPolicy::new(Duration::from_millis(50), 2.0); // in place of a second
     let mut link = net::link_config();
     link.reconnect = ReconnectPolicy::new(backoff);
-    let options = AgentOptions::default()
-        .with_host(*key.address())
-        .with_link(link);
+    let options = AgentOptions {
+        host: Some(*key.address()),
+        link,
+        ..AgentOptions::default()
+    };
     let (agent, _events, connection) = net::connect(&url, Signer::generate()?, options).await?;
     tokio::spawn(connection.run());
     println!("connection {}", agent.ready().await?);

@@ -28,15 +28,18 @@ impl Agent for Echo {
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let key = Signer::generate()?; // Signer::load_or_generate keeps it in a file
-    let options = ServerOptions::new(&key, TrustLevel::Open)
-        .with_name("echo")
-        .with_storage(Arc::new(MemoryStorage::new(16))); // by default, sessions are kept in a file
+    let mut options = ServerOptions::new(&key, TrustLevel::Open);
+    options.name = "echo".into();
+    options.runtime.storage = Arc::new(MemoryStorage::new(16)); // by default, a file
     let host = Server::bind("127.0.0.1:0", Echo, options).await?;
     let (url, handle) = (host.url(), host.handle());
     println!("the agent's address is {}", key.address());
     tokio::spawn(host.run());
 
-    let options = AgentOptions::default().with_host(*key.address());
+    let options = AgentOptions {
+        host: Some(*key.address()),
+        ..AgentOptions::default()
+    };
     let (agent, _events, connection) = net::connect(&url, Signer::generate()?, options).await?;
     tokio::spawn(connection.run());
     println!("{}", agent.input("hello").await.output().await?.result);

@@ -41,13 +41,16 @@ impl Dialer for InProcess {
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let key = Signer::generate()?;
-    let options = RuntimeOptions::new(&key, TrustLevel::Open);
-    let options = options.with_storage(Arc::new(MemoryStorage::new(16)));
+    let mut options = RuntimeOptions::new(&key, TrustLevel::Open);
+    options.storage = Arc::new(MemoryStorage::new(16));
     let runtime = HostRuntime::new(Echo, options);
     let running = runtime.clone();
     tokio::spawn(async move { running.run().await });
 
-    let options = AgentOptions::default().with_host(*key.address());
+    let options = AgentOptions {
+        host: Some(*key.address()),
+        ..AgentOptions::default()
+    };
     let me = Signer::generate()?;
     let (agent, _events, connection) = net::connect_with(InProcess(runtime), me, options);
     tokio::spawn(connection.run());

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use rpc_core::text::is_control;
 
 use crate::frame::SessionState;
-use crate::session::Owner;
+use crate::hub::Owner;
 
 /// The `tracing` target of these lines.
 pub const TARGET: &str = "connectonion::console";

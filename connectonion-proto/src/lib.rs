@@ -10,6 +10,7 @@ pub mod error;
 pub mod frame;
 #[doc = include_str!("../GUIDE.md")]
 pub mod guide {}
+mod hub;
 pub mod id;
 pub mod limits;
 mod merge;
@@ -22,12 +23,20 @@ pub mod session;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
 pub mod storage;
+#[cfg(all(feature = "auth", feature = "tokio"))]
+#[cfg_attr(docsrs, doc(cfg(all(feature = "auth", feature = "tokio"))))]
 pub mod trust;
 #[cfg_attr(
     not(all(feature = "auth", feature = "tokio")),
     allow(dead_code, reason = "hosts need it")
 )]
 mod upload;
+
+/// What the workspace's own tests, simulations and benchmarks look into. No part of the interface.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::hub::{ConnId, ConnectRequest, Hub, HubEvent, Job, Now, Reply, RunId};
+}
 
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]

@@ -52,11 +52,11 @@ pub const TRUNCATED: &str = "...(truncated)";
 pub const MAX_USED_SIGNATURES: usize = 120_000;
 /// The largest number of addresses in a list. Enforced by servers for onboarding and
 /// administrators.
-pub const MAX_ADDRESSES: usize = 100_000;
+pub(crate) const MAX_ADDRESSES: usize = 100_000;
 /// The largest number of a host's invite codes. Enforced by servers.
-pub const MAX_INVITE_CODES: usize = 1_024;
+pub(crate) const MAX_INVITE_CODES: usize = 1_024;
 /// The longest invite code, in bytes. Enforced by servers.
-pub const MAX_INVITE_CODE_BYTES: usize = 256;
+pub(crate) const MAX_INVITE_CODE_BYTES: usize = 256;
 
 // Times
 
@@ -118,20 +118,21 @@ pub const ULW_TURNS: &str = "ulw_turns";
 /// The member of a session in which known hosts count the used turns. A change of mode removes it.
 pub const ULW_TURNS_USED: &str = "ulw_turns_used";
 
-/// Returns the bounds of a server's connection: [`Limits::default`] with [`MAX_SERVER_MESSAGE`].
+/// Returns the bounds of a connection at either side: [`Limits::default`], with 64 MiB for a message
+/// at a client. A server takes [`MAX_SERVER_MESSAGE`]: see
+/// [`ServerConfig::limits`](crate::server::ServerConfig::limits).
 #[must_use]
-pub fn server_limits() -> Limits {
+pub fn defaults() -> Limits {
     Limits {
-        max_message_bytes: MAX_SERVER_MESSAGE,
+        max_message_bytes: MAX_CLIENT_MESSAGE,
         ..Limits::default()
     }
 }
 
-/// Returns the bounds of a client's connection: [`Limits::default`] with [`MAX_CLIENT_MESSAGE`].
-#[must_use]
-pub fn client_limits() -> Limits {
+/// Returns [`defaults`] with a server's bound on messages.
+pub(crate) fn of_server() -> Limits {
     Limits {
-        max_message_bytes: MAX_CLIENT_MESSAGE,
-        ..Limits::default()
+        max_message_bytes: MAX_SERVER_MESSAGE,
+        ..defaults()
     }
 }

@@ -26,9 +26,9 @@ rpc_core::config! {
     pub struct LogLimits {
         /// The largest size of texts and ids in bytes. Default 4 MiB; a single larger event is kept
         /// alone.
-        pub max_bytes: usize = 4 * 1024 * 1024 => with_max_bytes,
+        pub max_bytes: usize = 4 * 1024 * 1024,
         /// The largest number of events. Default 10,000.
-        pub max_events: usize = 10_000 => with_max_events,
+        pub max_events: usize = 10_000,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::hex;
+use super::{InputError, hex};
 
 /// A public key, which is the identity of a client or an agent.
 ///
@@ -13,12 +13,6 @@ use super::hex;
 /// Whether the 32 bytes are a valid key is only checked when a signature is verified.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address([u8; 32]);
-
-/// The error for a text that is not an [`Address`]: 64 hexadecimal digits, with or without `0x`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an address is 0x and 64 hexadecimal digits")]
-#[non_exhaustive]
-pub struct AddressError;
 
 impl Address {
     /// The number of characters that [`short`](Self::short) keeps.
@@ -39,9 +33,9 @@ impl Address {
     /// Parses 64 hexadecimal digits in any case, with or without `0x`.
     ///
     /// # Errors
-    /// [`AddressError`]
-    pub fn parse(text: &str) -> Result<Self, AddressError> {
-        hex::parse(text).map(Self).ok_or(AddressError)
+    /// [`InputError`]
+    pub fn parse(text: &str) -> Result<Self, InputError> {
+        hex::parse(text).map(Self).ok_or(InputError::NotAnAddress)
     }
 
     /// Returns the first 16 characters and `...`, for log lines. Never compare by it.
@@ -54,9 +48,9 @@ impl Address {
 }
 
 impl FromStr for Address {
-    type Err = AddressError;
+    type Err = InputError;
 
-    fn from_str(text: &str) -> Result<Self, AddressError> {
+    fn from_str(text: &str) -> Result<Self, InputError> {
         Self::parse(text)
     }
 }
@@ -107,7 +101,11 @@ mod tests {
     fn only_32_bytes_are_an_address() {
         let short = TEXT.get(..64).unwrap();
         for text in ["", "0x", short, &format!("{TEXT}00"), &format!("{TEXT} ")] {
-            assert_eq!(Address::parse(text), Err(AddressError), "{text}");
+            assert_eq!(
+                Address::parse(text),
+                Err(InputError::NotAnAddress),
+                "{text}"
+            );
         }
     }
 }

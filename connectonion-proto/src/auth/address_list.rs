@@ -3,14 +3,8 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use crate::auth::Address;
+use crate::auth::{Address, InputError};
 use crate::limits::MAX_ADDRESSES;
-
-/// The error for a list that already has [`MAX_ADDRESSES`] addresses. Nothing was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a list of addresses is full")]
-#[non_exhaustive]
-pub struct ListFull;
 
 /// A list of addresses, as the known hosts keep it in a file: one address per line, in any
 /// spelling, and comments after a `#`. A line with `*` is a pattern: it matches addresses that
@@ -81,13 +75,13 @@ impl AddressList {
     /// Adds an address. Returns `false` if it is already in the list, itself or by a pattern.
     ///
     /// # Errors
-    /// [`ListFull`]
-    pub fn insert(&mut self, address: Address) -> Result<bool, ListFull> {
+    /// [`InputError::ListFull`]
+    pub fn insert(&mut self, address: Address) -> Result<bool, InputError> {
         if self.contains(&address) {
             return Ok(false);
         }
         if self.addresses.len() >= MAX_ADDRESSES {
-            return Err(ListFull);
+            return Err(InputError::ListFull);
         }
         self.addresses.insert(address);
         self.lines.push(Line::Address(address));
@@ -134,18 +128,6 @@ impl AddressList {
 /// Returns the part of a line before its comment.
 fn without_comment(line: &str) -> &str {
     line.split('#').next().unwrap_or_default().trim()
-}
-
-impl FromIterator<Address> for AddressList {
-    fn from_iter<I: IntoIterator<Item = Address>>(addresses: I) -> Self {
-        let mut list = Self::default();
-        for address in addresses {
-            if list.addresses.insert(address) {
-                list.lines.push(Line::Address(address));
-            }
-        }
-        list
-    }
 }
 
 /// Prints the list so that it can be read again: lines that were read as they were, and added

@@ -1,131 +1,121 @@
-//! [`AuthError`]: why a caller is refused, in the words that every host uses.
+//! [`AuthError`]: why a caller is refused, in the words that every host uses. [`InputError`]: what is
+//! no address, signature or invite code.
 
 use rpc_core::DecodeError;
 
-/// Why a caller is refused. `Display` is the `message` of the ERROR frame, word for word as the
-/// known hosts send it; a client restores the variant with [`parse`](Self::parse).
-///
-/// The connection stays open. The same frame is refused again, except after
-/// [`ReplayProtectionUnavailable`](Self::ReplayProtectionUnavailable); a new one may be accepted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+use crate::limits::{MAX_ADDRESSES, MAX_INVITE_CODE_BYTES, MAX_INVITE_CODES};
+
+/// Why a text is not an [`Address`](super::Address) or a [`Signature`](super::Signature), or why a
+/// list or invite codes do not take something; nothing was changed then. Contains nothing of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum AuthError {
+pub enum InputError {
+    /// An address has 64 hexadecimal digits, with or without `0x`.
+    #[error("an address is 0x and 64 hexadecimal digits")]
+    NotAnAddress,
+    /// A signature has 128 hexadecimal digits, with or without `0x`.
+    #[error("a signature is 128 hexadecimal digits")]
+    NotASignature,
+    /// The list already has 100,000 addresses.
+    #[error("a list of addresses is full: it takes {MAX_ADDRESSES}")]
+    ListFull,
+    /// An invite code is empty; in a frame an empty code counts as none.
+    #[error("an invite code is empty")]
+    EmptyCode,
+    /// An invite code is longer than 256 bytes.
+    #[error("an invite code is longer than {MAX_INVITE_CODE_BYTES} bytes")]
+    CodeTooLong,
+    /// There are more than 1,024 invite codes.
+    #[error("there are more than {MAX_INVITE_CODES} invite codes")]
+    TooManyCodes,
+}
+
+/// Declares the errors without contents, with their words.
+macro_rules! auth_error {
+    ($($(#[$doc:meta])* $words:literal => $Plain:ident,)*) => {
+        /// Why a caller is refused. `Display` is the `message` of the ERROR frame, word for word as the
+        /// known hosts send it; a client restores the variant with [`parse`](Self::parse).
+        ///
+        /// The connection stays open. The same frame is refused again, except after
+        /// [`ReplayProtectionUnavailable`](Self::ReplayProtectionUnavailable); a new one may be accepted.
+        #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+        #[non_exhaustive]
+        pub enum AuthError {
+            /// The payload is not a JSON object, or too large. Known hosts drop the connection in that
+            /// case.
+            #[error("unauthorized: invalid payload: {0}")]
+            InvalidPayload(DecodeError),
+            /// The payload is more than five minutes old, or as far in the future. Known hosts do not say by how
+            /// much.
+            #[error("{EXPIRED}{}", clock(*.behind))]
+            Expired {
+                /// How many seconds the signer's clock is behind the host's, if the frame was just made; negative
+                /// if it is ahead, 0 if that is not known.
+                behind: i64,
+            },
+            $($(#[$doc])* #[error($words)] $Plain,)*
+        }
+
+        impl AuthError {
+            /// All variants without contents.
+            const PLAIN: [Self; [$($words),*].len()] = [$(Self::$Plain),*];
+        }
+    };
+}
+
+auth_error! {
     /// The payload or the signature is missing, and both are required here.
-    #[error("unauthorized: signed request required")]
-    SignedRequestRequired,
+    "unauthorized: signed request required" => SignedRequestRequired,
     /// A signed frame does not name its sender.
-    #[error("unauthorized: 'from' field required")]
-    FromRequired,
+    "unauthorized: 'from' field required" => FromRequired,
     /// The signature is empty.
-    #[error("unauthorized: signature required")]
-    SignatureRequired,
-    /// The payload is not a JSON object, or too large. Known hosts drop the connection in that
-    /// case.
-    #[error("unauthorized: invalid payload: {0}")]
-    InvalidPayload(DecodeError),
+    "unauthorized: signature required" => SignatureRequired,
     /// The payload has no `timestamp`, or one that is 0, null, false or empty.
-    #[error("unauthorized: timestamp required in payload")]
-    TimestampRequired,
+    "unauthorized: timestamp required in payload" => TimestampRequired,
     /// The payload's `timestamp` is not a number.
-    #[error("unauthorized: timestamp must be numeric")]
-    TimestampNotNumeric,
-    /// The payload is more than five minutes old, or as far in the future. Known hosts do not say by how
-    /// much.
-    #[error("{EXPIRED}{}", clock(*.behind))]
-    Expired {
-        /// How many seconds the signer's clock is behind the host's, if the frame was just made; negative
-        /// if it is ahead, 0 if that is not known.
-        behind: i64,
-    },
+    "unauthorized: timestamp must be numeric" => TimestampNotNumeric,
     /// The payload is for another recipient, or has none where that is not allowed.
-    #[error("unauthorized: wrong recipient")]
-    WrongRecipient,
+    "unauthorized: wrong recipient" => WrongRecipient,
     /// The payload was not signed by this key, or the key or the signature is malformed.
-    #[error("unauthorized: invalid signature")]
-    InvalidSignature,
+    "unauthorized: invalid signature" => InvalidSignature,
     /// The payload names another command than the frame.
-    #[error("unauthorized: signed command type mismatch")]
-    WrongCommand,
+    "unauthorized: signed command type mismatch" => WrongCommand,
     /// The signature was used before; each counts once.
-    #[error("unauthorized: this CONNECT was already used")]
-    AlreadyUsed,
+    "unauthorized: this CONNECT was already used" => AlreadyUsed,
     /// An ADMIN_* frame on a connection that is not authenticated.
-    #[error("unauthorized: ADMIN commands need an authenticated connection (send CONNECT first)")]
-    CommandWithoutConnection,
+    "unauthorized: ADMIN commands need an authenticated connection (send CONNECT first)" => CommandWithoutConnection,
     /// A command without payload or signature, on a connection whose commands must be signed.
-    #[error("unauthorized: signed command required")]
-    SignedCommandRequired,
+    "unauthorized: signed command required" => SignedCommandRequired,
     /// A command signed by another key than that of the connection.
-    #[error("unauthorized: command signer does not own this connection")]
-    NotTheOwner,
+    "unauthorized: command signer does not own this connection" => NotTheOwner,
     /// A signed command without a `nonce`, on a connection whose commands must be signed.
-    #[error("unauthorized: signed command nonce required")]
-    NonceRequired,
+    "unauthorized: signed command nonce required" => NonceRequired,
     /// The signed command was used before; each counts once.
-    #[error("unauthorized: signed command already used")]
-    CommandAlreadyUsed,
+    "unauthorized: signed command already used" => CommandAlreadyUsed,
     /// The memory of used signatures is full, and forgetting one would let it count twice.
     /// Temporary.
-    #[error("misconfigured: replay protection unavailable")]
-    ReplayProtectionUnavailable,
+    "misconfigured: replay protection unavailable" => ReplayProtectionUnavailable,
     /// The address is on the host's own blacklist.
-    #[error("forbidden: blacklisted")]
-    Blacklisted,
+    "forbidden: blacklisted" => Blacklisted,
     /// The trust level does not admit this caller.
-    #[error("forbidden: Denied by fast rules")]
-    DeniedByRules,
+    "forbidden: Denied by fast rules" => DeniedByRules,
     /// The caller must go through onboarding. Over WebSockets, `ONBOARD_REQUIRED` says so instead.
-    #[error("forbidden: Onboard required")]
-    OnboardRequired,
+    "forbidden: Onboard required" => OnboardRequired,
     /// A blocked caller tried to go through onboarding.
-    #[error("forbidden: blocked")]
-    Blocked,
+    "forbidden: blocked" => Blocked,
     /// The invite code is not one of the host's.
-    #[error("Invalid invite code")]
-    InvalidInviteCode,
+    "Invalid invite code" => InvalidInviteCode,
     /// The payment was not found, or is too small.
-    #[error("Insufficient payment")]
-    InsufficientPayment,
+    "Insufficient payment" => InsufficientPayment,
     /// An `ONBOARD_SUBMIT` has neither a code nor a payment.
-    #[error("invite_code or payment required")]
-    InviteOrPaymentRequired,
+    "invite_code or payment required" => InviteOrPaymentRequired,
     /// An ADMIN_* frame of a caller who is not an administrator.
-    #[error("forbidden: admin only")]
-    AdminOnly,
+    "forbidden: admin only" => AdminOnly,
     /// A frame that only the host's own key may send.
-    #[error("forbidden: super admin only")]
-    SuperAdminOnly,
+    "forbidden: super admin only" => SuperAdminOnly,
 }
 
 impl AuthError {
-    /// All variants without contents.
-    const PLAIN: [Self; 24] = [
-        Self::SignedRequestRequired,
-        Self::FromRequired,
-        Self::SignatureRequired,
-        Self::TimestampRequired,
-        Self::TimestampNotNumeric,
-        Self::WrongRecipient,
-        Self::InvalidSignature,
-        Self::WrongCommand,
-        Self::AlreadyUsed,
-        Self::CommandWithoutConnection,
-        Self::SignedCommandRequired,
-        Self::NotTheOwner,
-        Self::NonceRequired,
-        Self::CommandAlreadyUsed,
-        Self::ReplayProtectionUnavailable,
-        Self::Blacklisted,
-        Self::DeniedByRules,
-        Self::OnboardRequired,
-        Self::Blocked,
-        Self::InvalidInviteCode,
-        Self::InsufficientPayment,
-        Self::InviteOrPaymentRequired,
-        Self::AdminOnly,
-        Self::SuperAdminOnly,
-    ];
-
     /// Returns the error with this message; `None` if there is none.
     #[must_use]
     pub fn parse(message: &str) -> Option<Self> {

@@ -5,22 +5,8 @@ use std::sync::Arc;
 use rpc_core::Secret;
 use subtle::{Choice, ConstantTimeEq};
 
+use super::InputError;
 use crate::limits::{MAX_INVITE_CODE_BYTES, MAX_INVITE_CODES};
-
-/// Why invite codes cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InviteError {
-    /// A code is empty; in a frame an empty code counts as none.
-    #[error("an invite code is empty")]
-    EmptyCode,
-    /// A code is longer than [`MAX_INVITE_CODE_BYTES`].
-    #[error("an invite code is longer than {MAX_INVITE_CODE_BYTES} bytes")]
-    CodeTooLong,
-    /// There are more than [`MAX_INVITE_CODES`].
-    #[error("there are more than {MAX_INVITE_CODES} invite codes")]
-    TooMany,
-}
 
 /// The codes that turn a stranger into a contact. There are none by default, because the known
 /// host's default code is published.
@@ -31,7 +17,7 @@ pub enum InviteError {
 /// let codes = InviteCodes::new(["red-onion", "spring onion"])?;
 /// assert!(codes.check("red-onion"));
 /// assert!(!codes.check("Red-Onion"));
-/// # Ok::<(), connectonion_proto::auth::InviteError>(())
+/// # Ok::<(), connectonion_proto::auth::InputError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct InviteCodes(Arc<[Secret<Code>]>);
@@ -57,20 +43,20 @@ impl InviteCodes {
     /// Creates the set of these codes.
     ///
     /// # Errors
-    /// [`InviteError`]
-    pub fn new<C: Into<Secret>>(codes: impl IntoIterator<Item = C>) -> Result<Self, InviteError> {
+    /// [`InputError::EmptyCode`], [`InputError::CodeTooLong`], [`InputError::TooManyCodes`].
+    pub fn new<C: Into<Secret>>(codes: impl IntoIterator<Item = C>) -> Result<Self, InputError> {
         let mut list = Vec::new();
         for code in codes {
             let code = code.into();
             let text = code.expose();
             if text.is_empty() {
-                return Err(InviteError::EmptyCode);
+                return Err(InputError::EmptyCode);
             }
             if list.len() == MAX_INVITE_CODES {
-                return Err(InviteError::TooMany);
+                return Err(InputError::TooManyCodes);
             }
             list.push(Secret::new(Code {
-                padded: pad(text).ok_or(InviteError::CodeTooLong)?,
+                padded: pad(text).ok_or(InputError::CodeTooLong)?,
                 len: text.len(),
             }));
         }
@@ -119,9 +105,12 @@ mod tests {
         let codes = InviteCodes::new([longest.as_str()]).unwrap();
         assert!(codes.check(&longest) && !codes.check(&(longest.clone() + "x")));
         let error = |codes: &[&str]| InviteCodes::new(codes.iter().copied()).unwrap_err();
-        assert_eq!(error(&["a", ""]), InviteError::EmptyCode);
-        assert_eq!(error(&[&(longest + "x")]), InviteError::CodeTooLong);
-        assert_eq!(error(&["a"; MAX_INVITE_CODES + 1]), InviteError::TooMany);
+        assert_eq!(error(&["a", ""]), InputError::EmptyCode);
+        assert_eq!(error(&[&(longest + "x")]), InputError::CodeTooLong);
+        assert_eq!(
+            error(&["a"; MAX_INVITE_CODES + 1]),
+            InputError::TooManyCodes
+        );
     }
 
     #[test]

@@ -29,7 +29,7 @@
 //! - Where callers are blocked or whitelisted, or strangers must go through onboarding, a caller
 //!   without a signature is refused, although the specification's table lets open and careful hosts
 //!   accept it: a blocked caller could otherwise get in by leaving its signature out. See
-//!   `SignaturePolicy`.
+//!   `AccessControl::require_signatures`.
 //!
 #![cfg_attr(
     feature = "auth",
@@ -65,26 +65,26 @@ mod payload;
 mod signature;
 #[cfg(feature = "auth")]
 mod signer;
-#[cfg(feature = "auth")]
+#[cfg(all(feature = "auth", feature = "tokio"))]
 mod used;
 #[cfg(feature = "auth")]
 mod verifier;
 
-pub use address::{Address, AddressError};
-pub use address_list::{AddressList, ListFull};
+pub use address::Address;
+pub use address_list::AddressList;
 pub use canonical::{Canonical, canonical_json};
-pub use error::AuthError;
+pub use error::{AuthError, InputError};
 #[cfg(feature = "auth")]
-pub use invite::{InviteCodes, InviteError};
+pub use invite::InviteCodes;
 #[cfg(feature = "auth")]
 pub use key_file::KeyError;
 pub use payload::{Draft, Payload, unix_seconds};
-pub use signature::{Signature, SignatureError};
+pub use signature::Signature;
 #[cfg(feature = "auth")]
 pub use signer::Signer;
-#[cfg(feature = "auth")]
+#[cfg(all(feature = "auth", feature = "tokio"))]
 pub use used::Spent;
-#[cfg(feature = "auth")]
+#[cfg(all(feature = "auth", feature = "tokio"))]
 pub(crate) use used::{Use, UsedSignatures, end_of};
 #[cfg(feature = "auth")]
 pub use verifier::{Verified, Verifier, verify_signature};

@@ -2,19 +2,13 @@
 
 use std::fmt;
 
-use super::hex;
+use super::{InputError, hex};
 
 /// An Ed25519 signature. It is written as 128 lower-case digits without `0x`, which the SDKs send
 /// and all hosts accept; the form with `0x` (as in the specification) and upper case are read as
 /// well.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Signature([u8; 64]);
-
-/// The error for a text that is not a [`Signature`]: 128 hexadecimal digits, with or without `0x`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a signature is 128 hexadecimal digits")]
-#[non_exhaustive]
-pub struct SignatureError;
 
 impl Signature {
     /// Creates a signature from its bytes. They are only checked when the signature is verified.
@@ -32,9 +26,9 @@ impl Signature {
     /// Parses 128 hexadecimal digits in any case, with or without `0x`.
     ///
     /// # Errors
-    /// [`SignatureError`]
-    pub fn parse(text: &str) -> Result<Self, SignatureError> {
-        hex::parse(text).map(Self).ok_or(SignatureError)
+    /// [`InputError`]
+    pub fn parse(text: &str) -> Result<Self, InputError> {
+        hex::parse(text).map(Self).ok_or(InputError::NotASignature)
     }
 }
 
@@ -63,6 +57,6 @@ mod tests {
         assert_eq!(Signature::parse(&format!("0x{text}")), Ok(signature));
         assert_eq!(Signature::parse(&text.to_uppercase()), Ok(signature));
         assert_eq!(format!("{signature:?}"), "Signature(..)");
-        assert_eq!(Signature::parse(&text[2..]), Err(SignatureError));
+        assert_eq!(Signature::parse(&text[2..]), Err(InputError::NotASignature));
     }
 }

@@ -8,7 +8,7 @@ use rpc_core::Limits;
 use super::{Address, AuthError, Canonical, Payload, Signature};
 use crate::auth::AddressList;
 use crate::frame::Signed;
-use crate::limits::{SIGNATURE_WINDOW, server_limits};
+use crate::limits::{SIGNATURE_WINDOW, of_server};
 
 /// A frame whose sender is verified.
 #[derive(Debug)]
@@ -46,10 +46,11 @@ rpc_core::config! {
         /// The addresses that are refused before any other check. Default none.
         pub blacklist: AddressList = AddressList::default(),
         /// The bounds of a payload. Default: those of [`canonical_json`](super::canonical_json).
-        pub limits: Limits = server_limits(),
+        pub limits: Limits = of_server(),
     }
 }
 
+#[cfg(feature = "tokio")]
 impl Verified<'_> {
     /// Checks that this was signed for a frame of this type. Not every client signs the type; where
     /// it is signed, the frame's own must be the same.
@@ -66,7 +67,7 @@ impl Verifier {
     ///
     /// # Errors
     /// [`AuthError`], the reply to the peer. [`AuthError::SignedRequestRequired`] is an unsigned
-    /// frame: a [`TrustPolicy`](crate::trust::TrustPolicy) decides whether that is allowed.
+    /// frame, which some hosts allow.
     pub fn verify<'a>(&self, signed: &'a Signed, now: f64) -> Result<Verified<'a>, AuthError> {
         self.check(signed, now, self.require_to)
     }

@@ -7,7 +7,7 @@ use rpc_core::backoff::{BackoffPolicy, Jitter};
 use rpc_core::reconnect::ReconnectPolicy;
 
 use crate::limits::{
-    CONNECT_TIMEOUT, MAX_SERVER_MESSAGE, ONBOARDED_TIMEOUT, SILENCE_TIMEOUT, client_limits,
+    CONNECT_TIMEOUT, MAX_SERVER_MESSAGE, ONBOARDED_TIMEOUT, SILENCE_TIMEOUT, defaults,
 };
 
 /// The delay before the first reconnect.
@@ -35,44 +35,35 @@ rpc_core::config! {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use connectonion_proto::client::ClientConfig;
     /// use connectonion_proto::net::AgentOptions;
     ///
-    /// let client = ClientConfig::new().with_silence_timeout(Some(Duration::from_secs(90)));
-    /// let options = AgentOptions::default().with_client(client);
+    /// let mut options = AgentOptions::default();
+    /// options.client.silence_timeout = Some(Duration::from_secs(90));
     /// ```
     #[derive(Clone, Debug, PartialEq)]
     pub struct ClientConfig {
         /// How long the host may take to answer a CONNECT; `None` is for ever. During onboarding
         /// there is no deadline. Default 30 s.
-        pub connect_timeout: Option<Duration> = Some(CONNECT_TIMEOUT) => with_connect_timeout,
+        pub connect_timeout: Option<Duration> = Some(CONNECT_TIMEOUT),
         /// How long the host may take to finish the CONNECT after onboarding. Hosts before the
         /// specification's version never do: they require another CONNECT. Default 3 s.
         pub onboarded_timeout: Duration = ONBOARDED_TIMEOUT,
         /// The silence after which the connection counts as dead; `None` is never. Hosts send a
         /// PING every 30 s, also while a human thinks. Default 60 s.
-        pub silence_timeout: Option<Duration> = Some(SILENCE_TIMEOUT) => with_silence_timeout,
+        pub silence_timeout: Option<Duration> = Some(SILENCE_TIMEOUT),
         /// How long a request (an onboarding, a `SESSION_STATUS`, an administrator's command) waits
         /// for its answer; `None` is for ever. Prompts have no deadline. Default 30 s.
-        pub answer_timeout: Option<Duration> = Some(ANSWER_TIMEOUT) => with_answer_timeout,
+        pub answer_timeout: Option<Duration> = Some(ANSWER_TIMEOUT),
         /// Whether `session_sync` steps are delivered: known hosts send the whole conversation after
         /// every other step. Default `false`.
-        pub session_sync: bool = false => with_session_sync,
+        pub session_sync: bool = false,
         /// The largest frame to send, in bytes; a larger one is refused at once, because hosts
         /// would close the connection. A session whose conversation is too large for its CONNECT
         /// connects without it. Default 16 MiB, the known hosts' limit.
-        pub max_sent_bytes: usize = MAX_SERVER_MESSAGE => with_max_sent_bytes,
+        pub max_sent_bytes: usize = MAX_SERVER_MESSAGE,
         /// Bounds on size and number of received data. Default
-        /// [`client_limits`](crate::limits::client_limits): 64 MiB for a message.
-        pub limits: Limits = client_limits() => with_limits,
-    }
-}
-
-impl ClientConfig {
-    /// Returns the default configuration.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+        /// [`defaults`]: 64 MiB for a message.
+        pub limits: Limits = defaults(),
     }
 }
 

@@ -63,7 +63,12 @@ pub enum ClientEvent {
     /// The host reports an error about another frame. The connection and the run go on.
     Complaint(ErrorFrame),
     /// An unknown frame of a newer host. Ignore it, or read it yourself.
-    Unknown(OtherFrame),
+    Unknown {
+        /// Its type.
+        tag: Str,
+        /// The whole frame.
+        raw: Json,
+    },
     /// A violation of the protocol that the connection survived.
     Warning(Warning),
     /// The connection has ended.
@@ -120,16 +125,6 @@ pub enum Taken {
         /// The host's id for it.
         id: Str,
     },
-}
-
-/// A frame of an unknown type.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct OtherFrame {
-    /// Its type.
-    pub tag: Str,
-    /// The whole frame.
-    pub frame: Json,
 }
 
 /// A violation of the protocol that a connection survived.

@@ -44,7 +44,7 @@ use answered::Answered;
 use pending::PendingRequests;
 
 pub use config::{ClientConfig, reconnect_policy};
-pub use event::{ClientEvent, OtherFrame, Reply, Step, Taken, Warning};
+pub use event::{ClientEvent, Reply, Step, Taken, Warning};
 pub use resume::Resume;
 pub use session::ClientSession;
 #[cfg(feature = "tokio")]
@@ -82,7 +82,7 @@ pub enum ClientState {
 ///
 /// let now = Instant::now();
 /// let connect = Connect::new(Signed::none()); // sign it: most hosts want that
-/// let mut conn = ClientConn::new(ClientConfig::new(), &connect, 0x5eed, now);
+/// let mut conn = ClientConn::new(ClientConfig::default(), &connect, 0x5eed, now);
 /// assert!(conn.poll_transmit().is_some()); // the CONNECT: hand it to your socket
 ///
 /// let answer = r#"{"type":"CONNECTED","session_id":"abc","status":"new"}"#;

@@ -3,7 +3,7 @@
 use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Instant, Json};
 
 use super::error_target::{self, ErrorTarget};
-use super::event::{ClientEvent, OtherFrame, Reply, Step, Taken, Warning};
+use super::event::{ClientEvent, Reply, Step, Taken, Warning};
 use super::pending::Kind;
 use super::{ClientConn, ClientState};
 use crate::frame::{
@@ -63,8 +63,7 @@ impl ClientConn {
                 self.reply("ADMIN_RESULT", asked, Ok(Reply::Admin(result)), size);
             }
             ServerFrame::Unknown { tag, raw } => {
-                let other = OtherFrame { tag, frame: raw };
-                self.push(ClientEvent::Unknown(other), size);
+                self.push(ClientEvent::Unknown { tag, raw }, size);
             }
         }
     }

@@ -41,7 +41,7 @@ pub(crate) type End = Result<Output, CallError<ErrorFrame>>;
 /// /// A connection that was just opened, after the host's answer to its CONNECT.
 /// fn open(session: &mut ClientSession, answer: &str, now: Instant) -> ClientConn {
 ///     let connect = session.connect(Signed::none()); // sign it: most hosts want that
-///     let mut conn = ClientConn::new(ClientConfig::new(), &connect, 7, now);
+///     let mut conn = ClientConn::new(ClientConfig::default(), &connect, 7, now);
 ///     conn.handle_message(Incoming::Text(answer), now);
 ///     pass(&mut conn, session, now);
 ///     conn
@@ -56,7 +56,7 @@ pub(crate) type End = Result<Output, CallError<ErrorFrame>>;
 /// }
 ///
 /// let now = Instant::now();
-/// let mut session = ClientSession::new(ClientConfig::new(), Resume::default());
+/// let mut session = ClientSession::new(ClientConfig::default(), Resume::default());
 /// let answer = r#"{"type":"CONNECTED","session_id":"abc","status":"new"}"#;
 /// let mut conn = open(&mut session, answer, now);
 /// assert!(matches!(session.poll_event(), Some(ClientEvent::Connected(_))));

@@ -47,7 +47,7 @@ impl Played {
 
     /// Let in, with nothing left to say.
     fn ready() -> Self {
-        let mut played = Self::new(ClientConfig::new());
+        let mut played = Self::new(ClientConfig::default());
         played.take(&connected("new"));
         played.sent();
         played.events();
@@ -138,7 +138,7 @@ fn closed(events: &[ClientEvent]) -> CloseReason {
 
 #[test]
 fn the_connect_leaves_first_and_its_answer_lets_the_client_in() {
-    let mut played = Played::new(ClientConfig::new());
+    let mut played = Played::new(ClientConfig::default());
     let sent = played.sent();
     assert_eq!(
         sent,
@@ -303,7 +303,7 @@ fn a_complaint_about_something_else_leaves_the_run_alone() {
 
 #[test]
 fn pings_are_answered_at_once_in_every_state() {
-    let mut played = Played::new(ClientConfig::new());
+    let mut played = Played::new(ClientConfig::default());
     played.sent();
     let ping = json!({"type": "PING"});
     let pong = json!({"type": "PONG"});
@@ -366,7 +366,10 @@ fn whoever_takes_no_events_hears_no_silence() {
         max_events: 1,
         ..Limits::default()
     };
-    let mut played = Played::new(ClientConfig::new().with_limits(limits));
+    let mut played = Played::new(ClientConfig {
+        limits,
+        ..ClientConfig::default()
+    });
     played.take(&connected("new"));
     assert!(!played.conn.wants_input());
     played.wait(SILENCE_TIMEOUT);
@@ -383,7 +386,7 @@ fn whoever_takes_no_events_hears_no_silence() {
 
 #[test]
 fn a_host_that_does_not_answer_the_connect_is_left() {
-    let mut played = Played::new(ClientConfig::new());
+    let mut played = Played::new(ClientConfig::default());
     played.sent();
     played.wait(29 * SECOND);
     assert!(played.events().is_empty());
@@ -398,7 +401,10 @@ fn a_host_that_does_not_answer_the_connect_is_left() {
 fn a_connect_that_cannot_be_sent_ends_the_connection_in_order() {
     let now = Instant::now();
     let connect = Connect::new(Signed::none());
-    let config = ClientConfig::new().with_max_sent_bytes(10);
+    let config = ClientConfig {
+        max_sent_bytes: 10,
+        ..ClientConfig::default()
+    };
     for conn in [
         ClientConn::new(config.clone(), &connect, 7, now),
         ClientConn::without_connect(Arc::new(config), "no key", now),
@@ -418,12 +424,12 @@ fn a_connect_that_cannot_be_sent_ends_the_connection_in_order() {
 
 #[test]
 fn a_refused_connect_ends_the_connection_with_the_reason() {
-    let mut played = Played::new(ClientConfig::new());
+    let mut played = Played::new(ClientConfig::default());
     played.take(&error("unauthorized: invalid signature"));
     let events = played.events();
     assert!(matches!(&events[0], ClientEvent::Refused(_)));
     assert_eq!(closed(&events).retry(), Retry::Never);
-    let mut played = Played::new(ClientConfig::new());
+    let mut played = Played::new(ClientConfig::default());
     played.take(&error("unauthorized: this CONNECT was already used"));
     assert_eq!(closed(&played.events()).retry(), Retry::Backoff);
 }
@@ -431,14 +437,14 @@ fn a_refused_connect_ends_the_connection_with_the_reason() {
 #[test]
 fn a_session_that_runs_goes_on_where_it_is() {
     for word in ["running", "executing"] {
-        let mut played = Played::new(ClientConfig::new());
+        let mut played = Played::new(ClientConfig::default());
         played.take(&connected(word));
         assert_eq!(played.conn.state(), ClientState::Running, "{word}");
         played.take(&thinking("t"));
         played.take(&output("done"));
         assert_eq!(played.conn.state(), ClientState::Ready);
     }
-    let mut played = Played::new(ClientConfig::new());
+    let mut played = Played::new(ClientConfig::default());
     played.take(&connected("suspended"));
     assert_eq!(played.conn.state(), ClientState::Ready);
 }
@@ -529,7 +535,10 @@ fn modes_goals_and_interrupts_are_sent_as_hosts_read_them() {
 
 #[test]
 fn an_empty_prompt_and_one_that_is_too_large_are_refused_at_once() {
-    let mut played = Played::new(ClientConfig::new().with_max_sent_bytes(500));
+    let mut played = Played::new(ClientConfig {
+        max_sent_bytes: 500,
+        ..ClientConfig::default()
+    });
     played.take(&connected("new"));
     let refused = played.conn.input(&Input::new(""), played.now);
     assert!(matches!(
@@ -553,7 +562,10 @@ fn a_change_of_mode_between_two_runs_begins_none() {
 
 #[test]
 fn conversations_after_every_step_can_be_left_out() {
-    let mut played = Played::new(ClientConfig::new().with_session_sync(false));
+    let mut played = Played::new(ClientConfig {
+        session_sync: false,
+        ..ClientConfig::default()
+    });
     played.take(&connected("running"));
     played.events();
     played.take(&json!({"type": "session_sync", "session": {}, "id": "y", "ts": 1.0}));
@@ -582,8 +594,10 @@ fn odd_frames_are_warnings() {
         ClientEvent::Warning(Warning::BadFrame(_))
     ));
     let news = json!({"type": "AGENT_PROFILE", "name": "x"});
-    assert!(matches!(played.after(&news), ClientEvent::Unknown(other)
-        if other.tag == "AGENT_PROFILE"));
+    assert!(
+        matches!(played.after(&news), ClientEvent::Unknown { tag, .. }
+        if tag == "AGENT_PROFILE")
+    );
     assert_eq!(played.conn.state(), ClientState::Ready);
 }
 

@@ -17,10 +17,10 @@ use super::response::{Answer, ModeChange, PromptUpdate, Response};
 ///
 /// ```
 /// use connectonion_proto::frame::ClientFrame;
-/// use connectonion_proto::limits::server_limits;
+/// use connectonion_proto::limits::defaults;
 ///
 /// let text = r#"{"type":"INPUT","prompt":"hello"}"#;
-/// let ClientFrame::Input(input) = ClientFrame::decode(text, &server_limits())? else { panic!() };
+/// let ClientFrame::Input(input) = ClientFrame::decode(text, &defaults())? else { panic!() };
 /// assert_eq!(input.prompt.as_deref(), Some("hello"));
 /// # Ok::<(), rpc_core::DecodeError>(())
 /// ```

@@ -17,10 +17,10 @@ use super::reply::{Connected, ErrorFrame, Output, RuntimeInputAck, SessionStatus
 ///
 /// ```
 /// use connectonion_proto::frame::{EventKind, ServerFrame};
-/// use connectonion_proto::limits::client_limits;
+/// use connectonion_proto::limits::defaults;
 ///
 /// let text = r#"{"type":"tool_call","tool_id":"c1","name":"add","args":{"a":2},"id":"ev-1","ts":1.5}"#;
-/// let ServerFrame::Event(event) = ServerFrame::decode(text, &client_limits())? else { panic!() };
+/// let ServerFrame::Event(event) = ServerFrame::decode(text, &defaults())? else { panic!() };
 /// let EventKind::ToolCall(call) = &event.kind else { panic!() };
 /// assert_eq!(call.args.as_ref().map(|args| args.get()), Some(r#"{"a":2}"#));
 /// # Ok::<(), rpc_core::DecodeError>(())

@@ -23,8 +23,8 @@
 //! [`ClientEvent::Step`]: crate::client::ClientEvent::Step
 //! [`ClientEvent::RunEnded`]: crate::client::ClientEvent::RunEnded
 //!
-//! A [`HostRuntime`] is a [`Hub`](crate::session::Hub) that many tasks share: it serves clients on any
-//! transport, runs agents, and stores sessions. `Server` adds a socket.
+//! A [`HostRuntime`] has the [sessions](crate::session) of a host: it serves clients on any transport,
+//! runs agents, and stores sessions. `Server` adds a socket.
 
 #[cfg(feature = "nats")]
 #[cfg_attr(docsrs, doc(cfg(feature = "nats")))]
@@ -37,7 +37,7 @@ mod serve;
 
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
-pub use crate::session::Prompt;
+pub use crate::hub::{AgentError, Prompt};
 pub use remote::{
     AgentOptions, Client, ClientProtocol, Connection, Events, Human, Question, Run, RunEvent,
     connect_with, link_config,
@@ -51,9 +51,11 @@ pub use remote::{
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use rpc_core::net::server::ServerHandle;
+#[cfg(feature = "nats")]
+pub(crate) use runtime::Peers;
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
-pub use runtime::{Agent, AgentError, HostRuntime, Payments, Peers, Reply, RuntimeOptions, Turn};
+pub use runtime::{Agent, HostRuntime, Payments, Reply, RuntimeOptions, Turn};
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{Server, ServerOptions, http_config};

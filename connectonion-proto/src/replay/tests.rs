@@ -87,7 +87,10 @@ fn earlier_runs_are_not_replayed_but_slow_readers_get_them() {
 
 #[test]
 fn what_was_dropped_is_told() {
-    let mut log = log(LogLimits::default().with_max_events(2));
+    let mut log = log(LogLimits {
+        max_events: 2,
+        ..LogLimits::default()
+    });
     let slow = log.end();
     for id in ["a", "b", "c", "d"] {
         log.push(event(id));
@@ -100,7 +103,10 @@ fn what_was_dropped_is_told() {
 
 #[test]
 fn an_id_that_comes_again_after_its_event_was_dropped_loses_nothing() {
-    let mut log = log(LogLimits::default().with_max_events(2));
+    let mut log = log(LogLimits {
+        max_events: 2,
+        ..LogLimits::default()
+    });
     for id in ["call", "x", "y", "call"] {
         log.push(event(id));
     }
@@ -111,7 +117,10 @@ fn an_id_that_comes_again_after_its_event_was_dropped_loses_nothing() {
 
 #[test]
 fn bytes_are_bounded_but_the_newest_event_is_kept() {
-    let mut log = log(LogLimits::default().with_max_bytes(100));
+    let mut log = log(LogLimits {
+        max_bytes: 100,
+        ..LogLimits::default()
+    });
     for _ in 0..50 {
         log.push(Entry::event("x".repeat(30).into()).with_id("id"));
         assert!(log.bytes() <= 100);
@@ -123,7 +132,10 @@ fn bytes_are_bounded_but_the_newest_event_is_kept() {
 
 #[test]
 fn superseded_snapshots_go_first_and_leave_no_gap() {
-    let mut log = log(LogLimits::default().with_max_bytes(100));
+    let mut log = log(LogLimits {
+        max_bytes: 100,
+        ..LogLimits::default()
+    });
     let snapshot = |n: usize| Entry::snapshot(format!("{n:>40}").into());
     log.push(event("a"));
     log.push(snapshot(1));
@@ -166,7 +178,10 @@ fn the_parts_of_a_text_are_held_until_it_is_whole() {
 
 #[test]
 fn parts_that_were_dropped_are_not_looked_for_when_the_text_is_whole() {
-    let mut log = log(LogLimits::default().with_max_events(2));
+    let mut log = log(LogLimits {
+        max_events: 2,
+        ..LogLimits::default()
+    });
     for id in ["1", "2", "3"] {
         log.push(part(id, "said"));
     }

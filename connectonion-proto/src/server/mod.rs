@@ -2,8 +2,7 @@
 //!
 //! The machine handles what one connection can decide: it decodes frames, checks their order, and
 //! keeps the CONNECT of a stranger. [`auth`](crate::auth) and [`trust`](crate::trust) decide who is
-//! admitted; a component that sees all connections, such as a [`Hub`](crate::session::Hub), handles the
-//! sessions.
+//! admitted; a component that sees all connections handles the [sessions](crate::session).
 //!
 //! ```text
 //!                  CONNECT            gate            `ONBOARD_SUBMIT`

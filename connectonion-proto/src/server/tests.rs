@@ -10,7 +10,7 @@ use crate::frame::ErrorFrame;
 use crate::frame::{
     Connected, OnboardMethod, OnboardRequired, OnboardSuccess, RuntimeInputAck, SessionState,
 };
-use crate::limits::server_limits;
+use crate::limits::defaults;
 use crate::limits::{AUTHENTICATE_FIRST, PROMPT_REQUIRED};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -24,7 +24,10 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
-        Self::with(ServerConfig::default().with_keep_alive(rpc_core::keepalive::KeepAlive::off()))
+        Self::with(ServerConfig {
+            keep_alive: rpc_core::keepalive::KeepAlive::off(),
+            ..ServerConfig::default()
+        })
     }
 
     fn with(config: ServerConfig) -> Self {
@@ -264,7 +267,10 @@ fn only_who_is_at_the_gate_has_something_to_offer() {
 
 #[test]
 fn a_connect_that_is_too_large_does_not_wait_at_the_gate() {
-    let config = ServerConfig::default().with_max_gated_bytes(10);
+    let config = ServerConfig {
+        max_gated_bytes: 10,
+        ..ServerConfig::default()
+    };
     let mut rig = Rig::with(config);
     rig.say(CONNECT);
     let required = OnboardRequired::new("0x07", &[]).unwrap();
@@ -299,14 +305,20 @@ fn a_ping_comes_every_30_seconds_from_the_opening_on() {
 
 #[test]
 fn an_interval_of_zero_does_not_spin() {
-    let mut rig = Rig::with(ServerConfig::default().with_ping_interval(Some(Duration::ZERO)));
+    let mut rig = Rig::with(ServerConfig {
+        ping_interval: Some(Duration::ZERO),
+        ..ServerConfig::default()
+    });
     rig.conn.handle_timeout(rig.now);
     assert!(rig.conn.poll_timeout() > Some(rig.now));
 }
 
 #[test]
 fn a_line_that_carries_nothing_is_dropped() {
-    let mut rig = Rig::with(ServerConfig::default().with_ping_interval(None));
+    let mut rig = Rig::with(ServerConfig {
+        ping_interval: None,
+        ..ServerConfig::default()
+    });
     rig.wait(SECOND * 20);
     assert_eq!(rig.heard(), ["Ping(0 bytes)"]);
     rig.conn.handle_message(Incoming::Pong(b""), rig.now);
@@ -319,7 +331,10 @@ fn a_line_that_carries_nothing_is_dropped() {
 
 #[test]
 fn a_client_that_does_not_connect_in_time_is_sent_away_if_there_is_a_time() {
-    let config = ServerConfig::default().with_connect_timeout(Some(SECOND));
+    let config = ServerConfig {
+        connect_timeout: Some(SECOND),
+        ..ServerConfig::default()
+    };
     let mut rig = Rig::with(config.clone());
     rig.wait(SECOND);
     let heard = rig.heard();
@@ -347,9 +362,12 @@ fn too_much_and_too_many_close() {
     let limits = Limits {
         max_message_bytes: 50,
         max_message_rate: Some(RateLimit::new(2, SECOND)),
-        ..server_limits()
+        ..defaults()
     };
-    let config = ServerConfig::default().with_limits(limits);
+    let config = ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    };
     let mut rig = Rig::with(config.clone());
     rig.say(&"x".repeat(51));
     assert!(rig.heard()[0].contains("1009"));
@@ -365,9 +383,12 @@ fn too_much_and_too_many_close() {
 fn a_full_outbox_says_so_and_when_there_is_room_again() {
     let limits = Limits {
         max_outbox_frames: 4,
-        ..server_limits()
+        ..defaults()
     };
-    let config = ServerConfig::default().with_limits(limits);
+    let config = ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    };
     let mut rig = Rig::with(config);
     rig.say(CONNECT);
     rig.accept();
@@ -385,9 +406,12 @@ fn a_full_outbox_says_so_and_when_there_is_room_again() {
 fn a_closed_connection_promises_no_room() {
     let limits = Limits {
         max_outbox_frames: 4,
-        ..server_limits()
+        ..defaults()
     };
-    let mut rig = Rig::with(ServerConfig::default().with_limits(limits));
+    let mut rig = Rig::with(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     rig.say(CONNECT);
     rig.accept();
     rig.events();
@@ -405,9 +429,12 @@ fn a_closed_connection_promises_no_room() {
 fn a_client_that_reads_no_errors_is_sent_away() {
     let limits = Limits {
         max_outbox_frames: 4,
-        ..server_limits()
+        ..defaults()
     };
-    let mut rig = Rig::with(ServerConfig::default().with_limits(limits));
+    let mut rig = Rig::with(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     for _ in 0..5 {
         rig.say("{}");
     }

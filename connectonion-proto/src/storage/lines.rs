@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, BufRead};
 
 use super::record::{Record, RecordStatus};
-use crate::session::Owner;
+use crate::hub::Owner;
 
 /// A line in the file, without its line break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -54,18 +54,14 @@ pub trait Storage: Send + Sync {
     fn append(&self, record: &Record) -> Result<(), StorageError>;
 
     /// Adds events of the current run of a session, in order. They are lost without harm: no one waits
-    /// for them. Default: nothing. See [`Record::events`].
+    /// for them. Only called with [`store_events`](crate::session::HubConfig::store_events). Default:
+    /// nothing. See [`Record::events`].
     ///
     /// # Errors
     /// [`StorageError`]; some may be stored, so do not retry.
     fn append_events(&self, session_id: &str, events: &[Entry]) -> Result<(), StorageError> {
         let _ = (session_id, events);
         Ok(())
-    }
-
-    /// Returns whether [`append_events`](Self::append_events) stores anything. Default no.
-    fn keeps_events(&self) -> bool {
-        false
     }
 
     /// Recovers the storage; call it once, when a host starts. Runs that no host works on any more
@@ -87,12 +83,6 @@ pub trait Storage: Send + Sync {
     /// last record. Default: nothing, for storages of one host.
     fn release(&self, session_id: &str) {
         let _ = session_id;
-    }
-
-    /// Returns how many sessions are stored at the same time; the records of one session are always
-    /// stored in order. Default 1, for storages that answer at once.
-    fn lanes(&self) -> usize {
-        1
     }
 }
 

@@ -9,9 +9,9 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::auth::Address;
+use crate::hub::{Owner, Prompt};
 use crate::limits::RESULT_TTL;
 use crate::replay::Entry;
-use crate::session::{Owner, Prompt};
 
 words! {
     /// The status of a session in its record.
@@ -106,8 +106,8 @@ pub struct Record {
         skip_serializing_if = "is_zero"
     )]
     pub reruns: u32,
-    /// The events of the interrupted run, from a storage that [keeps](super::Storage::keeps_events)
-    /// them; not a part of the line.
+    /// The events of the interrupted run, if they are
+    /// [stored](crate::session::HubConfig::store_events); not a part of the line.
     #[serde(skip)]
     pub events: Vec<Entry>,
 }

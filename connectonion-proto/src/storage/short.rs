@@ -247,7 +247,7 @@ mod tests {
         let mut next = record(&long, &said(&long, r#",{"content":"hi"}"#));
         next.status = RecordStatus::Done;
         next.result = Some("hi".into());
-        let mut waiting = crate::session::Prompt::new("y".repeat(LONG));
+        let mut waiting = crate::hub::Prompt::new("y".repeat(LONG));
         waiting.id = "w".into();
         next.inputs = vec![waiting.clone(), waiting];
         let line = write(&next, Some(&began)).unwrap();

@@ -2,7 +2,7 @@
 
 use rpc_core::Str;
 
-use super::{ClientLevel, Decision, TrustBook, TrustPolicy};
+use super::{ClientLevel, Decision, TrustBook, TrustLevel, TrustPolicy};
 use crate::auth::end_of;
 use crate::auth::{
     Address, AuthError, InviteCodes, Spent, Use, UsedSignatures, Verified, Verifier,
@@ -11,12 +11,12 @@ use crate::frame::{
     AdminAction, AdminRequest, AdminResult, Connect, ErrorFrame, Input, Number, OnboardMethod,
     OnboardRequired, OnboardSubmit, OnboardSuccess,
 };
+use crate::hub::Owner;
 use crate::limits::MAX_USED_SIGNATURES;
-use crate::session::Owner;
 
 /// The decision about a CONNECT. Exhaustive: there is no other case.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Admission {
+pub(crate) enum Admission {
     /// The caller is admitted.
     Accept {
         /// The caller.
@@ -37,7 +37,7 @@ pub enum Admission {
 
 /// The decision about an `ONBOARD_SUBMIT`. Exhaustive: there is no other case.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Onboarding {
+pub(crate) enum Onboarding {
     /// The caller is a contact now.
     Welcome(OnboardSuccess),
     /// The caller claims to have paid. Check the payment, then [promote](AccessControl::paid) the
@@ -50,18 +50,20 @@ pub enum Onboarding {
     Refuse(AuthError),
 }
 
-/// The access control of a host: signatures, lists, policy, and onboarding of strangers. It reads
-/// no clock: `now` is in seconds since 1970.
+/// The access control of a host: signatures, lists, policy, and onboarding of strangers. A
+/// [`HostRuntime`](crate::net::HostRuntime) asks it.
 ///
 /// ```
-/// use connectonion_proto::auth::Signer;
-/// use connectonion_proto::frame::{Connect, Signed};
-/// use connectonion_proto::trust::{Admission, AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
+/// use connectonion_proto::auth::{InviteCodes, Signer};
+/// use connectonion_proto::net::RuntimeOptions;
+/// use connectonion_proto::trust::{AccessControl, TrustLevel};
 ///
-/// let policy = TrustPolicy::new(TrustLevel::Open).with_signatures(SignaturePolicy::AlwaysSigned);
-/// let mut access = AccessControl::new(*Signer::from_seed(&[1; 32]).address(), policy);
-/// let unsigned = Connect::new(Signed::none());
-/// assert!(matches!(access.admit(&unsigned, 1_702_234_567.0), Admission::Refuse(_)));
+/// let host = *Signer::from_seed(&[1; 32]).address();
+/// let access = AccessControl::new(host, TrustLevel::Careful)
+///     .require_signatures()
+///     .with_invites(InviteCodes::new(["red onion"])?);
+/// let options = RuntimeOptions::with_access(access);
+/// # Ok::<(), connectonion_proto::auth::InputError>(())
 /// ```
 #[derive(Debug)]
 pub struct AccessControl {
@@ -83,17 +85,20 @@ pub struct AccessControl {
 }
 
 impl AccessControl {
-    /// Creates the access control of the host with this address, with empty lists and without
-    /// onboarding.
+    /// Creates the access control of the host with this address, at this level of trust, with empty
+    /// lists and without onboarding.
     #[must_use]
-    pub fn new(host: Address, policy: TrustPolicy) -> Self {
+    pub fn new(host: Address, level: TrustLevel) -> Self {
         Self {
             host,
             verifier: Verifier {
                 recipient: Some(host),
                 ..Verifier::default()
             },
-            policy,
+            policy: TrustPolicy {
+                level,
+                needs_signatures: false,
+            },
             book: TrustBook::default(),
             invites: InviteCodes::default(),
             payment: None,
@@ -103,6 +108,25 @@ impl AccessControl {
             spent: None,
             is_changed: false,
         }
+    }
+
+    /// Requires a signature of all callers, at every level, as all known hosts do: use it wherever lists
+    /// or sessions must be safe.
+    ///
+    /// By default it is as in the specification's table: `open` accepts callers without a signature,
+    /// `careful` accepts them and recommends one, `strict` requires it. A caller without a signature has
+    /// no identity, so it is refused where strangers must go through onboarding, and where anyone is
+    /// blocked or whitelisted.
+    #[must_use]
+    pub const fn require_signatures(mut self) -> Self {
+        self.policy.needs_signatures = true;
+        self
+    }
+
+    /// Returns the level of trust.
+    #[cfg(feature = "server")]
+    pub(crate) const fn level(&self) -> TrustLevel {
+        self.policy.level
     }
 
     /// Sets the verifier of signatures. Its recipient should be the host.
@@ -148,7 +172,8 @@ impl AccessControl {
     }
 
     /// Remembers signatures that were used before a restart, and collects those that are used from now
-    /// on, for [`take_spent`](Self::take_spent).
+    /// on, for
+    /// [`RuntimeOptions::on_spent`](crate::net::RuntimeOptions::on_spent).
     #[must_use]
     pub fn with_spent(mut self, spent: impl IntoIterator<Item = Spent>) -> Self {
         for spent in spent {
@@ -161,8 +186,8 @@ impl AccessControl {
     }
 
     /// Returns the signatures that were used since the last call; none without
-    /// [`with_spent`](Self::with_spent). Keep them until they expire.
-    pub fn take_spent(&mut self) -> Vec<Spent> {
+    /// [`with_spent`](Self::with_spent).
+    pub(crate) fn take_spent(&mut self) -> Vec<Spent> {
         self.spent.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
@@ -175,7 +200,6 @@ impl AccessControl {
     }
 
     /// Returns whether each signature opens only one connection.
-    #[cfg(feature = "tokio")]
     pub(crate) const fn uses_signatures_once(&self) -> bool {
         self.used.is_some()
     }
@@ -187,8 +211,7 @@ impl AccessControl {
     }
 
     /// Returns the verifier of signatures. Verifying is the slowest step, and needs no lock.
-    #[must_use]
-    pub const fn verifier(&self) -> &Verifier {
+    pub(crate) const fn verifier(&self) -> &Verifier {
         &self.verifier
     }
 
@@ -205,14 +228,13 @@ impl AccessControl {
     }
 
     /// Returns whether the lists may have changed since the last call: save them then.
-    pub fn take_changed(&mut self) -> bool {
+    pub(crate) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.is_changed)
     }
 
     /// Returns the owner for a socket without CONNECT: unsigned if unsigned callers are admitted,
     /// else none.
-    #[must_use]
-    pub fn nobody(&self) -> Option<Owner> {
+    pub(crate) fn nobody(&self) -> Option<Owner> {
         match self.decide_unsigned() {
             Admission::Accept { owner, .. } => Some(owner),
             _ => None,
@@ -231,13 +253,18 @@ impl AccessControl {
     }
 
     /// Verifies a CONNECT and decides about it.
-    pub fn admit(&mut self, connect: &Connect, now: f64) -> Admission {
+    #[cfg(test)]
+    pub(crate) fn admit(&mut self, connect: &Connect, now: f64) -> Admission {
         let verified = self.verifier.verify(&connect.signed, now);
         self.decide(verified, now)
     }
 
     /// Decides about a CONNECT that was already [verified](Self::verifier).
-    pub fn decide(&mut self, verified: Result<Verified<'_>, AuthError>, now: f64) -> Admission {
+    pub(crate) fn decide(
+        &mut self,
+        verified: Result<Verified<'_>, AuthError>,
+        now: f64,
+    ) -> Admission {
         let verified = match verified {
             Ok(verified) => verified,
             Err(AuthError::SignedRequestRequired) => return self.decide_unsigned(),
@@ -331,7 +358,7 @@ impl AccessControl {
     /// # Errors
     /// [`AuthError::AlreadyUsed`], [`AuthError::ReplayProtectionUnavailable`]; only
     /// [with used signatures](Self::with_used_signatures).
-    pub fn complete(&mut self, connect: &Connect, now: f64) -> Result<(), AuthError> {
+    pub(crate) fn complete(&mut self, connect: &Connect, now: f64) -> Result<(), AuthError> {
         match self.verifier.verify(&connect.signed, now) {
             Ok(verified) => self.spend(Use::Connect, &verified, now),
             // It was good when it came, and nobody can repeat it any more.
@@ -355,7 +382,12 @@ impl AccessControl {
     }
 
     /// Decides about an offer of the stranger with this identity. The offer must be signed by it.
-    pub fn onboard(&mut self, identity: &Address, submit: &OnboardSubmit, now: f64) -> Onboarding {
+    pub(crate) fn onboard(
+        &mut self,
+        identity: &Address,
+        submit: &OnboardSubmit,
+        now: f64,
+    ) -> Onboarding {
         let verified = match self.verifier.verify_onboarding(&submit.signed, now) {
             Ok(verified) => verified,
             Err(error) => return Onboarding::Refuse(error),
@@ -386,7 +418,7 @@ impl AccessControl {
     }
 
     /// Makes a stranger whose payment was found a contact.
-    pub fn paid(&mut self, identity: &Address) -> Onboarding {
+    pub(crate) fn paid(&mut self, identity: &Address) -> Onboarding {
         if self.book.level_of(identity) == ClientLevel::Blocked {
             return Onboarding::Refuse(AuthError::Blocked);
         }
@@ -415,7 +447,7 @@ impl AccessControl {
     /// # Errors
     /// [`AuthError::NotTheOwner`], [`AuthError::CommandAlreadyUsed`],
     /// [`AuthError::ReplayProtectionUnavailable`]. Nothing has changed then.
-    pub fn command(
+    pub(crate) fn command(
         &mut self,
         owner: &Owner,
         verified: &Verified<'_>,
@@ -434,7 +466,7 @@ impl AccessControl {
     ///
     /// # Errors
     /// The reply to the caller. Nothing has changed then.
-    pub fn administrate(
+    pub(crate) fn administrate(
         &mut self,
         owner: Option<&Owner>,
         request: &AdminRequest,
@@ -514,7 +546,7 @@ impl AccessControl {
 ///
 /// # Errors
 /// [`AuthError`] if the INPUT is signed and the signature is invalid, or of another caller.
-pub fn prompt_of(
+pub(crate) fn prompt_of(
     verifier: &Verifier,
     owner: &Owner,
     input: &Input,
@@ -556,7 +588,7 @@ const fn unmoved(action: &AdminAction, level: ClientLevel) -> Option<&'static st
     }
 }
 
-fn full(error: crate::auth::ListFull) -> Box<ErrorFrame> {
+fn full(error: crate::auth::InputError) -> Box<ErrorFrame> {
     Box::new(ErrorFrame::new(error.to_string()))
 }
 

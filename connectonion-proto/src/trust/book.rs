@@ -1,20 +1,29 @@
 //! [`TrustBook`]: the levels of addresses at a host.
 
-use rpc_core::words;
+use crate::auth::{Address, AddressList, InputError};
 
-use crate::auth::{Address, AddressList, ListFull};
+/// The level of an address at a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClientLevel {
+    /// In no list.
+    Stranger,
+    /// Went through onboarding, or was promoted.
+    Contact,
+    /// Fully trusted.
+    Whitelisted,
+    /// Never admitted.
+    Blocked,
+}
 
-words! {
-    /// The level of an address at a host.
-    pub enum ClientLevel {
-        /// In no list.
-        "stranger" => Stranger,
-        /// Went through onboarding, or was promoted.
-        "contact" => Contact,
-        /// Fully trusted.
-        "whitelist" => Whitelisted,
-        /// Never admitted.
-        "blocked" => Blocked,
+impl ClientLevel {
+    /// Returns the level's name in frames.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Stranger => "stranger",
+            Self::Contact => "contact",
+            Self::Whitelisted => "whitelist",
+            Self::Blocked => "blocked",
+        }
     }
 }
 
@@ -34,8 +43,7 @@ pub struct TrustBook {
 
 impl TrustBook {
     /// Returns the level of an address. Blocked takes precedence over all others.
-    #[must_use]
-    pub fn level_of(&self, address: &Address) -> ClientLevel {
+    pub(crate) fn level_of(&self, address: &Address) -> ClientLevel {
         if self.blocked.contains(address) {
             ClientLevel::Blocked
         } else if self.whitelist.contains(address) {
@@ -48,8 +56,7 @@ impl TrustBook {
     }
 
     /// Returns whether an address may change the lists. A blocked one may not.
-    #[must_use]
-    pub fn is_admin(&self, address: &Address) -> bool {
+    pub(crate) fn is_admin(&self, address: &Address) -> bool {
         self.admins.contains(address) && !self.blocked.contains(address)
     }
 
@@ -57,8 +64,8 @@ impl TrustBook {
     /// level. A blocked one stays blocked.
     ///
     /// # Errors
-    /// [`ListFull`]; nothing has changed.
-    pub fn promote(&mut self, address: &Address) -> Result<ClientLevel, ListFull> {
+    /// [`InputError::ListFull`]; nothing has changed.
+    pub(crate) fn promote(&mut self, address: &Address) -> Result<ClientLevel, InputError> {
         match self.level_of(address) {
             ClientLevel::Stranger => self.contacts.insert(*address)?,
             ClientLevel::Contact => self.whitelist.insert(*address)?,
@@ -71,8 +78,8 @@ impl TrustBook {
     /// level. One that a pattern matches stays in that list; a blocked one stays blocked.
     ///
     /// # Errors
-    /// [`ListFull`]; nothing has changed.
-    pub fn demote(&mut self, address: &Address) -> Result<ClientLevel, ListFull> {
+    /// [`InputError::ListFull`]; nothing has changed.
+    pub(crate) fn demote(&mut self, address: &Address) -> Result<ClientLevel, InputError> {
         match self.level_of(address) {
             ClientLevel::Whitelisted => {
                 self.contacts.insert(*address)?;
@@ -89,14 +96,14 @@ impl TrustBook {
     /// Blocks an address. Returns `false` if it was already blocked.
     ///
     /// # Errors
-    /// [`ListFull`]; nothing has changed.
-    pub fn block(&mut self, address: &Address) -> Result<bool, ListFull> {
+    /// [`InputError::ListFull`]; nothing has changed.
+    pub(crate) fn block(&mut self, address: &Address) -> Result<bool, InputError> {
         self.blocked.insert(*address)
     }
 
     /// Unblocks an address, which then has its former level. Returns `false` if it was not in the
     /// list, or is still blocked by a pattern.
-    pub fn unblock(&mut self, address: &Address) -> bool {
+    pub(crate) fn unblock(&mut self, address: &Address) -> bool {
         self.blocked.remove(address) && !self.blocked.contains(address)
     }
 }

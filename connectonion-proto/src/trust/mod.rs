@@ -2,22 +2,17 @@
 //! specification, *Authentication* and *Trust Gate*.
 //!
 //! [`auth`](crate::auth) identifies the caller; a [`TrustBook`] has the caller's level at this
-//! host; a `TrustPolicy` decides. An `AccessControl` (feature `auth`) does all of it.
+//! host. An [`AccessControl`] does all of it, and decides.
 
-#[cfg(feature = "auth")]
 mod access;
 mod book;
-#[cfg(feature = "auth")]
 mod policy;
-#[cfg(all(test, feature = "auth"))]
+#[cfg(test)]
 mod tests;
 
-#[cfg(feature = "auth")]
-#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
-pub use access::{AccessControl, Admission, Onboarding, prompt_of};
-pub use book::{ClientLevel, TrustBook};
-#[cfg(feature = "auth")]
-pub(crate) use policy::Decision;
-#[cfg(feature = "auth")]
-#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
-pub use policy::{SignaturePolicy, TrustLevel, TrustPolicy};
+pub use access::AccessControl;
+pub(crate) use access::{Admission, Onboarding, prompt_of};
+pub(crate) use book::ClientLevel;
+pub use book::TrustBook;
+pub use policy::TrustLevel;
+use policy::{Decision, TrustPolicy};

@@ -1,4 +1,4 @@
-//! [`TrustPolicy`]: who is admitted.
+//! [`TrustLevel`]: who is admitted.
 
 use rpc_core::words;
 
@@ -16,19 +16,6 @@ words! {
         /// Only the whitelist is admitted, and a signature is always required.
         "strict" => Strict,
     }
-}
-
-/// Who needs a signature. Exhaustive: either the specification's rule or the known hosts' one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SignaturePolicy {
-    /// As in the specification's table: `open` accepts callers without a signature, `careful`
-    /// accepts them and recommends one, `strict` requires it. A caller without a signature has no
-    /// identity, so it is refused where strangers must go through onboarding and, at an
-    /// `AccessControl` (feature `auth`), where anyone is blocked or whitelisted.
-    SpecTable,
-    /// All callers, at every level. All known hosts do this; use it wherever lists or sessions must
-    /// be safe.
-    AlwaysSigned,
 }
 
 /// The decision of a policy about a caller.
@@ -49,28 +36,13 @@ pub(crate) enum Decision {
 
 /// The policy of a host: who is admitted, at a level of trust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TrustPolicy {
-    level: TrustLevel,
-    signatures: SignaturePolicy,
+pub(crate) struct TrustPolicy {
+    pub(crate) level: TrustLevel,
+    /// Whether all callers need a signature, at every level.
+    pub(crate) needs_signatures: bool,
 }
 
 impl TrustPolicy {
-    /// Creates a policy with [`SignaturePolicy::SpecTable`].
-    #[must_use]
-    pub const fn new(level: TrustLevel) -> Self {
-        Self {
-            level,
-            signatures: SignaturePolicy::SpecTable,
-        }
-    }
-
-    /// Sets who needs a signature.
-    #[must_use]
-    pub const fn with_signatures(mut self, signatures: SignaturePolicy) -> Self {
-        self.signatures = signatures;
-        self
-    }
-
     /// Decides about a caller at a host with or without onboarding; `None` is a caller without a
     /// signature. A caller with a wrong signature is refused before, and must not be passed as `None`.
     ///
@@ -88,23 +60,21 @@ impl TrustPolicy {
             | (ClientLevel::Contact, TrustLevel::Careful) => Decision::Accept,
             (_, TrustLevel::Strict) => Decision::Deny(AuthError::DeniedByRules),
             (ClientLevel::Stranger, TrustLevel::Careful) if has_gate => Decision::Gate,
-            (ClientLevel::Stranger, TrustLevel::Careful) => match self.signatures {
-                SignaturePolicy::SpecTable => Decision::Accept,
-                SignaturePolicy::AlwaysSigned => Decision::Deny(AuthError::DeniedByRules),
+            (ClientLevel::Stranger, TrustLevel::Careful) => match self.needs_signatures {
+                false => Decision::Accept,
+                true => Decision::Deny(AuthError::DeniedByRules),
             },
         }
     }
 
     fn decide_unsigned(self, has_gate: bool) -> Decision {
-        match (self.signatures, self.level) {
-            (SignaturePolicy::SpecTable, TrustLevel::Open) => Decision::AcceptUnsigned {
+        match (self.needs_signatures, self.level) {
+            (false, TrustLevel::Open) => Decision::AcceptUnsigned {
                 recommend_signature: false,
             },
-            (SignaturePolicy::SpecTable, TrustLevel::Careful) if !has_gate => {
-                Decision::AcceptUnsigned {
-                    recommend_signature: true,
-                }
-            }
+            (false, TrustLevel::Careful) if !has_gate => Decision::AcceptUnsigned {
+                recommend_signature: true,
+            },
             _ => Decision::Deny(AuthError::SignedRequestRequired),
         }
     }

@@ -144,7 +144,10 @@ fn client() -> ClientConn {
     let now = Instant::now();
     let connect = Connect::new(Signed::none());
     let mut conn = ClientConn::new(
-        ClientConfig::new().with_session_sync(true),
+        ClientConfig {
+            session_sync: true,
+            ..ClientConfig::default()
+        },
         &connect,
         7,
         now,

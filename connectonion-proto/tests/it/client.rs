@@ -69,7 +69,15 @@ impl Player {
         let frame: Connect = frame;
         let now = Instant::now();
         Self {
-            conn: ClientConn::new(ClientConfig::new().with_session_sync(true), &frame, 7, now),
+            conn: ClientConn::new(
+                ClientConfig {
+                    session_sync: true,
+                    ..ClientConfig::default()
+                },
+                &frame,
+                7,
+                now,
+            ),
             made: Made::default(),
             now,
         }
@@ -115,7 +123,7 @@ impl Player {
                 ClientEvent::Complaint(_) | ClientEvent::AnswerRefused { .. } => {
                     &mut made.complaints
                 }
-                ClientEvent::Unknown(_) => &mut made.unknown,
+                ClientEvent::Unknown { .. } => &mut made.unknown,
                 // The other one: a recorded client that answers what nobody asked.
                 ClientEvent::Closed(_)
                 | ClientEvent::Warning(Warning::Unexpected {
@@ -244,7 +252,7 @@ fn every_recording_is_understood_to_its_end() {
 fn an_offer_at_no_gate_is_refused_here() {
     let now = Instant::now();
     let connect = Connect::new(Signed::none());
-    let mut conn = ClientConn::new(ClientConfig::new(), &connect, 7, now);
+    let mut conn = ClientConn::new(ClientConfig::default(), &connect, 7, now);
     let offer = OnboardSubmit::new(Signed::none());
     assert!(conn.onboard(&offer, now).is_err());
 }
@@ -255,7 +263,10 @@ fn let_in(now: Instant) -> ClientConn {
         max_events: 2,
         ..Limits::default()
     };
-    let config = ClientConfig::new().with_limits(limits);
+    let config = ClientConfig {
+        limits,
+        ..ClientConfig::default()
+    };
     let connect = Connect::new(Signed::none());
     let mut conn = ClientConn::new(config, &connect, 7, now);
     hear(

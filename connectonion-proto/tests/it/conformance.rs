@@ -37,7 +37,7 @@ fn nasty() -> Vec<String> {
 
 fn new(now: Instant) -> ClientConn {
     let connect = Connect::new(Signed::none());
-    ClientConn::new(ClientConfig::new(), &connect, 7, now)
+    ClientConn::new(ClientConfig::default(), &connect, 7, now)
 }
 
 fn hear(conn: &mut ClientConn, text: &str, now: Instant) {

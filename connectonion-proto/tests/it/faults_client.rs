@@ -23,15 +23,19 @@ fn options(terms: &Terms) -> AgentOptions {
         max_message_bytes: terms.max_message,
         ..Limits::default()
     };
-    let client = ClientConfig::new()
-        .with_connect_timeout(Some(terms.handshake))
-        .with_silence_timeout(Some(terms.silence))
-        .with_answer_timeout(None)
-        .with_max_sent_bytes(terms.max_message)
-        .with_limits(limits);
-    AgentOptions::default()
-        .with_client(client)
-        .with_link(terms.link.clone())
+    let client = ClientConfig {
+        connect_timeout: Some(terms.handshake),
+        silence_timeout: Some(terms.silence),
+        answer_timeout: None,
+        max_sent_bytes: terms.max_message,
+        limits,
+        ..ClientConfig::default()
+    };
+    AgentOptions {
+        client,
+        link: terms.link.clone(),
+        ..AgentOptions::default()
+    }
 }
 
 #[async_trait]

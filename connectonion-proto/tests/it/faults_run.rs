@@ -49,9 +49,11 @@ async fn in_mid_run(attempts: u32) -> (Client, Run, RawListener, RawPeer) {
         reconnect: policy,
         ..AgentOptions::default().link
     };
-    let options = AgentOptions::default()
-        .with_client(ClientConfig::new())
-        .with_link(link);
+    let options = AgentOptions {
+        client: ClientConfig::default(),
+        link,
+        ..AgentOptions::default()
+    };
     let url = format!("ws://{}", listener.address());
     let (agent, _, connection) = connect_lazy(&url, client_key(), options).unwrap();
     tokio::spawn(connection.run());

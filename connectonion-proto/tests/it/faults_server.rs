@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use connectonion_proto::auth::{InviteCodes, Signer};
 use connectonion_proto::frame::{EventKind, Thinking};
-use connectonion_proto::limits::server_limits;
+use connectonion_proto::limits::defaults;
 use connectonion_proto::net::{
     Agent, AgentError, Prompt, Reply, RuntimeOptions, Server, ServerHandle, ServerOptions, Turn,
 };
 use connectonion_proto::server::{ServerConfig, ServerConn};
-use connectonion_proto::trust::{AccessControl, TrustBook, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::{AccessControl, TrustBook, TrustLevel};
 use rpc_core::net::DrainReport;
 use rpc_core::net::server::Counters;
 use rpc_core::testing::conformance;
@@ -66,25 +66,23 @@ async fn prompt(peer: &mut RawPeer, prompt: &str) -> io::Result<()> {
 impl ServerUnderTest for Subject {
     async fn start(terms: Terms) -> Self {
         let mut book = TrustBook::default();
-        book.promote(client_key().address()).unwrap();
-        let access =
-            AccessControl::new(*host_key().address(), TrustPolicy::new(TrustLevel::Careful))
-                .with_invites(InviteCodes::new(["red-onion"]).unwrap())
-                .with_book(book);
-        let runtime = RuntimeOptions::with_access(access).with_storage(memory());
-        let options = ServerOptions::with_runtime(runtime, TrustLevel::Careful);
-        let connection = ServerConfig::default()
-            .with_connect_timeout(Some(terms.opening))
-            .with_keep_alive(terms.keep_alive)
-            .with_max_sent_bytes(terms.max_message)
-            .with_limits(terms.limits(server_limits()));
-        let http = terms.http(options.http.clone());
-        let driver = terms.driver(options.driver.clone());
-        let options = options
-            .with_connection(connection)
-            .with_http(http)
-            .with_driver(driver)
-            .with_shutdown_timeout(terms.shutdown);
+        book.contacts.insert(*client_key().address()).unwrap();
+        let access = AccessControl::new(*host_key().address(), TrustLevel::Careful)
+            .with_invites(InviteCodes::new(["red-onion"]).unwrap())
+            .with_book(book);
+        let mut runtime = RuntimeOptions::with_access(access);
+        runtime.storage = memory();
+        let mut options = ServerOptions::with_runtime(runtime);
+        options.connection = ServerConfig {
+            connect_timeout: Some(terms.opening),
+            keep_alive: terms.keep_alive,
+            max_sent_bytes: terms.max_message,
+            limits: terms.limits(defaults()),
+            ..ServerConfig::default()
+        };
+        options.http = terms.http(options.http);
+        options.driver = terms.driver(options.driver);
+        options.shutdown_timeout = terms.shutdown;
         let host = Server::bind("127.0.0.1:0", Talkative, options)
             .await
             .unwrap();

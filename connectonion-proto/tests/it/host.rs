@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use connectonion_proto::limits::UploadLimits;
-use connectonion_proto::limits::server_limits;
+use connectonion_proto::limits::defaults;
 use connectonion_proto::net::{
     self, AgentOptions, HostRuntime, Server, ServerHandle, ServerOptions,
 };
-use connectonion_proto::server::ServerConfig;
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::Limits;
@@ -44,7 +43,9 @@ async fn start(options: ServerOptions) -> Running {
 }
 
 fn options() -> ServerOptions {
-    ServerOptions::new(&host_key(), TrustLevel::Open).with_storage(memory())
+    let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
+    options.runtime.storage = memory();
+    options
 }
 
 /// The answer to a request on a connection of its own.
@@ -116,7 +117,9 @@ async fn foreign_pages_and_names_are_kept_out() {
 
 #[tokio::test]
 async fn the_neighbours_of_the_socket_are_answered() {
-    let host = start(options().with_name("helper").with_tools(["add"])).await;
+    let mut options = options();
+    (options.name, options.tools) = ("helper".into(), vec!["add".into()]);
+    let host = start(options).await;
     let (status, health) = get(host.address, "/health").await;
     assert_eq!(status, "200");
     assert_eq!(
@@ -147,10 +150,11 @@ async fn the_neighbours_of_the_socket_are_answered() {
 async fn a_message_over_the_limit_closes_with_1009() {
     let limits = Limits {
         max_message_bytes: 2_000,
-        ..server_limits()
+        ..defaults()
     };
-    let config = ServerConfig::default().with_limits(limits);
-    let host = start(options().with_connection(config)).await;
+    let mut options = options();
+    options.connection.limits = limits;
+    let host = start(options).await;
     let (mut client, _) = Client::dial_in(&host.url, json!({})).await;
     client.say(&input(&"x".repeat(1_900))).await;
     client.hear_a("user_input").await;
@@ -166,9 +170,8 @@ async fn files_are_saved_and_read_and_a_refusal_leaves_the_session_usable() {
         max_files: 2,
         ..UploadLimits::default()
     };
-    options.runtime = options
-        .runtime
-        .with_uploads(scratch.file("uploads"), limits);
+    options.runtime.uploads = scratch.file("uploads");
+    options.runtime.upload_limits = limits;
     let host = start(options).await;
     let (mut client, _) = Client::dial_in(&host.url, json!({})).await;
     let file = |name: &str, data: &str| json!({"name": name, "data": data});
@@ -216,7 +219,9 @@ async fn files_are_saved_and_read_and_a_refusal_leaves_the_session_usable() {
 
 #[tokio::test]
 async fn a_host_that_ends_lets_agents_finish_and_says_1012() {
-    let host = start(options().with_shutdown_timeout(Duration::from_millis(300))).await;
+    let mut options = options();
+    options.shutdown_timeout = Duration::from_millis(300);
+    let host = start(options).await;
     let (mut client, _) = Client::dial_in(&host.url, json!({})).await;
     client.say(&input("listen")).await;
     client.hear_a("user_input").await;
@@ -244,7 +249,7 @@ async fn an_answered_session_outlives_its_host() {
     let storage = Arc::new(JsonlStorage::open(path, JsonlOptions::default()).unwrap());
     let stored = || {
         let mut options = options();
-        options.runtime = options.runtime.with_storage(Arc::clone(&storage) as _);
+        options.runtime.storage = Arc::clone(&storage) as _;
         options
     };
     let host = start(stored()).await;

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use async_trait::async_trait;
 use connectonion_proto::auth::AddressList;
 use connectonion_proto::auth::{Address, Draft, InviteCodes, Signer, Verifier};
 use connectonion_proto::limits::AUTHENTICATE_FIRST;
 use connectonion_proto::limits::MAX_USED_SIGNATURES;
 use connectonion_proto::net::{HostRuntime, Payments, RuntimeOptions};
-use connectonion_proto::trust::{AccessControl, TrustBook, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::{AccessControl, TrustBook, TrustLevel};
 use serde_json::{Value, json};
 
 use crate::staff::{
@@ -18,9 +17,8 @@ use crate::staff::{
 
 fn careful() -> RuntimeOptions {
     let codes = InviteCodes::new(["red-onion"]).unwrap();
-    let policy = TrustPolicy::new(TrustLevel::Careful);
     RuntimeOptions::with_access(
-        AccessControl::new(*host_key().address(), policy).with_invites(codes),
+        AccessControl::new(*host_key().address(), TrustLevel::Careful).with_invites(codes),
     )
 }
 
@@ -105,10 +103,9 @@ async fn a_stranger_comes_in_with_an_invite_code() {
 #[tokio::test(start_paused = true)]
 async fn who_is_blocked_sees_no_gate() {
     let mut book = TrustBook::default();
-    book.block(client_key().address()).unwrap();
+    book.blocked.insert(*client_key().address()).unwrap();
     let codes = InviteCodes::new(["red-onion"]).unwrap();
-    let policy = TrustPolicy::new(TrustLevel::Careful);
-    let access = AccessControl::new(*host_key().address(), policy)
+    let access = AccessControl::new(*host_key().address(), TrustLevel::Careful)
         .with_invites(codes)
         .with_book(book);
     let runtime = runtime_with(RuntimeOptions::with_access(access));
@@ -175,7 +172,6 @@ async fn only_administrators_administrate() {
 
 struct Ledger;
 
-#[async_trait]
 impl Payments for Ledger {
     async fn is_paid(&self, payer: &Address, amount: f64) -> bool {
         payer == client_key().address() && amount >= 10.0
@@ -184,13 +180,14 @@ impl Payments for Ledger {
 
 #[tokio::test(start_paused = true)]
 async fn a_payment_counts_when_it_was_found() {
-    let policy = TrustPolicy::new(TrustLevel::Careful);
-    let access = AccessControl::new(*host_key().address(), policy).with_payment(10_u64, None);
+    let access =
+        AccessControl::new(*host_key().address(), TrustLevel::Careful).with_payment(10_u64, None);
     let told = Arc::new(AtomicUsize::new(0));
     let hook = Arc::clone(&told);
-    let options = RuntimeOptions::with_access(access)
-        .with_payments(Arc::new(Ledger))
-        .with_on_trust(move |book| hook.store(book.contacts.addresses().count(), Ordering::SeqCst));
+    let mut options = RuntimeOptions::with_access(access).with_payments(Ledger);
+    options.on_trust = Some(Box::new(move |book| {
+        hook.store(book.contacts.addresses().count(), Ordering::SeqCst);
+    }));
     let runtime = runtime_with(options);
     let offer = |key: &Signer, amount: u32| {
         let draft = Draft::new(now()).with("payment", amount);
@@ -250,9 +247,8 @@ async fn counts_once(runtime: &HostRuntime, connect: &Value) {
 
 #[tokio::test(start_paused = true)]
 async fn a_signature_may_be_made_to_count_once() {
-    let policy = TrustPolicy::new(TrustLevel::Open);
-    let access =
-        AccessControl::new(*host_key().address(), policy).with_used_signatures(MAX_USED_SIGNATURES);
+    let access = AccessControl::new(*host_key().address(), TrustLevel::Open)
+        .with_used_signatures(MAX_USED_SIGNATURES);
     let runtime = runtime_with(RuntimeOptions::with_access(access));
     counts_once(&runtime, &connect(&client_key(), json!({}))).await;
 }
@@ -282,12 +278,12 @@ async fn who_does_not_sign_is_known_by_the_session_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn who_is_blocked_does_not_come_in_by_leaving_out_the_signature() {
-    let blacklist: AddressList = [*client_key().address()].into_iter().collect();
+    let blacklist = AddressList::parse(&client_key().address().to_string());
     let us = *host_key().address();
     for level in [TrustLevel::Open, TrustLevel::Careful] {
-        let access = || AccessControl::new(us, TrustPolicy::new(level));
+        let access = || AccessControl::new(us, level);
         let mut blocked = TrustBook::default();
-        blocked.block(client_key().address()).unwrap();
+        blocked.blocked.insert(*client_key().address()).unwrap();
         let mut whitelist = TrustBook::default();
         whitelist.whitelist = AddressList::parse("0x3d40*");
         let verifier = Verifier {
@@ -317,7 +313,7 @@ async fn who_is_blocked_does_not_come_in_by_leaving_out_the_signature() {
         client.hear_a("CONNECTED").await;
         // Until somebody is blocked.
         runtime
-            .with_access(|access| access.book_mut().block(client_key().address()))
+            .with_access(|access| access.book_mut().blocked.insert(*client_key().address()))
             .unwrap();
         let mut late = Client::open(&runtime);
         late.say(&json!({"type": "CONNECT"})).await;
@@ -363,4 +359,52 @@ async fn who_comes_without_a_signature_is_told_at_careful_that_one_is_recommende
             "{connected}"
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_key_at_two_gates_comes_in_at_both() {
+    let runtime = runtime_with(careful());
+    let offer = |code: &str, nonce: u128| {
+        let draft = Draft::new(now())
+            .with_nonce(nonce)
+            .with("invite_code", code);
+        signed("ONBOARD_SUBMIT", &client_key(), &draft, json!({}))
+    };
+    let mut gates = [Client::open(&runtime), Client::open(&runtime)];
+    for (gate, nonce) in gates.iter_mut().zip(0..) {
+        let draft = Draft::new(now()).with_nonce(nonce);
+        gate.say(&signed("CONNECT", &client_key(), &draft, json!({})))
+            .await;
+        gate.hear_a("ONBOARD_REQUIRED").await;
+    }
+    for (gate, nonce) in gates.iter_mut().zip(10..) {
+        gate.say(&offer("red-onion", nonce)).await;
+        assert_eq!(gate.hear_a("ONBOARD_SUCCESS").await["level"], "contact");
+        gate.hear_a("CONNECTED").await;
+    }
+    assert_eq!(
+        runtime.with_access(|it| it.book().contacts.addresses().count()),
+        1
+    );
+    // A second onboarding on one connection changes nothing, and holds nothing up.
+    let [mut client, _other] = gates;
+    for code in ["red-onion", "wrong"] {
+        client.say(&offer(code, 20)).await;
+        let told = client.try_hear(std::time::Duration::from_secs(1)).await;
+        assert_ne!(told.map(|it| it["type"].clone()), Some(json!("CONNECTED")));
+    }
+    assert_eq!(client.ask("hello").await, "echo: hello");
+    let us = *client_key().address();
+    assert!(runtime.with_access(|it| it.book().contacts.contains(&us)));
+    // Whom the host blocks between two gates is put out of the first, and not let in at the second.
+    let mut late = Client::open(&runtime);
+    runtime.with_access(|it| it.book_mut().contacts.remove(&us));
+    late.say(&connect(&client_key(), json!({}))).await;
+    late.hear_a("ONBOARD_REQUIRED").await;
+    runtime
+        .with_access(|it| it.book_mut().blocked.insert(us))
+        .unwrap();
+    assert_eq!(client.close_frame().await.code, 1008);
+    late.say(&offer("red-onion", 30)).await;
+    assert_eq!(late.hear_a("ERROR").await["message"], "forbidden: blocked");
 }

@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex};
 use connectonion_proto::auth::{Draft, Signer, Spent};
 use connectonion_proto::limits::MAX_USED_SIGNATURES;
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
-use connectonion_proto::trust::{
-    AccessControl, SignaturePolicy, TrustBook, TrustLevel, TrustPolicy,
-};
+use connectonion_proto::trust::{AccessControl, TrustBook, TrustLevel};
 use serde_json::{Value, json};
 
 use crate::staff::{Client, client_key, connect, host_key, input, now, runtime_with, signed};
@@ -17,10 +15,11 @@ fn admin_key() -> Signer {
 }
 
 fn access() -> AccessControl {
-    let policy = TrustPolicy::new(TrustLevel::Open).with_signatures(SignaturePolicy::AlwaysSigned);
     let mut book = TrustBook::default();
     book.admins.insert(*admin_key().address()).unwrap();
-    AccessControl::new(*host_key().address(), policy).with_book(book)
+    AccessControl::new(*host_key().address(), TrustLevel::Open)
+        .require_signatures()
+        .with_book(book)
 }
 
 /// A command of the administrator about the usual client.
@@ -80,14 +79,15 @@ async fn who_is_blocked_is_put_out_and_its_run_ends() {
 async fn lists_that_somebody_else_has_changed_count_from_the_next_connect_on() {
     let changed = Arc::new(Mutex::new(None::<TrustBook>));
     let source = Arc::clone(&changed);
-    let options = RuntimeOptions::with_access(access());
-    let runtime = runtime_with(options.with_trust_source(move || source.lock().unwrap().take()));
+    let mut options = RuntimeOptions::with_access(access());
+    options.trust_source = Some(Box::new(move || source.lock().unwrap().take()));
+    let runtime = runtime_with(options);
     let mut busy = inside(&runtime, &client_key()).await;
     let mut idle = inside(&runtime, &client_key()).await;
     busy.say(&input("wait")).await;
     busy.hear_a("user_input").await;
     let mut book = TrustBook::default();
-    book.block(client_key().address()).unwrap();
+    book.blocked.insert(*client_key().address()).unwrap();
     *changed.lock().unwrap() = Some(book);
     let mut admin = inside(&runtime, &admin_key()).await;
     put_out(&runtime, &mut busy, &mut idle).await;
@@ -110,11 +110,12 @@ async fn what_was_signed_once_counts_once_across_restarts() {
             .with_used_signatures(MAX_USED_SIGNATURES)
             .with_spent(spent);
         let kept = Arc::clone(&kept);
-        let options = RuntimeOptions::with_access(access).with_on_spent(move |spent| {
+        let mut options = RuntimeOptions::with_access(access);
+        options.on_spent = Some(Box::new(move |spent| {
             kept.lock()
                 .unwrap()
                 .extend(spent.iter().map(ToString::to_string));
-        });
+        }));
         runtime_with(options)
     };
     let runtime = start();
@@ -137,8 +138,7 @@ async fn what_was_signed_once_counts_once_across_restarts() {
 #[tokio::test(start_paused = true)]
 async fn what_was_signed_as_one_thing_does_no_other() {
     let codes = connectonion_proto::auth::InviteCodes::new(["red-onion"]).unwrap();
-    let policy = TrustPolicy::new(TrustLevel::Careful);
-    let gated = AccessControl::new(*host_key().address(), policy).with_invites(codes);
+    let gated = AccessControl::new(*host_key().address(), TrustLevel::Careful).with_invites(codes);
     let (gated, open) = (
         runtime_with(RuntimeOptions::with_access(gated)),
         runtime_with(RuntimeOptions::with_access(access())),

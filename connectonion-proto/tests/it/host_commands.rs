@@ -2,7 +2,7 @@
 
 use connectonion_proto::auth::{Draft, Signer};
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
-use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::{AccessControl, TrustLevel};
 use serde_json::{Value, json};
 
 use crate::staff::{
@@ -131,8 +131,7 @@ async fn only_the_host_names_administrators_and_dismisses_them() {
 #[tokio::test(start_paused = true)]
 async fn administrators_and_the_host_come_in_at_every_level_unless_blocked() {
     for level in [TrustLevel::Open, TrustLevel::Careful, TrustLevel::Strict] {
-        let policy = TrustPolicy::new(level).with_signatures(SignaturePolicy::AlwaysSigned);
-        let access = AccessControl::new(*host_key().address(), policy);
+        let access = AccessControl::new(*host_key().address(), level).require_signatures();
         let runtime = runtime_with(RuntimeOptions::with_access(access));
         let name = |access: &mut AccessControl| {
             let book = access.book_mut();
@@ -142,7 +141,7 @@ async fn administrators_and_the_host_come_in_at_every_level_unless_blocked() {
         inside(&runtime, &host_key()).await;
         inside(&runtime, &admin_key()).await;
         runtime
-            .with_access(|access| access.book_mut().block(admin_key().address()))
+            .with_access(|access| access.book_mut().blocked.insert(*admin_key().address()))
             .unwrap();
         let mut blocked = Client::open(&runtime);
         let told = refused(&mut blocked, &connect(&admin_key(), json!({}))).await;
@@ -173,9 +172,9 @@ async fn an_administrators_command_is_refused_on_the_connection_of_somebody_else
 
 #[tokio::test(start_paused = true)]
 async fn strangers_do_not_fill_the_memory_of_administrators() {
-    let policy = TrustPolicy::new(TrustLevel::Open);
     // Without room for the signature of a single CONNECT.
-    let access = AccessControl::new(*host_key().address(), policy).with_used_signatures(2);
+    let access =
+        AccessControl::new(*host_key().address(), TrustLevel::Open).with_used_signatures(2);
     let runtime = runtime_with(RuntimeOptions::with_access(access));
     runtime
         .with_access(|access| access.book_mut().admins.insert(*admin_key().address()))
@@ -337,8 +336,7 @@ async fn nobody_slips_a_command_in_where_they_are_signed() {
 #[tokio::test(start_paused = true)]
 async fn the_wish_for_signed_commands_goes_through_the_gate() {
     let codes = connectonion_proto::auth::InviteCodes::new(["red-onion"]).unwrap();
-    let policy = TrustPolicy::new(TrustLevel::Careful);
-    let access = AccessControl::new(*host_key().address(), policy).with_invites(codes);
+    let access = AccessControl::new(*host_key().address(), TrustLevel::Careful).with_invites(codes);
     let runtime = runtime_with(RuntimeOptions::with_access(access));
     let mut client = Client::open(&runtime);
     let key = client_key();

@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use connectonion_proto::auth::{Draft, Signer};
+use connectonion_proto::limits::CONSOLE_TARGET;
 use connectonion_proto::limits::MAX_USED_SIGNATURES;
-use connectonion_proto::limits::{CONSOLE_TARGET, UploadLimits};
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
 use connectonion_proto::server::ServerConfig;
-use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::{AccessControl, TrustLevel};
 use rpc_core::keepalive::KeepAlive;
 use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
@@ -76,9 +76,11 @@ impl Subscriber for Console {
 
 /// A client of this machine that has not connected.
 fn open(runtime: &HostRuntime) -> Client {
-    let config = ServerConfig::default()
-        .with_keep_alive(KeepAlive::off())
-        .with_ping_interval(None);
+    let config = ServerConfig {
+        keep_alive: KeepAlive::off(),
+        ping_interval: None,
+        ..ServerConfig::default()
+    };
     Client::open_from(runtime, Some(IpAddr::from([127, 0, 0, 1])), config)
 }
 
@@ -90,8 +92,8 @@ fn identity() -> String {
 #[tokio::test(start_paused = true)]
 async fn what_happens_to_a_client_is_told_on_the_console() {
     let scratch = Scratch::new();
-    let options = RuntimeOptions::new(&host_key(), TrustLevel::Open)
-        .with_uploads(scratch.path(), UploadLimits::default());
+    let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
+    options.uploads = scratch.path().into();
     let runtime = runtime_with(options);
     let (console, _guard) = Console::listen();
     let mut client = open(&runtime);
@@ -147,7 +149,7 @@ async fn what_happens_to_a_client_is_told_on_the_console() {
 
 #[tokio::test(start_paused = true)]
 async fn every_refusal_of_a_connect_or_an_input_is_told_on_the_console() {
-    let access = AccessControl::new(*host_key().address(), TrustPolicy::new(TrustLevel::Open));
+    let access = AccessControl::new(*host_key().address(), TrustLevel::Open);
     let access = access.with_used_signatures(MAX_USED_SIGNATURES);
     let runtime = runtime_with(RuntimeOptions::with_access(access));
     let (console, _guard) = Console::listen();

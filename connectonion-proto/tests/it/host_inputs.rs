@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use connectonion_proto::limits::UploadLimits;
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage, Storage};
 use connectonion_proto::trust::TrustLevel;
@@ -14,8 +13,8 @@ use crate::staff::{Client, Scripted, host_key, input, now, runtime, runtime_with
 #[tokio::test(start_paused = true)]
 async fn an_interjection_brings_its_images_and_files() {
     let scratch = Scratch::new();
-    let options = RuntimeOptions::new(&host_key(), TrustLevel::Open)
-        .with_uploads(scratch.path(), UploadLimits::default());
+    let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
+    options.uploads = scratch.path().into();
     let runtime = runtime_with(options);
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
     client.say(&input("listen")).await;
@@ -83,8 +82,9 @@ async fn a_long_prompt_takes_its_size_of_the_file_once() {
     let path = scratch.file("sessions.jsonl");
     let storage = Arc::new(JsonlStorage::open(&path, JsonlOptions::default()).unwrap());
     let size = || std::fs::metadata(&path).unwrap().len();
-    let options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
-    let runtime = HostRuntime::new(Scripted, options.with_storage(Arc::clone(&storage) as _));
+    let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
+    options.storage = Arc::clone(&storage) as _;
+    let runtime = HostRuntime::new(Scripted, options);
     let running = runtime.clone();
     tokio::spawn(async move { running.run().await });
     let (mut client, _) = Client::inside(&runtime, json!({"session_id": "s"})).await;

@@ -19,7 +19,7 @@ const FILE: &str = "CONNECTONION_KILLED_HOST";
 async fn bind(path: impl Into<std::path::PathBuf>) -> Server<Scripted> {
     let storage = JsonlStorage::open(path, JsonlOptions::default()).unwrap();
     let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
-    options.runtime = options.runtime.with_storage(Arc::new(storage));
+    options.runtime.storage = Arc::new(storage);
     Server::bind("127.0.0.1:0", Scripted, options)
         .await
         .unwrap()

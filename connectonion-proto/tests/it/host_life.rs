@@ -21,7 +21,10 @@ use crate::staff::{
 
 /// A client that gets PINGs as the specification has them, at the session `s`.
 async fn pinged(runtime: &HostRuntime) -> (Client, Value) {
-    let config = ServerConfig::default().with_keep_alive(KeepAlive::off());
+    let config = ServerConfig {
+        keep_alive: KeepAlive::off(),
+        ..ServerConfig::default()
+    };
     let mut client = Client::open_with(runtime, config);
     let members = json!({"session_id": "s"});
     client.say(&connect(&client_key(), members)).await;
@@ -101,7 +104,8 @@ impl Agent for Stuck {
 #[tokio::test(start_paused = true)]
 async fn the_task_of_a_stuck_run_is_ended_with_it() {
     let is_gone = Arc::new(AtomicBool::new(false));
-    let options = RuntimeOptions::new(&host_key(), TrustLevel::Open).with_storage(memory());
+    let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
+    options.storage = memory();
     let runtime = HostRuntime::new(Stuck(Arc::clone(&is_gone)), options);
     let running = runtime.clone();
     tokio::spawn(async move { running.run().await });
@@ -155,7 +159,10 @@ async fn a_run_is_resumed_with_the_newer_conversation_of_the_host_and_all_that_w
 #[tokio::test(start_paused = true)]
 async fn a_run_whose_events_are_gone_is_resumed_with_all_that_was_said_in_it() {
     let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
-    options.hub.log = LogLimits::default().with_max_events(4);
+    options.hub.log = LogLimits {
+        max_events: 4,
+        ..LogLimits::default()
+    };
     let runtime = runtime_with(options);
     let (mut client, connected) = resumed_with_an_old_conversation(&runtime).await;
     assert_eq!(connected["status"], "running");

@@ -1,7 +1,7 @@
 //! A runtime under virtual time: clients that say what they are told, over lines in memory.
 
 use connectonion_proto::auth::Signer;
-use connectonion_proto::limits::{ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, server_limits};
+use connectonion_proto::limits::{ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, defaults};
 use connectonion_proto::net::RuntimeOptions;
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::session::LogLimits;
@@ -332,18 +332,23 @@ async fn an_agent_that_fails_leaves_the_session_usable() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_reads_too_slowly_gets_the_conversation_for_what_it_missed() {
     let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
-    let log = LogLimits::default().with_max_events(10);
+    let log = LogLimits {
+        max_events: 10,
+        ..LogLimits::default()
+    };
     options.hub.log = log;
     let runtime = runtime_with(options);
     let (mut fast, connected) = Client::inside(&runtime, json!({})).await;
     let same = json!({"session_id": connected["session_id"]});
-    let config = ServerConfig::default()
-        .with_keep_alive(KeepAlive::off())
-        .with_ping_interval(None)
-        .with_limits(Limits {
+    let config = ServerConfig {
+        keep_alive: KeepAlive::off(),
+        ping_interval: None,
+        limits: Limits {
             max_outbox_frames: 16,
-            ..server_limits()
-        });
+            ..defaults()
+        },
+        ..ServerConfig::default()
+    };
     let mut slow = Client::open_with(&runtime, config);
     slow.say(&connect(&client_key(), same)).await;
     slow.hear_a("CONNECTED").await;

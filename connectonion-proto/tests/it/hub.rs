@@ -4,8 +4,10 @@ use std::time::{Duration, Instant};
 
 use connectonion_proto::codec;
 use connectonion_proto::frame::{Connect, EventKind, Signed};
-use connectonion_proto::session::{ConnId, Owner, RunId};
-use connectonion_proto::session::{HubConfig, RunError};
+use connectonion_proto::internals::{ConnId, RunId};
+use connectonion_proto::net::AgentError;
+use connectonion_proto::session::HubConfig;
+use connectonion_proto::session::Owner;
 use proptest::prelude::*;
 use rpc_core::Json;
 use serde_json::json;
@@ -143,7 +145,7 @@ fn an_agent_cannot_send_the_frames_of_its_host() {
     ] {
         let refused = emit(name);
         assert!(
-            matches!(refused, Err(RunError::Reserved { .. })),
+            matches!(refused, Err(AgentError::Reserved { .. })),
             "{name}: {refused:?}"
         );
     }

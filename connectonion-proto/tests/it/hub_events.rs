@@ -1,9 +1,10 @@
 //! The hub by itself: events of runs that outlive their host.
 
 use connectonion_proto::frame::{Connect, Connected, SessionState, Signed};
+use connectonion_proto::internals::{ConnId, RunId};
 use connectonion_proto::session::HubConfig;
 use connectonion_proto::session::LogLimits;
-use connectonion_proto::session::{ConnId, Owner, RunId};
+use connectonion_proto::session::Owner;
 use serde_json::Value;
 
 use crate::hub_play::{Play, config};
@@ -146,7 +147,10 @@ fn the_steps_of_a_run_that_is_not_run_again_are_in_the_conversation() {
     let (mut play, run) = running(keeping());
     play.emit(run, "a");
     play.store_all();
-    play.kill(keeping().with_max_reruns(0));
+    play.kill(HubConfig {
+        max_reruns: 0,
+        ..keeping()
+    });
     let connected = resume(&mut play, 2, None);
     assert_eq!(connected.status, SessionState::New);
     assert_eq!(said(&play, 2), [""; 0]);
@@ -159,7 +163,10 @@ fn the_steps_of_a_run_that_is_not_run_again_are_in_the_conversation() {
 
 #[test]
 fn no_more_events_are_stored_than_a_log_holds() {
-    let log = LogLimits::default().with_max_events(3);
+    let log = LogLimits {
+        max_events: 3,
+        ..LogLimits::default()
+    };
     let (mut play, run) = running(config(|it| {
         *it = keeping();
         it.log = log;

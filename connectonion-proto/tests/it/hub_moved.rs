@@ -1,8 +1,9 @@
 //! The hub by itself: sessions that another host serves now, and runs that begin again.
 
 use connectonion_proto::frame::SessionState;
+use connectonion_proto::internals::ConnId;
 use connectonion_proto::session::HubConfig;
-use connectonion_proto::session::{ConnId, Owner};
+use connectonion_proto::session::Owner;
 
 use crate::hub_play::Play;
 
@@ -86,7 +87,10 @@ fn a_prompt_that_waits_while_its_session_moves_begins_no_run() {
 
 #[test]
 fn an_interrupted_run_begins_again_as_often_as_it_may() {
-    let config = HubConfig::default().with_max_reruns(2);
+    let config = HubConfig {
+        max_reruns: 2,
+        ..HubConfig::default()
+    };
     let mut play = Play::new(config.clone());
     play.connect(1, OWNER, Some("s"));
     play.store_all();
@@ -117,7 +121,10 @@ fn an_interrupted_run_begins_again_as_often_as_it_may() {
 
 #[test]
 fn a_run_that_began_again_and_ended_is_over() {
-    let config = HubConfig::default().with_max_reruns(9);
+    let config = HubConfig {
+        max_reruns: 9,
+        ..HubConfig::default()
+    };
     let mut play = Play::new(config.clone());
     play.connect(1, OWNER, Some("s"));
     play.store_all();

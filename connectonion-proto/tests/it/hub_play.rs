@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 use connectonion_proto::frame::{
     Answer, AskUser, Connect, Connected, EventKind, Mode, ModeChange, Response, Signed, Thinking,
 };
-use connectonion_proto::server::ServerEvent;
-use connectonion_proto::session::{
-    ConnId, ConnectRequest, Entry, Hub, HubConfig, HubEvent, Job, Now, Owner, Prompt, Reply, RunId,
+use connectonion_proto::internals::{
+    ConnId, ConnectRequest, Hub, HubEvent, Job, Now, Reply, RunId,
 };
+use connectonion_proto::net::Prompt;
+use connectonion_proto::server::ServerEvent;
+use connectonion_proto::session::{Entry, HubConfig, Owner};
 use connectonion_proto::storage::{MemoryStorage, Record, Storage, StorageError};
 use serde_json::Value;
 

@@ -1,8 +1,9 @@
 //! The hub by itself: sessions of hosts that have died go on without a client.
 
 use connectonion_proto::frame::SessionState;
+use connectonion_proto::internals::ConnId;
 use connectonion_proto::session::HubConfig;
-use connectonion_proto::session::{ConnId, Owner};
+use connectonion_proto::session::Owner;
 use connectonion_proto::storage::RecordStatus;
 
 use crate::hub_play::Play;
@@ -10,7 +11,10 @@ use crate::hub_play::Play;
 const OWNER: Owner = Owner::Unsigned;
 
 fn reruns() -> HubConfig {
-    HubConfig::default().with_max_reruns(2)
+    HubConfig {
+        max_reruns: 2,
+        ..HubConfig::default()
+    }
 }
 
 /// A host whose predecessor has died in the runs of these sessions.

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use connectonion_proto::frame::SessionState;
+use connectonion_proto::internals::ConnId;
 use connectonion_proto::session::HubConfig;
-use connectonion_proto::session::{ConnId, Owner};
+use connectonion_proto::session::Owner;
 use connectonion_proto::storage::{RecordStatus, StorageError};
 
 use crate::hub_play::Play;
@@ -14,7 +15,10 @@ const DELAY: Duration = Duration::from_secs(5);
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn reruns() -> HubConfig {
-    HubConfig::default().with_max_reruns(2)
+    HubConfig {
+        max_reruns: 2,
+        ..HubConfig::default()
+    }
 }
 
 /// A host whose client has an answer that is not stored.

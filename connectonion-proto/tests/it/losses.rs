@@ -56,7 +56,8 @@ impl Agent for Asking {
 }
 
 fn runtime(heard: &Heard) -> HostRuntime {
-    let options = RuntimeOptions::new(&host_key(), TrustLevel::Open).with_storage(memory());
+    let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
+    options.storage = memory();
     let runtime = HostRuntime::new(Asking(Arc::clone(heard)), options);
     let running = runtime.clone();
     tokio::spawn(async move { running.run().await });
@@ -90,7 +91,10 @@ async fn scenario(lossy: Lossy, interjects: bool) {
             tokio::spawn(runtime.serve(line, None, config, DriverConfig::default()));
         }
     });
-    let options = AgentOptions::default().with_host(*host_key().address());
+    let options = AgentOptions {
+        host: Some(*host_key().address()),
+        ..AgentOptions::default()
+    };
     let (agent, mut events, connection) = connect_with(lossy.dialer, client_key(), options);
     tokio::spawn(connection.run());
     tokio::spawn(async move { while events.next().await.is_some() {} });

@@ -11,8 +11,6 @@ mod faults_run;
 mod faults_server;
 mod frames;
 mod frames_props;
-mod gate;
-mod gate_state;
 mod host;
 mod host_access;
 mod host_blocked;

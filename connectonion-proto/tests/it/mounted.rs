@@ -23,12 +23,15 @@ impl Agent for Reader {
 }
 
 fn options() -> ServerOptions {
-    ServerOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open)
-        .with_storage(Arc::new(MemoryStorage::new(16)))
+    let mut options = ServerOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open);
+    options.runtime.storage = Arc::new(MemoryStorage::new(16));
+    options
 }
 
 fn mount(http: HttpConfig) -> (Service, ServerHandle) {
-    let (server, service) = Server::mount(Reader, options().with_http(http));
+    let mut options = options();
+    options.http = http;
+    let (server, service) = Server::mount(Reader, options);
     let handle = server.handle();
     tokio::spawn(server.run());
     (service, handle)

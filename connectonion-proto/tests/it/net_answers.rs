@@ -3,7 +3,7 @@
 
 use connectonion_proto::client::{ClientEvent, Resume};
 use connectonion_proto::frame::Scope;
-use connectonion_proto::net::{Client, Events, Run, RunEvent};
+use connectonion_proto::net::{AgentOptions, Client, Events, Run, RunEvent};
 use rpc_core::net::mem::MemListener;
 use serde_json::{Value, json};
 use tokio::time::{Duration, timeout};
@@ -238,7 +238,10 @@ async fn the_answer_to_a_run_that_is_over_is_not_sent_to_the_next_one() {
 #[tokio::test(start_paused = true)]
 async fn of_the_questions_of_a_replay_the_last_one_is_open() {
     let resume = Resume::parse(r#"{"session_id":"s-1","last_msg_id":"u"}"#);
-    let (agent, _events, mut listener) = open(options().with_resume(resume.unwrap()));
+    let (agent, _events, mut listener) = open(AgentOptions {
+        resume: resume.unwrap(),
+        ..options()
+    });
     let mut run = agent.attach();
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
     host.say_all(&[ask_user("q1"), tool_result("r"), approval_needed("q2")])
@@ -265,7 +268,10 @@ async fn of_the_questions_of_a_replay_the_last_one_is_open() {
 #[tokio::test(start_paused = true)]
 async fn a_question_of_the_replay_is_shown_before_the_run_ends() {
     let resume = Resume::parse(r#"{"session_id":"s-1","last_msg_id":"u"}"#);
-    let (agent, _events, mut listener) = open(options().with_resume(resume.unwrap()));
+    let (agent, _events, mut listener) = open(AgentOptions {
+        resume: resume.unwrap(),
+        ..options()
+    });
     let mut run = agent.attach();
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
     host.say_all(&[ask_user("q1"), output("done")]).await;

@@ -21,9 +21,11 @@ use crate::scripted::{
 };
 
 pub fn options() -> AgentOptions {
-    AgentOptions::default()
-        .with_host(*host_key().address())
-        .with_clock(|| UNIX_EPOCH + Duration::from_secs_f64(NOW))
+    AgentOptions {
+        host: Some(*host_key().address()),
+        clock: || UNIX_EPOCH + Duration::from_secs_f64(NOW),
+        ..AgentOptions::default()
+    }
 }
 
 pub fn open(options: AgentOptions) -> (Client, Events, MemListener) {
@@ -344,7 +346,10 @@ async fn what_no_run_listens_to_is_an_event() {
     ));
     assert!(matches!(next(&mut events).await, ClientEvent::Step(step)
         if step.event.kind.tag() == "mode_changed"));
-    assert!(matches!(next(&mut events).await, ClientEvent::Unknown(_)));
+    assert!(matches!(
+        next(&mut events).await,
+        ClientEvent::Unknown { .. }
+    ));
     assert!(matches!(next(&mut events).await, ClientEvent::Complaint(_)));
 }
 
@@ -367,8 +372,14 @@ async fn a_run_of_another_device_is_followed_to_its_output() {
 #[tokio::test(start_paused = true)]
 async fn the_conversation_in_mid_run_does_not_flood_the_run_unless_it_is_wanted() {
     for wanted in [false, true] {
-        let config = ClientConfig::new().with_session_sync(wanted);
-        let (agent, _events, mut listener) = open(options().with_client(config));
+        let config = ClientConfig {
+            session_sync: wanted,
+            ..ClientConfig::default()
+        };
+        let (agent, _events, mut listener) = open(AgentOptions {
+            client: config,
+            ..options()
+        });
         let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
         agent.ready().await.unwrap();
         let mut run = agent.input("hello").await;
@@ -533,11 +544,14 @@ async fn a_run_ends_when_its_agent_is_closed_or_its_task_is_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn debug_output_shows_nothing_that_is_secret() {
-    let options = options().with_invite_code("s3cret".to_owned());
+    let options = AgentOptions {
+        invite_code: Some("s3cret".into()),
+        ..options()
+    };
     assert!(!format!("{options:?}").contains("s3cret"));
     let (agent, _events, mut host, _listener) = ready().await;
     let run = agent.input("s3cret").await;
     host.hear_type("INPUT").await;
     assert!(!format!("{agent:?} {run:?}").contains("s3cret"));
-    assert_eq!(ClientConfig::default(), ClientConfig::new());
+    assert_eq!(ClientConfig::default(), ClientConfig::default());
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use connectonion_proto::client::ClientEvent;
+use connectonion_proto::net::AgentOptions;
 use rpc_core::{CallError, Refused};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -49,7 +50,10 @@ async fn a_stranger_tries_until_a_code_is_right() {
 
 #[tokio::test(start_paused = true)]
 async fn a_code_that_is_known_is_offered_by_itself_once() {
-    let (agent, mut events, mut listener) = open(options().with_invite_code("secret".to_owned()));
+    let (agent, mut events, mut listener) = open(AgentOptions {
+        invite_code: Some("secret".into()),
+        ..options()
+    });
     let (mut host, _) = Host::answered(&mut listener, &gate()).await;
     let submit = host.hear_type("ONBOARD_SUBMIT").await;
     assert_eq!(submit["payload"]["invite_code"], "secret");
@@ -72,7 +76,10 @@ async fn a_code_that_is_known_is_offered_by_itself_once() {
 
 #[tokio::test(start_paused = true)]
 async fn an_old_host_gets_a_freshly_signed_connect_after_its_gate() {
-    let (agent, _events, mut listener) = open(options().with_invite_code("secret".to_owned()));
+    let (agent, _events, mut listener) = open(AgentOptions {
+        invite_code: Some("secret".into()),
+        ..options()
+    });
     let (mut host, first) = Host::answered(&mut listener, &gate()).await;
     host.hear_type("ONBOARD_SUBMIT").await;
     host.say(&success()).await;

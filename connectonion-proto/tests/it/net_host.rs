@@ -10,11 +10,10 @@ use connectonion_proto::frame::{
 use connectonion_proto::net::{
     self, AgentOptions, Client, Human, Run, RunEvent, RuntimeOptions, Server, ServerOptions,
 };
-use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::{AccessControl, TrustLevel};
 use rpc_core::CallError;
 use rpc_core::Str;
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::LinkConfig;
 use tokio::time::timeout;
 
 use crate::staff::{Scripted, client_key, host_key, memory};
@@ -23,7 +22,8 @@ const MOMENT: Duration = Duration::from_millis(300);
 
 /// A host with a scripted agent; its place.
 async fn host() -> String {
-    let options = ServerOptions::new(&host_key(), TrustLevel::Open).with_storage(memory());
+    let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
+    options.runtime.storage = memory();
     let host = Server::bind("127.0.0.1:0", Scripted, options)
         .await
         .unwrap();
@@ -35,12 +35,12 @@ async fn host() -> String {
 fn options() -> AgentOptions {
     let mut policy = reconnect_policy();
     policy.backoff = BackoffPolicy::new(Duration::from_millis(10), 1.0);
-    let options = AgentOptions::default().with_host(*host_key().address());
-    let link = LinkConfig {
-        reconnect: policy,
-        ..options.link.clone()
+    let mut options = AgentOptions {
+        host: Some(*host_key().address()),
+        ..AgentOptions::default()
     };
-    options.with_link(link)
+    options.link.reconnect = policy;
+    options
 }
 
 async fn open(url: &str, options: AgentOptions) -> Client {
@@ -128,8 +128,15 @@ async fn a_question_survives_its_line_and_its_program() {
     while !matches!(run.next().await, Some(Ok(RunEvent::AskUser(_)))) {}
     let kept = agent.session();
     drop((agent, run));
-    let (agent, _, connection) =
-        net::connect_lazy(&url, client_key(), options().with_resume(kept)).unwrap();
+    let (agent, _, connection) = net::connect_lazy(
+        &url,
+        client_key(),
+        AgentOptions {
+            resume: kept,
+            ..options()
+        },
+    )
+    .unwrap();
     let mut run = agent.attach();
     tokio::spawn(connection.run());
     assert_eq!(answer(&mut run).await, "answer \"yes\"");
@@ -176,7 +183,14 @@ async fn two_devices_hear_one_run() {
     let url = host().await;
     let first = open(&url, options()).await;
     answer(&mut first.input("hi").await).await;
-    let second = open(&url, options().with_resume(first.session())).await;
+    let second = open(
+        &url,
+        AgentOptions {
+            resume: first.session(),
+            ..options()
+        },
+    )
+    .await;
     assert_eq!(second.session().session_id, first.session().session_id);
     let mut hears = second.attach();
     let mut run = first.input("listen").await;
@@ -191,7 +205,14 @@ async fn a_host_is_found_by_its_own_word() {
     let url = host().await;
     let found = net::find(&url, Some(host_key().address())).await.unwrap();
     assert_eq!(found.url, url);
-    let agent = open(&found.url, options().with_host(found.address)).await;
+    let agent = open(
+        &found.url,
+        AgentOptions {
+            host: Some(found.address),
+            ..options()
+        },
+    )
+    .await;
     assert_eq!(answer(&mut agent.input("hi").await).await, "echo: hi");
     let stranger = client_key();
     let other = net::find(&url, Some(stranger.address())).await;
@@ -201,7 +222,10 @@ async fn a_host_is_found_by_its_own_word() {
 #[tokio::test]
 async fn a_connect_for_another_host_is_refused() {
     let url = host().await;
-    let options = options().with_host(*client_key().address());
+    let options = AgentOptions {
+        host: Some(*client_key().address()),
+        ..options()
+    };
     let (agent, _, connection) = net::connect_lazy(&url, client_key(), options).unwrap();
     tokio::spawn(connection.run());
     let reason = agent.ready().await.unwrap_err();
@@ -211,17 +235,22 @@ async fn a_connect_for_another_host_is_refused() {
 #[tokio::test]
 async fn a_known_code_opens_the_gate() {
     let codes = InviteCodes::new(["letmein"]).unwrap();
-    let policy = TrustPolicy::new(TrustLevel::Careful);
-    let access = AccessControl::new(*host_key().address(), policy).with_invites(codes);
-    let careful =
-        ServerOptions::with_runtime(RuntimeOptions::with_access(access), TrustLevel::Careful)
-            .with_storage(memory());
+    let access = AccessControl::new(*host_key().address(), TrustLevel::Careful).with_invites(codes);
+    let mut careful = ServerOptions::with_runtime(RuntimeOptions::with_access(access));
+    careful.runtime.storage = memory();
     let host = Server::bind("127.0.0.1:0", Scripted, careful)
         .await
         .unwrap();
     let url = host.url();
     tokio::spawn(host.run());
-    let agent = open(&url, options().with_invite_code("letmein".to_owned())).await;
+    let agent = open(
+        &url,
+        AgentOptions {
+            invite_code: Some("letmein".into()),
+            ..options()
+        },
+    )
+    .await;
     // The prompt has run once.
     let mut run = agent.input("hi").await;
     let output = timeout(10 * MOMENT, run.output()).await;

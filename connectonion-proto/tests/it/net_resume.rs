@@ -213,7 +213,10 @@ async fn a_program_that_was_started_anew_goes_on_with_its_run() {
     let resume = Resume::parse(
         r#"{"session_id":"s-1","last_msg_id":"t1","session":{"turn":1,"messages":[]}}"#,
     );
-    let (agent, _events, mut listener) = open(options().with_resume(resume.unwrap()));
+    let (agent, _events, mut listener) = open(AgentOptions {
+        resume: resume.unwrap(),
+        ..options()
+    });
     let mut run = agent.attach();
     let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
     assert_eq!(connect["session_id"], "s-1");
@@ -236,7 +239,10 @@ async fn a_program_that_was_started_anew_hears_the_question_that_is_open() {
     assert!(matches!(run.next().await, Some(Ok(RunEvent::AskUser(_)))));
     let kept = agent.session();
     assert_eq!(kept.last_msg_id.as_deref(), Some("u"));
-    let (agent, _events, mut listener) = open(options().with_resume(kept));
+    let (agent, _events, mut listener) = open(AgentOptions {
+        resume: kept,
+        ..options()
+    });
     let mut run = agent.attach();
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
     host.say(&question).await;
@@ -264,8 +270,14 @@ async fn a_conversation_from_before_the_run_gives_way_to_the_hosts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_conversation_that_is_too_large_to_be_sent_does_not_keep_the_client_out() {
-    let small = ClientConfig::new().with_max_sent_bytes(1024);
-    let (agent, _, mut listener) = open(options().with_client(small));
+    let small = ClientConfig {
+        max_sent_bytes: 1024,
+        ..ClientConfig::default()
+    };
+    let (agent, _, mut listener) = open(AgentOptions {
+        client: small,
+        ..options()
+    });
     let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
     agent.ready().await.unwrap();
     let mut run = agent.input("hello").await;
@@ -411,7 +423,7 @@ async fn without_reconnects_a_run_ends_with_its_line() {
         reconnect: ReconnectPolicy::off(),
         ..link
     };
-    let (agent, _events, mut listener) = open(options().with_link(link));
+    let (agent, _events, mut listener) = open(AgentOptions { link, ..options() });
     let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
     agent.ready().await.unwrap();
     let mut run = agent.input("hello").await;
@@ -500,7 +512,10 @@ async fn a_step_that_was_not_taken_is_told_again_to_the_next_program() {
     let kept = agent.session();
     assert_eq!(kept.last_msg_id.as_deref(), Some("t1"));
 
-    let (other, _events, mut listener) = open(options().with_resume(kept));
+    let (other, _events, mut listener) = open(AgentOptions {
+        resume: kept,
+        ..options()
+    });
     let mut rest = other.attach();
     let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
     assert_eq!(connect["last_msg_id"], "t1");

@@ -9,15 +9,15 @@ use connectonion_proto::storage::Storage;
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::CallError;
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::{LinkConfig, LinkState};
+use rpc_core::net::LinkState;
 use tokio::task::JoinHandle;
 
 use crate::staff::{Scripted, client_key, host_key, memory};
 
 /// A node of the host, which shares its key and its storage with others.
 async fn node(storage: &Arc<dyn Storage>) -> (String, JoinHandle<()>) {
-    let options =
-        ServerOptions::new(&host_key(), TrustLevel::Open).with_storage(Arc::clone(storage));
+    let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
+    options.runtime.storage = Arc::clone(storage);
     let server = Server::bind("127.0.0.1:0", Scripted, options);
     let server = server.await.unwrap();
     let url = server.url();
@@ -30,12 +30,11 @@ async fn node(storage: &Arc<dyn Storage>) -> (String, JoinHandle<()>) {
 async fn open(urls: &str) -> Client {
     let mut policy = reconnect_policy();
     policy.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
-    let options = AgentOptions::default().with_host(*host_key().address());
-    let link = LinkConfig {
-        reconnect: policy,
-        ..options.link.clone()
+    let mut options = AgentOptions {
+        host: Some(*host_key().address()),
+        ..AgentOptions::default()
     };
-    let options = options.with_link(link);
+    options.link.reconnect = policy;
     let dialer = dialer(urls, &options).unwrap();
     let dialer = dialer.in_listed_order();
     let (agent, _, connection) = connect_with(dialer, client_key(), options);

@@ -5,16 +5,16 @@ use connectonion_proto::frame::{
     Answer, AskField, BatchItem, ChatItem, ChatItemKind, ClientFrame, ErrorFrame, EventKind, Mode,
     Number, ServerFrame, SessionState, StreamEvent, ToolStatus,
 };
-use connectonion_proto::limits::{client_limits, server_limits};
+use connectonion_proto::limits::defaults;
 use rpc_core::json::DecodeErrorKind;
 use rpc_core::{Json, Limits, Str};
 
 fn server(text: &str) -> ServerFrame {
-    ServerFrame::decode(text, &client_limits()).unwrap_or_else(|e| panic!("{text}: {e}"))
+    ServerFrame::decode(text, &defaults()).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
 fn client(text: &str) -> ClientFrame {
-    ClientFrame::decode(text, &server_limits()).unwrap_or_else(|e| panic!("{text}: {e}"))
+    ClientFrame::decode(text, &defaults()).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
 fn written(frame: &impl serde::Serialize) -> String {

@@ -15,7 +15,7 @@ type Line = Pair<ClientConn, ServerConn>;
 fn line() -> Line {
     let now = Instant::now();
     let connect = Connect::new(Signed::none());
-    let client = ClientConn::new(ClientConfig::new(), &connect, 7, now);
+    let client = ClientConn::new(ClientConfig::default(), &connect, 7, now);
     let server = ServerConn::new(ServerConfig::default(), now);
     let mut line = Pair::new(client, server, now);
     line.settle();

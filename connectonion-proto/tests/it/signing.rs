@@ -81,7 +81,7 @@ fn a_frame_without_payload_or_signature_is_of_nobody() {
 
 #[test]
 fn the_first_check_that_fails_gives_the_error() {
-    let blacklist: AddressList = [*client().address()].into_iter().collect();
+    let blacklist = AddressList::parse(&client().address().to_string());
     let strict = Verifier {
         blacklist,
         ..verifier()

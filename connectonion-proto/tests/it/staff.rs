@@ -196,8 +196,9 @@ pub fn runtime() -> HostRuntime {
 }
 
 /// A runtime that forgets its sessions.
-pub fn runtime_with(options: RuntimeOptions) -> HostRuntime {
-    let runtime = HostRuntime::new(Scripted, options.with_storage(memory()));
+pub fn runtime_with(mut options: RuntimeOptions) -> HostRuntime {
+    options.storage = memory();
+    let runtime = HostRuntime::new(Scripted, options);
     let running = runtime.clone();
     tokio::spawn(async move { running.run().await });
     runtime
@@ -242,9 +243,11 @@ pub struct Client<T = MemTransport> {
 
 impl Client {
     pub fn open(runtime: &HostRuntime) -> Self {
-        let config = ServerConfig::default()
-            .with_keep_alive(KeepAlive::off())
-            .with_ping_interval(None);
+        let config = ServerConfig {
+            keep_alive: KeepAlive::off(),
+            ping_interval: None,
+            ..ServerConfig::default()
+        };
         Self::open_with(runtime, config)
     }
 

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use connectonion_proto::auth::Address;
-use connectonion_proto::session::{Owner, Prompt};
+use connectonion_proto::net::Prompt;
+use connectonion_proto::session::Owner;
 use connectonion_proto::storage::{
     JsonlOptions, JsonlStorage, MemoryStorage, Record, RecordStatus, Storage, StorageError,
 };

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use connectonion_proto::frame::{Connect, Signed};
+use connectonion_proto::internals::{ConnId, RunId};
 use connectonion_proto::net::HostRuntime;
 use connectonion_proto::session::HubConfig;
-use connectonion_proto::session::{ConnId, Owner, RunId};
+use connectonion_proto::session::Owner;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 

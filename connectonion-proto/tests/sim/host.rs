@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use connectonion_proto::auth::Address;
 use connectonion_proto::frame::{AskUser, Connect, EventKind, Signed, Thinking};
-use connectonion_proto::session::{
-    ConnId, ConnectRequest, Hub, HubConfig, HubEvent, Job, Now, Owner, Prompt, Reply, RunId,
+use connectonion_proto::internals::{
+    ConnId, ConnectRequest, Hub, HubEvent, Job, Now, Reply, RunId,
 };
+use connectonion_proto::net::Prompt;
+use connectonion_proto::session::{HubConfig, Owner};
 use connectonion_proto::storage::{MemoryStorage, Storage, StorageError};
 use switchboard_testing::sim::{Outcome, Rng, ensure, tell};
 

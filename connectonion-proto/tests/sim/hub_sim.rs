@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use connectonion_proto::frame::{Connect, SessionState, Signed};
+use connectonion_proto::internals::{ConnId, RunId};
 use connectonion_proto::session::HubConfig;
-use connectonion_proto::session::{ConnId, Owner, RunId};
+use connectonion_proto::session::Owner;
 use serde_json::Value;
 use switchboard_testing::sim::{self, Outcome, Rng, Tally, ensure};
 

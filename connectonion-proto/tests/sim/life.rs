@@ -9,9 +9,10 @@ use connectonion_proto::client::{
 };
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{Answer, Input, Response};
+use connectonion_proto::internals::ConnId;
+use connectonion_proto::internals::{ConnectRequest, Reply};
+use connectonion_proto::net::Prompt;
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use connectonion_proto::session::{ConnId, Prompt};
-use connectonion_proto::session::{ConnectRequest, Reply};
 use rpc_core::{CloseFrame, Limits, Refused};
 use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
@@ -212,14 +213,14 @@ impl Life {
             max_events: MAX_EVENTS,
             ..limits
         };
-        let config = ClientConfig::new();
-        let of_client = limits(config.limits.clone());
+        let mut config = ClientConfig::default();
+        config.limits = limits(config.limits);
         let connect = self.users[user].connect();
         let seed = self.rng.next_u64();
-        let conn = ClientConn::new(config.with_limits(of_client), &connect, seed, self.now);
-        let config = ServerConfig::default();
-        let of_server = limits(config.limits.clone());
-        let server = ServerConn::new(config.with_limits(of_server), self.now);
+        let conn = ClientConn::new(config, &connect, seed, self.now);
+        let mut config = ServerConfig::default();
+        config.limits = limits(config.limits);
+        let server = ServerConn::new(config, self.now);
         self.tally.lines += 1;
         // Pings and a Close need no room, and the ends of prompts none among the events. One frame
         // may begin a run, answer a prompt and be a step.

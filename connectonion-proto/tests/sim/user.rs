@@ -44,7 +44,7 @@ impl User {
         Self {
             session,
             is_alone,
-            client: ClientSession::new(ClientConfig::new(), resume),
+            client: ClientSession::new(ClientConfig::default(), resume),
             shown: HashSet::new(),
             order: Vec::new(),
             ended: HashSet::new(),

@@ -9,13 +9,12 @@ use std::time::Duration;
 use crate::agent::home::Home;
 use clap::ValueEnum;
 use connectonion_proto::auth::{Address, InviteCodes};
-use connectonion_proto::limits::{MAX_USED_SIGNATURES, UploadLimits};
+use connectonion_proto::limits::MAX_USED_SIGNATURES;
 #[cfg(feature = "nats")]
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions, http_config};
-use connectonion_proto::session::HubConfig;
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
-use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::{AccessControl, TrustLevel};
 use rpc_core::Secret;
 use switchboard::agent::tools::tools;
 use switchboard::agent::{Folder, Lists, SpentFile, Worker, page};
@@ -255,26 +254,23 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
     let lists = Arc::new(Lists::open(&home, &args.trust.allowed)?);
     let (spent, used) = SpentFile::open(&home)
         .map_err(|error| Failure::new(format_args!("--home {}: {error}", home.display())))?;
-    let level = args.trust.level();
     let is_signed = args.trust.signed || is_public && !args.trust.unsigned;
     let access = access(&args.trust, is_signed, *key.address(), &lists)?.with_spent(used);
     let is_one_of_many = args.is_one_of_many();
     let reruns = args.reruns.unwrap_or(if is_one_of_many { 3 } else { 0 });
-    let mut runtime = RuntimeOptions::with_access(access)
-        .with_hub(HubConfig::default().with_max_reruns(reruns))
-        .with_uploads(uploads, UploadLimits::default())
-        .with_on_trust({
-            let lists = Arc::clone(&lists);
-            move |book| lists.keep(book)
-        })
-        .with_trust_source(move || lists.changed())
-        .with_on_spent(move |used| {
-            if let Err(error) = spent.keep(used) {
-                complain(format_args!(
-                    "warning: a used signature is not kept, and may count once more after a restart: {error}"
-                ));
-            }
-        });
+    let mut runtime = RuntimeOptions::with_access(access);
+    runtime.hub.max_reruns = reruns;
+    runtime.uploads = uploads;
+    let kept = Arc::clone(&lists);
+    runtime.on_trust = Some(Box::new(move |book| kept.keep(book)));
+    runtime.trust_source = Some(Box::new(move || lists.changed()));
+    runtime.on_spent = Some(Box::new(move |used| {
+        if let Err(error) = spent.keep(used) {
+            complain(format_args!(
+                "warning: a used signature is not kept, and may count once more after a restart: {error}"
+            ));
+        }
+    }));
     if !is_one_of_many {
         let store = args.store.clone();
         let store = store.unwrap_or_else(|| home.join("session_results.jsonl"));
@@ -291,27 +287,27 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
                 "warning: {file}: {skipped} records cannot be read, and are dropped"
             ));
         }
-        runtime = runtime.with_storage(Arc::new(kept));
+        runtime.storage = Arc::new(kept);
     }
     let http = http_config();
     let guards = http.guards.clone();
     let guards = cli::guards(guards, &args.reach.hosts, &args.trust.origins)?;
     let http = args.tls.http(http.with_guards(guards))?;
     let renderer = Renderer::default();
-    let mut options = ServerOptions::with_runtime(runtime, level)
-        .with_name(&args.name)
-        .with_tools(worker.tools())
-        .with_http(http)
-        .with_shutdown_timeout(DRAIN)
-        .with_service(move |request, peer| {
-            let renderer = renderer.clone();
-            async move {
-                match metrics::respond(&request, peer) {
-                    Some(metrics) => metrics,
-                    None => page::serve(&renderer, request).await,
-                }
+    let options = ServerOptions::with_runtime(runtime);
+    let mut options = options.with_service(move |request, peer| {
+        let renderer = renderer.clone();
+        async move {
+            match metrics::respond(&request, peer) {
+                Some(metrics) => metrics,
+                None => page::serve(&renderer, request).await,
             }
-        });
+        }
+    });
+    options.name.clone_from(&args.name);
+    options.tools = worker.tools().map(ToOwned::to_owned).collect();
+    options.http = http;
+    options.shutdown_timeout = DRAIN;
     options.connection.keep_alive = args.pings.over(options.connection.keep_alive);
     Ok((worker, options))
 }
@@ -327,14 +323,12 @@ fn access(
             "{error} (it comes from --invite or AGENT_INVITE)"
         ))
     })?;
-    let mut policy = TrustPolicy::new(args.level());
-    if is_signed {
-        policy = policy.with_signatures(SignaturePolicy::AlwaysSigned);
-    }
-    let mut access = AccessControl::new(host, policy).with_book(lists.book());
+    let mut access = AccessControl::new(host, args.level()).with_book(lists.book());
     if is_signed {
         // Not for everybody: clients of the specification repeat a signature within a second.
-        access = access.with_used_signatures(MAX_USED_SIGNATURES);
+        access = access
+            .require_signatures()
+            .with_used_signatures(MAX_USED_SIGNATURES);
     }
     Ok(access.with_invites(codes))
 }

@@ -16,7 +16,7 @@ mod write;
 use rpc_core::json::check_size;
 use rpc_core::{DecodeError, Limits};
 
-use crate::limits::server_limits;
+use crate::limits::of_server;
 use tree::Value;
 pub(super) use tree::{Value as Tree, same_name};
 
@@ -82,7 +82,7 @@ enum Order {
 /// [`DecodeError`] if the text is not JSON, has more than [`MAX_SERVER_MESSAGE`](crate::limits::MAX_SERVER_MESSAGE) bytes or 65,536 values,
 /// or nests more than 128 levels deep. Retrying fails again.
 pub fn canonical_json(text: &str, form: Canonical) -> Result<String, DecodeError> {
-    let value = read(text, &server_limits())?;
+    let value = read(text, &of_server())?;
     Ok(value.canonical(form, text.len()))
 }
 

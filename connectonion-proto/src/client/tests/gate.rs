@@ -23,7 +23,7 @@ fn offer() -> OnboardSubmit {
 
 #[test]
 fn a_stranger_may_try_several_codes_and_is_then_connected_without_another_connect() {
-    let mut played = Played::new(ClientConfig::new());
+    let mut played = Played::new(ClientConfig::default());
     played.sent();
     assert_eq!(
         played.conn.onboard(&offer(), played.now),
@@ -56,7 +56,7 @@ fn a_stranger_may_try_several_codes_and_is_then_connected_without_another_connec
 
 #[test]
 fn the_gate_has_no_deadline() {
-    let mut played = Played::new(ClientConfig::new());
+    let mut played = Played::new(ClientConfig::default());
     played.take(&gate());
     for _ in 0..200 {
         played.wait(PING_INTERVAL);
@@ -67,7 +67,7 @@ fn the_gate_has_no_deadline() {
 
 #[test]
 fn an_old_host_gets_another_connect_after_the_gate() {
-    let mut played = Played::new(ClientConfig::new());
+    let mut played = Played::new(ClientConfig::default());
     played.take(&gate());
     played.conn.onboard(&offer(), played.now).unwrap();
     played.take(&success());

@@ -20,8 +20,8 @@ struct Told {
 
 impl Told {
     fn resuming(resume: Resume) -> Self {
-        let session = ClientSession::new(ClientConfig::new(), resume);
-        let line = Played::new(ClientConfig::new());
+        let session = ClientSession::new(ClientConfig::default(), resume);
+        let line = Played::new(ClientConfig::default());
         let mut told = Self { session, line };
         told.connect();
         told
@@ -48,7 +48,7 @@ impl Told {
     /// Opens the next connection, and returns its CONNECT.
     fn connect(&mut self) -> Value {
         let connect = self.session.connect(Signed::none());
-        self.line.conn = ClientConn::new(ClientConfig::new(), &connect, 7, self.line.now);
+        self.line.conn = ClientConn::new(ClientConfig::default(), &connect, 7, self.line.now);
         self.line.sent().remove(0)
     }
 
@@ -185,7 +185,7 @@ fn the_connect_names_what_is_known() {
     assert_eq!(connect, json!({"type": "CONNECT", "session_id": "s"}));
     resume.last_msg_id = Some("ev-1".into());
     resume.session = Some(raw(r#"{"turn":3,"iteration":2}"#));
-    told.session = ClientSession::new(ClientConfig::new(), resume);
+    told.session = ClientSession::new(ClientConfig::default(), resume);
     let connect = told.connect();
     assert_eq!(connect["last_msg_id"], "ev-1");
     assert_eq!(connect["session"], json!({"turn": 3, "iteration": 2}));
@@ -388,7 +388,10 @@ fn of_the_questions_of_a_replay_only_the_last_may_be_open() {
 
 #[test]
 fn an_answer_that_is_too_large_is_refused_at_once() {
-    let config = ClientConfig::new().with_max_sent_bytes(100);
+    let config = ClientConfig {
+        max_sent_bytes: 100,
+        ..ClientConfig::default()
+    };
     let mut session = ClientSession::new(config, Resume::default());
     let answer = Response::new("q", Answer::PlanReview("x".repeat(100).into()));
     let refused = session.respond(answer);

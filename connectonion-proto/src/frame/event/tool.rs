@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::super::json::opt;
 use super::super::number::Number;
 use super::super::words::ToolStatus;
-use crate::session::SavedFile;
+use crate::hub::SavedFile;
 
 /// A tool starts. ConnectOnion specification, *Stream Events*.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

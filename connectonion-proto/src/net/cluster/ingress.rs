@@ -18,7 +18,7 @@ use super::Cluster;
 use super::pump::pump;
 use super::relays::{OpenError, Relayed};
 use crate::frame::ClientFrame;
-use crate::limits::{SERVICE_RESTART, server_limits};
+use crate::limits::{SERVICE_RESTART, defaults};
 
 /// How long a client may take for its first frame before the connection is served here.
 const FIRST_FRAME: Duration = Duration::from_secs(20);
@@ -243,9 +243,9 @@ fn wanted(message: &Message) -> Wanted {
     let Message::Text(text) = message else {
         return Wanted::Nothing;
     };
-    match ClientFrame::decode(text.as_str(), &server_limits()) {
+    match ClientFrame::decode(text.as_str(), &defaults()) {
         Ok(ClientFrame::Connect(connect)) => {
-            let max = crate::session::MAX_SESSION_ID;
+            let max = crate::hub::MAX_SESSION_ID;
             let id = connect
                 .session_id
                 .filter(|id| !id.is_empty() && id.len() <= max);

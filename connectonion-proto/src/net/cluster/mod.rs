@@ -11,17 +11,17 @@
 //! - A prompt is acknowledged when the stream has it, and so is a result before its OUTPUT. What is
 //!   acknowledged survives every host.
 //! - While the stream has no room, an OUTPUT is sent all the same, and stored
-//!   [later](crate::session::HubConfig::store_again), at the latest when its host shuts down. If the host
+//!   [later](crate::hub::HubConfig::store_again), at the latest when its host shuts down. If the host
 //!   dies or loses its lease before, the next one finds the prompt without a result.
 //! - A host shows that it is alive by a lease. When an owner dies, another host becomes the owner of
 //!   its sessions as soon as the lease is over; a client that comes earlier waits for that. The new
 //!   owner finds a session as one host finds it after a kill: the conversation up to the last prompt,
 //!   and the prompts that were acknowledged. With
-//!   [`max_reruns`](crate::session::HubConfig::max_reruns) it runs them again, from the beginning and
+//!   [`max_reruns`](crate::hub::HubConfig::max_reruns) it runs them again, from the beginning and
 //!   without waiting for a client: what the agent did before may be done twice. A client that comes
 //!   back finds the run, or its result in the conversation.
 //! - Events of a run are stored as they come, the first ones within the bounds of a session's
-//!   [log](crate::session::HubConfig::log). They are sent without waiting for that, so the last
+//!   [log](crate::hub::HubConfig::log). They are sent without waiting for that, so the last
 //!   moments of a host are missing. If the run begins again, a client resumes among the events that are
 //!   stored and gets each once, and then those of the new run. One that names an event which is not
 //!   stored has seen the others. If the run does not begin again, its steps are in the `trace` of the

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::Cluster;
 use crate::auth::{Address, AuthError, Signature};
 use crate::frame::SessionState;
+use crate::hub::Owner;
 use crate::net::{HostRuntime, Peers};
-use crate::session::Owner;
 
 /// The question for the status of a session.
 #[derive(Serialize, Deserialize)]

@@ -13,8 +13,8 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use super::node::Node;
+use crate::hub::Hub;
 use crate::net::HostRuntime;
-use crate::session::Hub;
 
 /// How many sessions are taken over at the same time.
 const AT_ONCE: usize = 8;

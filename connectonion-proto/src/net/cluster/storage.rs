@@ -19,8 +19,6 @@ use super::part::{Kind, Part, Parts, decode_events, encode_events};
 use crate::replay::Entry;
 use crate::storage::{Record, RecordStatus, Storage, StorageError, interrupted};
 
-/// How many sessions are stored at the same time.
-const LANES: usize = 32;
 /// The bytes of a message beside its part of a record: its subject, headers and first line.
 const ENVELOPE: usize = 2048;
 /// How long to wait before a publish without an answer is repeated.
@@ -266,10 +264,6 @@ impl Storage for NatsStorage {
         self.wait(self.append_events_async(session_id, events))
     }
 
-    fn keeps_events(&self) -> bool {
-        true
-    }
-
     /// Does nothing: a session is recovered by its next owner, when it is loaded.
     fn recover(&self, _: f64) -> Result<Vec<Record>, StorageError> {
         Ok(Vec::new())
@@ -284,10 +278,6 @@ impl Storage for NatsStorage {
         if self.known(session_id).is_some() {
             self.wait(self.give_back(session_id));
         }
-    }
-
-    fn lanes(&self) -> usize {
-        LANES
     }
 }
 

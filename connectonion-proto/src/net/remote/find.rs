@@ -22,7 +22,7 @@ const MAX_ENDPOINTS: usize = 16;
 pub struct Found {
     /// The URL of its WebSocket, for [`connect`](super::connect).
     pub url: String,
-    /// Its claimed address, for [`with_host`](super::AgentOptions::with_host). Only the `https` of
+    /// Its claimed address, for [`AgentOptions::host`](super::AgentOptions::host). Only the `https` of
     /// its endpoint proves it.
     pub address: Address,
     /// Its name.
@@ -77,7 +77,7 @@ impl From<DecodeError> for FindError {
 /// use connectonion_proto::net::{self, AgentOptions};
 ///
 /// let found = net::find(&url, None).await?; // http://127.0.0.1:8000
-/// let options = AgentOptions::default().with_host(found.address);
+/// let options = AgentOptions { host: Some(found.address), ..AgentOptions::default() };
 /// let (agent, _, connection) = net::connect(&found.url, signer, options).await?;
 /// # tokio::spawn(connection.run());
 /// # Ok(())

@@ -29,12 +29,12 @@ rpc_core::config! {
     #[derive(Clone)]
     pub struct AgentOptions {
         /// The machine's configuration.
-        pub client: ClientConfig = ClientConfig::new() => with_client(ClientConfig),
+        pub client: ClientConfig = ClientConfig::default(),
         /// The agent's address, signed into every CONNECT, so that no other host can use the
         /// signature. Newer hosts require it. [`find`](super::find) returns it. Default `None`.
-        pub host: Option<Address> = None => with_host(Address),
+        pub host: Option<Address> = None,
         /// The session and the conversation to resume. Default: new ones.
-        pub resume: Resume = Resume::default() => with_resume(Resume),
+        pub resume: Resume = Resume::default(),
         /// An invite code, submitted once automatically if the host requires onboarding. Default
         /// `None`.
         pub invite_code: Option<Secret> = None,
@@ -46,20 +46,11 @@ rpc_core::config! {
             ..QueueConfig::default()
         },
         /// Reconnects, dial timeout, queue of events, observer. Default [`link_config`].
-        pub link: LinkConfig = link_config() => with_link(LinkConfig),
+        pub link: LinkConfig = link_config(),
         /// Whether prompts may be sent to another machine unencrypted. Default `false`.
-        pub insecure_prompts: bool = false => with_insecure_prompts,
+        pub insecure_prompts: bool = false,
         /// The wall clock, for signatures; tests can set another one. Default: the system's.
-        pub clock: fn() -> SystemTime = SystemTime::now => with_clock,
-    }
-}
-
-impl AgentOptions {
-    /// Sets [`invite_code`](Self::invite_code).
-    #[must_use]
-    pub fn with_invite_code(mut self, code: impl Into<Secret>) -> Self {
-        self.invite_code = Some(code.into());
-        self
+        pub clock: fn() -> SystemTime = SystemTime::now,
     }
 }
 

@@ -106,7 +106,10 @@ mod tests {
         assert!(dialer("ws://127.0.0.1:8000", &options).is_ok());
         let refused = dialer("ws://example.org", &options);
         assert!(matches!(refused, Err(ConnectError::Insecure { .. })));
-        let allowed = options.with_insecure_prompts(true);
+        let allowed = AgentOptions {
+            insecure_prompts: true,
+            ..options
+        };
         assert!(dialer("ws://example.org", &allowed).is_ok());
     }
 }

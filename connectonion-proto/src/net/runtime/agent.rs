@@ -3,10 +3,10 @@
 use std::future::Future;
 
 use futures_util::future::BoxFuture;
-use rpc_core::{Refused, Str};
+use rpc_core::Str;
 
 use super::turn::Turn;
-use crate::session::{Prompt, RunError};
+use crate::hub::{AgentError, Prompt};
 
 /// The application of a host: it answers prompts. Implement it as `async fn`.
 ///
@@ -86,46 +86,6 @@ impl Reply {
     pub const fn interrupted() -> Self {
         Self {
             text: Str::from_static("What would you like me to do?"),
-        }
-    }
-}
-
-/// Why an agent has no answer. The text is sent to the client.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AgentError {
-    /// The agent failed.
-    #[error("{message}")]
-    Failed {
-        /// The message for the client.
-        message: String,
-    },
-    /// The run was already over.
-    #[error("the run is over")]
-    Over,
-}
-
-impl From<RunError> for AgentError {
-    fn from(error: RunError) -> Self {
-        match error {
-            RunError::Over => Self::Over,
-            error => Self::new(error.to_string()),
-        }
-    }
-}
-
-/// What an agent sends is JSON and not too large, or the run fails with the reason.
-impl From<Refused> for AgentError {
-    fn from(refused: Refused) -> Self {
-        Self::new(refused.to_string())
-    }
-}
-
-impl AgentError {
-    /// Creates a failure with this message for the client.
-    pub fn new(message: impl Into<String>) -> Self {
-        Self::Failed {
-            message: message.into(),
         }
     }
 }

@@ -14,13 +14,13 @@ use crate::auth::{Address, AuthError, Signature};
 use crate::codec::redact;
 use crate::console::{self, Line};
 use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit};
+use crate::hub::{ConnId, ConnectRequest, Owner, Prompt, SavedFile};
 use crate::limits::{
     ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, SERVICE_RESTART,
-    server_limits,
+    of_server,
 };
 use crate::net::SYSTEM;
 use crate::server::{ServerConn, ServerEvent, Warning};
-use crate::session::{ConnId, ConnectRequest, Owner, Prompt, SavedFile};
 use crate::trust::{Admission, Onboarding, prompt_of};
 use crate::upload;
 
@@ -37,7 +37,7 @@ pub(in crate::net) struct Handler {
 
 impl Handler {
     /// Calls the hub, and notes that the connection is alive.
-    fn alive(&self, act: impl FnOnce(&mut crate::session::Hub, ConnId, crate::session::Now)) {
+    fn alive(&self, act: impl FnOnce(&mut crate::hub::Hub, ConnId, crate::hub::Now)) {
         self.runtime.with(|state, now| {
             state.hub.heard(self.conn, now.instant);
             act(&mut state.hub, self.conn, now);
@@ -157,7 +157,7 @@ impl Handler {
             Err(error) => return self.refuse_input(rejected(error.to_string())),
         };
         let mut prompt = Prompt::new(text);
-        match input.images(&server_limits()) {
+        match input.images(&of_server()) {
             Ok(images) => prompt.images = images,
             Err(error) => {
                 return self.refuse_input(rejected(format!("Invalid INPUT: {error}")));
@@ -230,7 +230,7 @@ pub(super) fn rejected(words: impl Into<Str>) -> ErrorFrame {
 impl Shared {
     /// Saves the files of a prompt, before anything else is done with it.
     fn save_files(&self, input: &Input, mut prompt: Prompt) -> Result<Prompt, String> {
-        let files = input.files(&server_limits());
+        let files = input.files(&of_server());
         let files = files.map_err(|error| upload::UploadError::from(error).to_string())?;
         let plan = upload::plan(&files, super::random(), &self.upload_limits);
         let plan = plan.map_err(|error| error.to_string())?;
@@ -253,7 +253,7 @@ impl HostRuntime {
         let Some(payments) = &self.shared.payments else {
             return false;
         };
-        let asking = AssertUnwindSafe(payments.is_paid(&identity, amount));
+        let asking = AssertUnwindSafe(payments.check(&identity, amount));
         asking.catch_unwind().await.unwrap_or(false)
     }
 

@@ -1,4 +1,4 @@
-//! [`HostRuntime`]: a hub that many tasks share, with its agent.
+//! [`HostRuntime`]: the sessions of a host that many tasks share, with its agent.
 
 mod agent;
 mod handler;
@@ -21,8 +21,8 @@ use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 use crate::auth::{Address, AuthError, Verifier, unix_seconds};
 use crate::console::{self, Line};
 use crate::frame::{AdminRequest, AdminResult, ErrorFrame, SessionState, SessionStatus, Signed};
+use crate::hub::{ConnId, ConnectRequest, Hub, Now, Owner};
 use crate::server::{ServerConfig, ServerConn};
-use crate::session::{ConnId, ConnectRequest, Hub, Now, Owner};
 use crate::storage::Storage;
 use crate::trust::AccessControl;
 use handler::Handler;
@@ -30,13 +30,14 @@ use state::State;
 use turn::Head;
 
 use agent::AnyAgent;
-pub use agent::{Agent, AgentError, Reply};
-use options::{OnSpent, OnTrust, TrustSource};
-pub use options::{Payments, Peers, RuntimeOptions};
+pub use agent::{Agent, Reply};
+pub(crate) use options::Peers;
+use options::{AnyPayments, OnSpent, OnTrust, TrustSource};
+pub use options::{Payments, RuntimeOptions};
 pub use turn::Turn;
 
-/// A [`Hub`] that many tasks share, with access control, storage and agent. Cheap to clone; all
-/// clones are the same runtime.
+/// The [sessions](crate::session) of a host that many tasks share, with access control, storage and
+/// agent. Cheap to clone; all clones are the same runtime.
 ///
 /// It needs one task that [runs](Self::run) it, and one for each connection that it
 /// [serves](Self::serve). `Server` does both for WebSockets.
@@ -78,24 +79,22 @@ struct Shared {
     access: Mutex<AccessControl>,
     verifier: Verifier,
     storage: Arc<dyn Storage>,
+    lanes: usize,
     agent: Arc<dyn AnyAgent>,
     uploads: std::path::PathBuf,
     upload_limits: crate::upload::UploadLimits,
-    payments: Option<Arc<dyn Payments>>,
+    payments: Option<Arc<dyn AnyPayments>>,
     peers: Option<Arc<dyn Peers>>,
-    on_trust: Option<Arc<OnTrust>>,
-    trust_source: Option<Arc<TrustSource>>,
-    on_spent: Option<Arc<OnSpent>>,
+    on_trust: Option<OnTrust>,
+    trust_source: Option<TrustSource>,
+    on_spent: Option<OnSpent>,
 }
 
 impl HostRuntime {
     /// Creates a runtime without sessions.
     #[must_use]
     pub fn new(agent: impl Agent, options: RuntimeOptions) -> Self {
-        let stores_events = options.storage.keeps_events();
-        let mut hub = options.hub;
-        hub.store_events = stores_events;
-        let hub = Hub::new(hub, random(), time::now());
+        let hub = Hub::new(options.hub, random(), time::now());
         // Agents are told paths, and may work somewhere else.
         let uploads = std::path::absolute(&options.uploads).unwrap_or(options.uploads);
         Self {
@@ -104,6 +103,7 @@ impl HostRuntime {
                 verifier: options.access.verifier().clone(),
                 access: Mutex::new(options.access),
                 storage: options.storage,
+                lanes: options.lanes,
                 agent: Arc::new(agent),
                 uploads,
                 upload_limits: options.upload_limits,
@@ -134,8 +134,15 @@ impl HostRuntime {
         self.read(Hub::running)
     }
 
+    /// Returns the number of sessions with a result or a change that could not be stored, and is
+    /// stored again.
+    #[must_use]
+    pub fn unstored(&self) -> usize {
+        self.read(Hub::unstored)
+    }
+
     /// Calls `look` with the hub. Everything else waits meanwhile, so be quick.
-    pub fn read<T>(&self, look: impl FnOnce(&Hub) -> T) -> T {
+    pub(crate) fn read<T>(&self, look: impl FnOnce(&Hub) -> T) -> T {
         self.shared.hub.peek(|state| look(&state.hub))
     }
 
@@ -205,7 +212,8 @@ impl HostRuntime {
 
     /// Gives up all sessions: their runs are stopped, and their connections closed with 1012, so that
     /// their clients connect to a host that may serve them. Nothing is stored.
-    pub fn give_up_all(&self) {
+    #[cfg(feature = "nats")]
+    pub(super) fn give_up_all(&self) {
         self.with(|state, now| state.hub.give_up_all(now));
     }
 
@@ -239,7 +247,7 @@ impl HostRuntime {
         self.store_again();
         let rest = deadline.saturating_duration_since(time::now());
         self.shared.hub.drain(rest).await;
-        let unstored = self.read(Hub::unstored);
+        let unstored = self.unstored();
         if unstored > 0 {
             tracing::warn!(unstored, "results are not stored at shutdown");
         }

@@ -9,8 +9,8 @@ use rpc_core::{Instant, Refused};
 
 use super::turn::Head;
 use crate::console;
+use crate::hub::{ConnId, Hub, Now, Reply};
 use crate::server::ServerConn;
-use crate::session::{ConnId, Hub, Now, Reply};
 
 pub(super) struct State {
     pub(super) hub: Hub,

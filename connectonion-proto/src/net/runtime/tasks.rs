@@ -12,10 +12,9 @@ use rpc_core::net::telemetry::server_call;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::HostRuntime;
-use super::agent::AgentError;
 use super::turn::{Signals, Turn};
+use crate::hub::{AgentError, HubEvent, Job, Prompt, RunId};
 use crate::net::SYSTEM;
-use crate::session::{HubEvent, Job, Prompt, RunError, RunId};
 use crate::storage::{Record, StorageError};
 
 /// The number of storage jobs done at once.
@@ -34,7 +33,7 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
     // when this future goes.
     let mut running = JoinSet::new();
     let mut agents: HashMap<RunId, (AbortHandle, Arc<Signals>)> = HashMap::new();
-    let mut storing = Lanes::new(runtime.shared.storage.lanes());
+    let mut storing = Lanes::new(runtime.shared.lanes);
     loop {
         while let Some(event) = runtime.shared.hub.peek(|state| state.hub.poll_event()) {
             match event {
@@ -104,7 +103,6 @@ struct Lanes {
 
 impl Lanes {
     fn new(lanes: usize) -> Self {
-        let lanes = lanes.max(1);
         Self {
             waiting: (0..lanes).map(|_| VecDeque::new()).collect(),
             is_busy: vec![false; lanes],
@@ -186,10 +184,10 @@ async fn work(turn: Turn, mut prompt: Prompt) -> RunId {
             });
             let unread = runtime.with(|state, now| match answer {
                 Ok(reply) => state.hub.finish(run, &reply.text, now),
-                Err(AgentError::Over) => Err(RunError::Over),
+                Err(AgentError::Over) => Err(AgentError::Over),
                 // A run that is over has told so.
                 Err(error) => match state.hub.fail(run, &error.to_string(), now) {
-                    Ok(()) | Err(_) => Err(RunError::Over),
+                    Ok(()) | Err(_) => Err(AgentError::Over),
                 },
             });
             match unread {

@@ -19,9 +19,9 @@ use crate::frame::{
     Answer, Approval, ApprovalNeeded, AskUser, EventKind, Mode, PlanReview, ToolCall, ToolResult,
     ToolStatus, Ulw, UlwTurnsReached,
 };
+use crate::hub::{AgentError, HubEvent, Owner, Prompt, RunId};
 use crate::id::SessionId;
 use crate::limits::ULW_TURNS;
-use crate::session::{HubEvent, Owner, Prompt, RunError, RunId};
 
 /// A handle to one run for its [`Agent`](super::Agent): it sends events, asks questions, returns
 /// what the user wants meanwhile, and has the conversation.
@@ -131,8 +131,8 @@ impl Turn {
     /// Sends an event. Returns its id.
     ///
     /// # Errors
-    /// [`RunError`]. Retrying fails again.
-    pub fn emit(&self, event: EventKind) -> Result<Str, RunError> {
+    /// [`AgentError`]. Retrying fails again.
+    pub fn emit(&self, event: EventKind) -> Result<Str, AgentError> {
         self.runtime
             .with(|state, now| state.hub.emit(self.run, event, None, now))
     }
@@ -142,7 +142,7 @@ impl Turn {
     ///
     /// # Errors
     /// As for [`emit`](Self::emit).
-    pub fn emit_as(&self, id: &str, event: EventKind) -> Result<(), RunError> {
+    pub fn emit_as(&self, id: &str, event: EventKind) -> Result<(), AgentError> {
         let emit =
             |state: &mut super::state::State, now| state.hub.emit(self.run, event, Some(id), now);
         self.runtime.with(emit).map(drop)
@@ -165,7 +165,7 @@ impl Turn {
     /// ```
     ///
     /// # Errors
-    /// [`RunError`], as for [`emit`](Self::emit). The outcome of the work is inside.
+    /// [`AgentError`], as for [`emit`](Self::emit). The outcome of the work is inside.
     ///
     /// # Cancel safety
     /// Dropping the future drops the work; the clients are told no result then.
@@ -173,7 +173,7 @@ impl Turn {
         &self,
         call: ToolCall,
         work: impl Future<Output = Result<T, E>>,
-    ) -> Result<Result<T, E>, RunError> {
+    ) -> Result<Result<T, E>, AgentError> {
         let mut result = ToolResult::default();
         result.tool_id.clone_from(&call.tool_id);
         result.name = Some(call.name.clone());
@@ -199,8 +199,8 @@ impl Turn {
     /// model; the session's `iteration` counts these calls.
     ///
     /// # Errors
-    /// [`RunError::Over`].
-    pub fn next_inputs(&self) -> Result<Vec<Prompt>, RunError> {
+    /// [`AgentError::Over`].
+    pub fn next_inputs(&self) -> Result<Vec<Prompt>, AgentError> {
         self.runtime
             .with(|state, now| state.hub.next_inputs(self.run, now))
     }
@@ -224,14 +224,14 @@ impl Turn {
     /// Asks the user, and waits for the answer: any JSON value, usually a text.
     ///
     /// # Errors
-    /// [`RunError`]
+    /// [`AgentError`]
     ///
     /// # Cancel safety
     /// Dropping the future withdraws the question: an answer gets an ERROR.
-    pub async fn ask_user(&self, question: AskUser) -> Result<Json, RunError> {
+    pub async fn ask_user(&self, question: AskUser) -> Result<Json, AgentError> {
         match self.ask(EventKind::AskUser(question)).await? {
             Answer::AskUser(answer) => Ok(answer),
-            _ => Err(RunError::Over),
+            _ => Err(AgentError::Over),
         }
     }
 
@@ -242,10 +242,10 @@ impl Turn {
     ///
     /// # Cancel safety
     /// As for [`ask_user`](Self::ask_user).
-    pub async fn approve(&self, tool: ApprovalNeeded) -> Result<Approval, RunError> {
+    pub async fn approve(&self, tool: ApprovalNeeded) -> Result<Approval, AgentError> {
         match self.ask(EventKind::ApprovalNeeded(tool)).await? {
             Answer::Approval(approval) => Ok(approval),
-            _ => Err(RunError::Over),
+            _ => Err(AgentError::Over),
         }
     }
 
@@ -256,10 +256,10 @@ impl Turn {
     ///
     /// # Cancel safety
     /// As for [`ask_user`](Self::ask_user).
-    pub async fn plan_review(&self, plan: PlanReview) -> Result<Str, RunError> {
+    pub async fn plan_review(&self, plan: PlanReview) -> Result<Str, AgentError> {
         match self.ask(EventKind::PlanReview(plan)).await? {
             Answer::PlanReview(message) => Ok(message),
-            _ => Err(RunError::Over),
+            _ => Err(AgentError::Over),
         }
     }
 
@@ -270,22 +270,22 @@ impl Turn {
     ///
     /// # Cancel safety
     /// As for [`ask_user`](Self::ask_user).
-    pub async fn ulw_turns_reached(&self, turns: UlwTurnsReached) -> Result<Ulw, RunError> {
+    pub async fn ulw_turns_reached(&self, turns: UlwTurnsReached) -> Result<Ulw, AgentError> {
         match self.ask(EventKind::UlwTurnsReached(turns)).await? {
             Answer::Ulw(ulw) => Ok(ulw),
-            _ => Err(RunError::Over),
+            _ => Err(AgentError::Over),
         }
     }
 
-    async fn ask(&self, question: EventKind) -> Result<Answer, RunError> {
+    async fn ask(&self, question: EventKind) -> Result<Answer, AgentError> {
         let (sender, answer) = oneshot::channel();
         let id = self.runtime.with(|state, now| {
             let id = state.hub.ask(self.run, question, now)?;
             self.signals.said().questions.insert(id.clone(), sender);
-            Ok::<_, RunError>(id)
+            Ok::<_, AgentError>(id)
         })?;
         let withdraw = Withdraw { turn: self, id };
-        let answer = answer.await.map_err(|_| RunError::Over)?;
+        let answer = answer.await.map_err(|_| AgentError::Over)?;
         drop(withdraw);
         Ok(answer)
     }
@@ -331,8 +331,8 @@ impl Turn {
     /// Changes the mode, and informs the clients.
     ///
     /// # Errors
-    /// [`RunError`].
-    pub fn set_mode(&self, mode: Mode) -> Result<(), RunError> {
+    /// [`AgentError`].
+    pub fn set_mode(&self, mode: Mode) -> Result<(), AgentError> {
         self.runtime
             .with(|state, now| state.hub.set_mode(self.run, mode, now))
     }
@@ -348,8 +348,8 @@ impl Turn {
     /// messages added since.
     ///
     /// # Errors
-    /// [`RunError::Over`].
-    pub fn session(&self) -> Result<Json, RunError> {
+    /// [`AgentError::Over`].
+    pub fn session(&self) -> Result<Json, AgentError> {
         self.runtime
             .with(|state, now| state.hub.session(self.run, now))
     }
@@ -374,9 +374,9 @@ impl Turn {
     /// ```
     ///
     /// # Errors
-    /// [`RunError::Over`]; [`RunError::Refused`] if a message does not fit the type. Other programs may
+    /// [`AgentError::Over`]; [`AgentError::Refused`] if a message does not fit the type. Other programs may
     /// have added some.
-    pub fn messages<T: DeserializeOwned>(&self) -> Result<Vec<T>, RunError> {
+    pub fn messages<T: DeserializeOwned>(&self) -> Result<Vec<T>, AgentError> {
         let session = self.session()?;
         let messages = find_member(session.get(), "messages").unwrap_or(Json::EMPTY_ARRAY);
         let read = serde_json::from_str(messages.get());
@@ -402,12 +402,12 @@ impl Turn {
     /// Sets a member of the session, for the agent's next run.
     ///
     /// # Errors
-    /// [`RunError`] if the run is over, or the value is not JSON.
+    /// [`AgentError`] if the run is over, or the value is not JSON.
     pub fn set_member(
         &self,
         name: &str,
         value: &(impl Serialize + ?Sized),
-    ) -> Result<(), RunError> {
+    ) -> Result<(), AgentError> {
         let value = to_json(value)?;
         self.runtime
             .with(|state, _| state.hub.set_member(self.run, name, value))
@@ -417,8 +417,8 @@ impl Turn {
     /// calls, their results. For an agent that adds none, the host adds prompts and replies.
     ///
     /// # Errors
-    /// [`RunError`] if the run is over, or the message is not JSON.
-    pub fn push_message(&self, message: &(impl Serialize + ?Sized)) -> Result<(), RunError> {
+    /// [`AgentError`] if the run is over, or the message is not JSON.
+    pub fn push_message(&self, message: &(impl Serialize + ?Sized)) -> Result<(), AgentError> {
         let message = to_json(message)?;
         self.runtime
             .with(|state, _| state.hub.push_message(self.run, message))
@@ -428,8 +428,8 @@ impl Turn {
     /// anyway.
     ///
     /// # Errors
-    /// [`RunError`].
-    pub fn sync(&self) -> Result<(), RunError> {
+    /// [`AgentError`].
+    pub fn sync(&self) -> Result<(), AgentError> {
         let session = self.session()?;
         let event = EventKind::SessionSync(session);
         self.emit(event).map(drop)

@@ -13,8 +13,8 @@ use serde::Serialize;
 use super::Cluster;
 use super::options::Service;
 use crate::frame::SessionState;
+use crate::hub::Owner;
 use crate::net::HostRuntime;
-use crate::session::Owner;
 
 /// The contents of the pages.
 pub(super) struct Pages {

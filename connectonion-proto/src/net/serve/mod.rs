@@ -56,7 +56,7 @@ pub use options::{ServerOptions, http_config};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let key = Signer::generate()?; // or Signer::load_or_generate(".co/keys/agent.key")
-/// let options = ServerOptions::new(&key, TrustLevel::Open).with_name("echo");
+/// let options = ServerOptions::new(&key, TrustLevel::Open);
 /// let host = Server::bind("127.0.0.1:0", Echo, options).await?;
 /// println!("{} is at {}", key.address(), host.url());
 /// # let options = connectonion_proto::net::AgentOptions::default();
@@ -97,13 +97,14 @@ impl<A: Agent> ServerProtocol for Host<A> {
         let max = options.connection.limits.max_message_bytes;
         let max_sent = options.connection.max_sent_bytes;
         let mut runtime = options.runtime;
+        let trust = runtime.access.level().name();
         runtime.hub.max_output_bytes = runtime.hub.max_output_bytes.min(max_sent);
         let runtime = HostRuntime::new(agent, runtime);
         let pages = Arc::new(Pages {
             runtime: runtime.clone(),
             name: options.name,
             tools: options.tools,
-            trust: options.trust.name(),
+            trust,
             started: Instant::now(),
             service: options.service,
             #[cfg(feature = "nats")]

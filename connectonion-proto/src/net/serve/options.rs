@@ -15,18 +15,17 @@ use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
 #[cfg(not(feature = "nats"))]
 use super::Cluster;
 use crate::auth::Signer;
+use crate::hub::HubConfig;
 use crate::limits::SHUTDOWN_TIMEOUT;
 use crate::net::RuntimeOptions;
 #[cfg(feature = "nats")]
 use crate::net::cluster::Cluster;
 use crate::server::ServerConfig;
-use crate::session::HubConfig;
-use crate::storage::Storage;
 use crate::trust::TrustLevel;
 
 /// Returns the default settings for HTTP: only web pages of this machine may connect, and a foreign
 /// `Host` is refused on a loopback address. Allow more with [`Guards::with_allowed_origin`]. The
-/// limit on connections equals that on [sessions](crate::session::HubConfig::max_sessions):
+/// limit on connections equals that on [sessions](crate::hub::HubConfig::max_sessions):
 /// 16,384, if the system allows as many open files.
 #[must_use]
 pub fn http_config() -> HttpConfig {
@@ -36,6 +35,10 @@ pub fn http_config() -> HttpConfig {
     config.limits = config.limits.with_max_connections(max);
     config
 }
+
+/// How many sessions of a cluster are stored at the same time.
+#[cfg(feature = "nats")]
+const LANES: usize = 32;
 
 type Answering = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
 pub(super) type Service = dyn Fn(Request<Bytes>, SocketAddr) -> Answering + Send + Sync;
@@ -49,50 +52,41 @@ rpc_core::config! {
     /// use connectonion_proto::trust::TrustLevel;
     ///
     /// let key = Signer::generate()?;
-    /// let options = ServerOptions::new(&key, TrustLevel::Careful)
-    ///     .with_name("barista")
-    ///     .with_tools(["grind", "brew"]);
+    /// let mut options = ServerOptions::new(&key, TrustLevel::Careful);
+    /// options.name = "barista".into();
+    /// options.tools = vec!["grind".into(), "brew".into()];
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub struct ServerOptions {
         /// The agent's name, for `/info` and `/health`. Default `agent`.
-        pub name: String = "agent".to_owned() => with_name(impl Into<String>),
+        pub name: String = "agent".to_owned(),
         /// The agent's tools, for `/info`. Default none.
         pub tools: Vec<String> = Vec::new(),
-        /// The level of trust, for `/info`.
-        pub trust: TrustLevel = level,
         /// The configuration of access, sessions and storage.
         pub runtime: RuntimeOptions = runtime,
         /// The limits and timeouts of each connection.
-        pub connection: ServerConfig = ServerConfig::default() => with_connection(ServerConfig),
+        pub connection: ServerConfig = ServerConfig::default(),
         /// Limits, guards and TLS before the upgrade. [`WS_PATH`](crate::limits::WS_PATH) always
         /// upgrades, and the HTTP service is replaced. Default [`http_config`]; start from it.
-        pub http: HttpConfig = http_config() => with_http(HttpConfig),
+        pub http: HttpConfig = http_config(),
         /// Transport settings and observer of each connection.
-        pub driver: DriverConfig = DriverConfig::default() => with_driver(DriverConfig),
+        pub driver: DriverConfig = DriverConfig::default(),
         /// How long the shutdown of the host may take. In the first half agents may finish, in the
         /// second the clients' Close is awaited, for the [driver](Self::driver)'s `close_timeout`
         /// at most. Default 5 s; give the drain at least as long.
-        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
+        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT,
         pub(super) service: Option<Arc<Service>> = None,
         pub(super) cluster: Option<Cluster> = None,
     }
-    /// Creates options with this runtime, whose access control has this level of trust.
-    pub fn with_runtime(runtime: RuntimeOptions, level: TrustLevel);
+    /// Creates options with this runtime.
+    pub fn with_runtime(runtime: RuntimeOptions);
 }
 
 impl ServerOptions {
     /// Creates options for the host with this key, at this level of trust, with empty lists.
     #[must_use]
     pub fn new(host: &Signer, level: TrustLevel) -> Self {
-        Self::with_runtime(RuntimeOptions::new(host, level), level)
-    }
-
-    /// Sets the [storage](RuntimeOptions::storage) of the runtime.
-    #[must_use]
-    pub fn with_storage(mut self, storage: Arc<dyn Storage>) -> Self {
-        self.runtime = self.runtime.with_storage(storage);
-        self
+        Self::with_runtime(RuntimeOptions::new(host, level))
     }
 
     /// Makes the host a part of a cluster, whose storage it uses.
@@ -100,16 +94,11 @@ impl ServerOptions {
     #[cfg_attr(docsrs, doc(cfg(feature = "nats")))]
     #[must_use]
     pub fn with_cluster(mut self, cluster: Cluster) -> Self {
-        let runtime = self.runtime.with_storage(cluster.storage());
-        self.runtime = runtime.with_peers(Arc::new(cluster.clone()));
+        self.runtime.storage = cluster.storage();
+        self.runtime.lanes = LANES;
+        self.runtime.hub.store_events = true;
+        self.runtime.peers = Some(Arc::new(cluster.clone()));
         self.cluster = Some(cluster);
-        self
-    }
-
-    /// Sets [`tools`](Self::tools).
-    #[must_use]
-    pub fn with_tools<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
-        self.tools = tools.into_iter().map(Into::into).collect();
         self
     }
 
@@ -131,7 +120,6 @@ impl fmt::Debug for ServerOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerOptions")
             .field("name", &self.name)
-            .field("trust", &self.trust)
             .field("runtime", &self.runtime)
             .field("connection", &self.connection)
             .field("http", &self.http)

@@ -8,9 +8,9 @@ use rpc_core::{Limits, Outgoing};
 use super::*;
 use crate::auth::Signer;
 use crate::frame::{EventKind, Thinking};
-use crate::limits::server_limits;
+use crate::hub::Hub;
+use crate::limits::defaults;
 use crate::net::{AgentError, Prompt, Reply, Turn};
-use crate::session::Hub;
 use crate::storage::MemoryStorage;
 use crate::trust::TrustLevel;
 
@@ -45,12 +45,12 @@ async fn hear(line: &mut MemTransport) -> String {
 async fn at_the_end_of_a_host_no_close_overtakes_an_output() {
     let limits = Limits {
         max_outbox_frames: 16,
-        ..server_limits()
+        ..defaults()
     };
-    let options = ServerOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open)
-        .with_storage(Arc::new(MemoryStorage::new(16)))
-        .with_connection(ServerConfig::default().with_limits(limits))
-        .with_shutdown_timeout(Duration::from_secs(4));
+    let mut options = ServerOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open);
+    options.runtime.storage = Arc::new(MemoryStorage::new(16));
+    options.connection.limits = limits;
+    options.shutdown_timeout = Duration::from_secs(4);
     let (server, _) = Server::mount(Chatter, options);
     let (runtime, handle) = (server.runtime(), server.handle());
     tokio::spawn(server.run());

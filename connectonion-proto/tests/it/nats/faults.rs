@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use connectonion_proto::auth::Signer;
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
-use connectonion_proto::session::{Hub, HubConfig};
+use connectonion_proto::session::HubConfig;
 use rpc_core::net::nats::{Expect, Nats, NatsConfig, NatsError};
 use serde_json::json;
 use switchboard_testing::nats::NatsServer;
@@ -142,7 +142,15 @@ async fn unstored(nats: &NatsServer, hub: HubConfig) -> Host {
 
 /// A host ends, and the next one that serves the session has the answer, and asks nobody again.
 async fn next_host_has_the_answer(nats: &NatsServer, ending: Host) {
-    let next = Host::start(&nats.url(), long(), HubConfig::default().with_max_reruns(1)).await;
+    let next = Host::start(
+        &nats.url(),
+        long(),
+        HubConfig {
+            max_reruns: 1,
+            ..HubConfig::default()
+        },
+    )
+    .await;
     ending.handle.drain(crate::staff::SECOND).await;
     ending.run.await.unwrap();
     let (_, connected) = Client::dial_in(&next.url, json!({"session_id": "s"})).await;
@@ -170,7 +178,7 @@ async fn an_answer_that_nats_had_no_room_for_is_stored_before_its_host_leaves() 
     let nats = NatsServer::start();
     let hub = crate::hub_play::config(|it| it.store_again = Duration::MAX);
     let a = unstored(&nats, hub).await;
-    assert_eq!(a.runtime.read(Hub::unstored), 1);
+    assert_eq!(a.runtime.unstored(), 1);
     let stored = Stored::open(&nats.url()).await;
     stored.forget("other").await;
     next_host_has_the_answer(&nats, a).await;

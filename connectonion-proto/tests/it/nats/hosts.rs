@@ -69,7 +69,7 @@ impl Host {
         let nats = Nats::connect(NatsConfig::new(nats)).await.unwrap();
         let cluster = Cluster::open(nats.clone(), *host_key().address(), options);
         let cluster = cluster.await.unwrap();
-        server.runtime = server.runtime.with_hub(hub);
+        server.runtime.hub = hub;
         let options = server.with_cluster(cluster.clone());
         let host = Server::bind("127.0.0.1:0", Scripted, options);
         let host = host.await.unwrap();

@@ -10,7 +10,10 @@ use super::hosts::{Host, Stored, said, short};
 use crate::staff::{Client, input};
 
 fn reruns() -> HubConfig {
-    HubConfig::default().with_max_reruns(2)
+    HubConfig {
+        max_reruns: 2,
+        ..HubConfig::default()
+    }
 }
 
 /// Begins a run in a session, and leaves.

@@ -3,7 +3,7 @@
 use connectonion_proto::limits::MAX_USED_SIGNATURES;
 use connectonion_proto::net::{RuntimeOptions, ServerOptions};
 use connectonion_proto::session::HubConfig;
-use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::{AccessControl, TrustLevel};
 use serde_json::json;
 use switchboard_testing::nats::NatsServer;
 
@@ -87,11 +87,10 @@ async fn a_client_that_says_something_else_first_finds_its_session_as_well() {
 async fn a_signature_that_was_used_at_one_host_is_refused_at_another() {
     let nats = NatsServer::start();
     let start = async || {
-        let policy = TrustPolicy::new(TrustLevel::Open);
-        let access = AccessControl::new(*host_key().address(), policy);
+        let access = AccessControl::new(*host_key().address(), TrustLevel::Open);
         let access = access.with_used_signatures(MAX_USED_SIGNATURES);
         let runtime = RuntimeOptions::with_access(access);
-        let server = ServerOptions::with_runtime(runtime, TrustLevel::Open);
+        let server = ServerOptions::with_runtime(runtime);
         Host::start_with(&nats.url(), long(), HubConfig::default(), server).await
     };
     let (a, b) = (start().await, start().await);

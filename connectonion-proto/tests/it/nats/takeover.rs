@@ -46,7 +46,10 @@ async fn what_was_acknowledged_survives_the_owner_of_its_session() {
 #[ignore = "needs nats-server"]
 async fn an_interrupted_run_begins_again_at_another_host() {
     let nats = NatsServer::start();
-    let hub = HubConfig::default().with_max_reruns(1);
+    let hub = HubConfig {
+        max_reruns: 1,
+        ..HubConfig::default()
+    };
     let a = Host::start(&nats.url(), short(), hub.clone()).await;
     let b = Host::start(&nats.url(), short(), hub.clone()).await;
     let session = json!({"session_id": "s"});
@@ -78,7 +81,10 @@ async fn an_interrupted_run_begins_again_at_another_host() {
 #[ignore = "needs nats-server"]
 async fn a_run_that_began_again_answers_every_prompt_once() {
     let nats = NatsServer::start();
-    let hub = HubConfig::default().with_max_reruns(3);
+    let hub = HubConfig {
+        max_reruns: 3,
+        ..HubConfig::default()
+    };
     let a = Host::start(&nats.url(), short(), hub.clone()).await;
     let b = Host::start(&nats.url(), short(), hub).await;
     let session = json!({"session_id": "s"});

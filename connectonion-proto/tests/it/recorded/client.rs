@@ -8,7 +8,7 @@ use connectonion_proto::client::{
 };
 use connectonion_proto::codec;
 use connectonion_proto::frame::{ClientFrame, Connect, ServerFrame, Signed};
-use connectonion_proto::limits::client_limits;
+use connectonion_proto::limits::defaults;
 use rpc_core::{CallError, Incoming, Limits, Machine};
 use serde_json::{Map, Value};
 use switchboard_testing::json::assert_same;
@@ -40,7 +40,7 @@ fn every_frame_of_both_hosts_is_read_and_written_again() {
             frames += 1;
             let place = recording.place(at);
             let text = line.frame.to_string();
-            let frame = ServerFrame::decode(&text, &client_limits())
+            let frame = ServerFrame::decode(&text, &defaults())
                 .unwrap_or_else(|error| panic!("{place}: {error}"));
             if let ServerFrame::Unknown { tag, .. } = &frame {
                 assert!(NEWER.contains(&&**tag), "{place}: {tag}");
@@ -93,7 +93,7 @@ fn name(event: &ClientEvent) -> String {
         | ClientEvent::Refused(error)
         | ClientEvent::AnswerRefused { error, .. }
         | ClientEvent::Complaint(error) => format!("ERROR {}", error.message),
-        ClientEvent::Unknown(other) => other.tag.to_string(),
+        ClientEvent::Unknown { tag, .. } => tag.to_string(),
         other => panic!("{other:?}"),
     }
 }
@@ -119,7 +119,10 @@ impl<'r> Listener<'r> {
         let now = Instant::now();
         let connect = Connect::new(Signed::none());
         let mut conn = ClientConn::new(
-            ClientConfig::new().with_session_sync(true),
+            ClientConfig {
+                session_sync: true,
+                ..ClientConfig::default()
+            },
             &connect,
             0x5eed,
             now,

@@ -9,7 +9,7 @@ use connectonion_proto::frame::Number;
 use connectonion_proto::limits::UploadLimits;
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
 use connectonion_proto::server::ServerConfig;
-use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::{AccessControl, TrustLevel};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -125,8 +125,7 @@ impl<'r> Player<'r> {
         let is_old = self.recording.version == "1.2.1";
         self.runtimes.entry(self.trust.clone()).or_insert_with(|| {
             let level = TrustLevel::parse(&self.trust).unwrap();
-            let policy = TrustPolicy::new(level).with_signatures(SignaturePolicy::AlwaysSigned);
-            let mut access = AccessControl::new(*host_key().address(), policy);
+            let mut access = AccessControl::new(*host_key().address(), level).require_signatures();
             let (price, payee) = match is_old {
                 true => (Number::from(10_u64), None),
                 false => (
@@ -138,7 +137,7 @@ impl<'r> Player<'r> {
             for name in ["main", "second"] {
                 book.contacts.insert(*signer(name).address()).unwrap();
             }
-            book.block(signer("blocked").address()).unwrap();
+            book.blocked.insert(*signer("blocked").address()).unwrap();
             book.admins.insert(*signer("admin").address()).unwrap();
             let access = access
                 .with_invites(InviteCodes::new(["OpenOnion"]).unwrap())
@@ -147,9 +146,9 @@ impl<'r> Player<'r> {
                 max_files: 3,
                 max_file_bytes: 1024 * 1024,
             };
-            let options = RuntimeOptions::with_access(access)
-                .with_uploads(path, limits)
-                .with_storage(memory());
+            let mut options = RuntimeOptions::with_access(access);
+            (options.uploads, options.upload_limits) = (path.into(), limits);
+            options.storage = memory();
             let runtime = HostRuntime::new(
                 Recorded::new(Arc::clone(runs), Arc::clone(permits)),
                 options,

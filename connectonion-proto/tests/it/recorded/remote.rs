@@ -4,7 +4,7 @@
 use connectonion_proto::client::Taken;
 use connectonion_proto::frame::{Answer, ClientFrame, Input, Response};
 use connectonion_proto::id::EventId;
-use connectonion_proto::limits::client_limits;
+use connectonion_proto::limits::defaults;
 use connectonion_proto::net::{Client, Run, RunEvent};
 use rpc_core::CallError;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ fn is_users(lines: &[(usize, &Line)]) -> bool {
 
 fn input(frame: &Value) -> Input {
     let text = frame.to_string();
-    match ClientFrame::decode(&text, &client_limits()) {
+    match ClientFrame::decode(&text, &defaults()) {
         Ok(ClientFrame::Input(input)) => input,
         other => panic!("{other:?}"),
     }
@@ -46,7 +46,7 @@ fn input(frame: &Value) -> Input {
 
 fn answer(frame: &Value) -> Answer {
     let text = frame.to_string();
-    match ClientFrame::decode(&text, &client_limits()) {
+    match ClientFrame::decode(&text, &defaults()) {
         Ok(ClientFrame::Response(response)) => {
             let response: Response = response;
             response.answer

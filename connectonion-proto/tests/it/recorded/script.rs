@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use connectonion_proto::frame::{EventKind, ServerFrame};
-use connectonion_proto::limits::client_limits;
+use connectonion_proto::limits::defaults;
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -162,7 +162,7 @@ impl Agent for Recorded {
                 assert!(turn.next_inputs()?.is_empty());
             }
             let text = event.to_string();
-            let frame = ServerFrame::decode(&text, &client_limits()).unwrap();
+            let frame = ServerFrame::decode(&text, &defaults()).unwrap();
             let ServerFrame::Event(frame) = frame else {
                 panic!("{text}");
             };

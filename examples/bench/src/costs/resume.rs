@@ -9,8 +9,11 @@ use connectonion_proto::codec::encode;
 use connectonion_proto::frame::{Connected, EventKind, ServerFrame, SessionState, StreamEvent};
 use connectonion_proto::frame::{ToolResult, ToolStatus};
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use connectonion_proto::session::{ConnId, Owner, Prompt};
-use connectonion_proto::session::{ConnectRequest, Hub, HubConfig, HubEvent, Now, Reply};
+use connectonion_proto::internals::ConnId;
+use connectonion_proto::net::Prompt;
+use connectonion_proto::session::Owner;
+use connectonion_proto::internals::{ConnectRequest, Hub, HubEvent, Now, Reply};
+use connectonion_proto::session::HubConfig;
 use rpc_core::{Incoming, Limits, Machine, Outgoing, Text};
 
 use super::COSTS;

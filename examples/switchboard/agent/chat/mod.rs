@@ -126,18 +126,21 @@ async fn open(args: Args) -> Result<(ChatLoop, Client, Connection), Failure> {
     let keeper = LastSession::new(&args.home.folder()?, &args.agent.to_string());
     let line = args.line.open()?;
     let (url, host) = whereabouts(&args, &line).await?;
-    let mut options = AgentOptions::default().with_insecure_prompts(args.insecure);
-    options.host = host;
+    let mut options = AgentOptions {
+        insecure_prompts: args.insecure,
+        host,
+        ..AgentOptions::default()
+    };
     let code = cli::secret_or("--invite", args.invite.as_ref(), "AGENT_INVITE")?;
     let offers_code = code.is_some();
     if let Some(code) = code {
-        options = options.with_invite_code(code);
+        options.invite_code = Some(code);
     }
     if args.resume {
         let last = keeper.load()?;
-        options = options.with_resume(last.ok_or_else(|| {
+        options.resume = last.ok_or_else(|| {
             Failure::new("there is no session with this agent yet: leave --resume out")
-        })?);
+        })?;
     }
     if args.frames {
         options.link = shown(options.link);

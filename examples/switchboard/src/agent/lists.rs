@@ -249,9 +249,8 @@ mod tests {
         let lists = Lists::open(&folder, &[BO]).unwrap();
         let mut book = lists.book();
         assert!(book.whitelist.contains(&BO));
-        book.promote(&ANN).unwrap();
-        book.promote(&CY).unwrap();
-        book.promote(&CY).unwrap();
+        book.contacts.insert(ANN).unwrap();
+        book.whitelist.insert(CY).unwrap();
         lists.keep(&book);
         let book = Lists::open(&folder, &[]).unwrap().book();
         assert!(book.contacts.contains(&ANN) && !book.contacts.contains(&BO));
@@ -275,7 +274,7 @@ mod tests {
         // The host has not looked when an administrator blocks somebody.
         let mut book = lists.book();
         let new = Address::from_bytes([4; 32]);
-        book.block(&new).unwrap();
+        book.blocked.insert(new).unwrap();
         lists.keep(&book);
         let text = fs::read_to_string(&file).unwrap();
         assert_eq!(text, format!("{by_hand}\n{new}\n"));
@@ -289,7 +288,7 @@ mod tests {
         fs::write(&file, format!("{cy}\n")).unwrap();
         let mut book = lists.changed().unwrap();
         assert!(!book.blocked.contains(&ANN) && !book.blocked.contains(&new));
-        book.unblock(&CY);
+        book.blocked.remove(&CY);
         lists.keep(&book);
         assert_eq!(fs::read_to_string(&file).unwrap(), "");
         fs::remove_dir_all(&folder).unwrap();
@@ -305,7 +304,7 @@ mod tests {
         assert!(lists.changed().is_none());
         let mut book = lists.book();
         assert!(book.blocked.contains(&ANN));
-        book.block(&CY).unwrap();
+        book.blocked.insert(CY).unwrap();
         lists.keep(&book);
         assert_eq!(fs::read(&file).unwrap(), b"\xff\xfe");
         fs::write(&file, format!("{ANN}\n# in order again\n")).unwrap();

@@ -103,8 +103,8 @@ pub(super) async fn open(hop: &Hop, gateway: Gateway) -> Result<Agent, Failure> 
     };
     let key = Signer::from_seed(&[5; 32]);
     let worker = Worker::new(Arc::new(script), "script", tools);
-    let memory = Arc::new(MemoryStorage::new(1));
-    let options = ServerOptions::new(&key, TrustLevel::Open).with_storage(memory);
+    let mut options = ServerOptions::new(&key, TrustLevel::Open);
+    options.runtime.storage = Arc::new(MemoryStorage::new(1));
     let host = Server::bind("127.0.0.1:0", worker, options)
         .await
         .map_err(Failure::new)?;
@@ -114,7 +114,10 @@ pub(super) async fn open(hop: &Hop, gateway: Gateway) -> Result<Agent, Failure> 
         host.run().await;
     });
 
-    let mut options = AgentOptions::default().with_host(*key.address());
+    let mut options = AgentOptions {
+        host: Some(*key.address()),
+        ..AgentOptions::default()
+    };
     let soon = ReconnectPolicy::new(BackoffPolicy::new(BACK, 1.0));
     let shown = hop.line(hop.name, Frames);
     options.link.reconnect = soon;

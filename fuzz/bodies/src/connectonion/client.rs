@@ -84,17 +84,21 @@ pub fn client_conn(data: &[u8]) {
 }
 
 fn configured(settings: u8) -> ClientConfig {
-    let mut config = ClientConfig::new().with_limits(small());
+    let mut config = ClientConfig {
+        limits: small(),
+        ..ClientConfig::default()
+    };
     if settings & 1 == 1 {
-        config = config.with_connect_timeout(None);
+        config.connect_timeout = None;
     }
     if settings & 2 == 2 {
-        config = config.with_silence_timeout(Some(Duration::from_secs(7)));
+        config.silence_timeout = Some(Duration::from_secs(7));
     }
     if settings & 4 == 4 {
-        config = config.with_answer_timeout(Some(Duration::from_secs(3)));
+        config.answer_timeout = Some(Duration::from_secs(3));
     }
-    config.with_session_sync(settings & 8 == 0)
+    config.session_sync = settings & 8 == 0;
+    config
 }
 
 impl Model for Client {

@@ -15,7 +15,7 @@ use crate::frames::{round_trip, size_counts, written};
 /// is refused is answered, and no secret is logged.
 pub fn client_frames(text: &str) {
     redacted(text);
-    let limits = limits::server_limits();
+    let limits = limits::defaults();
     let (frame, once) = match round_trip(text, &limits, ClientFrame::decode) {
         Ok(read) => read,
         Err(error) => {
@@ -42,7 +42,7 @@ pub fn client_frames(text: &str) {
 /// The same for a frame of a server; its conversation and its items survive too.
 pub fn server_frames(text: &str) {
     redacted(text);
-    let limits = limits::client_limits();
+    let limits = limits::defaults();
     let Ok((frame, once)) = round_trip(text, &limits, ServerFrame::decode) else {
         return assert!(!is_new(text), "a frame of a new type is refused");
     };

@@ -196,7 +196,7 @@ fn small() -> Limits {
         max_message_bytes: 400,
         max_outbox_frames: FEW,
         max_events: FEW,
-        ..limits::server_limits()
+        ..limits::defaults()
     }
 }
 
@@ -212,15 +212,18 @@ pub fn server_conn(data: &[u8]) {
 }
 
 fn configured(settings: u8) -> ServerConfig {
-    let mut config = ServerConfig::default().with_limits(small());
+    let mut config = ServerConfig {
+        limits: small(),
+        ..ServerConfig::default()
+    };
     if settings & 1 == 1 {
-        config = config.with_connect_timeout(Some(Duration::from_secs(20)));
+        config.connect_timeout = Some(Duration::from_secs(20));
     }
     if settings & 2 == 2 {
-        config = config.with_keep_alive(frequent_pings());
+        config.keep_alive = frequent_pings();
     }
     if settings & 4 == 4 {
-        config = config.with_ping_interval(None);
+        config.ping_interval = None;
     }
     config
 }

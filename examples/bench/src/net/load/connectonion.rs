@@ -30,7 +30,11 @@ impl Caller {
         let signer = Signer::from_seed(&[place as u8 + 2; 32]);
         let own = Signer::from_seed(&[place as u8 + 2; 32]);
         let host = *host_key().address();
-        let options = AgentOptions::default().with_host(host).with_resume(resume);
+        let options = AgentOptions {
+            host: Some(host),
+            resume,
+            ..AgentOptions::default()
+        };
         let url = format!("ws://{address}/ws");
         let (client, _events, connection) = connect_lazy(&url, own, options).unwrap();
         tokio::spawn(connection.run());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use connectonion_proto::auth::Signer;
-use connectonion_proto::limits::server_limits;
+use connectonion_proto::limits::defaults;
 use connectonion_proto::net::{
     Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn, http_config,
 };
@@ -30,15 +30,12 @@ pub(in crate::net) fn host_key() -> Signer {
 }
 
 pub(in crate::net) fn options() -> ServerOptions {
-    let connection = ServerConfig::default().with_limits(Limits {
-        max_message_rate: None,
-        ..server_limits()
-    });
     let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
-    ServerOptions::new(&host_key(), TrustLevel::Open)
-        .with_connection(connection)
-        .with_storage(Arc::new(MemoryStorage::new(20_000)))
-        .with_http(http_config().with_limits(limits))
+    let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
+    options.connection.limits.max_message_rate = None;
+    options.runtime.storage = Arc::new(MemoryStorage::new(20_000));
+    options.http = http_config().with_limits(limits);
+    options
 }
 
 pub(super) async fn serve(tell: Tell) {

@@ -10,7 +10,7 @@ use connectonion_proto::net::{
     Agent, AgentError, Prompt, Reply, RuntimeOptions, Server, ServerOptions, Turn,
 };
 use connectonion_proto::storage::MemoryStorage;
-use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::{AccessControl, TrustLevel};
 use rpc_core::Json;
 
 use super::{Protocol, Role, Setup, Suite, conforms, serve};
@@ -53,11 +53,10 @@ impl Agent for Worker {
 async fn a_host_that_is_broken_in_one_way_fails_one_row() {
     let suite = Suite::load(Protocol::ConnectOnion, Role::Server).unwrap();
     let signer = Signer::generate().unwrap();
-    let policy = TrustPolicy::new(TrustLevel::Open).with_signatures(SignaturePolicy::AlwaysSigned);
-    let access = AccessControl::new(*signer.address(), policy);
-    let runtime =
-        RuntimeOptions::with_access(access).with_storage(Arc::new(MemoryStorage::new(64)));
-    let options = ServerOptions::with_runtime(runtime, TrustLevel::Open);
+    let access = AccessControl::new(*signer.address(), TrustLevel::Open).require_signatures();
+    let mut runtime = RuntimeOptions::with_access(access);
+    runtime.storage = Arc::new(MemoryStorage::new(64));
+    let options = ServerOptions::with_runtime(runtime);
     let (server, service) = Server::mount(Worker, options);
     tokio::spawn(server.run());
     let address: &'static str = signer.address().to_string().leak();

@@ -233,7 +233,10 @@ impl Scenario {
             }
             Protocol::ConnectOnion => {
                 use connectonion_proto::net::AgentOptions;
-                let options = AgentOptions::default().with_insecure_prompts(insecure);
+                let options = AgentOptions {
+                    insecure_prompts: insecure,
+                    ..AgentOptions::default()
+                };
                 connectonion_proto::net::dialer(url, &options).map_err(|error| error.to_string())
             }
             Protocol::Acolyte => {

@@ -1,13 +1,23 @@
 //! Lists, standings and decisions.
 
+mod gate;
+mod state;
+
 use proptest::prelude::*;
 
 use super::*;
-use crate::auth::{Address, AddressList, AuthError, ListFull};
+use crate::auth::{Address, AddressList, AuthError, InputError};
 use crate::limits::MAX_ADDRESSES;
 
 fn address(byte: u8) -> Address {
     Address::from_bytes([byte; 32])
+}
+
+const fn spec(level: TrustLevel) -> TrustPolicy {
+    TrustPolicy {
+        level,
+        needs_signatures: false,
+    }
 }
 
 fn denied() -> Decision {
@@ -85,8 +95,11 @@ fn a_list_has_an_end() {
         key[..8].copy_from_slice(&number.to_le_bytes());
         Address::from_bytes(key)
     });
-    let mut list: AddressList = many.collect();
-    assert_eq!(list.insert(address(9)), Err(ListFull));
+    let mut list = AddressList::default();
+    for address in many {
+        list.insert(address).unwrap();
+    }
+    assert_eq!(list.insert(address(9)), Err(InputError::ListFull));
     assert!(list.remove(&address(0)));
     assert_eq!(list.insert(address(9)), Ok(true));
 }
@@ -133,8 +146,11 @@ fn a_policy_decides_by_its_level() {
         (Strict, Whitelisted, Decision::Accept),
         (Strict, Blocked, denied()),
     ] {
-        for signatures in [SignaturePolicy::SpecTable, SignaturePolicy::AlwaysSigned] {
-            let policy = TrustPolicy::new(level).with_signatures(signatures);
+        for needs_signatures in [false, true] {
+            let policy = TrustPolicy {
+                level,
+                needs_signatures,
+            };
             assert_eq!(
                 policy.decide(Some(standing), true),
                 expected,
@@ -157,9 +173,12 @@ fn callers_without_a_signature_are_decided_about_as_the_table_says() {
             Decision::Deny(AuthError::SignedRequestRequired),
         ),
     ] {
-        let policy = TrustPolicy::new(level);
+        let policy = spec(level);
         assert_eq!(policy.decide(None, false), expected, "{level:?}");
-        let policy = policy.with_signatures(SignaturePolicy::AlwaysSigned);
+        let policy = TrustPolicy {
+            needs_signatures: true,
+            ..policy
+        };
         let required = Decision::Deny(AuthError::SignedRequestRequired);
         assert_eq!(policy.decide(None, false), required, "{level:?}");
     }
@@ -167,19 +186,22 @@ fn callers_without_a_signature_are_decided_about_as_the_table_says() {
 
 #[test]
 fn nobody_walks_round_the_gate_by_leaving_out_the_signature() {
-    let policy = TrustPolicy::new(TrustLevel::Careful);
+    let policy = spec(TrustLevel::Careful);
     let required = Decision::Deny(AuthError::SignedRequestRequired);
     assert_eq!(policy.decide(None, true), required);
 }
 
 #[test]
 fn a_careful_host_without_onboarding_refuses_strangers_if_all_have_to_sign() {
-    let policy = TrustPolicy::new(TrustLevel::Careful);
+    let policy = spec(TrustLevel::Careful);
     assert_eq!(
         policy.decide(Some(ClientLevel::Stranger), false),
         Decision::Accept
     );
-    let policy = policy.with_signatures(SignaturePolicy::AlwaysSigned);
+    let policy = TrustPolicy {
+        needs_signatures: true,
+        ..policy
+    };
     assert_eq!(policy.decide(Some(ClientLevel::Stranger), false), denied());
 }
 

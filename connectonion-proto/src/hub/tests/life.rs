@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::frame::SessionState;
+use crate::hub::{AgentError, ConnId, HubEvent, Owner, Reply};
 use crate::limits::AUTHENTICATE_FIRST;
-use crate::session::{ConnId, HubEvent, Owner, Reply, RunError};
 use crate::storage::{Record, RecordStatus};
 
 use super::play::{ALICE, Accepted, Ask, BOB, HOUR, MINUTE, Play, config};
@@ -241,7 +241,7 @@ fn a_run_is_given_up_after_an_hour_of_silence() {
     let stopped = play.told.pop_back();
     assert!(matches!(stopped, Some(HubEvent::Cancel(it)) if it == run));
     assert_eq!(play.hub.running(), 0);
-    assert_eq!(play.try_event(run, "late"), Err(RunError::Over));
+    assert_eq!(play.try_event(run, "late"), Err(AgentError::Over));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use rpc_core::{Json, Text};
 
 use super::chat::chat_items;
 use super::conversation::without;
-use super::event::{Now, RunError, RunId};
+use super::event::{AgentError, Now, RunId};
 use super::job::Task;
 use super::run::Phase;
 use super::{Entry, Hub, Prompt};
@@ -25,8 +25,8 @@ impl Hub {
     /// them, too.
     ///
     /// # Errors
-    /// [`RunError::Over`].
-    pub fn finish(&mut self, id: RunId, result: &str, now: Now) -> Result<Vec<Prompt>, RunError> {
+    /// [`AgentError::Over`].
+    pub fn finish(&mut self, id: RunId, result: &str, now: Now) -> Result<Vec<Prompt>, AgentError> {
         let (_, run) = self.run_mut(id)?;
         let unread = run.take_inputs();
         if !unread.is_empty() {
@@ -59,8 +59,8 @@ impl Hub {
     /// prompts that were not read start another run.
     ///
     /// # Errors
-    /// [`RunError::Over`].
-    pub fn fail(&mut self, id: RunId, message: &str, now: Now) -> Result<(), RunError> {
+    /// [`AgentError::Over`].
+    pub fn fail(&mut self, id: RunId, message: &str, now: Now) -> Result<(), AgentError> {
         let (session_id, run) = self.run_mut(id)?;
         let (session_id, unread) = (session_id.clone(), run.take_inputs());
         if let Some(session) = self.sessions.get_mut(session_id.as_str()) {
@@ -84,12 +84,12 @@ impl Hub {
         id: RunId,
         result: Option<&str>,
         now: Now,
-    ) -> Result<(SessionId, Json, Box<Record>), RunError> {
+    ) -> Result<(SessionId, Json, Box<Record>), AgentError> {
         let ttl = self.config.result_ttl;
-        let session_id = self.runs.get(&id).ok_or(RunError::Over)?.clone();
+        let session_id = self.runs.get(&id).ok_or(AgentError::Over)?.clone();
         let session = self.sessions.get_mut(session_id.as_str());
-        let session = session.ok_or(RunError::Over)?;
-        let run = session.running().ok_or(RunError::Over)?;
+        let session = session.ok_or(AgentError::Over)?;
+        let run = session.running().ok_or(AgentError::Over)?;
         run.phase = Phase::Ending;
         run.requests.clear();
         let whole = run.render(session_id.as_str(), result, now.unix);

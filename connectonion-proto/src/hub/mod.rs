@@ -1,71 +1,10 @@
 //! The sessions of a host, without IO: [`Hub`]. It knows who owns and who watches which session, how
-//! long it lives, and what is being run, stored and sent.
+//! long it lives, and what is being run, stored and sent: see [`session`](crate::session).
 //!
 //! A hub reads no clock and owns no sockets, agents or files: after each call, carry out every
 //! [`poll_event`](Hub::poll_event), show every [`poll_line`](Hub::poll_line), send every connection its
 //! [`poll_reply`](Hub::poll_reply) and, when [`poll_ready`](Hub::poll_ready) names it, its
 //! [`next_frame`](Hub::next_frame)s, and check [`poll_timeout`](Hub::poll_timeout).
-//!
-//! # The life of a session
-//!
-//! ```text
-//!             CONNECT                INPUT
-//!      (new) ────────► connected ─────────────► running
-//!                        │   ▲  OUTPUT or ERROR    │
-//!     nobody for 10 min  │   └─────────────────────┤ 1 h of silence
-//!                        ▼                         ▼
-//!                     removed                   removed
-//! ```
-//!
-//! - A session without a run is removed when its sockets have been silent for
-//!   [`idle_timeout`](HubConfig::idle_timeout), or when it has been without a socket for
-//!   [`grace`](HubConfig::grace). Any frame restarts the time, and so do the end of a run and
-//!   the loss of the last socket.
-//! - A run is given up after [`stuck_timeout`](HubConfig::stuck_timeout) without an event of
-//!   its agent and without a frame of a client. It goes on without any socket.
-//! - However a run ends, its session can be used again at once, also after a failure.
-//! - A removed session is not lost: the client has its conversation, and so has the
-//!   [storage](crate::storage).
-//!
-//! # Access
-//!
-//! - A session belongs to the caller who started it. Another caller who asks for it gets a new one
-//!   with another id, and nothing of the first; [`status`](Hub::status) reports it as
-//!   not found. This still reveals that the id is taken, because a free one is given to whoever
-//!   asks for it, as the specification requires. So ids should be hard to guess, as those made here
-//!   are.
-//! - Several sockets of its owner may watch a session. All see every event and every OUTPUT, also
-//!   of runs that another socket started.
-//! - A socket acts on the session of its CONNECT until the socket closes or the session is removed;
-//!   an agent acts on its run until it is over. Numbers of connections and runs are never reused,
-//!   so a late call has no effect.
-//!
-//! # What is acknowledged is stored
-//!
-//! - A prompt that starts a run is acknowledged by the first event of that run, its `user_input`.
-//!   It is stored before, with the whole conversation.
-//! - A prompt for a running agent is acknowledged by `RUNTIME_INPUT_ACK`, and stored before that.
-//!   It is read: by the agent in this run, or by another run if the agent fails.
-//! - A change of mode between two runs is sent at once and then stored. A run stores its mode at
-//!   its end.
-//! - An OUTPUT is stored before it is sent. If the storage fails, it is sent all the same, because
-//!   the client keeps the conversation. The hub holds it in memory and
-//!   [stores it again](Hub::store_again), until it is stored or the session is removed.
-//! - Events are sent at once. If [they are stored](HubConfig::store_events), it is in batches beside
-//!   that: clients resume among them when the run of a dead host begins again.
-//! - A host that is killed during a run finds the prompts of that run in its storage. The client
-//!   gets them back with the conversation, unanswered, when it connects; or they are
-//!   [run again](HubConfig::max_reruns), when the client connects or [without it](Hub::recover).
-//! - A host that may no longer write to a session
-//!   ([`StorageError::Fenced`](crate::storage::StorageError::Fenced)) acknowledges nothing more of it:
-//!   its run is stopped, and its connections are closed.
-//!
-//! # Bounds
-//!
-//! Sessions, runs, sockets, events, waiting prompts, open questions and conversations: see
-//! [`HubConfig`]. Frames are held once, in the session's log, and every socket
-//! [takes](Hub::next_frame) them at its own speed; a socket that is too slow gets the whole session
-//! instead of those that it has missed.
 
 mod agent;
 mod bytes;
@@ -95,9 +34,13 @@ use rpc_core::{Instant, Json, PendingMap, Str, Text, UniqueBits};
 use serde::Serialize;
 
 pub use config::HubConfig;
-pub use event::{ConnId, ConnectRequest, HubEvent, Now, Owner, Reply, RunError, RunId};
+#[allow(unreachable_pub, reason = "`net` has it, with its features")]
+pub use event::AgentError;
+pub use event::{ConnId, ConnectRequest, HubEvent, Now, Owner, Reply, RunId};
 pub use job::Job;
-pub use prompt::{Prompt, SavedFile};
+#[allow(unreachable_pub, reason = "`net` has it, with its features")]
+pub use prompt::Prompt;
+pub use prompt::SavedFile;
 
 use crate::console::{Line, NOT_AUTHENTICATED};
 use crate::frame::{ErrorFrame, SessionState, SessionStatus};
@@ -414,10 +357,10 @@ impl Hub {
     }
 
     /// Returns a run whose agent is at work, and its session.
-    fn run_mut(&mut self, run: RunId) -> Result<(&SessionId, &mut Run), RunError> {
-        let id = self.runs.get(&run).ok_or(RunError::Over)?;
+    fn run_mut(&mut self, run: RunId) -> Result<(&SessionId, &mut Run), AgentError> {
+        let id = self.runs.get(&run).ok_or(AgentError::Over)?;
         let session = self.sessions.get_mut(id.as_str());
-        let run = session.and_then(Session::running).ok_or(RunError::Over)?;
+        let run = session.and_then(Session::running).ok_or(AgentError::Over)?;
         Ok((id, run))
     }
 

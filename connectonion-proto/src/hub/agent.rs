@@ -3,7 +3,7 @@
 use rpc_core::{Json, Refused, Str};
 
 use super::conversation::user_message;
-use super::event::{Now, RunError, RunId};
+use super::event::{AgentError, Now, RunId};
 use super::job::Task;
 use super::{Entry, Hub, Prompt};
 use crate::codec::to_json;
@@ -19,18 +19,18 @@ impl Hub {
     /// has the id of its start).
     ///
     /// # Errors
-    /// [`RunError`].
+    /// [`AgentError`].
     pub fn emit(
         &mut self,
         run: RunId,
         kind: EventKind,
         id: Option<&str>,
         now: Now,
-    ) -> Result<Str, RunError> {
+    ) -> Result<Str, AgentError> {
         let kept = kind.kept();
         let name = kind.tag();
         if kept.replay == Replay::Never || name.len() > MAX_EVENT_NAME {
-            return Err(RunError::Reserved(Str::from(name)));
+            return Err(AgentError::Reserved(Str::from(name)));
         }
         let session_id = self.run_mut(run)?.0.clone();
         let id = match id {
@@ -103,13 +103,13 @@ impl Hub {
     /// [withdrawn](Self::withdraw), or the run ends: a human may be thinking.
     ///
     /// # Errors
-    /// [`RunError`].
-    pub fn ask(&mut self, run: RunId, question: EventKind, now: Now) -> Result<Str, RunError> {
-        let answer = question.awaits().ok_or(RunError::NoRoom)?;
+    /// [`AgentError`].
+    pub fn ask(&mut self, run: RunId, question: EventKind, now: Now) -> Result<Str, AgentError> {
+        let answer = question.awaits().ok_or(AgentError::NoRoom)?;
         let max = self.config.max_requests;
         let (_, state) = self.run_mut(run)?;
         if state.requests.len() >= max {
-            return Err(RunError::NoRoom);
+            return Err(AgentError::NoRoom);
         }
         let id = self.emit(run, question, None, now)?;
         let (_, state) = self.run_mut(run)?;
@@ -128,8 +128,8 @@ impl Hub {
     /// message of the conversation, and all connections are told that it was read.
     ///
     /// # Errors
-    /// [`RunError::Over`].
-    pub fn next_inputs(&mut self, run: RunId, now: Now) -> Result<Vec<Prompt>, RunError> {
+    /// [`AgentError::Over`].
+    pub fn next_inputs(&mut self, run: RunId, now: Now) -> Result<Vec<Prompt>, AgentError> {
         let (_, state) = self.run_mut(run)?;
         state.iteration += 1;
         let inputs = state.take_inputs();
@@ -153,8 +153,8 @@ impl Hub {
     /// Adds a message to the conversation.
     ///
     /// # Errors
-    /// [`RunError::Over`].
-    pub fn push_message(&mut self, run: RunId, message: Json) -> Result<(), RunError> {
+    /// [`AgentError::Over`].
+    pub fn push_message(&mut self, run: RunId, message: Json) -> Result<(), AgentError> {
         self.run_mut(run)?.1.push_message(message);
         Ok(())
     }
@@ -162,8 +162,8 @@ impl Hub {
     /// Sets a member of the session.
     ///
     /// # Errors
-    /// [`RunError::Over`].
-    pub fn set_member(&mut self, run: RunId, name: &str, value: Json) -> Result<(), RunError> {
+    /// [`AgentError::Over`].
+    pub fn set_member(&mut self, run: RunId, name: &str, value: Json) -> Result<(), AgentError> {
         self.run_mut(run)?.1.set(name, value);
         Ok(())
     }
@@ -171,16 +171,16 @@ impl Hub {
     /// Returns a current member of the session, other than `messages` and `trace`.
     ///
     /// # Errors
-    /// [`RunError::Over`].
-    pub fn member(&mut self, run: RunId, name: &str) -> Result<Option<Json>, RunError> {
+    /// [`AgentError::Over`].
+    pub fn member(&mut self, run: RunId, name: &str) -> Result<Option<Json>, AgentError> {
         Ok(self.run_mut(run)?.1.get(name))
     }
 
     /// Changes the mode on the agent's behalf.
     ///
     /// # Errors
-    /// [`RunError`].
-    pub fn set_mode(&mut self, run: RunId, mode: Mode, now: Now) -> Result<(), RunError> {
+    /// [`AgentError`].
+    pub fn set_mode(&mut self, run: RunId, mode: Mode, now: Now) -> Result<(), AgentError> {
         let value = to_json(mode.name())?;
         self.run_mut(run)?.1.set_mode(value, None);
         let changed = ModeChanged::new(mode, "agent");
@@ -191,8 +191,8 @@ impl Hub {
     /// Returns the current conversation.
     ///
     /// # Errors
-    /// [`RunError::Over`].
-    pub fn session(&mut self, run: RunId, now: Now) -> Result<Json, RunError> {
+    /// [`AgentError::Over`].
+    pub fn session(&mut self, run: RunId, now: Now) -> Result<Json, AgentError> {
         let (id, state) = self.run_mut(run)?;
         Ok(state.render(id.as_str(), None, now.unix))
     }

@@ -8,7 +8,7 @@ use crate::replay::LogLimits;
 const STORE_AGAIN: Duration = Duration::from_secs(5);
 
 rpc_core::config! {
-    /// The configuration of a [`Hub`](super::Hub): the lifetimes of sessions, and their bounds.
+    /// The lifetimes of the sessions of a host, and their bounds.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct HubConfig {
         /// How long a session without a run lives while its sockets are silent and send not even a
@@ -45,16 +45,15 @@ rpc_core::config! {
         /// How long a stored session is kept after its last run. Default 24 h.
         pub result_ttl: Duration = RESULT_TTL,
         /// How often a prompt whose run was interrupted by the end of its host is run again: when its
-        /// client comes back, or when another host [takes over](super::Hub::recover). What the agent
+        /// client comes back, or when another host takes over. What the agent
         /// did before the end, it may do twice, and it starts from the prompt; a prompt that ends
         /// every host is given up. Default 0: the client gets the prompt back with the conversation,
         /// unanswered.
-        pub max_reruns: u32 = 0 => with_max_reruns,
+        pub max_reruns: u32 = 0,
         /// Whether the events of runs are stored, so that they outlive the host, within the bounds of
-        /// a session's [log](Self::log). Default no; a runtime does it if its storage
-        /// [keeps](crate::storage::Storage::keeps_events) them.
+        /// a session's [log](Self::log). Default no; yes in a cluster.
         pub store_events: bool = false,
-        /// How long to wait before what was not stored is [stored again](super::Hub::store_again).
+        /// How long to wait before what was not stored is stored again.
         /// Default 5 s.
         pub store_again: Duration = STORE_AGAIN,
         /// The largest conversation in bytes, with the prompts that wait to become a part of it. What

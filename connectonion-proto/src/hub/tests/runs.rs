@@ -1,9 +1,9 @@
 //! Runs, sentence by sentence: what is seen of them, said to them, and left of them.
 
 use crate::frame::{Answer, EventKind, SessionState};
+use crate::hub::{AgentError, HubEvent, Prompt, Reply};
 use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::LogLimits;
-use crate::session::{HubEvent, Prompt, Reply, RunError};
 
 use super::play::{ALICE, Accepted, Ask, Play, config};
 
@@ -54,7 +54,10 @@ fn what_ended_while_nobody_watched_is_not_replayed() {
 
 #[test]
 fn a_gap_is_told_to_those_who_come_back_and_to_those_who_are_slow() {
-    let log = LogLimits::default().with_max_events(2);
+    let log = LogLimits {
+        max_events: 2,
+        ..LogLimits::default()
+    };
     let mut play = Play::with(config(|it| it.log = log));
     let (slow, id) = play.alice();
     let run = play.start(slow);
@@ -230,10 +233,10 @@ fn an_agent_of_an_earlier_run_reaches_nothing() {
     assert_eq!(play.removed.front(), Some(&id));
     let (conn, _) = play.back(&id);
     let run = play.start(conn);
-    assert_eq!(play.try_event(old, "stale"), Err(RunError::Over));
-    assert_eq!(play.try_finish(old), Err(RunError::Over));
-    assert_eq!(play.fail(old), Err(RunError::Over));
-    assert_eq!(play.ask(old), Err(RunError::Over));
+    assert_eq!(play.try_event(old, "stale"), Err(AgentError::Over));
+    assert_eq!(play.try_finish(old), Err(AgentError::Over));
+    assert_eq!(play.fail(old), Err(AgentError::Over));
+    assert_eq!(play.ask(old), Err(AgentError::Over));
     play.finish(run);
     assert_eq!(play.frames(conn), ["OUTPUT"]);
 }
@@ -332,18 +335,18 @@ fn questions_are_bounded_and_over_when_withdrawn() {
     let (conn, _) = play.alice();
     let run = play.start(conn);
     let (a, b) = (play.ask(run).unwrap(), play.ask(run).unwrap());
-    assert_eq!(play.ask(run), Err(RunError::NoRoom));
+    assert_eq!(play.ask(run), Err(AgentError::NoRoom));
     play.hub.withdraw(run, &a);
     assert_eq!(play.answer(conn, Some(&a)), Err("stale".to_owned()));
     assert_eq!(play.answer(conn, None), Ok((run, b)));
     let event = EventKind::Assistant("no question".into());
     let refused = play.hub.ask(run, event, play.now);
-    assert_eq!(refused, Err(RunError::NoRoom));
+    assert_eq!(refused, Err(AgentError::NoRoom));
 }
 
 #[test]
 fn a_late_answer_is_refused_in_the_known_words() {
-    let frame = crate::session::run::stale(Some("q1"));
+    let frame = crate::hub::run::stale(Some("q1"));
     assert_eq!(
         serde_json::to_string(&frame).unwrap(),
         concat!(

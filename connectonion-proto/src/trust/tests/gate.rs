@@ -3,11 +3,9 @@
 
 use std::collections::HashMap;
 
-use connectonion_proto::auth::{Address, AddressList, InviteCodes, Verifier};
-use connectonion_proto::frame::{ClientFrame, Number, Signed};
-use connectonion_proto::trust::{
-    AccessControl, Admission, Onboarding, SignaturePolicy, TrustBook, TrustLevel, TrustPolicy,
-};
+use crate::auth::{Address, AddressList, InviteCodes, Verifier};
+use crate::frame::{ClientFrame, Number, Signed};
+use crate::trust::{AccessControl, Admission, Onboarding, TrustBook, TrustLevel};
 use rpc_core::Limits;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -48,8 +46,8 @@ impl Host {
             blacklist: list("0xa144e051e7141955fb101e47644c808050ea87dc5a3892e2ecde2975e4df2754"),
             ..Verifier::default()
         };
-        let policy = TrustPolicy::new(level).with_signatures(SignaturePolicy::AlwaysSigned);
-        let access = AccessControl::new(us, policy)
+        let access = AccessControl::new(us, level)
+            .require_signatures()
             .with_verifier(verifier)
             .with_book(book)
             .with_invites(InviteCodes::new(["OpenOnion"]).unwrap())

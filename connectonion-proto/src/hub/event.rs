@@ -27,12 +27,6 @@ pub enum Owner {
     Key(Address),
 }
 
-impl From<Address> for Owner {
-    fn from(address: Address) -> Self {
-        Self::Key(address)
-    }
-}
-
 /// The current time: for deadlines, and for records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Now {
@@ -133,11 +127,17 @@ pub enum HubEvent {
     Goal(RunId, Str),
 }
 
-/// Why an agent's event was not sent, or its question not asked. Nothing changed, and the same call
-/// fails again.
+/// Why an agent has no answer, or its [`Turn`](crate::net) refused something: nothing changed then,
+/// and the same call fails again. The text is sent to the client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum RunError {
+pub enum AgentError {
+    /// The agent failed.
+    #[error("{message}")]
+    Failed {
+        /// The message for the client.
+        message: String,
+    },
     /// The run is over: it finished, failed or was given up. Stop the agent.
     #[error("the run is over")]
     Over,
@@ -150,6 +150,15 @@ pub enum RunError {
     /// It cannot be encoded, or is too large.
     #[error(transparent)]
     Refused(#[from] Refused),
+}
+
+impl AgentError {
+    /// Creates a failure with this message for the client.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self::Failed {
+            message: message.into(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use crate::auth::Address;
 use crate::frame::{
     Answer, Approval, ApprovalNeeded, Connect, EventKind, Response, SessionState, Signed, Thinking,
 };
-use crate::server::ServerEvent;
-use crate::session::{
-    ConnId, ConnectRequest, Hub, HubConfig, HubEvent, Now, Owner, Prompt, Reply, RunError, RunId,
+use crate::hub::{
+    AgentError, ConnId, ConnectRequest, Hub, HubConfig, HubEvent, Now, Owner, Prompt, Reply, RunId,
 };
+use crate::server::ServerEvent;
 use crate::storage::Record;
 use rpc_core::{Instant, Json, Str};
 use serde_json::Value;
@@ -118,7 +118,7 @@ impl Play {
                     if job.is_release() && self.alive.remove(&id) {
                         self.removed.push_back(id);
                     }
-                    if matches!(job.task, crate::session::job::Task::Note) {
+                    if matches!(job.task, crate::hub::job::Task::Note) {
                         let record = job.record.as_ref().unwrap();
                         self.noted.push_back(record.inputs.len());
                     }
@@ -220,7 +220,7 @@ impl Play {
         }
     }
 
-    pub fn try_event(&mut self, run: RunId, id: &str) -> Result<Str, RunError> {
+    pub fn try_event(&mut self, run: RunId, id: &str) -> Result<Str, AgentError> {
         let kind = EventKind::Thinking(Thinking::new(id));
         self.hub.emit(run, kind, Some(id), self.now)
     }
@@ -230,7 +230,7 @@ impl Play {
     }
 
     /// The agent asks whether a tool may run.
-    pub fn ask(&mut self, run: RunId) -> Result<Str, RunError> {
+    pub fn ask(&mut self, run: RunId) -> Result<Str, AgentError> {
         let tool = ApprovalNeeded::new("tool", Json::EMPTY_ARRAY, "");
         let kind = EventKind::ApprovalNeeded(tool);
         self.hub.ask(run, kind, self.now)
@@ -271,7 +271,7 @@ impl Play {
     }
 
     /// The agent returns. Returns the prompts that it has not read.
-    pub fn try_finish(&mut self, run: RunId) -> Result<Vec<Prompt>, RunError> {
+    pub fn try_finish(&mut self, run: RunId) -> Result<Vec<Prompt>, AgentError> {
         let unread = self.hub.finish(run, "done", self.now);
         self.settle();
         unread
@@ -281,7 +281,7 @@ impl Play {
         assert_eq!(self.try_finish(run), Ok(Vec::new()));
     }
 
-    pub fn fail(&mut self, run: RunId) -> Result<(), RunError> {
+    pub fn fail(&mut self, run: RunId) -> Result<(), AgentError> {
         let failed = self.hub.fail(run, "failed", self.now);
         self.settle();
         failed

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::auth::Address;
-use crate::session::{ConnId, HubEvent, Owner, Prompt, Reply, RunId};
+use crate::hub::{ConnId, HubEvent, Owner, Prompt, Reply, RunId};
 use proptest::prelude::*;
 
 use super::naive::{

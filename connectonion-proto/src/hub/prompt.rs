@@ -63,7 +63,7 @@ pub struct SavedFile {
 
 impl SavedFile {
     /// Creates a file with this name and path.
-    pub fn new(name: impl Into<Str>, path: impl Into<Str>) -> Self {
+    pub(crate) fn new(name: impl Into<Str>, path: impl Into<Str>) -> Self {
         Self {
             name: name.into(),
             path: path.into(),
