@@ -52,6 +52,8 @@ mod lease;
 mod name;
 mod publish;
 mod sequencer;
+#[cfg(feature = "tokio")]
+mod store;
 #[cfg(test)]
 mod tests;
 
@@ -64,6 +66,11 @@ pub use lease::{Lease, LeaseConfig, LeaseEvent, LeaseLost};
 pub use name::{NameTooLong, name_of, token, try_token};
 pub use publish::{Publish, PublishConfig, PublishError, PublishReply};
 pub use sequencer::{Fill, Ordered, Sequencer, SequencerConfig};
+#[cfg(feature = "tokio")]
+pub use store::{
+    AskError, Expect, Log, LogConfig, LogState, Message, Messages, Position, Record, Store,
+    StoreError, Stored, Watched,
+};
 
 use crate::timers::later;
 use crate::{Instant, Str};
