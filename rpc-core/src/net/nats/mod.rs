@@ -1,18 +1,7 @@
-//! State that several machines share, on NATS with JetStream: [`Nats`], [`Bucket`], [`NodeLease`],
-//! [`Claims`].
-//!
-//! A node connects once, with [`Nats::connect`], and keeps everything under one prefix. Values that
-//! change are in a [`Bucket`], where a write names the revision that it replaces; logs are in a
-//! stream, where a [publish](Nats::publish) names its id or the message that it follows. Both make
-//! the server the judge of who was first, so no node has to trust the clock of another.
-//!
-//! Names from users become subjects and keys through [`token`](crate::cluster::token) only.
+//! [`Nats`]: a cluster's [`Store`](crate::cluster::Store) on NATS with JetStream.
 
-mod bucket;
-mod claims;
 mod config;
 mod error;
-mod lease;
 mod violations;
 
 use std::error::Error;
@@ -30,14 +19,10 @@ use tokio::sync::{Mutex, watch};
 
 use super::entropy;
 use crate::Str;
-use crate::cluster::{ClaimConfig, LeaseConfig};
 
-pub use bucket::{Bucket, BucketConfig, Change, Entry, Watch};
-pub use claims::{ClaimError, Claimed, Claims, Ownership};
 use config::Credentials;
 pub use config::NatsConfig;
 pub use error::NatsError;
-pub use lease::{NodeLease, Renewal};
 use violations::Violations;
 
 /// A connection to NATS, as one node of a cluster. Cheap to clone.
@@ -267,48 +252,6 @@ impl Nats {
             opened.push(config);
         }
         Ok(stream)
-    }
-
-    /// Opens the bucket with this name under the prefix. Creates it if it does not exist.
-    ///
-    /// # Errors
-    /// [`NatsError`]; retrying is safe. [`NatsError::Config`] if the bucket exists with a
-    /// shorter [age](BucketConfig::with_max_age).
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn bucket(&self, name: &str, config: BucketConfig) -> Result<Bucket, NatsError> {
-        Bucket::open(self, &self.name(name), config, self.shared.replicas).await
-    }
-
-    /// Starts to keep this node's lease; spawn [`Renewal::run`]. All nodes of a cluster have the same
-    /// `config`: the first one decides when keys expire.
-    ///
-    /// # Errors
-    /// [`NatsError`]; retrying is safe.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn lease(&self, config: LeaseConfig) -> Result<(NodeLease, Renewal), NatsError> {
-        // Who joins may find the server without its data.
-        self.ensure().await?;
-        NodeLease::open(self, config).await
-    }
-
-    /// Opens the bucket with this name in which nodes say what they own, for the node with this lease.
-    ///
-    /// # Errors
-    /// [`NatsError`]; retrying is safe.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn claims(
-        &self,
-        name: &str,
-        lease: &NodeLease,
-        config: ClaimConfig,
-    ) -> Result<Claims, NatsError> {
-        Claims::open(self, name, lease, config).await
     }
 
     /// Stores a message in the stream of its subject, and waits until it is stored.
