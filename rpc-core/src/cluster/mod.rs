@@ -49,6 +49,8 @@
 mod claim;
 mod fence;
 mod lease;
+#[cfg(feature = "tokio")]
+mod mem;
 mod name;
 mod publish;
 mod sequencer;
@@ -63,6 +65,8 @@ use std::time::Duration;
 pub use claim::{Claim, ClaimConfig, ClaimEvent};
 pub use fence::{Fence, Fenced};
 pub use lease::{Lease, LeaseConfig, LeaseEvent, LeaseLost};
+#[cfg(feature = "tokio")]
+pub use mem::{MemorySnapshot, MemoryStore};
 pub use name::{NameTooLong, name_of, token, try_token};
 pub use publish::{Publish, PublishConfig, PublishError, PublishReply};
 pub use sequencer::{Fill, Ordered, Sequencer, SequencerConfig};
