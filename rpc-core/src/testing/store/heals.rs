@@ -93,9 +93,13 @@ pub async fn a_restart_keeps_what_is_stored(engine: &dyn Engine) {
     let state = rule.ok("a state", log.state().await);
     let mut messages = rule.subscribe(&*store, "restart.f").await;
     let mut watch = rule.ok("a watch", log.watch(&rule.subject(">")).await);
-    let there = rule.watched(&mut watch).await.map(|it| it.sequence);
+    let there = rule
+        .watched(&mut watch, "a record")
+        .await
+        .map(|it| it.sequence);
     rule.equal("what is watched", there, Some(2));
-    rule.equal("the mark of a watch", rule.watched(&mut watch).await, None);
+    let mark = rule.watched(&mut watch, "the mark of a watch").await;
+    rule.equal("the mark of a watch", mark, None);
     let mut gaps = store.gaps();
     gaps.mark_unchanged();
     if !rule.stop(&[&store]).await {
@@ -111,7 +115,10 @@ pub async fn a_restart_keeps_what_is_stored(engine: &dyn Engine) {
     rule.equal("an id from before", again, (2, true));
     let number = rule.append(&*log, "b", "it").await;
     rule.equal("the next number", number, 3);
-    let next = rule.watched(&mut watch).await.map(|it| it.sequence);
+    let next = rule
+        .watched(&mut watch, "a record")
+        .await
+        .map(|it| it.sequence);
     rule.equal("the next record that is watched", next, Some(3));
     let other = rule.connect().await;
     rule.ok("a message", other.publish("restart.f", "it".into()).await);
@@ -163,8 +170,9 @@ pub async fn a_watch_of_a_lost_log_ends(engine: &dyn Engine) {
     let log = rule.open(&*store, rule.config()).await;
     rule.append(&*log, "a", "old").await;
     let mut watch = rule.ok("a watch", log.watch(&rule.subject(">")).await);
-    rule.watched(&mut watch).await;
-    rule.equal("the mark of a watch", rule.watched(&mut watch).await, None);
+    rule.watched(&mut watch, "a record").await;
+    let mark = rule.watched(&mut watch, "the mark of a watch").await;
+    rule.equal("the mark of a watch", mark, None);
     if !engine.fault(Fault::DeleteLog(rule.name)).await {
         return;
     }

@@ -110,12 +110,12 @@ pub async fn all(engine: &dyn Engine) {
     one_append_after_a_record_is_stored(engine).await;
     one_append_with_an_id_is_stored(engine).await;
     what_an_append_has_returned_is_read_by_all(engine).await;
+    a_purge_removes_what_it_names(engine).await;
     reads_bring_records_in_order(engine).await;
     patterns_match_whole_tokens(engine).await;
     heads_are_the_last_records_of_subjects(engine).await;
     a_watch_tells_what_is_there_then_what_comes(engine).await;
     a_state_says_what_there_is(engine).await;
-    a_purge_removes_what_it_names(engine).await;
     bounds_remove_the_first_records(engine).await;
     a_record_vanishes_at_its_age(engine).await;
     a_full_log_refuses_records_and_keeps_what_it_has(engine).await;
@@ -255,8 +255,9 @@ impl<'a> Rule<'a> {
         next.unwrap_or_else(|| self.broken("a subscription ends before its store"))
     }
 
-    async fn watched(&self, watched: &mut Watched) -> Option<Record> {
-        let next = self.soon("what is watched", watched.next()).await;
+    /// What a watch tells next: `what`.
+    async fn watched(&self, watched: &mut Watched, what: &str) -> Option<Record> {
+        let next = self.soon(what, watched.next()).await;
         let next = next.unwrap_or_else(|| self.broken("a watch ends without an error"));
         self.ok("a watch", next)
     }

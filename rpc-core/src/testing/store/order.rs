@@ -49,7 +49,7 @@ pub async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
     for (messages, pattern, expected) in &mut subscribed {
         for expected in expected {
             let message = rule.heard(messages).await;
-            rule.equal(pattern, &*message.payload, expected.as_bytes());
+            rule.equal(pattern, message.payload, (*expected).into());
             let bare = (&*message.id, message.position, message.reply_to);
             rule.equal(
                 "id, position and place for an answer",
@@ -65,7 +65,7 @@ pub async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
     rule.holds(sent, || "a message is not sent at once".to_owned());
     let (messages, ..) = &mut subscribed[2];
     let payload = rule.heard(messages).await.payload;
-    rule.equal("what is sent at once", &*payload, b"at once");
+    rule.equal("what is sent at once", payload, "at once".into());
 }
 
 /// A feed brings records and messages to all subscribers in one order, and each record with its number and that
@@ -101,11 +101,11 @@ pub async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn Engine
         for messages in [&mut first, &mut second] {
             let record = rule.heard(messages).await;
             rule.equal("the subject of a record", &*record.subject, "feed.f.a");
-            rule.equal("a record", &*record.payload, b"record");
+            rule.equal("a record", record.payload, "record".into());
             rule.equal("its position", record.position, position);
             rule.equal("its id", &*record.id, &*id);
             let message = rule.heard(messages).await;
-            rule.equal("the message after it", &*message.payload, b"message");
+            rule.equal("the message after it", message.payload, "message".into());
             rule.equal("its position", message.position, None);
         }
     }
@@ -201,7 +201,7 @@ pub async fn a_loss_is_counted_as_a_gap(engine: &dyn Engine) {
     });
     rule.ok("a message", other.publish("gaps.a", "again".into()).await);
     let again = rule.heard(&mut messages).await.payload;
-    rule.equal("the message after them", &*again, b"again");
+    rule.equal("the message after them", again, "again".into());
 }
 
 /// A question gets the answer of somebody who listens; that nobody listens, and that nobody answers, are
@@ -224,7 +224,7 @@ pub async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine) {
     let mut questions = rule.subscribe(&*other, "ask.*").await;
     let answering = async {
         let question = rule.heard(&mut questions).await;
-        rule.equal("the question", &*question.payload, b"how many");
+        rule.equal("the question", question.payload, "how many".into());
         let reply_to = question.reply_to.unwrap_or_default();
         rule.holds(!reply_to.is_empty(), || {
             "there is no place for the answer".to_owned()

@@ -85,8 +85,8 @@ pub async fn reads_bring_records_in_order(engine: &dyn Engine) {
         let what = format!("{max} of {pattern} after {after}");
         rule.equal(&what, &*numbers, expected);
         for record in found {
-            let payload = (record.sequence - 1).to_string();
-            rule.equal("a payload", &*record.payload, payload.as_bytes());
+            let payload = (record.sequence - 1).to_string().into();
+            rule.equal("a payload", record.payload, payload);
         }
     }
 }
@@ -154,14 +154,17 @@ pub async fn a_watch_tells_what_is_there_then_what_comes(engine: &dyn Engine) {
     let (log, other) = (rule.log().await, rule.log().await);
     let (mine, all) = (rule.subject("a.*"), rule.subject(">"));
     let mut early = rule.ok("a watch", log.watch(&mine).await);
-    let first = rule.watched(&mut early).await;
+    let first = rule.watched(&mut early, "the mark of an empty log").await;
     rule.equal("the first of an empty log", first, None);
     for (at, subject) in ["a.x", "b", "a.y", "a.x"].iter().enumerate() {
         rule.append(&*other, subject, &(at + 1).to_string()).await;
     }
     let mut late = rule.ok("a watch", log.watch(&all).await);
     for expected in [Some(2), Some(3), Some(4), None] {
-        let found = rule.watched(&mut late).await.map(|it| it.sequence);
+        let found = rule
+            .watched(&mut late, "what was there, or the mark")
+            .await
+            .map(|it| it.sequence);
         rule.equal("what was there", found, expected);
     }
     for at in 5..=200 {
@@ -169,12 +172,15 @@ pub async fn a_watch_tells_what_is_there_then_what_comes(engine: &dyn Engine) {
         rule.append(&*other, subject, &at.to_string()).await;
     }
     for expected in [1, 3, 4] {
-        let found = rule.watched(&mut early).await.map(|it| it.sequence);
+        let found = rule
+            .watched(&mut early, "a record")
+            .await
+            .map(|it| it.sequence);
         rule.equal("what was appended first", found, Some(expected));
     }
     for expected in 5..=200_u64 {
         for watch in [&mut early, &mut late] {
-            let found = rule.watched(watch).await;
+            let found = rule.watched(watch, "a record").await;
             let found = found.map(|it| (it.sequence, it.payload));
             let record = (expected, expected.to_string().into());
             rule.equal("what was appended", found, Some(record));
