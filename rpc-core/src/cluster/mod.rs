@@ -46,12 +46,18 @@
 //! [`poll_timeout`](Lease::poll_timeout). Requests have a number that their reply repeats. A reply that never
 //! comes needs no call: the machine stops waiting by itself. `now` never goes back.
 
+#[cfg(feature = "tokio")]
+mod bucket;
 mod claim;
+#[cfg(feature = "tokio")]
+mod claims;
 mod fence;
 mod lease;
 #[cfg(feature = "tokio")]
 mod mem;
 mod name;
+#[cfg(feature = "tokio")]
+mod node_lease;
 mod publish;
 mod sequencer;
 #[cfg(feature = "tokio")]
@@ -62,12 +68,18 @@ mod tests;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+#[cfg(feature = "tokio")]
+pub use bucket::{Bucket, BucketConfig, Change, Entry, Watch};
 pub use claim::{Claim, ClaimConfig, ClaimEvent};
+#[cfg(feature = "tokio")]
+pub use claims::{ClaimError, Claimed, Claims, Ownership};
 pub use fence::{Fence, Fenced};
 pub use lease::{Lease, LeaseConfig, LeaseEvent, LeaseLost};
 #[cfg(feature = "tokio")]
 pub use mem::{MemorySnapshot, MemoryStore};
 pub use name::{NameTooLong, name_of, token, try_token};
+#[cfg(feature = "tokio")]
+pub use node_lease::{NodeLease, Renewal};
 pub use publish::{Publish, PublishConfig, PublishError, PublishReply};
 pub use sequencer::{Fill, Ordered, Sequencer, SequencerConfig};
 #[cfg(feature = "tokio")]
