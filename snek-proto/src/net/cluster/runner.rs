@@ -14,7 +14,7 @@ use futures_util::stream::{Abortable, BoxStream, FuturesUnordered, SelectAll, St
 use rpc_core::cluster::{Change, Fill, Message, Messages, Watch};
 use rpc_core::net::time::{self, sleep};
 use rpc_core::{CloseFrame, Instant, Str};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use super::records::{self, PROOFS, Page, USERS, public, read_live, uid_of, user_of};
 use super::state::{Phase, Shared, State, node};
@@ -57,7 +57,7 @@ enum Done {
     Member(Membership),
     Removed(Str),
     Probed(Instant, u128),
-    Checked(u128),
+    Ensured(u128),
     Public(Option<Watch>),
     Nothing,
 }
@@ -76,6 +76,7 @@ struct Life {
     subscribed: HashMap<Source, AbortHandle>,
     working: FuturesUnordered<BoxFuture<'static, Done>>,
     public: Option<Watch>,
+    gaps: watch::Receiver<u64>,
     /// When the log of messages was made.
     created: Option<u128>,
 }
@@ -122,8 +123,10 @@ impl ClusterRunner {
 
 impl Life {
     fn new(shared: Arc<Shared>) -> Self {
+        let gaps = shared.records.store.gaps();
         Self {
             shared,
+            gaps,
             reads: Arc::new(Semaphore::new(MAX_READS)),
             feeds: SelectAll::new(),
             subscribed: HashMap::new(),
@@ -135,14 +138,19 @@ impl Life {
 
     async fn run(mut self) {
         let shared = Arc::clone(&self.shared);
-        let mut gaps = shared.records.store.gaps();
-        gaps.mark_unchanged();
+        self.gaps.mark_unchanged();
         self.watch_public();
-        self.check();
+        self.ensure();
         self.subscribe(Source::Proofs, PROOFS.to_owned());
         // Rings early rather than being set anew for each deadline that moves.
         let mut alarm = pin!(sleep(Duration::ZERO));
         loop {
+            // Before what follows the gap.
+            if self.has_gap() {
+                self.gaps.mark_unchanged();
+                shared.change(|state| state.node.check(time::now()));
+                self.ensure();
+            }
             {
                 let mut state = shared.lock();
                 if state.is_lost {
@@ -167,7 +175,7 @@ impl Life {
                     self.take(Input::Message(source, message));
                 }
                 change = next_change(&mut self.public) => self.changed(change),
-                Ok(()) = gaps.changed() => self.check(),
+                Ok(()) = self.gaps.changed() => self.gaps.mark_changed(),
                 () = &mut alarm => {
                     shared.change(|state| state.node.handle_timeout(time::now()));
                 }
@@ -292,8 +300,15 @@ impl Life {
         });
     }
 
+    fn has_gap(&self) -> bool {
+        self.gaps.has_changed().unwrap_or(false)
+    }
+
     /// Returns what has come meanwhile.
     fn ready(&mut self) -> Option<Input> {
+        if self.has_gap() {
+            return None;
+        }
         if let Some(Some(done)) = self.working.next().now_or_never() {
             return Some(Input::Done(done));
         }
@@ -356,12 +371,17 @@ impl Life {
             Done::Probed(asked, created) => {
                 state.node.handle_probe(asked);
                 if self.created.is_some_and(|known| known != created) {
-                    self.check();
+                    self.ensure();
                 }
             }
-            Done::Checked(created) => {
-                self.created = Some(created);
-                state.node.check(now);
+            Done::Ensured(created) => {
+                if self
+                    .created
+                    .replace(created)
+                    .is_some_and(|it| it != created)
+                {
+                    state.node.check(now);
+                }
             }
             Done::Subscribed(source, messages) => self.add(source, messages),
             Done::Public(watch) => match watch {
@@ -372,14 +392,13 @@ impl Life {
         }
     }
 
-    /// Makes what every node starts with, if it is gone, and reads what may be lost, as soon as the store
-    /// answers.
-    fn check(&mut self) {
+    /// Makes what the store has lost, as soon as it answers.
+    fn ensure(&mut self) {
         let records = Arc::clone(&self.shared.records);
         self.work(async move {
             loop {
                 match records.ensure().await {
-                    Ok(created) => return Done::Checked(created),
+                    Ok(created) => return Done::Ensured(created),
                     Err(_) => sleep(RETRY).await,
                 }
             }
