@@ -25,6 +25,7 @@ mod server;
 mod server_crowd;
 mod server_streams;
 mod sources;
+mod store_rules;
 mod tls;
 mod toy;
 mod toy_machines;
