@@ -11,9 +11,24 @@ use crate::cluster::{
     DEADLINE, Member, client, login, message, messages, node, node_on, options, sees, until,
 };
 
+/// Tries again soon.
+fn hasty() -> ClusterOptions {
+    let publish = NodeConfig::default().publish;
+    ClusterOptions {
+        node: NodeConfig {
+            publish: publish.with_answer_timeout(Duration::from_millis(50)),
+            ..NodeConfig::default()
+        },
+        ..options()
+    }
+}
+
 /// Two nodes and their clients, with a channel, after a message that both have heard.
 async fn two_that_talk(store: &MemoryStore) -> ([Member; 2], [(Client, Events); 2]) {
-    let nodes = [node(store).await, node(store).await];
+    let nodes = [
+        node_on(store.connect(), hasty()).await,
+        node_on(store.connect(), hasty()).await,
+    ];
     let general = nodes[0].backend.put_channel("general", "General");
     general.await.unwrap();
     let mut talking = [login(&nodes[0], "ann").await, login(&nodes[1], "bob").await];
@@ -67,15 +82,7 @@ async fn a_restarted_store_loses_and_doubles_nothing() {
 #[tokio::test]
 async fn while_the_store_hangs_a_call_waits_and_is_stored_once() {
     let store = MemoryStore::new();
-    let publish = NodeConfig::default().publish;
-    let hasty = ClusterOptions {
-        node: NodeConfig {
-            publish: publish.with_answer_timeout(Duration::from_millis(50)),
-            ..NodeConfig::default()
-        },
-        ..options()
-    };
-    let nodes = [node_on(store.connect(), hasty).await, node(&store).await];
+    let nodes = [node_on(store.connect(), hasty()).await, node(&store).await];
     nodes[0].backend.put_channel("general", "").await.unwrap();
     let (ann, _ann_events) = login(&nodes[0], "ann").await;
     let (bob, mut events) = login(&nodes[1], "bob").await;
