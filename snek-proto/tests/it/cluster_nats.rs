@@ -10,7 +10,8 @@ use switchboard_testing::nats::NatsServer;
 use crate::cluster::{Member, login, message, messages, node_on, options, sees};
 
 async fn node(server: &NatsServer) -> Member<Nats> {
-    let config = NatsConfig::new(&server.url()).with_timeout(Duration::from_secs(1));
+    let mut config = NatsConfig::new(&server.url());
+    config.timeout = Duration::from_secs(1);
     node_on(Nats::connect(config).await.unwrap(), options()).await
 }
 

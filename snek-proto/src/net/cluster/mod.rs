@@ -73,8 +73,7 @@ rpc_core::config! {
 /// - The store may lose its data, or come back with an older copy of them: what is stored then reaches the
 ///   clients that are connected, and each message once, unless more than the last 256 of a channel are
 ///   lost. The protocol has no event that tells them of the loss; the log of the node does.
-/// - Messages are as safe as the store keeps them: see
-///   [`with_replicas`](rpc_core::net::nats::NatsConfig::with_replicas).
+/// - Messages are as safe as the store keeps them: on NATS, see `NatsConfig::replicas`.
 ///
 /// ```
 /// use std::sync::Arc;
