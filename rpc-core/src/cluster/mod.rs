@@ -53,6 +53,8 @@ mod claim;
 mod claims;
 mod fence;
 mod lease;
+#[cfg(feature = "tokio")]
+mod mem;
 mod name;
 #[cfg(feature = "tokio")]
 mod node_lease;
@@ -73,6 +75,8 @@ pub use claim::{Claim, ClaimConfig, ClaimEvent};
 pub use claims::{ClaimError, Claimed, Claims, Ownership};
 pub use fence::{Fence, Fenced};
 pub use lease::{Lease, LeaseConfig, LeaseEvent, LeaseLost};
+#[cfg(feature = "tokio")]
+pub use mem::{MemorySnapshot, MemoryStore};
 pub use name::{NameTooLong, name_of, token, try_token};
 #[cfg(feature = "tokio")]
 pub use node_lease::{NodeLease, Renewal};
