@@ -38,10 +38,19 @@ use violations::Violations;
 
 /// A connection to NATS. Cheap to clone.
 ///
-/// It reconnects by itself. Meanwhile requests wait, up to the [timeout](NatsConfig::timeout). A
-/// [`Log`] is a stream of JetStream, its [feed](LogConfig::feed) what the server republishes; a log of
-/// [so many records](LogConfig::max_records) drops the first ones also when its bytes are used up. Reads ask
-/// the stream's leader.
+/// It reconnects by itself. Meanwhile requests wait, up to the [timeout](NatsConfig::timeout).
+///
+/// A [`Log`] is a stream of JetStream, and its [feed](LogConfig::feed) what the server republishes. Reads ask the
+/// stream's leader. In messages to and from the server:
+///
+/// | | |
+/// |---|---|
+/// | append, get, last, state | 2 |
+/// | read, heads | the records, and 4 + 1 for each 500 of them |
+/// | purge | 2 for each record, beside their read without payloads |
+///
+/// A log with [`max_records`](LogConfig::max_records) drops its first ones also when its
+/// [bytes](LogConfig::max_bytes) are used up.
 #[derive(Clone)]
 pub struct Nats {
     shared: Arc<Shared>,
@@ -233,17 +242,6 @@ impl Nats {
         Ok(info.config.max_age)
     }
 
-    /// Makes the streams again that were opened here and are gone: the server has lost them, or somebody has
-    /// deleted them.
-    async fn make_all(&self) -> Result<(), StoreError> {
-        // One at a time: who comes second finds them made.
-        let opened = self.shared.opened.lock().await;
-        for config in &*opened {
-            self.make(config).await?;
-        }
-        Ok(())
-    }
-
     /// Sends a message, as soon as there is room for it.
     async fn send(&self, subject: String, payload: Bytes) -> Result<(), StoreError> {
         self.check_size(&payload)?;
@@ -282,12 +280,6 @@ impl Nats {
             return Err(StoreError::TooLarge);
         }
         Ok(())
-    }
-
-    fn gap_count(&self) -> watch::Receiver<u64> {
-        let mut gaps = self.shared.gap_count.clone();
-        gaps.mark_unchanged();
-        gaps
     }
 }
 
@@ -343,7 +335,12 @@ impl Store for Nats {
     }
 
     async fn ensure(&self) -> Result<(), StoreError> {
-        self.make_all().await
+        // One at a time: who comes second finds them made.
+        let opened = self.shared.opened.lock().await;
+        for config in &*opened {
+            self.make(config).await?;
+        }
+        Ok(())
     }
 
     async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), StoreError> {
@@ -391,7 +388,9 @@ impl Store for Nats {
     }
 
     fn gaps(&self) -> watch::Receiver<u64> {
-        self.gap_count()
+        let mut gaps = self.shared.gap_count.clone();
+        gaps.mark_unchanged();
+        gaps
     }
 
     fn max_payload(&self) -> usize {
