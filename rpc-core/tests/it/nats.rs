@@ -189,6 +189,8 @@ async fn records_are_read_in_order_by_pattern_and_number() {
     assert_eq!(numbers("log.b.>", 1190, 3).await, [1191, 1193, 1195]);
     assert_eq!(numbers("log.>", 1200, 3).await, [0; 0]);
     assert_eq!(numbers("log.c.x", 0, 3).await, [0; 0]);
+    assert_eq!(numbers("log.>", 5, 0).await, [0; 0]);
+    assert_eq!(numbers("log.*.x", 5, 1).await, [6]);
 
     let (read, got) = (log.read("log.a.x", 3, 1).await.unwrap(), log.get(4).await);
     assert_eq!(Some(read[0].clone()), got.unwrap());

@@ -99,9 +99,24 @@ impl Log for StreamLog {
     }
 
     async fn read(&self, pattern: &str, after: u64, max: usize) -> Result<Vec<Record>, StoreError> {
-        let start_sequence = after.saturating_add(1);
-        let from = DeliverPolicy::ByStartSequence { start_sequence };
-        self.fetch(self.consumer(pattern, from), max).await
+        let mut records: Vec<Record> = Vec::new();
+        let subject = self.nats.subject(pattern);
+        while records.len() < max {
+            let last = records.last().map_or(after, |record| record.sequence);
+            // The leader knows whether there are more; a consumer may be at a replica that is behind.
+            let next = json!({ "seq": last.saturating_add(1), "next_by_subj": subject });
+            let Some(next) = self.find(&next).await? else {
+                break;
+            };
+            let start_sequence = next.sequence.saturating_add(1);
+            records.push(next);
+            if records.len() < max {
+                let from = DeliverPolicy::ByStartSequence { start_sequence };
+                let more = self.fetch(self.consumer(pattern, from), max - records.len());
+                records.extend(more.await?);
+            }
+        }
+        Ok(records)
     }
 
     async fn heads(&self, pattern: &str) -> Result<Vec<Record>, StoreError> {

@@ -40,14 +40,19 @@ use violations::Violations;
 ///
 /// It reconnects by itself. Meanwhile requests wait, up to the [timeout](NatsConfig::timeout).
 ///
-/// A [`Log`] is a stream of JetStream, and its [feed](LogConfig::feed) what the server republishes. Reads ask the
-/// stream's leader. In messages to and from the server:
+/// A [`Log`] is a stream of JetStream, and its [feed](LogConfig::feed) what the server republishes. In messages
+/// to and from the server, records included:
 ///
 /// | | |
 /// |---|---|
 /// | append, get, last, state | 2 |
-/// | read, heads | the records, and 4 + 1 for each 500 of them |
-/// | purge | 2 for each record, beside their read without payloads |
+/// | read of none, or of the first one | 2 |
+/// | read of `n` | about `n` + 8, and 1 for each 500 |
+/// | heads | `n` + 3, and 1 for each 500 |
+/// | purge of one key, of `n` records | 4, about 3 `n` |
+///
+/// With [replicas](NatsConfig::replicas), heads and watches may be those of a replica that is behind for a moment; all
+/// else asks the leader.
 ///
 /// A log with [`max_records`](LogConfig::max_records) drops its first ones also when its
 /// [bytes](LogConfig::max_bytes) are used up.
@@ -136,14 +141,13 @@ impl Nats {
             });
         let connecting = async {
             let client = options.connect(servers).await;
+            let client = client.map_err(|error| of_connect(&error))?;
             // The first connection is no gap.
             let _ = gap_count.wait_for(|count| *count > 0).await;
-            client
+            Ok::<_, StoreError>(client)
         };
-        let client = timeout(config.timeout, connecting)
-            .await
-            .map_err(StoreError::unavailable)?
-            .map_err(|error| of_connect(&error))?;
+        let client = timeout(config.timeout, connecting).await;
+        let client = client.map_err(StoreError::unavailable)??;
         NatsConfig::check_payload(client.max_payload())?;
         Ok(Self {
             shared: Arc::new(Shared {
@@ -394,7 +398,8 @@ impl Store for Nats {
     }
 
     fn max_payload(&self) -> usize {
-        self.shared.client.max_payload() - MAX_HEADERS
+        let max = self.shared.client.max_payload();
+        max.saturating_sub(MAX_HEADERS)
     }
 
     fn timeout(&self) -> Duration {
