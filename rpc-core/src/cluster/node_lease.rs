@@ -9,10 +9,12 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::sleep_until;
 
-use super::{Bucket, BucketConfig, Entry, Nats, NatsError};
+use super::{
+    Bucket, BucketConfig, Entry, Lease, LeaseConfig, LeaseEvent, LeaseLost, Operation, Reply,
+    Store, StoreError, name_of, token,
+};
 use crate::Str;
-use crate::cluster::{Lease, LeaseConfig, LeaseEvent, LeaseLost, Operation, Reply, name_of, token};
-use crate::net::time;
+use crate::net::{entropy, time};
 
 /// The bucket with a key for each node that is alive.
 const NODES: &str = "nodes";
@@ -25,8 +27,8 @@ struct Named {
 
 /// Whether this node counts as alive in its cluster. Cheap to clone; all clones are the same lease.
 ///
-/// [`Nats::lease`] starts it, with a [`Renewal`] that you spawn. The rules are those of [`Lease`]: a node that
-/// loses its lease ends its work, and comes back [with a new id](Nats::with_new_node).
+/// [`open`](Self::open) starts it, with a [`Renewal`] that you spawn. The rules are those of [`Lease`]: a node
+/// that loses its lease ends its work, and comes back with a new lease, whose id is new.
 #[derive(Clone)]
 pub struct NodeLease {
     shared: Arc<Shared>,
@@ -39,8 +41,8 @@ struct Shared {
     node: Str,
     /// Wakes the renewal.
     released: tokio::sync::Notify,
-    /// Why NATS denies this node its key.
-    denied: watch::Sender<Option<NatsError>>,
+    /// Why the store denies this node its key.
+    denied: watch::Sender<Option<StoreError>>,
 }
 
 impl Shared {
@@ -51,15 +53,30 @@ impl Shared {
 }
 
 impl NodeLease {
-    pub(super) async fn open(
-        nats: &Nats,
+    /// Starts to keep the lease of a node with a new id, 16 hex digits; spawn [`Renewal::run`]. All nodes of
+    /// a cluster have the same `config`: the first one decides when keys expire.
+    ///
+    /// # Errors
+    /// [`StoreError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn open(
+        store: &Arc<dyn Store>,
         config: LeaseConfig,
-    ) -> Result<(Self, Renewal), NatsError> {
-        let age = BucketConfig::default().with_max_age(config.lease);
+    ) -> Result<(Self, Renewal), StoreError> {
+        // Who joins may find the store without its data.
+        store.ensure().await?;
+        let age = BucketConfig {
+            max_age: Some(config.lease),
+            ..BucketConfig::default()
+        };
+        let nodes = Bucket::open(store, NODES, age).await?;
+        let node = Str::from(format!("{:016x}", entropy()));
         let shared = Arc::new(Shared {
-            nodes: nats.bucket(NODES, age).await?,
-            node: nats.node().clone(),
-            lease: Mutex::new(Lease::new(nats.node().clone(), config, time::now())),
+            nodes,
+            lease: Mutex::new(Lease::new(node.clone(), config, time::now())),
+            node,
             released: tokio::sync::Notify::new(),
             denied: watch::Sender::new(None),
         });
@@ -143,12 +160,12 @@ impl NodeLease {
         }
     }
 
-    /// Waits until NATS denies this node its key, for lack of permission: without a change of the
+    /// Waits until the store denies this node its key, for lack of permission: without a change of the
     /// permissions it will not count as alive again. Waits for ever if that does not happen.
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn denied(&self) -> NatsError {
+    pub async fn denied(&self) -> StoreError {
         let mut denied = self.shared.denied.subscribe();
         loop {
             if let Some(error) = &*denied.borrow_and_update() {
@@ -169,22 +186,22 @@ impl NodeLease {
     /// Returns whether another node counts as alive. `true` may be late by the lease.
     ///
     /// # Errors
-    /// [`NatsError`]; retrying is safe.
+    /// [`StoreError`]; retrying is safe.
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn is_alive(&self, node: &str) -> Result<bool, NatsError> {
+    pub async fn is_alive(&self, node: &str) -> Result<bool, StoreError> {
         Ok(self.shared.nodes.get(&token(node)).await?.is_some())
     }
 
     /// Returns the ids of all nodes that count as alive, in no particular order.
     ///
     /// # Errors
-    /// [`NatsError`]; retrying is safe.
+    /// [`StoreError`]; retrying is safe.
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn nodes(&self) -> Result<Vec<Str>, NatsError> {
+    pub async fn nodes(&self) -> Result<Vec<Str>, StoreError> {
         let keys = self.shared.nodes.keys("*").await?;
         let nodes = keys.iter().filter_map(|key| name_of(key));
         Ok(nodes.map(Str::from).collect())
@@ -219,22 +236,14 @@ impl Renewal {
         let shared = &*self.shared;
         let key = token(&shared.node);
         // The one that is in flight, and its number.
-        let mut asking: Option<(u64, BoxFuture<'_, Reply>)> = None;
+        let mut asking: Option<(u64, BoxFuture<'_, Result<Reply, StoreError>>)> = None;
+        let mut told = None;
         loop {
             let (timeout, lost) = {
                 let mut lease = shared.lock();
                 while let Some(request) = lease.poll_request() {
                     let doing = perform(&shared.nodes, &key, &shared.node, request.operation);
-                    let reply = async {
-                        doing.await.unwrap_or_else(|error| {
-                            let reply = refused(&shared.node, &error);
-                            if let NatsError::Denied { .. } = error {
-                                shared.denied.send_replace(Some(error));
-                            }
-                            reply
-                        })
-                    };
-                    asking = Some((request.number, Box::pin(reply)));
+                    asking = Some((request.number, Box::pin(doing)));
                 }
                 while let Some(event) = lease.poll_event() {
                     if let LeaseEvent::Lost(why) = event {
@@ -246,7 +255,7 @@ impl Renewal {
             };
             let Some(timeout) = timeout else {
                 if let Some((_, removal)) = asking.filter(|_| lost == Some(LeaseLost::Released)) {
-                    removal.await;
+                    let _ = removal.await;
                 }
                 return lost.unwrap_or(LeaseLost::Expired);
             };
@@ -259,6 +268,10 @@ impl Renewal {
             tokio::select! {
                 (number, reply) = answer => {
                     asking = None;
+                    if let Err(error @ StoreError::Denied { .. }) = &reply {
+                        shared.denied.send_replace(Some(error.clone()));
+                    }
+                    let reply = reply_of(reply, &mut told);
                     shared.lock().handle_reply(number, reply, time::now());
                 }
                 () = sleep_until(timeout.into()) => shared.lock().handle_timeout(time::now()),
@@ -279,13 +292,13 @@ impl fmt::Debug for Renewal {
 /// Does what a lease or a claim asks for, with a key of this bucket.
 ///
 /// # Errors
-/// What is [refused].
+/// What the store refuses.
 pub(super) async fn perform(
     bucket: &Bucket,
     key: &str,
     node: &Str,
     operation: Operation,
-) -> Result<Reply, NatsError> {
+) -> Result<Reply, StoreError> {
     let value = || {
         serde_json::to_vec(&Named { node: node.clone() })
             .map(Bytes::from)
@@ -296,7 +309,7 @@ pub(super) async fn perform(
             return match read(bucket, key).await {
                 Ok(Some((node, revision))) => Ok(Reply::Found { node, revision }),
                 Ok(None) => Ok(Reply::Missing),
-                Err(error @ NatsError::Denied { .. }) => Err(error),
+                Err(error @ StoreError::Denied { .. }) => Err(error),
                 Err(_) => Ok(Reply::Unknown),
             };
         }
@@ -306,20 +319,27 @@ pub(super) async fn perform(
     };
     match written {
         Ok(revision) => Ok(Reply::Stored { revision }),
-        Err(NatsError::Conflict) => Ok(Reply::Conflict),
-        Err(NatsError::Unavailable { .. } | NatsError::JetStream { .. }) => Ok(Reply::Unknown),
+        Err(StoreError::Conflict) => Ok(Reply::Conflict),
+        Err(StoreError::Unavailable { .. } | StoreError::Failed { .. }) => Ok(Reply::Unknown),
         Err(error) => Err(error),
     }
 }
 
-/// What a lease or a claim is told of such an error.
-pub(super) fn refused(node: &Str, error: &NatsError) -> Reply {
-    tracing::warn!(%node, %error, "NATS refuses a lease or a claim");
-    Reply::Refused
+/// What a lease or a claim is told. A refusal is logged once, and one for lack of permission by the store.
+pub(super) fn reply_of(done: Result<Reply, StoreError>, told: &mut Option<StoreError>) -> Reply {
+    let error = done.as_ref().err().cloned();
+    if let Some(error) = &error
+        && !matches!(error, StoreError::Denied { .. })
+        && told.as_ref() != Some(error)
+    {
+        tracing::warn!(%error, "the store refuses a lease or a claim");
+    }
+    *told = error;
+    done.unwrap_or(Reply::Refused)
 }
 
 /// The node that a key names, and the key's revision.
-pub(super) async fn read(bucket: &Bucket, key: &str) -> Result<Option<(Str, u64)>, NatsError> {
+pub(super) async fn read(bucket: &Bucket, key: &str) -> Result<Option<(Str, u64)>, StoreError> {
     let entry = bucket.get(key).await?;
     Ok(entry.map(|entry| (node_in(&entry), entry.revision)))
 }

@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use tokio::time::{sleep_until, timeout_at};
 
-use super::lease::{node_in, perform, read, refused};
-use super::{Bucket, BucketConfig, Nats, NatsError, NodeLease};
-use crate::Str;
-use crate::cluster::{
-    Claim, ClaimConfig, ClaimEvent, NameTooLong, Operation, name_of, token, try_token,
+use super::node_lease::{node_in, perform, read, reply_of};
+use super::{
+    Bucket, BucketConfig, Claim, ClaimConfig, ClaimEvent, NameTooLong, NodeLease, Operation, Store,
+    StoreError, name_of, token, try_token,
 };
+use crate::Str;
 use crate::net::time;
 
 /// The owners of names, in a bucket of their own. Cheap to clone.
 ///
 /// The rules are those of [`Claim`]: a name belongs to one node as long as that node's [`NodeLease`] is valid,
-/// and whoever owns it writes behind a [`Fence`](crate::cluster::Fence).
+/// and whoever owns it writes behind a [`Fence`](super::Fence).
 #[derive(Clone)]
 pub struct Claims {
     shared: Arc<Shared>,
@@ -50,8 +50,8 @@ pub enum ClaimError {
     /// This node's lease is not valid: it owns nothing. Retrying helps only with a new node id.
     #[error("this node does not count as alive")]
     NotAlive,
-    /// NATS did not answer in time. The name may be this node's: claim it again to know.
-    #[error("NATS did not say in time who owns the name")]
+    /// The store did not answer in time. The name may be this node's: claim it again to know.
+    #[error("the store did not say in time who owns the name")]
     Unavailable,
     /// The name is too long. Retrying never helps.
     #[error(transparent)]
@@ -59,14 +59,21 @@ pub enum ClaimError {
 }
 
 impl Claims {
-    pub(super) async fn open(
-        nats: &Nats,
+    /// Opens the bucket with this name in which nodes say what they own, for the node with this lease.
+    ///
+    /// # Errors
+    /// [`StoreError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn open(
+        store: &Arc<dyn Store>,
         bucket: &str,
         lease: &NodeLease,
         config: ClaimConfig,
-    ) -> Result<Self, NatsError> {
+    ) -> Result<Self, StoreError> {
         let shared = Shared {
-            names: nats.bucket(bucket, BucketConfig::default()).await?,
+            names: Bucket::open(store, bucket, BucketConfig::default()).await?,
             lease: lease.clone(),
             config,
         };
@@ -112,11 +119,11 @@ impl Claims {
     /// Returns the node that owns a name and counts as alive, this one included; `None` if there is none.
     ///
     /// # Errors
-    /// [`NatsError`]; retrying is safe. A name that is too long belongs to nobody.
+    /// [`StoreError`]; retrying is safe. A name that is too long belongs to nobody.
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn holder(&self, name: &str) -> Result<Option<Str>, NatsError> {
+    pub async fn holder(&self, name: &str) -> Result<Option<Str>, StoreError> {
         let Ok(key) = try_token(name) else {
             return Ok(None);
         };
@@ -137,11 +144,11 @@ impl Claims {
     /// It reads all names: ask when a node is gone, not all the time.
     ///
     /// # Errors
-    /// [`NatsError`]; retrying is safe.
+    /// [`StoreError`]; retrying is safe.
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn orphans(&self) -> Result<Vec<String>, NatsError> {
+    pub async fn orphans(&self) -> Result<Vec<String>, StoreError> {
         // Names first: who owns one of them and is alive is among the nodes that are read then.
         let names = self.shared.names.entries("*").await?;
         let nodes = self.shared.lease.nodes().await?;
@@ -152,6 +159,7 @@ impl Claims {
 
     /// Runs a claim until it says something.
     async fn run(&self, claim: &mut Claim, key: &str) -> ClaimEvent {
+        let mut told = None;
         loop {
             if let Some(event) = claim.poll_event() {
                 return event;
@@ -174,8 +182,7 @@ impl Claims {
             };
             match timeout_at(timeout.into(), doing).await {
                 Ok(done) => {
-                    let reply = done.unwrap_or_else(|error| refused(node, &error));
-                    claim.handle_reply(request.number, reply, time::now());
+                    claim.handle_reply(request.number, reply_of(done, &mut told), time::now());
                 }
                 Err(_) => claim.handle_timeout(time::now()),
             }
@@ -203,7 +210,7 @@ pub struct Ownership {
 }
 
 impl Ownership {
-    /// Returns the number of this ownership, for a [`Fence`](crate::cluster::Fence). Later owners have greater
+    /// Returns the number of this ownership, for a [`Fence`](super::Fence). Later owners have greater
     /// ones.
     #[must_use]
     pub const fn fence(&self) -> u64 {
@@ -217,13 +224,13 @@ impl Ownership {
     }
 
     /// Returns whether the node's lease is valid. Whether another one has taken over anyway, only the store
-    /// knows: see [`Fence`](crate::cluster::Fence).
+    /// knows: see [`Fence`](super::Fence).
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.claims.shared.lease.is_valid()
     }
 
-    /// Gives the name back. Stop writing for it first. If NATS does not answer, it stays this node's.
+    /// Gives the name back. Stop writing for it first. If the store does not answer, it stays this node's.
     ///
     /// # Cancel safety
     /// If the future is dropped, the name may be given back or not.
