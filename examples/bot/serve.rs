@@ -220,7 +220,7 @@ impl Platform {
             error => Failure::usage(format_args!("{what}: {error}")),
         };
         let mut options = ClusterOptions::default();
-        options.node.hub = self.hub;
+        options.hub = self.hub;
         options.open = self.open;
         let (backend, runner) = ClusterBackend::open(std::sync::Arc::new(nats), options)
             .await
