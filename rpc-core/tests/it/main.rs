@@ -19,6 +19,8 @@ mod nats;
 mod nats_nodes;
 #[cfg(feature = "nats")]
 mod nats_permissions;
+#[cfg(feature = "nats")]
+mod nats_rules;
 mod nodes;
 mod secrets;
 mod server;

@@ -22,8 +22,6 @@ pub(super) struct Engine {
     start: Instant,
     pub(super) is_full: bool,
     pub(super) logs: BTreeMap<String, Data>,
-    /// How often the logs were replaced by a copy.
-    pub(super) copies: u64,
     /// When the last log was made.
     made: u128,
     /// Told when the logs change.
@@ -48,7 +46,6 @@ impl Engine {
             start: Instant::now(),
             is_full: false,
             logs: BTreeMap::new(),
-            copies: 0,
             made: 0,
             changed: watch::Sender::new(()),
             subscribers: Vec::new(),

@@ -14,7 +14,9 @@ use super::data::{Data, without_payload};
 use super::engine::Engine;
 use super::{Link, MemoryStore, check_len, lock};
 use crate::Str;
-use crate::cluster::{Expect, Log, LogConfig, LogState, Record, StoreError, Stored, Watched};
+use crate::cluster::{
+    Expect, Log, LogConfig, LogState, Record, Store, StoreError, Stored, Watched,
+};
 
 /// How many records are read at once for somebody who watches.
 const PAGE: usize = 256;
@@ -99,22 +101,17 @@ impl Log for MemoryLog {
 
     async fn watch(&self, pattern: &str) -> Result<Watched, StoreError> {
         let pattern = pattern.to_owned();
-        let (name, config) = (Arc::clone(&self.name), Arc::clone(&self.config));
-        let wanted = pattern.clone();
-        let opening = self.store.request(false, move |engine| {
-            let copies = engine.copies;
-            let data = engine.data(&name, &config)?;
-            let heads = data.heads(&wanted);
-            Ok((heads, (copies, data.created), data.last))
-        });
-        let (heads, identity, after) = opening.await?;
+        let (wanted, gaps) = (pattern.clone(), self.store.gaps());
+        let opening = self.with(move |data| (data.heads(&wanted), data.created, data.last));
+        let (heads, created, after) = opening.await?;
         let watching = Watching {
             engine: Arc::downgrade(&self.store.engine),
             link: Arc::clone(&self.store.link),
             changes: lock(&self.store.engine).changed.subscribe(),
+            gaps,
             name: Arc::clone(&self.name),
             pattern,
-            identity,
+            created,
             after,
             ready: heads.into_iter().map(Some).chain([None]).collect(),
         };
@@ -146,10 +143,11 @@ struct Watching {
     engine: Weak<Mutex<Engine>>,
     link: Arc<Link>,
     changes: watch::Receiver<()>,
+    gaps: watch::Receiver<u64>,
     name: Arc<str>,
     pattern: String,
-    /// What no other log has.
-    identity: (u64, u128),
+    /// When the log was made: another one numbers its records again.
+    created: u128,
     after: u64,
     ready: VecDeque<Option<Record>>,
 }
@@ -163,8 +161,14 @@ impl Watching {
             self.changes.mark_unchanged();
             self.link.pass().await;
             sleep(self.link.faults().delay).await;
+            if self.gaps.has_changed().unwrap_or(true) {
+                return Err(StoreError::unavailable("the connection was lost"));
+            }
             if !self.read()? {
-                self.changes.changed().await.map_err(|_| lost())?;
+                tokio::select! {
+                    changed = self.changes.changed() => changed.map_err(|_| lost())?,
+                    _ = self.gaps.changed() => self.gaps.mark_changed(),
+                }
             }
         }
     }
@@ -174,9 +178,7 @@ impl Watching {
         let engine = self.engine.upgrade().ok_or_else(lost)?;
         let engine = lock(&engine);
         let data = engine.logs.get(&*self.name);
-        // Another log numbers its records again.
-        let is_same = |data: &&Data| (engine.copies, data.created) == self.identity;
-        let data = data.filter(is_same);
+        let data = data.filter(|data| data.created == self.created);
         let data = data.ok_or_else(lost)?;
         let new = data.read(&self.pattern, self.after).take(PAGE);
         self.ready.extend(new.cloned().map(Some));

@@ -166,8 +166,8 @@ impl MemoryStore {
         }
     }
 
-    /// Cuts this connection, or mends it. Meanwhile nothing is heard, which is a gap; requests wait, and are
-    /// done when it is mended.
+    /// Cuts this connection, or mends it. Meanwhile nothing is heard, which is a gap, and watches end;
+    /// requests wait, and are done when it is mended.
     pub fn set_cut(&self, is_cut: bool) {
         self.change(|faults| faults.is_cut = is_cut);
         if !is_cut {
@@ -210,7 +210,7 @@ impl MemoryStore {
         lock(&self.engine).is_full = is_full;
     }
 
-    /// Restarts the engine with its data: a gap for all nodes.
+    /// Restarts the engine with its data: a gap for all nodes, and the end of all watches.
     pub fn restart(&self) {
         lock(&self.engine).restart();
     }
@@ -230,7 +230,6 @@ impl MemoryStore {
     pub fn restore(&self, snapshot: &MemorySnapshot) {
         let mut engine = lock(&self.engine);
         engine.logs.clone_from(&snapshot.0);
-        engine.copies += 1;
         engine.restart();
     }
 

