@@ -196,7 +196,7 @@ async fn partial_messages_and_typing_reach_other_nodes_before_the_final_message(
     sees(&bob, "general").await;
     ann.set_typing("general", "#FF6B35").await.unwrap();
     for (text, is_final) in [("so", Final::No), ("so far", Final::Yes), ("x", Final::No)] {
-        ann.send_message("general", &text, is_final).await.unwrap();
+        ann.send_message("general", text, is_final).await.unwrap();
     }
     let color = next(&mut events, |event| match event {
         ClientEvent::SetTyping(typing) => typing.color,
