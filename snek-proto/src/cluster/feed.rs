@@ -86,13 +86,7 @@ impl Feed {
 
     /// Takes the last message of the channel. Returns `false` if another opening has begun
     /// since, or it is open already.
-    pub(super) fn opened(
-        &mut self,
-        number: u64,
-        last: Option<Seen>,
-        config: SequencerConfig,
-        now: Instant,
-    ) -> bool {
+    pub(super) fn opened(&mut self, number: u64, last: Option<Seen>, now: Instant) -> bool {
         let State::Opening { ticket, held, .. } = &mut self.state else {
             return false;
         };
@@ -100,7 +94,7 @@ impl Feed {
             return false;
         }
         let after = last.as_ref().map_or(0, |(sequence, _)| *sequence);
-        let mut sequencer = Sequencer::new(after, config);
+        let mut sequencer = Sequencer::new(after, SequencerConfig::default());
         for (sequence, previous, message) in std::mem::take(held) {
             sequencer.handle_live(sequence, previous, message, now);
         }
@@ -157,10 +151,10 @@ impl Feed {
     }
 
     /// Goes on in another stream, after the last message that both have; 0 if there is none.
-    pub(super) fn replaced(&mut self, after: u64, config: SequencerConfig, now: Instant) {
+    pub(super) fn replaced(&mut self, after: u64, now: Instant) {
         if let State::Open(sequencer) = &mut self.state {
             self.seen.retain(|(sequence, _)| *sequence <= after);
-            *sequencer = Sequencer::new(after, config);
+            *sequencer = Sequencer::new(after, SequencerConfig::default());
             sequencer.check(now);
         }
     }
