@@ -9,7 +9,6 @@ use http::{Method, Request, Response, StatusCode};
 use rpc_core::Instant;
 use serde::Serialize;
 
-#[cfg(feature = "nats")]
 use super::Cluster;
 use super::options::Service;
 use crate::frame::SessionState;
@@ -24,7 +23,6 @@ pub(super) struct Pages {
     pub(super) trust: &'static str,
     pub(super) started: Instant,
     pub(super) service: Option<Arc<Service>>,
-    #[cfg(feature = "nats")]
     pub(super) cluster: Option<Cluster>,
 }
 
@@ -95,15 +93,8 @@ impl Pages {
         json_with(code, &health)
     }
 
-    #[cfg(feature = "nats")]
     fn is_joined(&self) -> bool {
         self.cluster.as_ref().is_none_or(Cluster::is_joined)
-    }
-
-    #[cfg(not(feature = "nats"))]
-    #[allow(clippy::unused_self, reason = "a host alone has no cluster")]
-    const fn is_joined(&self) -> bool {
-        true
     }
 
     /// Returns the status of a session. These callers have proved nothing, so only sessions of
