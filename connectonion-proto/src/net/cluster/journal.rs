@@ -300,3 +300,128 @@ pub(super) fn failed(error: &StoreError) -> StorageError {
         message: error.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rpc_core::Json;
+
+    use super::*;
+    use crate::session::Owner;
+
+    const TURNS: usize = 200;
+
+    /// The writer of a session, and what it has written.
+    struct Writer {
+        known: Known,
+        lines: Vec<(Kind, String)>,
+        /// What it knew after each line, and from which line on that was needed.
+        after: Vec<(Option<Record>, usize)>,
+        needed: usize,
+    }
+
+    impl Writer {
+        fn new() -> Self {
+            Self {
+                known: Known::new(Fence::new(1)),
+                lines: Vec::new(),
+                after: Vec::new(),
+                needed: 0,
+            }
+        }
+
+        fn events(&mut self, text: &str) {
+            let line = format!(r#"{{"type":"thinking","content":"{text}"}}"#);
+            self.known.size += line.len() as u64;
+            self.lines.push((Kind::Events, line));
+            self.after.push((self.known.record.clone(), self.needed));
+        }
+
+        fn record(&mut self, record: &Record) {
+            let before = self.known.record.as_ref();
+            let line = short::line_of(record, record.to_line(), before, self.known.size, false);
+            self.known.size += line.len() as u64;
+            if self.known.wrote(record, &line) && record.status != RecordStatus::Running {
+                self.needed = self.lines.len();
+            }
+            self.lines.push((Kind::Record, line));
+            self.after.push((self.known.record.clone(), self.needed));
+        }
+
+        /// A prompt, some events, and the answer.
+        fn turn(&mut self, turn: usize, messages: &mut Vec<String>) {
+            let prompt = format!("{turn} {}", "question ".repeat(4));
+            #[allow(clippy::cast_precision_loss)]
+            let now = turn as f64;
+            let mut record = Record::new("s", RecordStatus::Running, prompt.as_str(), now);
+            record.owner = Some(Owner::Unsigned);
+            self.record(&record);
+            self.events("hm");
+            messages.push(format!(r#"{{"role":"user","content":"{prompt}"}}"#));
+            messages.push(format!(r#"{{"role":"assistant","content":"{turn}"}}"#));
+            let all = messages.join(",");
+            let session = format!(
+                r#"{{"session_id":"s","messages":[{all}],"trace":[{all}],"turn":{turn},"updated":{now}}}"#
+            );
+            record.status = RecordStatus::Done;
+            record.session = Some(Json::new(&session).unwrap());
+            self.record(&record);
+        }
+    }
+
+    #[test]
+    fn a_prompt_costs_the_same_in_long_and_short_conversations() {
+        let (mut writer, mut messages) = (Writer::new(), Vec::new());
+        let mut bytes = Vec::new();
+        for turn in 0..TURNS {
+            writer.turn(turn, &mut messages);
+            bytes.push(
+                writer
+                    .lines
+                    .iter()
+                    .map(|(_, line)| line.len())
+                    .sum::<usize>(),
+            );
+        }
+        let early = bytes[TURNS / 4];
+        // Four times as many prompts, and half as much again for when all was written last.
+        assert!(bytes[TURNS - 1] < early * 6, "{early} {}", bytes[TURNS - 1]);
+        let kept = &writer.lines[writer.needed..];
+        let kept: usize = kept.iter().map(|(_, line)| line.len()).sum();
+        let session = writer.known.record.unwrap().session.unwrap();
+        assert!(kept < 4 * session.get().len(), "{kept}");
+    }
+
+    #[test]
+    fn a_new_owner_reads_what_the_old_one_had_after_any_record() {
+        let (mut writer, mut messages) = (Writer::new(), Vec::new());
+        for turn in 0..20 {
+            writer.turn(turn, &mut messages);
+        }
+        for (last, (record, needed)) in writer.after.iter().enumerate() {
+            // With what was purged by then, or not.
+            for from in [0, *needed] {
+                let mut next = Known::new(Fence::new(2));
+                for (kind, line) in &writer.lines[from..=last] {
+                    next.read(*kind, line, 0.0);
+                }
+                assert_eq!(next.record, *record, "{from} {last}");
+            }
+        }
+        assert!(writer.needed > 0);
+    }
+
+    #[test]
+    fn events_belong_to_the_run_that_has_not_ended() {
+        let (mut writer, mut messages) = (Writer::new(), Vec::new());
+        writer.turn(1, &mut messages);
+        writer.record(&Record::new("s", RecordStatus::Running, "next", 2.0));
+        writer.events("of the next run");
+        let mut next = Known::new(Fence::new(2));
+        for (kind, line) in &writer.lines {
+            next.read(*kind, line, 0.0);
+        }
+        let found = next.record_with_events().unwrap();
+        assert_eq!((&*found.prompt, found.events.len()), ("next", 1));
+        assert!(found.session.is_some());
+    }
+}
