@@ -7,9 +7,10 @@ use percent_encoding::percent_decode_str;
 use crate::Secret;
 use crate::net::tls::TlsConfig;
 
-use super::NatsError;
+use super::error;
+use crate::cluster::StoreError;
 
-/// The default of [`NatsConfig::with_prefix`].
+/// The default of [`NatsConfig::prefix`].
 const PREFIX: &str = "switchboard";
 /// The least `max_payload` of a server: no value that is written whole is larger.
 const MIN_PAYLOAD: usize = 64 * 1024;
@@ -39,23 +40,44 @@ impl Credentials {
 
 /// Where NATS is, the credentials, and the prefix of all subjects and names.
 ///
+/// The server needs JetStream, and has to accept messages of 64 KiB (`max_payload`); its default is 1 MiB.
+///
+/// # Permissions
+///
 /// Whoever may publish under the prefix can do everything that a node can: give the nodes a NATS
 /// account of their own. They need to subscribe to `PREFIX.>`, and to publish to `PREFIX.>`,
-/// `$JS.API.>`, `$JS.FC.>` (without it long reads stop halfway) and `$KV.PREFIX_NAME.>` for each NAME
-/// of a bucket; `*` stands for whole tokens only. Those of Snek are `snek`; of ConnectOnion `nodes`,
-/// `onion_owners` and `onion_signatures`; of the example gateway `nodes` and `gateway`. What is
-/// not permitted fails with [`NatsError::Denied`] and is logged as a warning.
+/// `$JS.API.>` and `$JS.FC.>` (without it long watches stop halfway). What is not permitted fails with
+/// [`StoreError::Denied`] and is logged as a warning.
 ///
-/// The server has to accept messages of 64 KiB (`max_payload`); its default is 1 MiB.
+/// # What a server may lose
+///
+/// A server that is killed and started again has all that it acknowledged. If its *machine* loses power, a
+/// server without [`replicas`](Self::replicas) may have lost what it acknowledged since it last wrote to disk:
+/// `sync_interval` in its configuration, 2 min by default. Nothing is lost with
+///
+/// ```text
+/// jetstream { sync_interval: always }
+/// ```
+///
+/// (NATS 2.10 and later; each write then waits for the disk), or with 3 replicas on machines that do not lose
+/// power together.
 #[derive(Clone, Debug)]
 pub struct NatsConfig {
     /// Without credentials.
     pub(super) servers: Vec<String>,
     pub(super) credentials: Credentials,
-    pub(super) tls: Option<TlsConfig>,
-    pub(super) prefix: String,
-    pub(super) timeout: Duration,
-    pub(super) replicas: usize,
+    /// Requires TLS, and says which servers are trusted; a client certificate comes with
+    /// [`TlsConfig::from_rustls`]. Default `None`: TLS if the URL or the server asks for it, with the
+    /// certificates that the system trusts.
+    pub tls: Option<TlsConfig>,
+    /// The prefix of all subjects and streams. Two clusters on one NATS need two. 1 to 32 letters, digits, `_`
+    /// and `-`. Default `switchboard`.
+    pub prefix: String,
+    /// How long the first connection and each request may take. Default 5 s.
+    pub timeout: Duration,
+    /// On how many servers of a NATS cluster everything is stored, 1 to 5. Applies to what does not exist yet.
+    /// Default 1.
+    pub replicas: usize,
 }
 
 impl NatsConfig {
@@ -110,60 +132,28 @@ impl NatsConfig {
         self
     }
 
-    /// Requires TLS, and sets which servers are trusted; a client certificate comes with
-    /// [`TlsConfig::from_rustls`]. Default: TLS if the URL or the server asks for it, with the
-    /// certificates that the system trusts.
-    #[must_use]
-    pub fn with_tls(mut self, tls: TlsConfig) -> Self {
-        self.tls = Some(tls);
-        self
-    }
-
-    /// Sets the prefix of all subjects, streams and buckets. Two clusters on one NATS need two.
-    /// Letters, digits, `_` and `-`. Default `switchboard`.
-    #[must_use]
-    pub fn with_prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
-    }
-
-    /// Sets how long the first connection and each request may take. Default 5 s.
-    #[must_use]
-    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// Sets on how many servers of a NATS cluster everything is stored, 1 to 5. Applies to what
-    /// does not exist yet. Default 1.
-    #[must_use]
-    pub const fn with_replicas(mut self, replicas: usize) -> Self {
-        self.replicas = replicas;
-        self
-    }
-
     /// Refuses a server that accepts too short messages.
-    pub(super) fn check_payload(max: usize) -> Result<(), NatsError> {
+    pub(super) fn check_payload(max: usize) -> Result<(), StoreError> {
         if max >= MIN_PAYLOAD {
             return Ok(());
         }
-        Err(NatsError::config(format_args!(
+        Err(error::config(format_args!(
             "NATS accepts messages of {max} bytes at most: set its max_payload to {MIN_PAYLOAD} or more"
         )))
     }
 
-    pub(super) fn check(&self) -> Result<(), NatsError> {
+    pub(super) fn check(&self) -> Result<(), StoreError> {
         let is_token = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         if self.prefix.is_empty() || self.prefix.len() > 32 || !self.prefix.bytes().all(is_token) {
-            return Err(NatsError::config(
+            return Err(error::config(
                 "the prefix must have 1 to 32 letters, digits, `_` or `-`",
             ));
         }
         if self.servers.is_empty() {
-            return Err(NatsError::config("there is no address of a NATS server"));
+            return Err(error::config("there is no address of a NATS server"));
         }
         if self.credentials == Credentials::Contradictory {
-            return Err(NatsError::config(
+            return Err(error::config(
                 "the addresses of NATS have different credentials",
             ));
         }

@@ -1,93 +1,89 @@
-//! [`Nats`]: a cluster's [`Store`](crate::cluster::Store) on NATS with JetStream.
+//! [`Nats`]: a cluster's [`Store`] on NATS with JetStream.
 
 mod config;
 mod error;
+mod log;
 mod violations;
 
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::context::{Context, ContextBuilder, PublishError, PublishErrorKind};
-use async_nats::jetstream::message::{PublishMessage, StreamMessage};
-use async_nats::jetstream::publish::PublishAck;
-use async_nats::jetstream::stream::{self, RawMessageError, RawMessageErrorKind, Stream};
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
+use async_nats::client::PublishErrorKind;
+use async_nats::connection::State;
+use async_nats::header::{IntoHeaderName, NATS_LAST_SEQUENCE, NATS_MESSAGE_ID, NATS_SEQUENCE};
+use async_nats::jetstream::response::Response;
+use async_nats::jetstream::stream::{self, DiscardPolicy, Republish};
+use async_nats::jetstream::{self, ErrorCode};
+use async_nats::{
+    Client, ConnectOptions, Event, HeaderValue, Request, RequestErrorKind, Subscriber,
+};
+use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::{FutureExt, StreamExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, watch};
+use tokio::task::unconstrained;
+use tokio::time::timeout;
 
-use super::entropy;
 use crate::Str;
+use crate::cluster::{AskError, Log, LogConfig, Message, Messages, Position, Store, StoreError};
 
 use config::Credentials;
 pub use config::NatsConfig;
-pub use error::NatsError;
+use error::{of_answer, of_connect, of_request};
+use log::StreamLog;
 use violations::Violations;
 
-/// A connection to NATS, as one node of a cluster. Cheap to clone.
+/// A connection to NATS. Cheap to clone.
 ///
-/// It reconnects by itself. Meanwhile requests wait, up to the
-/// [timeout](NatsConfig::with_timeout).
+/// It reconnects by itself. Meanwhile requests wait, up to the [timeout](NatsConfig::timeout). A
+/// [`Log`] is a stream of JetStream, its [feed](LogConfig::feed) what the server republishes; a log of
+/// [so many records](LogConfig::max_records) drops the first ones also when its bytes are used up. Reads ask
+/// the stream's leader.
 #[derive(Clone)]
 pub struct Nats {
     shared: Arc<Shared>,
-    node: Str,
 }
 
 struct Shared {
     client: Client,
-    jetstream: Context,
+    /// Reads where messages are in a stream.
+    jetstream: jetstream::Context,
     prefix: String,
     replicas: usize,
     timeout: Duration,
     gap_count: watch::Receiver<u64>,
-    violations: Violations,
-    /// The streams that were opened, those of buckets among them: what is gone is made again.
+    violations: Arc<Violations>,
+    /// The streams that were opened: what is gone is made again.
     opened: Mutex<Vec<stream::Config>>,
 }
 
-/// What must hold for a message to be stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Expect<'a> {
-    /// The id of the message. A second one with the same id within the stream's window is not
-    /// stored again.
-    pub id: Option<&'a str>,
-    /// The sequence of the last message with this subject; 0 for none. With another one there, the
-    /// publish fails with [`NatsError::Conflict`].
-    pub last_subject_sequence: Option<u64>,
-}
-
-/// A message that is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stored {
-    /// Its sequence in the stream; of the first one, if it is a duplicate.
-    pub sequence: u64,
-    /// Whether a message with the same id was there already.
-    pub is_duplicate: bool,
-}
+/// What JetStream answers.
+type Answer<T> = Result<T, jetstream::Error>;
 
 impl Nats {
-    /// Connects to the first server that answers, under a new node id.
+    /// Connects to the first server that answers.
     ///
     /// # Errors
-    /// [`NatsError::Config`], also if the server accepts too short messages; [`NatsError::Denied`]; and
-    /// [`NatsError::Unavailable`] if no server answers in time; retrying that is safe.
+    /// [`StoreError::Config`], also if a certificate is not trusted or the server accepts too short messages;
+    /// [`StoreError::Denied`]; and [`StoreError::Unavailable`] if no server answers in time; retrying that is
+    /// safe.
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn connect(config: NatsConfig) -> Result<Self, NatsError> {
+    pub async fn connect(config: NatsConfig) -> Result<Self, StoreError> {
         config.check()?;
         let servers: Vec<async_nats::ServerAddr> = config
             .servers
             .iter()
             .map(|it| it.parse().map_err(|error| bad_address(it, &error)))
             .collect::<Result<_, _>>()?;
-        let node = new_node();
-        let (gaps, gap_count) = watch::channel(0);
+        let (gaps, mut gap_count) = watch::channel(0);
         let inbox = format!("{}._inbox", config.prefix);
-        let violations = Violations::new(&inbox);
-        let refused = violations.clone();
+        let violations = Arc::new(Violations::new(&inbox));
+        let refused = Arc::clone(&violations);
         let mut options = match &config.credentials {
             Credentials::None | Credentials::Contradictory => ConnectOptions::new(),
             Credentials::User(user, password) => {
@@ -97,7 +93,7 @@ impl Nats {
             Credentials::Nkey(seed) => {
                 // It would be looked at too late, and its error would name no cause.
                 if !is_nkey_seed(seed.expose()) {
-                    return Err(NatsError::config("the nkey is not the seed of a user"));
+                    return Err(error::config("the nkey is not the seed of a user"));
                 }
                 ConnectOptions::with_nkey(seed.expose().clone())
             }
@@ -107,43 +103,40 @@ impl Nats {
             options = options.require_tls(true);
         }
         let options = options
-            .name(format!("{} {node}", config.prefix))
+            .name(&config.prefix)
             .custom_inbox_prefix(inbox)
             .connection_timeout(config.timeout)
-            .request_timeout(Some(config.timeout))
+            // Requests have one that counts the waiting for a connection too.
+            .request_timeout(None)
             .ping_interval(Duration::from_secs(5))
             .reconnect_delay_callback(reconnect_delay)
             .event_callback(move |event| {
-                log(&event);
-                if let Event::ServerError(error) = &event {
-                    refused.report(error);
+                match &event {
+                    Event::Connected => tracing::info!("connected to NATS"),
+                    Event::Disconnected => tracing::warn!("the connection to NATS is lost"),
+                    Event::ServerError(error) => refused.report(error),
+                    event => tracing::debug!(%event, "NATS"),
                 }
                 if matches!(event, Event::Connected | Event::SlowConsumer(_)) {
                     gaps.send_modify(|count| *count += 1);
                 }
                 async {}
             });
-        let connect = options.connect(servers);
-        let client = tokio::time::timeout(config.timeout, connect)
+        let connecting = async {
+            let client = options.connect(servers).await;
+            // The first connection is no gap.
+            let _ = gap_count.wait_for(|count| *count > 0).await;
+            client
+        };
+        let client = timeout(config.timeout, connecting)
             .await
-            .map_err(NatsError::unavailable)?
-            .map_err(|error| match error.kind() {
-                ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
-                    NatsError::Denied {
-                        message: "the credentials are wrong".to_owned(),
-                    }
-                }
-                ConnectErrorKind::ServerParse => NatsError::config(error),
-                _ => NatsError::unavailable(error),
-            })?;
-        NatsConfig::check_payload(client.server_info().max_payload)?;
-        let jetstream = ContextBuilder::new()
-            .timeout(config.timeout)
-            .build(client.clone());
+            .map_err(StoreError::unavailable)?
+            .map_err(|error| of_connect(&error))?;
+        NatsConfig::check_payload(client.max_payload())?;
         Ok(Self {
             shared: Arc::new(Shared {
+                jetstream: jetstream::new(client.clone()),
                 client,
-                jetstream,
                 prefix: config.prefix,
                 replicas: config.replicas,
                 timeout: config.timeout,
@@ -151,23 +144,7 @@ impl Nats {
                 violations,
                 opened: Mutex::default(),
             }),
-            node,
         })
-    }
-
-    /// Returns the same connection under a new node id, for a node that has lost its lease.
-    #[must_use]
-    pub fn with_new_node(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-            node: new_node(),
-        }
-    }
-
-    /// Returns this node's id: 16 hex digits, new for each [connect](Self::connect).
-    #[must_use]
-    pub const fn node(&self) -> &Str {
-        &self.node
     }
 
     /// Returns the prefix of all subjects and names.
@@ -176,210 +153,229 @@ impl Nats {
         &self.shared.prefix
     }
 
-    /// Returns how long a request may take.
-    #[must_use]
-    pub fn timeout(&self) -> Duration {
-        self.shared.timeout
+    fn subject(&self, subject: &str) -> String {
+        format!("{}.{subject}", self.shared.prefix)
     }
 
-    /// Returns a number that changes whenever subscriptions may have missed messages: after each new
-    /// connection, and when one was read too slowly.
-    #[must_use]
-    pub fn gaps(&self) -> watch::Receiver<u64> {
-        self.shared.gap_count.clone()
+    /// The subject without the prefix.
+    fn relative(&self, subject: &str) -> Str {
+        let from = self.shared.prefix.len() + 1;
+        subject.get(from..).unwrap_or_default().into()
     }
 
-    /// Returns a subject under the prefix. Encode names from users with
-    /// [`token`](crate::cluster::token).
-    #[must_use]
-    pub fn subject(&self, parts: &[&str]) -> String {
-        let parts = [&[self.prefix()], parts].concat();
-        parts.join(".")
+    /// Subscribes to a subject with its prefix.
+    async fn listen(&self, subject: String) -> Result<Subscriber, StoreError> {
+        let subscribing = timeout(self.shared.timeout, self.shared.client.subscribe(subject));
+        let subscribed = subscribing.await.map_err(StoreError::unavailable)?;
+        subscribed.map_err(StoreError::unavailable)
     }
 
-    /// Returns the client, for messages that need no storage.
-    #[must_use]
-    pub fn client(&self) -> &Client {
-        &self.shared.client
-    }
-
-    /// Returns the JetStream context.
-    #[must_use]
-    pub fn jetstream(&self) -> &Context {
-        &self.shared.jetstream
-    }
-
-    /// Checks whether JetStream serves.
-    ///
-    /// # Errors
-    /// [`NatsError`]; retrying is safe.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn check(&self) -> Result<(), NatsError> {
-        let name = self.name("nodes");
-        match self.asked(&name, self.jetstream().get_stream(&name)).await {
-            // It may answer that there is no such stream.
-            Ok(_) | Err(NatsError::JetStream { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Opens the stream with this name under the prefix. Creates it if it does not exist: the
-    /// name and the number of replicas in `config` are set here.
-    ///
-    /// # Errors
-    /// [`NatsError`]; retrying is safe.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn stream(&self, name: &str, config: stream::Config) -> Result<Stream, NatsError> {
-        let name = self.name(name);
-        let config = stream::Config {
-            name: name.clone(),
-            num_replicas: self.shared.replicas,
-            ..config
-        };
-        self.open(config).await
-    }
-
-    /// Opens the stream with this configuration, and makes it again when it is gone.
-    async fn open(&self, config: stream::Config) -> Result<Stream, NatsError> {
-        let opening = self.jetstream().get_or_create_stream(config.clone());
-        let stream = self.asked(&config.name, opening).await?;
-        let mut opened = self.shared.opened.lock().await;
-        if opened.iter().all(|known| known.name != config.name) {
-            opened.push(config);
-        }
-        Ok(stream)
-    }
-
-    /// Stores a message in the stream of its subject, and waits until it is stored.
-    ///
-    /// # Errors
-    /// [`NatsError`]. After [`Unavailable`](NatsError::Unavailable) the message may be stored or
-    /// not: publish it again with the same [`Expect::id`].
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, the message may be stored or not.
-    pub async fn publish(
+    /// Waits for the answer of whoever listens to a subject; `None` if nobody does.
+    async fn request(
         &self,
-        subject: String,
-        payload: Bytes,
-        expect: Expect<'_>,
-    ) -> Result<Stored, NatsError> {
-        let mut message = PublishMessage::build().payload(payload);
-        if let Some(id) = expect.id {
-            message = message.message_id(id);
-        }
-        if let Some(last) = expect.last_subject_sequence {
-            message = message.expected_last_subject_sequence(last);
-        }
-        let stored = self.send(subject, message).await?;
-        Ok(Stored {
-            sequence: stored.sequence,
-            is_duplicate: stored.duplicate,
-        })
+        subject: &str,
+        request: Request,
+        within: Duration,
+    ) -> Result<Option<async_nats::Message>, StoreError> {
+        let asking = async {
+            // While there is no connection, the queue of the client may be full.
+            let asking = self.shared.client.send_request(subject.to_owned(), request);
+            match timeout(within, asking)
+                .await
+                .map_err(StoreError::unavailable)?
+            {
+                Err(error) if error.kind() == RequestErrorKind::NoResponders => Ok(None),
+                answer => answer.map(Some).map_err(|error| of_request(&error)),
+            }
+        };
+        self.shared.violations.or_denied(subject, asking).await
     }
 
-    /// Makes the streams and buckets again that were opened here and are gone: the server has lost them, or
-    /// somebody has deleted them.
-    async fn ensure(&self) -> Result<(), NatsError> {
+    /// Asks JetStream about the stream with this name.
+    async fn ask_jetstream<T: DeserializeOwned>(
+        &self,
+        verb: &str,
+        name: &str,
+        body: &impl Serialize,
+    ) -> Result<Answer<T>, StoreError> {
+        let body = serde_json::to_vec(body).map_err(error::config)?;
+        let subject = format!("$JS.API.{verb}.{name}");
+        let request = Request::new().payload(body.into());
+        let answer = self.request(&subject, request, self.shared.timeout).await?;
+        let answer = answer.ok_or_else(|| {
+            StoreError::unavailable("there is no JetStream; nats-server needs -js for it")
+        })?;
+        answer_in(&answer)
+    }
+
+    /// Makes a stream that does not exist. Returns how long the one that is there keeps messages.
+    async fn make(&self, config: &stream::Config) -> Result<Duration, StoreError> {
+        let name = &config.name;
+        let mut info: Answer<stream::Info> = self.ask_jetstream("STREAM.INFO", name, &()).await?;
+        if let Err(error) = &info
+            && error.error_code() == ErrorCode::STREAM_NOT_FOUND
+        {
+            info = self.ask_jetstream("STREAM.CREATE", name, config).await?;
+        }
+        let info = info.map_err(|error| of_answer(&error))?;
+        Ok(info.config.max_age)
+    }
+
+    /// Makes the streams again that were opened here and are gone: the server has lost them, or somebody has
+    /// deleted them.
+    async fn make_all(&self) -> Result<(), StoreError> {
         // One at a time: who comes second finds them made.
         let opened = self.shared.opened.lock().await;
         for config in &*opened {
-            let making = self.jetstream().get_or_create_stream(config.clone());
-            let making = Box::pin(making).await;
-            making.map_err(|error| NatsError::of(&error))?;
+            self.make(config).await?;
         }
         Ok(())
     }
 
-    /// Sends a message to the stream of its subject, and waits for the answer.
-    async fn send(
-        &self,
-        subject: String,
-        message: PublishMessage,
-    ) -> Result<PublishAck, NatsError> {
-        let name = format!("\"{subject}\"");
-        let sending = async {
-            let mut sent = self.try_send(&subject, &message).await?;
-            let is_gone = |error: &PublishError| error.kind() == PublishErrorKind::StreamNotFound;
-            if sent.as_ref().is_err_and(is_gone) {
-                // Nobody has it: it is not stored.
-                self.ensure().await?;
-                sent = self.try_send(&subject, &message).await?;
-            }
-            Ok(sent?)
-        };
-        self.shared.violations.or_denied(&name, sending).await
+    /// Waits for as long as a request may take.
+    async fn send(&self, subject: String, payload: Bytes) -> Result<(), StoreError> {
+        let sending = timeout(
+            self.shared.timeout,
+            self.shared.client.publish(subject, payload),
+        );
+        let sent = sending.await.map_err(StoreError::unavailable)?;
+        sent.map_err(|error| match error.kind() {
+            PublishErrorKind::MaxPayloadExceeded => StoreError::TooLarge,
+            PublishErrorKind::InvalidSubject => error::config(error),
+            PublishErrorKind::Send => StoreError::unavailable(error),
+        })
     }
 
-    async fn try_send(
+    /// Sends a message if there is a connection and room for it. Returns whether it is sent.
+    fn try_send(&self, subject: String, payload: Bytes) -> bool {
+        let sending = unconstrained(self.shared.client.publish(subject, payload));
+        self.is_connected() && sending.now_or_never().is_some_and(|sent| sent.is_ok())
+    }
+
+    fn message(&self, message: async_nats::Message) -> Message {
+        let number = |name| header(&message, name).and_then(|it| it.parse().ok());
+        let position = number(NATS_SEQUENCE).zip(number(NATS_LAST_SEQUENCE));
+        Message {
+            subject: self.relative(&message.subject),
+            id: header(&message, NATS_MESSAGE_ID).map_or(Str::EMPTY, Str::from),
+            position: position.map(|(sequence, previous)| Position { sequence, previous }),
+            reply_to: message.reply.as_deref().map(Str::from),
+            payload: message.payload,
+        }
+    }
+
+    fn gap_count(&self) -> watch::Receiver<u64> {
+        let mut gaps = self.shared.gap_count.clone();
+        gaps.mark_unchanged();
+        gaps
+    }
+}
+
+#[async_trait]
+impl Store for Nats {
+    async fn log(&self, name: &str, config: LogConfig) -> Result<Arc<dyn Log>, StoreError> {
+        let Shared {
+            prefix, replicas, ..
+        } = &*self.shared;
+        let limit = |it: Option<u64>| it.map_or(-1, |it| i64::try_from(it).unwrap_or(i64::MAX));
+        let subjects = self.subject(&config.subjects);
+        let max_age = config.max_age.unwrap_or_default();
+        let stream = stream::Config {
+            name: format!("{prefix}_{name}"),
+            republish: config.feed.map(|feed| Republish {
+                source: subjects.clone(),
+                destination: destination(&self.subject(&feed)),
+                headers_only: false,
+            }),
+            subjects: vec![subjects],
+            max_messages_per_subject: limit(config.max_per_subject),
+            max_messages: limit(config.max_records),
+            max_bytes: limit(config.max_bytes),
+            max_age,
+            discard: match config.max_records {
+                Some(_) => DiscardPolicy::Old,
+                None => DiscardPolicy::New,
+            },
+            duplicate_window: config
+                .max_age
+                .map_or(config.window, |it| it.min(config.window)),
+            deny_delete: true,
+            allow_direct: true,
+            num_replicas: *replicas,
+            ..stream::Config::default()
+        };
+        let kept = self.make(&stream).await?;
+        // A node that counts on more time than the log gives would be taken for dead.
+        if !kept.is_zero() && (max_age.is_zero() || kept < max_age) {
+            return Err(error::config(format_args!(
+                "the log {name} was made to keep records for {kept:?} only: ask for no more, or take another prefix"
+            )));
+        }
+        let log = StreamLog {
+            nats: self.clone(),
+            name: stream.name.clone(),
+        };
+        let mut opened = self.shared.opened.lock().await;
+        if opened.iter().all(|known| known.name != stream.name) {
+            opened.push(stream);
+        }
+        Ok(Arc::new(log))
+    }
+
+    async fn ensure(&self) -> Result<(), StoreError> {
+        self.make_all().await
+    }
+
+    async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), StoreError> {
+        self.send(self.subject(subject), payload).await
+    }
+
+    fn try_publish(&self, subject: &str, payload: Bytes) -> bool {
+        self.try_send(self.subject(subject), payload)
+    }
+
+    async fn subscribe(&self, pattern: &str) -> Result<Messages, StoreError> {
+        let messages = self.listen(self.subject(pattern)).await?;
+        let nats = self.clone();
+        Ok(messages.map(move |message| nats.message(message)).boxed())
+    }
+
+    async fn ask(
         &self,
         subject: &str,
-        message: &PublishMessage,
-    ) -> Result<Result<PublishAck, PublishError>, NatsError> {
-        let sending = self
-            .jetstream()
-            .send_publish(subject.to_owned(), message.clone());
-        // While there is no connection, the queue of the client may be full.
-        let sent = tokio::time::timeout(self.timeout(), sending);
-        match sent.await.map_err(NatsError::unavailable)? {
-            Ok(answer) => Ok(answer.await),
-            Err(error) => Ok(Err(error)),
+        payload: Bytes,
+        within: Duration,
+    ) -> Result<Bytes, AskError> {
+        if !self.is_connected() {
+            return Err(StoreError::unavailable("there is no connection").into());
+        }
+        let (subject, request) = (self.subject(subject), Request::new().payload(payload));
+        match self.request(&subject, request, within).await {
+            Ok(Some(answer)) => Ok(answer.payload),
+            Ok(None) => Err(AskError::NoListener),
+            Err(StoreError::Unavailable { .. }) => Err(AskError::NoAnswer),
+            Err(error) => Err(error.into()),
         }
     }
 
-    /// Waits for a message of a stream; `None` if there is none. Otherwise as [`asked`](Self::asked).
-    ///
-    /// # Errors
-    /// [`NatsError`]; retrying is safe.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn message(
-        &self,
-        stream: &Stream,
-        request: impl Future<Output = Result<StreamMessage, RawMessageError>>,
-    ) -> Result<Option<StreamMessage>, NatsError> {
-        let reading = async {
-            match request.await {
-                Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
-                found => found.map(Some),
-            }
-        };
-        self.asked(&stream.cached_info().config.name, reading).await
+    fn answer(&self, reply_to: &str, payload: Bytes) {
+        self.try_send(reply_to.to_owned(), payload);
     }
 
-    /// Waits for JetStream's answer about the stream with this name. If the stream is gone it is made again,
-    /// for the next request.
-    ///
-    /// # Errors
-    /// [`NatsError`]; see there whether retrying is safe.
-    ///
-    /// # Cancel safety
-    /// That of the request.
-    pub fn asked<T, E: Error + 'static>(
-        &self,
-        name: &str,
-        request: impl Future<Output = Result<T, E>>,
-    ) -> impl Future<Output = Result<T, NatsError>> {
-        // Such requests are large.
-        let request = Box::pin(request);
-        async move {
-            let request = async { request.await.map_err(|error| NatsError::of(&error)) };
-            let answer = self.shared.violations.or_denied(name, request).await;
-            if answer.as_ref().is_err_and(NatsError::is_gone) {
-                tracing::warn!(name, "a stream is gone and is made again");
-                self.ensure().await?;
-            }
-            answer
-        }
+    fn is_connected(&self) -> bool {
+        self.shared.client.connection_state() == State::Connected
     }
 
-    fn name(&self, name: &str) -> String {
-        format!("{}_{name}", self.shared.prefix)
+    fn gaps(&self) -> watch::Receiver<u64> {
+        self.gap_count()
+    }
+
+    fn max_payload(&self) -> usize {
+        self.shared.client.max_payload()
+    }
+
+    fn timeout(&self) -> Duration {
+        self.shared.timeout
     }
 }
 
@@ -387,13 +383,36 @@ impl fmt::Debug for Nats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Nats")
             .field("prefix", &self.shared.prefix)
-            .field("node", &self.node)
             .finish_non_exhaustive()
     }
 }
 
-fn new_node() -> Str {
-    format!("{:016x}", entropy()).into()
+fn answer_in<T: DeserializeOwned>(message: &async_nats::Message) -> Result<Answer<T>, StoreError> {
+    match serde_json::from_slice(&message.payload) {
+        Ok(Response::Ok(answer)) => Ok(Ok(answer)),
+        Ok(Response::Err { error }) => Ok(Err(error)),
+        Err(error) => Err(StoreError::Failed {
+            message: format!("an answer is unreadable: {error}"),
+        }),
+    }
+}
+
+fn header(message: &async_nats::Message, name: impl IntoHeaderName) -> Option<&str> {
+    let headers = message.headers.as_ref()?;
+    headers.get(name).map(HeaderValue::as_str)
+}
+
+/// The subjects of a feed as the server wants them: its `*` by their numbers.
+fn destination(feed: &str) -> String {
+    let mut number = 0;
+    let tokens = feed.split('.').map(|token| match token {
+        "*" => {
+            number += 1;
+            format!("{{{{wildcard({number})}}}}")
+        }
+        token => token.to_owned(),
+    });
+    tokens.collect::<Vec<_>>().join(".")
 }
 
 /// Whether this is the seed of a user's nkey in its text form: `SU` and 56 characters of base 32.
@@ -402,8 +421,8 @@ fn is_nkey_seed(seed: &str) -> bool {
     seed.len() == 58 && seed.starts_with("SU") && seed.bytes().all(is_base32)
 }
 
-fn bad_address(address: &str, error: &std::io::Error) -> NatsError {
-    NatsError::config(format!("bad address of NATS {address:?}: {}", error.kind()))
+fn bad_address(address: &str, error: &std::io::Error) -> StoreError {
+    error::config(format!("bad address of NATS {address:?}: {}", error.kind()))
 }
 
 /// At once, then 50 ms, doubled up to 2 s: a restarted server is soon found again, and a dead one is
@@ -412,14 +431,5 @@ fn reconnect_delay(attempts: usize) -> Duration {
     match attempts {
         0 | 1 => Duration::ZERO,
         _ => Duration::from_millis(50 << attempts.min(7)).min(Duration::from_secs(2)),
-    }
-}
-
-fn log(event: &Event) {
-    match event {
-        Event::Connected => tracing::info!("connected to NATS"),
-        Event::Disconnected => tracing::warn!("the connection to NATS is lost"),
-        Event::ServerError(error) => tracing::warn!(%error, "NATS refuses"),
-        event => tracing::debug!(%event, "NATS"),
     }
 }

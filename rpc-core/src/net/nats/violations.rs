@@ -1,26 +1,27 @@
 //! [`Violations`]: what the server refuses for lack of permission.
 
 use std::future::pending;
-use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
 
 use async_nats::ServerError;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::NatsError;
+use crate::cluster::StoreError;
 
 /// How the server's text begins.
 const VIOLATION: &str = "Permissions Violation";
-/// How many are kept for whoever waits.
+/// How many are kept for whoever waits, and how many are known to be told.
 const MAX: usize = 32;
 
 /// What the server refuses for lack of permission. It says so beside the request, which is never
-/// answered. Clones are the same.
-#[derive(Clone)]
+/// answered.
 pub(super) struct Violations {
-    texts: broadcast::Sender<Arc<str>>,
+    texts: broadcast::Sender<String>,
     /// How each text names the subjects of answers.
-    inbox: Arc<str>,
+    inbox: String,
+    /// What was told already.
+    told: Mutex<Vec<String>>,
 }
 
 impl Violations {
@@ -28,31 +29,43 @@ impl Violations {
     pub(super) fn new(inbox: &str) -> Self {
         Self {
             texts: broadcast::Sender::new(MAX),
-            inbox: format!("\"{inbox}.").into(),
+            inbox: format!("\"{inbox}."),
+            told: Mutex::default(),
         }
     }
 
+    /// Takes an error that the server reports, and logs it if it is new.
     pub(super) fn report(&self, error: &ServerError) {
+        let text = error.to_string();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if !told.contains(&text) {
+            tracing::warn!(%error, "NATS refuses");
+            told.truncate(MAX - 1);
+            told.insert(0, text);
+        }
+        drop(told);
         if let ServerError::Other(text) = error
             && text.starts_with(VIOLATION)
         {
             // Nobody may wait for it.
-            let _ = self.texts.send(text.as_str().into());
+            let _ = self.texts.send(text.clone());
         }
     }
 
-    /// Waits for the answer to a request, or until the server refuses what has this name in its subject,
-    /// or the answer.
+    /// Waits for the answer to a request, or until the server refuses this subject, or the answer.
     pub(super) async fn or_denied<T>(
         &self,
-        name: &str,
-        request: impl Future<Output = Result<T, NatsError>>,
-    ) -> Result<T, NatsError> {
+        subject: &str,
+        request: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let subject = format!("\"{subject}\"");
         let mut violations = self.texts.subscribe();
         let denied = async {
             loop {
                 match violations.recv().await {
-                    Ok(text) if text.contains(name) || text.contains(&*self.inbox) => return text,
+                    Ok(text) if text.contains(&subject) || text.contains(&self.inbox) => {
+                        return text;
+                    }
                     Ok(_) | Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => pending().await,
                 }
@@ -60,7 +73,7 @@ impl Violations {
         };
         tokio::select! {
             answer = request => answer,
-            text = denied => Err(NatsError::Denied { message: text.as_ref().to_owned() }),
+            message = denied => Err(StoreError::Denied { message }),
         }
     }
 }
