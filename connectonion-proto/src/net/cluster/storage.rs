@@ -117,7 +117,8 @@ impl ClusterStorage {
                 Ok(found) => found,
                 Err(StorageError::Fenced) if node.owns(session_id).await => {
                     // The store has lost who owned what, and counts owners from the beginning.
-                    fence = Fence::new(self.journal.last_owner(node, session_id).await? + 1);
+                    let last = self.journal.last_owner(node, session_id).await?;
+                    fence = Fence::new(last.saturating_add(1));
                     is_taken = true;
                     continue;
                 }

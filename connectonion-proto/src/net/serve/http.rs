@@ -60,7 +60,11 @@ impl Pages {
             _ if request.headers().contains_key(UPGRADE) => {
                 plain(StatusCode::FORBIDDEN, "WebSockets are at /ws")
             }
-            "/health" if is_get => self.health(),
+            "/health" if is_get => self.health(StatusCode::OK, "healthy"),
+            "/ready" if is_get => match self.is_joined() {
+                true => self.health(StatusCode::OK, "ready"),
+                false => self.health(StatusCode::SERVICE_UNAVAILABLE, "not in the cluster"),
+            },
             "/info" if is_get => json(&Info {
                 name: &self.name,
                 address: self.runtime.address().to_string(),
@@ -79,12 +83,7 @@ impl Pages {
         }
     }
 
-    /// Returns whether this host is well. One that is not in its cluster serves nobody: 503.
-    fn health(&self) -> Response<Bytes> {
-        let (code, status) = match self.is_joined() {
-            true => (StatusCode::OK, "healthy"),
-            false => (StatusCode::SERVICE_UNAVAILABLE, "not in the cluster"),
-        };
+    fn health(&self, code: StatusCode, status: &'static str) -> Response<Bytes> {
         let health = Health {
             status,
             agent: &self.name,
@@ -93,6 +92,7 @@ impl Pages {
         json_with(code, &health)
     }
 
+    /// Returns whether this host serves clients: alone, or in its cluster.
     fn is_joined(&self) -> bool {
         self.cluster.as_ref().is_none_or(Cluster::is_joined)
     }

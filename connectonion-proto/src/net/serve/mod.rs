@@ -31,8 +31,8 @@ pub use options::{ServerOptions, http_config};
 /// [`ServerOptions`]. The known hosts use port 8000.
 ///
 /// It serves WebSockets at [`WS_PATH`], and `/health`, `/info` and `/sessions/{id}` as the known
-/// clients expect. The status of `/health` is 503 while the host is not in the cluster that it
-/// belongs to.
+/// clients expect. `/ready` says whether it can serve clients now: its status is 503 while the host is not
+/// in the cluster that it belongs to.
 ///
 /// Its runtime is the [`HostRuntime`], with the sessions and runs. When the host drains, new prompts
 /// are refused, agents may finish, and connections are closed with 1012; the next host finds
