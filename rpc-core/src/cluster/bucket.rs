@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
+use tokio::time::timeout;
 
 use super::{Expect, Log, LogConfig, Record, Store, StoreError};
 
@@ -215,21 +216,17 @@ impl Bucket {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn entries(&self, pattern: &str) -> Result<Vec<Entry>, StoreError> {
+        let mut watch = self.watch(pattern).await?;
         let mut found = Vec::new();
-        let reading = async {
-            let mut watch = self.watch(pattern).await?;
-            while let Some(change) = watch.next().await {
-                match change? {
-                    Change::Put(entry) => found.push(entry),
-                    Change::Deleted { .. } => {}
-                    Change::Current => break,
-                }
+        loop {
+            let change = timeout(self.timeout, watch.next()).await;
+            match change.map_err(StoreError::unavailable)?.transpose()? {
+                Some(Change::Put(entry)) => found.push(entry),
+                Some(Change::Deleted { .. }) => {}
+                Some(Change::Current) => return Ok(found),
+                None => return Err(StoreError::unavailable("the watch has ended")),
             }
-            Ok(())
-        };
-        let read = tokio::time::timeout(self.timeout, reading).await;
-        read.map_err(StoreError::unavailable)??;
-        Ok(found)
+        }
     }
 
     /// Watches all keys that match a pattern: what is there now, then [`Change::Current`], then

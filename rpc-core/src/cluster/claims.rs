@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::time::{sleep_until, timeout_at};
 
-use super::node_lease::{node_in, perform, read, refused};
+use super::node_lease::{node_in, perform, read, reply_of};
 use super::{
     Bucket, BucketConfig, Claim, ClaimConfig, ClaimEvent, NameTooLong, NodeLease, Operation, Store,
     StoreError, name_of, token, try_token,
@@ -159,6 +159,7 @@ impl Claims {
 
     /// Runs a claim until it says something.
     async fn run(&self, claim: &mut Claim, key: &str) -> ClaimEvent {
+        let mut told = None;
         loop {
             if let Some(event) = claim.poll_event() {
                 return event;
@@ -181,8 +182,7 @@ impl Claims {
             };
             match timeout_at(timeout.into(), doing).await {
                 Ok(done) => {
-                    let reply = done.unwrap_or_else(|error| refused(node, &error));
-                    claim.handle_reply(request.number, reply, time::now());
+                    claim.handle_reply(request.number, reply_of(done, &mut told), time::now());
                 }
                 Err(_) => claim.handle_timeout(time::now()),
             }

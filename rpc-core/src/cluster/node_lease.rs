@@ -236,22 +236,14 @@ impl Renewal {
         let shared = &*self.shared;
         let key = token(&shared.node);
         // The one that is in flight, and its number.
-        let mut asking: Option<(u64, BoxFuture<'_, Reply>)> = None;
+        let mut asking: Option<(u64, BoxFuture<'_, Result<Reply, StoreError>>)> = None;
+        let mut told = None;
         loop {
             let (timeout, lost) = {
                 let mut lease = shared.lock();
                 while let Some(request) = lease.poll_request() {
                     let doing = perform(&shared.nodes, &key, &shared.node, request.operation);
-                    let reply = async {
-                        doing.await.unwrap_or_else(|error| {
-                            let reply = refused(&shared.node, &error);
-                            if let StoreError::Denied { .. } = error {
-                                shared.denied.send_replace(Some(error));
-                            }
-                            reply
-                        })
-                    };
-                    asking = Some((request.number, Box::pin(reply)));
+                    asking = Some((request.number, Box::pin(doing)));
                 }
                 while let Some(event) = lease.poll_event() {
                     if let LeaseEvent::Lost(why) = event {
@@ -263,7 +255,7 @@ impl Renewal {
             };
             let Some(timeout) = timeout else {
                 if let Some((_, removal)) = asking.filter(|_| lost == Some(LeaseLost::Released)) {
-                    removal.await;
+                    let _ = removal.await;
                 }
                 return lost.unwrap_or(LeaseLost::Expired);
             };
@@ -276,6 +268,10 @@ impl Renewal {
             tokio::select! {
                 (number, reply) = answer => {
                     asking = None;
+                    if let Err(error @ StoreError::Denied { .. }) = &reply {
+                        shared.denied.send_replace(Some(error.clone()));
+                    }
+                    let reply = reply_of(reply, &mut told);
                     shared.lock().handle_reply(number, reply, time::now());
                 }
                 () = sleep_until(timeout.into()) => shared.lock().handle_timeout(time::now()),
@@ -296,7 +292,7 @@ impl fmt::Debug for Renewal {
 /// Does what a lease or a claim asks for, with a key of this bucket.
 ///
 /// # Errors
-/// What is [refused].
+/// What the store refuses.
 pub(super) async fn perform(
     bucket: &Bucket,
     key: &str,
@@ -329,10 +325,17 @@ pub(super) async fn perform(
     }
 }
 
-/// What a lease or a claim is told of such an error.
-pub(super) fn refused(node: &Str, error: &StoreError) -> Reply {
-    tracing::warn!(%node, %error, "the store refuses a lease or a claim");
-    Reply::Refused
+/// What a lease or a claim is told. A refusal is logged once, and one for lack of permission by the store.
+pub(super) fn reply_of(done: Result<Reply, StoreError>, told: &mut Option<StoreError>) -> Reply {
+    let error = done.as_ref().err().cloned();
+    if let Some(error) = &error
+        && !matches!(error, StoreError::Denied { .. })
+        && told.as_ref() != Some(error)
+    {
+        tracing::warn!(%error, "the store refuses a lease or a claim");
+    }
+    *told = error;
+    done.unwrap_or(Reply::Refused)
 }
 
 /// The node that a key names, and the key's revision.

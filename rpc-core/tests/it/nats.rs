@@ -1,31 +1,38 @@
 //! [`Nats`] and [`Bucket`] against a server of the test's own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use rpc_core::net::nats::{Bucket, BucketConfig, Change, Expect, Nats, NatsConfig, NatsError};
+use rpc_core::cluster::{
+    AskError, Bucket, BucketConfig, Change, Expect, Log, LogConfig, Position, Store, StoreError,
+};
+use rpc_core::net::nats::{Nats, NatsConfig};
 use rpc_core::net::tls::TlsConfig;
 use switchboard_testing::nats::NatsServer;
 
-async fn connect(server: &NatsServer) -> Nats {
-    let config = NatsConfig::new(&server.url()).with_timeout(Duration::from_secs(2));
-    Nats::connect(config).await.unwrap()
+fn config_of(server: &NatsServer) -> NatsConfig {
+    let mut config = NatsConfig::new(&server.url());
+    config.timeout = Duration::from_secs(2);
+    config
 }
 
-async fn bucket(nats: &Nats) -> Bucket {
-    nats.bucket("test", BucketConfig::default()).await.unwrap()
+async fn connect(server: &NatsServer) -> Arc<dyn Store> {
+    Arc::new(Nats::connect(config_of(server)).await.unwrap())
+}
+
+async fn bucket(store: &Arc<dyn Store>) -> Bucket {
+    let opened = Bucket::open(store, "test", BucketConfig::default()).await;
+    opened.unwrap()
+}
+
+async fn log(store: &Arc<dyn Store>) -> Arc<dyn Log> {
+    store.log("log", LogConfig::new("log.>")).await.unwrap()
 }
 
 const fn bytes(text: &'static str) -> Bytes {
     Bytes::from_static(text.as_bytes())
-}
-
-fn stream_of(nats: &Nats) -> async_nats::jetstream::stream::Config {
-    async_nats::jetstream::stream::Config {
-        subjects: vec![nats.subject(&["log", ">"])],
-        ..Default::default()
-    }
 }
 
 #[tokio::test]
@@ -33,24 +40,23 @@ fn stream_of(nats: &Nats) -> async_nats::jetstream::stream::Config {
 async fn of_two_writers_with_one_revision_the_second_is_refused() {
     let server = NatsServer::start();
     let (one, other) = (connect(&server).await, connect(&server).await);
-    assert_ne!(one.node(), other.node());
     let (one, other) = (bucket(&one).await, bucket(&other).await);
     let first = one.create("key", bytes("one")).await.unwrap();
     assert_eq!(
         other.create("key", bytes("other")).await,
-        Err(NatsError::Conflict)
+        Err(StoreError::Conflict)
     );
     let second = other.update("key", bytes("other"), first).await.unwrap();
     assert!(second > first);
     assert_eq!(
         one.update("key", bytes("late"), first).await,
-        Err(NatsError::Conflict)
+        Err(StoreError::Conflict)
     );
     let entry = one.get("key").await.unwrap().unwrap();
     assert_eq!((entry.value, entry.revision), (bytes("other"), second));
     assert_eq!(
         one.delete("key", Some(first)).await,
-        Err(NatsError::Conflict)
+        Err(StoreError::Conflict)
     );
     one.delete("key", Some(second)).await.unwrap();
     assert_eq!(other.get("key").await.unwrap(), None);
@@ -62,25 +68,24 @@ async fn of_two_writers_with_one_revision_the_second_is_refused() {
 #[ignore = "needs nats-server"]
 async fn what_was_opened_is_made_again_when_the_server_has_lost_it() {
     let mut server = NatsServer::start();
-    let nats = connect(&server).await;
-    let bucket = bucket(&nats).await;
-    let stream = nats.stream("log", stream_of(&nats)).await.unwrap();
+    let store = connect(&server).await;
+    let (bucket, log) = (bucket(&store).await, log(&store).await);
     bucket.put("key", bytes("one")).await.unwrap();
+    let created = log.state().await.unwrap().created;
     server.restart_empty();
     // A write finds that nobody takes it, and is repeated; a read fails once.
     let stored = loop {
-        let subject = nats.subject(&["log", "a"]);
-        match nats.publish(subject, bytes("x"), Expect::default()).await {
-            Err(NatsError::Unavailable { .. }) => {}
+        match log.append("log.a", bytes("x"), Expect::default()).await {
+            Err(StoreError::Unavailable { .. }) => {}
             stored => break stored.unwrap(),
         }
     };
     assert_eq!(stored.sequence, 1);
-    assert_eq!(stream.get_info().await.unwrap().state.messages, 1);
+    let state = log.state().await.unwrap();
+    assert_eq!((state.records, state.created == created), (1, false));
     assert_eq!(bucket.get("key").await, Ok(None));
 
-    let name = format!("KV_{}_test", nats.prefix());
-    nats.jetstream().delete_stream(name).await.unwrap();
+    delete_stream(&server, "switchboard_test_keys").await;
     let gone = bucket.get("key").await.unwrap_err();
     assert!(gone.is_retryable(), "{gone}");
     bucket.put("key", bytes("two")).await.unwrap();
@@ -88,12 +93,17 @@ async fn what_was_opened_is_made_again_when_the_server_has_lost_it() {
     assert_eq!(entry.value, bytes("two"));
 }
 
+async fn delete_stream(server: &NatsServer, name: &str) {
+    let client = async_nats::connect(server.url()).await.unwrap();
+    let jetstream = async_nats::jetstream::new(client);
+    jetstream.delete_stream(name).await.unwrap();
+}
+
 #[tokio::test]
 #[ignore = "needs nats-server"]
 async fn a_watch_tells_what_is_there_and_what_changes() {
     let server = NatsServer::start();
-    let nats = connect(&server).await;
-    let bucket = bucket(&nats).await;
+    let bucket = bucket(&connect(&server).await).await;
     bucket.put("m.ann.c1", bytes("1")).await.unwrap();
     bucket.put("m.bob.c1", bytes("2")).await.unwrap();
     bucket.put("m.bob.c2", bytes("3")).await.unwrap();
@@ -115,20 +125,19 @@ async fn a_watch_tells_what_is_there_and_what_changes() {
 #[ignore = "needs nats-server"]
 async fn a_removed_key_leaves_nothing_and_a_deleted_one_its_name() {
     let server = NatsServer::start();
-    let nats = connect(&server).await;
-    let bucket = bucket(&nats).await;
+    let bucket = bucket(&connect(&server).await).await;
     let first = bucket.create("m.ann", bytes("1")).await.unwrap();
     let second = bucket.update("m.ann", bytes("2"), first).await.unwrap();
     let other = bucket.create("m.bob", bytes("3")).await.unwrap();
     assert_eq!(
         bucket.remove("m.ann", first).await,
-        Err(NatsError::Conflict)
+        Err(StoreError::Conflict)
     );
     assert_eq!(bucket.get("m.ann").await.unwrap().unwrap().revision, second);
     bucket.remove("m.ann", second).await.unwrap();
     assert_eq!(
         bucket.remove("m.ann", second).await,
-        Err(NatsError::Conflict)
+        Err(StoreError::Conflict)
     );
     assert_eq!(bucket.get("m.ann").await.unwrap(), None);
     bucket.delete("m.bob", Some(other)).await.unwrap();
@@ -140,33 +149,159 @@ async fn a_removed_key_leaves_nothing_and_a_deleted_one_its_name() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_message_with_a_known_id_is_not_stored_again() {
+async fn a_record_with_a_known_id_is_not_stored_again() {
     let server = NatsServer::start();
-    let nats = connect(&server).await;
-    nats.stream("log", stream_of(&nats)).await.unwrap();
-    let publish = |id: &'static str, last| {
-        let subject = nats.subject(&["log", "a"]);
-        let expect = Expect {
-            id: Some(id),
-            last_subject_sequence: last,
-        };
-        let nats = nats.clone();
-        async move { nats.publish(subject, bytes("x"), expect).await }
+    let log = log(&connect(&server).await).await;
+    let append = async |id, last| {
+        let expect = Expect { id: Some(id), last };
+        log.append("log.a", bytes("x"), expect).await
     };
-    let first = publish("one", Some(0)).await.unwrap();
+    let first = append("one", Some(0)).await.unwrap();
     assert!(!first.is_duplicate);
-    let again = publish("one", None).await.unwrap();
+    let again = append("one", None).await.unwrap();
     assert_eq!((again.sequence, again.is_duplicate), (first.sequence, true));
-    assert_eq!(publish("two", Some(0)).await, Err(NatsError::Conflict));
-    publish("two", Some(first.sequence)).await.unwrap();
+    assert_eq!(append("two", Some(0)).await, Err(StoreError::Conflict));
+    append("two", Some(first.sequence)).await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs nats-server"]
+async fn records_are_read_in_order_by_pattern_and_number() {
+    let server = NatsServer::start();
+    let log = log(&connect(&server).await).await;
+    for number in 1..=1200 {
+        let subject = format!("log.{}.x", ["a", "b"][number % 2]);
+        let id = number.to_string();
+        let expect = Expect {
+            id: Some(&id),
+            last: None,
+        };
+        log.append(&subject, bytes("x"), expect).await.unwrap();
+    }
+    let numbers = async |pattern, after, max| {
+        let read = log.read(pattern, after, max).await.unwrap();
+        let numbers = read.iter().map(|it| it.sequence);
+        numbers.collect::<Vec<_>>()
+    };
+    let even: Vec<u64> = (1..=600).map(|it| it * 2).collect();
+    assert_eq!(numbers("log.a.*", 0, 2000).await, even);
+    assert_eq!(numbers("log.>", 0, 1100).await, Vec::from_iter(1..=1100));
+    assert_eq!(numbers("log.b.>", 1190, 3).await, [1191, 1193, 1195]);
+    assert_eq!(numbers("log.>", 1200, 3).await, [0; 0]);
+    assert_eq!(numbers("log.c.x", 0, 3).await, [0; 0]);
+
+    let (read, got) = (log.read("log.a.x", 3, 1).await.unwrap(), log.get(4).await);
+    assert_eq!(Some(read[0].clone()), got.unwrap());
+    assert_eq!((&*read[0].subject, &*read[0].id), ("log.a.x", "4"));
+    assert!(read[0].time > 1_700_000_000, "{read:?}");
+    assert_eq!(log.get(0).await, Ok(None));
+    assert_eq!(log.get(1201).await, Ok(None));
+    let heads = log.heads("log.*.x").await.unwrap();
+    let heads: Vec<_> = heads
+        .iter()
+        .map(|it| (it.sequence, it.payload.len()))
+        .collect();
+    assert_eq!(heads, [(1199, 0), (1200, 0)]);
+
+    assert_eq!(log.purge("log.a.x", 1).await, Ok(0));
+    assert_eq!(log.purge("log.a.x", 12).await, Ok(5));
+    assert_eq!(numbers("log.>", 0, 8).await, [1, 3, 5, 7, 9, 11, 12, 13]);
+    log.purge("log.>", 1201).await.unwrap();
+    let state = log.state().await.unwrap();
+    assert_eq!((state.first, state.last, state.records), (1201, 1200, 0));
+}
+
+#[tokio::test]
+#[ignore = "needs nats-server"]
+async fn a_feed_tells_records_and_messages_in_one_order() {
+    let server = NatsServer::start();
+    let (store, other) = (connect(&server).await, connect(&server).await);
+    for (subjects, feed, subject, told) in [
+        ("m.*", "d.*", "m.a", "d.a"),
+        ("n.*.x.*", "*.e.*", "n.a.x.b", "a.e.b"),
+        ("o.>", "f.>", "o.a.b", "f.a.b"),
+    ] {
+        let config = LogConfig {
+            feed: Some(feed.to_owned()),
+            ..LogConfig::new(subjects)
+        };
+        let log = store.log(&subjects[..1], config).await.unwrap();
+        let mut messages = other.subscribe(told).await.unwrap();
+        // So that the server knows it.
+        other.log("other", LogConfig::new("other")).await.unwrap();
+        for (number, id) in (1..).zip(["one", "two"]) {
+            let expect = Expect {
+                id: Some(id),
+                last: None,
+            };
+            log.append(subject, bytes("x"), expect).await.unwrap();
+            assert!(store.try_publish(told, bytes("y")));
+            let message = messages.next().await.unwrap();
+            assert_eq!((&*message.subject, &*message.id), (told, id), "{subjects}");
+            let position = Position {
+                sequence: number,
+                previous: number - 1,
+            };
+            assert_eq!(message.position, Some(position));
+            let message = messages.next().await.unwrap();
+            assert_eq!((message.position, message.payload), (None, bytes("y")));
+        }
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs nats-server"]
+async fn a_question_is_answered_or_its_end_is_told() {
+    let server = NatsServer::start();
+    let (store, other) = (connect(&server).await, connect(&server).await);
+    let ask = async |within| store.ask("q.a", bytes("?"), within).await;
+    let long = Duration::from_secs(2);
+    assert_eq!(ask(long).await, Err(AskError::NoListener));
+    let mut questions = other.subscribe("q.*").await.unwrap();
+    other.log("other", LogConfig::new("other")).await.unwrap();
+    assert_eq!(
+        ask(Duration::from_millis(50)).await,
+        Err(AskError::NoAnswer)
+    );
+    questions.next().await.unwrap();
+    let answering = async {
+        let question = questions.next().await.unwrap();
+        other.answer(&question.reply_to.unwrap(), bytes("!"));
+    };
+    let (answer, ()) = tokio::join!(ask(long), answering);
+    assert_eq!(answer, Ok(bytes("!")));
+}
+
+#[tokio::test]
+#[ignore = "needs nats-server"]
+async fn a_new_connection_is_a_gap_and_ends_a_watch() {
+    let mut server = NatsServer::start();
+    let store = connect(&server).await;
+    let mut gaps = store.gaps();
+    let log = log(&store).await;
+    let mut watch = log.watch("log.>").await.unwrap();
+    assert_eq!(watch.next().await, Some(Ok(None)));
+    assert!(!gaps.has_changed().unwrap());
+    server.kill();
+    while store.is_connected() {
+        tokio::task::yield_now().await;
+    }
+    assert!(!store.try_publish("d.a", bytes("x")));
+    server.restart();
+    gaps.changed().await.unwrap();
+    let ended = watch.next().await.unwrap();
+    assert!(
+        matches!(ended, Err(StoreError::Unavailable { .. })),
+        "{ended:?}"
+    );
+    assert_eq!(watch.next().await, None);
 }
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
 async fn a_restarted_server_is_found_again_with_what_it_stored() {
     let mut server = NatsServer::start();
-    let nats = connect(&server).await;
-    let bucket = bucket(&nats).await;
+    let bucket = bucket(&connect(&server).await).await;
     let revision = bucket.create("key", bytes("one")).await.unwrap();
     server.kill();
     let lost = bucket.get("key").await.unwrap_err();
@@ -187,12 +322,13 @@ async fn a_restarted_server_is_found_again_with_what_it_stored() {
 #[ignore = "needs nats-server"]
 async fn a_server_that_hangs_is_unavailable() {
     let server = NatsServer::start();
-    let config = NatsConfig::new(&server.url()).with_timeout(Duration::from_millis(200));
-    let nats = Nats::connect(config).await.unwrap();
-    let bucket = bucket(&nats).await;
+    let mut config = config_of(&server);
+    config.timeout = Duration::from_millis(200);
+    let store: Arc<dyn Store> = Arc::new(Nats::connect(config).await.unwrap());
+    let bucket = bucket(&store).await;
     server.pause();
     let error = bucket.put("key", bytes("x")).await.unwrap_err();
-    assert!(matches!(error, NatsError::Unavailable { .. }), "{error:?}");
+    assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
     server.resume();
 }
 
@@ -200,11 +336,14 @@ async fn a_server_that_hangs_is_unavailable() {
 #[ignore = "needs nats-server"]
 async fn a_full_bucket_and_a_large_value_are_told_apart() {
     let server = NatsServer::start_with("max_payload: 65536", &[]);
-    let nats = connect(&server).await;
-    let small = BucketConfig::default().with_max_bytes(100_000_u64);
-    let bucket = nats.bucket("small", small).await.unwrap();
+    let store = connect(&server).await;
+    let small = BucketConfig {
+        max_bytes: Some(100_000),
+        ..BucketConfig::default()
+    };
+    let bucket = Bucket::open(&store, "small", small).await.unwrap();
     let large = Bytes::from(vec![b'x'; 70_000]);
-    assert_eq!(bucket.put("key", large).await, Err(NatsError::TooLarge));
+    assert_eq!(bucket.put("key", large).await, Err(StoreError::TooLarge));
     let piece = Bytes::from(vec![b'x'; 30_000]);
     let mut outcomes = Vec::new();
     for number in 0..5 {
@@ -212,7 +351,7 @@ async fn a_full_bucket_and_a_large_value_are_told_apart() {
     }
     assert!(outcomes[0].is_ok(), "{outcomes:?}");
     assert!(
-        matches!(outcomes[4], Err(NatsError::Full { .. })),
+        matches!(outcomes[4], Err(StoreError::Full { .. })),
         "{outcomes:?}"
     );
 }
@@ -221,9 +360,8 @@ async fn a_full_bucket_and_a_large_value_are_told_apart() {
 #[ignore = "needs nats-server"]
 async fn a_server_that_accepts_too_short_messages_is_refused_with_its_limit() {
     let server = NatsServer::start_with("max_payload: 65535", &[]);
-    let config = NatsConfig::new(&server.url()).with_timeout(Duration::from_secs(2));
-    let error = Nats::connect(config).await.unwrap_err();
-    assert!(matches!(error, NatsError::Config { .. }), "{error:?}");
+    let error = Nats::connect(config_of(&server)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Config { .. }), "{error:?}");
     let text = error.to_string();
     assert!(
         text.contains("65535 bytes") && text.contains("max_payload"),
@@ -235,36 +373,32 @@ async fn a_server_that_accepts_too_short_messages_is_refused_with_its_limit() {
 #[ignore = "needs nats-server"]
 async fn more_replicas_than_the_server_has_are_a_bad_configuration() {
     let server = NatsServer::start();
-    let config = NatsConfig::new(&server.url()).with_replicas(3);
+    let mut config = config_of(&server);
+    config.replicas = 3;
     let nats = Nats::connect(config).await.unwrap();
-    for error in [
-        nats.bucket("test", BucketConfig::default())
-            .await
-            .unwrap_err(),
-        nats.stream("log", stream_of(&nats)).await.unwrap_err(),
-    ] {
-        assert!(matches!(error, NatsError::Config { .. }), "{error:?}");
-        assert!(
-            error.to_string().contains("replicas > 1 not supported"),
-            "{error}"
-        );
-    }
+    let error = nats.log("log", LogConfig::new("log.>")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Config { .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains("replicas > 1 not supported"), "{text}");
 }
 
 #[tokio::test]
 async fn no_server_no_jetstream_and_a_bad_configuration_say_so() {
-    let nobody = NatsConfig::new("nats://127.0.0.1:1").with_timeout(Duration::from_millis(200));
+    let mut nobody = NatsConfig::new("nats://127.0.0.1:1");
+    nobody.timeout = Duration::from_millis(200);
     let error = Nats::connect(nobody).await.unwrap_err();
     assert!(error.is_retryable(), "{error:?}");
+    let mut dotted = NatsConfig::new("nats://127.0.0.1:1");
+    dotted.prefix = "a.b".to_owned();
     for config in [
+        dotted,
         NatsConfig::new(""),
         NatsConfig::new("nats://a:b:c:d"),
-        NatsConfig::new("nats://127.0.0.1:1").with_prefix("a.b"),
         NatsConfig::new("nats://127.0.0.1:1").with_nkey("SUsecret"),
         NatsConfig::new("http://SUsecret@127.0.0.1:1"),
     ] {
         let error = Nats::connect(config).await.unwrap_err();
-        assert!(matches!(error, NatsError::Config { .. }), "{error:?}");
+        assert!(matches!(error, StoreError::Config { .. }), "{error:?}");
         assert!(!format!("{error:?} {error}").contains("SUsecret"));
     }
 }
@@ -273,14 +407,22 @@ async fn no_server_no_jetstream_and_a_bad_configuration_say_so() {
 #[ignore = "needs nats-server"]
 async fn a_bucket_that_was_made_with_a_shorter_age_is_not_opened() {
     let server = NatsServer::start();
-    let nats = connect(&server).await;
-    let aged = |seconds| BucketConfig::default().with_max_age(Duration::from_secs(seconds));
+    let store = connect(&server).await;
+    let open = async |seconds: Option<u64>| {
+        let aged = BucketConfig {
+            max_age: seconds.map(Duration::from_secs),
+            ..BucketConfig::default()
+        };
+        Bucket::open(&store, "aged", aged).await
+    };
     for same_or_shorter in [3, 3, 1] {
-        nats.bucket("aged", aged(same_or_shorter)).await.unwrap();
+        open(Some(same_or_shorter)).await.unwrap();
     }
-    let error = nats.bucket("aged", aged(10)).await.unwrap_err();
-    assert!(matches!(error, NatsError::Config { .. }), "{error:?}");
-    assert!(error.to_string().contains("for 3s only"), "{error}");
+    for longer in [Some(10), None] {
+        let error = open(longer).await.unwrap_err();
+        assert!(matches!(error, StoreError::Config { .. }), "{error:?}");
+        assert!(error.to_string().contains("for 3s only"), "{error}");
+    }
 }
 
 #[tokio::test]
@@ -290,19 +432,19 @@ async fn wrong_credentials_are_denied_and_right_ones_are_not() {
         "authorization { user: ann, password: wonder }\njetstream: {}",
         &[],
     );
-    let config = NatsConfig::new(&server.url()).with_timeout(Duration::from_secs(2));
+    let config = config_of(&server);
     for wrong in [
         config.clone(),
         config.clone().with_user("ann", "land"),
         config.clone().with_token("wonder"),
     ] {
         let error = Nats::connect(wrong).await.unwrap_err();
-        assert!(matches!(error, NatsError::Denied { .. }), "{error:?}");
+        assert!(matches!(error, StoreError::Denied { .. }), "{error:?}");
     }
     let config = config.with_user("ann", "wonder");
     assert!(!format!("{config:?}").contains("wonder"));
-    let nats = Nats::connect(config).await.unwrap();
-    bucket(&nats).await;
+    let store: Arc<dyn Store> = Arc::new(Nats::connect(config).await.unwrap());
+    bucket(&store).await;
 }
 
 #[tokio::test]
@@ -318,12 +460,14 @@ async fn credentials_in_the_url_log_in_and_are_never_shown() {
         let config = |login| {
             // Nobody is at the first address.
             let urls = format!("nats://127.0.0.1:1,nats://{login}{}", server.address());
-            NatsConfig::new(&urls).with_timeout(Duration::from_secs(2))
+            let mut config = NatsConfig::new(&urls);
+            config.timeout = Duration::from_secs(2);
+            config
         };
         let error = Nats::connect(config(wrong)).await.unwrap_err();
-        assert!(matches!(error, NatsError::Denied { .. }), "{error:?}");
+        assert!(matches!(error, StoreError::Denied { .. }), "{error:?}");
         let nats = Nats::connect(config(right)).await.unwrap();
-        bucket(&nats).await;
+        nats.ensure().await.unwrap();
         let shown = format!("{:?} {nats:?} {error:?} {error}", config(right));
         assert!(
             !shown.contains("wonder") && !shown.contains("sesame"),
@@ -331,7 +475,7 @@ async fn credentials_in_the_url_log_in_and_are_never_shown() {
         );
         let other = config(right).with_user("bob", "builder");
         let error = Nats::connect(other).await.unwrap_err();
-        assert!(matches!(error, NatsError::Denied { .. }), "{error:?}");
+        assert!(matches!(error, StoreError::Denied { .. }), "{error:?}");
     }
 }
 
@@ -342,12 +486,12 @@ async fn a_token_and_an_nkey_open_the_door() {
     let seed = "SUAAOCAJBIFQYDIOB4IBCEQTCQKRMFYYDENBWHA5DYPSAIJCEMSCKJR2OM";
     let public = "UAANAWQ5D2RFCOLNKV5PXVCYRM6G3GO35OLS73IQUMSWF2RG3TOPUNZ4";
     let server = NatsServer::start_with("authorization { token: sesame }", &[]);
-    let config = NatsConfig::new(&server.url()).with_timeout(Duration::from_secs(2));
+    let config = config_of(&server);
     Nats::connect(config.with_token("sesame")).await.unwrap();
 
     let users = format!("authorization {{ users: [ {{ nkey: {public} }} ] }}");
     let server = NatsServer::start_with(&users, &[]);
-    let config = NatsConfig::new(&server.url()).with_timeout(Duration::from_secs(2));
+    let config = config_of(&server);
     Nats::connect(config.with_nkey(seed)).await.unwrap();
 }
 
@@ -366,14 +510,17 @@ async fn an_unknown_issuer_is_refused_and_a_trusted_one_is_not() {
         key.display().to_string()
     );
     let server = NatsServer::start_with(&tls, &[]);
-    let config = NatsConfig::new(&server.url()).with_timeout(Duration::from_secs(2));
-    let trusted = TlsConfig::with_root_certificates_pem(made.cert.pem().as_bytes()).unwrap();
-    let nats = Nats::connect(config.clone().with_tls(trusted))
-        .await
-        .unwrap();
-    bucket(&nats).await;
+    let trusting = async |issuer: &str| {
+        let tls = TlsConfig::with_root_certificates_pem(issuer.as_bytes()).unwrap();
+        let mut config = config_of(&server);
+        config.tls = Some(tls);
+        Nats::connect(config).await
+    };
+    let nats = trusting(&made.cert.pem()).await.unwrap();
+    nats.log("log", LogConfig::new("log")).await.unwrap();
     let another = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    let another = TlsConfig::with_root_certificates_pem(another.cert.pem().as_bytes()).unwrap();
-    Nats::connect(config.with_tls(another)).await.unwrap_err();
+    let error = trusting(&another.cert.pem()).await.unwrap_err();
+    assert!(matches!(error, StoreError::Config { .. }), "{error:?}");
+    assert!(error.to_string().contains("is not trusted"), "{error}");
     std::fs::remove_dir_all(&folder).unwrap();
 }

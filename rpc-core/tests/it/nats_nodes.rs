@@ -1,36 +1,47 @@
 //! [`NodeLease`] and [`Claims`] against a server of the test's own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use rpc_core::cluster::{ClaimConfig, LeaseConfig, LeaseLost};
-use rpc_core::net::nats::{
-    BucketConfig, ClaimError, Claimed, Claims, Expect, Nats, NatsConfig, NatsError, NodeLease,
-    Ownership, Renewal,
+use rpc_core::cluster::{
+    Bucket, BucketConfig, ClaimConfig, ClaimError, Claimed, Claims, Expect, LeaseConfig, LeaseLost,
+    LogConfig, NodeLease, Ownership, Renewal, Store, StoreError,
 };
+use rpc_core::net::nats::{Nats, NatsConfig};
 use switchboard_testing::nats::NatsServer;
 
 /// Short enough to wait for its end, long enough for a busy machine.
 const LEASE: Duration = Duration::from_secs(2);
 
 struct Node {
-    nats: Nats,
+    store: Arc<dyn Store>,
     lease: NodeLease,
     claims: Claims,
 }
 
+async fn connect(server: &NatsServer) -> Arc<dyn Store> {
+    Arc::new(Nats::connect(NatsConfig::new(&server.url())).await.unwrap())
+}
+
+fn brief() -> LeaseConfig {
+    LeaseConfig::default()
+        .with_lease(LEASE)
+        .with_margin(LEASE / 10)
+}
+
 /// A node whose lease is acquired as soon as somebody polls the renewal.
 async fn node(server: &NatsServer) -> (Node, Renewal) {
-    let nats = Nats::connect(NatsConfig::new(&server.url())).await.unwrap();
-    let config = LeaseConfig::default()
-        .with_lease(LEASE)
-        .with_margin(LEASE / 10);
-    let (lease, renewal) = nats.lease(config).await.unwrap();
-    let claims = nats.claims("names", &lease, ClaimConfig::default()).await;
+    node_on(connect(server).await, brief()).await
+}
+
+async fn node_on(store: Arc<dyn Store>, config: LeaseConfig) -> (Node, Renewal) {
+    let (lease, renewal) = NodeLease::open(&store, config).await.unwrap();
+    let claims = Claims::open(&store, "names", &lease, ClaimConfig::default()).await;
     let node = Node {
         claims: claims.unwrap(),
         lease,
-        nats,
+        store,
     };
     (node, renewal)
 }
@@ -63,7 +74,11 @@ async fn taken_over(node: &Node, name: &str) -> Ownership {
 async fn renewed(node: &Node) {
     // A server that restarts does not answer at once.
     let nodes = loop {
-        if let Ok(nodes) = node.nats.bucket("nodes", BucketConfig::default()).await {
+        let age = BucketConfig {
+            max_age: Some(LEASE),
+            ..BucketConfig::default()
+        };
+        if let Ok(nodes) = Bucket::open(&node.store, "nodes", age).await {
             break nodes;
         }
     };
@@ -83,13 +98,14 @@ async fn renewed(node: &Node) {
 }
 
 /// Writes to the log of a name behind its last record.
-async fn write(node: &Node, text: &'static str, last: u64) -> Result<u64, NatsError> {
+async fn write(node: &Node, text: &'static str, last: u64) -> Result<u64, StoreError> {
+    let log = node.store.log("log", LogConfig::new("log.>")).await?;
     let expect = Expect {
         id: None,
-        last_subject_sequence: Some(last),
+        last: Some(last),
     };
-    let (subject, text) = (node.nats.subject(&["log", "name"]), Bytes::from(text));
-    Ok(node.nats.publish(subject, text, expect).await?.sequence)
+    let stored = log.append("log.name", Bytes::from(text), expect).await?;
+    Ok(stored.sequence)
 }
 
 #[tokio::test]
@@ -121,11 +137,6 @@ async fn a_name_belongs_to_the_node_that_claimed_it_as_long_as_it_lives() {
 async fn a_paused_owner_is_replaced_and_its_writes_are_refused() {
     let server = NatsServer::start();
     let (one, renewal) = node(&server).await;
-    let stream = async_nats::jetstream::stream::Config {
-        subjects: vec![one.nats.subject(&["log", ">"])],
-        ..Default::default()
-    };
-    one.nats.stream("log", stream).await.unwrap();
     // The renewal runs until the name is claimed; then the process stands still.
     let mut renewal = Box::pin(renewal.run());
     let first = tokio::select! {
@@ -147,7 +158,7 @@ async fn a_paused_owner_is_replaced_and_its_writes_are_refused() {
     assert!(!first.is_valid());
     assert_eq!(one.lease.lost().await, LeaseLost::Expired);
     assert_eq!(renewal.await, LeaseLost::Expired);
-    assert_eq!(write(&one, "late", last).await, Err(NatsError::Conflict));
+    assert_eq!(write(&one, "late", last).await, Err(StoreError::Conflict));
     let refused = one.claims.claim("name").await.unwrap_err();
     assert_eq!(refused, ClaimError::NotAlive);
     write(&other, "more", last_of_second).await.unwrap();
@@ -188,30 +199,22 @@ async fn of_many_nodes_one_takes_over() {
 #[ignore = "needs nats-server"]
 async fn a_released_lease_frees_its_names_at_once() {
     let server = NatsServer::start();
-    let nats = Nats::connect(NatsConfig::new(&server.url())).await.unwrap();
+    let store = connect(&server).await;
     // Nobody waits for this to expire.
-    let (lease, renewal) = nats.lease(LeaseConfig::default()).await.unwrap();
+    let (first, renewal) = node_on(Arc::clone(&store), LeaseConfig::default()).await;
     let renewal = tokio::spawn(renewal.run());
-    lease.acquired().await.unwrap();
-    let claims = nats
-        .claims("names", &lease, ClaimConfig::default())
-        .await
-        .unwrap();
-    assert!(matches!(claims.claim("name").await, Ok(Claimed::Owned(_))));
-    lease.release();
-    assert!(!lease.is_valid());
+    first.lease.acquired().await.unwrap();
+    owned(&first, "name").await;
+    first.lease.release();
+    assert!(!first.lease.is_valid());
     assert_eq!(renewal.await.unwrap(), LeaseLost::Released);
 
-    let again = nats.with_new_node();
-    let (lease, renewal) = again.lease(LeaseConfig::default()).await.unwrap();
+    let (second, renewal) = node_on(store, LeaseConfig::default()).await;
+    assert_ne!(first.lease.node(), second.lease.node());
     tokio::spawn(renewal.run());
-    lease.acquired().await.unwrap();
-    let claims = again
-        .claims("names", &lease, ClaimConfig::default())
-        .await
-        .unwrap();
-    let claimed = claims.claim("name").await.unwrap();
-    assert!(matches!(claimed, Claimed::Owned(owned) if owned.taken_from() == Some(nats.node())));
+    second.lease.acquired().await.unwrap();
+    let owned = owned(&second, "name").await;
+    assert_eq!(owned.taken_from(), Some(first.lease.node()));
 }
 
 #[tokio::test]
