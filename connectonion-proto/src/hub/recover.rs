@@ -33,7 +33,7 @@ impl Hub {
     }
 
     /// Returns the number of sessions that are being [taken over](Self::recover).
-    #[cfg(feature = "nats")]
+    #[cfg(feature = "server")]
     pub(crate) const fn recovering(&self) -> usize {
         self.recovering
     }

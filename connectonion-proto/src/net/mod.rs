@@ -26,8 +26,8 @@
 //! A [`HostRuntime`] has the [sessions](crate::session) of a host: it serves clients on any transport,
 //! runs agents, and stores sessions. `Server` adds a socket.
 
-#[cfg(feature = "nats")]
-#[cfg_attr(docsrs, doc(cfg(feature = "nats")))]
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod cluster;
 mod remote;
 #[cfg(feature = "auth")]

@@ -215,21 +215,9 @@ impl Inner {
         let slot = self.index.get(&record.session_id);
         let slot = slot.filter(|it| record.follows(it.owner, &it.status, it.expires));
         let before = slot.and_then(|slot| self.record(&record.session_id, slot).ok());
-        // Without a session object it is short already.
-        let all = record.session.as_ref().map(|_| line.len());
-        let is_long = |slot: &Slot| {
-            slot.lines.len() > MAX_LINES || all.is_some_and(|all| slot.size() > 2 * all as u64)
-        };
-        if before.is_some()
-            && !slot.is_some_and(is_long)
-            && let Some(added) = short::write(record, before.as_ref())
-            && all.is_none_or(|all| added.len() < all / 2)
-        {
-            return added;
-        }
-        let mut whole = record.clone();
-        whole.inherit(before.as_ref());
-        short::write(&whole, None).unwrap_or(line)
+        let size = slot.map_or(0, Slot::size);
+        let is_due = slot.is_some_and(|slot| slot.lines.len() > MAX_LINES);
+        short::line_of(record, line, before.as_ref(), size, is_due)
     }
 
     fn line(&self, span: Span) -> Result<String, StorageError> {

@@ -26,7 +26,7 @@ mod jsonl;
 mod lines;
 mod memory;
 mod record;
-mod short;
+pub(crate) mod short;
 
 use std::io;
 

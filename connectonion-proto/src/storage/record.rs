@@ -151,7 +151,7 @@ impl Record {
     }
 
     /// Returns whether this record continues the session of the one before it.
-    pub(super) fn follows(
+    pub(crate) fn follows(
         &self,
         owner: Option<Owner>,
         status: &RecordStatus,

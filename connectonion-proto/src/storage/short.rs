@@ -6,7 +6,7 @@
 //! is new. Both is said by the member `short`; other lines are read as they are.
 
 use rpc_core::encode::encode;
-use rpc_core::json::parse;
+use rpc_core::json::{find_member, parse};
 use rpc_core::{Json, Limits, Str};
 use serde::{Deserialize, Serialize};
 
@@ -34,17 +34,56 @@ struct Line {
     short: Option<Short>,
 }
 
+/// Returns the line of a record, which may be written as `whole`: what it adds to the record before it,
+/// whose lines have `size` bytes. From time to time, and when it `is_due`, all: lines take no more than
+/// twice as much as what they say, and an addition costs the same in long and short conversations.
+pub(crate) fn line_of(
+    record: &Record,
+    whole: String,
+    before: Option<&Record>,
+    size: u64,
+    is_due: bool,
+) -> String {
+    let before = before.filter(|it| record.follows(it.owner, &it.status, it.expires));
+    // Without a session object it is short already.
+    let all = record.session.as_ref().map(|_| whole.len());
+    let is_long = is_due || all.is_some_and(|all| size > 2 * all as u64);
+    if before.is_some()
+        && !is_long
+        && let Some(added) = write(record, before)
+        && all.is_none_or(|all| added.len() < all / 2)
+    {
+        return added;
+    }
+    let mut next = record.clone();
+    next.inherit(before);
+    write(&next, None).unwrap_or(whole)
+}
+
+/// Returns whether a line says all of a session, and not only what is new.
+pub(crate) fn is_whole(line: &str) -> bool {
+    find_member(line, "session").is_some_and(|session| session != Json::NULL)
+}
+
+/// Returns whether a line says anything of a session.
+pub(crate) fn has_session(line: &str) -> bool {
+    let short = || find_member(line, "short");
+    is_whole(line) || short().is_some_and(|short| find_member(short.get(), "session").is_some())
+}
+
 /// Returns a short line for a record, from which it [can be read](read) after `before`; `None` if there
 /// is none.
-pub(super) fn write(record: &Record, before: Option<&Record>) -> Option<String> {
+fn write(record: &Record, before: Option<&Record>) -> Option<String> {
     let mut next = record.clone();
-    let mut texts = Texts::of(before);
+    // A line that has all of the session stands alone.
+    let base = before.filter(|it| it.session.is_some() || record.session.is_none());
+    let mut texts = Texts::of(base);
     let mut short = Short::default();
     next.prompt = texts.shorten(&next.prompt);
     for prompt in &mut next.inputs {
         prompt.text = texts.shorten(&prompt.text);
     }
-    let base = before.and_then(|before| before.session.as_ref());
+    let base = base.and_then(|base| base.session.as_ref());
     if let (Some(base), Some(session)) = (base, next.session.take()) {
         short.after = Some(base.get().len());
         short.session = Some(texts.shorten_all(&changes(base, &session)?)?);
@@ -69,14 +108,15 @@ pub(super) fn write(record: &Record, before: Option<&Record>) -> Option<String> 
 
 /// Reads a line, and completes it with the record before it. `None` if it is no record, or not one
 /// that follows this one.
-pub(super) fn read(line: &str, before: Option<&Record>) -> Option<Record> {
+pub(crate) fn read(line: &str, before: Option<&Record>) -> Option<Record> {
     let mut record = Record::parse(line).ok()?;
+    let before = before.filter(|it| record.follows(it.owner, &it.status, it.expires));
     let short = match line.contains("\"short\":{") {
         true => parse::<Line>(line, &Limits::unlimited()).ok()?.short,
         false => None,
     };
     if let Some(short) = short {
-        let mut texts = Texts::of(before);
+        let mut texts = Texts::of(before.filter(|_| record.session.is_none()));
         record.prompt = texts.lengthen(&record.prompt)?;
         for prompt in &mut record.inputs {
             prompt.text = texts.lengthen(&prompt.text)?;

@@ -193,9 +193,10 @@ async fn join(args: &Args, options: ServerOptions) -> Result<ServerOptions, Fail
     let Some(nats) = args.nats.connect().await? else {
         return Ok(options);
     };
-    let options_of_cluster = ClusterOptions::default().with_lease(args.lease.config(None));
+    let mut config = ClusterOptions::default().with_lease(args.lease.config(None));
+    config.max_bytes = args.lease.nats_bytes;
     let address = *options.runtime.access.host();
-    let cluster = Cluster::open(nats, address, options_of_cluster).await;
+    let cluster = Cluster::open(Arc::new(nats), address, config).await;
     let cluster = cluster.map_err(|error| cli::nats_failure(&error))?;
     Ok(options.with_cluster(cluster))
 }

@@ -1,6 +1,8 @@
 //! `switchboard gateway serve` and `gateway check`.
 
 use std::path::PathBuf;
+#[cfg(feature = "nats")]
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use exoclaw_proto::auth::AuthError;
@@ -102,7 +104,8 @@ pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
             .clone()
             .or(config.nats.clone())
             .connect_now()
-            .await?,
+            .await?
+            .map(|nats| Arc::new(nats) as _),
         token: secret(TOKEN)?,
         webhook_secret: secret(SECRET_VARIABLE)?,
         folder: args.file.folder(),
@@ -168,7 +171,7 @@ fn failure(error: SetupError, address: &str) -> Failure {
             "{error} (it comes from --token or EXOCLAW_TOKEN)"
         )),
         #[cfg(feature = "nats")]
-        SetupError::Store(StoreError::Nats(error)) => cli::nats_failure(&error),
+        SetupError::Store(StoreError::Cluster(error)) => cli::nats_failure(&error),
         error @ (SetupError::Store(_) | SetupError::Thread(_)) => Failure::new(error),
         error => Failure::usage(error),
     }
@@ -183,6 +186,12 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     if !nats.is_on() && config.nats != NatsSettings::default() {
         complain("warning: [nats] names no url, so this gateway shares nothing");
     }
+    #[cfg(feature = "nats")]
+    let nats = nats.connect().await?;
+    #[cfg(feature = "nats")]
+    if let Some(nats) = &nats {
+        cli::remark(format_args!("a node of the cluster {}", nats.prefix()));
+    }
     config.gateway.max_connections = raise_connection_limit(config.gateway.max_connections);
     let overrides = Overrides {
         pings: args.pings.clone(),
@@ -193,18 +202,12 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         folder: args.file.folder(),
         tls: args.tls.acceptor()?,
         #[cfg(feature = "nats")]
-        nats: nats.connect().await?,
+        nats: nats.map(|nats| Arc::new(nats) as _),
         #[cfg(feature = "nats")]
         lease: Some(args.lease.config(config.nats.lease)),
+        #[cfg(feature = "nats")]
+        nats_bytes: args.lease.nats_bytes,
     };
-    #[cfg(feature = "nats")]
-    if let Some(nats) = &overrides.nats {
-        cli::remark(format_args!(
-            "node {} of the cluster {}",
-            nats.node(),
-            nats.prefix()
-        ));
-    }
     let bound = &config.gateway;
     let host = overrides.bind.as_ref().unwrap_or(&bound.bind);
     let address = format!("{host}:{}", overrides.port.unwrap_or(bound.port));

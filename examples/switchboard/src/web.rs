@@ -97,6 +97,17 @@ pub fn health<B>(request: &Request<B>, ready: Result<(), &str>) -> Option<Respon
     }
 }
 
+/// Answers a request whether a program serves now: 503 with the reason while it does not; `None` if it is
+/// for something else.
+#[must_use]
+pub fn ready<B>(request: &Request<B>, state: Result<(), &str>) -> Option<Response<Bytes>> {
+    let is_it = request.uri().path() == "/ready" && reads(request.method());
+    is_it.then(|| match state {
+        Ok(()) => json(r#"{"status":"ready"}"#),
+        Err(why) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+    })
+}
+
 /// Returns the answer of a server for WebSockets to any other request.
 #[must_use]
 pub fn upgrade_required(why: &'static str) -> Response<Bytes> {

@@ -1,16 +1,16 @@
-//! Several hosts of one agent as one, on NATS with JetStream: [`Cluster`].
+//! Several hosts of one agent as one, on a [`Store`]: [`Cluster`].
 //!
 //! All hosts of a cluster have the agent's key, which is checked, and any of them accepts any client,
 //! so that any load balancer will do. A session has one owner at a time, which runs its agent and
 //! writes its records.
-//! A client that comes to another host is served *through* it: its frames travel over NATS to the
-//! owner, which treats the connection like one of its own.
+//! A client that comes to another host is served *through* it: its frames travel over the store
+//! to the owner, which treats the connection like one of its own.
 //!
 //! # What holds
 //!
-//! - A prompt is acknowledged when the stream has it, and so is a result before its OUTPUT. What is
+//! - A prompt is acknowledged when the store has it, and so is a result before its OUTPUT. What is
 //!   acknowledged survives every host.
-//! - While the stream has no room, an OUTPUT is sent all the same, and stored
+//! - While the store has no room, an OUTPUT is sent all the same, and stored
 //!   [later](crate::hub::HubConfig::store_again), at the latest when its host shuts down. If the host
 //!   dies or loses its lease before, the next one finds the prompt without a result.
 //! - A host shows that it is alive by a lease. When an owner dies, another host becomes the owner of
@@ -30,11 +30,11 @@
 //! - The hosts notice within a third of the lease that one of them is gone, and take over its sessions
 //!   a few at a time, as long as they have room for more sessions and runs. Those without a run to
 //!   begin again belong to nobody until a client comes.
-//! - An owner that was only paused is refused by the server from its first write on. It stops the
+//! - An owner that was only paused is refused by the store from its first write on. It stops the
 //!   run and closes the session's connections with 1012, without acknowledging anything more.
-//! - A host that cannot renew its lease in time, because it does not reach NATS or because NATS has no
-//!   room at all, gives up all its sessions, and serves again, under a new name, when it can. Its
-//!   server answers `/health` with 503 meanwhile, and clients that want a new session wait for
+//! - A host that cannot renew its lease in time, because it does not reach the store or because that has
+//!   no room at all, gives up all its sessions, and serves again, under a new name, when it can. Its
+//!   server answers `/ready` with 503 meanwhile, and clients that want a new session wait for
 //!   [`patience`](ClusterOptions::patience), before they are closed with 1013.
 //! - Clients that ask several hosts for one session that nobody owns, at the same moment, are served
 //!   by the host that becomes its owner. The others close with 1012, and find the owner when they
@@ -49,6 +49,8 @@
 //! - Signatures count once in the whole cluster where
 //!   [they do so](crate::trust::AccessControl::with_used_signatures) for CONNECT. Those of commands
 //!   count once at each host: a command is only accepted on a connection of its signer.
+//! - A wrong clock at a host makes times in records wrong. Signatures are judged by the clock of the host
+//!   that a client comes to, also if another one serves the session.
 //! - Upgrade requests of relayed connections have no extensions, and only headers that are text.
 //!
 //! # Trust
@@ -58,6 +60,7 @@
 //! subjects [encoded](rpc_core::cluster::token).
 
 mod ingress;
+mod journal;
 mod node;
 mod packet;
 mod part;
@@ -75,29 +78,33 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::stream;
 use http::request::Parts;
-use rpc_core::cluster::{LeaseConfig, LeaseLost};
+use rpc_core::cluster::{
+    Bucket, BucketConfig, LeaseConfig, LeaseLost, Log, LogConfig, NodeLease, Store, StoreError,
+};
 use rpc_core::net::mem::{self, MemTransport};
-use rpc_core::net::nats::{Bucket, BucketConfig, Nats, NatsError};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use self::node::{Current, Node};
-use self::relays::Relays;
 use super::HostRuntime;
 use crate::auth::Address;
 use crate::limits::{MAX_CLIENT_MESSAGE, SIGNATURE_WINDOW};
 
 pub(super) use ingress::Origin;
 pub use relay::RelayConfig;
-pub use storage::NatsStorage;
+pub use storage::ClusterStorage;
 
 /// The bucket of the owners of sessions.
 const OWNERS: &str = "onion_owners";
 /// The key of the agent's address in it.
 const AGENT: &str = "agent.address";
-/// How long a host that leaves waits for NATS.
+/// The log of the sessions, and what its subjects begin with.
+const SESSIONS: &str = "onion_log";
+/// How much room the log of sessions gets at first, and the least that it gets.
+const ROOM: u64 = 3 << 30;
+const LEAST_ROOM: u64 = 1 << 20;
+/// How long a host that leaves waits for the store.
 const LEAVE: Duration = Duration::from_secs(2);
 /// How long to wait before the cluster is joined again.
 const REJOIN: Duration = Duration::from_secs(1);
@@ -120,11 +127,12 @@ rpc_core::config! {
         pub max_relayed: usize = 16 * 1024 => with_max_relayed,
         /// The longest record of a session in bytes. Default 64 MiB.
         pub max_record_bytes: usize = MAX_CLIENT_MESSAGE => with_max_record_bytes,
-        /// When a session that is not used is forgotten by the stream, whatever its records say.
-        /// Applies to a stream that does not exist yet. Default 7 days.
+        /// When a session that is not used is forgotten by the store, whatever its records say; at the
+        /// latest after twice as long. Applies to a log that does not exist yet. Default 7 days.
         pub max_age: Duration = Duration::from_secs(7 * 24 * 60 * 60) => with_max_age,
-        /// The largest size of the stream in bytes, beyond which prompts are refused; `None` is
-        /// what the server allows. Applies to a stream that does not exist yet. Default `None`.
+        /// The largest size of the log of sessions in bytes, beyond which prompts are refused. What
+        /// keeps the hosts alive has room beside it. Applies to a log that does not exist yet. Default
+        /// `None`: 3 GiB, or the half of it, or the half of that, for which the store has room now.
         pub max_bytes: Option<u64> = None => with_max_bytes(u64),
     }
 }
@@ -138,10 +146,11 @@ rpc_core::config! {
 /// use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 /// use connectonion_proto::trust::TrustLevel;
 /// use rpc_core::net::nats::{Nats, NatsConfig};
+/// use std::sync::Arc;
 ///
 /// # async fn doc(key: Signer) -> Result<(), Box<dyn std::error::Error>> {
 /// let nats = Nats::connect(NatsConfig::new("nats://127.0.0.1:4222")).await?;
-/// let cluster = Cluster::open(nats, *key.address(), ClusterOptions::default()).await?;
+/// let cluster = Cluster::open(Arc::new(nats), *key.address(), ClusterOptions::default()).await?;
 /// let options = ServerOptions::new(&key, TrustLevel::Careful).with_cluster(cluster);
 /// # Ok(())
 /// # }
@@ -152,49 +161,42 @@ pub struct Cluster {
 }
 
 struct Shared {
-    nats: Nats,
+    store: Arc<dyn Store>,
     options: ClusterOptions,
     signatures: Bucket,
     current: Current,
-    storage: Arc<NatsStorage>,
+    storage: Arc<ClusterStorage>,
 }
 
 impl Cluster {
-    /// Opens the stream and the buckets of the cluster of the agent with this address, and creates
+    /// Opens the log and the buckets of the cluster of the agent with this address, and creates
     /// those that do not exist. The host joins the cluster when its server runs.
     ///
     /// # Errors
-    /// [`NatsError`]; retrying is safe. [`NatsError::Config`] if the hosts under the prefix serve an
+    /// [`StoreError`]; retrying is safe. [`StoreError::Config`] if the hosts on this store serve an
     /// agent with another address, or have a shorter lease.
     ///
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn open(
-        nats: Nats,
+        store: Arc<dyn Store>,
         address: Address,
         options: ClusterOptions,
-    ) -> Result<Self, NatsError> {
-        check_agent(&nats, address).await?;
+    ) -> Result<Self, StoreError> {
+        check_agent(&store, address).await?;
         // Whether its bucket fits: joining comes later.
-        drop(nats.lease(options.lease).await?);
-        let signatures = BucketConfig::default().with_max_age(2 * SIGNATURE_WINDOW);
-        let signatures = nats.bucket("onion_signatures", signatures).await?;
-        let max_bytes = options.max_bytes;
-        let config = stream::Config {
-            subjects: vec![nats.subject(&["onion", "s", "*"])],
-            max_age: options.max_age,
-            max_bytes: max_bytes.map_or(-1, |max| i64::try_from(max).unwrap_or(i64::MAX)),
-            // A full stream refuses prompts, rather than to forget sessions.
-            discard: stream::DiscardPolicy::New,
-            ..stream::Config::default()
+        drop(NodeLease::open(&store, options.lease).await?);
+        let signatures = BucketConfig {
+            max_age: Some(2 * SIGNATURE_WINDOW),
+            ..BucketConfig::default()
         };
-        let stream = nats.stream("onion_sessions", config).await?;
+        let signatures = Bucket::open(&store, "onion_signatures", signatures).await?;
+        let log = sessions(&*store, &options).await?;
         let current = Current::default();
-        let max = options.max_record_bytes;
-        let storage = NatsStorage::new(current.clone(), nats.clone(), stream, max);
+        let storage = ClusterStorage::new(current.clone(), &*store, log, &options);
         Ok(Self {
             shared: Arc::new(Shared {
-                nats,
+                store,
                 options,
                 signatures,
                 current,
@@ -205,7 +207,7 @@ impl Cluster {
 
     /// Returns the storage of the sessions.
     #[must_use]
-    pub fn storage(&self) -> Arc<NatsStorage> {
+    pub fn storage(&self) -> Arc<ClusterStorage> {
         Arc::clone(&self.shared.storage)
     }
 
@@ -236,14 +238,13 @@ impl Cluster {
     pub(super) async fn run<F>(
         &self,
         runtime: HostRuntime,
-        serve: impl Fn(MemTransport, Option<IpAddr>, Option<Arc<Parts>>) -> F,
+        serve: impl Fn(MemTransport, Option<IpAddr>, Option<Arc<Parts>>, f64) -> F,
     ) -> Infallible
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let mut nats = self.shared.nats.clone();
         loop {
-            let end = self.live(&nats, &runtime, &serve).await;
+            let end = self.live(&runtime, &serve).await;
             self.shared.current.set(None);
             self.shared.storage.forget_all();
             runtime.give_up_all();
@@ -253,23 +254,20 @@ impl Cluster {
                 Err(error) => tracing::warn!(%error, "this host cannot join the cluster"),
             }
             sleep(REJOIN).await;
-            nats = nats.with_new_node();
         }
     }
 
     /// Lives one life as a node.
     async fn live<F>(
         &self,
-        nats: &Nats,
         runtime: &HostRuntime,
-        serve: &impl Fn(MemTransport, Option<IpAddr>, Option<Arc<Parts>>) -> F,
-    ) -> Result<LeaseLost, NatsError>
+        serve: &impl Fn(MemTransport, Option<IpAddr>, Option<Arc<Parts>>, f64) -> F,
+    ) -> Result<LeaseLost, StoreError>
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let options = &self.shared.options;
-        let relays = Relays::new(nats.clone(), options.relay, options.max_relayed);
-        let (node, renewal) = Node::open(nats, options.lease, relays).await?;
+        let (node, renewal) = Node::open(&self.shared.store, options).await?;
         let node = Arc::new(node);
         let subscriptions = node.relays.subscribe().await?;
         let joining = async {
@@ -291,7 +289,7 @@ impl Cluster {
         node: &Node,
         runtime: &HostRuntime,
         mut subscriptions: relays::Subscriptions,
-        serve: &impl Fn(MemTransport, Option<IpAddr>, Option<Arc<Parts>>) -> F,
+        serve: &impl Fn(MemTransport, Option<IpAddr>, Option<Arc<Parts>>, f64) -> F,
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -303,16 +301,17 @@ impl Cluster {
             };
             match arrived {
                 Some(relays::Arrived::Opening(opening)) => {
-                    let Some(relayed) = node.relays.accept(&opening).await else {
+                    let Some(relayed) = node.relays.accept(&opening) else {
                         continue;
                     };
                     let (ours, theirs) = mem::duplex(8);
-                    tasks.spawn(serve(theirs, opening.peer, opening.head.map(Arc::new)));
+                    let head = opening.head.map(Arc::new);
+                    tasks.spawn(serve(theirs, opening.peer, head, opening.clock_ahead));
                     tasks.spawn(pump::pump(ours, relayed, std::future::pending()));
                 }
                 Some(relays::Arrived::Question(question)) => {
-                    if let Some(answer) = peers::answer(runtime, &question) {
-                        node.relays.answer(question, answer).await;
+                    if let Some(answer) = peers::answer(runtime, &question.payload) {
+                        node.relays.answer(&question, answer);
                     }
                 }
                 None => return,
@@ -321,32 +320,50 @@ impl Cluster {
     }
 }
 
-/// Checks that the sessions under the prefix are those of the agent with this address.
-async fn check_agent(nats: &Nats, address: Address) -> Result<(), NatsError> {
+/// Checks that the sessions on this store are those of the agent with this address.
+async fn check_agent(store: &Arc<dyn Store>, address: Address) -> Result<(), StoreError> {
     // Beside the owners of sessions, whose keys are one token.
-    let owners = nats.bucket(OWNERS, BucketConfig::default()).await?;
+    let owners = Bucket::open(store, OWNERS, BucketConfig::default()).await?;
     let ours = address.to_string();
     match owners.create(AGENT, ours.clone().into()).await {
-        Err(NatsError::Conflict) => {}
+        Err(StoreError::Conflict) => {}
         outcome => return outcome.map(drop),
     }
     let known = owners.get(AGENT).await?;
     let known = known.map(|entry| String::from_utf8_lossy(&entry.value).into_owned());
     match known.filter(|known| *known != ours) {
         None => Ok(()),
-        Some(known) => Err(NatsError::Config {
+        Some(known) => Err(StoreError::Config {
             message: format!(
-                "the hosts under the prefix {:?} serve the agent {known}, and this one has the key of {ours}: give all hosts of an agent the same key, and another agent another prefix",
-                nats.prefix()
+                "the hosts under this prefix serve the agent {known}, and this one has the key of {ours}: give all hosts of an agent the same key, and another agent another prefix"
             ),
         }),
+    }
+}
+
+/// Opens the log of sessions.
+async fn sessions(store: &dyn Store, options: &ClusterOptions) -> Result<Arc<dyn Log>, StoreError> {
+    let mut room = options.max_bytes.unwrap_or(ROOM);
+    loop {
+        let config = LogConfig {
+            max_bytes: Some(room),
+            // A session in use is written again in time.
+            max_age: Some(2 * options.max_age),
+            ..LogConfig::new(&format!("{SESSIONS}.*"))
+        };
+        match store.log(SESSIONS, config).await {
+            Err(StoreError::Full { .. }) if options.max_bytes.is_none() && room > LEAST_ROOM => {
+                room /= 2;
+            }
+            opened => return opened,
+        }
     }
 }
 
 impl fmt::Debug for Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cluster")
-            .field("nats", &self.shared.nats)
+            .field("store", &self.shared.store)
             .field("is_joined", &self.is_joined())
             .finish_non_exhaustive()
     }

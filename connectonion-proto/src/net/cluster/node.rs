@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use rpc_core::Str;
-use rpc_core::cluster::{ClaimConfig, LeaseConfig};
-use rpc_core::net::nats::{Claims, Nats, NatsError, NodeLease, Renewal};
+use rpc_core::cluster::{ClaimConfig, Claims, NodeLease, Renewal, Store, StoreError};
 use tokio::sync::watch;
 
+use super::ClusterOptions;
 use super::relays::Relays;
 
 /// One life of a host in a cluster. After its lease is lost, the host comes back as another node.
@@ -24,14 +24,12 @@ pub(super) struct Current(Arc<watch::Sender<Option<Arc<Node>>>>);
 impl Node {
     /// Creates a node. It is alive while its renewal runs.
     pub(super) async fn open(
-        nats: &Nats,
-        lease: LeaseConfig,
-        relays: Relays,
-    ) -> Result<(Self, Renewal), NatsError> {
-        let (lease, renewal) = nats.lease(lease).await?;
-        let claims = nats
-            .claims(super::OWNERS, &lease, ClaimConfig::default())
-            .await?;
+        store: &Arc<dyn Store>,
+        options: &ClusterOptions,
+    ) -> Result<(Self, Renewal), StoreError> {
+        let (lease, renewal) = NodeLease::open(store, options.lease).await?;
+        let claims = Claims::open(store, super::OWNERS, &lease, ClaimConfig::default()).await?;
+        let relays = Relays::new(Arc::clone(store), lease.node().clone(), options);
         let node = Self {
             lease,
             claims,
@@ -47,6 +45,12 @@ impl Node {
     /// Returns whether this node may serve and write at the moment.
     pub(super) fn is_valid(&self) -> bool {
         self.lease.is_valid()
+    }
+
+    /// Returns whether the store says that this node owns a session.
+    pub(super) async fn owns(&self, session_id: &str) -> bool {
+        let holder = self.claims.holder(session_id).await;
+        holder.is_ok_and(|holder| holder.as_ref() == Some(self.id()))
     }
 }
 

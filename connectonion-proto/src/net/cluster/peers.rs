@@ -1,9 +1,8 @@
 //! What the hosts of a cluster ask each other: [`Peers`](crate::net::Peers).
 
-use async_nats::Message;
 use async_trait::async_trait;
 use bytes::Bytes;
-use rpc_core::net::nats::NatsError;
+use rpc_core::cluster::StoreError;
 use rpc_core::{Json, Str};
 use serde::{Deserialize, Serialize};
 
@@ -48,18 +47,18 @@ impl Peers for Cluster {
         let spent = self
             .shared
             .signatures
-            .create(&signature.to_string(), Bytes::new())
+            .create(&signature.to_string(), Bytes::from_static(b"1"))
             .await;
         spent.map(drop).map_err(|error| match error {
-            NatsError::Conflict => AuthError::AlreadyUsed,
+            StoreError::Conflict => AuthError::AlreadyUsed,
             _ => AuthError::ReplayProtectionUnavailable,
         })
     }
 }
 
 /// Answers the question of another host. `None` if it is none.
-pub(super) fn answer(runtime: &HostRuntime, question: &Message) -> Option<Bytes> {
-    let question: Question = serde_json::from_slice(&question.payload).ok()?;
+pub(super) fn answer(runtime: &HostRuntime, question: &[u8]) -> Option<Bytes> {
+    let question: Question = serde_json::from_slice(question).ok()?;
     let asker = match question.asker.as_deref() {
         None => None,
         Some("") => Some(Owner::Unsigned),

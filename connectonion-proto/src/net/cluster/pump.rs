@@ -2,10 +2,11 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::Client;
 use futures_util::{SinkExt, StreamExt};
+use rpc_core::cluster::Store;
 use rpc_core::net::{Message, Transport, TransportError, time};
 use rpc_core::{CloseFrame, Instant, Outgoing};
 use tokio::time::{sleep_until, timeout};
@@ -15,14 +16,12 @@ use super::relay::RelayEnd;
 use super::relays::Relayed;
 use crate::limits::SERVICE_RESTART;
 
-/// How long NATS may take to accept a packet.
-const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the own connection may take for its Close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The other end of a relayed connection.
 pub(super) struct Peer {
-    pub(super) client: Client,
+    pub(super) store: Arc<dyn Store>,
     /// Where the other node listens.
     pub(super) subject: String,
     /// The connection.
@@ -31,13 +30,8 @@ pub(super) struct Peer {
 
 impl Peer {
     pub(super) async fn send(&self, packet: &Packet) -> Result<(), RelayEnd> {
-        let sending = self
-            .client
-            .publish(self.subject.clone(), packet.encode(self.id));
-        match timeout(SEND_TIMEOUT, sending).await {
-            Ok(Ok(())) => Ok(()),
-            _ => Err(RelayEnd::Timeout),
-        }
+        let sent = self.store.publish(&self.subject, packet.encode(self.id));
+        sent.await.map_err(|_| RelayEnd::Timeout)
     }
 }
 

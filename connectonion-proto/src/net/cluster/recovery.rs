@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures_util::future::join;
 use rpc_core::Str;
+use rpc_core::cluster::StoreError;
 use rpc_core::net::entropy;
-use rpc_core::net::nats::NatsError;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -77,7 +77,7 @@ impl Node {
 
     /// Takes over the sessions whose owners are gone, a few at a time. Returns whether that were all:
     /// this host may have no room for more.
-    async fn recover_orphans(&self, runtime: &HostRuntime) -> Result<bool, NatsError> {
+    async fn recover_orphans(&self, runtime: &HostRuntime) -> Result<bool, StoreError> {
         let mut orphans = self.claims.orphans().await?;
         // Nodes that do this at the same time share them.
         orphans.sort_by_cached_key(|_| entropy());

@@ -3,21 +3,22 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use async_nats::{Message, RequestErrorKind, Subscriber};
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::StreamExt;
 use http::request::Parts;
-use rpc_core::cluster::token;
-use rpc_core::net::nats::{Nats, NatsError};
+use rpc_core::Str;
+use rpc_core::cluster::{AskError, Message, Messages, Store, StoreError, token};
 use rpc_core::net::{entropy, time};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
+use super::ClusterOptions;
 use super::packet::{OVERHEAD, Packet, cost};
 use super::pump::Peer;
 use super::relay::{Relay, RelayConfig};
+use crate::auth::unix_seconds;
 
 /// The first byte of a message that opens a connection.
 const OPEN: u8 = 0xff;
@@ -37,6 +38,8 @@ enum Side {
 #[derive(Serialize, Deserialize)]
 struct Head {
     node: String,
+    /// Its time, in seconds since 1970.
+    time: f64,
     peer: Option<IpAddr>,
     method: String,
     uri: String,
@@ -45,7 +48,9 @@ struct Head {
 
 /// The relayed connections of one node.
 pub(super) struct Relays {
-    nats: Nats,
+    store: Arc<dyn Store>,
+    /// This one.
+    node: Str,
     config: RelayConfig,
     max: usize,
     open: Mutex<HashMap<(Side, u64), Open>>,
@@ -79,14 +84,16 @@ pub(super) struct Opening {
     node: String,
     pub(super) peer: Option<IpAddr>,
     pub(super) head: Option<Parts>,
-    reply: Option<async_nats::Subject>,
+    /// How many seconds its clock is ahead of this one.
+    pub(super) clock_ahead: f64,
+    reply: Option<Str>,
 }
 
 /// The subscriptions of a node.
 pub(super) struct Subscriptions {
-    opened: Subscriber,
-    accepted: Subscriber,
-    questions: Subscriber,
+    opened: Messages,
+    accepted: Messages,
+    questions: Messages,
 }
 
 /// What arrives, besides packets.
@@ -107,13 +114,15 @@ pub(super) enum OpenError {
 }
 
 impl Relays {
-    pub(super) fn new(nats: Nats, config: RelayConfig, max: usize) -> Self {
-        let payload = nats.client().server_info().max_payload;
-        let piece = config.max_piece_bytes.min(payload.saturating_sub(OVERHEAD));
+    pub(super) fn new(store: Arc<dyn Store>, node: Str, options: &ClusterOptions) -> Self {
+        let config = options.relay;
+        let piece = store.max_payload().saturating_sub(OVERHEAD);
+        let piece = config.max_piece_bytes.min(piece).max(1);
         Self {
-            nats,
-            config: config.with_max_piece_bytes(piece.max(1)),
-            max,
+            store,
+            node,
+            config: config.with_max_piece_bytes(piece),
+            max: options.max_relayed,
             open: Mutex::default(),
         }
     }
@@ -123,27 +132,21 @@ impl Relays {
     }
 
     /// Returns the subject of packets to this end of connections, at this node.
-    fn subject(&self, to: Side, node: &str) -> String {
+    fn subject(to: Side, node: &str) -> String {
         let way = match to {
             Side::Opened => "out",
             Side::Accepted => "in",
         };
-        self.nats.subject(&["onion", way, &token(node)])
+        format!("onion.{way}.{}", token(node))
     }
 
     /// Subscribes to what arrives for this node.
-    pub(super) async fn subscribe(&self) -> Result<Subscriptions, NatsError> {
-        let node = self.nats.node();
-        let subscribe = async |subject| {
-            let subscribed = self.nats.client().subscribe(subject).await;
-            subscribed.map_err(|error| NatsError::Unavailable {
-                message: error.to_string(),
-            })
-        };
+    pub(super) async fn subscribe(&self) -> Result<Subscriptions, StoreError> {
+        let subscribe = async |subject: String| self.store.subscribe(&subject).await;
         Ok(Subscriptions {
-            opened: subscribe(self.subject(Side::Opened, node)).await?,
-            accepted: subscribe(self.subject(Side::Accepted, node)).await?,
-            questions: subscribe(self.questions(node)).await?,
+            opened: subscribe(Self::subject(Side::Opened, &self.node)).await?,
+            accepted: subscribe(Self::subject(Side::Accepted, &self.node)).await?,
+            questions: subscribe(Self::questions(&self.node)).await?,
         })
     }
 
@@ -175,8 +178,8 @@ impl Relays {
         }
     }
 
-    fn questions(&self, node: &str) -> String {
-        self.nats.subject(&["onion", "ask", &token(node)])
+    fn questions(node: &str) -> String {
+        format!("onion.ask.{}", token(node))
     }
 
     /// Returns the nodes at the other ends.
@@ -206,23 +209,22 @@ impl Relays {
             Side::Accepted => Side::Opened,
         };
         Peer {
-            client: self.nats.client().clone(),
-            subject: self.subject(to, node),
+            store: Arc::clone(&self.store),
+            subject: Self::subject(to, node),
             id,
         }
     }
 
     /// Asks another node. `None` if it gives no answer.
     pub(super) async fn ask(&self, node: &str, question: Bytes) -> Option<Bytes> {
-        let asking = self.nats.client().request(self.questions(node), question);
-        let answer = tokio::time::timeout(OPEN_TIMEOUT, asking).await;
-        answer.ok()?.ok().map(|answer| answer.payload)
+        let subject = Self::questions(node);
+        self.store.ask(&subject, question, OPEN_TIMEOUT).await.ok()
     }
 
     /// Answers a question of another node.
-    pub(super) async fn answer(&self, question: Message, answer: Bytes) {
-        if let Some(reply) = question.reply {
-            let _ = self.nats.client().publish(reply, answer).await;
+    pub(super) fn answer(&self, question: &Message, answer: Bytes) {
+        if let Some(reply) = &question.reply_to {
+            self.store.answer(reply, answer);
         }
     }
 
@@ -262,34 +264,29 @@ impl Relays {
         // Before the other node may send anything.
         let relayed = self.register(Side::Opened, id, node);
         let relayed = relayed.ok_or(OpenError::Refused)?;
-        let head = Head::new(self.nats.node(), peer, head);
+        let head = Head::new(&self.node, peer, head);
         let mut payload = BytesMut::new();
         payload.put_u8(OPEN);
         payload.put_u64(id);
         payload.extend_from_slice(&serde_json::to_vec(&head).unwrap_or_default());
-        let asking = self
-            .nats
-            .client()
-            .request(self.subject(Side::Accepted, node), payload.freeze());
-        match tokio::time::timeout(OPEN_TIMEOUT, asking).await {
-            Ok(Ok(answer)) if &*answer.payload == ACCEPTED => Ok(relayed),
-            Ok(Ok(_)) => Err(OpenError::Refused),
-            Ok(Err(error)) if error.kind() == RequestErrorKind::MaxPayloadExceeded => {
-                Err(OpenError::Refused)
-            }
-            Ok(Err(_)) | Err(_) => Err(OpenError::NoAnswer),
+        let subject = Self::subject(Side::Accepted, node);
+        let asked = self.store.ask(&subject, payload.freeze(), OPEN_TIMEOUT);
+        match asked.await {
+            Ok(answer) if &*answer == ACCEPTED => Ok(relayed),
+            Ok(_) | Err(AskError::Store(StoreError::TooLarge)) => Err(OpenError::Refused),
+            Err(_) => Err(OpenError::NoAnswer),
         }
     }
 
     /// Accepts a connection of another node, or refuses it.
-    pub(super) async fn accept(self: &Arc<Self>, opening: &Opening) -> Option<Relayed> {
+    pub(super) fn accept(self: &Arc<Self>, opening: &Opening) -> Option<Relayed> {
         let relayed = self.register(Side::Accepted, opening.id, &opening.node);
         let answer = match relayed {
             Some(_) => Bytes::from_static(ACCEPTED),
             None => Bytes::from_static(b"0"),
         };
         if let Some(reply) = &opening.reply {
-            let _ = self.nats.client().publish(reply.clone(), answer).await;
+            self.store.answer(reply, answer);
         }
         relayed
     }
@@ -305,6 +302,7 @@ impl Head {
     fn new(node: &str, peer: Option<IpAddr>, head: Option<&Parts>) -> Self {
         let mut it = Self {
             node: node.to_owned(),
+            time: unix_seconds(SystemTime::now()),
             peer,
             method: String::new(),
             uri: String::new(),
@@ -339,7 +337,8 @@ fn opening(message: &Message) -> Option<Opening> {
         id: u64::from_be_bytes(*id),
         peer: head.peer,
         head: head.parts(),
+        clock_ahead: head.time - unix_seconds(SystemTime::now()),
         node: head.node,
-        reply: message.reply.clone(),
+        reply: message.reply_to.clone(),
     })
 }

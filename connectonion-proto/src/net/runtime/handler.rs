@@ -31,11 +31,18 @@ pub(in crate::net) struct Handler {
     pub(super) conn: ConnId,
     /// The caller, once known.
     pub(super) owner: Option<Owner>,
+    /// How many seconds the clock of the host that the client came to is ahead of this one: that clock
+    /// judges signatures.
+    pub(in crate::net) clock_ahead: f64,
     /// How long each part of the shutdown may take: finishing agents, and sending frames.
     pub(in crate::net) drain_timeout: Duration,
 }
 
 impl Handler {
+    fn now(&self) -> f64 {
+        self.runtime.unix_now() + self.clock_ahead
+    }
+
     /// Calls the hub, and notes that the connection is alive.
     fn alive(&self, act: impl FnOnce(&mut crate::hub::Hub, ConnId, crate::hub::Now)) {
         self.runtime.with(|state, now| {
@@ -45,7 +52,7 @@ impl Handler {
     }
 
     fn connect(&mut self, connect: Connect, tasks: &mut Running) {
-        let now = self.runtime.unix_now();
+        let now = self.now();
         // Outside of every lock: it takes longer than all the rest.
         let verified = self.runtime.verifier().verify(&connect.signed, now);
         let mut access = self.runtime.access();
@@ -125,7 +132,7 @@ impl Handler {
     }
 
     fn onboard(&self, identity: Address, submit: &OnboardSubmit, tasks: &mut Running) {
-        let now = self.runtime.unix_now();
+        let now = self.now();
         let outcome = self.runtime.access().onboard(&identity, submit, now);
         let (runtime, conn) = (self.runtime.clone(), self.conn);
         if let Onboarding::Payment { amount } = outcome {
@@ -150,7 +157,7 @@ impl Handler {
             let error = rejected("the host is shutting down");
             return self.refuse_input(error.with_retryable(true));
         }
-        let now = self.runtime.unix_now();
+        let now = self.now();
         let text = match prompt_of(self.runtime.verifier(), &owner, &input, now) {
             Ok(Some(text)) => text,
             Ok(None) => return self.refuse_input(ErrorFrame::new(PROMPT_REQUIRED)),
@@ -283,7 +290,7 @@ impl ConnectionHandler for Handler {
             ServerEvent::Onboard { identity, submit } => self.onboard(identity, &submit, tasks),
             ServerEvent::Onboarded { identity, connect } => {
                 let mut access = self.runtime.access();
-                let completed = access.complete(&connect, self.runtime.unix_now());
+                let completed = access.complete(&connect, self.now());
                 self.runtime.keep_spent(&mut access);
                 drop(access);
                 match completed {
@@ -292,7 +299,11 @@ impl ConnectionHandler for Handler {
                 }
             }
             ServerEvent::Signed { signed, command } => {
-                match self.runtime.check_command(self.owner.as_ref(), &signed) {
+                let now = self.now();
+                match self
+                    .runtime
+                    .check_command(self.owner.as_ref(), &signed, now)
+                {
                     Ok(()) => return self.on_event(*command, tasks),
                     Err(error) => self.refuse_command(&command, &error),
                 }

@@ -9,7 +9,6 @@ use http::{Method, Request, Response, StatusCode};
 use rpc_core::Instant;
 use serde::Serialize;
 
-#[cfg(feature = "nats")]
 use super::Cluster;
 use super::options::Service;
 use crate::frame::SessionState;
@@ -24,7 +23,6 @@ pub(super) struct Pages {
     pub(super) trust: &'static str,
     pub(super) started: Instant,
     pub(super) service: Option<Arc<Service>>,
-    #[cfg(feature = "nats")]
     pub(super) cluster: Option<Cluster>,
 }
 
@@ -62,7 +60,11 @@ impl Pages {
             _ if request.headers().contains_key(UPGRADE) => {
                 plain(StatusCode::FORBIDDEN, "WebSockets are at /ws")
             }
-            "/health" if is_get => self.health(),
+            "/health" if is_get => self.health(StatusCode::OK, "healthy"),
+            "/ready" if is_get => match self.is_joined() {
+                true => self.health(StatusCode::OK, "ready"),
+                false => self.health(StatusCode::SERVICE_UNAVAILABLE, "not in the cluster"),
+            },
             "/info" if is_get => json(&Info {
                 name: &self.name,
                 address: self.runtime.address().to_string(),
@@ -81,12 +83,7 @@ impl Pages {
         }
     }
 
-    /// Returns whether this host is well. One that is not in its cluster serves nobody: 503.
-    fn health(&self) -> Response<Bytes> {
-        let (code, status) = match self.is_joined() {
-            true => (StatusCode::OK, "healthy"),
-            false => (StatusCode::SERVICE_UNAVAILABLE, "not in the cluster"),
-        };
+    fn health(&self, code: StatusCode, status: &'static str) -> Response<Bytes> {
         let health = Health {
             status,
             agent: &self.name,
@@ -95,15 +92,9 @@ impl Pages {
         json_with(code, &health)
     }
 
-    #[cfg(feature = "nats")]
+    /// Returns whether this host serves clients: alone, or in its cluster.
     fn is_joined(&self) -> bool {
         self.cluster.as_ref().is_none_or(Cluster::is_joined)
-    }
-
-    #[cfg(not(feature = "nats"))]
-    #[allow(clippy::unused_self, reason = "a host alone has no cluster")]
-    const fn is_joined(&self) -> bool {
-        true
     }
 
     /// Returns the status of a session. These callers have proved nothing, so only sessions of

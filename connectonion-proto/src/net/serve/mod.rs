@@ -9,7 +9,6 @@ use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
-#[cfg(feature = "nats")]
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +19,6 @@ use rpc_core::net::DriverConfig;
 use rpc_core::net::server::{Accepted, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol};
 
 use self::http::Pages;
-#[cfg(feature = "nats")]
 use super::cluster::{Cluster, Origin};
 use super::runtime::{Agent, HostRuntime};
 use crate::limits::WS_PATH;
@@ -32,8 +30,8 @@ pub use options::{ServerOptions, http_config};
 /// [`ServerOptions`]. The known hosts use port 8000.
 ///
 /// It serves WebSockets at [`WS_PATH`], and `/health`, `/info` and `/sessions/{id}` as the known
-/// clients expect. The status of `/health` is 503 while the host is not in the cluster that it
-/// belongs to.
+/// clients expect. `/ready` says whether it can serve clients now: its status is 503 while the host is not
+/// in the cluster that it belongs to.
 ///
 /// Its runtime is the [`HostRuntime`], with the sessions and runs. When the host drains, new prompts
 /// are refused, agents may finish, and connections are closed with 1012; the next host finds
@@ -73,10 +71,6 @@ pub use options::{ServerOptions, http_config};
 /// ```
 pub type Server<A> = ProtocolServer<Host<A>>;
 
-/// There is no cluster without `nats`.
-#[cfg(not(feature = "nats"))]
-type Cluster = Infallible;
-
 /// The state shared by all connections of a host.
 pub struct Host<A> {
     runtime: HostRuntime,
@@ -107,7 +101,6 @@ impl<A: Agent> ServerProtocol for Host<A> {
             trust,
             started: Instant::now(),
             service: options.service,
-            #[cfg(feature = "nats")]
             cluster: options.cluster.clone(),
         });
         let mut http = options.http.with_path(WS_PATH);
@@ -131,10 +124,9 @@ impl<A: Agent> ServerProtocol for Host<A> {
         self.runtime.clone()
     }
 
-    #[cfg(feature = "nats")]
     async fn serve(self: Arc<Self>, accepted: Accepted) {
         let Some(cluster) = &self.cluster else {
-            return self.serve_here(accepted).await;
+            return self.serve_here(accepted, 0.0).await;
         };
         let origin = Origin {
             peer: Some(accepted.peer.ip()).filter(|peer| !peer.is_unspecified()),
@@ -145,14 +137,9 @@ impl<A: Agent> ServerProtocol for Host<A> {
         let here = |transport| {
             let mut here = Accepted::new(transport, accepted.peer, accepted.cancellation);
             (here.parts, here.permit) = (parts, permit);
-            self.serve_here(here)
+            self.serve_here(here, 0.0)
         };
         cluster.serve(accepted.socket, origin, here).await;
-    }
-
-    #[cfg(not(feature = "nats"))]
-    fn serve(self: Arc<Self>, accepted: Accepted) -> impl Future<Output = ()> + Send + 'static {
-        self.serve_here(accepted)
     }
 
     async fn run(
@@ -164,7 +151,6 @@ impl<A: Agent> ServerProtocol for Host<A> {
             let report = connections.await;
             // Agents may be at work that nobody watches.
             self.runtime.drain(self.shutdown_timeout / 2).await;
-            #[cfg(feature = "nats")]
             if let Some(cluster) = &self.cluster {
                 cluster.leave().await;
             }
@@ -180,12 +166,11 @@ impl<A: Agent> ServerProtocol for Host<A> {
 
 impl<A: Agent> Host<A> {
     /// Keeps the host in its cluster, if it has one.
-    #[cfg(feature = "nats")]
     async fn join(&self) -> Infallible {
         let Some(cluster) = &self.cluster else {
             return std::future::pending().await;
         };
-        let serve = |transport, peer: Option<IpAddr>, head| {
+        let serve = |transport, peer: Option<IpAddr>, head, clock_ahead| {
             let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
             // Its own host tells it when it shuts down.
             let (canceller, cancellation) = rpc_core::net::Cancellation::new();
@@ -193,7 +178,7 @@ impl<A: Agent> Host<A> {
             if let Some(head) = head {
                 accepted.parts = head;
             }
-            let serving = self.serve_here(accepted);
+            let serving = self.serve_here(accepted, clock_ahead);
             async move {
                 serving.await;
                 drop(canceller);
@@ -202,23 +187,18 @@ impl<A: Agent> Host<A> {
         cluster.run(self.runtime.clone(), serve).await
     }
 
-    /// Waits for ever.
-    #[cfg(not(feature = "nats"))]
-    async fn join(&self) -> Infallible {
-        match &self.cluster {
-            Some(never) => match *never {},
-            None => std::future::pending().await,
-        }
-    }
-
-    /// Serves one connection at this host.
-    fn serve_here(&self, accepted: Accepted) -> impl Future<Output = ()> + Send + use<A> {
+    /// Serves one connection at this host. `clock_ahead`: of the host that the client came to, in seconds.
+    fn serve_here(
+        &self,
+        accepted: Accepted,
+        clock_ahead: f64,
+    ) -> impl Future<Output = ()> + Send + use<A> {
         let config = Arc::clone(&self.connection);
         // A mounted host may not know it.
         let peer = Some(accepted.peer.ip()).filter(|peer| !peer.is_unspecified());
         let head = Some(Arc::clone(&accepted.parts));
         let (handle, mut handler) = self.runtime.connection(peer, head, config);
-        handler.drain_timeout = self.shutdown_timeout / 2;
+        (handler.clock_ahead, handler.drain_timeout) = (clock_ahead, self.shutdown_timeout / 2);
         let is_admitted = |conn: &ServerConn| conn.state() == ServerState::Ready;
         accepted.serve(handle, handler, self.driver.clone(), is_admitted)
     }

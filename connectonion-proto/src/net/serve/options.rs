@@ -12,13 +12,10 @@ use http::{Request, Response};
 use rpc_core::net::DriverConfig;
 use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
 
-#[cfg(not(feature = "nats"))]
-use super::Cluster;
 use crate::auth::Signer;
 use crate::hub::HubConfig;
 use crate::limits::SHUTDOWN_TIMEOUT;
 use crate::net::RuntimeOptions;
-#[cfg(feature = "nats")]
 use crate::net::cluster::Cluster;
 use crate::server::ServerConfig;
 use crate::trust::TrustLevel;
@@ -90,8 +87,6 @@ impl ServerOptions {
     }
 
     /// Makes the host a part of a cluster, whose storage it uses.
-    #[cfg(feature = "nats")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "nats")))]
     #[must_use]
     pub fn with_cluster(mut self, cluster: Cluster) -> Self {
         self.runtime.storage = cluster.storage();

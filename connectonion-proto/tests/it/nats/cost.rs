@@ -1,48 +1,101 @@
-//! How many messages of NATS a prompt costs: the numbers in the guide.
+//! What a prompt costs on NATS: the numbers in the guide.
 
-use std::sync::atomic::Ordering;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use switchboard_testing::nats::NatsServer;
 
-use super::hosts::{Host, long};
+use super::hosts::{Host, Stored, long};
 use crate::staff::Client;
 
-/// The prompts over which the messages are counted.
+/// The prompts over which is counted.
 const PROMPTS: u64 = 50;
 
-/// The messages that these hosts have sent and received.
-fn messages(hosts: &[&Host]) -> u64 {
-    let count = |host: &&Host| {
-        let statistics = host.nats.client().statistics();
-        let sent = statistics.out_messages.load(Ordering::Relaxed);
-        sent + statistics.in_messages.load(Ordering::Relaxed)
-    };
-    hosts.iter().map(count).sum()
+/// A NATS server that counts.
+struct Counting {
+    nats: NatsServer,
+    monitor: String,
 }
 
-/// The messages of a prompt that is answered at once, in hundredths.
-async fn cost(client: &mut Client<rpc_core::net::ws::WsStream>, hosts: &[&Host]) -> u64 {
-    client.ask("hello").await;
-    let before = messages(hosts);
-    for _ in 0..PROMPTS {
-        client.ask("hello").await;
+/// What went over all connections.
+#[derive(Clone, Copy)]
+struct Count {
+    messages: u64,
+    /// From the hosts to NATS.
+    bytes: u64,
+}
+
+impl Counting {
+    fn start() -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+        let port = free.unwrap().port().to_string();
+        Self {
+            nats: NatsServer::start_with("", &["-m", &port]),
+            monitor: format!("127.0.0.1:{port}"),
+        }
     }
-    (messages(hosts) - before) * 100 / PROMPTS
+
+    fn count(&self) -> Count {
+        let mut tcp = TcpStream::connect(&self.monitor).unwrap();
+        tcp.write_all(b"GET /varz HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        tcp.read_to_string(&mut answer).unwrap();
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        let body: Value = serde_json::from_str(body).unwrap();
+        let number = |name: &str| body[name].as_u64().unwrap();
+        Count {
+            messages: number("in_msgs") + number("out_msgs"),
+            bytes: number("in_bytes"),
+        }
+    }
+
+    /// The messages of a prompt that is answered at once, in hundredths, and its bytes.
+    async fn cost(&self, client: &mut Client<rpc_core::net::ws::WsStream>) -> Count {
+        client.ask("hello").await;
+        let before = self.count();
+        for _ in 0..PROMPTS {
+            client.ask("hello").await;
+        }
+        let after = self.count();
+        Count {
+            messages: (after.messages - before.messages) * 100 / PROMPTS,
+            bytes: (after.bytes - before.bytes) / PROMPTS,
+        }
+    }
 }
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
 async fn a_prompt_costs_the_messages_that_the_guide_says() {
-    let nats = NatsServer::start();
-    let [a, b] = Host::two(&nats.url(), long()).await;
+    let nats = Counting::start();
+    let [a, b] = Host::two(&nats.nats.url(), long()).await;
     let session = json!({"session_id": "s"});
     let (mut at_owner, _) = Client::dial_in(&a.url, session.clone()).await;
-    let owned = cost(&mut at_owner, &[&a, &b]).await;
+    let owned = nats.cost(&mut at_owner).await.messages;
     drop(at_owner);
     let (mut through, _) = Client::dial_in(&b.url, session).await;
-    let relayed = cost(&mut through, &[&a, &b]).await;
+    let relayed = nats.cost(&mut through).await.messages;
     println!("messages of a prompt, in hundredths: {owned}, through another host {relayed}");
     assert!(owned <= 650, "{owned}");
     assert!(relayed <= 1450, "{relayed}");
+}
+
+#[tokio::test]
+#[ignore = "needs nats-server"]
+async fn a_prompt_writes_as_much_after_two_hundred_others_as_after_ten() {
+    let nats = Counting::start();
+    let host = Host::start(&nats.nats.url(), long(), Default::default()).await;
+    let session = json!({"session_id": "s"});
+    let (mut client, _) = Client::dial_in(&host.url, session).await;
+    let mut costs = Vec::new();
+    while costs.len() < 4 {
+        costs.push(nats.cost(&mut client).await.bytes);
+    }
+    println!("bytes of a prompt, after 0, 50, 100 and 150 others: {costs:?}");
+    let first = costs[0];
+    assert!(costs.iter().all(|bytes| *bytes < 2 * first), "{costs:?}");
+    let stored = Stored::open(&nats.nats.url()).await;
+    let kept = stored.sessions.state().await.unwrap().bytes;
+    println!("bytes kept: {kept}");
 }

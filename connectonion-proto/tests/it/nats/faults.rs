@@ -5,11 +5,12 @@ use std::time::Duration;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::session::HubConfig;
-use rpc_core::net::nats::{Expect, Nats, NatsConfig, NatsError};
+use rpc_core::cluster::{Expect, StoreError};
+use rpc_core::net::nats::{Nats, NatsConfig};
 use serde_json::json;
 use switchboard_testing::nats::NatsServer;
 
-use super::hosts::{Host, Stored, long, said, short};
+use super::hosts::{Host, Stored, long, said, short, store};
 use crate::staff::{Client, client_key, connect, host_key, input};
 
 #[tokio::test]
@@ -50,7 +51,7 @@ async fn a_host_without_nats_gives_its_sessions_up_and_comes_back() {
     let session = json!({"session_id": "s"});
     let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
     client.ask("one").await;
-    assert_eq!(a.get_with_status("/health").await.0, 200);
+    assert_eq!(a.get_with_status("/ready").await.0, 200);
     nats.pause();
     client.say(&input("two")).await;
     // It is not acknowledged, and its client learns to connect again.
@@ -58,14 +59,16 @@ async fn a_host_without_nats_gives_its_sessions_up_and_comes_back() {
     assert_eq!(close.code, 1012);
     assert!(!a.cluster.is_joined());
     assert_eq!(a.runtime.sessions(), 0);
-    let (status, health) = a.get_with_status("/health").await;
+    let (status, ready) = a.get_with_status("/ready").await;
     assert_eq!(
-        (status, &health["status"]),
+        (status, &ready["status"]),
         (503, &json!("not in the cluster"))
     );
+    // It comes back by itself: nobody has to start it again.
+    assert_eq!(a.get_with_status("/health").await.0, 200);
     nats.resume();
     a.cluster.joined().await;
-    assert_eq!(a.get_with_status("/health").await.0, 200);
+    assert_eq!(a.get_with_status("/ready").await.0, 200);
     let (mut client, connected) = Client::dial_in(&a.url, session).await;
     let said = said(&connected);
     // What it says next was sent before NATS hung, and may be stored or not.
@@ -127,10 +130,11 @@ async fn unstored(nats: &NatsServer, hub: HubConfig) -> Host {
     let (mut client, _) = Client::dial_in(&host.url, json!({"session_id": "s"})).await;
     client.say(&input("ask who?")).await;
     let question = client.hear_until("ask_user").await.pop().unwrap();
-    let other = host.nats.subject(&["onion", "s", "other"]);
-    let filling = host
-        .nats
-        .publish(other, vec![0; 800_000].into(), Expect::default());
+    let stored = Stored::open(&nats.url()).await;
+    let filling = vec![0; 800_000].into();
+    let filling = stored
+        .sessions
+        .append("onion_log.other", filling, Expect::default());
     filling.await.unwrap();
     let long = "x".repeat(100_000);
     let answer = json!({"type": "ASK_USER_RESPONSE", "request_id": question["id"], "answer": long});
@@ -190,17 +194,19 @@ async fn a_host_of_another_agent_is_refused_with_both_addresses() {
     let nats = NatsServer::start();
     let _a = Host::start(&nats.url(), long(), HubConfig::default()).await;
     let other = Signer::from_seed(&[9; 32]);
-    let link = Nats::connect(NatsConfig::new(&nats.url())).await.unwrap();
+    let link = store(&nats.url()).await;
     let refused = Cluster::open(link, *other.address(), long()).await;
-    let Err(NatsError::Config { message }) = refused else {
+    let Err(StoreError::Config { message }) = refused else {
         panic!("{refused:?}");
     };
     for address in [host_key().address(), other.address()] {
         assert!(message.contains(&address.to_string()), "{message}");
     }
     // Under a prefix of its own it is the first.
-    let config = NatsConfig::new(&nats.url()).with_prefix("other");
+    let mut config = NatsConfig::new(&nats.url());
+    config.prefix = "other".to_owned();
     let link = Nats::connect(config).await.unwrap();
+    let link = std::sync::Arc::new(link);
     Cluster::open(link, *other.address(), long()).await.unwrap();
 }
 
@@ -209,10 +215,10 @@ async fn a_host_of_another_agent_is_refused_with_both_addresses() {
 async fn a_host_that_could_never_join_is_refused_at_its_start() {
     let nats = NatsServer::start();
     let _a = Host::start(&nats.url(), short(), HubConfig::default()).await;
-    let link = Nats::connect(NatsConfig::new(&nats.url())).await.unwrap();
+    let link = store(&nats.url()).await;
     let refused = Cluster::open(link, *host_key().address(), long()).await;
     assert!(
-        matches!(refused, Err(NatsError::Config { .. })),
+        matches!(refused, Err(StoreError::Config { .. })),
         "{refused:?}"
     );
 }
@@ -222,7 +228,8 @@ async fn a_host_that_could_never_join_is_refused_at_its_start() {
 async fn a_server_that_is_not_there_is_said_so() {
     let mut nats = NatsServer::start();
     nats.kill();
-    let config = NatsConfig::new(&nats.url()).with_timeout(Duration::from_millis(300));
+    let mut config = NatsConfig::new(&nats.url());
+    config.timeout = Duration::from_millis(300);
     let error = Nats::connect(config).await.unwrap_err();
-    assert!(matches!(error, NatsError::Unavailable { .. }), "{error}");
+    assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
 }

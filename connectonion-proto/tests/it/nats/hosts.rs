@@ -1,17 +1,17 @@
 //! Hosts of one cluster in this process.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::stream::Stream;
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::net::{HostRuntime, Server, ServerOptions};
 use connectonion_proto::session::HubConfig;
 use connectonion_proto::storage::{Record, RecordStatus};
 use connectonion_proto::trust::TrustLevel;
-use rpc_core::cluster::LeaseConfig;
+use rpc_core::cluster::{Bucket, BucketConfig, LeaseConfig, Log, LogConfig, Store};
 use rpc_core::net::DrainReport;
-use rpc_core::net::nats::{Bucket, BucketConfig, Nats, NatsConfig};
+use rpc_core::net::nats::{Nats, NatsConfig};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -34,13 +34,17 @@ fn lease(lease: Duration) -> ClusterOptions {
     ClusterOptions::default().with_lease(config.with_margin(lease / 5))
 }
 
+/// A connection to NATS.
+pub async fn store(nats: &str) -> Arc<dyn Store> {
+    Arc::new(Nats::connect(NatsConfig::new(nats)).await.unwrap())
+}
+
 /// A host that is a part of the cluster.
 pub struct Host {
     pub url: String,
     pub address: SocketAddr,
     pub runtime: HostRuntime,
     pub cluster: Cluster,
-    pub nats: Nats,
     pub handle: connectonion_proto::net::ServerHandle,
     pub run: JoinHandle<DrainReport>,
 }
@@ -66,8 +70,7 @@ impl Host {
         hub: HubConfig,
         mut server: ServerOptions,
     ) -> Self {
-        let nats = Nats::connect(NatsConfig::new(nats)).await.unwrap();
-        let cluster = Cluster::open(nats.clone(), *host_key().address(), options);
+        let cluster = Cluster::open(store(nats).await, *host_key().address(), options);
         let cluster = cluster.await.unwrap();
         server.runtime.hub = hub;
         let options = server.with_cluster(cluster.clone());
@@ -82,7 +85,6 @@ impl Host {
             address,
             runtime,
             cluster,
-            nats,
             handle,
             run,
         }
@@ -113,20 +115,21 @@ impl Host {
 
 /// What the hosts have stored, as NATS has it.
 pub struct Stored {
-    nats: Nats,
     owners: Bucket,
-    sessions: Stream,
+    pub sessions: Arc<dyn Log>,
 }
 
 impl Stored {
     pub async fn open(nats: &str) -> Self {
-        let nats = Nats::connect(NatsConfig::new(nats)).await.unwrap();
-        let owners = nats.bucket("onion_owners", BucketConfig::default()).await;
-        let sessions = nats.jetstream().get_stream("switchboard_onion_sessions");
+        let store = store(nats).await;
+        let owners = Bucket::open(&store, "onion_owners", BucketConfig::default());
+        let config = LogConfig {
+            max_age: Some(2 * ClusterOptions::default().max_age),
+            ..LogConfig::new("onion_log.*")
+        };
         Self {
-            owners: owners.unwrap(),
-            sessions: sessions.await.unwrap(),
-            nats,
+            owners: owners.await.unwrap(),
+            sessions: store.log("onion_log", config).await.unwrap(),
         }
     }
 
@@ -145,8 +148,8 @@ impl Stored {
 
     /// Removes all messages of a session.
     pub async fn forget(&self, session_id: &str) {
-        let subject = self.nats.subject(&["onion", "s", session_id]);
-        self.sessions.purge().filter(subject).await.unwrap();
+        let subject = format!("onion_log.{session_id}");
+        self.sessions.purge(&subject, u64::MAX).await.unwrap();
     }
 
     /// The record of a session, as soon as its run has ended.
@@ -162,10 +165,10 @@ impl Stored {
 
     /// What the newest message of a session says, as soon as it says so.
     async fn newest<T>(&self, session_id: &str, find: impl Fn(&str) -> Option<T>) -> T {
-        let subject = self.nats.subject(&["onion", "s", session_id]);
+        let subject = format!("onion_log.{session_id}");
         loop {
-            let last = self.sessions.get_last_raw_message_by_subject(&subject);
-            let payload = last.await.unwrap().payload;
+            let last = self.sessions.last(&subject).await.unwrap();
+            let payload = last.unwrap().payload;
             if let Some(found) = find(std::str::from_utf8(&payload).unwrap()) {
                 return found;
             }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rpc_core::Secret;
-use rpc_core::cluster::LeaseConfig;
-use rpc_core::net::nats::{Nats, NatsConfig, NatsError};
+use rpc_core::cluster::{LeaseConfig, StoreError};
+use rpc_core::net::nats::{Nats, NatsConfig};
 use rpc_core::net::ws::redact_urls;
 use tokio::time::sleep;
 
@@ -61,7 +61,7 @@ pub struct NatsArgs {
     file: NatsSettings,
 }
 
-/// How soon others take over what a node did.
+/// How soon others take over what a node did, and how much room the sessions of all have.
 #[allow(
     clippy::doc_markdown,
     reason = "comments on options are help texts, not Markdown"
@@ -73,6 +73,10 @@ pub struct LeaseArgs {
     /// what it held. The same at all nodes, and as the first one said. Default: 10.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(2..=300))]
     lease: Option<u64>,
+    /// With --nats: the most bytes that all sessions may take there, beyond which prompts are refused. As the
+    /// first node said. Default: what NATS has room for, within a fixed limit.
+    #[arg(long = "nats-bytes", value_name = "BYTES", value_parser = clap::value_parser!(u64).range(65_536..))]
+    pub nats_bytes: Option<u64>,
 }
 
 impl LeaseArgs {
@@ -116,20 +120,18 @@ impl NatsArgs {
         };
         let mut config = NatsConfig::new(url);
         if let Some(prefix) = self.nats_prefix.as_ref().or(self.file.prefix.as_ref()) {
-            config = config.with_prefix(prefix);
+            config.prefix.clone_from(prefix);
         }
         if let Some(replicas) = self.nats_replicas.or(self.file.replicas) {
-            config = config.with_replicas(replicas.into());
+            config.replicas = replicas.into();
         }
         config = self.login(config)?;
         let tls = match &self.nats_ca {
             Some(file) => trusted("--nats-ca", Some(file)),
             None => trusted("[nats] ca", self.file.ca.as_deref()),
         };
-        Ok(Some(match tls? {
-            Some(tls) => config.with_tls(tls),
-            None => config,
-        }))
+        config.tls = tls?.or(config.tls);
+        Ok(Some(config))
     }
 
     /// Chooses one way to log in: of the options and variables if they have any, else of the file.
@@ -172,7 +174,7 @@ impl NatsArgs {
         loop {
             let error = match self.open().await? {
                 Ok(nats) => return Ok(nats),
-                Err(error @ NatsError::Unavailable { .. }) => error,
+                Err(error @ StoreError::Unavailable { .. }) => error,
                 Err(error) => return Err(self.failure(&error)),
             };
             let why = self.reason(&error);
@@ -192,30 +194,25 @@ impl NatsArgs {
         self.open().await?.map_err(|error| self.failure(&error))
     }
 
-    async fn open(&self) -> Result<Result<Option<Nats>, NatsError>, Failure> {
+    async fn open(&self) -> Result<Result<Option<Nats>, StoreError>, Failure> {
         let Some(config) = self.config()? else {
             return Ok(Ok(None));
         };
-        let opened = async {
-            let nats = Nats::connect(config).await?;
-            nats.check().await?;
-            Ok(Some(nats))
-        };
-        Ok(opened.await)
+        Ok(Nats::connect(config).await.map(Some))
     }
 
-    fn failure(&self, error: &NatsError) -> Failure {
+    fn failure(&self, error: &StoreError) -> Failure {
         match error {
-            NatsError::Unavailable { .. } => Failure::refused(self.reason(error)),
+            StoreError::Unavailable { .. } => Failure::refused(self.reason(error)),
             error => nats_failure(error),
         }
     }
 
     /// Says why NATS does not serve, and what to do.
-    fn reason(&self, error: &NatsError) -> String {
+    fn reason(&self, error: &StoreError) -> String {
         let place = redact_urls(self.url().unwrap_or_default());
         let message = match error {
-            NatsError::Unavailable { message } => message.clone(),
+            StoreError::Unavailable { message } => message.clone(),
             error => error.to_string(),
         };
         format!(
@@ -226,10 +223,10 @@ impl NatsArgs {
 
 /// Says why NATS did not do what a program needs for its start.
 #[must_use]
-pub fn nats_failure(error: &NatsError) -> Failure {
+pub fn nats_failure(error: &StoreError) -> Failure {
     let message = format!("--nats: {error}");
     match error {
-        NatsError::Config { .. } | NatsError::TooLarge => Failure::usage(message),
+        StoreError::Config { .. } | StoreError::TooLarge => Failure::usage(message),
         _ => Failure::refused(message),
     }
 }
@@ -254,6 +251,7 @@ mod tests {
 
     use super::*;
     use clap::Parser;
+    use rpc_core::cluster::{LogConfig, Store};
     use switchboard_testing::nats::NatsServer;
 
     #[derive(Debug, Parser)]
@@ -332,10 +330,9 @@ mod tests {
         file.user = Some("ann".to_owned());
         file.password_file = Some(folder.file("password", "sesame"));
         let of_file = parse(&[]).or(file.clone()).config().unwrap().unwrap();
-        let expected = NatsConfig::new("nats://ann:wonder@b")
-            .with_prefix("p")
-            .with_replicas(3)
-            .with_user("ann", "sesame");
+        let mut expected = NatsConfig::new("nats://ann:wonder@b").with_user("ann", "sesame");
+        expected.prefix = "p".to_owned();
+        expected.replicas = 3;
         assert_eq!(format!("{of_file:?}"), format!("{expected:?}"));
         // Options go before it, each for itself; a login is one thing.
         let token = folder.file("token", "t").display().to_string();
@@ -348,7 +345,8 @@ mod tests {
             "1",
         ];
         let args = parse(&args).or(file.clone());
-        let expected = NatsConfig::new("nats://a").with_prefix("p").with_token("t");
+        let mut expected = NatsConfig::new("nats://a").with_token("t");
+        expected.prefix = "p".to_owned();
         let config = args.config().unwrap().unwrap();
         assert_eq!(format!("{config:?}"), format!("{expected:?}"));
         assert!(!format!("{args:?}").contains("wonder"));
@@ -362,13 +360,13 @@ mod tests {
         let server = NatsServer::start();
         let args = parse(&["--nats", &server.url(), "--nats-replicas", "3"]);
         let nats = args.connect_now().await.unwrap().unwrap();
-        let error = nats.bucket("test", Default::default()).await.unwrap_err();
+        let error = nats.log("test", LogConfig::new("test")).await.unwrap_err();
         let failure = nats_failure(&error);
         assert_eq!(failure.code, crate::cli::USAGE);
         let text = format!("{failure:?}");
         assert!(text.contains("replicas > 1 not supported"), "{text}");
         let message = "no".to_owned();
-        let failure = nats_failure(&NatsError::Denied { message });
+        let failure = nats_failure(&StoreError::Denied { message });
         assert_eq!(failure.code, crate::cli::REFUSED);
     }
 
@@ -392,6 +390,6 @@ mod tests {
         assert!(early.is_err());
         server.restart();
         let nats = connecting.await.unwrap().unwrap();
-        nats.check().await.unwrap();
+        assert!(nats.is_connected());
     }
 }

@@ -14,10 +14,8 @@ use exoclaw_proto::net::{Server, ServerHandle, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Secret;
 #[cfg(feature = "nats")]
-use rpc_core::cluster::LeaseConfig;
+use rpc_core::cluster::{LeaseConfig, Store};
 use rpc_core::net::DrainReport;
-#[cfg(feature = "nats")]
-use rpc_core::net::nats::Nats;
 use rpc_core::net::server::{Guards, HttpConfig, Listener, ServerLimits};
 use rpc_core::net::tls::TlsAcceptor;
 
@@ -67,13 +65,16 @@ pub struct Overrides {
     pub tls: Option<TlsAcceptor>,
     /// The pings to clients, in place of the protocol's.
     pub pings: Pings,
-    /// NATS, where everything is kept and shared with other gateways, in place of the data folder.
+    /// Where everything is kept and shared with other gateways, in place of the data folder.
     #[cfg(feature = "nats")]
-    pub nats: Option<Nats>,
+    pub nats: Option<Arc<dyn Store>>,
     /// With `nats`: after how long without a sign of life a gateway counts as gone, in place of
     /// the default.
     #[cfg(feature = "nats")]
     pub lease: Option<LeaseConfig>,
+    /// With `nats`: the most bytes of all sessions, in place of the default.
+    #[cfg(feature = "nats")]
+    pub nats_bytes: Option<u64>,
 }
 
 /// The reason why a gateway cannot start.
@@ -295,6 +296,7 @@ async fn shared(overrides: &Overrides, budgets: Budgets) -> Result<Option<Record
     };
     let mut config = ClusterConfig::default().with_budgets(budgets);
     config.lease = overrides.lease.unwrap_or(config.lease);
+    config.max_bytes = overrides.nats_bytes;
     let cluster = Cluster::start(nats, config, unix_seconds).await?;
     Ok(Some(cluster.into()))
 }

@@ -8,7 +8,6 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::frame::{ChatSend, SessionRef, StreamEvent};
-use exoclaw_proto::limits::HEALTH_PATH;
 use exoclaw_proto::net::{ChatError, Gone};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use serde::de::IgnoredAny;
@@ -18,7 +17,7 @@ use super::engine::{Engine, NOT_STORED, Reply};
 use super::page;
 use super::tool::{ChannelAdapter, Incoming, Outgoing, PostError, Tools};
 use crate::page::{MARKDOWN_PATH, Renderer};
-use crate::web::{bearer, json, reads, text};
+use crate::web::{bearer, json, reads, ready, text};
 
 /// The environment variable with the secret that chat services send.
 pub const SECRET_VARIABLE: &str = "EXOCLAW_WEBHOOK_SECRET";
@@ -79,12 +78,18 @@ impl Site {
     ///   answers the message like any chat, and the adapter formats the answer.
     /// - `POST /markdown`: Markdown for the page, as HTML; see [`Renderer::respond`].
     /// - `GET /history/{peer}`: the past turns of the page's session with this peer, as JSON.
-    /// - `GET /health`: 503 while this gateway counts as gone in its cluster.
+    /// - `GET /ready`: 503 while this gateway counts as gone in its cluster. `/health` is 200 meanwhile: it
+    ///   comes back by itself.
     /// - Anything else: [`page::respond`].
     ///
     /// # Cancel safety
     /// Dropping the future ends the chat of a webhook; the tokens it has used are counted.
     pub async fn respond(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let is_ready = self.engine.is_ready();
+        let state = is_ready.then_some(()).ok_or("not in the cluster");
+        if let Some(answer) = ready(&request, state) {
+            return answer;
+        }
         let (parts, body) = request.into_parts();
         let path = parts.uri.path();
         if parts.method == Method::POST
@@ -102,9 +107,6 @@ impl Site {
                 Some(refusal) => refusal,
                 None => self.renderer.respond(&parts.headers, body).await,
             };
-        }
-        if path == HEALTH_PATH && reads(&parts.method) && !self.engine.is_ready() {
-            return text(StatusCode::SERVICE_UNAVAILABLE, "not in the cluster");
         }
         match path.strip_prefix("/history/") {
             Some(peer) if reads(&parts.method) && is_page_session(peer) => {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use exoclaw_proto::budget::Exceeded;
-use rpc_core::net::nats::{Bucket, NatsError};
+use rpc_core::cluster::{Bucket, StoreError as Failure};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{sleep, timeout};
 
@@ -219,7 +219,7 @@ impl Budget {
                 Ok(()) => failures = 0,
                 Err(error) => {
                     self.state().ledger.handle_failed();
-                    if error != StoreError::from(NatsError::Conflict) {
+                    if error != StoreError::from(Failure::Conflict) {
                         tracing::warn!(%error, "the token budgets are not written");
                     }
                     let pause = PAUSE * 2_u32.pow(failures);
@@ -268,7 +268,7 @@ impl Budget {
                 let entry = self.bucket.get(KEY).await?;
                 let value = entry.as_ref().map(|it| (&*it.value, it.revision));
                 let read = self.state().ledger.handle_read(value);
-                read.map_err(|error| StoreError::damaged("NATS", error.to_string()))
+                read.map_err(|error| StoreError::damaged("the cluster", error.to_string()))
             }
             LedgerRequest::FindGone(nodes) => {
                 let gone = self.nodes.gone(nodes).await?;

@@ -1,10 +1,10 @@
-//! [`Cluster`]: what the gateways of a cluster share on NATS: sessions, memory, usage and budgets.
+//! [`Cluster`]: what the gateways of a cluster share on a [`Store`]: sessions, memory, usage and budgets.
 //!
-//! A node may end at any time, and NATS may be away for a while. What holds then:
+//! A node may end at any time, and the store may be away for a while. What holds then:
 //!
 //! - The turns of a session run one after the other on whatever node, in the order of arrival. A
 //!   node has a place in the record of the session; a node that is gone loses it.
-//! - A turn is stored by one write over the revision that it knows. A node that lost its place, and
+//! - A turn is stored by a write that names the last one that it knows, and says what is new. A node that lost its place, and
 //!   wakes up, is refused.
 //! - A node that loses its lease begins no turn until it is back under a new id.
 //! - Before a reply is done, its turn, its usage and its tokens are stored.
@@ -12,6 +12,7 @@
 //!   with one gateway that is killed.
 
 mod budget;
+mod history;
 mod ledger;
 mod log;
 mod nodes;
@@ -24,8 +25,9 @@ use std::time::Duration;
 
 use exoclaw_proto::budget::Budgets;
 use futures_util::StreamExt as _;
-use rpc_core::cluster::LeaseConfig;
-use rpc_core::net::nats::{Nats, NatsError};
+use rpc_core::cluster::{
+    Bucket, BucketConfig, LeaseConfig, NodeLease, Store, StoreError as Failure,
+};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -77,26 +79,32 @@ rpc_core::config! {
         pub limits: StoreLimits = StoreLimits::default() => with_limits,
         /// After how long without a sign of life a node counts as gone.
         pub lease: LeaseConfig = LeaseConfig::default() => with_lease,
-        /// How long a chat waits for NATS at each of its steps. Default 20 s.
+        /// How long a chat waits for the store at each of its steps. Default 20 s.
         pub patience: Duration = Duration::from_secs(20) => with_patience,
+        /// The largest size of the log of sessions in bytes, beyond which turns are refused; sessions are
+        /// forgotten from three quarters of it on. What keeps the nodes alive has room beside it. Applies
+        /// to a log that does not exist yet. Default `None`: twice the
+        /// [bytes](StoreLimits::total_bytes) of all sessions, or the half of it, or the half of that, for
+        /// which the store has room now.
+        pub max_bytes: Option<u64> = None => with_max_bytes(u64),
     }
 }
 
 /// Returns the last entries of the usage log of a cluster, newest first, without being a node.
 ///
 /// # Errors
-/// [`StoreError`] if NATS refuses or does not answer.
+/// [`StoreError`] if the store refuses or does not answer.
 ///
 /// # Cancel safety
 /// Cancel-safe.
-pub async fn usage(nats: &Nats, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
-    let log = UsageLog::open(nats, ClusterConfig::default()).await?;
+pub async fn usage(store: &dyn Store, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
+    let log = UsageLog::open(store, ClusterConfig::default()).await?;
     log.last(max).await
 }
 
 /// Returns whether the same request may succeed soon. There is no waiting for room.
-const fn passes(error: &NatsError) -> bool {
-    error.is_retryable() && !matches!(error, NatsError::Full { .. })
+const fn passes(error: &Failure) -> bool {
+    error.is_retryable() && !matches!(error, Failure::Full { .. })
 }
 
 /// Returns a random part of a pause, so that nodes that collided do not come back at the same time.
@@ -105,11 +113,9 @@ fn part_of(pause: Duration) -> Duration {
     pause * u32::from(byte) / 255
 }
 
-/// The error if NATS did not answer for so long.
+/// The error if the store did not answer for so long.
 fn unavailable(patience: Duration) -> StoreError {
-    StoreError::Nats(NatsError::Unavailable {
-        message: format!("not for {patience:?}"),
-    })
+    StoreError::Cluster(Failure::unavailable(format_args!("not for {patience:?}")))
 }
 
 impl Cluster {
@@ -117,27 +123,28 @@ impl Cluster {
     /// seconds since 1970.
     ///
     /// # Errors
-    /// [`StoreError`] if NATS refuses or does not answer.
+    /// [`StoreError`] if the store refuses or does not answer.
     ///
     /// # Cancel safety
     /// Dropping the future leaves nothing running.
     pub async fn start(
-        nats: Nats,
+        store: Arc<dyn Store>,
         config: ClusterConfig,
         clock: fn() -> u64,
     ) -> Result<Arc<Self>, StoreError> {
-        let nodes = Nodes::new(&nats);
-        let log = Arc::new(UsageLog::open(&nats, config).await?);
-        let sessions = Arc::new(Sessions::open(&nats, nodes.clone(), config).await?);
-        let bucket = sessions.bucket.clone();
-        let budget = Budget::new(bucket, nats.node(), nodes.clone(), config, clock);
+        let nodes = Nodes::new();
+        // What keeps the node alive has its room first.
+        let life = NodeLease::open(&store, config.lease).await?;
+        let lease = life.0.clone();
+        let bucket = Bucket::open(&store, "gateway", BucketConfig::default()).await?;
+        let log = Arc::new(UsageLog::open(&*store, config).await?);
+        let sessions = Arc::new(Sessions::open(&*store, nodes.clone(), config).await?);
+        let budget = Budget::new(bucket, lease.node(), nodes.clone(), config, clock);
         let budget = Arc::new(budget);
         let mut tasks = JoinSet::new();
-        let life = nats.lease(config.lease).await?;
-        let lease = life.0.clone();
         let renamed = Arc::clone(&budget);
         let lives = nodes.clone();
-        let lives = lives.keep_alive(nats, config.lease, life, move |id| renamed.rename(id));
+        let lives = lives.keep_alive(store, config.lease, life, move |id| renamed.rename(id));
         let _life = tasks.spawn(lives);
         tasks.spawn(Arc::clone(&budget).run());
         let late = (Arc::clone(&sessions), Arc::clone(&log));
@@ -217,7 +224,7 @@ impl Cluster {
     /// Begins a turn as soon as the earlier ones of the session have ended, on whatever node.
     ///
     /// # Errors
-    /// [`StoreError`] if NATS fails. There is no turn then.
+    /// [`StoreError`] if the store fails. There is no turn then.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the line.
@@ -315,13 +322,13 @@ impl Cluster {
     /// Cancel-safe.
     pub async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
         let listed = self.sessions.list().await?.into_iter().take(max);
-        let reads = listed.map(|it| async move { self.sessions.read_key(&it.key).await });
+        let reads = listed.map(|it| async move { self.sessions.last(&it.subject).await });
         let records = futures_util::stream::iter(reads).buffered(READS);
         let records: Vec<Result<Option<(Record, u64)>, StoreError>> = records.collect().await;
         let mut sessions = Vec::with_capacity(records.len());
         for record in records {
             sessions.extend(record?.map(|(record, _)| SessionInfo {
-                kept: record.kept(),
+                kept: record.kept,
                 session: record.session,
                 created: record.created,
                 active: record.active,
@@ -389,7 +396,7 @@ impl Cluster {
     /// Cancel-safe.
     pub async fn used(&self, session: Option<&str>) -> Result<(u64, u64, u64), StoreError> {
         let of_session = match session {
-            Some(session) => self.sessions.read(session).await?.0.tokens,
+            Some(session) => self.sessions.record(session).await?.tokens,
             None => 0,
         };
         let (daily, monthly) = self.budget.used().await?;

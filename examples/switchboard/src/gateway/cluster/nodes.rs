@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rpc_core::Str;
-use rpc_core::cluster::{LeaseConfig, LeaseLost};
-use rpc_core::net::nats::{Nats, NatsError, NodeLease, Renewal};
+use rpc_core::cluster::{LeaseConfig, LeaseLost, NodeLease, Renewal, Store, StoreError as Failure};
+use rpc_core::net::entropy;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
@@ -20,7 +20,7 @@ use crate::gateway::store::StoreError;
 /// the node that is gone: the first one that waits for such a turn ends it, and its write is refused.
 #[derive(Clone)]
 pub(super) struct Nodes {
-    /// Of this process: the id of its first life.
+    /// The id of this process.
     process: Str,
     /// The lease of this life; `None` between two.
     current: Arc<watch::Sender<Option<NodeLease>>>,
@@ -36,9 +36,9 @@ impl fmt::Debug for Nodes {
 }
 
 impl Nodes {
-    pub(super) fn new(nats: &Nats) -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            process: nats.node().clone(),
+            process: format!("{:016x}", entropy()).into(),
             current: Arc::new(watch::Sender::new(None)),
             numbers: Arc::default(),
         }
@@ -79,7 +79,7 @@ impl Nodes {
     /// soon as it counts as alive.
     pub(super) async fn keep_alive(
         self,
-        mut nats: Nats,
+        store: Arc<dyn Store>,
         config: LeaseConfig,
         (mut lease, mut renewal): (NodeLease, Renewal),
         joined: impl Fn(&Str) + Send + Sync,
@@ -102,8 +102,7 @@ impl Nodes {
             }
             tracing::warn!(%why, "the other nodes may count this one as gone; it comes back as a new one");
             (lease, renewal) = loop {
-                nats = nats.with_new_node();
-                match nats.lease(config).await {
+                match NodeLease::open(&store, config).await {
                     Ok(life) => break life,
                     Err(error) => tracing::warn!(%error, "this gateway is not in the cluster"),
                 }
@@ -122,10 +121,9 @@ impl Nodes {
     }
 
     /// Returns those of these nodes that are gone, as long as this one is not.
-    pub(super) async fn gone(&self, nodes: Vec<String>) -> Result<Vec<String>, NatsError> {
+    pub(super) async fn gone(&self, nodes: Vec<String>) -> Result<Vec<String>, Failure> {
         let Some(lease) = self.alive() else {
-            let message = "this node does not count as alive".to_owned();
-            return Err(NatsError::Unavailable { message });
+            return Err(Failure::unavailable("this node does not count as alive"));
         };
         let mut gone = Vec::new();
         for node in nodes {

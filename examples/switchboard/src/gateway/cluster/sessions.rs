@@ -1,64 +1,54 @@
-//! [`Sessions`]: the records of all sessions, in a bucket.
+//! [`Sessions`]: all sessions, each under a subject of one log.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_nats::jetstream::stream::Stream;
-use bytes::Bytes;
 use futures_util::StreamExt as _;
-use rpc_core::cluster::try_token;
-use rpc_core::net::nats::{Bucket, BucketConfig, Change, Nats, NatsError, Watch};
+use rpc_core::cluster::{Expect, Log, LogConfig, Store, StoreError as Failure, Watched, try_token};
 use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, sleep};
 
+use super::history::{Entry, History, record_in};
 use super::nodes::Nodes;
-use super::record::{Beside, PastOwner, Place, Record, Segment};
-use super::{ClusterConfig, part_of, passes};
-use crate::gateway::memory::Turn;
+use super::record::{PastOwner, Place, Record};
+use super::{ClusterConfig, PAUSE, part_of, passes};
 use crate::gateway::store::{Commit, Recalled, StoreError, StoreLimits};
 
-/// The pause after a failed request.
-const PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause between two looks at the nodes before a waiting turn.
 const LOOK: Duration = Duration::from_secs(2);
-/// The bucket of sessions and budgets.
-const BUCKET: &str = "gateway";
-/// Most records and segments that are kept in memory.
+/// The log, and what its subjects begin with.
+const LOG: &str = "gateway_sessions";
+/// Most sessions that are kept in memory, and most bytes of their turns.
 const MAX_CACHED: usize = 1024;
-/// Most bytes of one value of a segment. The server's limit may be lower.
+const MAX_CACHED_BYTES: u64 = 64 * 1024 * 1024;
+/// Most bytes of one message. The store's limit may be lower.
 const MAX_CHUNK: usize = 512 * 1024;
+/// How many messages are read at once.
+const PAGE: usize = 64;
+/// The least room for the log.
+const LEAST_ROOM: u64 = 64 * 1024;
 
-/// What to do with a changed record.
-enum Write {
-    Keep,
-    Write(Beside),
-}
-
-/// The records of all sessions.
+/// All sessions.
 pub(super) struct Sessions {
-    pub(super) nats: Nats,
-    pub(super) bucket: Bucket,
-    /// The bucket's.
-    pub(super) stream: Stream,
+    pub(super) log: Arc<dyn Log>,
     pub(super) nodes: Nodes,
     pub(super) limits: StoreLimits,
     patience: Duration,
     /// How often a waiting turn looks whether the nodes before it are alive.
     look: Duration,
     chunk: usize,
-    /// Records as they were last known. A write that finds another revision reads again.
-    cache: Mutex<HashMap<String, (Record, u64)>>,
-    /// Segments never change.
-    segments: Mutex<HashMap<String, Arc<Vec<Turn>>>>,
+    /// Sessions as they were last known, and the bytes of their turns. A write that finds another revision
+    /// reads on.
+    cache: Mutex<(HashMap<String, History>, u64)>,
     /// Commits and places that are still to be written.
     late: Mutex<Vec<Late>>,
 }
 
 impl fmt::Debug for Sessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Sessions").field(&self.bucket).finish()
+        f.debug_tuple("Sessions").field(&self.log).finish()
     }
 }
 
@@ -74,8 +64,8 @@ struct Late {
 #[derive(Debug)]
 pub struct SharedTurn {
     sessions: Arc<Sessions>,
-    /// The record when the turn began.
-    record: Record,
+    /// The session when the turn began.
+    history: History,
     session: String,
     place: Option<Place>,
 }
@@ -84,7 +74,7 @@ impl SharedTurn {
     /// Returns the tokens that the session had used when the turn began.
     #[must_use]
     pub const fn tokens(&self) -> u64 {
-        self.record.tokens
+        self.history.record.tokens
     }
 }
 
@@ -105,135 +95,156 @@ impl Drop for SharedTurn {
     }
 }
 
-/// Returns the key of a session: its name as a token, or a hash of a long one. No token has `==`.
-fn key_of(session: &str) -> String {
+/// Returns the subject of a session: its name as a token, or a hash of a long one. No token has `==`.
+fn subject_of(session: &str) -> String {
     let token = try_token(session).unwrap_or_else(|_| {
         let hash = Sha256::digest(session.as_bytes());
         let hex = hash.iter().map(|byte| format!("{byte:02x}"));
         format!("=={}", hex.collect::<String>())
     });
-    format!("s.{token}")
-}
-
-fn decode<T: serde::de::DeserializeOwned>(value: &[u8]) -> Result<T, StoreError> {
-    rpc_core::json::from_slice(value)
-        .map_err(|error| StoreError::damaged("NATS", error.to_string()))
-}
-
-fn encode(value: &impl serde::Serialize) -> Result<Bytes, StoreError> {
-    let text = serde_json::to_vec(value);
-    let text = text.map_err(|error| StoreError::damaged("NATS", error.to_string()))?;
-    Ok(text.into())
-}
-
-fn put<T>(cache: &Mutex<HashMap<String, T>>, key: String, value: T) {
-    let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
-    if cache.len() >= MAX_CACHED {
-        cache.clear();
-    }
-    cache.insert(key, value);
+    format!("{LOG}.{token}")
 }
 
 impl Sessions {
     pub(super) async fn open(
-        nats: &Nats,
+        store: &dyn Store,
         nodes: Nodes,
         config: ClusterConfig,
-    ) -> Result<Self, NatsError> {
-        let bucket = nats.bucket(BUCKET, BucketConfig::default()).await?;
-        let stream = format!("KV_{}_{BUCKET}", nats.prefix());
-        let stream = nats.jetstream().get_stream(stream).await;
-        let stream = stream.map_err(|error| NatsError::Unavailable {
-            message: error.to_string(),
-        })?;
-        let most = nats.client().server_info().max_payload;
+    ) -> Result<Self, Failure> {
+        let mut limits = config.limits;
+        let default = limits.total_bytes.saturating_mul(2);
+        let mut room = config.max_bytes.unwrap_or(default);
+        let log = loop {
+            let log = LogConfig {
+                max_bytes: Some(room),
+                ..LogConfig::new(&format!("{LOG}.*"))
+            };
+            match store.log(LOG, log).await {
+                Err(Failure::Full { .. }) if config.max_bytes.is_none() && room > LEAST_ROOM => {
+                    room /= 2;
+                }
+                opened => break opened?,
+            }
+        };
+        // Sessions are forgotten before they are refused.
+        limits.total_bytes = limits.total_bytes.min(room / 4 * 3);
         Ok(Self {
-            nats: nats.clone(),
-            bucket,
-            stream,
+            log,
             nodes,
-            limits: config.limits,
+            limits,
             patience: config.patience,
             look: (config.lease.lease / 4).min(LOOK),
-            chunk: (most / 4 * 3).clamp(1024, MAX_CHUNK),
+            chunk: (store.max_payload() / 4 * 3).clamp(1024, MAX_CHUNK),
             cache: Mutex::default(),
-            segments: Mutex::default(),
             late: Mutex::default(),
         })
     }
 
-    /// Returns the subject of a key, or of a pattern of keys.
-    pub(super) fn subject(&self, key: &str) -> String {
-        format!("$KV.{}_{BUCKET}.{key}", self.nats.prefix())
-    }
-
-    /// Reads a record. The revision is 0 if there is none.
-    pub(super) async fn read(&self, session: &str) -> Result<(Record, u64), StoreError> {
-        Ok(self.read_key(&key_of(session)).await?.unwrap_or_default())
-    }
-
-    /// Reads the record of a key of the bucket, with its revision.
-    pub(super) async fn read_key(&self, key: &str) -> Result<Option<(Record, u64)>, StoreError> {
-        match self.bucket.get(key).await? {
-            Some(entry) => Ok(Some((decode(&entry.value)?, entry.revision))),
+    /// Returns the last record under a subject, with the number of its message.
+    pub(super) async fn last(&self, subject: &str) -> Result<Option<(Record, u64)>, StoreError> {
+        match self.log.last(subject).await? {
+            Some(last) => Ok(Some((record_in(&last.payload)?, last.sequence))),
             None => Ok(None),
         }
     }
 
-    fn cached(&self, session: &str) -> Option<(Record, u64)> {
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        cache.remove(session)
+    /// Returns the record of a session.
+    pub(super) async fn record(&self, session: &str) -> Result<Record, StoreError> {
+        let last = self.last(&subject_of(session)).await?;
+        Ok(last.map(|(record, _)| record).unwrap_or_default())
     }
 
-    /// Changes a record: as often as it takes, because other nodes change it too, or nobody knows
+    fn cache(&self) -> std::sync::MutexGuard<'_, (HashMap<String, History>, u64)> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cached(&self, session: &str) -> Option<History> {
+        self.cache().0.get(session).cloned()
+    }
+
+    fn keep(&self, session: &str, history: &History) {
+        let mut cache = self.cache();
+        let (known, bytes) = &mut *cache;
+        if known.len() >= MAX_CACHED || *bytes >= MAX_CACHED_BYTES {
+            known.clear();
+            *bytes = 0;
+        }
+        *bytes += history.record.bytes;
+        let former = known.insert(session.to_owned(), history.clone());
+        *bytes -= former.map_or(0, |former| former.record.bytes.min(*bytes));
+    }
+
+    /// Reads a session.
+    pub(super) async fn read(&self, session: &str) -> Result<History, StoreError> {
+        let mut history = self.cached(session).unwrap_or_default();
+        self.read_on(session, &mut history).await?;
+        self.keep(session, &history);
+        Ok(history)
+    }
+
+    /// Reads what was written since a session was last known. From the beginning, if what is known of it is
+    /// not there: it was forgotten, or the store has another log.
+    async fn read_on(&self, session: &str, history: &mut History) -> Result<(), StoreError> {
+        let subject = subject_of(session);
+        let mut after = history.revision.saturating_sub(1);
+        loop {
+            let page = self.log.read(&subject, after, PAGE).await?;
+            let mut news = page.iter().peekable();
+            if history.revision > after {
+                let known = news.next();
+                if known.is_none_or(|it| (it.sequence, &it.id) != (history.revision, &history.id)) {
+                    (*history, after) = (History::default(), 0);
+                    continue;
+                }
+            }
+            for message in news {
+                let id = message.id.clone();
+                history.take(message.sequence, id, &message.payload, self.limits)?;
+            }
+            if page.len() < PAGE {
+                return Ok(());
+            }
+            after = history.revision;
+        }
+    }
+
+    /// Changes a session: as often as it takes, because other nodes change it too, or nobody knows
     /// whether it was written.
     async fn change(
         &self,
         session: &str,
-        mut change: impl FnMut(&mut Record) -> Result<Write, StoreError> + Send,
-    ) -> Result<Record, StoreError> {
+        mut change: impl FnMut(&History) -> Result<Option<Entry>, StoreError> + Send,
+    ) -> Result<History, StoreError> {
         let until = Instant::now() + self.patience;
-        let mut known = self.cached(session);
+        let mut history = self.cached(session);
+        let mut is_read = false;
         loop {
             let attempt = async {
-                let known = known.take();
-                let is_old = known.is_some();
-                let (mut record, revision) = match known {
-                    Some(known) => known,
-                    None => self.read(session).await?,
-                };
-                let beside = match change(&mut record) {
-                    Ok(Write::Write(beside)) => beside,
-                    Ok(Write::Keep) => return Ok((record, revision)),
-                    // What was last known may have changed.
-                    Err(_) if is_old => return Err(NatsError::Conflict.into()),
-                    Err(error) => return Err(error),
-                };
-                let segment = self.spill(session, &mut record, beside.spilled).await?;
-                let key = key_of(session);
-                let value = encode(&record)?;
-                let written = match revision {
-                    0 => self.bucket.create(&key, value).await,
-                    revision => self.bucket.update(&key, value, revision).await,
-                };
-                let unused = match (&written, segment) {
-                    (Err(NatsError::Conflict), Some(segment)) => vec![segment],
-                    (Ok(_), _) => beside.dropped,
-                    _ => Vec::new(),
-                };
-                self.remove(&unused).await;
-                Ok::<_, StoreError>((record, written?))
-            };
-            match attempt.await {
-                Ok((record, revision)) => {
-                    let known = (record.clone(), revision);
-                    put(&self.cache, session.to_owned(), known);
-                    return Ok(record);
+                let known = history.get_or_insert_default();
+                if known.revision == 0 || is_read {
+                    self.read_on(session, known).await?;
+                    is_read = true;
                 }
-                Err(StoreError::Nats(NatsError::Conflict)) => {
+                match change(known) {
+                    Ok(Some(entry)) => self.append(session, known, &entry).await,
+                    Ok(None) => Ok(()),
+                    // What was last known may have changed.
+                    Err(_) if !is_read => Err(Failure::Conflict.into()),
+                    Err(error) => Err(error),
+                }
+            };
+            let outcome = attempt.await;
+            is_read = true;
+            match outcome {
+                Ok(()) => {
+                    let history = history.unwrap_or_default();
+                    self.keep(session, &history);
+                    return Ok(history);
+                }
+                Err(StoreError::Cluster(Failure::Conflict)) => {
                     sleep(part_of(PAUSE / 10)).await;
                 }
-                Err(StoreError::Nats(error)) if passes(&error) && Instant::now() < until => {
+                Err(StoreError::Cluster(error)) if passes(&error) && Instant::now() < until => {
                     tracing::debug!(%error, "a session is written again");
                     sleep(PAUSE).await;
                 }
@@ -242,57 +253,46 @@ impl Sessions {
         }
     }
 
-    /// Writes turns that are too many for a record as a segment of their own.
-    async fn spill(
+    /// Appends an entry to the log of a session, and from time to time all of it.
+    async fn append(
         &self,
         session: &str,
-        record: &mut Record,
-        turns: Vec<Turn>,
-    ) -> Result<Option<Segment>, StoreError> {
-        if turns.is_empty() {
-            return Ok(None);
+        history: &mut History,
+        entry: &Entry,
+    ) -> Result<(), StoreError> {
+        let subject = subject_of(session);
+        self.write(&subject, history, entry).await?;
+        if history.is_long() {
+            // The next one tries again.
+            let all = history.all();
+            let _ = self.write(&subject, history, &all).await;
         }
-        // All turns of a session have keys that begin with its name.
-        let key = key_of(session);
-        let id = format!("{}.{}", key.trim_start_matches("s."), self.nodes.id());
-        let value = encode(&turns)?;
-        let mut chunks = 0;
-        for chunk in value.chunks(self.chunk) {
-            let chunk = Bytes::copy_from_slice(chunk);
-            self.bucket.put(&format!("t.{id}.{chunks}"), chunk).await?;
-            chunks += 1;
-        }
-        let segment = Segment {
-            id: id.clone(),
-            turns: turns.len() as u64,
-            bytes: value.len() as u64,
-            chunks,
-        };
-        put(&self.segments, id, Arc::new(turns));
-        record.segments.push(segment.clone());
-        Ok(Some(segment))
+        Ok(())
     }
 
-    async fn turns_of(&self, segment: &Segment) -> Result<Arc<Vec<Turn>>, StoreError> {
-        let cached = {
-            let segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
-            segments.get(&segment.id).cloned()
-        };
-        if let Some(turns) = cached {
-            return Ok(turns);
+    /// Appends an entry, and removes what it makes superfluous.
+    pub(super) async fn write(
+        &self,
+        subject: &str,
+        history: &mut History,
+        entry: &Entry,
+    ) -> Result<(), StoreError> {
+        let mut first = None;
+        for message in history.messages(entry, self.chunk)? {
+            let id = self.nodes.id();
+            let expect = Expect {
+                id: Some(&id),
+                last: Some(history.revision),
+            };
+            let stored = self.log.append(subject, message.clone(), expect).await?;
+            history.take(stored.sequence, id.into(), &message, self.limits)?;
+            first.get_or_insert(stored.sequence);
         }
-        let mut value = Vec::new();
-        for chunk in 0..segment.chunks {
-            let entry = self
-                .bucket
-                .get(&format!("t.{}.{chunk}", segment.id))
-                .await?;
-            let missing = || StoreError::damaged("NATS", "turns of a session are missing");
-            value.extend_from_slice(&entry.ok_or_else(missing)?.value);
+        if let Some(first) = first.filter(|_| entry.is_all()) {
+            // What cannot be removed only takes room.
+            let _ = self.log.purge(subject, first).await;
         }
-        let turns: Arc<Vec<Turn>> = Arc::new(decode(&value)?);
-        put(&self.segments, segment.id.clone(), Arc::clone(&turns));
-        Ok(turns)
+        Ok(())
     }
 
     /// Begins a turn as soon as the earlier ones of the session have ended, on whatever node.
@@ -303,7 +303,7 @@ impl Sessions {
     ) -> Result<SharedTurn, StoreError> {
         let mut turn = SharedTurn {
             sessions: Arc::clone(self),
-            record: Record::default(),
+            history: History::default(),
             session: session.to_owned(),
             place: None,
         };
@@ -315,21 +315,26 @@ impl Sessions {
                 number: self.nodes.number(),
             };
             let former = turn.place.replace(place.clone());
-            let enter = |record: &mut Record| {
+            let enter = |history: &History| {
+                let mut record = history.record.clone();
                 if let Some(former) = &former {
                     record.replace(former, &place);
                 }
                 record.enter(session, &place, now);
-                Ok(Write::Write(Beside::default()))
+                Ok(Some(Entry::of(record)))
             };
-            turn.record = self.change(session, enter).await?;
+            turn.history = self.change(session, enter).await?;
+            let mut record = turn.history.record.clone();
             // Without a valid lease, the others end this turn, or have done so.
-            while lease.is_valid() && turn.record.line.contains(&place) {
-                if turn.record.is_running(&place) {
+            while lease.is_valid() && record.line.contains(&place) {
+                if record.is_running(&place) {
+                    if turn.history.record != record {
+                        turn.history = self.read(session).await?;
+                    }
                     return Ok(turn);
                 }
-                if let Some(record) = self.wait(session, &place, &mut watch).await? {
-                    turn.record = record;
+                if let Some(changed) = self.wait(session, &place, &mut watch).await? {
+                    record = changed;
                 }
             }
         }
@@ -340,10 +345,10 @@ impl Sessions {
         &self,
         session: &str,
         place: &Place,
-        watch: &mut Option<Watch>,
+        watch: &mut Option<Watched>,
     ) -> Result<Option<Record>, StoreError> {
         if watch.is_none() {
-            *watch = self.bucket.watch(&key_of(session)).await.ok();
+            *watch = self.log.watch(&subject_of(session)).await.ok();
         }
         let changes = async {
             match watch {
@@ -354,9 +359,8 @@ impl Sessions {
         tokio::select! {
             change = changes => {
                 return match change {
-                    Some(Ok(Change::Put(entry))) => decode(&entry.value).map(Some),
-                    Some(Ok(Change::Current)) => Ok(None),
-                    Some(Ok(Change::Deleted { .. })) => Ok(Some(Record::default())),
+                    Some(Ok(Some(message))) => record_in(&message.payload).map(Some),
+                    Some(Ok(None)) => Ok(None),
                     Some(Err(_)) | None => {
                         *watch = None;
                         sleep(PAUSE).await;
@@ -367,25 +371,22 @@ impl Sessions {
             () = sleep(self.look) => {}
         }
         match self.remove_gone(session, place).await {
-            // Whoever waits goes on waiting: NATS may come back.
-            Err(StoreError::Nats(error)) if passes(&error) => Ok(None),
+            // Whoever waits goes on waiting: the store may come back.
+            Err(StoreError::Cluster(error)) if passes(&error) => Ok(None),
             outcome => outcome.map(Some),
         }
     }
 
     /// Waits until no turn of a session runs or waits.
     pub(super) async fn ended(&self, session: &str) -> Result<(), StoreError> {
-        if self.read(session).await?.0.line.is_empty() {
+        if self.record(session).await?.line.is_empty() {
             return Ok(());
         }
-        let mut watch = self.bucket.watch(&key_of(session)).await?;
-        while let Some(change) = watch.next().await {
-            let is_over = match change? {
-                Change::Put(entry) => decode::<Record>(&entry.value)?.line.is_empty(),
-                Change::Deleted { .. } => true,
-                Change::Current => false,
-            };
-            if is_over {
+        let mut watch = self.log.watch(&subject_of(session)).await?;
+        while let Some(message) = watch.next().await {
+            if let Some(message) = message?
+                && record_in(&message.payload)?.line.is_empty()
+            {
                 break;
             }
         }
@@ -394,17 +395,18 @@ impl Sessions {
 
     /// Ends the turns of nodes that are gone and come before this place.
     async fn remove_gone(&self, session: &str, place: &Place) -> Result<Record, StoreError> {
-        let (record, _) = self.read(session).await?;
+        let record = self.record(session).await?;
         let gone = self.nodes.gone(record.nodes_before(place)).await?;
         if gone.is_empty() {
             return Ok(record);
         }
         tracing::info!(?gone, "nodes are gone, and their turns of a session over");
-        let remove = |record: &mut Record| {
+        let remove = |history: &History| {
+            let mut record = history.record.clone();
             record.remove_nodes(&gone);
-            Ok(Write::Write(Beside::default()))
+            Ok(Some(Entry::of(record)))
         };
-        self.change(session, remove).await
+        Ok(self.change(session, remove).await?.record)
     }
 
     /// Writes the results of a run, and ends its turn.
@@ -446,13 +448,12 @@ impl Sessions {
         commit: &Commit,
         place: Option<&Place>,
     ) -> Result<(), StoreError> {
-        let limits = self.limits;
-        let change = |record: &mut Record| {
-            if record.has(id) {
-                return Ok(Write::Keep);
+        let change = |history: &History| {
+            if history.record.has(id) {
+                return Ok(None);
             }
-            match record.commit(id, commit, place, limits) {
-                Ok(beside) => Ok(Write::Write(beside)),
+            match history.commit(id, commit, place, self.limits) {
+                Ok(entry) => Ok(Some(entry)),
                 Err(PastOwner) => Err(StoreError::PastOwner),
             }
         };
@@ -481,34 +482,26 @@ impl Sessions {
         turn: Option<&SharedTurn>,
         most: usize,
     ) -> Result<Recalled, StoreError> {
-        let record = match turn {
-            Some(turn) => turn.record.clone(),
-            None => self.read(session).await?.0,
+        let read;
+        let history = match turn {
+            Some(turn) => &turn.history,
+            None => {
+                read = self.read(session).await?;
+                &read
+            }
         };
         let most = most.min(usize::try_from(self.limits.turns).unwrap_or(usize::MAX));
-        let mut turns = record.recent;
-        for segment in record.segments.iter().rev() {
-            if turns.len() >= most {
-                break;
-            }
-            let mut older = (*self.turns_of(segment).await?).clone();
-            older.append(&mut turns);
-            turns = older;
-        }
-        turns.drain(..turns.len().saturating_sub(most));
         let mut recalled = Recalled::default();
-        (recalled.turns, recalled.facts) = (turns, record.facts);
+        (recalled.turns, recalled.facts) = (history.last_turns(most), history.facts.clone());
         Ok(recalled)
     }
 
     /// Forgets the turns of a session whose turn runs here.
     pub(super) async fn forget(&self, session: &str) -> Result<bool, StoreError> {
         let mut is_known = false;
-        self.change(session, |record| {
-            is_known = record.created > 0 || record.count > 0;
-            let dropped = record.forget();
-            let spilled = Vec::new();
-            Ok(Write::Write(Beside { spilled, dropped }))
+        self.change(session, |history| {
+            is_known = history.record.created > 0 || history.record.count > 0;
+            Ok(Some(history.forget()))
         })
         .await?;
         Ok(is_known)

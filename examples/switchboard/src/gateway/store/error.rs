@@ -3,7 +3,7 @@
 use std::io;
 
 #[cfg(feature = "nats")]
-use rpc_core::net::nats::NatsError;
+use rpc_core::cluster::StoreError as Failure;
 
 /// The error of a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,11 +46,11 @@ pub enum StoreError {
         /// The system's error.
         detail: String,
     },
-    /// NATS failed. After [`NatsError::Unavailable`] a write may have happened or not; otherwise nothing
-    /// was written.
+    /// What the nodes share failed. After [`Failure::Unavailable`] a write may have happened or not;
+    /// otherwise nothing was written.
     #[cfg(feature = "nats")]
     #[error(transparent)]
-    Nats(#[from] NatsError),
+    Cluster(#[from] Failure),
     /// This node counted as gone, and another one has the session. Nothing is remembered; the tokens
     /// are counted.
     #[cfg(feature = "nats")]

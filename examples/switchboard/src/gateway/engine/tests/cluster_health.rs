@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use exoclaw_proto::auth::Auth;
 use http::{Method, Request, StatusCode};
-use rpc_core::net::nats::{Nats, NatsConfig, NatsError};
+use rpc_core::cluster::StoreError as Failure;
+use rpc_core::net::nats::{Nats, NatsConfig};
 use switchboard_testing::nats::NatsServer;
 
 use super::cluster::Node;
@@ -18,7 +19,7 @@ use crate::gateway::store::StoreError;
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_gateway_that_counts_as_gone_is_not_healthy_until_it_is_back() {
+async fn a_gateway_that_counts_as_gone_is_not_ready_until_it_is_back() {
     let server = NatsServer::start();
     let Node { engine, .. } = Node::start(&server, []).await;
     let engine = Arc::new(engine);
@@ -28,22 +29,24 @@ async fn a_gateway_that_counts_as_gone_is_not_healthy_until_it_is_back() {
         let request = request.body(Bytes::new()).unwrap();
         site.respond(request).await.status()
     };
-    assert_eq!(status(Method::GET, "/health").await, StatusCode::OK);
+    assert_eq!(status(Method::GET, "/ready").await, StatusCode::OK);
     server.pause();
     let Records::Shared(cluster) = &*engine.store else {
         panic!("it is alone");
     };
     cluster.lost().await;
     for method in [Method::GET, Method::HEAD] {
-        let health = status(method, "/health").await;
-        assert_eq!(health, StatusCode::SERVICE_UNAVAILABLE);
+        let ready = status(method, "/ready").await;
+        assert_eq!(ready, StatusCode::SERVICE_UNAVAILABLE);
     }
+    // It comes back by itself: nobody has to start it again.
+    assert_eq!(status(Method::GET, "/health").await, StatusCode::OK);
     assert_eq!(status(Method::GET, "/").await, StatusCode::OK);
     server.resume();
     while !cluster.is_joined() {
         tokio::task::yield_now().await;
     }
-    assert_eq!(status(Method::GET, "/health").await, StatusCode::OK);
+    assert_eq!(status(Method::GET, "/ready").await, StatusCode::OK);
 }
 
 /// A gateway that may publish to these subjects.
@@ -51,8 +54,9 @@ async fn start(publish: &[&str]) -> Result<Arc<Cluster>, StoreError> {
     let permissions = format!("permissions: {{ publish: {publish:?}, subscribe: [\"p.>\"] }}");
     let user = format!("{{ user: ann, password: x, {permissions} }}");
     let server = NatsServer::start_with(&format!("authorization {{ users: [ {user} ] }}"), &[]);
-    let config = NatsConfig::new(&format!("nats://ann:x@{}", server.address()));
-    let nats = Nats::connect(config.with_prefix("p")).await.unwrap();
+    let mut config = NatsConfig::new(&format!("nats://ann:x@{}", server.address()));
+    config.prefix = "p".to_owned();
+    let nats = Arc::new(Nats::connect(config).await.unwrap());
     let config = ClusterConfig::default().with_patience(Duration::from_secs(60));
     let cluster = Cluster::start(nats, config, || NOON).await?;
     let mut turn = cluster.enter("s", NOON).await?;
@@ -70,26 +74,14 @@ async fn start(publish: &[&str]) -> Result<Arc<Cluster>, StoreError> {
 #[tokio::test]
 #[ignore = "needs nats-server"]
 async fn a_gateway_needs_the_documented_permissions_and_names_the_one_that_is_missing() {
-    let needed = [
-        "p.>",
-        "$JS.API.>",
-        "$JS.FC.>",
-        "$KV.p_nodes.>",
-        "$KV.p_gateway.>",
-    ];
-    start(&needed).await.unwrap();
-    let wrong = needed.map(|it| {
-        if it == "$KV.p_nodes.>" {
-            "$KV.p_*.>"
-        } else {
-            it
-        }
-    });
-    let error = start(&wrong).await.unwrap_err();
-    let StoreError::Nats(NatsError::Denied { message }) = error else {
+    start(&["p.>", "$JS.API.>", "$JS.FC.>"]).await.unwrap();
+    let error = start(&["p.gateway_sessions.>", "$JS.API.>"])
+        .await
+        .unwrap_err();
+    let StoreError::Cluster(Failure::Denied { message }) = error else {
         panic!("{error:?}");
     };
-    assert!(message.contains("$KV.p_nodes."), "{message}");
+    assert!(message.contains("p.nodes."), "{message}");
 }
 
 #[tokio::test]
