@@ -79,18 +79,12 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 pub(super) struct Pages;
 
 impl ServerProtocol for Pages {
-    type App = Site;
+    type App = Arc<Site>;
     type Options = HttpConfig;
     type Runtime = ();
-    const SCHEME: &str = "http";
-    const PATH: &str = "/";
 
-    fn new(site: Site, config: HttpConfig) -> (Arc<Self>, HttpConfig) {
-        let site = Arc::new(site);
-        let config = config.with_http(move |request, _| {
-            let site = Arc::clone(&site);
-            async move { site.respond(request).await }
-        });
+    fn new(site: Arc<Site>, config: HttpConfig) -> (Arc<Self>, HttpConfig) {
+        let config = config.with_http(move |request, _| Arc::clone(&site).respond(request));
         (Arc::new(Self), config)
     }
 
@@ -109,10 +103,10 @@ pub(super) async fn serve(
     let is_public = reach.check(address)?;
     let mut config = http_config();
     config.guards = cli::guards(config.guards, &reach.hosts, &[])?;
-    let server = ProtocolServer::bind(address, site, config).await;
+    let server = ProtocolServer::bind(address, Arc::new(site), config).await;
     let server = server
         .map_err(|error| Failure::new(format_args!("cannot listen on {address}: {error}")))?;
-    let url = server.url();
+    let url = format!("http://{}/", server.local_addr());
     match json {
         true => say(json!({ "event": "page", "url": url })),
         false => say(format_args!("the page is {url}")),

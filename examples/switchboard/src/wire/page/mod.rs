@@ -121,7 +121,7 @@ impl Site {
     ///
     /// # Cancel safety
     /// Dropping the future loses the recording of the request.
-    pub async fn respond(&self, request: Request<Bytes>) -> Response<Bytes> {
+    pub async fn respond(self: std::sync::Arc<Self>, request: Request<Bytes>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
         let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
         if path == "/explain" {

@@ -20,10 +20,10 @@ fn filled() -> Shared {
     view
 }
 
-async fn ask(site: &Site, method: Method, path: &str, body: &str) -> (StatusCode, String) {
+async fn ask(site: &Arc<Site>, method: Method, path: &str, body: &str) -> (StatusCode, String) {
     let request = Request::builder().method(method).uri(path);
     let request = request.body(Bytes::copy_from_slice(body.as_bytes()));
-    let response = site.respond(request.unwrap()).await;
+    let response = Arc::clone(site).respond(request.unwrap()).await;
     let policy = &response.headers()[header::CONTENT_SECURITY_POLICY];
     assert!(policy.to_str().unwrap().contains("default-src 'none'"));
     let status = response.status();
@@ -33,7 +33,7 @@ async fn ask(site: &Site, method: Method, path: &str, body: &str) -> (StatusCode
     )
 }
 
-async fn rows(site: &Site, method: Method, path: &str, body: &str) -> serde_json::Value {
+async fn rows(site: &Arc<Site>, method: Method, path: &str, body: &str) -> serde_json::Value {
     let (status, body) = ask(site, method, path, body).await;
     assert_eq!(status, StatusCode::OK, "{body}");
     serde_json::from_str(&body).unwrap()
@@ -46,7 +46,7 @@ fn numbers(answer: &serde_json::Value) -> Vec<u64> {
 
 #[tokio::test]
 async fn the_page_asks_for_what_it_does_not_have_yet() {
-    let site = Site::new(filled(), "run.jsonl", false, None, false);
+    let site = Arc::new(Site::new(filled(), "run.jsonl", false, None, false));
     let all = rows(&site, Method::GET, "/rows?after=0", "").await;
     assert_eq!(numbers(&all), [2, 3, 4]);
     assert_eq!(
@@ -73,7 +73,7 @@ async fn many_frames_come_in_several_answers() {
             view.push(Row { n, ..row.clone() });
         }
     }
-    let site = Site::new(view, "x", true, None, false);
+    let site = Arc::new(Site::new(view, "x", true, None, false));
     let first = rows(&site, Method::GET, "/rows?after=0", "").await;
     assert_eq!(
         (numbers(&first).len(), &first["more"]),
@@ -85,7 +85,7 @@ async fn many_frames_come_in_several_answers() {
 
 #[tokio::test]
 async fn a_recording_that_is_dropped_comes_in_pieces() {
-    let site = Site::new(Shared::default(), "x", true, None, false);
+    let site = Arc::new(Site::new(Shared::default(), "x", true, None, false));
     let (first, second) = RUN.trim_end().split_at(150);
     let other = rows(&site, Method::POST, "/explain?id=b&last", RUN).await;
     let mut all = numbers(&rows(&site, Method::POST, "/explain?id=a", first).await);
@@ -99,7 +99,7 @@ async fn a_recording_that_is_dropped_comes_in_pieces() {
 
 #[tokio::test]
 async fn each_path_has_its_methods_and_all_files_are_there() {
-    let site = Site::new(filled(), "x", false, None, false);
+    let site = Arc::new(Site::new(filled(), "x", false, None, false));
     for path in ["/", "/page.css", "/page.js", "/icon.svg", "/offline.html"] {
         assert_eq!(ask(&site, Method::GET, path, "").await.0, StatusCode::OK);
         let (status, _) = ask(&site, Method::POST, path, "").await;
@@ -119,7 +119,7 @@ async fn each_path_has_its_methods_and_all_files_are_there() {
 async fn faults_are_switched_by_hand() {
     let rules = Rules::new(&Arc::new(Plan::parse("c2s drop").unwrap()));
     let plan = rules.plan();
-    let site = Site::new(filled(), "x", true, None, false).with_rules(rules);
+    let site = Arc::new(Site::new(filled(), "x", true, None, false).with_rules(rules));
     let told = |answer: &serde_json::Value| {
         let rules = answer["rules"].as_array().unwrap().iter();
         rules
@@ -147,7 +147,7 @@ async fn faults_are_switched_by_hand() {
         let (status, why) = ask(&site, Method::POST, "/rules", wrong).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{wrong}: {why}");
     }
-    let fixed = Site::new(filled(), "x", false, None, false);
+    let fixed = Arc::new(Site::new(filled(), "x", false, None, false));
     let (status, _) = ask(&fixed, Method::POST, "/rules", r#"{"remove":0}"#).await;
     assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
 }
