@@ -38,13 +38,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     tokio::spawn(host.run());
 
     let backoff = BackoffPolicy::new(Duration::from_millis(50), 2.0); // in place of a second
-    let mut link = net::link_config();
-    link.reconnect = ReconnectPolicy::new(backoff);
-    let options = AgentOptions {
-        host: Some(*key.address()),
-        link,
-        ..AgentOptions::default()
-    };
+    let mut options = AgentOptions::default();
+    options.link.reconnect = ReconnectPolicy::new(backoff);
+    options.host = Some(*key.address());
     let (agent, _events, connection) = net::connect(&url, Signer::generate()?, options).await?;
     tokio::spawn(connection.run());
     println!("connection {}", agent.ready().await?);

@@ -47,11 +47,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let running = runtime.clone();
     tokio::spawn(async move { running.run().await });
 
-    let options = AgentOptions {
-        host: Some(*key.address()),
-        ..AgentOptions::default()
-    };
-    let me = Signer::generate()?;
+    let (me, options) = (Signer::generate()?, AgentOptions::default());
     let (agent, _events, connection) = net::connect_with(InProcess(runtime), me, options);
     tokio::spawn(connection.run());
     agent.ready().await?;

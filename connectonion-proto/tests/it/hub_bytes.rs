@@ -3,8 +3,7 @@
 use connectonion_proto::auth::Address;
 use connectonion_proto::frame::{Connect, Signed};
 use connectonion_proto::internals::ConnId;
-use connectonion_proto::session::HubConfig;
-use connectonion_proto::session::Owner;
+use connectonion_proto::session::{HubConfig, Owner};
 use rpc_core::Json;
 
 use crate::hub_play::{self, Play};

@@ -2,9 +2,7 @@
 
 use connectonion_proto::frame::{Connect, Connected, SessionState, Signed};
 use connectonion_proto::internals::{ConnId, RunId};
-use connectonion_proto::session::HubConfig;
-use connectonion_proto::session::LogLimits;
-use connectonion_proto::session::Owner;
+use connectonion_proto::session::{HubConfig, LogLimits, Owner};
 use serde_json::Value;
 
 use crate::hub_play::{Play, config};

@@ -2,8 +2,7 @@
 
 use connectonion_proto::frame::SessionState;
 use connectonion_proto::internals::ConnId;
-use connectonion_proto::session::HubConfig;
-use connectonion_proto::session::Owner;
+use connectonion_proto::session::{HubConfig, Owner};
 use connectonion_proto::storage::RecordStatus;
 
 use crate::hub_play::Play;

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use connectonion_proto::frame::SessionState;
 use connectonion_proto::internals::ConnId;
-use connectonion_proto::session::HubConfig;
-use connectonion_proto::session::Owner;
+use connectonion_proto::session::{HubConfig, Owner};
 use connectonion_proto::storage::{RecordStatus, StorageError};
 
 use crate::hub_play::Play;

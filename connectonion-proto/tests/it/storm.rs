@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use connectonion_proto::frame::{Connect, Signed};
 use connectonion_proto::internals::{ConnId, RunId};
 use connectonion_proto::net::HostRuntime;
-use connectonion_proto::session::HubConfig;
-use connectonion_proto::session::Owner;
+use connectonion_proto::session::{HubConfig, Owner};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 

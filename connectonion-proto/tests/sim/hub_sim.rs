@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use connectonion_proto::frame::{Connect, SessionState, Signed};
 use connectonion_proto::internals::{ConnId, RunId};
-use connectonion_proto::session::HubConfig;
-use connectonion_proto::session::Owner;
+use connectonion_proto::session::{HubConfig, Owner};
 use serde_json::Value;
 use switchboard_testing::sim::{self, Outcome, Rng, Tally, ensure};
 

@@ -9,8 +9,7 @@ use connectonion_proto::client::{
 };
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{Answer, Input, Response};
-use connectonion_proto::internals::ConnId;
-use connectonion_proto::internals::{ConnectRequest, Reply};
+use connectonion_proto::internals::{ConnId, ConnectRequest, Reply};
 use connectonion_proto::net::Prompt;
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use rpc_core::{CloseFrame, Limits, Refused};

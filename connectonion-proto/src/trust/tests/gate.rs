@@ -35,10 +35,12 @@ struct Host(AccessControl);
 impl Host {
     fn new(level: TrustLevel) -> Self {
         let list = |address: &str| AddressList::parse(address);
-        let mut book = TrustBook::default();
-        book.contacts = list("0x047df188bb2e7a91398eb6ddbb2f8e3a61fbccd125ce7d0a32bad54bf8676c0f");
-        book.whitelist = list("0xbb808e60eac3e1d1ddb53e3011e56b10ca2186876e449283af6e3beb08d11d0a");
-        book.blocked = list("0xf904c99fe87efa2c5792f72b92590c3c3969b5ed87d7c7953ea1ae8761567bf1");
+        let book = TrustBook {
+            contacts: list("0x047df188bb2e7a91398eb6ddbb2f8e3a61fbccd125ce7d0a32bad54bf8676c0f"),
+            whitelist: list("0xbb808e60eac3e1d1ddb53e3011e56b10ca2186876e449283af6e3beb08d11d0a"),
+            blocked: list("0xf904c99fe87efa2c5792f72b92590c3c3969b5ed87d7c7953ea1ae8761567bf1"),
+            ..TrustBook::default()
+        };
         let us = "0x0389957884cb62711a90b0ae5a32ea1c340668530433c75e1c13499936f1948b";
         let us = Address::parse(us).unwrap();
         let verifier = Verifier {

@@ -8,12 +8,10 @@ use std::time::Instant;
 use connectonion_proto::codec::encode;
 use connectonion_proto::frame::{Connected, EventKind, ServerFrame, SessionState, StreamEvent};
 use connectonion_proto::frame::{ToolResult, ToolStatus};
-use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use connectonion_proto::internals::ConnId;
+use connectonion_proto::internals::{ConnId, ConnectRequest, Hub, HubEvent, Now, Reply};
 use connectonion_proto::net::Prompt;
-use connectonion_proto::session::Owner;
-use connectonion_proto::internals::{ConnectRequest, Hub, HubEvent, Now, Reply};
-use connectonion_proto::session::HubConfig;
+use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
+use connectonion_proto::session::{HubConfig, Owner};
 use rpc_core::{Incoming, Limits, Machine, Outgoing, Text};
 
 use super::COSTS;

@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use connectonion_proto::auth::Signer;
-use connectonion_proto::limits::defaults;
 use connectonion_proto::net::{
     Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn, http_config,
 };
-use connectonion_proto::server::ServerConfig;
 use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::TrustLevel;
-use rpc_core::Limits;
 use rpc_core::net::server::ServerLimits;
 
 use super::{CONNECTIONS, Tell};
