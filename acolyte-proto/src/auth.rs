@@ -1,6 +1,5 @@
 //! Who may use a server: [`ApiKey`] and [`Auth`]. Acolyte specification, *Authentication*.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use rpc_core::{Refused, Secret};
@@ -224,7 +223,8 @@ fn invalid(why: &str) -> Refused {
 ///
 /// # Errors
 /// [`Refused::Invalid`]: a key is needed.
-pub(crate) fn check_bind(address: IpAddr, auth: &Auth) -> Result<(), Refused> {
+#[cfg(any(feature = "server", test))]
+pub(crate) fn check_bind(address: std::net::IpAddr, auth: &Auth) -> Result<(), Refused> {
     if auth.is_open() && !address.to_canonical().is_loopback() {
         let why = "it is needed to listen on an address that other machines can reach; \
                    set one, or listen on 127.0.0.1";

@@ -101,24 +101,6 @@ export type Role =
   /** The model. */
   | "assistant";
 
-/** The parts of a prompt, in tokens. */
-export type PromptBreakdown = {
-  /** The budget. */
-  budgetTokens?: number;
-  /** The tokens used. */
-  usedTokens?: number;
-  /** Tokens of the server's own instructions. */
-  systemTokens?: number;
-  /** Tokens of the tools' descriptions. */
-  toolTokens?: number;
-  /** Tokens of skills. */
-  skillTokens?: number;
-  /** Tokens of the memory. */
-  memoryTokens?: number;
-  /** Tokens of the conversation. */
-  messageTokens?: number;
-};
-
 /**
  * The end of a chat. Acolyte specification, *Contract shape*.
  *
@@ -149,7 +131,7 @@ export type Reply = {
   /** The tokens that the chat used. */
   usage?: ReplyUsage;
   /** The parts of the prompt. */
-  promptBreakdown?: PromptBreakdown;
+  promptBreakdown?: Json;
 };
 
 /** The tokens that a chat used. */
@@ -239,7 +221,7 @@ export type Status = {
 
 /** One step of a chat. Acolyte specification, *Event model*. */
 export type Event =
-  /** What the chat is doing. Servers send `RunState::RUNNING` once, when it starts. */
+  /** What the chat is doing. Servers send `RunState::new(RunKind::Running)` once, when it starts. */
   | { type: "status"; state: RunState }
   /** The model's reasoning. */
   | { type: "reasoning"; text: string }

@@ -74,10 +74,6 @@ export type Call =
   | { method: "session.list"; params?: Json }
   /** Forget the turns of a session. */
   | { method: "session.clear"; params: SessionRef }
-  /** Load a plugin. */
-  | { method: "plugin.load"; params: PluginLoad }
-  /** Unload a plugin. */
-  | { method: "plugin.unload"; params: PluginUnload }
   /** Get the use of the token budgets. */
   | { method: "budget.status"; params?: BudgetOf }
   /** Search the facts remembered about a session's user. */
@@ -91,19 +87,9 @@ export type ChatHistory = {
 
 /** The parameters of `chat.send`. Exoclaw specification, *Methods*. */
 export type ChatSend = {
-  /** The channel, for example `websocket`. */
-  channel: string;
-  /** The account within the channel. */
-  account: string;
   /** The user's message. */
   content: string;
-  /** The peer; absent is `main`. */
-  peer?: string | null;
-  /** The guild or server, in channels that have them. */
-  guild?: string | null;
-  /** The team within a guild. */
-  team?: string | null;
-};
+} & SessionRef;
 
 /** The parameters of `memory.search`. */
 export type MemorySearch = {
@@ -112,20 +98,6 @@ export type MemorySearch = {
   /** Most facts to return; absent leaves it to the gateway. */
   limit?: number | null;
 } & SessionRef;
-
-/** The parameters of `plugin.load`. */
-export type PluginLoad = {
-  /** Its name. */
-  name: string;
-  /** Its file. */
-  path: string;
-};
-
-/** The parameters of `plugin.unload`. */
-export type PluginUnload = {
-  /** Its name. */
-  name: string;
-};
 
 /** The parameters that name a session: those of a chat, without the content. */
 export type SessionRef = {

@@ -88,9 +88,6 @@ impl HubError {
     /// happened.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
-        match self {
-            Self::NoClients | Self::Busy => true,
-            _ => false,
-        }
+        matches!(self, Self::NoClients | Self::Busy)
     }
 }

@@ -100,7 +100,6 @@ impl InboundMessage {
 
     /// Returns the same message for responses that may outlive this one, such as notifications
     /// minutes later. Dropping it rejects nothing, and it does not keep the connection open.
-    #[must_use]
     pub fn responder(&self) -> Self {
         Self {
             message: self.message.clone(),

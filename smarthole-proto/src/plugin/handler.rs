@@ -56,8 +56,8 @@ pub trait Handler: Send + Sync + 'static {
         ready(())
     }
 
-    /// Called when a handler failed, other than by [rejecting](PluginError::Rejected) the message.
-    /// Logs by default.
+    /// Called when a handler failed or panicked, other than by [rejecting](PluginError::Rejected) the
+    /// message. Logs by default.
     fn on_error(&self, _cx: &Context, error: PluginError) -> impl Future<Output = ()> + Send {
         tracing::warn!(%error, "a handler failed");
         ready(())
