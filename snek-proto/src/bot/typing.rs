@@ -49,7 +49,9 @@ pub struct Typing {
 
 impl Typing {
     pub(super) fn new(shared: Arc<Shared>, channel: ChannelUid) -> Self {
-        shared.typing.enter(&channel, time::now());
+        if shared.typing.table().enter(&channel, time::now()) {
+            shared.typing.changed.notify_one();
+        }
         Self { shared, channel }
     }
 
@@ -64,7 +66,7 @@ impl Typing {
 
 impl Drop for Typing {
     fn drop(&mut self) {
-        self.shared.typing.leave(&self.channel);
+        self.shared.typing.table().leave(&self.channel);
     }
 }
 
@@ -90,16 +92,6 @@ struct Entry {
 impl TypingBoard {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn enter(&self, channel: &ChannelUid, now: Instant) {
-        if self.table().enter(channel, now) {
-            self.changed.notify_one();
-        }
-    }
-
-    fn leave(&self, channel: &ChannelUid) {
-        self.table().leave(channel);
     }
 }
 

@@ -105,36 +105,28 @@ impl Feed {
 
     /// Takes what the live feed brings. Returns an event to deliver at once.
     pub(super) fn handle_live(&mut self, live: Live, now: Instant) -> Option<Text> {
-        match (&mut self.state, live) {
-            (
-                State::Opening { held, .. },
-                Live::Stored {
-                    sequence,
-                    previous,
-                    message,
-                },
-            ) => {
-                if held.len() < MAX_HELD {
-                    held.push((sequence, previous, message));
+        match live {
+            // While messages are missing, one that follows them must not come first.
+            Live::Fleeting { event } => match &self.state {
+                State::Open(sequencer) => sequencer.poll_timeout().is_none().then_some(event),
+                State::Opening { .. } => None,
+            },
+            Live::Stored {
+                sequence,
+                previous,
+                message,
+            } => {
+                match &mut self.state {
+                    State::Open(sequencer) => {
+                        sequencer.handle_live(sequence, previous, message, now);
+                    }
+                    State::Opening { held, .. } if held.len() < MAX_HELD => {
+                        held.push((sequence, previous, message));
+                    }
+                    State::Opening { .. } => {}
                 }
                 None
             }
-            (
-                State::Open(sequencer),
-                Live::Stored {
-                    sequence,
-                    previous,
-                    message,
-                },
-            ) => {
-                sequencer.handle_live(sequence, previous, message, now);
-                None
-            }
-            // While messages are missing, one that follows them must not come first.
-            (State::Open(sequencer), Live::Fleeting { event }) => {
-                sequencer.poll_timeout().is_none().then_some(event)
-            }
-            (State::Opening { .. }, Live::Fleeting { .. }) => None,
         }
     }
 

@@ -58,19 +58,7 @@ pub(crate) enum Request {
         seen: Vec<Seen>,
     },
     /// Store a message: [`Node::handle_stored`].
-    Publish {
-        /// Its number, which the answer has to repeat.
-        id: SendId,
-        /// The number of the attempt, which the answer has to repeat.
-        attempt: u64,
-        /// The channel.
-        channel: ChannelUid,
-        /// Its key, the same for each attempt and unique among all nodes. The stream stores a key
-        /// once.
-        key: Str,
-        /// The encoded event.
-        event: Text,
-    },
+    Publish(Attempt),
     /// Ask the stream for anything: [`Node::handle_probe`]. If it fails do nothing.
     Probe,
     /// Publish to the live feed of a channel, and store nothing. If it fails do nothing.
@@ -80,6 +68,22 @@ pub(crate) enum Request {
         /// The encoded event.
         event: Text,
     },
+}
+
+/// An attempt to store a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Attempt {
+    /// The number of the message, which the answer has to repeat.
+    pub(crate) id: SendId,
+    /// The number of the attempt, which the answer has to repeat.
+    pub(crate) number: u64,
+    /// The channel.
+    pub(crate) channel: ChannelUid,
+    /// The key of the message, the same for each attempt and unique among all nodes. The stream stores a key
+    /// once.
+    pub(crate) key: Str,
+    /// The encoded event.
+    pub(crate) event: Text,
 }
 
 /// What a node reports.

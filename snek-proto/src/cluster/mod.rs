@@ -44,7 +44,7 @@ use sends::{Fleeting, Sends};
 use io::Output;
 
 pub(crate) use feed::{Live, Seen, Stored};
-pub(crate) use io::{Handled, Membership, NodeEvent, Request};
+pub(crate) use io::{Attempt, Handled, Membership, NodeEvent, Request};
 pub(crate) use sends::{SendError, SendId, SendReply};
 
 /// How often the stream is asked whether it is there, in the time after which the node gives up.
@@ -477,11 +477,16 @@ impl Node {
     }
 
     /// Returns the first attempt to store a message, if nothing else has to be done before it.
-    pub(crate) fn take_publish(&mut self, message: SendId) -> Option<Request> {
-        let requests = &mut self.out.requests;
-        let is_it = |it: &Request| matches!(it, Request::Publish { id, .. } if *id == message);
-        let is_alone = requests.len() == 1 && requests.front().is_some_and(is_it);
-        if is_alone { requests.pop_front() } else { None }
+    pub(crate) fn take_publish(&mut self, message: SendId) -> Option<Attempt> {
+        let attempt = match self.out.requests.front()? {
+            Request::Publish(it) if it.id == message => it.clone(),
+            _ => return None,
+        };
+        if self.out.requests.len() > 1 {
+            return None;
+        }
+        self.out.requests.clear();
+        Some(attempt)
     }
 
     /// Returns whether there is something to do, now or before this time.

@@ -6,7 +6,7 @@ use rpc_core::cluster::{Publish, PublishConfig, PublishReply};
 use rpc_core::{Instant, Str, Text};
 
 use super::deadlines::{self, Deadlines, set};
-use super::{NodeEvent, Output, Request};
+use super::{Attempt, NodeEvent, Output, Request};
 use crate::error::RpcError;
 use crate::hub::BUSY;
 use crate::id::ChannelUid;
@@ -234,15 +234,15 @@ impl Sends {
                 return;
             };
             if let Some(flight) = &mut queue.flight {
-                if let Some(attempt) = flight.publish.poll_request() {
-                    let SendId(number) = flight.message.id;
-                    out.request(Request::Publish {
-                        id: flight.message.id,
-                        attempt,
+                if let Some(number) = flight.publish.poll_request() {
+                    let id = flight.message.id;
+                    out.request(Request::Publish(Attempt {
+                        id,
+                        number,
                         channel: line.0.clone(),
-                        key: format!("{}-{number}", self.node).into(),
+                        key: format!("{}-{}", self.node, id.0).into(),
                         event: flight.message.event.clone(),
-                    });
+                    }));
                 }
                 let Some(outcome) = flight.publish.poll_event() else {
                     let timeout = flight.publish.poll_timeout();

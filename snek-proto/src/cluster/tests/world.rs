@@ -254,23 +254,17 @@ impl World {
                 let through = fill.until.unwrap_or(last);
                 self.nodes[at].handle_fill(&channel, fill, found, through, now);
             }
-            Request::Publish {
-                id,
-                attempt,
-                channel,
-                key,
-                event,
-            } => {
+            Request::Publish(it) => {
                 if self.lost(Lost::Attempt) {
                     return;
                 }
-                let (sequence, is_new) = self.store.publish(&channel, &key, &event);
+                let (sequence, is_new) = self.store.publish(&it.channel, &it.key, &it.event);
                 if is_new {
                     self.deliver(sequence);
                 }
                 if !self.lost(Lost::Answer) {
                     let reply = SendReply::Stored { sequence };
-                    self.nodes[at].handle_stored(id, attempt, reply, now);
+                    self.nodes[at].handle_stored(it.id, it.number, reply, now);
                 }
             }
             Request::Cast { channel, event } => {

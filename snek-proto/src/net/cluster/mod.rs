@@ -17,7 +17,7 @@ use rpc_core::{CloseFrame, Secret, Str};
 use tokio::sync::oneshot;
 
 use super::{Backend, Peer, Replied, Reply};
-use crate::cluster::{Handled, NodeConfig, Request, SendError};
+use crate::cluster::{Attempt, Handled, NodeConfig, SendError};
 use crate::error::RpcError;
 use crate::frame::{Call, User};
 use crate::hub::{Data, HubAnswer, HubConfig, NO_SUCH_USER, NOT_LOGGED_IN, exists};
@@ -160,7 +160,7 @@ impl ClusterBackend {
     /// the runner, which makes all others.
     async fn outcome(
         &self,
-        first: Option<(u64, Request)>,
+        first: Option<(u64, Attempt)>,
         mut outcome: oneshot::Receiver<Result<(), SendError>>,
     ) -> Result<(), SendError> {
         let ended = tokio::select! {
@@ -171,29 +171,16 @@ impl ClusterBackend {
         ended.unwrap_or(Err(SendError::Unknown))
     }
 
-    async fn attempt(&self, first: Option<(u64, Request)>) {
-        let Some((
-            life,
-            Request::Publish {
-                id,
-                attempt,
-                channel,
-                key,
-                event,
-            },
-        )) = first
-        else {
+    async fn attempt(&self, first: Option<(u64, Attempt)>) {
+        let Some((life, attempt)) = first else {
             return;
         };
-        let storing = self
-            .shared
-            .records
-            .publish(&channel, &key, event.into_bytes());
-        let reply = storing.await;
+        let reply = self.shared.records.publish(&attempt).await;
         self.shared.with(|state| {
             // Numbers of messages begin again with each node.
             if state.life == life {
-                state.node.handle_stored(id, attempt, reply, time::now());
+                let (id, number) = (attempt.id, attempt.number);
+                state.node.handle_stored(id, number, reply, time::now());
             }
         });
     }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ClusterOptions;
 use super::password::{Checked, Passwords, Proof};
-use crate::cluster::{Live, Membership, Seen, SendReply, Stored};
+use crate::cluster::{Attempt, Live, Membership, Seen, SendReply, Stored};
 use crate::error::RpcError;
 use crate::frame::{Channel, User};
 use crate::hub::{NO_SUCH_USER, exists};
@@ -236,16 +236,18 @@ impl Records {
         self.put.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) async fn publish(&self, channel: &ChannelUid, key: &str, event: Bytes) -> SendReply {
+    pub(super) async fn publish(&self, attempt: &Attempt) -> SendReply {
         // What waits for a connection could still be sent when nobody counts on it.
         if !self.store.is_connected() {
             return SendReply::Unknown;
         }
         let expect = Expect {
-            id: Some(key),
+            id: Some(&attempt.key),
             last: None,
         };
-        match self.messages.append(&stored(channel), event, expect).await {
+        let event = attempt.event.clone().into_bytes();
+        let subject = stored(&attempt.channel);
+        match self.messages.append(&subject, event, expect).await {
             Ok(stored) => SendReply::Stored {
                 sequence: stored.sequence,
             },

@@ -141,7 +141,6 @@ impl Life {
         self.gaps.mark_unchanged();
         self.watch_public();
         self.ensure();
-        self.subscribe(Source::Proofs, PROOFS.to_owned());
         // Rings early rather than being set anew for each deadline that moves.
         let mut alarm = pin!(sleep(Duration::ZERO));
         loop {
@@ -212,15 +211,9 @@ impl Life {
                 let page = records.fill(&channel, fill, &seen).await.ok()?;
                 Some(Done::Filled(channel, fill, page))
             }),
-            Request::Publish {
-                id,
-                attempt,
-                channel,
-                key,
-                event,
-            } => self.work(async move {
-                let reply = records.publish(&channel, &key, event.into_bytes()).await;
-                Done::Stored(id, attempt, reply)
+            Request::Publish(attempt) => self.work(async move {
+                let reply = records.publish(&attempt).await;
+                Done::Stored(attempt.id, attempt.number, reply)
             }),
             Request::Cast { channel, event } => {
                 let subject = records::live(&channel);
@@ -268,7 +261,7 @@ impl Life {
         let mut subscribing = async move { records.store.subscribe(&pattern).await.ok() }.boxed();
         match subscribing.as_mut().now_or_never() {
             Some(messages) => self.add(source, messages),
-            // The store is busy. The node asks again for what it opens.
+            // What is read next is asked for behind it.
             None => self.work(async move { Done::Subscribed(source, subscribing.await) }),
         }
     }
@@ -376,6 +369,7 @@ impl Life {
                 }
             }
             Done::Ensured(created) => {
+                self.subscribe(Source::Proofs, PROOFS.to_owned());
                 if self
                     .created
                     .replace(created)
