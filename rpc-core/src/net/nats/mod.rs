@@ -131,7 +131,9 @@ impl Nats {
                 match &event {
                     Event::Connected => tracing::info!("connected to NATS"),
                     Event::Disconnected => tracing::warn!("the connection to NATS is lost"),
-                    Event::ServerError(error) => refused.report(error),
+                    Event::ServerError(error) if refused.report(error) => {
+                        tracing::warn!(%error, "NATS refuses");
+                    }
                     event => tracing::debug!(%event, "NATS"),
                 }
                 if matches!(event, Event::Connected | Event::SlowConsumer(_)) {
