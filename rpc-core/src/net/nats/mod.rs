@@ -81,12 +81,12 @@ const MAX_HEADERS: usize = 1024;
 type Answer<T> = Result<T, jetstream::Error>;
 
 impl Nats {
-    /// Connects to the first server that answers.
+    /// Connects to the first server that answers, and waits for the answer of its JetStream.
     ///
     /// # Errors
     /// [`StoreError::Config`], also if a certificate is not trusted or the server accepts too short messages;
-    /// [`StoreError::Denied`]; and [`StoreError::Unavailable`] if no server answers in time; retrying that is
-    /// safe.
+    /// [`StoreError::Denied`]; and [`StoreError::Unavailable`] if no server or no JetStream answers in time;
+    /// retrying that is safe.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -131,7 +131,9 @@ impl Nats {
                 match &event {
                     Event::Connected => tracing::info!("connected to NATS"),
                     Event::Disconnected => tracing::warn!("the connection to NATS is lost"),
-                    Event::ServerError(error) => refused.report(error),
+                    Event::ServerError(error) if refused.report(error) => {
+                        tracing::warn!(%error, "NATS refuses");
+                    }
                     event => tracing::debug!(%event, "NATS"),
                 }
                 if matches!(event, Event::Connected | Event::SlowConsumer(_)) {
@@ -149,7 +151,7 @@ impl Nats {
         let client = timeout(config.timeout, connecting).await;
         let client = client.map_err(StoreError::unavailable)??;
         NatsConfig::check_payload(client.max_payload())?;
-        Ok(Self {
+        let nats = Self {
             shared: Arc::new(Shared {
                 jetstream: jetstream::new(client.clone()),
                 client,
@@ -160,7 +162,16 @@ impl Nats {
                 violations,
                 opened: Mutex::default(),
             }),
-        })
+        };
+        let prefix = &nats.shared.prefix;
+        let answer: Answer<stream::Info> = nats.ask_jetstream("STREAM.INFO", prefix, &()).await?;
+        match answer {
+            Err(error) if error.error_code() != ErrorCode::STREAM_NOT_FOUND => {
+                Err(of_answer(&error))
+            }
+            // JetStream serves.
+            _ => Ok(nats),
+        }
     }
 
     /// Returns the prefix of all subjects and names.
