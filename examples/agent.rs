@@ -79,7 +79,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // Its key is its address: clients know the agent by it. Key and sessions are kept in the folder `.co`.
     let key = Signer::load_or_generate(KEY_FILE)?;
     let address = option("--bind").unwrap_or_else(|| "127.0.0.1:8000".to_owned());
-    let options = ServerOptions::new(&key, TrustLevel::Open).with_name("assistant");
+    let mut options = ServerOptions::new(&key, TrustLevel::Open);
+    options.name = "assistant".to_owned();
     let server = Server::bind(&address, Assistant, options).await?;
     println!("agent {} at {}", key.address(), server.url());
     server.run_until(stopped()?, Duration::from_secs(5)).await;

@@ -120,14 +120,17 @@ async fn connectonion() -> Outcome {
     use connectonion_proto::trust::TrustLevel;
 
     let key = Signer::generate()?;
-    let options =
-        ServerOptions::new(&key, TrustLevel::Open).with_storage(Arc::new(MemoryStorage::new(16)));
+    let mut options = ServerOptions::new(&key, TrustLevel::Open);
+    options.runtime.storage = Arc::new(MemoryStorage::new(16)); // by default, a file
     let server = Server::bind("127.0.0.1:0", agent::Assistant, options).await?;
     let url = server.url();
     tokio::spawn(server.run());
     heading("ConnectOnion", "an agent that asks", &url);
 
-    let options = AgentOptions::default().with_host(*key.address());
+    let options = AgentOptions {
+        host: Some(*key.address()),
+        ..AgentOptions::default()
+    };
     let (agent, _events, connection) = net::connect(&url, Signer::generate()?, options).await?;
     tokio::spawn(connection.run());
     you("roll 6");
@@ -156,7 +159,7 @@ async fn smarthole() -> Outcome {
     use smarthole_proto::frame::Registration;
     use smarthole_proto::hub::Input;
     use smarthole_proto::net::{Server, ServerOptions};
-    use smarthole_proto::plugin::{Plugin, PluginError, handler_fn};
+    use smarthole_proto::plugin::{Plugin, PluginConfig, PluginError, handler_fn};
 
     let router = router::NamesThenWords::default();
     let server = Server::bind("127.0.0.1:0", router, ServerOptions::default()).await?;
@@ -171,7 +174,7 @@ async fn smarthole() -> Outcome {
             "Switches the light, for instance for the shopping list at night.",
         ),
     ] {
-        let plugin = Registration::new(name, description);
+        let plugin = PluginConfig::new(Registration::new(name, description))?;
         let handler = handler_fn(move |_, message| async move {
             if name == "notes" && message.text.contains("light") {
                 return Err(PluginError::rejected("I only keep notes"));

@@ -115,7 +115,7 @@ async fn the_gateway_streams_keeps_sessions_and_counts_tokens() -> Outcome {
 #[tokio::test]
 async fn the_router_finds_plugins_by_words_and_names_and_tries_the_next() -> Outcome {
     use smarthole_proto::frame::Registration;
-    use smarthole_proto::plugin::{Plugin, PluginError, handler_fn};
+    use smarthole_proto::plugin::{Plugin, PluginConfig, PluginError, handler_fn};
 
     let mut router = Program::start(env!("CARGO_BIN_EXE_router"), &["--bind", "127.0.0.1:0"])?;
     let url = router.url()?;
@@ -129,8 +129,8 @@ async fn the_router_finds_plugins_by_words_and_names_and_tries_the_next() -> Out
             }
             Ok(())
         });
-        let registration = Registration::new(name, description);
-        tokio::spawn(Plugin::new(&url, registration, handler)?.run());
+        let config = PluginConfig::new(Registration::new(name, description))?;
+        tokio::spawn(Plugin::new(&url, config, handler)?.run());
         // Its own connection needs this thread, so the line is awaited beside it.
         router = tokio::task::spawn_blocking(move || {
             let line = router.line().unwrap_or_default();

@@ -270,6 +270,7 @@ impl<H: Handler> Runner<H> {
                 retry_in,
                 exhausted,
             } => {
+                self.become_state(State::Connecting);
                 let before = if exhausted { 0 } else { self.attempt };
                 // A connection that is replaced at once takes no attempt of the cycle.
                 self.attempt = before + u32::from(!retry_in.is_zero());

@@ -511,6 +511,16 @@ async fn the_states_are_those_of_the_specification() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_bot_without_a_connection_is_not_running() {
+    let mut bot = start(config());
+    let line = Line::logged_in(&mut bot.listener).await;
+    settle().await;
+    line.cut();
+    settle().await;
+    assert_eq!(*bot.states.borrow(), State::Connecting);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_shutdown_lets_handlers_finish_and_cuts_off_those_that_do_not() {
     let mut bot = start(config());
     let mut line = Line::logged_in(&mut bot.listener).await;

@@ -225,7 +225,7 @@ impl Journal {
                     let found = retry(node, || self.log.last(subject)).await;
                     // Whoever cannot find out stops, as if it were fenced.
                     let found = found.map_err(|_| StoreError::Conflict)?;
-                    let own = found.filter(|found| found.id == id);
+                    let own = found.filter(|found| *found.id == *id);
                     return own.map(|own| own.sequence).ok_or(StoreError::Conflict);
                 }
                 Err(StoreError::Unavailable { message }) => {

@@ -13,6 +13,7 @@ use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
+use super::HttpConfig;
 use super::body::Body;
 use super::permits::{Opening, Permit, Refusal};
 use super::run::Shared;
@@ -126,7 +127,10 @@ pub(super) async fn answer<B: hyper::body::Body>(
 /// Says where WebSockets are: behind another server the path may be another one than expected.
 fn not_found(config: &HttpConfig) -> Response<Body> {
     let paths = config.paths.join(", ");
-    plain(StatusCode::NOT_FOUND, format!("not found; WebSockets are at {paths}"))
+    plain(
+        StatusCode::NOT_FOUND,
+        format!("not found; WebSockets are at {paths}"),
+    )
 }
 
 fn upgrade_required() -> Response<Body> {
