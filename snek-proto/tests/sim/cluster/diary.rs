@@ -82,10 +82,10 @@ impl Diary {
         self.stretches[stretch].heard.push(text);
     }
 
-    pub fn ends(&mut self, stretch: usize) {
+    pub fn ends(&mut self, stretch: usize, why: &str) {
         let stretch = &mut self.stretches[stretch];
         stretch.end = Some(Instant::now());
-        let note = format!("{} is not connected any more", stretch.name);
+        let note = format!("{} is not connected any more: {why}", stretch.name);
         self.note(&note);
     }
 

@@ -81,6 +81,12 @@ impl Shared {
         lock(&self.diary).note(note);
     }
 
+    /// Notes that data are lost. What was lost comes back in no other log.
+    fn lose(&self) {
+        lock(&self.diary).loss();
+        *lock(&self.copy) = None;
+    }
+
     /// Starts a node where there is none.
     async fn start(&self, slot: usize, queue: usize) {
         let store = self.store.connect();
@@ -168,11 +174,14 @@ impl Shared {
         }
         let stretch = lock(&self.diary).begins(USERS[user]);
         lock(&self.clients)[user] = Some(client);
-        while let Some(text) = heard(&mut events).await {
-            lock(&self.diary).hears(stretch, text);
-        }
+        let why = loop {
+            match heard(&mut events).await {
+                Ok(text) => lock(&self.diary).hears(stretch, text),
+                Err(why) => break why,
+            }
+        };
         lock(&self.clients)[user] = None;
-        lock(&self.diary).ends(stretch);
+        lock(&self.diary).ends(stretch, &why);
     }
 
     /// Lets a user say something now and then.
@@ -183,7 +192,7 @@ impl Shared {
             let Some(client) = lock(&self.clients)[user].clone() else {
                 continue;
             };
-            let many = if rng.chance(5) { 64 } else { 1 };
+            let many = if rng.chance(2) { 64 } else { 1 };
             let texts = (number..number + many).map(|at| format!("{}-{at}", USERS[user]));
             number += many;
             let is_typed = rng.chance(30);
@@ -234,16 +243,19 @@ async fn sees(client: &Client) -> bool {
     false
 }
 
-/// The next message; `None` at the end of the connection.
-async fn heard(events: &mut Events) -> Option<String> {
+/// The next message, or why the connection has ended.
+async fn heard(events: &mut Events) -> Result<String, String> {
     loop {
-        match events.next_link().await? {
-            LinkEvent::Event(ClientEvent::Message(message)) => {
-                return Some(message.message.to_string());
+        match events.next_link().await {
+            Some(LinkEvent::Event(ClientEvent::Message(message))) => {
+                return Ok(message.message.to_string());
             }
-            LinkEvent::Lagged(count) => panic!("{count} events are lost"),
-            LinkEvent::State(LinkState::Lost { .. } | LinkState::Closed { .. }) => return None,
-            _ => {}
+            Some(LinkEvent::Lagged(count)) => panic!("{count} events are lost"),
+            Some(LinkEvent::State(
+                LinkState::Lost { cause: why, .. } | LinkState::Closed { reason: why },
+            )) => return Err(why.to_string()),
+            Some(_) => {}
+            None => return Err("it is over".to_owned()),
         }
     }
 }
@@ -312,11 +324,14 @@ impl World {
         let mut number = 0;
         while number < count {
             let Some(client) = lock(&shared.clients)[user].clone() else {
-                return Err("the speaker is not connected".to_owned());
+                let checked = lock(&shared.diary).check();
+                return Err(format!("the speaker is not connected: {checked:?}"));
             };
             let texts = (number..count.min(number + 16)).map(|at| format!("{}-{at}", USERS[user]));
             let saying = texts.map(|text| shared.say(&client, text, false));
             number += join_all(saying).await.len();
+            // A server sends those away who say too much at once.
+            sleep(SECOND / 50).await;
         }
         Ok(())
     }
@@ -379,22 +394,24 @@ impl World {
             }
             10 => {
                 note("the store is empty");
-                lock(&shared.diary).loss();
+                shared.lose();
                 shared.store.restart_empty();
                 return;
             }
             11 => {
-                let copy = lock(&shared.copy).replace(shared.store.snapshot());
+                let copy = lock(&shared.copy).take();
                 if let Some(copy) = copy {
                     note("the store is what it was");
                     lock(&shared.diary).loss();
                     shared.store.restore(&copy);
+                } else {
+                    *lock(&shared.copy) = Some(shared.store.snapshot());
                 }
                 return;
             }
             _ => {
                 note("the log is deleted");
-                lock(&shared.diary).loss();
+                shared.lose();
                 shared.store.delete_log("snek");
                 return;
             }
