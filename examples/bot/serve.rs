@@ -13,6 +13,8 @@ use rpc_core::net::server::{Guards, HttpConfig};
 use snek_proto::frame::User;
 use snek_proto::hub::HubConfig;
 use snek_proto::net::{Backend, MemoryBackend, Server, ServerOptions};
+#[cfg(feature = "nats")]
+use snek_proto::net::{ClusterBackend, ClusterError, ClusterOptions, ClusterRunner};
 
 const NOTHING: &str = "This is a Snek server: connect with a WebSocket. GET /health, /ready and /metrics are answered, too.\n";
 /// How long calls that are under way may take when the server ends.
@@ -100,8 +102,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     if let Some(nats) = args.nats.connect().await? {
         let (backend, runner) = platform.share(nats).await?;
         let running = tokio::spawn(runner.run());
-        let node = backend.clone();
-        let served = run(&args, backend, move || node.ready()).await;
+        let served = run(&args, backend.clone(), move || backend.ready()).await;
         running.abort();
         return served;
     }
@@ -119,19 +120,15 @@ async fn run<B: Backend>(
     let mut options = ServerOptions::default();
     options.connection.keep_alive = args.pings.over(options.connection.keep_alive);
     options.http = args.tls.http(http)?.with_http(move |request, peer| {
-        let answer = metrics::respond(&request, peer)
-            .or_else(|| web::health(&request))
-            .or_else(|| web::ready(&request, is_ready()));
+        let answer = metrics::respond(&request, peer);
+        let answer = answer.or_else(|| web::health(&request, is_ready()));
         ready(answer.unwrap_or_else(|| web::upgrade_required(NOTHING)))
     });
-    let server = Server::bind(args.listen, backend, options)
-        .await
-        .map_err(|error| {
-            Failure::new(format_args!(
-                "cannot listen on {}: {error}; choose another address with --listen",
-                args.listen
-            ))
-        })?;
+    let server = Server::bind(args.listen, backend, options).await;
+    let server = server.map_err(|error| {
+        let why = format!("cannot listen on {}: {error}", args.listen);
+        Failure::new(why + "; choose another address with --listen")
+    })?;
     let handle = server.handle();
     let signals = Signals::listen();
     cli::announce(format_args!("listening on {}", args.tls.url(&server.url())));
@@ -164,15 +161,12 @@ fn platform(args: &Args) -> Result<Platform, Failure> {
         let (uid, name) = channel.split_once('=').unwrap_or((channel, channel));
         [channel, uid, name].map(str::to_owned)
     });
-    let passwords = match &args.passwords {
-        Some(file) => read_passwords(file)?,
-        None => HashMap::new(),
-    };
+    let passwords = args.passwords.as_deref().map(read_passwords);
+    let passwords = passwords.transpose()?.unwrap_or_default();
     let users = args.users.iter().map(|user| {
         let (name, nick) = user.split_once(':').unwrap_or((user, user));
         let variable = variable(name);
-        let password = cli::secret(&variable)?;
-        let password = password.or_else(|| passwords.get(name).cloned());
+        let password = cli::secret(&variable)?.or_else(|| passwords.get(name).cloned());
         let password = password.ok_or_else(|| {
             Failure::usage(format_args!(
                 "no password: set the environment variable {variable}, or give --passwords FILE"
@@ -212,25 +206,16 @@ impl Platform {
     async fn share(
         self,
         nats: rpc_core::net::nats::Nats,
-    ) -> Result<
-        (
-            snek_proto::net::ClusterBackend,
-            snek_proto::net::ClusterRunner,
-        ),
-        Failure,
-    > {
-        use snek_proto::net::{ClusterBackend, ClusterError, ClusterOptions};
-
+    ) -> Result<(ClusterBackend, ClusterRunner), Failure> {
         let failed = |what: String, error| match error {
             ClusterError::Store(error) => cli::nats_failure(&error),
             error => Failure::usage(format_args!("{what}: {error}")),
         };
         let mut options = ClusterOptions::default();
-        options.node.hub = self.hub;
+        options.hub = self.hub;
         options.open = self.open;
-        let (backend, runner) = ClusterBackend::open(std::sync::Arc::new(nats), options)
-            .await
-            .map_err(|error| cli::nats_failure(&error))?;
+        let opened = ClusterBackend::open(std::sync::Arc::new(nats), options).await;
+        let (backend, runner) = opened.map_err(|error| cli::nats_failure(&error))?;
         for [option, uid, name] in &self.channels {
             let added = backend.put_channel(uid, name).await;
             added.map_err(|error| failed(format!("--channel {option}"), error))?;

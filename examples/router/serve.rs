@@ -180,7 +180,7 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
         .with_http(move |request, peer| {
             let service = Arc::clone(&service);
             async move {
-                match metrics::respond(&request, peer).or_else(|| web::health(&request)) {
+                match metrics::respond(&request, peer).or_else(|| web::health(&request, Ok(()))) {
                     Some(answer) => answer,
                     None => service.answer(request).await,
                 }

@@ -41,13 +41,9 @@ pub async fn of_text(pictures: &dyn Pictures, text: &str) -> Vec<Image> {
     }
     stream::iter(urls)
         .map(|url| async move {
-            match pictures.fetch(&url).await {
-                Ok(image) => Some(image),
-                Err(error) => {
-                    tracing::warn!(%url, %error, "an image cannot be fetched");
-                    None
-                }
-            }
+            let image = pictures.fetch(&url).await;
+            let image = image.inspect_err(|error| tracing::warn!(%url, %error, "not fetched"));
+            image.ok()
         })
         .buffered(MAX_CONCURRENT_REQUESTS)
         .filter_map(|image| async move { image })

@@ -118,6 +118,12 @@ impl Shared {
     }
 }
 
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bot").finish_non_exhaustive()
+    }
+}
+
 /// The environment of a handler: the channel of the message or event, the bot's own record, the
 /// client, and a signal to finish. Cheap to clone.
 ///
@@ -136,7 +142,7 @@ impl Shared {
 ///     }
 /// }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Context {
     shared: Arc<Shared>,
     channel: ChannelUid,
@@ -257,14 +263,5 @@ impl Context {
     #[must_use]
     pub fn cancellation(&self) -> Cancellation {
         self.shared.cancellation.clone()
-    }
-}
-
-impl fmt::Debug for Context {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context")
-            .field("channel", &self.channel)
-            .field("user", &self.user)
-            .finish_non_exhaustive()
     }
 }

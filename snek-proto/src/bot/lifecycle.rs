@@ -43,21 +43,6 @@ impl State {
         Self::Error,
     ];
 
-    /// Returns the specification's name, such as `SHUTTING_DOWN`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Initializing => "INITIALIZING",
-            Self::Initialized => "INITIALIZED",
-            Self::Connecting => "CONNECTING",
-            Self::Connected => "CONNECTED",
-            Self::Running => "RUNNING",
-            Self::ShuttingDown => "SHUTTING_DOWN",
-            Self::Shutdown => "SHUTDOWN",
-            Self::Error => "ERROR",
-        }
-    }
-
     /// Returns whether `next` may follow this state.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
@@ -77,9 +62,19 @@ impl State {
     }
 }
 
+/// Writes the specification's name, such as `SHUTTING_DOWN`.
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(match self {
+            Self::Initializing => "INITIALIZING",
+            Self::Initialized => "INITIALIZED",
+            Self::Connecting => "CONNECTING",
+            Self::Connected => "CONNECTED",
+            Self::Running => "RUNNING",
+            Self::ShuttingDown => "SHUTTING_DOWN",
+            Self::Shutdown => "SHUTDOWN",
+            Self::Error => "ERROR",
+        })
     }
 }
 

@@ -315,11 +315,13 @@ impl fmt::Debug for StreamWriter {
 
 /// The error of a [`pump`](StreamWriter::pump). Exhaustive: either the producer or the sending
 /// fails.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PumpError<E> {
     /// The producer failed. The text so far was ended with a note.
+    #[error("the answer broke off: {error}")]
     Producer {
         /// The producer's error.
+        #[source]
         error: E,
         /// The text so far, without the note.
         text: String,
@@ -328,30 +330,14 @@ pub enum PumpError<E> {
     },
     /// The final message could not be sent, or was cut off: [as for
     /// `finish`](StreamWriter::finish).
+    #[error("the answer could not be sent: {error}")]
     Send {
         /// What went wrong.
+        #[source]
         error: BotError,
         /// The whole text.
         text: String,
     },
-}
-
-impl<E: fmt::Display> fmt::Display for PumpError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Producer { error, .. } => write!(f, "the answer broke off: {error}"),
-            Self::Send { error, .. } => write!(f, "the answer could not be sent: {error}"),
-        }
-    }
-}
-
-impl<E: std::error::Error + 'static> std::error::Error for PumpError<E> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Producer { error, .. } => Some(error),
-            Self::Send { error, .. } => Some(error),
-        }
-    }
 }
 
 impl<E: Into<BotError>> From<PumpError<E>> for BotError {

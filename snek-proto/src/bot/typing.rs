@@ -1,8 +1,7 @@
 //! [`Typing`]: a guard that shows a typing indicator, and the table behind it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::convert::Infallible;
-use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -41,6 +40,7 @@ const MIN_INTERVAL: Duration = Duration::from_millis(50);
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 #[must_use = "the indicator ends when the guard is dropped"]
 pub struct Typing {
     shared: Arc<Shared>,
@@ -68,12 +68,6 @@ impl Drop for Typing {
     }
 }
 
-impl fmt::Debug for Typing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Typing").field(&self.channel).finish()
-    }
-}
-
 /// The channels in which the bot types, for all its handlers.
 #[derive(Debug, Default)]
 pub(super) struct TypingBoard {
@@ -81,10 +75,10 @@ pub(super) struct TypingBoard {
     changed: Notify,
 }
 
+/// There are at most as many channels as handlers.
 #[derive(Debug, Default)]
 struct Table {
     channels: HashMap<ChannelUid, Entry>,
-    due: BTreeSet<(Instant, ChannelUid)>,
 }
 
 #[derive(Debug)]
@@ -121,7 +115,6 @@ impl Table {
             due: now,
         };
         self.channels.insert(channel.clone(), entry);
-        self.due.insert((now, channel.clone()));
         true
     }
 
@@ -131,27 +124,26 @@ impl Table {
         };
         entry.guards -= 1;
         if entry.guards == 0 {
-            let due = entry.due;
             self.channels.remove(channel);
-            self.due.remove(&(due, channel.clone()));
         }
     }
 
     /// Returns a channel whose indicator is due, and schedules its next refresh one interval from
     /// now.
     fn pop_due(&mut self, now: Instant, interval: Duration) -> Option<ChannelUid> {
-        if self.due.first()?.0 > now {
+        let (channel, entry) = self
+            .channels
+            .iter_mut()
+            .min_by_key(|(_, entry)| entry.due)?;
+        if entry.due > now {
             return None;
         }
-        let (_, channel) = self.due.pop_first()?;
-        let next = later(now, interval);
-        self.channels.get_mut(&channel)?.due = next;
-        self.due.insert((next, channel.clone()));
-        Some(channel)
+        entry.due = later(now, interval);
+        Some(channel.clone())
     }
 
     fn next_due(&self) -> Option<Instant> {
-        self.due.first().map(|(at, _)| *at)
+        self.channels.values().map(|entry| entry.due).min()
     }
 }
 

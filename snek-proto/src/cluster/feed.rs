@@ -52,8 +52,11 @@ pub(crate) enum Live {
 pub(super) struct Feed {
     /// Who they are.
     pub(super) users: BTreeSet<Str>,
-    /// The last messages that were delivered.
+    /// The last messages that were delivered, and are in this stream.
     seen: VecDeque<Seen>,
+    /// The keys of the last messages that were delivered, of other streams too: a sender repeats what a lost
+    /// stream has had.
+    delivered: VecDeque<Str>,
     state: State,
 }
 
@@ -72,6 +75,7 @@ impl Feed {
         Self {
             users: BTreeSet::new(),
             seen: VecDeque::new(),
+            delivered: VecDeque::new(),
             state: State::Opening {
                 ticket,
                 held: Vec::new(),
@@ -86,13 +90,7 @@ impl Feed {
 
     /// Takes the last message of the channel. Returns `false` if another opening has begun
     /// since, or it is open already.
-    pub(super) fn opened(
-        &mut self,
-        number: u64,
-        last: Option<Seen>,
-        config: SequencerConfig,
-        now: Instant,
-    ) -> bool {
+    pub(super) fn opened(&mut self, number: u64, last: Option<Seen>, now: Instant) -> bool {
         let State::Opening { ticket, held, .. } = &mut self.state else {
             return false;
         };
@@ -100,7 +98,7 @@ impl Feed {
             return false;
         }
         let after = last.as_ref().map_or(0, |(sequence, _)| *sequence);
-        let mut sequencer = Sequencer::new(after, config);
+        let mut sequencer = Sequencer::new(after, SequencerConfig::default());
         for (sequence, previous, message) in std::mem::take(held) {
             sequencer.handle_live(sequence, previous, message, now);
         }
@@ -157,10 +155,10 @@ impl Feed {
     }
 
     /// Goes on in another stream, after the last message that both have; 0 if there is none.
-    pub(super) fn replaced(&mut self, after: u64, config: SequencerConfig, now: Instant) {
+    pub(super) fn replaced(&mut self, after: u64, now: Instant) {
         if let State::Open(sequencer) = &mut self.state {
             self.seen.retain(|(sequence, _)| *sequence <= after);
-            *sequencer = Sequencer::new(after, config);
+            *sequencer = Sequencer::new(after, SequencerConfig::default());
             sequencer.check(now);
         }
     }
@@ -219,8 +217,14 @@ impl Feed {
                     if self.seen.len() == MAX_SEEN {
                         self.seen.pop_front();
                     }
-                    self.seen.push_back((sequence, item.key));
-                    return Some(item.event);
+                    self.seen.push_back((sequence, item.key.clone()));
+                    if !self.delivered.contains(&item.key) {
+                        if self.delivered.len() == MAX_SEEN {
+                            self.delivered.pop_front();
+                        }
+                        self.delivered.push_back(item.key);
+                        return Some(item.event);
+                    }
                 }
                 // Too old to be kept. There is no event that tells of it.
                 Ordered::Lost { .. } => {}

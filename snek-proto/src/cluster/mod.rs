@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use rpc_core::Instant;
-use rpc_core::cluster::{Fill, PublishConfig, SequencerConfig};
+use rpc_core::cluster::{Fill, PublishConfig};
 use rpc_core::timers::later;
 use rpc_core::{Str, Text};
 
@@ -49,26 +49,21 @@ pub(crate) use sends::{SendError, SendId, SendReply};
 
 /// How often the stream is asked whether it is there, in the time after which the node gives up.
 const PROBES: u32 = 6;
+/// Most bytes of messages whose outcome is open.
+const MAX_SEND_BYTES: usize = 64 << 20;
 
-rpc_core::config! {
-    /// The limits of a node.
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    pub struct NodeConfig {
-        /// The limits of its users, channels and frames.
-        pub hub: HubConfig = HubConfig::default(),
-        /// How often and how long a message is tried to be stored. Default 20 s.
-        pub publish: PublishConfig = PublishConfig::default().with_deadline(Duration::from_secs(20)),
-        /// How much of a channel is held back while something before it is missing.
-        pub sequencer: SequencerConfig = SequencerConfig::default(),
-        /// Most messages whose outcome is open. Others are refused as [`BUSY`]. Default
-        /// 10,000.
-        pub max_sends: usize = 10_000,
-        /// Most bytes of them. Default 64 MiB.
-        pub max_send_bytes: usize = 64 << 20,
-        /// How long the stream may be silent before the node gives up, so that its clients go to
-        /// another one. Default 30 s.
-        pub max_outage: Duration = Duration::from_secs(30),
-    }
+/// The limits of a node.
+#[derive(Clone, Copy)]
+pub(crate) struct NodeConfig {
+    /// The limits of its users, channels and frames.
+    pub(crate) hub: HubConfig,
+    /// How often and how long a message is tried to be stored.
+    pub(crate) publish: PublishConfig,
+    /// How long the stream may be silent before the node gives up, so that its clients go to
+    /// another one.
+    pub(crate) max_outage: Duration,
+    /// Most messages whose outcome is open. Others are refused as [`BUSY`](crate::hub::BUSY).
+    pub(crate) max_sends: usize,
 }
 
 /// A user with connections to this node.
@@ -103,7 +98,7 @@ impl Node {
     /// Creates a node without users. `id` is unique among all nodes of all times, `entropy` a random
     /// number.
     pub(crate) fn new(id: &str, config: NodeConfig, entropy: u64, now: Instant) -> Self {
-        let limits = (config.max_sends, config.max_send_bytes);
+        let limits = (config.max_sends, MAX_SEND_BYTES);
         Self {
             config,
             hub: Hub::new(config.hub),
@@ -334,11 +329,10 @@ impl Node {
         last: Option<Seen>,
         now: Instant,
     ) {
-        let config = self.config.sequencer;
         let Some(feed) = self.feeds.get_mut(channel) else {
             return;
         };
-        if !feed.opened(ticket, last, config, now) {
+        if !feed.opened(ticket, last, now) {
             return;
         }
         let usernames: Vec<Str> = feed.users.iter().cloned().collect();
@@ -380,7 +374,7 @@ impl Node {
     /// channel's messages, both have those up to `after`; 0 if there are none. What follows is delivered.
     pub(crate) fn handle_replaced(&mut self, channel: &ChannelUid, after: u64, now: Instant) {
         if let Some(feed) = self.feeds.get_mut(channel) {
-            feed.replaced(after, self.config.sequencer, now);
+            feed.replaced(after, now);
             self.drive(channel);
         }
     }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::hub::{BUSY, NO_SUCH_CHANNEL, NOT_A_MEMBER};
-use world::{Lost, World, record, world};
+use world::{Lost, World, config, record, world};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -134,7 +134,7 @@ fn too_many_open_messages_are_refused() {
         "x",
         NodeConfig {
             max_sends: 1,
-            ..NodeConfig::default()
+            ..config()
         },
         1,
         world.now,

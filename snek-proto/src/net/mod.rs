@@ -19,6 +19,9 @@ use std::sync::Arc;
 use rpc_core::net::{Dialer, LinkConfig};
 
 pub use client::Client;
+#[cfg(feature = "cluster")]
+#[cfg_attr(docsrs, doc(cfg(feature = "cluster")))]
+pub use cluster::{ClusterBackend, ClusterError, ClusterOptions, ClusterRunner};
 pub use protocol::ClientProtocol;
 pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
@@ -30,12 +33,6 @@ pub use serve::{Backend, MemoryBackend, Peer, Replied, Reply, Server, ServerOpti
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
-#[cfg(feature = "cluster")]
-#[cfg_attr(docsrs, doc(cfg(feature = "cluster")))]
-pub use {
-    crate::cluster::NodeConfig,
-    cluster::{ClusterBackend, ClusterError, ClusterOptions, ClusterRunner},
-};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 

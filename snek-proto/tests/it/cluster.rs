@@ -196,7 +196,7 @@ async fn partial_messages_and_typing_reach_other_nodes_before_the_final_message(
     sees(&bob, "general").await;
     ann.set_typing("general", "#FF6B35").await.unwrap();
     for (text, is_final) in [("so", Final::No), ("so far", Final::Yes), ("x", Final::No)] {
-        ann.send_message("general", &text, is_final).await.unwrap();
+        ann.send_message("general", text, is_final).await.unwrap();
     }
     let color = next(&mut events, |event| match event {
         ClientEvent::SetTyping(typing) => typing.color,
@@ -281,8 +281,10 @@ async fn names_are_encoded_before_they_become_subjects() {
         assert!(nodes[2].backend.is_online(name).await.unwrap());
     }
     // None of them is another one.
-    for name in ["a", "b", "aXb", "x.y", "%2E", "."] {
-        assert!(!nodes[2].backend.is_online(name).await.unwrap(), "{name}");
+    let others = ["a", "b", "aXb", "x.y", "%2E", "."];
+    let online = others.map(|name| nodes[2].backend.is_online(name));
+    for (name, online) in others.iter().zip(join_all(online).await) {
+        assert!(!online.unwrap(), "{name}");
     }
     for name in ["\r\nPUB x 0\r\n", &"ë".repeat(900)] {
         let (client, _events) = client(&nodes[0].url, name, "secret");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rpc_core::CallError;
 use rpc_core::cluster::MemoryStore;
 use snek_proto::frame::Final;
-use snek_proto::net::{Client, ClusterOptions, Events, NodeConfig};
+use snek_proto::net::{Client, ClusterOptions, Events};
 
 use crate::cluster::{
     DEADLINE, Member, client, login, message, messages, node, node_on, options, sees, until,
@@ -13,12 +13,9 @@ use crate::cluster::{
 
 /// Tries again soon.
 fn hasty() -> ClusterOptions {
-    let publish = NodeConfig::default().publish;
+    let publish = options().publish;
     ClusterOptions {
-        node: NodeConfig {
-            publish: publish.with_answer_timeout(Duration::from_millis(50)),
-            ..NodeConfig::default()
-        },
+        publish: publish.with_answer_timeout(Duration::from_millis(50)),
         ..options()
     }
 }
@@ -106,13 +103,9 @@ async fn while_the_store_hangs_a_call_waits_and_is_stored_once() {
 
 #[tokio::test]
 async fn a_call_fails_in_time_when_the_store_stays_away_and_the_node_sends_its_clients_elsewhere() {
-    let publish = NodeConfig::default().publish;
     let hasty = ClusterOptions {
-        node: NodeConfig {
-            publish: publish.with_deadline(Duration::from_millis(300)),
-            max_outage: Duration::from_millis(1_500),
-            ..NodeConfig::default()
-        },
+        publish: options().publish.with_deadline(Duration::from_millis(300)),
+        max_outage: Duration::from_millis(1_500),
         ..options()
     };
     let node = node_on(MemoryStore::new(), hasty).await;

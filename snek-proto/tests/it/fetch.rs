@@ -316,26 +316,22 @@ async fn redirects_are_followed_up_to_the_limit() {
 
 #[tokio::test]
 async fn only_http_is_fetched() {
+    let stub = Stub::default().on("GET /a.png", Reply::To("file:///etc/passwd".into()));
+    let elsewhere = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
     let fetcher = fetcher(config());
-    for (url, scheme) in [
-        ("ftp://h/a.png", "ftp"),
-        ("file:///etc/passwd", "file"),
-        ("data:,x", "data"),
+    for url in [
+        "",
+        "a.png",
+        "http://",
+        "http://h:99999/",
+        "ftp://h/a.png",
+        "file:///etc/passwd",
+        "data:,x",
+        &elsewhere,
     ] {
-        let scheme = scheme.to_owned();
-        assert_eq!(fetcher.fetch(url).await, Err(FetchError::Scheme { scheme }));
-    }
-    for url in ["", "a.png", "http://", "http://h:99999/"] {
         let error = fetcher.fetch(url).await.unwrap_err();
         assert!(matches!(error, FetchError::BadUrl { .. }), "{error:?}");
     }
-    let stub = Stub::default().on("GET /a.png", Reply::To("file:///etc/passwd".into()));
-    let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
-    let scheme = "file".to_owned();
-    assert_eq!(
-        fetcher.fetch(&url).await,
-        Err(FetchError::Scheme { scheme })
-    );
 }
 
 #[tokio::test]
@@ -428,8 +424,8 @@ async fn of_several_addresses_of_a_name_only_the_allowed_ones_are_asked() {
 async fn a_name_without_an_address_and_a_closed_port_are_told_apart() {
     let url = "http://images.test:1/a.png";
     let nowhere = resolving(config(), Answers::new([&[]]));
-    let error = nowhere.fetch(url).await.unwrap_err();
-    assert!(matches!(error, FetchError::Lookup { .. }), "{error:?}");
+    let error = nowhere.fetch(url).await.unwrap_err().to_string();
+    assert!(error.contains("the name has no address"), "{error}");
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/secret.png", free.local_addr().unwrap());
     drop(free);

@@ -60,6 +60,9 @@ struct Shared {
     opened: Mutex<Vec<stream::Config>>,
 }
 
+/// How many bytes the headers of a record may have, which the server counts with its payload.
+const MAX_HEADERS: usize = 1024;
+
 /// What JetStream answers.
 type Answer<T> = Result<T, jetstream::Error>;
 
@@ -170,6 +173,15 @@ impl Nats {
         subscribed.map_err(StoreError::unavailable)
     }
 
+    /// Waits until the server has done all that was sent to it.
+    async fn round_trip(&self) -> Result<(), StoreError> {
+        let inbox = self.shared.client.new_inbox();
+        let mut echo = self.listen(inbox.clone()).await?;
+        self.send(inbox, Bytes::new()).await?;
+        let heard = timeout(self.shared.timeout, echo.next()).await;
+        heard.map(drop).map_err(StoreError::unavailable)
+    }
+
     /// Waits for the answer of whoever listens to a subject; `None` if nobody does.
     async fn request(
         &self,
@@ -232,8 +244,9 @@ impl Nats {
         Ok(())
     }
 
-    /// Waits for as long as a request may take.
+    /// Sends a message, as soon as there is room for it.
     async fn send(&self, subject: String, payload: Bytes) -> Result<(), StoreError> {
+        self.check_size(&payload)?;
         let sending = timeout(
             self.shared.timeout,
             self.shared.client.publish(subject, payload),
@@ -262,6 +275,13 @@ impl Nats {
             reply_to: message.reply.as_deref().map(Str::from),
             payload: message.payload,
         }
+    }
+
+    fn check_size(&self, payload: &Bytes) -> Result<(), StoreError> {
+        if payload.len() > self.max_payload() {
+            return Err(StoreError::TooLarge);
+        }
+        Ok(())
     }
 
     fn gap_count(&self) -> watch::Receiver<u64> {
@@ -299,7 +319,6 @@ impl Store for Nats {
             duplicate_window: config
                 .max_age
                 .map_or(config.window, |it| it.min(config.window)),
-            deny_delete: true,
             allow_direct: true,
             num_replicas: *replicas,
             ..stream::Config::default()
@@ -314,6 +333,7 @@ impl Store for Nats {
         let log = StreamLog {
             nats: self.clone(),
             name: stream.name.clone(),
+            keeps_last: config.max_per_subject == Some(1),
         };
         let mut opened = self.shared.opened.lock().await;
         if opened.iter().all(|known| known.name != stream.name) {
@@ -336,6 +356,10 @@ impl Store for Nats {
 
     async fn subscribe(&self, pattern: &str) -> Result<Messages, StoreError> {
         let messages = self.listen(self.subject(pattern)).await?;
+        if self.is_connected() {
+            // Nobody's message may pass it.
+            self.round_trip().await?;
+        }
         let nats = self.clone();
         Ok(messages.map(move |message| nats.message(message)).boxed())
     }
@@ -371,7 +395,7 @@ impl Store for Nats {
     }
 
     fn max_payload(&self) -> usize {
-        self.shared.client.max_payload()
+        self.shared.client.max_payload() - MAX_HEADERS
     }
 
     fn timeout(&self) -> Duration {

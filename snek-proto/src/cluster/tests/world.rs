@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use rpc_core::cluster::PublishConfig;
 use rpc_core::{Instant, Str, Text};
 
 use crate::cluster::{
@@ -11,7 +12,7 @@ use crate::cluster::{
 };
 use crate::error::RpcError;
 use crate::frame::{Call, Channel, User};
-use crate::hub::ConnId;
+use crate::hub::{ConnId, HubConfig};
 use crate::id::ChannelUid;
 
 /// What the nodes share, and what goes wrong with it.
@@ -97,9 +98,18 @@ pub(super) enum Lost {
     Open,
 }
 
+pub(super) fn config() -> NodeConfig {
+    NodeConfig {
+        hub: HubConfig::default(),
+        publish: PublishConfig::default().with_deadline(Duration::from_secs(20)),
+        max_outage: Duration::from_secs(30),
+        max_sends: 10_000,
+    }
+}
+
 pub(super) fn world(nodes: usize) -> World {
     let now = Instant::now();
-    let node = |at: usize| Node::new(&format!("n{at}"), NodeConfig::default(), at as u64, now);
+    let node = |at: usize| Node::new(&format!("n{at}"), config(), at as u64, now);
     let mut world = World {
         now,
         store: Store::default(),

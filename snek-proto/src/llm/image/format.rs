@@ -2,9 +2,6 @@
 
 use std::collections::HashMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
 use super::Image;
 use super::urls::{find_urls, is_space};
 use crate::llm::chat::{Block, ChatMessage};
@@ -40,14 +37,6 @@ impl ImageFormat {
     }
 }
 
-pub(super) fn push_data_url(out: &mut String, mime: &str, bytes: &[u8]) {
-    out.reserve("data:;base64,".len() + mime.len() + bytes.len().div_ceil(3) * 4);
-    out.push_str("data:");
-    out.push_str(mime);
-    out.push_str(";base64,");
-    STANDARD.encode_string(bytes, out);
-}
-
 fn to_openai(text: &str, images: &[Image]) -> ChatMessage {
     if images.is_empty() {
         return ChatMessage::user(text);
@@ -56,14 +45,18 @@ fn to_openai(text: &str, images: &[Image]) -> ChatMessage {
     replace(text, images, &mut rest, |_, _| {});
     let mut blocks = Vec::with_capacity(images.len() + 1);
     blocks.push(Block::Text(rest.trim_matches(is_space).to_owned()));
-    blocks.extend(images.iter().map(|image| Block::ImageUrl(image.data_url())));
+    blocks.extend(images.iter().map(|image| {
+        let mut url = String::new();
+        image.push_data_url(&mut url);
+        Block::ImageUrl(url)
+    }));
     ChatMessage::user(blocks)
 }
 
 fn to_deepseek(text: &str, images: &[Image]) -> ChatMessage {
     fn push(out: &mut String, image: &Image) {
         out.push_str("[image: ");
-        push_data_url(out, image.mime, &image.bytes);
+        image.push_data_url(out);
         out.push(']');
     }
 

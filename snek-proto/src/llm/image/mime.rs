@@ -7,39 +7,31 @@ const FALLBACK: &str = "image/png";
 
 /// Returns the image type from Python's `mimetypes`, including the non-strict ones.
 fn by_extension(extension: &str) -> Option<&'static str> {
-    const TABLE: [(&str, &str); 27] = [
-        ("png", "image/png"),
-        ("jpg", "image/jpeg"),
-        ("jpeg", "image/jpeg"),
-        ("jpe", "image/jpeg"),
-        ("gif", "image/gif"),
-        ("webp", "image/webp"),
-        ("svg", "image/svg+xml"),
-        ("bmp", "image/bmp"),
-        ("avif", "image/avif"),
-        ("heic", "image/heic"),
-        ("heif", "image/heif"),
-        ("ico", "image/vnd.microsoft.icon"),
-        ("tif", "image/tiff"),
-        ("tiff", "image/tiff"),
-        ("ief", "image/ief"),
-        ("ras", "image/x-cmu-raster"),
-        ("pnm", "image/x-portable-anymap"),
-        ("pbm", "image/x-portable-bitmap"),
-        ("pgm", "image/x-portable-graymap"),
-        ("ppm", "image/x-portable-pixmap"),
-        ("rgb", "image/x-rgb"),
-        ("xbm", "image/x-xbitmap"),
-        ("xpm", "image/x-xpixmap"),
-        ("xwd", "image/x-xwindowdump"),
-        ("pict", "image/pict"),
-        ("pct", "image/pict"),
-        ("pic", "image/pict"),
-    ];
-    TABLE
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(extension))
-        .map(|(_, mime)| *mime)
+    Some(match &*extension.to_ascii_lowercase() {
+        "png" => "image/png",
+        "jpg" | "jpeg" | "jpe" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "svg" => "image/svg+xml",
+        "bmp" => "image/bmp",
+        "avif" => "image/avif",
+        "heic" => "image/heic",
+        "heif" => "image/heif",
+        "ico" => "image/vnd.microsoft.icon",
+        "tif" | "tiff" => "image/tiff",
+        "ief" => "image/ief",
+        "ras" => "image/x-cmu-raster",
+        "pnm" => "image/x-portable-anymap",
+        "pbm" => "image/x-portable-bitmap",
+        "pgm" => "image/x-portable-graymap",
+        "ppm" => "image/x-portable-pixmap",
+        "rgb" => "image/x-rgb",
+        "xbm" => "image/x-xbitmap",
+        "xpm" => "image/x-xpixmap",
+        "xwd" => "image/x-xwindowdump",
+        "pict" | "pct" | "pic" => "image/pict",
+        _ => return None,
+    })
 }
 
 /// Returns the MIME type of an image, from its name or address and its contents.
@@ -69,27 +61,18 @@ fn extension(path: &str) -> Option<&str> {
 }
 
 fn by_magic(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
-        [0xff, 0xd8, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'E',
-            b'B',
-            b'P',
-            ..,
-        ] => Some("image/webp"),
-        _ => None,
-    }
+    let is = |start: &[u8]| bytes.starts_with(start);
+    let is_webp = is(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
+    let found = [
+        (is(b"\x89PNG\r\n\x1a\n"), "image/png"),
+        (is(b"\xff\xd8"), "image/jpeg"),
+        (is(b"GIF87a") || is(b"GIF89a"), "image/gif"),
+        (is_webp, "image/webp"),
+    ];
+    found
+        .iter()
+        .find(|(is_it, _)| *is_it)
+        .map(|(_, mime)| *mime)
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ mod urls;
 use std::fmt;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
 pub use format::ImageFormat;
@@ -50,12 +52,13 @@ impl Image {
         Self { url, mime, bytes }
     }
 
-    /// Returns the image as a `data:` URL.
-    #[must_use]
-    pub fn data_url(&self) -> String {
-        let mut url = String::new();
-        format::push_data_url(&mut url, self.mime, &self.bytes);
-        url
+    /// Writes the image as a `data:` URL.
+    fn push_data_url(&self, out: &mut String) {
+        out.reserve("data:;base64,".len() + self.mime.len() + self.bytes.len().div_ceil(3) * 4);
+        out.push_str("data:");
+        out.push_str(self.mime);
+        out.push_str(";base64,");
+        STANDARD.encode_string(&self.bytes, out);
     }
 }
 

@@ -1,5 +1,6 @@
 //! [`ClusterBackend`]: one chat platform on several servers, which share a [`Store`].
 
+mod changes;
 mod password;
 mod records;
 mod runner;
@@ -10,7 +11,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::cluster::{Store, StoreError};
+use rpc_core::cluster::{PublishConfig, Store, StoreError};
 use rpc_core::net::time::{self, timeout};
 use rpc_core::{CloseFrame, Secret, Str};
 use tokio::sync::oneshot;
@@ -18,8 +19,8 @@ use tokio::sync::oneshot;
 use super::{Backend, Peer, Replied, Reply};
 use crate::cluster::{Handled, NodeConfig};
 use crate::error::RpcError;
-use crate::frame::{Call, Channel, User};
-use crate::hub::{Data, HubAnswer, NO_SUCH_USER, NOT_LOGGED_IN, exists};
+use crate::frame::{Call, User};
+use crate::hub::{Data, HubAnswer, HubConfig, NO_SUCH_USER, NOT_LOGGED_IN, exists};
 use crate::id::{ChannelUid, is_username};
 
 use records::{Known, Records};
@@ -32,8 +33,15 @@ rpc_core::config! {
     /// The configuration of a [`ClusterBackend`]. All nodes have the same.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct ClusterOptions {
-        /// The limits of this node.
-        pub node: NodeConfig = NodeConfig::default(),
+        /// The limits of this node's users, channels and frames.
+        pub hub: HubConfig = HubConfig::default(),
+        /// How often and how long a message is tried to be stored. Default 20 s.
+        pub publish: PublishConfig = PublishConfig::default().with_deadline(Duration::from_secs(20)),
+        /// How long the store may be silent before the node gives up and closes its connections, so that
+        /// clients go to another one. Default 30 s.
+        pub max_outage: Duration = Duration::from_secs(30),
+        /// Most messages of this node whose outcome is open; others are refused. Default 10,000.
+        pub max_sends: usize = 10_000,
         /// Accepts everyone: a login with an unknown name creates a user with that password. Default
         /// no.
         pub open: bool = false,
@@ -64,11 +72,11 @@ rpc_core::config! {
 /// - Partial messages and typing indicators are not stored. They keep their place among the final
 ///   messages of their sender, and are dropped while the channel has a gap.
 /// - While the store is gone, messages wait up to
-///   [20 s](NodeConfig::publish), then fail with an answer that says whether
+///   [20 s](ClusterOptions::publish), then fail with an answer that says whether
 ///   they may have been delivered. Clients that stay connected miss nothing. A login is refused by
 ///   closing the connection with 1013, so that a client tries again, perhaps at another node.
 /// - A node that has not reached the store for
-///   [30 s](NodeConfig::max_outage) closes its connections with 1012. It comes
+///   [30 s](ClusterOptions::max_outage) closes its connections with 1012. It comes
 ///   back, under a new id, when the store does.
 /// - The store may lose its data, or come back with an older copy of them: what is stored then reaches the
 ///   clients that are connected, and each message once, unless more than the last 256 of a channel are
@@ -96,7 +104,7 @@ rpc_core::config! {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ClusterBackend {
     shared: Arc<Shared>,
     options: ClusterOptions,
@@ -116,8 +124,14 @@ impl ClusterBackend {
         options: ClusterOptions,
     ) -> Result<(Self, ClusterRunner), StoreError> {
         let records = Arc::new(Records::open(store, &options).await?);
-        let shared = Arc::new(Shared::new(records, options.node));
-        let runner = ClusterRunner::new(Arc::clone(&shared), options.node);
+        let node = NodeConfig {
+            hub: options.hub,
+            publish: options.publish,
+            max_outage: options.max_outage,
+            max_sends: options.max_sends,
+        };
+        let shared = Arc::new(Shared::new(records, node));
+        let runner = ClusterRunner::new(Arc::clone(&shared));
         Ok((Self { shared, options }, runner))
     }
 
@@ -128,108 +142,6 @@ impl ClusterBackend {
     /// The reason. New connections should go to another node.
     pub fn ready(&self) -> Result<(), &'static str> {
         self.shared.ready()
-    }
-
-    /// Adds a public channel, with all users in it on all nodes, unless it exists: what every node may
-    /// do at its start. The name of one that exists stays. The node does it again whenever the store may
-    /// have lost it, but not after it was [removed](Self::remove_channel).
-    ///
-    /// # Errors
-    /// [`ClusterError`]; retrying is safe.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, the channel may be added or not.
-    pub async fn put_channel(&self, uid: &str, name: &str) -> Result<(), ClusterError> {
-        self.shared.records.put_channel(uid, name).await
-    }
-
-    /// Removes a channel, a public one or any other, with its memberships. Returns `false` if there is none.
-    /// The members' connections on all nodes get a `leave` event. It reads the records of all users.
-    ///
-    /// # Errors
-    /// [`ClusterError`]; retrying is safe, and completes what an attempt has begun.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, the channel may be removed for some of its members only.
-    pub async fn remove_channel(&self, uid: &str) -> Result<bool, ClusterError> {
-        self.shared.records.remove_channel(uid).await
-    }
-
-    /// Adds a user.
-    ///
-    /// # Errors
-    /// [`ClusterError`]. If a retry says that the user exists, the first attempt may have added it.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, the user may be added or not.
-    pub async fn add_user(&self, user: User, password: &str) -> Result<(), ClusterError> {
-        let password = Secret::new(password.into());
-        self.shared
-            .records
-            .add_user(&user, &password)
-            .await
-            .map(drop)
-    }
-
-    /// Adds a user, or gives one that exists this nick and password: what every node may do at its
-    /// start. The node does it again whenever the store may have lost it, but not after the user was
-    /// [removed](Self::remove_user).
-    ///
-    /// # Errors
-    /// [`ClusterError`]; retrying is safe.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, the user may be changed or not.
-    pub async fn put_user(&self, user: User, password: &str) -> Result<(), ClusterError> {
-        let password = Secret::new(password.into());
-        self.shared.records.put_user(&user, &password).await
-    }
-
-    /// Removes a user. Returns `false` if there is none. The user's connections on all nodes are closed, with
-    /// 1008.
-    ///
-    /// # Errors
-    /// [`ClusterError`]; retrying is safe.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, the user may be removed or not.
-    pub async fn remove_user(&self, username: &str) -> Result<bool, ClusterError> {
-        self.shared.records.remove_user(username).await
-    }
-
-    /// Puts a user into a channel, which need not exist. Returns `false` if the user is in it
-    /// already. The user's connections on all nodes get a `join` event.
-    ///
-    /// # Errors
-    /// [`ClusterError`]; retrying is safe.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, the user may be in the channel or not.
-    pub async fn join(&self, username: &str, channel: &Channel) -> Result<bool, ClusterError> {
-        self.shared.records.join(username, channel).await
-    }
-
-    /// Takes a user out of a channel that is not public. Returns `false` if the user is not in it.
-    /// The user's connections on all nodes get a `leave` event.
-    ///
-    /// # Errors
-    /// [`ClusterError`]; retrying is safe.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, the user may be in the channel or not.
-    pub async fn leave(&self, username: &str, channel: &str) -> Result<bool, ClusterError> {
-        self.shared.records.leave(username, channel).await
-    }
-
-    /// Returns the channel for direct messages between two users, and creates it if necessary.
-    ///
-    /// # Errors
-    /// [`ClusterError`]; retrying is safe, and completes what an attempt has begun.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, one user may be in the channel and the other not.
-    pub async fn direct(&self, one: &str, other: &str) -> Result<ChannelUid, ClusterError> {
-        self.shared.records.direct(one, other).await
     }
 
     /// Returns whether a user has a connection to any node. A node that is dead or does not answer
@@ -391,11 +303,5 @@ impl Backend for ClusterBackend {
             state.ready.remove(&peer.id());
             state.logins.remove(&peer.id());
         });
-    }
-}
-
-impl fmt::Debug for ClusterBackend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClusterBackend").finish_non_exhaustive()
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use ring::digest::{SHA256, digest};
 use rpc_core::cluster::{
     Bucket, BucketConfig, Entry, Expect, Fill, Log, LogConfig, Message, NameTooLong, Store,
     StoreError, Watch, name_of, token, try_token,
@@ -17,9 +16,8 @@ use super::password::{Checked, Passwords, Proof};
 use crate::cluster::{Live, Membership, Seen, SendReply, Stored};
 use crate::error::RpcError;
 use crate::frame::{Channel, User};
-use crate::hub::{INVALID_UID, NO_SUCH_USER, exists};
-use crate::id::{ChannelUid, is_channel_uid};
-use crate::limits::DM_TAG;
+use crate::hub::{NO_SUCH_USER, exists};
+use crate::id::ChannelUid;
 
 /// Why a cluster's records cannot be read or changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,22 +46,22 @@ pub(super) const PROOFS: &str = "snek.v.*";
 
 /// The record of a user.
 #[derive(Clone, Serialize, Deserialize)]
-struct Record {
-    nick: Str,
-    password: String,
-    channels: Vec<Channel>,
+pub(super) struct Record {
+    pub(super) nick: Str,
+    pub(super) password: String,
+    pub(super) channels: Vec<Channel>,
 }
 
 /// A user's record and its revision.
 #[derive(Clone)]
 pub(super) struct Known {
     username: Str,
-    record: Record,
+    pub(super) record: Record,
     revision: u64,
 }
 
 impl Known {
-    fn read(username: &str, entry: &Entry) -> Result<Self, StoreError> {
+    pub(super) fn read(username: &str, entry: &Entry) -> Result<Self, StoreError> {
         let record = serde_json::from_slice(&entry.value);
         let record = record.map_err(|_| failed(format!("the record of {username}: no JSON")))?;
         Ok(Self {
@@ -107,15 +105,15 @@ impl Known {
 
 /// A public channel as it is stored under its uid.
 #[derive(Serialize, Deserialize)]
-struct Public {
-    name: Str,
-    tag: Option<Str>,
+pub(super) struct Public {
+    pub(super) name: Str,
+    pub(super) tag: Option<Str>,
 }
 
 /// The records and messages of a cluster.
 pub(super) struct Records {
     pub(super) store: Arc<dyn Store>,
-    bucket: Bucket,
+    pub(super) bucket: Bucket,
     messages: Arc<dyn Log>,
     pub(super) passwords: Passwords,
     /// The records that this node has put there, to put them there again.
@@ -234,7 +232,7 @@ impl Records {
         Ok(*sequence < state.first && *sequence <= state.last)
     }
 
-    fn put(&self) -> MutexGuard<'_, BTreeMap<String, Bytes>> {
+    pub(super) fn put(&self) -> MutexGuard<'_, BTreeMap<String, Bytes>> {
         self.put.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -275,13 +273,13 @@ impl Records {
         Ok(!self.bucket.keys(&user_key(username)?).await?.is_empty())
     }
 
-    async fn hash(&self, password: &Secret<Str>) -> Result<(String, Proof), StoreError> {
+    pub(super) async fn hash(&self, password: &Secret<Str>) -> Result<(String, Proof), StoreError> {
         let hashed = self.passwords.hash(password).await;
         hashed.ok_or_else(|| failed("the system has no randomness".to_owned()))
     }
 
     /// Remembers that a user's password was right, and tells the other nodes.
-    fn vouch(&self, username: &Str, proof: Proof) {
+    pub(super) fn vouch(&self, username: &Str, proof: Proof) {
         self.passwords.remember(username.clone(), proof);
         let subject = format!("snek.v.{}", token(username));
         // A node that is not told checks for itself.
@@ -336,7 +334,7 @@ impl Records {
     }
 
     /// Changes a user's record, unless `change` returns `false`, and tells the nodes.
-    async fn change(
+    pub(super) async fn change(
         &self,
         username: &str,
         change: impl Fn(&mut Record) -> bool,
@@ -348,7 +346,7 @@ impl Records {
 
     /// Writes what `change` makes of a user's record, which it leaves as it is with `None`, and tells the
     /// nodes. Returns whether it is written; `None` if there is no such user.
-    async fn write(
+    pub(super) async fn write(
         &self,
         username: &str,
         change: impl Fn(&mut Record) -> Option<Bytes>,
@@ -373,147 +371,6 @@ impl Records {
         }
         Err(StoreError::Conflict.into())
     }
-
-    /// Adds a user, or gives one that exists this nick and password.
-    pub(super) async fn put_user(
-        self: &Arc<Self>,
-        user: &User,
-        password: &Secret<Str>,
-    ) -> Result<(), ClusterError> {
-        let known = match self.add_user(user, password).await {
-            Err(ClusterError::Hub(error)) if error == exists("user") => {
-                self.user(&user.username).await?
-            }
-            added => Some(added?),
-        };
-        let known = known.filter(|it| it.record.nick == user.nick);
-        let is_same = match known {
-            Some(known) => known.fits(self, password).await,
-            None => false,
-        };
-        if !is_same {
-            let (hashed, proof) = self.hash(password).await?;
-            let change = |record: &mut Record| {
-                record.nick = user.nick.clone();
-                record.password.clone_from(&hashed);
-                true
-            };
-            self.change(&user.username, change).await?;
-            self.vouch(&user.username, proof);
-        }
-        if let Some(known) = self.user(&user.username).await? {
-            let key = user_key(&user.username)?;
-            self.put().insert(key, json(&known.record));
-        }
-        Ok(())
-    }
-
-    /// Removes a user. Returns `false` if there is none.
-    pub(super) async fn remove_user(&self, username: &str) -> Result<bool, ClusterError> {
-        self.put().remove(&user_key(username)?);
-        let removed = self.write(username, |_| Some(Bytes::new())).await?;
-        Ok(removed.is_some())
-    }
-
-    /// Adds a channel with all users in it.
-    pub(super) async fn put_channel(&self, uid: &str, name: &str) -> Result<(), ClusterError> {
-        if !is_channel_uid(uid) {
-            return Err(INVALID_UID.into());
-        }
-        let public = Public {
-            name: name.into(),
-            tag: Some("public".into()),
-        };
-        let (key, record) = (public_key(uid)?, json(&public));
-        self.put().insert(key.clone(), record.clone());
-        match self.bucket.create(&key, record).await {
-            Err(StoreError::Conflict) => Ok(()),
-            added => Ok(added.map(drop)?),
-        }
-    }
-
-    /// Removes a channel, also from the records of users. Returns `false` if there is none.
-    pub(super) async fn remove_channel(&self, uid: &str) -> Result<bool, ClusterError> {
-        let key = public_key(uid)?;
-        self.put().remove(&key);
-        let mut is_there = self.bucket.get(&key).await?.is_some();
-        if is_there {
-            self.bucket.delete(&key, None).await?;
-        }
-        for entry in self.bucket.entries("u.*").await? {
-            let Some(username) = entry.key.strip_prefix("u.").and_then(name_of) else {
-                continue;
-            };
-            let known = Known::read(&username, &entry)?;
-            if known
-                .record
-                .channels
-                .iter()
-                .any(|own| own.uid.as_str() == uid)
-            {
-                is_there |= self.leave(&username, uid).await?;
-            }
-        }
-        Ok(is_there)
-    }
-
-    pub(super) async fn join(
-        &self,
-        username: &str,
-        channel: &Channel,
-    ) -> Result<bool, ClusterError> {
-        if !is_channel_uid(channel.uid.as_str()) {
-            return Err(INVALID_UID.into());
-        }
-        try_token(channel.uid.as_str())?;
-        let change = |record: &mut Record| {
-            let is_new = record.channels.iter().all(|own| own.uid != channel.uid);
-            if is_new {
-                record.channels.push(channel.clone());
-            }
-            is_new
-        };
-        self.change(username, change).await
-    }
-
-    pub(super) async fn leave(&self, username: &str, channel: &str) -> Result<bool, ClusterError> {
-        let change = |record: &mut Record| {
-            let before = record.channels.len();
-            record.channels.retain(|own| own.uid.as_str() != channel);
-            record.channels.len() < before
-        };
-        self.change(username, change).await
-    }
-
-    pub(super) async fn direct(&self, one: &str, other: &str) -> Result<ChannelUid, ClusterError> {
-        let (mut pair, mut names) = ([one, other], Vec::new());
-        pair.sort_unstable();
-        for username in pair {
-            let known = self.user(username).await?.ok_or(NO_SUCH_USER)?;
-            let user = known.user();
-            names.push(if user.nick.is_empty() {
-                user.username
-            } else {
-                user.nick
-            });
-        }
-        // Two tokens hold no dot, so that no other pair has this text.
-        let text = format!("{}.{}", token(pair[0]), token(pair[1]));
-        let hash = digest(&SHA256, text.as_bytes());
-        let hex: String = hash
-            .as_ref()
-            .iter()
-            .take(16)
-            .map(|it| format!("{it:02x}"))
-            .collect();
-        let uid = ChannelUid::from(format!("dm-{hex}"));
-        names.reverse();
-        for (username, name) in pair.into_iter().zip(names) {
-            let channel = Channel::new(uid.clone(), name, Some(DM_TAG));
-            self.join(username, &channel).await?;
-        }
-        Ok(uid)
-    }
 }
 
 fn failed(message: String) -> StoreError {
@@ -535,11 +392,11 @@ pub(super) fn of_user(username: &str) -> String {
     format!("snek.u.{}", token(username))
 }
 
-fn user_key(username: &str) -> Result<String, NameTooLong> {
+pub(super) fn user_key(username: &str) -> Result<String, NameTooLong> {
     Ok(format!("u.{}", try_token(username)?))
 }
 
-fn public_key(uid: &str) -> Result<String, NameTooLong> {
+pub(super) fn public_key(uid: &str) -> Result<String, NameTooLong> {
     Ok(format!("p.{}", try_token(uid)?))
 }
 
@@ -577,6 +434,6 @@ pub(super) fn read_live(message: Message) -> Option<Live> {
 }
 
 /// Our own records are always JSON, so the fallback is never taken.
-fn json(record: &impl Serialize) -> Bytes {
+pub(super) fn json(record: &impl Serialize) -> Bytes {
     serde_json::to_vec(record).unwrap_or_default().into()
 }

@@ -1,7 +1,6 @@
 //! [`ClusterRunner`]: the task between a node and its store.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::future::{Future, pending};
 use std::iter;
 use std::pin::pin;
@@ -18,7 +17,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::records::{self, PROOFS, Page, USERS, public, read_live, uid_of, user_of};
 use super::state::{Phase, Shared, State, node};
-use crate::cluster::{Membership, NodeConfig, Request, Seen, SendId, SendReply};
+use crate::cluster::{Membership, Request, Seen, SendId, SendReply};
 use crate::id::ChannelUid;
 
 /// How many reads are open at the store at once.
@@ -31,10 +30,10 @@ const RETRY: Duration = Duration::from_millis(500);
 const SERVICE_RESTART: u16 = 1012;
 
 /// The task between a [`ClusterBackend`](super::ClusterBackend) and its store.
+#[derive(Debug)]
 #[must_use = "without `run` no call ends"]
 pub struct ClusterRunner {
     shared: Arc<Shared>,
-    config: NodeConfig,
 }
 
 /// Where a message comes from.
@@ -82,8 +81,8 @@ struct Life {
 }
 
 impl ClusterRunner {
-    pub(super) const fn new(shared: Arc<Shared>, config: NodeConfig) -> Self {
-        Self { shared, config }
+    pub(super) const fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
     }
 
     /// Runs the node until the future is dropped.
@@ -100,7 +99,7 @@ impl ClusterRunner {
                 sleep(RETRY).await;
             }
             self.shared.with(|state| {
-                state.node = node(self.config);
+                state.node = node(self.shared.config);
                 state.is_lost = false;
             });
             self.shared.phase.send_replace(Phase::Starting);
@@ -447,11 +446,5 @@ async fn next_change(watch: &mut Option<Watch>) -> Option<Change> {
     match watch {
         Some(watch) => watch.next().await?.ok(),
         None => pending().await,
-    }
-}
-
-impl fmt::Debug for ClusterRunner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClusterRunner").finish_non_exhaustive()
     }
 }

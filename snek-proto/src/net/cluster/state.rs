@@ -1,6 +1,7 @@
 //! [`Shared`]: the node under its lock, and where its outputs go.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ const PRESENCE_TIMEOUT: Duration = Duration::from_secs(1);
 /// What the connections of a node and its runner share.
 pub(super) struct Shared {
     pub(super) records: Arc<Records>,
+    pub(super) config: NodeConfig,
     state: Mutex<State>,
     /// Notified after each change: there may be requests, or an earlier deadline.
     pub(super) changed: Notify,
@@ -65,6 +67,7 @@ impl Shared {
         };
         Self {
             records,
+            config,
             state: Mutex::new(state),
             changed: Notify::new(),
             phase: watch::Sender::new(Phase::Starting),
@@ -155,5 +158,11 @@ impl State {
                 NodeEvent::Lost => self.is_lost = true,
             }
         }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node").finish_non_exhaustive()
     }
 }

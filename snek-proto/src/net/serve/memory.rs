@@ -1,7 +1,6 @@
 //! [`MemoryBackend`]: users, channels and messages in memory. The test server.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rpc_core::{Secret, Str, constant_time_eq};
@@ -25,10 +24,12 @@ use crate::id::{ChannelUid, is_username};
 ///     .with_user("mybot", "mypassword", "MyBot");
 /// backend.direct("alice", "mybot").unwrap();
 /// ```
+#[derive(Debug)]
 pub struct MemoryBackend {
     state: Mutex<State>,
 }
 
+#[derive(Debug)]
 struct State {
     hub: Hub,
     passwords: HashMap<Str, Secret>,
@@ -259,13 +260,5 @@ impl Backend for MemoryBackend {
         let mut state = self.lock();
         state.hub.disconnect(peer.id());
         state.peers.remove(&peer.id());
-    }
-}
-
-impl fmt::Debug for MemoryBackend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryBackend")
-            .field("hub", &self.lock().hub)
-            .finish()
     }
 }

@@ -14,7 +14,9 @@ use snek_proto::client::reconnect_policy;
 use super::{Vector, run};
 
 fn state(name: &str) -> State {
-    let found = State::ALL.into_iter().find(|state| state.name() == name);
+    let found = State::ALL
+        .into_iter()
+        .find(|state| state.to_string() == name);
     found.unwrap_or_else(|| panic!("no state {name}"))
 }
 

@@ -1,6 +1,6 @@
 //! [`Diary`]: what everybody said and heard, and what must be true of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -41,6 +41,8 @@ pub struct Diary {
     start: Option<Instant>,
     calls: Vec<Call>,
     stretches: Vec<Stretch>,
+    /// Whether no fault but a pause happens.
+    pub is_calm: bool,
     /// When the store lost data.
     losses: Vec<Instant>,
     notes: Vec<String>,
@@ -149,12 +151,18 @@ impl Diary {
         Ok(())
     }
 
-    /// All hear what they hear in one order, and a partial message before its final one.
+    /// All hear what they hear in one order. Partial messages come before their final ones, unless something
+    /// fails: then the final one may be read from the log before.
     fn order(&self) -> Outcome {
         let is_partial = |text: &&String| text.ends_with('~');
+        let moved = self.moved();
         for (at, one) in self.stretches.iter().enumerate() {
             let places: HashMap<&String, usize> = one.heard.iter().zip(0..).collect();
-            for text in one.heard.iter().filter(is_partial) {
+            for text in one
+                .heard
+                .iter()
+                .filter(|text| self.is_calm && is_partial(text))
+            {
                 let of_final = places.get(&text.trim_end_matches('~').to_owned()).copied();
                 let is_late = of_final.is_some_and(|place| place < places[text]);
                 ensure(!is_late, || {
@@ -166,7 +174,8 @@ impl Diary {
             }
             for other in &self.stretches[..at] {
                 let common = other.heard.iter().filter(|text| !is_partial(text));
-                let common: Vec<_> = common.filter(|text| places.contains_key(text)).collect();
+                let is_common = |text: &&String| places.contains_key(text) && !moved.contains(text);
+                let common: Vec<_> = common.filter(is_common).collect();
                 let wrong = common
                     .windows(2)
                     .find(|two| places[two[0]] > places[two[1]]);
@@ -177,6 +186,19 @@ impl Diary {
             }
         }
         Ok(())
+    }
+
+    /// What was said while the store lost data: it may be in the old log and, once more and later, in the new
+    /// one.
+    fn moved(&self) -> HashSet<&String> {
+        let is_moved = |call: &&Call| {
+            let end = call.end.filter(|(_, said)| *said != Said::Perhaps);
+            let is_within =
+                |loss: &Instant| *loss >= call.at && end.is_none_or(|(end, _)| *loss <= end);
+            self.losses.iter().any(is_within)
+        };
+        let moved = self.calls.iter().filter(is_moved);
+        moved.map(|call| &call.text).collect()
     }
 
     fn since(&self, at: Instant) -> Duration {

@@ -61,7 +61,7 @@ fn behind(messages: usize, queue: usize) {
         live(async || {
             let world = World::with_queue(rng, queue).await;
             world.pause(0, true);
-            world.say(1, messages).await?;
+            world.say(1, messages, messages < queue).await?;
             world.pause(0, false);
             tokio::time::sleep(CALM).await;
             world.end(&mut Tally::default()).await
@@ -77,5 +77,6 @@ fn a_node_that_is_64_messages_behind_delivers_them_in_order() {
 
 #[test]
 fn a_node_that_is_6400_messages_behind_delivers_them_in_order() {
+    behind(6_400, 65_536);
     behind(6_400, 4_096);
 }

@@ -318,9 +318,10 @@ impl World {
         self.shared.pause(slot, is_paused);
     }
 
-    /// Lets the first user who is on another node than this one say so much, a few at a time.
-    pub async fn say(&self, user: usize, count: usize) -> Outcome {
+    /// Lets a user say so much, a few at a time. `is_calm`: nobody loses any of it on the way.
+    pub async fn say(&self, user: usize, count: usize, is_calm: bool) -> Outcome {
         let shared = &self.shared;
+        lock(&shared.diary).is_calm = is_calm;
         let mut number = 0;
         while number < count {
             let Some(client) = lock(&shared.clients)[user].clone() else {
@@ -328,7 +329,7 @@ impl World {
                 return Err(format!("the speaker is not connected: {checked:?}"));
             };
             let texts = (number..count.min(number + 16)).map(|at| format!("{}-{at}", USERS[user]));
-            let saying = texts.map(|text| shared.say(&client, text, false));
+            let saying = texts.map(|text| shared.say(&client, text, number % 64 == 0));
             number += join_all(saying).await.len();
             // A server sends those away who say too much at once.
             sleep(SECOND / 50).await;

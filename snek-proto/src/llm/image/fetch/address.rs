@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// outside of `2000::/3`. An IPv6 address that embeds an IPv4 address (mapped, NAT64, 6to4) is
 /// public if that one is.
 #[must_use]
-pub const fn is_public(address: IpAddr) -> bool {
+pub(super) const fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => is_public_v4(v4),
         IpAddr::V6(v6) => is_public_v6(v6),

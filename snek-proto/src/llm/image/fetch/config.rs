@@ -27,7 +27,7 @@ rpc_core::config! {
         pub max_concurrent: usize = MAX_CONCURRENT_REQUESTS,
         /// Most images to fetch for one text. Default 10.
         pub max_images: usize = 10,
-        /// Whether to contact hosts that are not [public](super::is_public). Default no: strangers
+        /// Whether to contact hosts that are not on the public internet. Default no: strangers
         /// choose the addresses, and could reach into your network.
         pub allow_private: bool = false,
         /// Addresses to contact although they are not public, such as your own image server.
@@ -40,8 +40,7 @@ rpc_core::config! {
 
 impl FetchConfig {
     /// Returns whether the fetcher may connect to this address.
-    #[must_use]
-    pub fn allows(&self, address: IpAddr) -> bool {
+    pub(super) fn allows(&self, address: IpAddr) -> bool {
         self.allow_private || is_public(address) || self.allowed.contains(&address)
     }
 }

@@ -10,18 +10,11 @@ use super::resolve::LookupError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// The address, or one that it redirected to, is not a URL. A retry does not help.
-    #[error("not a URL: {why}")]
+    /// The address, or one that it redirected to, is not a URL of `http` or `https`. A retry does not help.
+    #[error("not a URL of http or https: {why}")]
     BadUrl {
         /// The reason.
         why: String,
-    },
-    /// The address, or one that it redirected to, is neither `http` nor `https`. A retry does not
-    /// help.
-    #[error("the scheme {scheme} is not supported")]
-    Scheme {
-        /// The scheme.
-        scheme: String,
     },
     /// The host, or one that it redirected to, is neither on the public internet nor allowed. It
     /// was not contacted. A retry does not help.
@@ -29,12 +22,6 @@ pub enum FetchError {
     PrivateAddress {
         /// The host's address; the first one, if it has several.
         address: IpAddr,
-    },
-    /// The host's name has no address. A retry may help.
-    #[error("the name was not found: {message}")]
-    Lookup {
-        /// The error of the lookup.
-        message: String,
     },
     /// The server redirected too often. A retry does not help.
     #[error("more than {max} redirects")]
@@ -60,7 +47,7 @@ pub enum FetchError {
         /// The deadline.
         after: Duration,
     },
-    /// The connection or the server's HTTP failed. A retry may help.
+    /// The lookup of the name, the connection or the server's HTTP failed. A retry may help.
     #[error("fetching failed: {message}")]
     Transport {
         /// The error of the HTTP client.
@@ -79,10 +66,9 @@ impl FetchError {
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {
-            Self::Lookup { .. } | Self::TimedOut { .. } | Self::Transport { .. } => true,
+            Self::TimedOut { .. } | Self::Transport { .. } => true,
             Self::Status { code } => matches!(code, 408 | 429 | 500..=599),
             Self::BadUrl { .. }
-            | Self::Scheme { .. }
             | Self::PrivateAddress { .. }
             | Self::TooManyRedirects { .. }
             | Self::TooLarge { .. }
@@ -94,23 +80,14 @@ impl FetchError {
     pub(super) const fn is_final(&self) -> bool {
         matches!(self, Self::PrivateAddress { .. } | Self::TooLarge { .. })
     }
-}
 
-impl From<reqwest::Error> for FetchError {
-    fn from(error: reqwest::Error) -> Self {
+    pub(super) fn of(error: reqwest::Error) -> Self {
         let error = error.without_url();
         let mut message = error.to_string();
         let mut source = std::error::Error::source(&error);
         while let Some(inner) = source {
-            match inner.downcast_ref::<LookupError>() {
-                Some(LookupError::Private(address)) => {
-                    return Self::PrivateAddress { address: *address };
-                }
-                Some(LookupError::Failed(message)) => {
-                    let message = message.clone();
-                    return Self::Lookup { message };
-                }
-                None => {}
+            if let Some(LookupError::Private(address)) = inner.downcast_ref() {
+                return Self::PrivateAddress { address: *address };
             }
             message = format!("{message}: {inner}");
             source = inner.source();

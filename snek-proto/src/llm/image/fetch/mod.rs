@@ -1,7 +1,7 @@
 //! [`ImageFetcher`]: downloads images safely (feature `fetch`).
 //!
 //! The addresses come from chat messages, so anyone can choose them. A fetcher therefore contacts
-//! [public](is_public) hosts only, checks every redirect and every address that it connects to,
+//! public hosts only, checks every redirect and every address that it connects to,
 //! bounds size and time, sends no cookies or credentials, and ignores proxies from the environment.
 
 mod address;
@@ -24,7 +24,6 @@ use tokio::time::timeout;
 use super::{Image, extract_urls};
 use resolve::{Filter, SystemResolver};
 
-pub use address::is_public;
 pub use config::FetchConfig;
 pub use error::FetchError;
 pub use resolve::Resolver;
@@ -187,7 +186,7 @@ impl ImageFetcher {
         let max = self.config.max_bytes;
         let announced = self.check_announced(&response)?;
         let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(FIRST_ROOM));
-        while let Some(chunk) = response.chunk().await? {
+        while let Some(chunk) = response.chunk().await.map_err(FetchError::of)? {
             if chunk.len() > max - bytes.len() {
                 return Err(FetchError::TooLarge { max });
             }
@@ -208,7 +207,7 @@ impl ImageFetcher {
             let request = self.client.request(method.clone(), url.clone());
             let request = request.header(ACCEPT, "image/*");
             let request = request.header(ACCEPT_ENCODING, "identity");
-            let response = request.send().await?;
+            let response = request.send().await.map_err(FetchError::of)?;
             let Some(next) = target(&response, &url)? else {
                 return Ok(response);
             };
@@ -221,8 +220,8 @@ impl ImageFetcher {
     /// literal address is never resolved.
     fn check(&self, url: &Url) -> Result<(), FetchError> {
         if !matches!(url.scheme(), "http" | "https") {
-            let scheme = url.scheme().to_owned();
-            return Err(FetchError::Scheme { scheme });
+            let why = format!("its scheme is {}", url.scheme());
+            return Err(FetchError::BadUrl { why });
         }
         let host = url.host_str().unwrap_or_default();
         let literal = host.trim_start_matches('[').trim_end_matches(']');
