@@ -189,6 +189,8 @@ async fn records_are_read_in_order_by_pattern_and_number() {
     assert_eq!(numbers("log.b.>", 1190, 3).await, [1191, 1193, 1195]);
     assert_eq!(numbers("log.>", 1200, 3).await, [0; 0]);
     assert_eq!(numbers("log.c.x", 0, 3).await, [0; 0]);
+    assert_eq!(numbers("log.>", 5, 0).await, [0; 0]);
+    assert_eq!(numbers("log.*.x", 5, 1).await, [6]);
 
     let (read, got) = (log.read("log.a.x", 3, 1).await.unwrap(), log.get(4).await);
     assert_eq!(Some(read[0].clone()), got.unwrap());
@@ -398,7 +400,17 @@ async fn more_replicas_than_the_server_has_are_a_bad_configuration() {
 }
 
 #[tokio::test]
-async fn no_server_no_jetstream_and_a_bad_configuration_say_so() {
+#[ignore = "needs nats-server"]
+async fn an_account_without_jetstream_says_so() {
+    let accounts = "accounts { A { jetstream: disabled, users: [ { user: ann, password: x } ] } }";
+    let server = NatsServer::start_with(accounts, &[]);
+    let error = Nats::connect(config_of(&server).with_user("ann", "x"));
+    let error = error.await.unwrap_err().to_string();
+    assert!(error.contains("JetStream"), "{error}");
+}
+
+#[tokio::test]
+async fn no_server_and_a_bad_configuration_say_so() {
     let mut nobody = NatsConfig::new("nats://127.0.0.1:1");
     nobody.timeout = Duration::from_millis(200);
     let error = Nats::connect(nobody).await.unwrap_err();

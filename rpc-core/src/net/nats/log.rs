@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use super::error::of_answer;
 use super::{Answer, Nats, answer_in, header};
 use crate::Str;
-use crate::cluster::{Expect, Log, LogState, Record, StoreError, Stored, Watched};
+use crate::cluster::{Expect, Log, LogState, Record, Store, StoreError, Stored, Watched};
 
 /// How many records are asked for at a time: fewer bytes than a server keeps for a slow reader.
 const BATCH: u64 = 500;
@@ -31,7 +31,7 @@ const DELETES: usize = 64;
 /// How often the server tells a watch that it is still there.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 /// How long a watch waits for that.
-const SILENCE: Duration = Duration::from_secs(10);
+const SILENCE: Duration = Duration::from_secs(5);
 
 pub(super) struct StreamLog {
     pub(super) nats: Nats,
@@ -75,7 +75,7 @@ impl Log for StreamLog {
         let mut answer = send().await?;
         if answer.is_none() {
             // Nobody has it: it is not stored.
-            self.nats.make_all().await?;
+            self.nats.ensure().await?;
             answer = send().await?;
         }
         let answer = answer.ok_or_else(|| StoreError::unavailable("no stream takes the record"))?;
@@ -99,9 +99,24 @@ impl Log for StreamLog {
     }
 
     async fn read(&self, pattern: &str, after: u64, max: usize) -> Result<Vec<Record>, StoreError> {
-        let start_sequence = after.saturating_add(1);
-        let from = DeliverPolicy::ByStartSequence { start_sequence };
-        self.fetch(self.consumer(pattern, from), max).await
+        let mut records: Vec<Record> = Vec::new();
+        let subject = self.nats.subject(pattern);
+        while records.len() < max {
+            let last = records.last().map_or(after, |record| record.sequence);
+            // The leader knows whether there are more; a consumer may be at a replica that is behind.
+            let next = json!({ "seq": last.saturating_add(1), "next_by_subj": subject });
+            let Some(next) = self.find(&next).await? else {
+                break;
+            };
+            let start_sequence = next.sequence.saturating_add(1);
+            records.push(next);
+            if records.len() < max {
+                let from = DeliverPolicy::ByStartSequence { start_sequence };
+                let more = self.fetch(self.consumer(pattern, from), max - records.len());
+                records.extend(more.await?);
+            }
+        }
+        Ok(records)
     }
 
     async fn heads(&self, pattern: &str) -> Result<Vec<Record>, StoreError> {
@@ -113,7 +128,7 @@ impl Log for StreamLog {
     }
 
     async fn watch(&self, pattern: &str) -> Result<Watched, StoreError> {
-        let gaps = self.nats.gap_count();
+        let gaps = self.nats.gaps();
         let inbox = self.nats.shared.client.new_inbox();
         let messages = self.nats.listen(inbox.clone()).await?;
         let consumer = consumer::Config {
@@ -184,7 +199,7 @@ impl StreamLog {
             && error.error_code() == ErrorCode::STREAM_NOT_FOUND
         {
             tracing::warn!(name = self.name, "a stream is gone and is made again");
-            self.nats.make_all().await?;
+            self.nats.ensure().await?;
         }
         Ok(answer)
     }
@@ -274,7 +289,7 @@ impl StreamLog {
             let message = message.map_err(StoreError::unavailable)?;
             let message = message.ok_or_else(|| StoreError::unavailable("it is closed"))?;
             match message.status {
-                None => records.extend(last.next(self.nats.delivered(message)?)?),
+                None => records.extend(last.next(&self.nats, message)?),
                 // Some have been removed meanwhile.
                 Some(StatusCode::NOT_FOUND | StatusCode::TIMEOUT) => break,
                 Some(status) => return Err(StoreError::unavailable(status)),
@@ -317,7 +332,7 @@ impl Watching {
             let message = next.ok_or_else(|| StoreError::unavailable("a watch is interrupted"))?;
             if message.status.is_none() {
                 self.left = self.left.map(|left| left.saturating_sub(1));
-                if let Some(record) = self.last.next(self.nats.delivered(message)?)? {
+                if let Some(record) = self.last.next(&self.nats, message)? {
                     return Ok(Some(record));
                 }
                 continue;
@@ -336,51 +351,38 @@ impl Watching {
     }
 }
 
-/// A record that a consumer brings.
-struct Delivered {
-    record: Record,
-    /// Its number among all that the consumer has brought.
-    number: u64,
-}
-
 /// What a consumer has brought last.
 #[derive(Default)]
 struct Last {
+    /// Its number among all that the consumer has brought.
     number: u64,
     sequence: u64,
 }
 
 impl Last {
     /// The next record; `None` if it was there already: before NATS 2.10, instead of one that was removed.
-    fn next(&mut self, delivered: Delivered) -> Result<Option<Record>, StoreError> {
-        self.number += 1;
-        if delivered.number != self.number {
-            return Err(StoreError::unavailable("a record is missed"));
-        }
-        let is_new = delivered.record.sequence > self.sequence;
-        self.sequence = delivered.record.sequence.max(self.sequence);
-        Ok(Some(delivered.record).filter(|_| is_new))
-    }
-}
-
-impl Nats {
-    fn delivered(&self, message: Message) -> Result<Delivered, StoreError> {
+    fn next(&mut self, nats: &Nats, message: Message) -> Result<Option<Record>, StoreError> {
         let message = jetstream::Message {
             message,
-            context: self.shared.jetstream.clone(),
+            context: nats.shared.jetstream.clone(),
         };
         let info = message.info().map_err(|error| StoreError::Failed {
             message: error.to_string(),
         })?;
-        let number = info.consumer_sequence;
-        let (sequence, time) = (info.stream_sequence, info.published.unix_timestamp());
-        let record = Record {
-            subject: self.relative(&message.subject),
-            sequence,
+        self.number += 1;
+        if info.consumer_sequence != self.number {
+            return Err(StoreError::unavailable("a record is missed"));
+        }
+        if info.stream_sequence <= self.sequence {
+            return Ok(None);
+        }
+        self.sequence = info.stream_sequence;
+        Ok(Some(Record {
+            subject: nats.relative(&message.subject),
+            sequence: self.sequence,
             id: header(&message, NATS_MESSAGE_ID).map_or(Str::EMPTY, Str::from),
+            time: u64::try_from(info.published.unix_timestamp()).unwrap_or_default(),
             payload: message.message.payload,
-            time: u64::try_from(time).unwrap_or_default(),
-        };
-        Ok(Delivered { record, number })
+        }))
     }
 }

@@ -38,10 +38,24 @@ use violations::Violations;
 
 /// A connection to NATS. Cheap to clone.
 ///
-/// It reconnects by itself. Meanwhile requests wait, up to the [timeout](NatsConfig::timeout). A
-/// [`Log`] is a stream of JetStream, its [feed](LogConfig::feed) what the server republishes; a log of
-/// [so many records](LogConfig::max_records) drops the first ones also when its bytes are used up. Reads ask
-/// the stream's leader.
+/// It reconnects by itself. Meanwhile requests wait, up to the [timeout](NatsConfig::timeout).
+///
+/// A [`Log`] is a stream of JetStream, and its [feed](LogConfig::feed) what the server republishes. In messages
+/// to and from the server, records included:
+///
+/// | | |
+/// |---|---|
+/// | append, get, last, state | 2 |
+/// | read of none, or of the first one | 2 |
+/// | read of `n` | about `n` + 8, and 1 for each 500 |
+/// | heads | `n` + 3, and 1 for each 500 |
+/// | purge of one key, of `n` records | 4, about 3 `n` |
+///
+/// With [replicas](NatsConfig::replicas), heads and watches may be those of a replica that is behind for a moment; all
+/// else asks the leader.
+///
+/// A log with [`max_records`](LogConfig::max_records) drops its first ones also when its
+/// [bytes](LogConfig::max_bytes) are used up.
 #[derive(Clone)]
 pub struct Nats {
     shared: Arc<Shared>,
@@ -67,12 +81,12 @@ const MAX_HEADERS: usize = 1024;
 type Answer<T> = Result<T, jetstream::Error>;
 
 impl Nats {
-    /// Connects to the first server that answers.
+    /// Connects to the first server that answers, and waits for the answer of its JetStream.
     ///
     /// # Errors
     /// [`StoreError::Config`], also if a certificate is not trusted or the server accepts too short messages;
-    /// [`StoreError::Denied`]; and [`StoreError::Unavailable`] if no server answers in time; retrying that is
-    /// safe.
+    /// [`StoreError::Denied`]; and [`StoreError::Unavailable`] if no server or no JetStream answers in time;
+    /// retrying that is safe.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -127,16 +141,15 @@ impl Nats {
             });
         let connecting = async {
             let client = options.connect(servers).await;
+            let client = client.map_err(|error| of_connect(&error))?;
             // The first connection is no gap.
             let _ = gap_count.wait_for(|count| *count > 0).await;
-            client
+            Ok::<_, StoreError>(client)
         };
-        let client = timeout(config.timeout, connecting)
-            .await
-            .map_err(StoreError::unavailable)?
-            .map_err(|error| of_connect(&error))?;
+        let client = timeout(config.timeout, connecting).await;
+        let client = client.map_err(StoreError::unavailable)??;
         NatsConfig::check_payload(client.max_payload())?;
-        Ok(Self {
+        let nats = Self {
             shared: Arc::new(Shared {
                 jetstream: jetstream::new(client.clone()),
                 client,
@@ -147,7 +160,16 @@ impl Nats {
                 violations,
                 opened: Mutex::default(),
             }),
-        })
+        };
+        let prefix = &nats.shared.prefix;
+        let answer: Answer<stream::Info> = nats.ask_jetstream("STREAM.INFO", prefix, &()).await?;
+        match answer {
+            Err(error) if error.error_code() != ErrorCode::STREAM_NOT_FOUND => {
+                Err(of_answer(&error))
+            }
+            // JetStream serves.
+            _ => Ok(nats),
+        }
     }
 
     /// Returns the prefix of all subjects and names.
@@ -233,17 +255,6 @@ impl Nats {
         Ok(info.config.max_age)
     }
 
-    /// Makes the streams again that were opened here and are gone: the server has lost them, or somebody has
-    /// deleted them.
-    async fn make_all(&self) -> Result<(), StoreError> {
-        // One at a time: who comes second finds them made.
-        let opened = self.shared.opened.lock().await;
-        for config in &*opened {
-            self.make(config).await?;
-        }
-        Ok(())
-    }
-
     /// Sends a message, as soon as there is room for it.
     async fn send(&self, subject: String, payload: Bytes) -> Result<(), StoreError> {
         self.check_size(&payload)?;
@@ -282,12 +293,6 @@ impl Nats {
             return Err(StoreError::TooLarge);
         }
         Ok(())
-    }
-
-    fn gap_count(&self) -> watch::Receiver<u64> {
-        let mut gaps = self.shared.gap_count.clone();
-        gaps.mark_unchanged();
-        gaps
     }
 }
 
@@ -343,7 +348,12 @@ impl Store for Nats {
     }
 
     async fn ensure(&self) -> Result<(), StoreError> {
-        self.make_all().await
+        // One at a time: who comes second finds them made.
+        let opened = self.shared.opened.lock().await;
+        for config in &*opened {
+            self.make(config).await?;
+        }
+        Ok(())
     }
 
     async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), StoreError> {
@@ -391,11 +401,14 @@ impl Store for Nats {
     }
 
     fn gaps(&self) -> watch::Receiver<u64> {
-        self.gap_count()
+        let mut gaps = self.shared.gap_count.clone();
+        gaps.mark_unchanged();
+        gaps
     }
 
     fn max_payload(&self) -> usize {
-        self.shared.client.max_payload() - MAX_HEADERS
+        let max = self.shared.client.max_payload();
+        max.saturating_sub(MAX_HEADERS)
     }
 
     fn timeout(&self) -> Duration {
