@@ -476,6 +476,19 @@ impl Node {
         self.out.requests.pop_front()
     }
 
+    /// Returns the first attempt to store a message, if nothing else has to be done before it.
+    pub(crate) fn take_publish(&mut self, message: SendId) -> Option<Request> {
+        let requests = &mut self.out.requests;
+        let is_it = |it: &Request| matches!(it, Request::Publish { id, .. } if *id == message);
+        let is_alone = requests.len() == 1 && requests.front().is_some_and(is_it);
+        if is_alone { requests.pop_front() } else { None }
+    }
+
+    /// Returns whether there is something to do, now or before this time.
+    pub(crate) fn has_work(&self, before: Instant) -> bool {
+        !self.out.requests.is_empty() || self.poll_timeout().is_some_and(|at| at < before)
+    }
+
     /// Returns what has happened.
     pub(crate) fn poll_event(&mut self) -> Option<NodeEvent> {
         self.out.events.pop_front()

@@ -17,7 +17,7 @@ use rpc_core::{CloseFrame, Secret, Str};
 use tokio::sync::oneshot;
 
 use super::{Backend, Peer, Replied, Reply};
-use crate::cluster::{Handled, NodeConfig};
+use crate::cluster::{Handled, NodeConfig, Request, SendError};
 use crate::error::RpcError;
 use crate::frame::{Call, User};
 use crate::hub::{Data, HubAnswer, HubConfig, NO_SUCH_USER, NOT_LOGGED_IN, exists};
@@ -156,6 +156,48 @@ impl ClusterBackend {
         Ok(self.shared.is_online(username).await?)
     }
 
+    /// Waits for the outcome of a message. The first attempt to store it is made here, without a way through
+    /// the runner, which makes all others.
+    async fn outcome(
+        &self,
+        first: Option<(u64, Request)>,
+        mut outcome: oneshot::Receiver<Result<(), SendError>>,
+    ) -> Result<(), SendError> {
+        let ended = tokio::select! {
+            biased;
+            ended = &mut outcome => ended,
+            () = self.attempt(first) => outcome.await,
+        };
+        ended.unwrap_or(Err(SendError::Unknown))
+    }
+
+    async fn attempt(&self, first: Option<(u64, Request)>) {
+        let Some((
+            life,
+            Request::Publish {
+                id,
+                attempt,
+                channel,
+                key,
+                event,
+            },
+        )) = first
+        else {
+            return;
+        };
+        let storing = self
+            .shared
+            .records
+            .publish(&channel, &key, event.into_bytes());
+        let reply = storing.await;
+        self.shared.with(|state| {
+            // Numbers of messages begin again with each node.
+            if state.life == life {
+                state.node.handle_stored(id, attempt, reply, time::now());
+            }
+        });
+    }
+
     /// Reads a user's record, in time.
     async fn look_up(&self, username: &str) -> Result<Option<Known>, ClusterError> {
         self.in_time(self.shared.records.user(username)).await
@@ -263,28 +305,28 @@ impl Backend for ClusterBackend {
         call: &Call,
         reply: Reply<'_>,
     ) -> Result<Replied, RpcError> {
-        let failed = |error: &dyn fmt::Display| RpcError::new(error.to_string());
         let (sent, outcome) = oneshot::channel();
         let handled = self.shared.with(|state| {
             let handled = state.node.handle_call(peer.id(), call, time::now())?;
+            let mut first = None;
             if let Handled::Sending(id) = handled {
                 state.sends.insert(id, sent);
+                first = state.node.take_publish(id).map(|it| (state.life, it));
             }
-            Ok::<_, RpcError>(handled)
+            Ok::<_, RpcError>((handled, first))
         });
-        match handled? {
+        let (handled, first) = handled?;
+        match handled {
             Handled::Answer(answer) => reply.send(&answer),
-            Handled::Sending(_) => match outcome.await {
-                Ok(Ok(())) => {
-                    let Call::SendMessage { channel_uid, .. } = call else {
-                        return Err(RpcError::new("internal error"));
-                    };
-                    let channel_uid = ChannelUid::new(channel_uid);
-                    reply.send(&HubAnswer(Data::Sent { channel_uid }))
-                }
-                Ok(Err(error)) => Err(failed(&error)),
-                Err(_) => Err(failed(&crate::cluster::SendError::Unknown)),
-            },
+            Handled::Sending(_) => {
+                let sent = self.outcome(first, outcome).await;
+                sent.map_err(|error| RpcError::new(error.to_string()))?;
+                let Call::SendMessage { channel_uid, .. } = call else {
+                    return Err(RpcError::new("internal error"));
+                };
+                let channel_uid = ChannelUid::new(channel_uid);
+                reply.send(&HubAnswer(Data::Sent { channel_uid }))
+            }
             Handled::Lookup(username) => match self.look_up(&username).await {
                 Ok(Some(known)) => reply.send(&HubAnswer(Data::User(known.user()))),
                 Ok(None) | Err(ClusterError::Name(_)) => Err(NO_SUCH_USER),

@@ -100,6 +100,7 @@ impl ClusterRunner {
             }
             self.shared.with(|state| {
                 state.node = node(self.shared.config);
+                state.life += 1;
                 state.is_lost = false;
             });
             self.shared.phase.send_replace(Phase::Starting);
@@ -164,6 +165,7 @@ impl Life {
                 {
                     alarm.as_mut().reset(at);
                 }
+                state.alarm = alarm.deadline().into();
             }
             tokio::select! {
                 () = shared.changed.notified() => {}

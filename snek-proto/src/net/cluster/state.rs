@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use rpc_core::Instant;
 use rpc_core::cluster::{AskError, StoreError};
 use rpc_core::net::{entropy, time};
 use tokio::sync::{Notify, oneshot, watch};
@@ -23,7 +24,7 @@ pub(super) struct Shared {
     pub(super) records: Arc<Records>,
     pub(super) config: NodeConfig,
     state: Mutex<State>,
-    /// Notified after each change: there may be requests, or an earlier deadline.
+    /// Notified when there are requests, or an earlier deadline.
     pub(super) changed: Notify,
     pub(super) phase: watch::Sender<Phase>,
 }
@@ -35,8 +36,12 @@ pub(super) struct State {
     pub(super) logins: HashMap<ConnId, Membership>,
     pub(super) ready: HashMap<ConnId, oneshot::Sender<()>>,
     pub(super) sends: HashMap<SendId, oneshot::Sender<Result<(), SendError>>>,
+    /// How many nodes have ended here before.
+    pub(super) life: u64,
     /// Whether the node has given up.
     pub(super) is_lost: bool,
+    /// When the runner looks after the node by itself.
+    pub(super) alarm: Instant,
 }
 
 /// Whether a node lets anybody log in.
@@ -63,7 +68,9 @@ impl Shared {
             logins: HashMap::new(),
             ready: HashMap::new(),
             sends: HashMap::new(),
+            life: 0,
             is_lost: false,
+            alarm: time::now(),
         };
         Self {
             records,
@@ -78,10 +85,15 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state, hands on what comes of it, and wakes the runner.
+    /// Changes the state, hands on what comes of it, and wakes the runner if it has to do something.
     pub(super) fn with<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
-        let result = self.change(change);
-        self.changed.notify_one();
+        let (result, has_work) = self.change(|state| {
+            let result = change(state);
+            (result, state.node.has_work(state.alarm))
+        });
+        if has_work {
+            self.changed.notify_one();
+        }
         result
     }
 
