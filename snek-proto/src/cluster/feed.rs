@@ -52,8 +52,11 @@ pub(crate) enum Live {
 pub(super) struct Feed {
     /// Who they are.
     pub(super) users: BTreeSet<Str>,
-    /// The last messages that were delivered.
+    /// The last messages that were delivered, and are in this stream.
     seen: VecDeque<Seen>,
+    /// The keys of the last messages that were delivered, of other streams too: a sender repeats what a lost
+    /// stream has had.
+    delivered: VecDeque<Str>,
     state: State,
 }
 
@@ -72,6 +75,7 @@ impl Feed {
         Self {
             users: BTreeSet::new(),
             seen: VecDeque::new(),
+            delivered: VecDeque::new(),
             state: State::Opening {
                 ticket,
                 held: Vec::new(),
@@ -205,8 +209,14 @@ impl Feed {
                     if self.seen.len() == MAX_SEEN {
                         self.seen.pop_front();
                     }
-                    self.seen.push_back((sequence, item.key));
-                    return Some(item.event);
+                    self.seen.push_back((sequence, item.key.clone()));
+                    if !self.delivered.contains(&item.key) {
+                        if self.delivered.len() == MAX_SEEN {
+                            self.delivered.pop_front();
+                        }
+                        self.delivered.push_back(item.key);
+                        return Some(item.event);
+                    }
                 }
                 // Too old to be kept. There is no event that tells of it.
                 Ordered::Lost { .. } => {}

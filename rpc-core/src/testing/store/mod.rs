@@ -159,6 +159,7 @@ impl<'a> Rule<'a> {
     }
 
     #[track_caller]
+    #[expect(clippy::needless_pass_by_value, reason = "callers read like sentences")]
     fn equal<T: Debug + PartialEq>(&self, what: &str, found: T, expected: T) {
         self.holds(found == expected, || {
             format!("{what}: {found:?}, expected {expected:?}")

@@ -1,0 +1,483 @@
+//! Nodes, users, the store, and what happens to them.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use rpc_core::cluster::{MemorySnapshot, MemoryStore};
+use rpc_core::net::mem::{self, MemDialer};
+use rpc_core::net::{LinkConfig, LinkEvent, LinkState, QueueConfig};
+use rpc_core::reconnect::ReconnectPolicy;
+use rpc_core::{CallError, Delivery};
+use snek_proto::client::{ClientConfig, ClientEvent};
+use snek_proto::error::RpcError;
+use snek_proto::frame::Final;
+use snek_proto::net::{
+    Client, ClusterBackend, ClusterOptions, Events, Server, ServerOptions, connect_with,
+};
+use switchboard_testing::sim::{Outcome, Rng, Tally, ensure};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::SECOND;
+use super::diary::{Diary, Said};
+
+const NODES: usize = 3;
+const USERS: [&str; 4] = ["ann", "bob", "cid", "dan"];
+const CHANNEL: &str = "general";
+/// How long anything may take that has to happen.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Waits for up to this long.
+pub async fn wait(rng: &mut Rng, most: Duration) {
+    sleep(rng.duration(most)).await;
+}
+
+/// A machine on which one node after another lives.
+struct Slot {
+    store: MemoryStore,
+    dialer: Option<MemDialer>,
+    tasks: JoinSet<()>,
+    is_paused: watch::Sender<bool>,
+}
+
+struct Shared {
+    /// A connection that no fault concerns.
+    store: MemoryStore,
+    slots: Mutex<Vec<Slot>>,
+    diary: Mutex<Diary>,
+    /// The users' connections.
+    clients: Mutex<Vec<Option<Client>>>,
+    copy: Mutex<Option<MemorySnapshot>>,
+    is_over: watch::Sender<bool>,
+}
+
+pub struct World {
+    shared: Arc<Shared>,
+    /// Faults that are to end.
+    faults: Mutex<JoinSet<()>>,
+}
+
+fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().unwrap()
+}
+
+/// Lets a task stand still while it is paused.
+async fn pausable(task: impl Future<Output = ()>, mut is_paused: watch::Receiver<bool>) {
+    tokio::pin!(task);
+    loop {
+        tokio::select! {
+            biased;
+            paused = is_paused.wait_for(|it| *it) => drop(paused),
+            () = &mut task => return,
+        }
+        let _ = is_paused.wait_for(|it| !*it).await;
+    }
+}
+
+impl Shared {
+    fn note(&self, note: &str) {
+        lock(&self.diary).note(note);
+    }
+
+    /// Notes that data are lost. What was lost comes back in no other log.
+    fn lose(&self) {
+        lock(&self.diary).loss();
+        *lock(&self.copy) = None;
+    }
+
+    /// Starts a node where there is none.
+    async fn start(&self, slot: usize, queue: usize) {
+        let store = self.store.connect();
+        store.set_queue(queue);
+        let options = ClusterOptions {
+            open: true,
+            password_rounds: 1,
+            ..ClusterOptions::default()
+        };
+        let (backend, runner) = loop {
+            match ClusterBackend::open(Arc::new(store.clone()), options).await {
+                Ok(opened) => break opened,
+                Err(_) => sleep(SECOND).await,
+            }
+        };
+        let (server, _) = Server::mount(backend.clone(), ServerOptions::default());
+        let (handle, (dialer, mut listener)) = (server.handle(), mem::listen(64));
+        let is_paused = watch::Sender::new(false);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(pausable(runner.run(), is_paused.subscribe()));
+        tasks.spawn(async move {
+            let _ = server.run().await;
+        });
+        tasks.spawn(async move {
+            while let Some(line) = listener.accept().await {
+                handle.serve(line, None);
+            }
+        });
+        tasks.spawn(async move {
+            while backend.put_channel(CHANNEL, "General").await.is_err() {
+                sleep(SECOND).await;
+            }
+        });
+        self.note(&format!("node {slot} starts"));
+        lock(&self.slots)[slot] = Slot {
+            store,
+            dialer: Some(dialer),
+            tasks,
+            is_paused,
+        };
+    }
+
+    fn kill(&self, slot: usize) {
+        let slot = &mut lock(&self.slots)[slot];
+        slot.tasks.abort_all();
+        slot.dialer = None;
+    }
+
+    fn pause(&self, slot: usize, is_paused: bool) {
+        let slot = &lock(&self.slots)[slot];
+        slot.is_paused.send_replace(is_paused);
+        slot.store.set_paused(is_paused);
+    }
+
+    /// Lets a user connect again and again, and note what it hears.
+    async fn listen(self: Arc<Self>, user: usize, mut rng: Rng) {
+        let mut slot = user % NODES;
+        while !*self.is_over.borrow() {
+            let dialer = lock(&self.slots)[slot].dialer.clone();
+            if let Some(dialer) = dialer {
+                self.session(user, dialer).await;
+            }
+            wait(&mut rng, 2 * SECOND).await;
+            slot = rng.below(NODES as u64) as usize;
+        }
+    }
+
+    async fn session(&self, user: usize, dialer: MemDialer) {
+        let link = LinkConfig {
+            reconnect: ReconnectPolicy::off(),
+            events: QueueConfig {
+                max_items: 65_536,
+                ..QueueConfig::default()
+            },
+            ..LinkConfig::default()
+        };
+        let config = ClientConfig::new(USERS[user], "secret");
+        let (client, mut events, connection) = connect_with(dialer, config, link);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            connection.run().await;
+        });
+        if !matches!(timeout(30 * SECOND, sees(&client)).await, Ok(true)) {
+            return;
+        }
+        let stretch = lock(&self.diary).begins(USERS[user]);
+        lock(&self.clients)[user] = Some(client);
+        let why = loop {
+            match heard(&mut events).await {
+                Ok(text) => lock(&self.diary).hears(stretch, text),
+                Err(why) => break why,
+            }
+        };
+        lock(&self.clients)[user] = None;
+        lock(&self.diary).ends(stretch, &why);
+    }
+
+    /// Lets a user say something now and then.
+    async fn talk(self: Arc<Self>, user: usize, mut rng: Rng) {
+        let mut number = 0;
+        while !*self.is_over.borrow() {
+            wait(&mut rng, 4 * SECOND).await;
+            let Some(client) = lock(&self.clients)[user].clone() else {
+                continue;
+            };
+            let many = if rng.chance(2) { 64 } else { 1 };
+            let texts = (number..number + many).map(|at| format!("{}-{at}", USERS[user]));
+            number += many;
+            let is_typed = rng.chance(30);
+            join_all(texts.map(|text| self.say(&client, text, is_typed))).await;
+        }
+    }
+
+    async fn say(&self, client: &Client, text: String, is_typed: bool) {
+        if is_typed {
+            let partial = format!("{text}~");
+            let _ = client.send_message(CHANNEL, &partial, Final::No).await;
+        }
+        let call = lock(&self.diary).says(text.clone());
+        let sending = client.send_message(CHANNEL, &text, Final::Yes);
+        let Ok(sent) = timeout(PATIENCE, sending).await else {
+            return;
+        };
+        let said = sent.as_ref().map_or_else(outcome, |_| Said::Yes);
+        let mut diary = lock(&self.diary);
+        diary.said(call, said);
+        if let Err(error) = sent {
+            diary.fails(&text, &error);
+        }
+    }
+}
+
+/// Whether a message that has failed may be heard.
+fn outcome(error: &CallError<RpcError>) -> Said {
+    match error {
+        CallError::Remote(error) if !error.message().contains("may have been delivered") => {
+            Said::No
+        }
+        error if error.delivery() == Delivery::NotSent => Said::No,
+        _ => Said::Perhaps,
+    }
+}
+
+async fn sees(client: &Client) -> bool {
+    if client.ready().await.is_err() {
+        return false;
+    }
+    while let Ok(channels) = client.get_channels().await {
+        if channels.iter().any(|it| it.uid.as_str() == CHANNEL) {
+            return true;
+        }
+        sleep(SECOND / 10).await;
+    }
+    false
+}
+
+/// The next message, or why the connection has ended.
+async fn heard(events: &mut Events) -> Result<String, String> {
+    loop {
+        match events.next_link().await {
+            Some(LinkEvent::Event(ClientEvent::Message(message))) => {
+                return Ok(message.message.to_string());
+            }
+            Some(LinkEvent::Lagged(count)) => panic!("{count} events are lost"),
+            Some(LinkEvent::State(
+                LinkState::Lost { cause: why, .. } | LinkState::Closed { reason: why },
+            )) => return Err(why.to_string()),
+            Some(_) => {}
+            None => return Err("it is over".to_owned()),
+        }
+    }
+}
+
+impl World {
+    /// Nodes and users that talk.
+    pub async fn new(rng: &mut Rng) -> Self {
+        let world = Self::silent(rng, None).await;
+        for user in 0..USERS.len() {
+            let talking = Arc::clone(&world.shared).talk(user, Rng::new(rng.next_u64()));
+            tokio::spawn(talking);
+        }
+        world
+    }
+
+    /// Nodes for which so many messages wait, and users that are silent.
+    pub async fn with_queue(rng: &mut Rng, queue: usize) -> Self {
+        let world = Self::silent(rng, Some(queue)).await;
+        let all = async {
+            while lock(&world.shared.clients).iter().any(Option::is_none) {
+                sleep(SECOND).await;
+            }
+        };
+        timeout(PATIENCE, all).await.expect("all are connected");
+        world
+    }
+
+    async fn silent(rng: &mut Rng, queue: Option<usize>) -> Self {
+        let store = MemoryStore::new();
+        let slot = || Slot {
+            store: store.clone(),
+            dialer: None,
+            tasks: JoinSet::new(),
+            is_paused: watch::Sender::new(false),
+        };
+        let shared = Arc::new(Shared {
+            slots: Mutex::new((0..NODES).map(|_| slot()).collect()),
+            store: store.clone(),
+            diary: Mutex::default(),
+            clients: Mutex::new(vec![None; USERS.len()]),
+            copy: Mutex::default(),
+            is_over: watch::Sender::new(false),
+        });
+        for slot in 0..NODES {
+            shared
+                .start(slot, queue.unwrap_or_else(|| random_queue(rng)))
+                .await;
+        }
+        for user in 0..USERS.len() {
+            let listening = Arc::clone(&shared).listen(user, Rng::new(rng.next_u64()));
+            tokio::spawn(listening);
+        }
+        Self {
+            shared,
+            faults: Mutex::default(),
+        }
+    }
+
+    pub fn pause(&self, slot: usize, is_paused: bool) {
+        self.shared.pause(slot, is_paused);
+    }
+
+    /// Lets a user say so much, a few at a time. `is_calm`: nobody loses any of it on the way.
+    pub async fn say(&self, user: usize, count: usize, is_calm: bool) -> Outcome {
+        let shared = &self.shared;
+        lock(&shared.diary).is_calm = is_calm;
+        let mut number = 0;
+        while number < count {
+            let Some(client) = lock(&shared.clients)[user].clone() else {
+                let checked = lock(&shared.diary).check();
+                return Err(format!("the speaker is not connected: {checked:?}"));
+            };
+            let texts = (number..count.min(number + 16)).map(|at| format!("{}-{at}", USERS[user]));
+            let saying = texts.map(|text| shared.say(&client, text, number % 64 == 0));
+            number += join_all(saying).await.len();
+            // A server sends those away who say too much at once.
+            sleep(SECOND / 50).await;
+        }
+        Ok(())
+    }
+
+    /// Lets something fail, and ends that later.
+    pub fn fault(&self, rng: &mut Rng, loses: bool) {
+        let slot = rng.below(NODES as u64) as usize;
+        let long = if rng.chance(10) { 60 } else { 12 };
+        let time = rng.duration(long * SECOND);
+        let shared = Arc::clone(&self.shared);
+        let store = lock(&shared.slots)[slot].store.clone();
+        let kind = rng.below(if loses { 13 } else { 10 });
+        let queue = random_queue(rng);
+        let delay = if rng.chance(20) { 8 } else { 1 };
+        let delay = rng.duration(delay * SECOND);
+        let note = |what: &str| shared.note(&format!("{what}, node {slot}, for {time:?}"));
+        let ending: BoxFuture = match kind {
+            0 | 1 => {
+                note("killed");
+                shared.kill(slot);
+                let shared = Arc::clone(&shared);
+                Box::pin(async move { shared.start(slot, queue).await })
+            }
+            2 => {
+                note("stands still");
+                shared.pause(slot, true);
+                let shared = Arc::clone(&shared);
+                Box::pin(async move { shared.pause(slot, false) })
+            }
+            3 | 4 => {
+                note("cut");
+                store.set_cut(true);
+                Box::pin(async move { store.set_cut(false) })
+            }
+            5 => {
+                note("no answers");
+                store.set_paused(true);
+                Box::pin(async move { store.set_paused(false) })
+            }
+            6 => {
+                note(&format!("slow by {delay:?}"));
+                store.set_delay(delay);
+                Box::pin(async move { store.set_delay(Duration::ZERO) })
+            }
+            7 => {
+                note("answers are lost");
+                store.lose_answers(1 + rng.below(3));
+                return;
+            }
+            8 => {
+                note("the store restarts");
+                shared.store.restart();
+                return;
+            }
+            9 => {
+                note("full");
+                shared.store.set_full(true);
+                let shared = Arc::clone(&shared);
+                Box::pin(async move { shared.store.set_full(false) })
+            }
+            10 => {
+                note("the store is empty");
+                shared.lose();
+                shared.store.restart_empty();
+                return;
+            }
+            11 => {
+                let copy = lock(&shared.copy).take();
+                if let Some(copy) = copy {
+                    note("the store is what it was");
+                    lock(&shared.diary).loss();
+                    shared.store.restore(&copy);
+                } else {
+                    *lock(&shared.copy) = Some(shared.store.snapshot());
+                }
+                return;
+            }
+            _ => {
+                note("the log is deleted");
+                shared.lose();
+                shared.store.delete_log("snek");
+                return;
+            }
+        };
+        let name = format!("node {slot}: the end of {kind}");
+        lock(&self.faults).spawn(async move {
+            sleep(time).await;
+            shared.note(&name);
+            ending.await;
+        });
+    }
+
+    /// Waits until all faults have ended.
+    pub async fn heal(&self) {
+        let faults = std::mem::take(&mut *lock(&self.faults));
+        faults.join_all().await;
+        for slot in 0..NODES {
+            let is_gone = lock(&self.shared.slots)[slot].dialer.is_none();
+            if is_gone {
+                self.shared.start(slot, 4_096).await;
+            }
+            self.pause(slot, false);
+            let store = lock(&self.shared.slots)[slot].store.clone();
+            store.set_cut(false);
+            store.set_delay(Duration::ZERO);
+            store.lose_answers(0);
+        }
+        self.shared.note("all is well");
+    }
+
+    /// Has everybody say something last, and checks all that was said and heard.
+    pub async fn end(&self, tally: &mut Tally) -> Outcome {
+        let shared = &self.shared;
+        shared.is_over.send_replace(true);
+        sleep(PATIENCE).await;
+        let clients: Vec<Client> = lock(&shared.clients).iter().flatten().cloned().collect();
+        let count = clients.len();
+        let complain = |what: String| match lock(&shared.diary).check() {
+            Err(broken) => format!("{what}, and {broken}"),
+            Ok(()) => what,
+        };
+        ensure(count == USERS.len(), || {
+            complain(format!("only {count} are connected after a long peace"))
+        })?;
+        let before = lock(&shared.diary).counts();
+        let saying = clients
+            .iter()
+            .zip(USERS)
+            .map(|(client, name)| shared.say(client, format!("{name} has the last word"), false));
+        join_all(saying).await;
+        sleep(PATIENCE).await;
+        let diary = lock(&shared.diary);
+        let (calls, acknowledged) = diary.counts();
+        tally.ended += calls;
+        tally.answered += acknowledged;
+        diary.check()?;
+        let last = acknowledged - before.1;
+        ensure(last == count as u64, || {
+            format!("only {last} can say something at the end")
+        })
+    }
+}
+
+type BoxFuture = futures_util::future::BoxFuture<'static, ()>;
+
+fn random_queue(rng: &mut Rng) -> usize {
+    rng.pick(&[4, 64, 4_096]).copied().unwrap_or(4_096)
+}
