@@ -266,6 +266,29 @@ async fn of_the_questions_of_a_replay_the_last_one_is_open() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_attaches_later_hears_the_question_that_is_open() {
+    let resume = Resume::parse(r#"{"session_id":"s-1","last_msg_id":"u"}"#);
+    let (agent, mut events, mut listener) = open(AgentOptions {
+        resume: resume.unwrap(),
+        ..options()
+    });
+    let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
+    host.say(&ask_user("q1")).await;
+    // The client was connected first, and nobody listened.
+    while !matches!(events.next().await, Some(ClientEvent::Step(_))) {}
+    let mut run = agent.attach();
+    let Some(Ok(RunEvent::AskUser(ask))) = run.next().await else {
+        panic!("a question");
+    };
+    ask.answer("yes").await.unwrap();
+    host.hear_type("ASK_USER_RESPONSE").await;
+    drop(run);
+    let mut run = agent.attach();
+    host.say(&output("done")).await;
+    assert_eq!(run.output().await.unwrap().result, "done");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_of_the_replay_is_shown_before_the_run_ends() {
     let resume = Resume::parse(r#"{"session_id":"s-1","last_msg_id":"u"}"#);
     let (agent, _events, mut listener) = open(AgentOptions {

@@ -122,10 +122,11 @@ impl Client {
         }
     }
 
-    /// Listens to the current run from now on, whoever started it. Called before the client is
-    /// connected, it listens to the run in which the session is found then, with everything after
-    /// [`Resume::last_msg_id`]: a restarted program resumes this way. If there is no run, it ends
-    /// with [`Refused::UnknownId`] at the next CONNECTED, or waits until a run starts.
+    /// Listens to the current run from now on, whoever started it; a question that is open comes first. A
+    /// restarted program resumes this way. What the run has sent before is among the client's events after
+    /// [`connect`](super::connect); after [`connect_lazy`](super::connect_lazy), before the connection runs,
+    /// nothing is: everything after [`Resume::last_msg_id`] comes here. If there is no run, it ends with
+    /// [`Refused::UnknownId`] at the next CONNECTED, or waits until a run starts.
     #[must_use]
     pub fn attach(&self) -> Run {
         self.run(self.shared.listen())

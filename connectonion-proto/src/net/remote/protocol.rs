@@ -14,6 +14,7 @@ use rpc_core::{
 };
 
 use super::signer::RequestSigner;
+use crate::client::goes_on;
 use crate::client::{
     ClientConfig, ClientConn, ClientEvent, ClientSession, End, Reply, Step, Taken,
 };
@@ -182,6 +183,8 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) session: ClientSession,
     listeners: Vec<Listener>,
+    /// The question that nothing has followed.
+    open: Option<Step>,
     /// No further connection follows.
     ended: bool,
     /// The agent asks for onboarding, and has not taken the invite code, if there is one.
@@ -220,6 +223,7 @@ impl Shared {
             state: Mutex::new(State {
                 session,
                 listeners: Vec::new(),
+                open: None,
                 ended: false,
                 stranger: false,
             }),
@@ -256,6 +260,9 @@ impl Shared {
         if state.ended {
             listener.end(Err(Refused::Closed.into()));
         } else {
+            if let Some(question) = state.open.clone() {
+                listener.items.push(Item::Step(question), 0);
+            }
             state.session.attach();
             state.listeners.push(listener);
         }
@@ -266,7 +273,12 @@ impl Shared {
     pub(super) async fn respond(self: &Arc<Self>, response: Response) -> Result<(), Refused> {
         let link = self.link.get().and_then(WeakLink::upgrade);
         let link = link.ok_or(Refused::Closed)?;
-        self.lock().session.respond(response)?;
+        {
+            let mut state = self.lock();
+            let answers = |it: &mut Step| it.event.id.as_ref() == response.request_id.as_ref();
+            state.open.take_if(answers);
+            state.session.respond(response)?;
+        }
         // Whoever closes the link after this has it sent before.
         let shared = Arc::clone(self);
         let sent = link.command(move |conn, now| shared.lock().session.send_answers(conn, now));
@@ -321,7 +333,17 @@ impl State {
     fn deliver(&mut self, event: ClientEvent) -> LinkAction<ClientProtocol> {
         match event {
             ClientEvent::Connected(frame) => LinkAction::Ready(Some(ClientEvent::Connected(frame))),
-            ClientEvent::Step(step) if self.show(&step) => LinkAction::Ignore,
+            ClientEvent::Step(step) => {
+                if step.event.kind.awaits().is_some() && !step.answered {
+                    self.open = Some(step.clone());
+                } else if goes_on(&step.event.kind) {
+                    self.open = None;
+                }
+                match self.show(&step) {
+                    true => LinkAction::Ignore,
+                    false => LinkAction::Event(ClientEvent::Step(step)),
+                }
+            }
             ClientEvent::Reply { id, result } => self.reply(id, result),
             ClientEvent::RunEnded(end) if self.end_run(&end) => LinkAction::Ignore,
             ClientEvent::ConnectWanted => LinkAction::Ignore,
@@ -369,6 +391,7 @@ impl State {
 
     /// Ends the listeners whose prompts the run has answered; `false` if there are none.
     fn end_run(&mut self, end: &End) -> bool {
+        self.open = None;
         let ended = self.listeners.extract_if(.., |it| it.waits.is_none());
         let mut heard = false;
         for listener in ended {
