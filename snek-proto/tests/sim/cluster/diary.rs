@@ -188,13 +188,14 @@ impl Diary {
         Ok(())
     }
 
-    /// What was said while the store lost data: it may be in the old log and, once more and later, in the new
-    /// one.
+    /// What was said shortly before the store lost data, or meanwhile: it may be heard late from the old log,
+    /// or be in the new one once more.
     fn moved(&self) -> HashSet<&String> {
         let is_moved = |call: &&Call| {
             let end = call.end.filter(|(_, said)| *said != Said::Perhaps);
-            let is_within =
-                |loss: &Instant| *loss >= call.at && end.is_none_or(|(end, _)| *loss <= end);
+            let is_within = |loss: &Instant| {
+                *loss >= call.at && end.is_none_or(|(end, _)| *loss <= end + DELAY)
+            };
             self.losses.iter().any(is_within)
         };
         let moved = self.calls.iter().filter(is_moved);
