@@ -189,7 +189,7 @@ class Cluster:
 
     async def lives(self):
         """How many nodes have given a sign of life."""
-        return (await self.nats.state("KV_switchboard_nodes"))["num_subjects"]
+        return (await self.nats.state("switchboard_nodes_keys"))["num_subjects"]
 
     async def a_killed_node(self):
         at = CHOICE.randrange(NODES)

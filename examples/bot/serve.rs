@@ -14,7 +14,7 @@ use snek_proto::frame::User;
 use snek_proto::hub::HubConfig;
 use snek_proto::net::{Backend, MemoryBackend, Server, ServerOptions};
 
-const NOTHING: &str = "This is a Snek server: connect with a WebSocket. GET /health and /metrics are answered, too.\n";
+const NOTHING: &str = "This is a Snek server: connect with a WebSocket. GET /health, /ready and /metrics are answered, too.\n";
 /// How long calls that are under way may take when the server ends.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -87,15 +87,7 @@ pub(crate) struct Args {
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let is_public = args.reach.check(args.listen)?;
     let platform = platform(&args)?;
-    let guards = cli::guards(Guards::default(), &args.reach.hosts, &args.origins)?;
     metrics::install().map_err(Failure::new)?;
-    let http = HttpConfig::default().with_guards(guards);
-    let mut options = ServerOptions::default();
-    options.connection.keep_alive = args.pings.over(options.connection.keep_alive);
-    options.http = args.tls.http(http)?.with_http(|request, peer| {
-        let answer = metrics::respond(&request, peer).or_else(|| web::health(&request));
-        ready(answer.unwrap_or_else(|| web::upgrade_required(NOTHING)))
-    });
     if is_public {
         args.reach.warn(&args.tls);
         if args.open {
@@ -108,14 +100,30 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     if let Some(nats) = args.nats.connect().await? {
         let (backend, runner) = platform.share(nats).await?;
         let running = tokio::spawn(runner.run());
-        let served = run(&args, backend, options).await;
+        let node = backend.clone();
+        let served = run(&args, backend, move || node.ready()).await;
         running.abort();
         return served;
     }
-    run(&args, platform.keep()?, options).await
+    run(&args, platform.keep()?, || Ok(())).await
 }
 
-async fn run<B: Backend>(args: &Args, backend: B, options: ServerOptions) -> Result<(), Failure> {
+/// Serves; `is_ready` says whether, or why not.
+async fn run<B: Backend>(
+    args: &Args,
+    backend: B,
+    is_ready: impl Fn() -> Result<(), &'static str> + Send + Sync + 'static,
+) -> Result<(), Failure> {
+    let guards = cli::guards(Guards::default(), &args.reach.hosts, &args.origins)?;
+    let http = HttpConfig::default().with_guards(guards);
+    let mut options = ServerOptions::default();
+    options.connection.keep_alive = args.pings.over(options.connection.keep_alive);
+    options.http = args.tls.http(http)?.with_http(move |request, peer| {
+        let answer = metrics::respond(&request, peer)
+            .or_else(|| web::health(&request))
+            .or_else(|| web::ready(&request, is_ready()));
+        ready(answer.unwrap_or_else(|| web::upgrade_required(NOTHING)))
+    });
     let server = Server::bind(args.listen, backend, options)
         .await
         .map_err(|error| {
@@ -204,17 +212,17 @@ impl Platform {
     async fn share(
         self,
         nats: rpc_core::net::nats::Nats,
-    ) -> Result<(snek_proto::net::NatsBackend, snek_proto::net::NatsRunner), Failure> {
-        use snek_proto::net::{ClusterError, NatsBackend, NatsOptions};
+    ) -> Result<(snek_proto::net::ClusterBackend, snek_proto::net::ClusterRunner), Failure> {
+        use snek_proto::net::{ClusterBackend, ClusterError, ClusterOptions};
 
         let failed = |what: String, error| match error {
-            ClusterError::Nats(error) => cli::nats_failure(&error),
+            ClusterError::Store(error) => cli::nats_failure(&error),
             error => Failure::usage(format_args!("{what}: {error}")),
         };
-        let mut options = NatsOptions::default();
+        let mut options = ClusterOptions::default();
         options.node.hub = self.hub;
         options.open = self.open;
-        let (backend, runner) = NatsBackend::open(nats, options)
+        let (backend, runner) = ClusterBackend::open(std::sync::Arc::new(nats), options)
             .await
             .map_err(|error| cli::nats_failure(&error))?;
         for [option, uid, name] in &self.channels {

@@ -6,7 +6,7 @@
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod bot;
 pub mod client;
-#[cfg(feature = "nats")]
+#[cfg(feature = "cluster")]
 mod cluster;
 pub mod codec;
 pub mod color;

@@ -276,7 +276,6 @@ fn every_program_of_a_text_is_run() {
 
 /// Examples that are compiled with the documentation and not run with it, and why.
 const NOT_RUN: &[(&str, &str)] = &[
-    ("snek-proto/src/net/nats/mod.rs", "needs a NATS server"),
     (
         "connectonion-proto/src/net/cluster/mod.rs",
         "needs a NATS server",

@@ -17,7 +17,7 @@ struct Finished {
 const FINISHED: &[Finished] = &[
     Finished {
         folder: "snek-proto",
-        own_features: &["nats", "schema", "fetch"],
+        own_features: &["cluster", "nats", "schema", "fetch"],
         without: &[],
     },
     Finished {

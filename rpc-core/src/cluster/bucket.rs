@@ -230,7 +230,8 @@ impl Bucket {
     }
 
     /// Watches all keys that match a pattern: what is there now, then [`Change::Current`], then
-    /// what changes, in order and without a gap. It ends with an error when it cannot go on.
+    /// what changes, in order and without a gap. It ends with an error where there might be one, as after a
+    /// lost connection: watch again.
     ///
     /// # Errors
     /// [`StoreError`]; retrying is safe.

@@ -1,7 +1,10 @@
-//! What several nodes of one service decide about each other, without IO.
+//! What several nodes of one service decide about each other, and what they share.
 //!
-//! A cluster's nodes share a store that compares and sets (NATS JetStream, by way of the feature `nats`).
-//! These machines decide; whoever runs them reads, writes and keeps time:
+//! A cluster's nodes share a store that compares and sets: with feature `tokio` a [`Store`], which is
+//! [`MemoryStore`] or NATS (`net::nats`, feature `nats`). On any of them run [`Bucket`], values by key;
+//! [`NodeLease`], whether this node counts as alive; and [`Claims`], which node owns a name.
+//!
+//! The machines below decide without IO; whoever runs them reads, writes and keeps time:
 //!
 //! | | decides |
 //! |---|---|
@@ -31,8 +34,8 @@
 //! writes after a later one, or a client never learns what became of its request. With any one of fence,
 //! ids, margin, fills, checks or the record that begins an ownership left out, lives fail.
 //!
-//! Not simulated: a store that forgets what it has acknowledged (NATS writes to disk every two minutes unless
-//! it has replicas: a machine, not a process, that loses power may lose that much), and a store whose wall
+//! Not simulated: a store that forgets what it has acknowledged (a *machine* with NATS that loses power may, if the
+//! server is not told otherwise: see `NatsConfig`), and a store whose wall
 //! clock is set forward, which ends leases early.
 //!
 //! The store guarantees, the lease only avoids: **a write of an owner names the record before it**, and
@@ -53,6 +56,8 @@ mod claim;
 mod claims;
 mod fence;
 mod lease;
+#[cfg(feature = "tokio")]
+mod mem;
 mod name;
 #[cfg(feature = "tokio")]
 mod node_lease;
@@ -73,6 +78,8 @@ pub use claim::{Claim, ClaimConfig, ClaimEvent};
 pub use claims::{ClaimError, Claimed, Claims, Ownership};
 pub use fence::{Fence, Fenced};
 pub use lease::{Lease, LeaseConfig, LeaseEvent, LeaseLost};
+#[cfg(feature = "tokio")]
+pub use mem::{MemorySnapshot, MemoryStore};
 pub use name::{NameTooLong, name_of, token, try_token};
 #[cfg(feature = "tokio")]
 pub use node_lease::{NodeLease, Renewal};

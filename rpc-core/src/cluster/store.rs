@@ -40,7 +40,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// stays.
     ///
     /// # Errors
-    /// [`StoreError`]; retrying is safe. [`StoreError::Config`] if the log exists with another age.
+    /// [`StoreError`]; retrying is safe. [`StoreError::Config`] if the log exists with a shorter age.
     async fn log(&self, name: &str, config: LogConfig) -> Result<Arc<dyn Log>, StoreError>;
 
     /// Makes all logs again that were opened here and are lost: what a node does when it joins.
@@ -64,7 +64,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// It comes back by itself after a lost connection, with a [gap](Self::gaps). The stream ends with the
     /// store.
     ///
-    /// Returns at once: what is published after it has returned arrives, unless there is a gap.
+    /// What is published after it has returned arrives, unless there is a gap.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`]; retrying is safe.
@@ -141,8 +141,8 @@ pub trait Log: fmt::Debug + Send + Sync + 'static {
     async fn heads(&self, pattern: &str) -> Result<Vec<Record>, StoreError>;
 
     /// Watches the subjects that match a pattern: the last record of each, in the order of their numbers,
-    /// then `None` once, then what is appended. The stream has no gaps; it ends with an error when it
-    /// cannot go on.
+    /// then `None` once, then what is appended. The stream has no gaps: where there might be one, as after a
+    /// lost connection, it ends with an error. Watch again.
     ///
     /// # Errors
     /// [`StoreError`]; retrying is safe.

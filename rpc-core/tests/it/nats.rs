@@ -189,6 +189,8 @@ async fn records_are_read_in_order_by_pattern_and_number() {
     assert_eq!(numbers("log.b.>", 1190, 3).await, [1191, 1193, 1195]);
     assert_eq!(numbers("log.>", 1200, 3).await, [0; 0]);
     assert_eq!(numbers("log.c.x", 0, 3).await, [0; 0]);
+    assert_eq!(numbers("log.>", 5, 0).await, [0; 0]);
+    assert_eq!(numbers("log.*.x", 5, 1).await, [6]);
 
     let (read, got) = (log.read("log.a.x", 3, 1).await.unwrap(), log.get(4).await);
     assert_eq!(Some(read[0].clone()), got.unwrap());
@@ -213,6 +215,24 @@ async fn records_are_read_in_order_by_pattern_and_number() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
+async fn a_watch_that_is_behind_misses_nothing_when_another_subject_is_purged() {
+    let server = NatsServer::start();
+    let log = log(&connect(&server).await).await;
+    // More than the server sends before somebody reads.
+    let payload = Bytes::from(vec![b'x'; 50_000]);
+    for number in 0..500 {
+        let subject = format!("log.{number}");
+        let appending = log.append(&subject, payload.clone(), Expect::default());
+        appending.await.unwrap();
+    }
+    let watch = log.watch("log.>").await.unwrap();
+    assert_eq!(log.purge("log.400", u64::MAX).await, Ok(1));
+    let there = watch.take_while(|it| std::future::ready(it.as_ref().unwrap().is_some()));
+    assert_eq!(there.count().await, 499);
+}
+
+#[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_feed_tells_records_and_messages_in_one_order() {
     let server = NatsServer::start();
     let (store, other) = (connect(&server).await, connect(&server).await);
@@ -227,8 +247,6 @@ async fn a_feed_tells_records_and_messages_in_one_order() {
         };
         let log = store.log(&subjects[..1], config).await.unwrap();
         let mut messages = other.subscribe(told).await.unwrap();
-        // So that the server knows it.
-        other.log("other", LogConfig::new("other")).await.unwrap();
         for (number, id) in (1..).zip(["one", "two"]) {
             let expect = Expect {
                 id: Some(id),
@@ -258,7 +276,6 @@ async fn a_question_is_answered_or_its_end_is_told() {
     let long = Duration::from_secs(2);
     assert_eq!(ask(long).await, Err(AskError::NoListener));
     let mut questions = other.subscribe("q.*").await.unwrap();
-    other.log("other", LogConfig::new("other")).await.unwrap();
     assert_eq!(
         ask(Duration::from_millis(50)).await,
         Err(AskError::NoAnswer)
@@ -383,7 +400,17 @@ async fn more_replicas_than_the_server_has_are_a_bad_configuration() {
 }
 
 #[tokio::test]
-async fn no_server_no_jetstream_and_a_bad_configuration_say_so() {
+#[ignore = "needs nats-server"]
+async fn an_account_without_jetstream_says_so() {
+    let accounts = "accounts { A { jetstream: disabled, users: [ { user: ann, password: x } ] } }";
+    let server = NatsServer::start_with(accounts, &[]);
+    let error = Nats::connect(config_of(&server).with_user("ann", "x"));
+    let error = error.await.unwrap_err().to_string();
+    assert!(error.contains("JetStream"), "{error}");
+}
+
+#[tokio::test]
+async fn no_server_and_a_bad_configuration_say_so() {
     let mut nobody = NatsConfig::new("nats://127.0.0.1:1");
     nobody.timeout = Duration::from_millis(200);
     let error = Nats::connect(nobody).await.unwrap_err();

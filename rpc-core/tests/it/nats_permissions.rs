@@ -22,15 +22,16 @@ fn server(publish: &[&str], subscribe: &[&str]) -> NatsServer {
     NatsServer::start_with(&format!("authorization {{ users: [ {{ {user} }} ] }}"), &[])
 }
 
-async fn connect(server: &NatsServer) -> Arc<dyn Store> {
+async fn connect(server: &NatsServer) -> Result<Arc<dyn Store>, StoreError> {
     let mut config = NatsConfig::new(&server.url()).with_user("ann", "x");
     config.prefix = "p".to_owned();
     config.timeout = Duration::from_secs(3);
-    Arc::new(Nats::connect(config).await.unwrap())
+    Ok(Arc::new(Nats::connect(config).await?))
 }
 
 /// Does all that a node does.
-async fn live(store: &Arc<dyn Store>) -> Result<(), StoreError> {
+async fn live(server: &NatsServer) -> Result<(), StoreError> {
+    let store = &connect(server).await?;
     let (lease, renewal) = NodeLease::open(store, LeaseConfig::default()).await?;
     let renewing = tokio::spawn(renewal.run());
     tokio::select! {
@@ -74,7 +75,7 @@ async fn live(store: &Arc<dyn Store>) -> Result<(), StoreError> {
 #[ignore = "needs nats-server"]
 async fn the_documented_permissions_are_enough() {
     let server = server(&PUBLISH, &["p.>"]);
-    live(&connect(&server).await).await.unwrap();
+    live(&server).await.unwrap();
 }
 
 #[tokio::test]
@@ -83,7 +84,7 @@ async fn what_is_denied_is_said_at_once_with_the_words_of_the_server() {
     for without in ["$JS.API.>", "p.>"] {
         let left: Vec<_> = PUBLISH.into_iter().filter(|it| *it != without).collect();
         let server = server(&left, &["p.>"]);
-        let error = live(&connect(&server).await).await.unwrap_err();
+        let error = live(&server).await.unwrap_err();
         let StoreError::Denied { message } = &error else {
             panic!("{without}: {error:?}");
         };
@@ -92,7 +93,7 @@ async fn what_is_denied_is_said_at_once_with_the_words_of_the_server() {
         assert!(!error.is_retryable());
     }
     let server = server(&PUBLISH, &["other.>"]);
-    let error = live(&connect(&server).await).await.unwrap_err();
+    let error = live(&server).await.unwrap_err();
     assert!(matches!(error, StoreError::Denied { .. }), "{error:?}");
     assert!(error.to_string().contains("Subscription to"), "{error}");
 }

@@ -8,7 +8,7 @@
 //! A node does no IO and reads no clock. After each input, take what
 //! [`poll_request`](Node::poll_request), [`poll_event`](Node::poll_event) and
 //! [`poll_transmit`](Node::poll_transmit) return until they return `None`, then read
-//! [`poll_timeout`](Node::poll_timeout). `NatsBackend` runs it on NATS JetStream.
+//! [`poll_timeout`](Node::poll_timeout). `ClusterBackend` runs it on any `rpc_core::cluster::Store`.
 //!
 //! - **One order per channel**, the stream's, for all members on all nodes, the sender included.
 //!   What a feed loses is read from the stream, before what comes after it.
@@ -298,12 +298,32 @@ impl Node {
         }
         for channel in before {
             if !is_in(&record.channels, &channel.uid) {
-                // With a full queue nothing is told; the user is out of it all the same.
-                let _ = self.hub.leave(&username, channel.uid.as_str());
-                self.unwant(&channel.uid, &username);
+                self.leave(&channel.uid, &username);
             }
         }
         self.settle(&username);
+    }
+
+    /// Takes note that a public channel is removed: its members leave it, unless their records put them in.
+    pub(crate) fn remove_public(&mut self, uid: &ChannelUid) {
+        self.public.retain(|_, channel| channel.uid != *uid);
+        let is_in = |member: &Member| member.channels.iter().any(|channel| channel.uid == *uid);
+        let members = self.members.iter().filter(|(_, member)| !is_in(member));
+        let usernames: Vec<Str> = members.map(|(username, _)| username.clone()).collect();
+        for username in usernames {
+            self.leave(uid, &username);
+            self.settle(&username);
+        }
+    }
+
+    /// Takes note that a user is removed. Returns the user's connections, which have to be closed.
+    pub(crate) fn remove_member(&mut self, username: &str) -> Vec<ConnId> {
+        let member = self.members.get(username);
+        let conns = member.map_or_else(Vec::new, |member| member.conns.clone());
+        for conn in &conns {
+            self.disconnect(*conn);
+        }
+        conns
     }
 
     /// Takes the answer to [`Request::Open`]: the channel's last message.
@@ -398,6 +418,11 @@ impl Node {
         self.heard_at = self.heard_at.max(asked);
     }
 
+    /// Returns whether the stream has been silent for half the time after which the node gives up.
+    pub(crate) fn is_unheard(&self, now: Instant) -> bool {
+        later(self.heard_at, self.config.max_outage / 2) <= now
+    }
+
     /// Ends the node: nothing is sent again, and no connection gets anything. Returns the
     /// connections, which have to be closed.
     pub(crate) fn end(&mut self) -> Vec<ConnId> {
@@ -483,6 +508,13 @@ impl Node {
         });
         feed.users.insert(username.clone());
         set(&mut self.deadlines, uid, feed.poll_timeout());
+    }
+
+    /// Takes a user of this node out of a channel, and tells the user's connections.
+    fn leave(&mut self, channel: &ChannelUid, username: &Str) {
+        // With a full queue nothing is told; the user is out of it all the same.
+        let _ = self.hub.leave(username, channel.as_str());
+        self.unwant(channel, username);
     }
 
     /// Takes note that a user of this node is no longer in a channel.

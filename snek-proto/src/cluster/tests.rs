@@ -171,6 +171,34 @@ fn partial_messages_keep_their_place_among_the_final_ones_of_their_sender() {
 }
 
 #[test]
+fn a_final_message_drops_the_partial_one_that_waits() {
+    let mut world = three();
+    world.is_down = true;
+    world.send(0, 1, "ab");
+    world.post(0, 1, "general", "x", false);
+    world.send(0, 1, "xyz");
+    world.is_down = false;
+    world.pass(10 * SECOND);
+    for (at, conn) in [(0, 1), (1, 2), (2, 3)] {
+        assert_eq!(world.texts(at, conn), ["ab", "xyz"]);
+    }
+}
+
+#[test]
+fn partial_messages_are_dropped_while_a_message_before_them_is_missing() {
+    let mut world = three();
+    world.lose = Box::new(|what| what == Lost::Live(1));
+    world.send(0, 1, "one");
+    world.lose = Box::new(|what| what == Lost::Fill);
+    world.send(0, 1, "two");
+    world.post(0, 1, "general", "th", false);
+    assert_eq!(world.texts(1, 2), [""; 0]);
+    world.lose = Box::new(|_| false);
+    world.pass(10 * SECOND);
+    assert_eq!(world.texts(1, 2), ["one", "two"]);
+}
+
+#[test]
 fn a_typing_indicator_reaches_all_nodes() {
     let mut world = three();
     let call = Call::SetTyping {
@@ -265,6 +293,33 @@ fn a_new_public_channel_has_all_users_in_it() {
         assert_eq!(world.texts(at, conn), ["hi"]);
         assert!(world.heard[&(at, ConnId(conn))][0].contains("join"));
     }
+}
+
+#[test]
+fn a_removed_channel_is_left_by_all_but_those_whose_records_name_it() {
+    let mut world = three();
+    world.nodes[1].handle_member(record("bob", &["general"], 2), world.now);
+    for node in &mut world.nodes {
+        node.remove_public(&ChannelUid::new("general"));
+    }
+    world.run();
+    let left = r#"{"event":"leave","data":{"channel_uid":"general"}}"#;
+    assert_eq!(world.heard[&(0, ConnId(1))], [left]);
+    assert_eq!(world.heard.get(&(1, ConnId(2))), None);
+    assert!(world.nodes[0].channels_of("ann").is_empty());
+    assert!(world.subscribed[0].is_empty());
+    assert_eq!(world.subscribed[1].len(), 1);
+}
+
+#[test]
+fn a_removed_user_is_on_no_node_and_all_connections_are_returned() {
+    let mut world = three();
+    world.connect(0, 9, "ann");
+    assert_eq!(world.nodes[0].remove_member("ann"), [ConnId(1), ConnId(9)]);
+    assert_eq!(world.nodes[0].remove_member("ann"), []);
+    assert!(!world.nodes[0].is_online("ann"));
+    world.run();
+    assert!(world.subscribed[0].is_empty());
 }
 
 #[test]

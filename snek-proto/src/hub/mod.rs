@@ -38,7 +38,7 @@ use crate::frame::{Channel, Event, Final, Joined, Message, Typing, User};
 use crate::id::{ChannelUid, is_channel_uid};
 use crate::limits::DM_TAG;
 
-#[cfg(feature = "nats")]
+#[cfg(feature = "cluster")]
 pub(crate) use answer::Data;
 pub use answer::HubAnswer;
 
@@ -191,7 +191,7 @@ impl Hub {
 
     /// Removes a user with all memberships and connections, and tells nobody. Returns `false` if the
     /// user is not known.
-    #[cfg(any(feature = "nats", test))]
+    #[cfg(any(feature = "cluster", test))]
     pub(crate) fn remove_user(&mut self, username: &str) -> bool {
         let Some(member) = self.users.remove(username) else {
             return false;
@@ -211,7 +211,7 @@ impl Hub {
 
     /// Removes a channel with its memberships, and tells nobody. Returns `false` if the channel is
     /// not known.
-    #[cfg(any(feature = "nats", test))]
+    #[cfg(any(feature = "cluster", test))]
     pub(crate) fn remove_channel(&mut self, channel: &str) -> bool {
         let Some(room) = self.rooms.remove(channel) else {
             return false;
@@ -356,7 +356,7 @@ impl Hub {
     }
 
     /// Returns whether a user is in a channel.
-    #[cfg(any(feature = "nats", test))]
+    #[cfg(any(feature = "cluster", test))]
     pub(crate) fn is_member(&self, username: &str, channel: &str) -> bool {
         let room = self.rooms.get(channel);
         room.is_some_and(|room| room.members.contains(username))

@@ -1,13 +1,13 @@
 //! Level 3: a client over any transport (feature `tokio`), over WebSockets (`ws`), and the server
-//! (`server`), alone or with others (`nats`).
+//! (`server`), alone or with others (`cluster`).
 //!
 //! `connect`, or [`connect_with`] over any transport, returns a [`Client`] for calls, the [`Events`],
 //! and the [`Connection`], which *you* [run](Connection::run). The client never repeats a
 //! call; [`Bot`](crate::bot::Bot) repeats messages as the specification requires.
 
 mod client;
-#[cfg(feature = "nats")]
-mod nats;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod protocol;
 #[cfg(feature = "server")]
 mod serve;
@@ -30,11 +30,11 @@ pub use serve::{Backend, MemoryBackend, Peer, Replied, Reply, Server, ServerOpti
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
-#[cfg(feature = "nats")]
-#[cfg_attr(docsrs, doc(cfg(feature = "nats")))]
+#[cfg(feature = "cluster")]
+#[cfg_attr(docsrs, doc(cfg(feature = "cluster")))]
 pub use {
     crate::cluster::NodeConfig,
-    nats::{ClusterError, NatsBackend, NatsOptions, NatsRunner},
+    cluster::{ClusterBackend, ClusterError, ClusterOptions, ClusterRunner},
 };
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};

@@ -1,74 +1,61 @@
-//! Three nodes and a NATS server: one order, no loss, nothing twice.
+//! Three nodes on one store: one order, no loss, nothing twice.
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use rpc_core::CallError;
-use rpc_core::net::nats::{Nats, NatsConfig};
+use rpc_core::cluster::{LogConfig, MemoryStore, Store};
 use rpc_core::net::{LinkConfig, LinkEvent};
 use rpc_core::reconnect::ReconnectPolicy;
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::frame::{Channel, Final, User};
 use snek_proto::net::{
-    Client, Events, NatsBackend, NatsOptions, NodeConfig, Server, ServerOptions, connect_with,
-    dialer,
+    Client, ClusterBackend, ClusterOptions, Events, Server, ServerOptions, connect_with, dialer,
 };
-use switchboard_testing::nats::NatsServer;
 
 /// Nothing here takes longer, on a machine that is busy too.
-const DEADLINE: Duration = Duration::from_secs(30);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A server of the cluster.
-pub(crate) struct Member {
+/// A server of the cluster, and its connection to the store.
+pub(crate) struct Member<S = MemoryStore> {
     pub(crate) url: String,
-    pub(crate) nats: Nats,
-    pub(crate) backend: NatsBackend,
+    pub(crate) store: S,
+    pub(crate) backend: ClusterBackend,
 }
 
-async fn nats(server: &NatsServer) -> Nats {
-    let config = NatsConfig::new(&server.url()).with_timeout(Duration::from_secs(1));
-    Nats::connect(config).await.unwrap()
-}
-
-/// The defaults, with passwords that are hashed in no time.
-fn options() -> NatsOptions {
-    NatsOptions {
+/// Everybody may log in, with passwords that are hashed in no time.
+pub(crate) fn options() -> ClusterOptions {
+    ClusterOptions {
+        open: true,
         password_rounds: 1_000,
-        ..NatsOptions::default()
+        ..ClusterOptions::default()
     }
 }
 
-async fn node_with(server: &NatsServer, options: NatsOptions) -> Member {
-    node_on(nats(server).await, options).await
-}
-
-async fn node_on(nats: Nats, options: NatsOptions) -> Member {
-    let opened = NatsBackend::open(nats.clone(), options).await;
+/// A server with this connection to a store.
+pub(crate) async fn node_on<S: Store + Clone>(store: S, options: ClusterOptions) -> Member<S> {
+    let opened = ClusterBackend::open(Arc::new(store.clone()), options).await;
     let (backend, runner) = opened.unwrap();
     tokio::spawn(runner.run());
     let bound = Server::bind("127.0.0.1:0", backend.clone(), ServerOptions::default()).await;
     let bound = bound.unwrap();
     let url = bound.url();
     tokio::spawn(bound.run());
-    Member { url, nats, backend }
+    Member {
+        url,
+        store,
+        backend,
+    }
 }
 
-pub(crate) async fn node(server: &NatsServer) -> Member {
-    node_with(
-        server,
-        NatsOptions {
-            open: true,
-            ..options()
-        },
-    )
-    .await
+pub(crate) async fn node(store: &MemoryStore) -> Member {
+    node_on(store.connect(), options()).await
 }
 
 /// Three nodes with the channel `general`.
-async fn three(server: &NatsServer) -> [Member; 3] {
-    let nodes = [node(server).await, node(server).await, node(server).await];
+async fn three(store: &MemoryStore) -> [Member; 3] {
+    let nodes = [node(store).await, node(store).await, node(store).await];
     nodes[0]
         .backend
         .put_channel("general", "General")
@@ -89,7 +76,7 @@ pub(crate) fn client(url: &str, name: &str, password: &str) -> (Client, Events) 
     (client, events)
 }
 
-pub(crate) async fn login(node: &Member, name: &str) -> (Client, Events) {
+pub(crate) async fn login<S>(node: &Member<S>, name: &str) -> (Client, Events) {
     let (client, events) = client(&node.url, name, "secret");
     client.ready().await.unwrap();
     (client, events)
@@ -117,7 +104,7 @@ pub(crate) async fn until(mut holds: impl AsyncFnMut() -> bool) {
 }
 
 /// The next event that `find` knows.
-async fn next<T>(events: &mut Events, find: impl Fn(ClientEvent) -> Option<T>) -> T {
+pub(crate) async fn next<T>(events: &mut Events, find: impl Fn(ClientEvent) -> Option<T>) -> T {
     let reading = async {
         loop {
             match events.next_link().await.expect("an event") {
@@ -136,7 +123,7 @@ async fn next<T>(events: &mut Events, find: impl Fn(ClientEvent) -> Option<T>) -
         .expect("in time")
 }
 
-async fn message(events: &mut Events) -> String {
+pub(crate) async fn message(events: &mut Events) -> String {
     next(events, |event| match event {
         ClientEvent::Message(message) => Some(message.message.to_string()),
         _ => None,
@@ -152,11 +139,16 @@ pub(crate) async fn messages(events: &mut Events, count: usize) -> Vec<String> {
     all
 }
 
+/// Waits until a channel is left.
+async fn left(events: &mut Events, uid: &str) {
+    let is_it = |event| matches!(event, ClientEvent::Left(it) if it.channel_uid.as_str() == uid);
+    next(events, |event| is_it(event).then_some(())).await;
+}
+
 #[tokio::test]
-#[ignore = "needs nats-server"]
 async fn all_nodes_deliver_concurrent_messages_in_one_order_and_once() {
-    let server = NatsServer::start();
-    let nodes = three(&server).await;
+    let store = MemoryStore::new();
+    let nodes = three(&store).await;
     let mut clients = Vec::new();
     for at in 0..6 {
         let (client, events) = login(&nodes[at % 3], &format!("user{at}")).await;
@@ -195,17 +187,16 @@ async fn all_nodes_deliver_concurrent_messages_in_one_order_and_once() {
 }
 
 #[tokio::test]
-#[ignore = "needs nats-server"]
 async fn partial_messages_and_typing_reach_other_nodes_before_the_final_message() {
-    let server = NatsServer::start();
-    let nodes = three(&server).await;
+    let store = MemoryStore::new();
+    let nodes = three(&store).await;
     let (ann, _ann) = login(&nodes[0], "ann").await;
     let (bob, mut events) = login(&nodes[1], "bob").await;
     sees(&ann, "general").await;
     sees(&bob, "general").await;
     ann.set_typing("general", "#FF6B35").await.unwrap();
     for (text, is_final) in [("so", Final::No), ("so far", Final::Yes), ("x", Final::No)] {
-        ann.send_message("general", text, is_final).await.unwrap();
+        ann.send_message("general", &text, is_final).await.unwrap();
     }
     let color = next(&mut events, |event| match event {
         ClientEvent::SetTyping(typing) => typing.color,
@@ -216,61 +207,64 @@ async fn partial_messages_and_typing_reach_other_nodes_before_the_final_message(
 }
 
 #[tokio::test]
-#[ignore = "needs nats-server"]
 async fn a_gap_in_the_feed_is_filled_from_the_stream() {
-    let server = NatsServer::start();
-    let nodes = three(&server).await;
+    let store = MemoryStore::new();
+    let nodes = three(&store).await;
     let (ann, mut events) = login(&nodes[0], "ann").await;
+    let (bob, _events) = login(&nodes[1], "bob").await;
     sees(&ann, "general").await;
-    ann.send_message("general", "one", Final::Yes)
-        .await
-        .unwrap();
-    assert_eq!(message(&mut events).await, "one");
-    // A record of the feed that says that three others came before it.
-    let other = nats(&server).await;
-    let context = other.jetstream();
-    for text in ["two", "three"] {
-        let event = format!(
-            r#"{{"event":"message","message":"{text}","username":"bob","user_nick":"","channel_uid":"general","is_final":true}}"#
-        );
-        let subject = other.subject(&["snek", "m", "general"]);
-        context
-            .publish(subject, event.into())
-            .await
-            .unwrap()
-            .await
-            .unwrap();
+    sees(&bob, "general").await;
+    nodes[0].store.set_cut(true);
+    let texts: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+    for text in &texts {
+        bob.send_message("general", text, Final::Yes).await.unwrap();
     }
-    assert_eq!(messages(&mut events, 2).await, ["two", "three"]);
-    // Late and repeated copies change nothing.
-    for sequence in ["1", "2", "3"] {
-        let mut headers = async_nats::HeaderMap::new();
-        headers.insert("Nats-Sequence", sequence);
-        headers.insert("Nats-Last-Sequence", "0");
-        let subject = other.subject(&["snek", "d", "general"]);
-        let sent = other
-            .client()
-            .publish_with_headers(subject, headers, "{}".into());
-        sent.await.unwrap();
-    }
-    // One that is not there yet is waited for, and what is missing before it is read.
-    let mut headers = async_nats::HeaderMap::new();
-    headers.insert("Nats-Sequence", "9");
-    headers.insert("Nats-Last-Sequence", "8");
-    let event = r#"{"event":"message","message":"nine","username":"bob","user_nick":"","channel_uid":"general","is_final":true}"#;
-    let subject = other.subject(&["snek", "d", "general"]);
-    let sent = other
-        .client()
-        .publish_with_headers(subject, headers, event.into());
-    sent.await.unwrap();
-    assert_eq!(message(&mut events).await, "nine");
+    nodes[0].store.set_cut(false);
+    assert_eq!(messages(&mut events, 100).await, texts);
 }
 
 #[tokio::test]
-#[ignore = "needs nats-server"]
+async fn a_node_that_is_left_behind_keeps_the_order_of_partial_and_final_messages() {
+    // With room for all that it is behind, and without.
+    for queue in [4_096, 16] {
+        let store = MemoryStore::new();
+        let behind = store.connect();
+        behind.set_queue(queue);
+        let nodes = [node(&store).await, node_on(behind, options()).await];
+        nodes[0].backend.put_channel("general", "").await.unwrap();
+        let (ann, _events) = login(&nodes[0], "ann").await;
+        let (bob, mut events) = login(&nodes[1], "bob").await;
+        sees(&ann, "general").await;
+        sees(&bob, "general").await;
+        nodes[1].store.set_paused(true);
+        for number in 0..200 {
+            for is_final in [Final::No, Final::Yes] {
+                let text = number.to_string();
+                ann.send_message("general", &text, is_final).await.unwrap();
+            }
+        }
+        nodes[1].store.set_paused(false);
+        let (mut heard, mut partials) = (0, 0);
+        while heard < 200 {
+            let (text, is_final) = next(&mut events, |event| match event {
+                ClientEvent::Message(it) => Some((it.message.to_string(), it.is_final)),
+                _ => None,
+            })
+            .await;
+            assert_eq!(text, heard.to_string(), "{is_final:?}");
+            match is_final {
+                Final::Yes => heard += 1,
+                Final::No => partials += 1,
+            }
+        }
+        assert!(queue == 16 || partials == 200, "{partials}");
+    }
+}
+
+#[tokio::test]
 async fn names_are_encoded_before_they_become_subjects() {
-    let server = NatsServer::start();
-    let nodes = three(&server).await;
+    let store = MemoryStore::new();
+    let nodes = three(&store).await;
     let long = "x".repeat(900);
     let names = ["a.b", "*", ">", "a b", "Zoë 🦀", "=2E", "$KV", &long];
     for name in names {
@@ -297,10 +291,9 @@ async fn names_are_encoded_before_they_become_subjects() {
 }
 
 #[tokio::test]
-#[ignore = "needs nats-server"]
 async fn a_user_has_one_password_on_all_nodes_and_only_its_hash_is_stored() {
-    let server = NatsServer::start();
-    let nodes = three(&server).await;
+    let store = MemoryStore::new();
+    let nodes = three(&store).await;
     let backend = &nodes[0].backend;
     backend
         .add_user(User::new("ann", "Ann"), "wonderland")
@@ -323,28 +316,29 @@ async fn a_user_has_one_password_on_all_nodes_and_only_its_hash_is_stored() {
         .unwrap();
     let (old, _events) = client(&nodes[1].url, "ann", "wonderland");
     old.ready().await.unwrap_err();
-    let files = std::process::Command::new("grep")
-        .args(["-r", "wonderland"])
-        .arg(server.folder())
-        .output()
-        .unwrap();
-    assert_eq!(String::from_utf8_lossy(&files.stdout), "");
+    let keys = LogConfig::new("snek.k.>");
+    let keys = store.log("snek_keys", keys).await.unwrap();
+    let stored = keys.read("snek.k.u.ann", 0, 10).await.unwrap();
+    let stored = String::from_utf8_lossy(&stored[0].payload).into_owned();
+    assert!(stored.contains("pbkdf2-sha256$1000$"), "{stored}");
+    assert!(!stored.contains("wonderland"), "{stored}");
 }
 
 #[tokio::test]
-#[ignore = "needs nats-server"]
 async fn without_open_a_stranger_is_refused() {
-    let server = NatsServer::start();
-    let node = node_with(&server, options()).await;
+    let closed = ClusterOptions {
+        open: false,
+        ..options()
+    };
+    let node = node_on(MemoryStore::new(), closed).await;
     let (stranger, _events) = client(&node.url, "ann", "x");
     stranger.ready().await.unwrap_err();
 }
 
 #[tokio::test]
-#[ignore = "needs nats-server"]
 async fn direct_channels_and_memberships_show_on_all_nodes() {
-    let server = NatsServer::start();
-    let nodes = three(&server).await;
+    let store = MemoryStore::new();
+    let nodes = three(&store).await;
     let (ann, mut ann_events) = login(&nodes[0], "ann").await;
     let (_bob, mut bob_events) = login(&nodes[1], "bob").await;
     let uid = nodes[2].backend.direct("bob", "ann").await.unwrap();
@@ -369,218 +363,78 @@ async fn direct_channels_and_memberships_show_on_all_nodes() {
     assert!(!backend.join("bob", &room).await.unwrap());
     assert!(backend.leave("bob", "room").await.unwrap());
     backend.join("nobody", &room).await.unwrap_err();
-    let left = |event| {
-        matches!(event, ClientEvent::Left(it) if it.channel_uid.as_str() == "room").then_some(())
-    };
-    next(&mut bob_events, left).await;
+    left(&mut bob_events, "room").await;
 }
 
 #[tokio::test]
-#[ignore = "needs nats-server"]
+async fn a_removed_channel_is_left_by_its_members_on_all_nodes() {
+    let store = MemoryStore::new();
+    let nodes = three(&store).await;
+    let (ann, mut ann_events) = login(&nodes[0], "ann").await;
+    let (bob, mut bob_events) = login(&nodes[1], "bob").await;
+    sees(&ann, "general").await;
+    sees(&bob, "general").await;
+    let room = Channel::new("room", "Room", None);
+    nodes[0].backend.join("bob", &room).await.unwrap();
+    sees(&bob, "room").await;
+    let backend = &nodes[2].backend;
+    for uid in ["general", "room"] {
+        assert!(backend.remove_channel(uid).await.unwrap());
+        assert!(!backend.remove_channel(uid).await.unwrap());
+        left(&mut bob_events, uid).await;
+        let sent = bob.send_message(uid, "hi", Final::Yes);
+        sent.await.unwrap_err();
+    }
+    left(&mut ann_events, "general").await;
+    // Those who had put it there do not put it there again, unless somebody asks them.
+    store.restart();
+    let (cid, _events) = login(&nodes[0], "cid").await;
+    assert_eq!(cid.get_channels().await.unwrap(), []);
+    backend.put_channel("general", "General").await.unwrap();
+    for client in [&ann, &bob, &cid] {
+        sees(client, "general").await;
+    }
+}
+
+#[tokio::test]
+async fn a_removed_user_is_sent_away_by_all_nodes_and_may_come_again_as_a_new_one() {
+    let store = MemoryStore::new();
+    let closed = ClusterOptions {
+        open: false,
+        ..options()
+    };
+    let nodes = [
+        node_on(store.connect(), closed).await,
+        node_on(store.connect(), closed).await,
+    ];
+    let ann = || User::new("ann", "Ann");
+    let (first, other) = (&nodes[0].backend, &nodes[1].backend);
+    first.put_user(ann(), "secret").await.unwrap();
+    let mut there = [login(&nodes[0], "ann").await, login(&nodes[1], "ann").await];
+    assert!(other.remove_user("ann").await.unwrap());
+    assert!(!other.remove_user("ann").await.unwrap());
+    for (_, events) in &mut there {
+        let closed = async { while events.next_link().await.is_some() {} };
+        tokio::time::timeout(DEADLINE, closed).await.unwrap();
+    }
+    store.restart();
+    for node in &nodes {
+        let (gone, _events) = client(&node.url, "ann", "secret");
+        gone.ready().await.unwrap_err();
+        assert!(!node.backend.is_online("ann").await.unwrap());
+    }
+    other.add_user(ann(), "secret").await.unwrap();
+    login(&nodes[0], "ann").await;
+}
+
+#[tokio::test]
 async fn presence_ends_with_the_last_connection() {
-    let server = NatsServer::start();
-    let nodes = three(&server).await;
+    let store = MemoryStore::new();
+    let nodes = three(&store).await;
     let (ann, events) = login(&nodes[0], "ann").await;
     for node in &nodes {
         assert!(node.backend.is_online("ann").await.unwrap());
     }
     drop((ann, events));
     until(async || !nodes[2].backend.is_online("ann").await.unwrap()).await;
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn a_restarted_nats_loses_and_doubles_nothing() {
-    let mut server = NatsServer::start();
-    let nodes = three(&server).await;
-    let (ann, mut ann_events) = login(&nodes[0], "ann").await;
-    let (bob, mut bob_events) = login(&nodes[1], "bob").await;
-    sees(&ann, "general").await;
-    sees(&bob, "general").await;
-    let sending = tokio::spawn(async move {
-        for number in 0..60 {
-            let text = number.to_string();
-            ann.send_message("general", &text, Final::Yes)
-                .await
-                .unwrap();
-        }
-        ann
-    });
-    for round in 0..3 {
-        message(&mut bob_events).await;
-        if round == 1 {
-            server.kill();
-        }
-        server.restart();
-    }
-    let _ann = sending.await.unwrap();
-    let own = messages(&mut ann_events, 60).await;
-    let other = messages(&mut bob_events, 57).await;
-    let all: Vec<String> = (0..60).map(|number| number.to_string()).collect();
-    assert_eq!(own, all);
-    assert_eq!(other, all[3..]);
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn while_nats_hangs_a_call_waits_and_is_stored_once() {
-    let server = NatsServer::start();
-    let publish = NodeConfig::default().publish;
-    let config = NodeConfig {
-        publish: publish.with_answer_timeout(Duration::from_millis(100)),
-        ..NodeConfig::default()
-    };
-    let options = NatsOptions {
-        open: true,
-        node: config,
-        ..options()
-    };
-    let nodes = [node_with(&server, options).await, node(&server).await];
-    nodes[0].backend.put_channel("general", "").await.unwrap();
-    let (ann, _ann_events) = login(&nodes[0], "ann").await;
-    let (bob, mut events) = login(&nodes[1], "bob").await;
-    sees(&ann, "general").await;
-    sees(&bob, "general").await;
-    server.pause();
-    let sent = || {
-        let statistics = nodes[0].nats.client().statistics();
-        statistics.out_bytes.load(Ordering::Relaxed)
-    };
-    let before = sent();
-    let long = "x".repeat(20_000);
-    let text = long.clone();
-    let sending = tokio::spawn(async move {
-        ann.send_message("general", &text, Final::Yes)
-            .await
-            .unwrap();
-        ann
-    });
-    // Until it is sent a second time: nothing else of the node is as long.
-    until(async || sent() - before > 2 * long.len() as u64).await;
-    assert!(!sending.is_finished());
-    server.resume();
-    let ann = sending.await.unwrap();
-    ann.send_message("general", "after", Final::Yes)
-        .await
-        .unwrap();
-    assert_eq!(messages(&mut events, 2).await, [&*long, "after"]);
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn a_call_fails_in_time_when_nats_stays_away_and_the_node_sends_its_clients_elsewhere() {
-    let mut server = NatsServer::start();
-    let publish = NodeConfig::default().publish;
-    let config = NodeConfig {
-        publish: publish.with_deadline(Duration::from_millis(300)),
-        max_outage: Duration::from_millis(1500),
-        ..NodeConfig::default()
-    };
-    let options = NatsOptions {
-        open: true,
-        node: config,
-        ..options()
-    };
-    let node = node_with(&server, options).await;
-    node.backend.put_channel("general", "").await.unwrap();
-    let (ann, mut events) = login(&node, "ann").await;
-    sees(&ann, "general").await;
-    server.kill();
-    let sent = ann.send_message("general", "hi", Final::Yes).await;
-    let Err(CallError::Remote(error)) = sent else {
-        panic!("{sent:?}")
-    };
-    assert!(
-        error.message().contains("may have been delivered"),
-        "{error}"
-    );
-    let closed = async { while events.next_link().await.is_some() {} };
-    tokio::time::timeout(DEADLINE, closed)
-        .await
-        .expect("closed");
-    let (late, _events) = client(&node.url, "bob", "secret");
-    late.ready().await.unwrap_err();
-    // It comes back by itself.
-    server.restart();
-    until(async || {
-        let (client, _events) = client(&node.url, "ann", "secret");
-        let ready = client.ready().await;
-        ready.is_ok()
-            && client
-                .send_message("general", "back", Final::Yes)
-                .await
-                .is_ok()
-    })
-    .await;
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn a_full_nats_refuses_with_a_clear_answer() {
-    let config = "jetstream { max_file_store: 300KB }";
-    let server = NatsServer::start_with(config, &[]);
-    let node = node(&server).await;
-    node.backend.put_channel("general", "").await.unwrap();
-    let (ann, _events) = login(&node, "ann").await;
-    sees(&ann, "general").await;
-    for size in [50_000, 500] {
-        let text = "x".repeat(size);
-        let mut refused = None;
-        for _ in 0..300 {
-            if let Err(error) = ann.send_message("general", text.as_str(), Final::Yes).await {
-                refused = Some(error);
-                break;
-            }
-        }
-        let error = refused.expect("an answer that refuses").to_string();
-        assert!(error.contains("no room"), "{error}");
-    }
-    // What needs no room goes on.
-    ann.get_channels().await.unwrap();
-    // A user or two may still find room.
-    let mut number = 0;
-    let error = loop {
-        number += 1;
-        let (client, _events) = client(&node.url, &format!("user{number}"), "secret");
-        if let Err(error) = client.ready().await {
-            break error.to_string();
-        }
-    };
-    assert!(error.contains("no room for a new user"), "{error}");
-    let (_ann, _events) = login(&node, "ann").await;
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn the_documented_permissions_are_enough() {
-    let publish = [
-        "switchboard.>",
-        "$JS.API.>",
-        "$JS.FC.>",
-        "$KV.switchboard_snek.>",
-    ];
-    let user = format!(
-        "user: ann, password: x, permissions: {{ publish: {publish:?}, subscribe: \"switchboard.>\" }}"
-    );
-    let server =
-        NatsServer::start_with(&format!("authorization {{ users: [ {{ {user} }} ] }}"), &[]);
-    let config = NatsConfig::new(&format!("nats://ann:x@{}", server.address()));
-    let node = node_on(
-        Nats::connect(config).await.unwrap(),
-        NatsOptions {
-            open: true,
-            ..options()
-        },
-    );
-    let node = node.await;
-    node.backend.put_channel("general", "").await.unwrap();
-    let (ann, _events) = login(&node, "ann").await;
-    let (bob, mut events) = login(&node, "bob").await;
-    sees(&ann, "general").await;
-    sees(&bob, "general").await;
-    ann.send_message("general", "hi", Final::Yes).await.unwrap();
-    assert_eq!(message(&mut events).await, "hi");
-    assert!(node.backend.is_online("ann").await.unwrap());
-    let channel = node.backend.direct("ann", "bob").await.unwrap();
-    sees(&ann, channel.as_str()).await;
 }

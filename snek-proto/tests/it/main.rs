@@ -6,10 +6,12 @@ mod acting;
 mod allocations;
 mod behaviour;
 mod bot;
-#[cfg(feature = "nats")]
+#[cfg(feature = "cluster")]
 mod cluster;
+#[cfg(feature = "cluster")]
+mod cluster_faults;
 #[cfg(feature = "nats")]
-mod cluster_lost;
+mod cluster_nats;
 mod conformance;
 mod connect;
 mod decode_props;

@@ -59,7 +59,7 @@ impl Credentials {
 /// jetstream { sync_interval: always }
 /// ```
 ///
-/// (NATS 2.10 and later; each write then waits for the disk), or with 3 replicas on machines that do not lose
+/// (NATS 2.10 or newer; each write then waits for the disk), or with 3 replicas on machines that do not lose
 /// power together.
 #[derive(Clone, Debug)]
 pub struct NatsConfig {

@@ -7,12 +7,12 @@ use async_nats::header::{HeaderMap, NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_ME
 use async_nats::jetstream::consumer::{self, AckPolicy, DeliverPolicy};
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::publish::PublishAck;
-use async_nats::jetstream::stream::{Info, PurgeResponse, RawMessage};
+use async_nats::jetstream::stream::{DeleteStatus, Info, RawMessage};
 use async_nats::jetstream::{self, ErrorCode};
 use async_nats::{Message, Request, StatusCode, Subscriber};
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -22,17 +22,23 @@ use tokio::time::timeout;
 use super::error::of_answer;
 use super::{Answer, Nats, answer_in, header};
 use crate::Str;
-use crate::cluster::{Expect, Log, LogState, Record, StoreError, Stored, Watched};
+use crate::cluster::{Expect, Log, LogState, Record, Store, StoreError, Stored, Watched};
 
 /// How many records are asked for at a time: fewer bytes than a server keeps for a slow reader.
-const BATCH: usize = 500;
+const BATCH: u64 = 500;
+/// How many records are deleted at a time.
+const DELETES: usize = 64;
 /// How often the server tells a watch that it is still there.
-const HEARTBEAT: Duration = Duration::from_secs(5);
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How long a watch waits for that.
+const SILENCE: Duration = Duration::from_secs(5);
 
 pub(super) struct StreamLog {
     pub(super) nats: Nats,
     /// The stream's.
     pub(super) name: String,
+    /// Whether there is one record of each subject at most.
+    pub(super) keeps_last: bool,
 }
 
 #[derive(Deserialize)]
@@ -48,6 +54,7 @@ impl Log for StreamLog {
         payload: Bytes,
         expect: Expect<'_>,
     ) -> Result<Stored, StoreError> {
+        self.nats.check_size(&payload)?;
         let subject = self.nats.subject(subject);
         let mut headers = HeaderMap::new();
         if let Some(id) = expect.id {
@@ -68,7 +75,7 @@ impl Log for StreamLog {
         let mut answer = send().await?;
         if answer.is_none() {
             // Nobody has it: it is not stored.
-            self.nats.make_all().await?;
+            self.nats.ensure().await?;
             answer = send().await?;
         }
         let answer = answer.ok_or_else(|| StoreError::unavailable("no stream takes the record"))?;
@@ -92,9 +99,24 @@ impl Log for StreamLog {
     }
 
     async fn read(&self, pattern: &str, after: u64, max: usize) -> Result<Vec<Record>, StoreError> {
-        let start_sequence = after.saturating_add(1);
-        let from = DeliverPolicy::ByStartSequence { start_sequence };
-        self.fetch(self.consumer(pattern, from), max).await
+        let mut records: Vec<Record> = Vec::new();
+        let subject = self.nats.subject(pattern);
+        while records.len() < max {
+            let last = records.last().map_or(after, |record| record.sequence);
+            // The leader knows whether there are more; a consumer may be at a replica that is behind.
+            let next = json!({ "seq": last.saturating_add(1), "next_by_subj": subject });
+            let Some(next) = self.find(&next).await? else {
+                break;
+            };
+            let start_sequence = next.sequence.saturating_add(1);
+            records.push(next);
+            if records.len() < max {
+                let from = DeliverPolicy::ByStartSequence { start_sequence };
+                let more = self.fetch(self.consumer(pattern, from), max - records.len());
+                records.extend(more.await?);
+            }
+        }
+        Ok(records)
     }
 
     async fn heads(&self, pattern: &str) -> Result<Vec<Record>, StoreError> {
@@ -106,7 +128,7 @@ impl Log for StreamLog {
     }
 
     async fn watch(&self, pattern: &str) -> Result<Watched, StoreError> {
-        let gaps = self.nats.gap_count();
+        let gaps = self.nats.gaps();
         let inbox = self.nats.shared.client.new_inbox();
         let messages = self.nats.listen(inbox.clone()).await?;
         let consumer = consumer::Config {
@@ -120,7 +142,7 @@ impl Log for StreamLog {
             nats: self.nats.clone(),
             messages,
             gaps,
-            last: 0,
+            last: Last::default(),
         };
         let watched = stream::try_unfold(watching, async |mut watching| {
             let next = watching.next().await?;
@@ -129,14 +151,23 @@ impl Log for StreamLog {
         Ok(watched.boxed())
     }
 
+    /// Each record is deleted by its number: before NATS 2.10.11, a purge by subject makes consumers skip
+    /// records of other subjects.
     async fn purge(&self, pattern: &str, before: u64) -> Result<u64, StoreError> {
-        // JetStream takes 1 for no bound.
-        if before <= 1 {
-            return Ok(0);
-        }
-        let body = json!({ "filter": self.nats.subject(pattern), "seq": before });
-        let purged: PurgeResponse = self.api("STREAM.PURGE", &body).await?;
-        Ok(purged.purged)
+        let found = if self.keeps_last && !pattern.contains(['*', '>']) {
+            Vec::from_iter(self.last(pattern).await?)
+        } else {
+            let consumer = consumer::Config {
+                headers_only: true,
+                ..self.consumer(pattern, DeliverPolicy::All)
+            };
+            self.fetch(consumer, usize::MAX).await?
+        };
+        let below = found.into_iter().filter(|it| it.sequence < before);
+        let deleting: Vec<_> = below.map(|it| self.delete(it.sequence)).collect();
+        let deleted = stream::iter(deleting).buffer_unordered(DELETES);
+        let count = deleted.try_fold(0, async |sum, it| Ok(sum + u64::from(it)));
+        count.await
     }
 
     async fn state(&self) -> Result<LogState, StoreError> {
@@ -168,7 +199,7 @@ impl StreamLog {
             && error.error_code() == ErrorCode::STREAM_NOT_FOUND
         {
             tracing::warn!(name = self.name, "a stream is gone and is made again");
-            self.nats.make_all().await?;
+            self.nats.ensure().await?;
         }
         Ok(answer)
     }
@@ -201,6 +232,20 @@ impl StreamLog {
         }))
     }
 
+    /// Deletes a record. Returns whether it was there.
+    async fn delete(&self, sequence: u64) -> Result<bool, StoreError> {
+        let body = json!({ "seq": sequence, "no_erase": true });
+        let answer: Answer<DeleteStatus> = self.ask("STREAM.MSG.DELETE", &body).await?;
+        match answer {
+            Ok(_) => Ok(true),
+            // It says so in several ways.
+            Err(error) => match self.get(sequence).await? {
+                None => Ok(false),
+                Some(_) => Err(of_answer(&error)),
+            },
+        }
+    }
+
     /// A consumer that nobody acknowledges, and that ends by itself.
     fn consumer(&self, pattern: &str, from: DeliverPolicy) -> consumer::Config {
         consumer::Config {
@@ -208,7 +253,7 @@ impl StreamLog {
             filter_subject: self.nats.subject(pattern),
             ack_policy: AckPolicy::None,
             max_deliver: 1,
-            inactive_threshold: HEARTBEAT * 2,
+            inactive_threshold: SILENCE,
             num_replicas: 1,
             memory_storage: true,
             ..consumer::Config::default()
@@ -223,36 +268,31 @@ impl StreamLog {
     /// Reads what a consumer brings now, at most `max` records.
     async fn fetch(&self, config: consumer::Config, max: usize) -> Result<Vec<Record>, StoreError> {
         let consumer = self.create(config).await?;
-        let client = &self.nats.shared.client;
+        let (client, within) = (&self.nats.shared.client, self.nats.shared.timeout);
         let place = format!("{}.{}", self.name, consumer.name);
+        let next = format!("$JS.API.CONSUMER.MSG.NEXT.{place}");
         let inbox = client.new_inbox();
         let mut messages = self.nats.listen(inbox.clone()).await?;
-        let wanted = usize::try_from(consumer.num_pending)
-            .unwrap_or(usize::MAX)
-            .min(max);
-        let mut records = Vec::new();
-        while records.len() < wanted {
-            let batch = BATCH.min(wanted - records.len());
-            let next = json!({ "batch": batch, "no_wait": true }).to_string();
-            let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{place}");
-            let asking = client.publish_with_reply(subject, inbox.clone(), next.into());
-            asking.await.map_err(StoreError::unavailable)?;
-            let before = records.len();
-            while records.len() < before + batch {
-                let message = timeout(self.nats.shared.timeout, messages.next()).await;
-                let message = message.map_err(StoreError::unavailable)?;
-                let message = message.ok_or_else(|| StoreError::unavailable("it is closed"))?;
-                match message.status {
-                    None => {}
-                    // Some were removed meanwhile.
-                    Some(StatusCode::NOT_FOUND | StatusCode::TIMEOUT) => return Ok(records),
-                    Some(status) => return Err(StoreError::unavailable(status)),
-                }
-                let delivered = self.nats.delivered(message)?;
-                records.push(delivered.record);
-                if delivered.number != records.len() as u64 {
-                    return Err(StoreError::unavailable("a record is missed"));
-                }
+        let pending = usize::try_from(consumer.num_pending).unwrap_or(usize::MAX);
+        let max = pending.min(max);
+        let (mut records, mut last) = (Vec::new(), Last::default());
+        let mut asked = 0;
+        while last.number < max as u64 {
+            if last.number == asked {
+                let batch = BATCH.min(max as u64 - asked);
+                let body = json!({ "batch": batch, "no_wait": true }).to_string();
+                let asking = client.publish_with_reply(next.clone(), inbox.clone(), body.into());
+                asking.await.map_err(StoreError::unavailable)?;
+                asked += batch;
+            }
+            let message = timeout(within, messages.next()).await;
+            let message = message.map_err(StoreError::unavailable)?;
+            let message = message.ok_or_else(|| StoreError::unavailable("it is closed"))?;
+            match message.status {
+                None => records.extend(last.next(&self.nats, message)?),
+                // Some have been removed meanwhile.
+                Some(StatusCode::NOT_FOUND | StatusCode::TIMEOUT) => break,
+                Some(status) => return Err(StoreError::unavailable(status)),
             }
         }
         // It would end by itself, later.
@@ -273,9 +313,8 @@ struct Watching {
     nats: Nats,
     messages: Subscriber,
     gaps: watch::Receiver<u64>,
-    /// The number of the last record that the consumer has brought.
-    last: u64,
-    /// How many records are to come before `None`; nothing when that was told.
+    last: Last,
+    /// How many records the consumer brings before `None`; nothing when that was told.
     left: Option<u64>,
 }
 
@@ -287,19 +326,16 @@ impl Watching {
                 return Ok(None);
             }
             let next = tokio::select! {
-                next = timeout(HEARTBEAT * 2, self.messages.next()) => next.ok().flatten(),
+                next = timeout(SILENCE, self.messages.next()) => next.ok().flatten(),
                 _ = self.gaps.changed() => None,
             };
             let message = next.ok_or_else(|| StoreError::unavailable("a watch is interrupted"))?;
             if message.status.is_none() {
-                let delivered = self.nats.delivered(message)?;
-                self.last += 1;
-                if delivered.number != self.last {
-                    return Err(StoreError::unavailable("a record is missed"));
+                self.left = self.left.map(|left| left.saturating_sub(1));
+                if let Some(record) = self.last.next(&self.nats, message)? {
+                    return Ok(Some(record));
                 }
-                let left = self.left.map(|left| left.saturating_sub(1));
-                self.left = left.map(|left| left.min(delivered.pending));
-                return Ok(Some(delivered.record));
+                continue;
             }
             let stalled = header(&message, "Nats-Consumer-Stalled");
             match message.reply.as_deref().or(stalled) {
@@ -308,43 +344,45 @@ impl Watching {
                     let client = &self.nats.shared.client;
                     let _ = client.publish(reply.to_owned(), Bytes::new()).await;
                 }
+                // There is nothing more: some have been removed meanwhile.
                 None => self.left = self.left.map(|_| 0),
             }
         }
     }
 }
 
-/// A record that a consumer brings.
-struct Delivered {
-    record: Record,
-    /// Its number among those that the consumer has brought.
+/// What a consumer has brought last.
+#[derive(Default)]
+struct Last {
+    /// Its number among all that the consumer has brought.
     number: u64,
-    /// How many are still to come.
-    pending: u64,
+    sequence: u64,
 }
 
-impl Nats {
-    fn delivered(&self, message: Message) -> Result<Delivered, StoreError> {
+impl Last {
+    /// The next record; `None` if it was there already: before NATS 2.10, instead of one that was removed.
+    fn next(&mut self, nats: &Nats, message: Message) -> Result<Option<Record>, StoreError> {
         let message = jetstream::Message {
             message,
-            context: self.shared.jetstream.clone(),
+            context: nats.shared.jetstream.clone(),
         };
         let info = message.info().map_err(|error| StoreError::Failed {
             message: error.to_string(),
         })?;
-        let (number, pending) = (info.consumer_sequence, info.pending);
-        let (sequence, time) = (info.stream_sequence, info.published.unix_timestamp());
-        let record = Record {
-            subject: self.relative(&message.subject),
-            sequence,
+        self.number += 1;
+        if info.consumer_sequence != self.number {
+            return Err(StoreError::unavailable("a record is missed"));
+        }
+        if info.stream_sequence <= self.sequence {
+            return Ok(None);
+        }
+        self.sequence = info.stream_sequence;
+        Ok(Some(Record {
+            subject: nats.relative(&message.subject),
+            sequence: self.sequence,
             id: header(&message, NATS_MESSAGE_ID).map_or(Str::EMPTY, Str::from),
+            time: u64::try_from(info.published.unix_timestamp()).unwrap_or_default(),
             payload: message.message.payload,
-            time: u64::try_from(time).unwrap_or_default(),
-        };
-        Ok(Delivered {
-            record,
-            number,
-            pending,
-        })
+        }))
     }
 }

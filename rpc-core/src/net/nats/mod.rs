@@ -38,10 +38,24 @@ use violations::Violations;
 
 /// A connection to NATS. Cheap to clone.
 ///
-/// It reconnects by itself. Meanwhile requests wait, up to the [timeout](NatsConfig::timeout). A
-/// [`Log`] is a stream of JetStream, its [feed](LogConfig::feed) what the server republishes; a log of
-/// [so many records](LogConfig::max_records) drops the first ones also when its bytes are used up. Reads ask
-/// the stream's leader.
+/// It reconnects by itself. Meanwhile requests wait, up to the [timeout](NatsConfig::timeout).
+///
+/// A [`Log`] is a stream of JetStream, and its [feed](LogConfig::feed) what the server republishes. In messages
+/// to and from the server, records included:
+///
+/// | | |
+/// |---|---|
+/// | append, get, last, state | 2 |
+/// | read of none, or of the first one | 2 |
+/// | read of `n` | about `n` + 8, and 1 for each 500 |
+/// | heads | `n` + 3, and 1 for each 500 |
+/// | purge of one key, of `n` records | 4, about 3 `n` |
+///
+/// With [replicas](NatsConfig::replicas), heads and watches may be those of a replica that is behind for a moment; all
+/// else asks the leader.
+///
+/// A log with [`max_records`](LogConfig::max_records) drops its first ones also when its
+/// [bytes](LogConfig::max_bytes) are used up.
 #[derive(Clone)]
 pub struct Nats {
     shared: Arc<Shared>,
@@ -60,16 +74,19 @@ struct Shared {
     opened: Mutex<Vec<stream::Config>>,
 }
 
+/// How many bytes the headers of a record may have, which the server counts with its payload.
+const MAX_HEADERS: usize = 1024;
+
 /// What JetStream answers.
 type Answer<T> = Result<T, jetstream::Error>;
 
 impl Nats {
-    /// Connects to the first server that answers.
+    /// Connects to the first server that answers, and waits for the answer of its JetStream.
     ///
     /// # Errors
     /// [`StoreError::Config`], also if a certificate is not trusted or the server accepts too short messages;
-    /// [`StoreError::Denied`]; and [`StoreError::Unavailable`] if no server answers in time; retrying that is
-    /// safe.
+    /// [`StoreError::Denied`]; and [`StoreError::Unavailable`] if no server or no JetStream answers in time;
+    /// retrying that is safe.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -114,7 +131,9 @@ impl Nats {
                 match &event {
                     Event::Connected => tracing::info!("connected to NATS"),
                     Event::Disconnected => tracing::warn!("the connection to NATS is lost"),
-                    Event::ServerError(error) => refused.report(error),
+                    Event::ServerError(error) if refused.report(error) => {
+                        tracing::warn!(%error, "NATS refuses");
+                    }
                     event => tracing::debug!(%event, "NATS"),
                 }
                 if matches!(event, Event::Connected | Event::SlowConsumer(_)) {
@@ -124,16 +143,15 @@ impl Nats {
             });
         let connecting = async {
             let client = options.connect(servers).await;
+            let client = client.map_err(|error| of_connect(&error))?;
             // The first connection is no gap.
             let _ = gap_count.wait_for(|count| *count > 0).await;
-            client
+            Ok::<_, StoreError>(client)
         };
-        let client = timeout(config.timeout, connecting)
-            .await
-            .map_err(StoreError::unavailable)?
-            .map_err(|error| of_connect(&error))?;
+        let client = timeout(config.timeout, connecting).await;
+        let client = client.map_err(StoreError::unavailable)??;
         NatsConfig::check_payload(client.max_payload())?;
-        Ok(Self {
+        let nats = Self {
             shared: Arc::new(Shared {
                 jetstream: jetstream::new(client.clone()),
                 client,
@@ -144,7 +162,16 @@ impl Nats {
                 violations,
                 opened: Mutex::default(),
             }),
-        })
+        };
+        let prefix = &nats.shared.prefix;
+        let answer: Answer<stream::Info> = nats.ask_jetstream("STREAM.INFO", prefix, &()).await?;
+        match answer {
+            Err(error) if error.error_code() != ErrorCode::STREAM_NOT_FOUND => {
+                Err(of_answer(&error))
+            }
+            // JetStream serves.
+            _ => Ok(nats),
+        }
     }
 
     /// Returns the prefix of all subjects and names.
@@ -168,6 +195,15 @@ impl Nats {
         let subscribing = timeout(self.shared.timeout, self.shared.client.subscribe(subject));
         let subscribed = subscribing.await.map_err(StoreError::unavailable)?;
         subscribed.map_err(StoreError::unavailable)
+    }
+
+    /// Waits until the server has done all that was sent to it.
+    async fn round_trip(&self) -> Result<(), StoreError> {
+        let inbox = self.shared.client.new_inbox();
+        let mut echo = self.listen(inbox.clone()).await?;
+        self.send(inbox, Bytes::new()).await?;
+        let heard = timeout(self.shared.timeout, echo.next()).await;
+        heard.map(drop).map_err(StoreError::unavailable)
     }
 
     /// Waits for the answer of whoever listens to a subject; `None` if nobody does.
@@ -221,19 +257,9 @@ impl Nats {
         Ok(info.config.max_age)
     }
 
-    /// Makes the streams again that were opened here and are gone: the server has lost them, or somebody has
-    /// deleted them.
-    async fn make_all(&self) -> Result<(), StoreError> {
-        // One at a time: who comes second finds them made.
-        let opened = self.shared.opened.lock().await;
-        for config in &*opened {
-            self.make(config).await?;
-        }
-        Ok(())
-    }
-
-    /// Waits for as long as a request may take.
+    /// Sends a message, as soon as there is room for it.
     async fn send(&self, subject: String, payload: Bytes) -> Result<(), StoreError> {
+        self.check_size(&payload)?;
         let sending = timeout(
             self.shared.timeout,
             self.shared.client.publish(subject, payload),
@@ -264,10 +290,11 @@ impl Nats {
         }
     }
 
-    fn gap_count(&self) -> watch::Receiver<u64> {
-        let mut gaps = self.shared.gap_count.clone();
-        gaps.mark_unchanged();
-        gaps
+    fn check_size(&self, payload: &Bytes) -> Result<(), StoreError> {
+        if payload.len() > self.max_payload() {
+            return Err(StoreError::TooLarge);
+        }
+        Ok(())
     }
 }
 
@@ -299,7 +326,6 @@ impl Store for Nats {
             duplicate_window: config
                 .max_age
                 .map_or(config.window, |it| it.min(config.window)),
-            deny_delete: true,
             allow_direct: true,
             num_replicas: *replicas,
             ..stream::Config::default()
@@ -314,6 +340,7 @@ impl Store for Nats {
         let log = StreamLog {
             nats: self.clone(),
             name: stream.name.clone(),
+            keeps_last: config.max_per_subject == Some(1),
         };
         let mut opened = self.shared.opened.lock().await;
         if opened.iter().all(|known| known.name != stream.name) {
@@ -323,7 +350,12 @@ impl Store for Nats {
     }
 
     async fn ensure(&self) -> Result<(), StoreError> {
-        self.make_all().await
+        // One at a time: who comes second finds them made.
+        let opened = self.shared.opened.lock().await;
+        for config in &*opened {
+            self.make(config).await?;
+        }
+        Ok(())
     }
 
     async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), StoreError> {
@@ -336,6 +368,10 @@ impl Store for Nats {
 
     async fn subscribe(&self, pattern: &str) -> Result<Messages, StoreError> {
         let messages = self.listen(self.subject(pattern)).await?;
+        if self.is_connected() {
+            // Nobody's message may pass it.
+            self.round_trip().await?;
+        }
         let nats = self.clone();
         Ok(messages.map(move |message| nats.message(message)).boxed())
     }
@@ -367,11 +403,14 @@ impl Store for Nats {
     }
 
     fn gaps(&self) -> watch::Receiver<u64> {
-        self.gap_count()
+        let mut gaps = self.shared.gap_count.clone();
+        gaps.mark_unchanged();
+        gaps
     }
 
     fn max_payload(&self) -> usize {
-        self.shared.client.max_payload()
+        let max = self.shared.client.max_payload();
+        max.saturating_sub(MAX_HEADERS)
     }
 
     fn timeout(&self) -> Duration {

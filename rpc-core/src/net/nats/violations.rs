@@ -34,22 +34,22 @@ impl Violations {
         }
     }
 
-    /// Takes an error that the server reports, and logs it if it is new.
-    pub(super) fn report(&self, error: &ServerError) {
+    /// Takes an error that the server reports. Returns whether it is new, and has to be told.
+    pub(super) fn report(&self, error: &ServerError) -> bool {
         let text = error.to_string();
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if !told.contains(&text) {
-            tracing::warn!(%error, "NATS refuses");
-            told.truncate(MAX - 1);
-            told.insert(0, text);
-        }
-        drop(told);
         if let ServerError::Other(text) = error
             && text.starts_with(VIOLATION)
         {
             // Nobody may wait for it.
             let _ = self.texts.send(text.clone());
         }
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = !told.contains(&text);
+        if is_new {
+            told.truncate(MAX - 1);
+            told.insert(0, text);
+        }
+        is_new
     }
 
     /// Waits for the answer to a request, or until the server refuses this subject, or the answer.
@@ -75,5 +75,26 @@ impl Violations {
             answer = request => answer,
             message = denied => Err(StoreError::Denied { message }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_once() {
+        let violations = Violations::new("p._inbox");
+        let refusal = |subject: usize| {
+            let text = format!("Permissions Violation for Publish to \"p.{subject}\"");
+            violations.report(&ServerError::Other(text))
+        };
+        assert!(refusal(0));
+        assert!(!refusal(0));
+        for other in 1..=MAX {
+            assert!(refusal(other));
+            assert!(!refusal(other));
+        }
+        assert!(refusal(0), "long ago");
     }
 }

@@ -1,5 +1,7 @@
 //! The nodes: Snek servers and ConnectOnion hosts, on NATS or alone.
 
+use std::sync::Arc;
+
 use connectonion_proto::net::Server as Host;
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use futures_util::StreamExt;
@@ -7,7 +9,7 @@ use rpc_core::Limits;
 use rpc_core::net::nats::{Nats, NatsConfig};
 use rpc_core::net::server::ServerLimits;
 use snek_proto::frame::{Channel, User};
-use snek_proto::net::{self as snek, Backend, MemoryBackend, NatsBackend, NatsOptions};
+use snek_proto::net::{self as snek, Backend, ClusterBackend, MemoryBackend};
 
 use crate::net::serve::{CONNECTIONS, Echo, host_options};
 
@@ -25,11 +27,12 @@ pub(super) async fn snek(nats: &str, users: usize) {
         return snek_on(MemoryBackend::new().with_channel(ROOM, "Room").open()).await;
     }
     let nats = Nats::connect(NatsConfig::new(nats)).await.unwrap();
-    let options = NatsOptions {
+    let options = snek::ClusterOptions {
         open: true,
-        ..NatsOptions::default()
+        ..snek::ClusterOptions::default()
     };
-    let (backend, runner) = NatsBackend::open(nats, options).await.unwrap();
+    let opened = ClusterBackend::open(Arc::new(nats), options).await;
+    let (backend, runner) = opened.unwrap();
     tokio::spawn(runner.run());
     if users == 0 {
         backend.put_channel(ROOM, "Room").await.unwrap();
@@ -51,7 +54,7 @@ pub(super) fn channel(number: usize) -> String {
     format!("channel{}", number / MEMBERS)
 }
 
-async fn join(backend: &NatsBackend, number: usize) {
+async fn join(backend: &ClusterBackend, number: usize) {
     let (name, password) = user(number);
     let added = User::new(name.as_str(), name.as_str());
     backend.put_user(added, password).await.unwrap();

@@ -1,40 +1,38 @@
-//! [`NatsRunner`]: the task between a node and NATS.
+//! [`ClusterRunner`]: the task between a node and its store.
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::{Future, pending};
+use std::iter;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::connection::State as Line;
-use async_nats::{Message, Subscriber};
 use bytes::Bytes;
 use futures_util::future::{AbortHandle, BoxFuture, FutureExt};
 use futures_util::stream::{Abortable, BoxStream, FuturesUnordered, SelectAll, StreamExt};
-use rpc_core::Instant;
-use rpc_core::cluster::Fill;
-use rpc_core::net::nats::{Change, Watch};
-use rpc_core::net::time;
-use rpc_core::{CloseFrame, Str};
-use tokio::sync::Semaphore;
-use tokio::time::{sleep, sleep_until};
+use rpc_core::cluster::{Change, Fill, Message, Messages, Watch};
+use rpc_core::net::time::{self, sleep};
+use rpc_core::{CloseFrame, Instant, Str};
+use tokio::sync::{Semaphore, watch};
 
-use super::state::{Phase, Shared, node};
-use super::store::{Page, Store, live, public, user_of};
+use super::records::{self, PROOFS, Page, USERS, public, read_live, uid_of, user_of};
+use super::state::{Phase, Shared, State, node};
 use crate::cluster::{Membership, NodeConfig, Request, Seen, SendId, SendReply};
 use crate::id::ChannelUid;
 
-/// How many reads are open at NATS at once.
+/// How many reads are open at the store at once.
 const MAX_READS: usize = 64;
-/// How many messages are taken from NATS before something else is done.
+/// How much is taken from the store before something else is done.
 const BATCH: usize = 64;
-/// How long to wait before NATS is asked again for something that has failed.
+/// How long to wait before the store is asked again for something that has failed.
 const RETRY: Duration = Duration::from_millis(500);
 /// The close code of a server that restarts.
 const SERVICE_RESTART: u16 = 1012;
 
-/// The task between a [`NatsBackend`](super::NatsBackend) and NATS.
+/// The task between a [`ClusterBackend`](super::ClusterBackend) and its store.
 #[must_use = "without `run` no call ends"]
-pub struct NatsRunner {
+pub struct ClusterRunner {
     shared: Arc<Shared>,
     config: NodeConfig,
 }
@@ -50,32 +48,40 @@ enum Source {
     Proofs,
 }
 
-/// What NATS has answered.
+/// What the store has answered.
 enum Done {
-    Subscribed(Source, Option<Subscriber>),
+    Subscribed(Source, Option<Messages>),
     Opened(ChannelUid, u64, Option<Seen>),
     Filled(ChannelUid, Fill, Page),
     Stored(SendId, u64, SendReply),
     Member(Membership),
+    Removed(Str),
     Probed(Instant, u128),
-    Checked(u128),
-    Public(Option<Box<Watch>>),
+    Ensured(u128),
+    Public(Option<Watch>),
     Nothing,
 }
 
-/// One life of the node, from the first contact with NATS to the loss of the last.
+/// What comes from the store.
+enum Input {
+    Message(Source, Message),
+    Done(Done),
+}
+
+/// One life of the node, from the first contact with the store to the loss of the last.
 struct Life {
     shared: Arc<Shared>,
     reads: Arc<Semaphore>,
     feeds: SelectAll<BoxStream<'static, (Source, Message)>>,
     subscribed: HashMap<Source, AbortHandle>,
     working: FuturesUnordered<BoxFuture<'static, Done>>,
-    public: Option<Box<Watch>>,
-    /// When the stream was created.
+    public: Option<Watch>,
+    gaps: watch::Receiver<u64>,
+    /// When the log of messages was made.
     created: Option<u128>,
 }
 
-impl NatsRunner {
+impl ClusterRunner {
     pub(super) const fn new(shared: Arc<Shared>, config: NodeConfig) -> Self {
         Self { shared, config }
     }
@@ -85,18 +91,16 @@ impl NatsRunner {
     /// # Cancel safety
     /// Dropping the future stops the node: calls are not answered any more.
     pub async fn run(self) {
-        let mut nats = self.shared.store.nats.clone();
         loop {
-            tracing::info!(node = %nats.node(), "the node is in the cluster");
+            tracing::info!("the node joins the cluster");
             Life::new(Arc::clone(&self.shared)).run().await;
-            tracing::error!(node = %nats.node(), "the node has lost its cluster");
+            tracing::error!("the node has lost its cluster");
             self.end();
-            while self.shared.store.created().await.is_none() {
+            while self.shared.records.created().await.is_err() {
                 sleep(RETRY).await;
             }
-            nats = nats.with_new_node();
             self.shared.with(|state| {
-                state.node = node(nats.node(), self.config);
+                state.node = node(self.config);
                 state.is_lost = false;
             });
             self.shared.phase.send_replace(Phase::Starting);
@@ -119,8 +123,10 @@ impl NatsRunner {
 
 impl Life {
     fn new(shared: Arc<Shared>) -> Self {
+        let gaps = shared.records.store.gaps();
         Self {
             shared,
+            gaps,
             reads: Arc::new(Semaphore::new(MAX_READS)),
             feeds: SelectAll::new(),
             subscribed: HashMap::new(),
@@ -132,13 +138,20 @@ impl Life {
 
     async fn run(mut self) {
         let shared = Arc::clone(&self.shared);
-        let mut gaps = shared.store.nats.gaps();
-        gaps.mark_unchanged();
+        self.gaps.mark_unchanged();
         self.watch_public();
-        self.check();
-        self.subscribe(Source::Proofs, shared.store.of_proofs("*"));
+        self.ensure();
+        self.subscribe(Source::Proofs, PROOFS.to_owned());
+        // Rings early rather than being set anew for each deadline that moves.
+        let mut alarm = pin!(sleep(Duration::ZERO));
         loop {
-            let timeout = {
+            // Before what follows the gap.
+            if self.has_gap() {
+                self.gaps.mark_unchanged();
+                shared.change(|state| state.node.check(time::now()));
+                self.ensure();
+            }
+            {
                 let mut state = shared.lock();
                 if state.is_lost {
                     return;
@@ -146,19 +159,24 @@ impl Life {
                 while let Some(request) = state.node.poll_request() {
                     self.carry_out(request);
                 }
-                state.node.poll_timeout()
-            };
+                let deadline = state.node.poll_timeout().map(Into::into);
+                if let Some(at) = deadline
+                    && (alarm.is_elapsed() || at < alarm.deadline())
+                {
+                    alarm.as_mut().reset(at);
+                }
+            }
             tokio::select! {
                 () = shared.changed.notified() => {}
-                Some(message) = self.feeds.next(), if !self.feeds.is_empty() => {
-                    self.deliver(message);
-                }
                 Some(done) = self.working.next(), if !self.working.is_empty() => {
-                    self.done(done);
+                    self.take(Input::Done(done));
+                }
+                Some((source, message)) = self.feeds.next(), if !self.feeds.is_empty() => {
+                    self.take(Input::Message(source, message));
                 }
                 change = next_change(&mut self.public) => self.changed(change),
-                Ok(()) = gaps.changed() => self.check(),
-                () = until(timeout) => {
+                Ok(()) = self.gaps.changed() => self.gaps.mark_changed(),
+                () = &mut alarm => {
                     shared.change(|state| state.node.handle_timeout(time::now()));
                 }
             }
@@ -167,13 +185,13 @@ impl Life {
 
     /// Starts what the node asks for. Nothing here waits.
     fn carry_out(&mut self, request: Request) {
-        let store = self.shared.store.clone();
+        let records = Arc::clone(&self.shared.records);
         match request {
             Request::Open { channel, ticket } => {
-                let subject = store.live(&channel);
+                let subject = records::live(&channel);
                 self.subscribe(Source::Channel(channel.clone()), subject);
                 self.read(async move {
-                    let last = store.last_of(&channel).await?;
+                    let last = records.last_of(&channel).await.ok()?;
                     Some(Done::Opened(channel, ticket, last))
                 });
             }
@@ -182,7 +200,7 @@ impl Life {
                 _ = ended.inspect(AbortHandle::abort);
             }
             Request::Watch { username } => {
-                self.subscribe(Source::Users, store.of_users());
+                self.subscribe(Source::Users, USERS.to_owned());
                 self.member(username);
             }
             Request::Fill {
@@ -190,7 +208,7 @@ impl Life {
                 fill,
                 seen,
             } => self.read(async move {
-                let page = store.fill(&channel, fill, &seen).await?;
+                let page = records.fill(&channel, fill, &seen).await.ok()?;
                 Some(Done::Filled(channel, fill, page))
             }),
             Request::Publish {
@@ -200,24 +218,17 @@ impl Life {
                 key,
                 event,
             } => self.work(async move {
-                // What waits for a connection could still be sent when nobody counts on it.
-                let reply = match is_connected(&store) {
-                    true => store.publish(&channel, &key, event.into_bytes()).await,
-                    false => SendReply::Unknown,
-                };
+                let reply = records.publish(&channel, &key, event.into_bytes()).await;
                 Done::Stored(id, attempt, reply)
             }),
             Request::Cast { channel, event } => {
-                let subject = store.live(&channel);
-                let client = store.nats.client();
+                let subject = records::live(&channel);
                 // If it would have to wait it is dropped.
-                if is_connected(&store) {
-                    let _ = client.publish(subject, event.into_bytes()).now_or_never();
-                }
+                records.store.try_publish(&subject, event.into_bytes());
             }
             Request::Probe => self.read(async move {
                 let asked = time::now();
-                let created = store.created().await?;
+                let created = records.created().await.ok()?;
                 Some(Done::Probed(asked, created))
             }),
         }
@@ -227,7 +238,7 @@ impl Life {
         self.working.push(work.boxed());
     }
 
-    /// Reads from NATS. The node asks again for what fails.
+    /// Reads from the store. The node asks again for what fails.
     fn read(&mut self, work: impl Future<Output = Option<Done>> + Send + 'static) {
         let reads = Arc::clone(&self.reads);
         self.work(async move {
@@ -237,86 +248,104 @@ impl Life {
     }
 
     fn member(&mut self, username: Str) {
-        let store = self.shared.store.clone();
+        let records = Arc::clone(&self.shared.records);
         self.read(async move {
-            let known = store.user(&username).await.ok()??;
-            Some(Done::Member(known.membership()))
+            if let Some(known) = records.user(&username).await.ok()? {
+                return Some(Done::Member(known.membership()));
+            }
+            let is_removed = records.is_removed(&username).await.ok()?;
+            is_removed.then_some(Done::Removed(username))
         });
     }
 
     /// Subscribes before anything that is asked later, unless that is done.
-    fn subscribe(&mut self, source: Source, subject: String) {
+    fn subscribe(&mut self, source: Source, pattern: String) {
         if self.subscribed.contains_key(&source) {
             return;
         }
-        let store = self.shared.store.clone();
-        let mut subscribing = async move { store.subscribe(subject).await }.boxed();
+        let records = Arc::clone(&self.shared.records);
+        let mut subscribing = async move { records.store.subscribe(&pattern).await.ok() }.boxed();
         match subscribing.as_mut().now_or_never() {
-            Some(subscriber) => self.add(source, subscriber),
-            // The client's queue is full. The node asks again for what it opens.
+            Some(messages) => self.add(source, messages),
+            // The store is busy. The node asks again for what it opens.
             None => self.work(async move { Done::Subscribed(source, subscribing.await) }),
         }
     }
 
-    fn add(&mut self, source: Source, subscriber: Option<Subscriber>) {
-        let Some(subscriber) = subscriber else { return };
+    fn add(&mut self, source: Source, messages: Option<Messages>) {
+        let Some(messages) = messages else { return };
         let (handle, registration) = AbortHandle::new_pair();
         if let Some(before) = self.subscribed.insert(source.clone(), handle) {
             before.abort();
         }
-        let messages = subscriber.map(move |message| (source.clone(), message));
+        let messages = messages.map(move |message| (source.clone(), message));
         self.feeds
             .push(Abortable::new(messages, registration).boxed());
     }
 
-    /// Takes what has come from NATS, under one lock.
-    fn deliver(&mut self, first: (Source, Message)) {
+    /// Takes what has come from the store, under one lock.
+    fn take(&mut self, first: Input) {
+        // What is read here has to be delivered here: it would come behind what follows it.
+        let more = iter::from_fn(|| self.ready()).take(BATCH);
+        let inputs: Vec<Input> = iter::once(first).chain(more).collect();
         let shared = Arc::clone(&self.shared);
-        let mut members = Vec::new();
         shared.change(|state| {
-            let (mut next, mut taken) = (Some(first), 0);
-            while let Some((source, message)) = next {
-                taken += 1;
-                match source {
-                    Source::Channel(channel) => {
-                        if let Some(live) = live(message) {
-                            state.node.handle_live(&channel, live, time::now());
-                        }
-                    }
-                    Source::Proofs => {
-                        let proof = message.payload[..].try_into().ok();
-                        if let (Some(username), Some(proof)) = (user_of(&message.subject), proof) {
-                            shared.store.passwords.remember(username, proof);
-                        }
-                    }
-                    Source::Users => {
-                        let username = user_of(&message.subject);
-                        let online = username.filter(|it| state.node.is_online(it));
-                        match (online, message.reply) {
-                            (Some(_), Some(reply)) => {
-                                let client = shared.store.nats.client();
-                                let _ = client.publish(reply, Bytes::new()).now_or_never();
-                            }
-                            (Some(username), None) => members.push(username),
-                            (None, _) => {}
-                        }
-                    }
+            for input in inputs {
+                match input {
+                    Input::Message(source, message) => self.deliver(state, source, message),
+                    Input::Done(done) => self.done(state, done),
                 }
                 state.flush();
-                // What is read here has to be delivered here: it would come behind what follows it.
-                let more = (taken < BATCH).then(|| self.feeds.next().now_or_never());
-                next = more.flatten().flatten();
             }
         });
-        for username in members {
-            self.member(username);
+    }
+
+    fn has_gap(&self) -> bool {
+        self.gaps.has_changed().unwrap_or(false)
+    }
+
+    /// Returns what has come meanwhile.
+    fn ready(&mut self) -> Option<Input> {
+        if self.has_gap() {
+            return None;
+        }
+        if let Some(Some(done)) = self.working.next().now_or_never() {
+            return Some(Input::Done(done));
+        }
+        let (source, message) = self.feeds.next().now_or_never()??;
+        Some(Input::Message(source, message))
+    }
+
+    fn deliver(&mut self, state: &mut State, source: Source, message: Message) {
+        match source {
+            Source::Channel(channel) => {
+                if let Some(live) = read_live(message) {
+                    state.node.handle_live(&channel, live, time::now());
+                }
+            }
+            Source::Proofs => {
+                let proof = message.payload[..].try_into().ok();
+                if let (Some(username), Some(proof)) = (user_of(&message.subject), proof) {
+                    self.shared.records.passwords.remember(username, proof);
+                }
+            }
+            Source::Users => {
+                let username = user_of(&message.subject);
+                let online = username.filter(|it| state.node.is_online(it));
+                match (online, message.reply_to) {
+                    (Some(_), Some(reply_to)) => {
+                        self.shared.records.store.answer(&reply_to, Bytes::new());
+                    }
+                    (Some(username), None) => self.member(username),
+                    (None, _) => {}
+                }
+            }
         }
     }
 
-    fn done(&mut self, done: Done) {
+    fn done(&mut self, state: &mut State, done: Done) {
         let now = time::now();
-        let shared = Arc::clone(&self.shared);
-        shared.change(|state| match done {
+        match done {
             Done::Opened(channel, ticket, last) => {
                 state.node.handle_open(&channel, ticket, last, now);
             }
@@ -325,73 +354,86 @@ impl Life {
                 node.handle_fill(&channel, fill, messages, through, now);
             }
             Done::Filled(channel, _, Page::Replaced { after }) => {
-                tracing::error!(%channel, "NATS has other messages than before: some may be missing");
+                tracing::error!(%channel, "the store has other messages than before: some may be missing");
                 state.node.handle_replaced(&channel, after, now);
             }
             Done::Stored(id, attempt, reply) => {
                 state.node.handle_stored(id, attempt, reply, now);
             }
             Done::Member(record) => state.node.handle_member(record, now),
+            Done::Removed(username) => {
+                for conn in state.node.remove_member(&username) {
+                    if let Some(peer) = state.peers.remove(&conn) {
+                        peer.close(CloseFrame::new(CloseFrame::POLICY, "the user was removed"));
+                    }
+                }
+            }
             Done::Probed(asked, created) => {
                 state.node.handle_probe(asked);
                 if self.created.is_some_and(|known| known != created) {
-                    self.check();
+                    self.ensure();
                 }
             }
-            Done::Checked(created) => {
-                self.created = Some(created);
-                state.node.check(now);
+            Done::Ensured(created) => {
+                if self
+                    .created
+                    .replace(created)
+                    .is_some_and(|it| it != created)
+                {
+                    state.node.check(now);
+                }
             }
-            Done::Subscribed(source, subscriber) => self.add(source, subscriber),
+            Done::Subscribed(source, messages) => self.add(source, messages),
             Done::Public(watch) => match watch {
                 Some(watch) => self.public = Some(watch),
                 None => self.watch_public(),
             },
             Done::Nothing => {}
-        });
+        }
     }
 
-    /// Writes what every node starts with, if it is gone, and reads what may be lost, as soon as NATS answers.
-    fn check(&mut self) {
-        let store = self.shared.store.clone();
+    /// Makes what the store has lost, as soon as it answers.
+    fn ensure(&mut self) {
+        let records = Arc::clone(&self.shared.records);
         self.work(async move {
             loop {
-                if let Some(created) = store.created().await
-                    && store.put_again().await.is_ok()
-                {
-                    return Done::Checked(created);
+                match records.ensure().await {
+                    Ok(created) => return Done::Ensured(created),
+                    Err(_) => sleep(RETRY).await,
                 }
-                sleep(RETRY).await;
             }
         });
     }
 
     fn watch_public(&mut self) {
-        let store = self.shared.store.clone();
+        let records = Arc::clone(&self.shared.records);
         self.work(async move {
-            let watch = store.watch_public().await;
+            let watch = records.watch_public().await;
             if watch.is_err() {
                 sleep(RETRY).await;
             }
-            Done::Public(watch.ok().map(Box::new))
+            Done::Public(watch.ok())
         });
     }
 
     /// Takes a change of the public channels.
     fn changed(&mut self, change: Option<Change>) {
+        let now = time::now();
         match change {
             Some(Change::Put(entry)) => {
-                if let Some(channel) = public(&entry.key, &entry.value) {
-                    let now = time::now();
+                if let Some(channel) = public(&entry) {
                     self.shared
                         .change(|state| state.node.handle_public(&channel, entry.revision, now));
+                }
+            }
+            Some(Change::Deleted { key, .. }) => {
+                if let Some(uid) = uid_of(&key) {
+                    self.shared.change(|state| state.node.remove_public(&uid));
                 }
             }
             Some(Change::Current) => {
                 self.shared.phase.send_replace(Phase::Serving);
             }
-            // Public channels stay.
-            Some(Change::Deleted { .. }) => {}
             None => {
                 self.public = None;
                 self.watch_public();
@@ -400,27 +442,16 @@ impl Life {
     }
 }
 
-fn is_connected(store: &Store) -> bool {
-    store.nats.client().connection_state() == Line::Connected
-}
-
 /// The next change; `None` after an error. Waits for ever without a watch.
-async fn next_change(watch: &mut Option<Box<Watch>>) -> Option<Change> {
+async fn next_change(watch: &mut Option<Watch>) -> Option<Change> {
     match watch {
         Some(watch) => watch.next().await?.ok(),
-        None => std::future::pending().await,
+        None => pending().await,
     }
 }
 
-async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => sleep_until(at.into()).await,
-        None => std::future::pending().await,
-    }
-}
-
-impl fmt::Debug for NatsRunner {
+impl fmt::Debug for ClusterRunner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NatsRunner").finish_non_exhaustive()
+        f.debug_struct("ClusterRunner").finish_non_exhaustive()
     }
 }

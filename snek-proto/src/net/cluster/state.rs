@@ -4,14 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use async_nats::RequestErrorKind;
-use async_nats::connection::State as Line;
 use bytes::Bytes;
-use rpc_core::net::nats::NatsError;
+use rpc_core::cluster::{AskError, StoreError};
 use rpc_core::net::{entropy, time};
 use tokio::sync::{Notify, oneshot, watch};
 
-use super::store::{ClusterError, Store};
+use super::records::{Records, of_user};
 use crate::cluster::{Membership, Node, NodeConfig, NodeEvent, SendError, SendId};
 use crate::hub::ConnId;
 use crate::net::Peer;
@@ -21,7 +19,7 @@ const PRESENCE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What the connections of a node and its runner share.
 pub(super) struct Shared {
-    pub(super) store: Store,
+    pub(super) records: Arc<Records>,
     state: Mutex<State>,
     /// Notified after each change: there may be requests, or an earlier deadline.
     pub(super) changed: Notify,
@@ -49,15 +47,16 @@ pub(super) enum Phase {
     Lost,
 }
 
-/// Creates a node of this id.
-pub(super) fn node(id: &str, config: NodeConfig) -> Node {
-    Node::new(id, config, entropy(), time::now())
+/// Creates a node with a new id.
+pub(super) fn node(config: NodeConfig) -> Node {
+    let id = format!("{:016x}", entropy());
+    Node::new(&id, config, entropy(), time::now())
 }
 
 impl Shared {
-    pub(super) fn new(store: Store, config: NodeConfig) -> Self {
+    pub(super) fn new(records: Arc<Records>, config: NodeConfig) -> Self {
         let state = State {
-            node: node(store.nats.node(), config),
+            node: node(config),
             peers: HashMap::new(),
             logins: HashMap::new(),
             ready: HashMap::new(),
@@ -65,7 +64,7 @@ impl Shared {
             is_lost: false,
         };
         Self {
-            store,
+            records,
             state: Mutex::new(state),
             changed: Notify::new(),
             phase: watch::Sender::new(Phase::Starting),
@@ -98,24 +97,34 @@ impl Shared {
         phase.is_ok_and(|phase| *phase == Phase::Serving)
     }
 
-    pub(super) async fn is_online(&self, username: &str) -> Result<bool, ClusterError> {
+    /// Returns why the node does not serve, if it does not.
+    pub(super) fn ready(&self) -> Result<(), &'static str> {
+        match *self.phase.borrow() {
+            Phase::Starting => return Err("the node is joining the cluster"),
+            Phase::Lost => return Err("the node has lost its cluster"),
+            Phase::Serving => {}
+        }
+        if !self.records.store.is_connected() {
+            return Err("the node has no connection to the store");
+        }
+        if self.lock().node.is_unheard(time::now()) {
+            return Err("the store does not answer");
+        }
+        Ok(())
+    }
+
+    pub(super) async fn is_online(&self, username: &str) -> Result<bool, StoreError> {
         if self.lock().node.is_online(username) {
             return Ok(true);
         }
-        let client = self.store.nats.client();
-        let unavailable = |message: &str| NatsError::Unavailable {
-            message: message.to_owned(),
-        };
-        if client.connection_state() != Line::Connected {
-            return Err(unavailable("no connection").into());
+        let store = &self.records.store;
+        if !store.is_connected() {
+            return Err(StoreError::unavailable("no connection"));
         }
-        let asked = client.request(self.store.of_user(username), Bytes::new());
-        match tokio::time::timeout(PRESENCE_TIMEOUT, asked).await {
-            Ok(Ok(_)) => Ok(true),
-            Ok(Err(error)) => match error.kind() {
-                RequestErrorKind::NoResponders | RequestErrorKind::TimedOut => Ok(false),
-                _ => Err(unavailable(&error.to_string()).into()),
-            },
+        let subject = of_user(username);
+        match store.ask(&subject, Bytes::new(), PRESENCE_TIMEOUT).await {
+            Ok(_) => Ok(true),
+            Err(AskError::Store(error)) => Err(error),
             Err(_) => Ok(false),
         }
     }

@@ -1,19 +1,18 @@
-//! [`Store`]: the records and messages of a cluster on NATS.
+//! [`Records`]: what a cluster keeps in its store: users, channels and messages.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use async_nats::jetstream::stream::{self, Republish, StorageType};
-use async_nats::{HeaderMap, Message, Subscriber};
 use bytes::Bytes;
-use futures_util::FutureExt as _;
 use ring::digest::{SHA256, digest};
-use rpc_core::cluster::{Fill, NameTooLong, token, try_token};
-use rpc_core::net::nats::{Bucket, BucketConfig, Expect, Nats, NatsError};
+use rpc_core::cluster::{
+    Bucket, BucketConfig, Entry, Expect, Fill, Log, LogConfig, Message, NameTooLong, Store,
+    StoreError, Watch, name_of, token, try_token,
+};
 use rpc_core::{Secret, Str, Text};
 use serde::{Deserialize, Serialize};
 
+use super::ClusterOptions;
 use super::password::{Checked, Passwords, Proof};
 use crate::cluster::{Live, Membership, Seen, SendReply, Stored};
 use crate::error::RpcError;
@@ -29,27 +28,23 @@ pub enum ClusterError {
     /// The change is not possible. Retrying fails again.
     #[error(transparent)]
     Hub(#[from] RpcError),
-    /// NATS. See there whether retrying may help.
+    /// The store does not do it, or has something there that this crate did not write. See there whether
+    /// retrying may help.
     #[error(transparent)]
-    Nats(#[from] NatsError),
+    Store(#[from] StoreError),
     /// The name is too long for a key. Retrying fails again.
     #[error(transparent)]
     Name(#[from] NameTooLong),
-    /// What is stored there was not written by this crate.
-    #[error("the record of {name} cannot be read")]
-    Record {
-        /// Whose record it is.
-        name: String,
-    },
-    /// The system has no randomness.
-    #[error("the system has no randomness")]
-    Entropy,
 }
 
 /// How many messages one page of a fill has.
 const PAGE: usize = 64;
 /// How often a record is tried to be changed while others change it.
 const ATTEMPTS: usize = 10;
+/// The subject of what concerns any user.
+pub(super) const USERS: &str = "snek.u.*";
+/// The subject of the proofs that users were let in.
+pub(super) const PROOFS: &str = "snek.v.*";
 
 /// The record of a user.
 #[derive(Clone, Serialize, Deserialize)]
@@ -68,23 +63,33 @@ pub(super) struct Known {
 }
 
 impl Known {
+    fn read(username: &str, entry: &Entry) -> Result<Self, StoreError> {
+        let record = serde_json::from_slice(&entry.value);
+        let record = record.map_err(|_| failed(format!("the record of {username}: no JSON")))?;
+        Ok(Self {
+            username: username.into(),
+            record,
+            revision: entry.revision,
+        })
+    }
+
     pub(super) fn user(&self) -> User {
         User::new(self.username.clone(), self.record.nick.clone())
     }
 
     /// Returns whether this is the password. A weak hash of it is replaced by a strong one, and the
     /// other nodes are told that it was right.
-    pub(super) async fn fits(&self, store: &Store, password: &Secret<Str>) -> bool {
+    pub(super) async fn fits(&self, records: &Arc<Records>, password: &Secret<Str>) -> bool {
         let hashed = &self.record.password;
-        match (store.passwords.check(&self.username, hashed, password)).await {
+        match (records.passwords.check(&self.username, hashed, password)).await {
             Checked::Wrong => return false,
             Checked::Known => {}
             Checked::Right { proof, is_weak } => {
-                store.vouch(&self.username, proof);
+                records.vouch(&self.username, proof);
                 if is_weak {
-                    let (store, known) = (store.clone(), self.clone());
+                    let (records, known) = (Arc::clone(records), self.clone());
                     let password = password.clone();
-                    tokio::spawn(async move { store.strengthen(&known, &password).await });
+                    tokio::spawn(async move { records.strengthen(&known, &password).await });
                 }
             }
         }
@@ -107,71 +112,69 @@ struct Public {
     tag: Option<Str>,
 }
 
-/// The records and messages of a cluster. Cheap to clone.
-#[derive(Clone)]
-pub(super) struct Store {
-    pub(super) nats: Nats,
-    records: Bucket,
-    messages: stream::Stream,
-    pub(super) passwords: Arc<Passwords>,
+/// The records and messages of a cluster.
+pub(super) struct Records {
+    pub(super) store: Arc<dyn Store>,
+    bucket: Bucket,
+    messages: Arc<dyn Log>,
+    pub(super) passwords: Passwords,
     /// The records that this node has put there, to put them there again.
-    put: Arc<Mutex<BTreeMap<String, Bytes>>>,
+    put: Mutex<BTreeMap<String, Bytes>>,
 }
 
 /// The answer to a fill.
 pub(super) enum Page {
     /// Messages, and up to where they go.
     Messages(Vec<(u64, Stored)>, u64),
-    /// Another stream has taken the place of the first one: both have the messages up to this one.
+    /// Another log has taken the place of the first one: both have the messages up to this one.
     Replaced { after: u64 },
 }
 
-impl Store {
+impl Records {
     pub(super) async fn open(
-        nats: Nats,
-        max_age: Duration,
-        passwords: Passwords,
-    ) -> Result<Self, NatsError> {
-        let records = nats.bucket("snek", BucketConfig::default()).await?;
-        let config = stream::Config {
-            subjects: vec![nats.subject(&["snek", "m", "*"])],
-            republish: Some(Republish {
-                source: nats.subject(&["snek", "m", "*"]),
-                destination: nats.subject(&["snek", "d", "{{wildcard(1)}}"]),
-                headers_only: false,
-            }),
-            max_age,
-            storage: StorageType::File,
-            ..stream::Config::default()
+        store: Arc<dyn Store>,
+        options: &ClusterOptions,
+    ) -> Result<Self, StoreError> {
+        let messages = LogConfig {
+            feed: Some("snek.d.*".to_owned()),
+            max_age: Some(options.max_age),
+            max_bytes: options.max_bytes,
+            ..LogConfig::new("snek.m.*")
         };
-        let messages = nats.stream("snek", config).await?;
         Ok(Self {
-            nats,
-            records,
-            messages,
-            passwords: Arc::new(passwords),
-            put: Arc::default(),
+            bucket: Bucket::open(&store, "snek", BucketConfig::default()).await?,
+            messages: store.log("snek", messages).await?,
+            store,
+            passwords: Passwords::new(options.password_rounds),
+            put: Mutex::default(),
         })
     }
 
-    async fn info(&self) -> Result<stream::Info, NatsError> {
-        let name = &self.messages.cached_info().config.name;
-        self.nats.asked(name, self.messages.get_info()).await
+    /// Returns when the log of messages was made, in nanoseconds since 1970.
+    pub(super) async fn created(&self) -> Result<u128, StoreError> {
+        Ok(self.messages.state().await?.created)
     }
 
-    /// Returns when the stream was created, in nanoseconds since 1970. If it is gone it is made again, for
-    /// the next time.
-    pub(super) async fn created(&self) -> Option<u128> {
-        let info = self.info().await.ok()?;
-        info.created.unix_timestamp_nanos().try_into().ok()
+    /// Makes what the store has lost, and puts there again what this node has put there. Returns when the
+    /// log of messages was made.
+    pub(super) async fn ensure(&self) -> Result<u128, StoreError> {
+        self.store.ensure().await?;
+        let created = self.created().await?;
+        let all = self.put().clone();
+        for (key, record) in all {
+            // One that was removed is not missing.
+            match self.bucket.update(&key, record, 0).await {
+                Err(StoreError::Conflict) => {}
+                added => drop(added?),
+            }
+        }
+        Ok(created)
     }
 
     /// Returns the last message of a channel, which may have none.
-    pub(super) async fn last_of(&self, channel: &ChannelUid) -> Option<Option<Seen>> {
-        let subject = self.stored(channel);
-        let last = self.messages.get_last_raw_message_by_subject(&subject);
-        let last = self.nats.message(&self.messages, last).await.ok()?;
-        Some(last.map(|last| (last.sequence, key_of(Some(&last.headers)))))
+    pub(super) async fn last_of(&self, channel: &ChannelUid) -> Result<Option<Seen>, StoreError> {
+        let last = self.messages.last(&stored(channel)).await?;
+        Ok(last.map(|last| (last.sequence, last.id)))
     }
 
     /// Reads a page of a channel's messages, if what was seen is there.
@@ -180,33 +183,29 @@ impl Store {
         channel: &ChannelUid,
         fill: Fill,
         seen: &[Seen],
-    ) -> Option<Page> {
-        let subject = self.stored(channel);
-        if let Some(after) = self.replaced(&subject, seen).await.ok()? {
-            return Some(Page::Replaced { after });
+    ) -> Result<Page, StoreError> {
+        let subject = stored(channel);
+        if let Some(after) = self.replaced(&subject, seen).await? {
+            return Ok(Page::Replaced { after });
         }
-        let (mut found, mut through) = (Vec::new(), fill.after);
         let until = fill.until.unwrap_or(u64::MAX);
-        while found.len() < PAGE && through < until {
-            let next = self.messages.raw_message_builder().sequence(through + 1);
-            let next = next.next_by_subject(subject.clone()).send();
-            let next = self.nats.message(&self.messages, next);
-            let Some(message) = next.await.ok()?.filter(|it| it.sequence <= until) else {
-                through = fill.until.unwrap_or(through);
-                break;
-            };
-            through = message.sequence;
-            let key = key_of(Some(&message.headers));
+        let mut found = self.messages.read(&subject, fill.after, PAGE).await?;
+        let is_all = found.len() < PAGE || found.last().is_some_and(|it| it.sequence > until);
+        found.retain(|record| record.sequence <= until);
+        let last = found.last().map_or(fill.after, |record| record.sequence);
+        let through = fill.until.filter(|_| is_all).unwrap_or(last);
+        let messages = found.into_iter().filter_map(|record| {
             // What is no text was not written by this crate.
-            let event = Text::new(message.payload).ok();
-            found.extend(event.map(|event| (through, Stored { key, event })));
-        }
-        Some(Page::Messages(found, through))
+            let event = Text::new(record.payload).ok()?;
+            let key = record.id;
+            Some((record.sequence, Stored { key, event }))
+        });
+        Ok(Page::Messages(messages.collect(), through))
     }
 
-    /// Returns whether another stream has taken the place of the one in which these messages were: the
+    /// Returns whether another log has taken the place of the one in which these messages were: the
     /// last of them that both have; 0 if there is none.
-    async fn replaced(&self, subject: &str, seen: &[Seen]) -> Result<Option<u64>, NatsError> {
+    async fn replaced(&self, subject: &str, seen: &[Seen]) -> Result<Option<u64>, StoreError> {
         let Some((last, before)) = seen.split_last() else {
             return Ok(None);
         };
@@ -226,32 +225,13 @@ impl Store {
         Ok(Some(common.map_or(0, |(sequence, _)| *sequence)))
     }
 
-    /// Whether this message is in the stream, or was and is too old to be kept.
-    async fn has(&self, subject: &str, (sequence, key): &Seen) -> Result<bool, NatsError> {
-        let found = self.messages.get_raw_message(*sequence);
-        if let Some(found) = self.nats.message(&self.messages, found).await? {
-            let is_same = key_of(Some(&found.headers)) == *key;
-            return Ok(is_same && found.subject.as_str() == subject);
+    /// Whether this message is in the log, or was and is too old to be kept.
+    async fn has(&self, subject: &str, (sequence, key): &Seen) -> Result<bool, StoreError> {
+        if let Some(found) = self.messages.get(*sequence).await? {
+            return Ok(found.id == *key && *found.subject == *subject);
         }
-        let state = self.info().await?.state;
-        Ok(*sequence < state.first_sequence && *sequence <= state.last_sequence)
-    }
-
-    /// Puts there again what this node has put there, if it is gone.
-    pub(super) async fn put_again(&self) -> Result<(), NatsError> {
-        let all = self.put().clone();
-        for (key, record) in all {
-            self.add(&key, record).await?;
-        }
-        Ok(())
-    }
-
-    /// Adds a record, unless it is there.
-    async fn add(&self, key: &str, record: Bytes) -> Result<(), NatsError> {
-        match self.records.create(key, record).await {
-            Err(NatsError::Conflict) => Ok(()),
-            added => added.map(drop),
-        }
+        let state = self.messages.state().await?;
+        Ok(*sequence < state.first && *sequence <= state.last)
     }
 
     fn put(&self) -> MutexGuard<'_, BTreeMap<String, Bytes>> {
@@ -259,82 +239,53 @@ impl Store {
     }
 
     pub(super) async fn publish(&self, channel: &ChannelUid, key: &str, event: Bytes) -> SendReply {
+        // What waits for a connection could still be sent when nobody counts on it.
+        if !self.store.is_connected() {
+            return SendReply::Unknown;
+        }
         let expect = Expect {
             id: Some(key),
-            last_subject_sequence: None,
+            last: None,
         };
-        match self.nats.publish(self.stored(channel), event, expect).await {
+        match self.messages.append(&stored(channel), event, expect).await {
             Ok(stored) => SendReply::Stored {
                 sequence: stored.sequence,
             },
-            Err(NatsError::Full { .. }) => SendReply::Full,
-            Err(NatsError::TooLarge) => SendReply::TooLarge,
+            Err(StoreError::Full { .. }) => SendReply::Full,
+            Err(StoreError::TooLarge) => SendReply::TooLarge,
             Err(error) if error.is_retryable() => SendReply::Unknown,
             Err(_) => SendReply::Refused,
         }
     }
 
-    /// The subject of what is stored.
-    fn stored(&self, channel: &ChannelUid) -> String {
-        self.nats.subject(&["snek", "m", &token(channel.as_str())])
-    }
-
-    /// The subject of what is live.
-    pub(super) fn live(&self, channel: &ChannelUid) -> String {
-        self.nats.subject(&["snek", "d", &token(channel.as_str())])
-    }
-
-    /// The subject of what concerns one user.
-    pub(super) fn of_user(&self, username: &str) -> String {
-        self.nats.subject(&["snek", "u", &token(username)])
-    }
-
-    /// The subject of what concerns any user.
-    pub(super) fn of_users(&self) -> String {
-        self.nats.subject(&["snek", "u", "*"])
-    }
-
-    /// The subject of the proof that a user of this token was let in; `*` for all.
-    pub(super) fn of_proofs(&self, token: &str) -> String {
-        self.nats.subject(&["snek", "v", token])
-    }
-
-    pub(super) async fn subscribe(&self, subject: String) -> Option<Subscriber> {
-        self.nats.client().subscribe(subject).await.ok()
-    }
-
-    pub(super) async fn watch_public(&self) -> Result<rpc_core::net::nats::Watch, NatsError> {
-        self.records.watch("p.*").await
+    pub(super) async fn watch_public(&self) -> Result<Watch, StoreError> {
+        self.bucket.watch("p.*").await
     }
 
     /// Returns a user's record.
     pub(super) async fn user(&self, username: &str) -> Result<Option<Known>, ClusterError> {
-        let key = format!("u.{}", try_token(username)?);
-        let Some(entry) = self.records.get(&key).await? else {
-            return Ok(None);
-        };
-        let record = serde_json::from_slice(&entry.value).map_err(|_| ClusterError::Record {
-            name: username.to_owned(),
-        })?;
-        Ok(Some(Known {
-            username: username.into(),
-            record,
-            revision: entry.revision,
-        }))
+        let entry = self.bucket.get(&user_key(username)?).await?;
+        let known = entry.map(|entry| Known::read(username, &entry));
+        Ok(known.transpose()?)
     }
 
-    async fn hash(&self, password: &Secret<Str>) -> Result<(String, Proof), ClusterError> {
+    /// Returns whether a user was removed; not if the store has lost the record.
+    pub(super) async fn is_removed(&self, username: &str) -> Result<bool, ClusterError> {
+        // A key that was deleted is one still.
+        Ok(!self.bucket.keys(&user_key(username)?).await?.is_empty())
+    }
+
+    async fn hash(&self, password: &Secret<Str>) -> Result<(String, Proof), StoreError> {
         let hashed = self.passwords.hash(password).await;
-        hashed.ok_or(ClusterError::Entropy)
+        hashed.ok_or_else(|| failed("the system has no randomness".to_owned()))
     }
 
     /// Remembers that a user's password was right, and tells the other nodes.
     fn vouch(&self, username: &Str, proof: Proof) {
         self.passwords.remember(username.clone(), proof);
-        let subject = self.of_proofs(&token(username));
-        let told = self.nats.client().publish(subject, proof.to_vec().into());
+        let subject = format!("snek.v.{}", token(username));
         // A node that is not told checks for itself.
-        let _ = told.now_or_never();
+        self.store.try_publish(&subject, proof.to_vec().into());
     }
 
     /// Stores the password of a record with a strong hash, unless the record has another one by now.
@@ -363,14 +314,14 @@ impl Store {
         user: &User,
         password: &Secret<Str>,
     ) -> Result<Known, ClusterError> {
-        let key = format!("u.{}", try_token(&user.username)?);
+        let key = user_key(&user.username)?;
         let (hashed, proof) = self.hash(password).await?;
         let record = Record {
             nick: user.nick.clone(),
             password: hashed,
             channels: Vec::new(),
         };
-        match self.records.create(&key, json(&record)).await {
+        match self.bucket.create(&key, json(&record)).await {
             Ok(revision) => {
                 self.vouch(&user.username, proof);
                 Ok(Known {
@@ -379,7 +330,7 @@ impl Store {
                     revision,
                 })
             }
-            Err(NatsError::Conflict) => Err(exists("user").into()),
+            Err(StoreError::Conflict) => Err(exists("user").into()),
             Err(error) => Err(error.into()),
         }
     }
@@ -390,30 +341,42 @@ impl Store {
         username: &str,
         change: impl Fn(&mut Record) -> bool,
     ) -> Result<bool, ClusterError> {
+        self.write(username, |record| change(record).then(|| json(record)))
+            .await?
+            .ok_or_else(|| NO_SUCH_USER.into())
+    }
+
+    /// Writes what `change` makes of a user's record, which it leaves as it is with `None`, and tells the
+    /// nodes. Returns whether it is written; `None` if there is no such user.
+    async fn write(
+        &self,
+        username: &str,
+        change: impl Fn(&mut Record) -> Option<Bytes>,
+    ) -> Result<Option<bool>, ClusterError> {
+        let key = user_key(username)?;
         for _ in 0..ATTEMPTS {
-            let known = self.user(username).await?.ok_or(NO_SUCH_USER)?;
-            let (mut record, revision) = (known.record, known.revision);
-            if !change(&mut record) {
-                return Ok(false);
-            }
-            let key = format!("u.{}", token(username));
-            match self.records.update(&key, json(&record), revision).await {
-                Err(NatsError::Conflict) => {}
+            let Some(mut known) = self.user(username).await? else {
+                return Ok(None);
+            };
+            let Some(value) = change(&mut known.record) else {
+                return Ok(Some(false));
+            };
+            match self.bucket.update(&key, value, known.revision).await {
+                Err(StoreError::Conflict) => {}
                 Err(error) => return Err(error.into()),
                 Ok(_) => {
-                    let subject = self.of_user(username);
-                    // A node that misses it reads the record at the next login or loss of the line.
-                    let _ = self.nats.client().publish(subject, Bytes::new()).await;
-                    return Ok(true);
+                    // A node that misses it reads the record at the next login or gap.
+                    let _ = self.store.publish(&of_user(username), Bytes::new()).await;
+                    return Ok(Some(true));
                 }
             }
         }
-        Err(NatsError::Conflict.into())
+        Err(StoreError::Conflict.into())
     }
 
     /// Adds a user, or gives one that exists this nick and password.
     pub(super) async fn put_user(
-        &self,
+        self: &Arc<Self>,
         user: &User,
         password: &Secret<Str>,
     ) -> Result<(), ClusterError> {
@@ -439,10 +402,17 @@ impl Store {
             self.vouch(&user.username, proof);
         }
         if let Some(known) = self.user(&user.username).await? {
-            let key = format!("u.{}", token(&user.username));
+            let key = user_key(&user.username)?;
             self.put().insert(key, json(&known.record));
         }
         Ok(())
+    }
+
+    /// Removes a user. Returns `false` if there is none.
+    pub(super) async fn remove_user(&self, username: &str) -> Result<bool, ClusterError> {
+        self.put().remove(&user_key(username)?);
+        let removed = self.write(username, |_| Some(Bytes::new())).await?;
+        Ok(removed.is_some())
     }
 
     /// Adds a channel with all users in it.
@@ -454,9 +424,37 @@ impl Store {
             name: name.into(),
             tag: Some("public".into()),
         };
-        let (key, record) = (format!("p.{}", try_token(uid)?), json(&public));
+        let (key, record) = (public_key(uid)?, json(&public));
         self.put().insert(key.clone(), record.clone());
-        Ok(self.add(&key, record).await?)
+        match self.bucket.create(&key, record).await {
+            Err(StoreError::Conflict) => Ok(()),
+            added => Ok(added.map(drop)?),
+        }
+    }
+
+    /// Removes a channel, also from the records of users. Returns `false` if there is none.
+    pub(super) async fn remove_channel(&self, uid: &str) -> Result<bool, ClusterError> {
+        let key = public_key(uid)?;
+        self.put().remove(&key);
+        let mut is_there = self.bucket.get(&key).await?.is_some();
+        if is_there {
+            self.bucket.delete(&key, None).await?;
+        }
+        for entry in self.bucket.entries("u.*").await? {
+            let Some(username) = entry.key.strip_prefix("u.").and_then(name_of) else {
+                continue;
+            };
+            let known = Known::read(&username, &entry)?;
+            if known
+                .record
+                .channels
+                .iter()
+                .any(|own| own.uid.as_str() == uid)
+            {
+                is_there |= self.leave(&username, uid).await?;
+            }
+        }
+        Ok(is_there)
     }
 
     pub(super) async fn join(
@@ -518,40 +516,64 @@ impl Store {
     }
 }
 
-/// Reads a public channel's record.
-pub(super) fn public(key: &str, value: &[u8]) -> Option<Channel> {
-    let uid = rpc_core::cluster::name_of(key.strip_prefix("p.")?)?;
-    let Public { name, tag } = serde_json::from_slice(value).ok()?;
-    Some(Channel::new(uid, name, tag.as_deref()))
+fn failed(message: String) -> StoreError {
+    StoreError::Failed { message }
 }
 
-/// Reads whom a message on [`Store::of_users`] concerns.
+/// The subject of a channel's messages.
+fn stored(channel: &ChannelUid) -> String {
+    format!("snek.m.{}", token(channel.as_str()))
+}
+
+/// The subject of a channel's feed.
+pub(super) fn live(channel: &ChannelUid) -> String {
+    format!("snek.d.{}", token(channel.as_str()))
+}
+
+/// The subject of what concerns one user.
+pub(super) fn of_user(username: &str) -> String {
+    format!("snek.u.{}", token(username))
+}
+
+fn user_key(username: &str) -> Result<String, NameTooLong> {
+    Ok(format!("u.{}", try_token(username)?))
+}
+
+fn public_key(uid: &str) -> Result<String, NameTooLong> {
+    Ok(format!("p.{}", try_token(uid)?))
+}
+
+/// Reads a public channel's record.
+pub(super) fn public(entry: &Entry) -> Option<Channel> {
+    let Public { name, tag } = serde_json::from_slice(&entry.value).ok()?;
+    Some(Channel::new(uid_of(&entry.key)?, name, tag.as_deref()))
+}
+
+/// Reads the key of a public channel's record.
+pub(super) fn uid_of(key: &str) -> Option<ChannelUid> {
+    name_of(key.strip_prefix("p.")?).map(ChannelUid::from)
+}
+
+/// Reads whom a message on [`USERS`] or [`PROOFS`] concerns.
 pub(super) fn user_of(subject: &str) -> Option<Str> {
     let (_, token) = subject.rsplit_once('.')?;
-    rpc_core::cluster::name_of(token).map(Str::from)
+    name_of(token).map(Str::from)
 }
 
 /// Reads what a channel's feed brings.
-pub(super) fn live(message: Message) -> Option<Live> {
+pub(super) fn read_live(message: Message) -> Option<Live> {
     let event = Text::new(message.payload).ok()?;
-    let key = key_of(message.headers.as_ref());
-    let header = |name| message.headers.as_ref()?.get(name)?.as_str().parse().ok();
-    Some(
-        match (header("Nats-Sequence"), header("Nats-Last-Sequence")) {
-            (Some(sequence), Some(previous)) => Live::Stored {
-                sequence,
-                previous,
-                message: Stored { key, event },
+    Some(match message.position {
+        Some(position) => Live::Stored {
+            sequence: position.sequence,
+            previous: position.previous,
+            message: Stored {
+                key: message.id,
+                event,
             },
-            _ => Live::Fleeting { event },
         },
-    )
-}
-
-/// The key under which a message was stored.
-fn key_of(headers: Option<&HeaderMap>) -> Str {
-    let key = headers.and_then(|headers| headers.get("Nats-Msg-Id"));
-    key.map_or(Str::EMPTY, |key| key.as_str().into())
+        None => Live::Fleeting { event },
+    })
 }
 
 /// Our own records are always JSON, so the fallback is never taken.

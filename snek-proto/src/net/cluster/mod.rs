@@ -1,17 +1,17 @@
-//! [`NatsBackend`]: one chat platform on several servers, with NATS JetStream.
+//! [`ClusterBackend`]: one chat platform on several servers, which share a [`Store`].
 
 mod password;
+mod records;
 mod runner;
 mod state;
-mod store;
 
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::net::nats::{Nats, NatsError};
-use rpc_core::net::time;
+use rpc_core::cluster::{Store, StoreError};
+use rpc_core::net::time::{self, timeout};
 use rpc_core::{CloseFrame, Secret, Str};
 use tokio::sync::oneshot;
 
@@ -22,27 +22,29 @@ use crate::frame::{Call, Channel, User};
 use crate::hub::{Data, HubAnswer, NO_SUCH_USER, NOT_LOGGED_IN, exists};
 use crate::id::{ChannelUid, is_username};
 
-use password::Passwords;
+use records::{Known, Records};
 use state::Shared;
-use store::{Known, Store};
 
-pub use runner::NatsRunner;
-pub use store::ClusterError;
+pub use records::ClusterError;
+pub use runner::ClusterRunner;
 
 rpc_core::config! {
-    /// The configuration of a [`NatsBackend`]. All nodes have the same.
+    /// The configuration of a [`ClusterBackend`]. All nodes have the same.
     #[derive(Clone, Copy, Debug, PartialEq)]
-    pub struct NatsOptions {
+    pub struct ClusterOptions {
         /// The limits of this node.
         pub node: NodeConfig = NodeConfig::default(),
         /// Accepts everyone: a login with an unknown name creates a user with that password. Default
         /// no.
         pub open: bool = false,
-        /// How long a login or a look-up waits for NATS. Default 10 s.
+        /// How long a login or a look-up waits for the store. Default 10 s.
         pub timeout: Duration = Duration::from_secs(10),
         /// How long messages are kept to fill the gaps of nodes, from the first start of the
         /// cluster on. No client reads them. Default one day.
         pub max_age: Duration = Duration::from_secs(86_400),
+        /// The bytes of all messages that are kept, beyond which further ones are refused, from the first
+        /// start of the cluster on. Default `None`: what the store allows.
+        pub max_bytes: Option<u64> = None,
         /// How many rounds of PBKDF2-HMAC-SHA256 a stored password has. Default 600,000, as OWASP
         /// recommends: some tenths of a second of a processor at the first login. Who was let in is
         /// known to all nodes from then on, until they restart. What was stored with fewer rounds is
@@ -54,74 +56,83 @@ rpc_core::config! {
 /// One of several servers that are one chat platform, as [`MemoryBackend`](super::MemoryBackend) is
 /// one alone.
 ///
-/// Users, channels and memberships are kept in NATS, passwords as salted hashes. Every user is a
+/// Users, channels and memberships are kept in the store, passwords as salted hashes. Every user is a
 /// member of every channel that was [added](Self::put_channel).
 ///
 /// - Each channel has one order, for all members on all nodes, the sender included. A sender is
 ///   answered when its message is stored.
 /// - Partial messages and typing indicators are not stored. They keep their place among the final
 ///   messages of their sender, and are dropped while the channel has a gap.
-/// - While NATS is gone, messages wait up to
+/// - While the store is gone, messages wait up to
 ///   [20 s](NodeConfig::publish), then fail with an answer that says whether
 ///   they may have been delivered. Clients that stay connected miss nothing. A login is refused by
 ///   closing the connection with 1013, so that a client tries again, perhaps at another node.
-/// - A node that has not reached NATS for
+/// - A node that has not reached the store for
 ///   [30 s](NodeConfig::max_outage) closes its connections with 1012. It comes
-///   back, under a new id, when NATS does.
-/// - NATS may lose its data, or come back with an older copy of them: what is stored then reaches the
+///   back, under a new id, when the store does.
+/// - The store may lose its data, or come back with an older copy of them: what is stored then reaches the
 ///   clients that are connected, and each message once, unless more than the last 256 of a channel are
 ///   lost. The protocol has no event that tells them of the loss; the log of the node does.
-/// - Messages are as safe as NATS keeps them: see
-///   [`with_replicas`](rpc_core::net::nats::NatsConfig::with_replicas).
+/// - Messages are as safe as the store keeps them: on NATS, see `NatsConfig::replicas`.
 ///
-/// ```no_run
-/// use rpc_core::net::nats::{Nats, NatsConfig};
-/// use snek_proto::net::{NatsBackend, NatsOptions, Server, ServerOptions};
+/// ```
+/// use std::sync::Arc;
+/// use snek_proto::net::{ClusterBackend, ClusterOptions, Server, ServerOptions};
+/// use snek_proto::rpc_core::cluster::{MemoryStore, Store};
 ///
-/// # #[tokio::main]
+/// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let nats = Nats::connect(NatsConfig::new("nats://127.0.0.1:4222")).await?;
-/// let options = NatsOptions { open: true, ..NatsOptions::default() };
-/// let (backend, runner) = NatsBackend::open(nats, options).await?;
-/// tokio::spawn(runner.run());
-/// backend.put_channel("general", "General").await?;
-/// let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default()).await?;
-/// server.run().await;
+/// // With feature `nats`: Nats::connect(NatsConfig::new("nats://127.0.0.1:4222")).await?
+/// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+/// let options = ClusterOptions { open: true, ..ClusterOptions::default() };
+/// for _node in 0..2 {
+///     let (backend, runner) = ClusterBackend::open(Arc::clone(&store), options).await?;
+///     tokio::spawn(runner.run());
+///     backend.put_channel("general", "General").await?;
+///     let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default()).await?;
+///     println!("a node listens on {}", server.url());
+///     tokio::spawn(server.run());
+/// }
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct NatsBackend {
+pub struct ClusterBackend {
     shared: Arc<Shared>,
-    options: NatsOptions,
+    options: ClusterOptions,
 }
 
-impl NatsBackend {
-    /// Opens the cluster, and creates what it keeps in NATS at the first time. [Run](NatsRunner::run)
-    /// the runner: without it, no call ends.
+impl ClusterBackend {
+    /// Opens the cluster, and creates what it keeps in the store at the first time.
+    /// [Run](ClusterRunner::run) the runner: without it, no call ends.
     ///
     /// # Errors
-    /// [`NatsError`]; retrying is safe.
+    /// [`StoreError`]; see there whether retrying may help.
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn open(nats: Nats, options: NatsOptions) -> Result<(Self, NatsRunner), NatsError> {
-        let passwords = Passwords::new(options.password_rounds);
-        let store = Store::open(nats, options.max_age, passwords).await?;
-        let shared = Arc::new(Shared::new(store, options.node));
-        let runner = NatsRunner::new(Arc::clone(&shared), options.node);
+    pub async fn open(
+        store: Arc<dyn Store>,
+        options: ClusterOptions,
+    ) -> Result<(Self, ClusterRunner), StoreError> {
+        let records = Arc::new(Records::open(store, &options).await?);
+        let shared = Arc::new(Shared::new(records, options.node));
+        let runner = ClusterRunner::new(Arc::clone(&shared), options.node);
         Ok((Self { shared, options }, runner))
     }
 
-    /// Returns the NATS connection.
-    #[must_use]
-    pub fn nats(&self) -> &Nats {
-        &self.shared.store.nats
+    /// Returns whether this node serves; otherwise why not, in a few words. It joins again by itself: the
+    /// process need not be restarted.
+    ///
+    /// # Errors
+    /// The reason. New connections should go to another node.
+    pub fn ready(&self) -> Result<(), &'static str> {
+        self.shared.ready()
     }
 
     /// Adds a public channel, with all users in it on all nodes, unless it exists: what every node may
-    /// do at its start. The name of one that exists stays. The node does it again whenever NATS may have
-    /// lost it.
+    /// do at its start. The name of one that exists stays. The node does it again whenever the store may
+    /// have lost it, but not after it was [removed](Self::remove_channel).
     ///
     /// # Errors
     /// [`ClusterError`]; retrying is safe.
@@ -129,7 +140,19 @@ impl NatsBackend {
     /// # Cancel safety
     /// If the future is dropped, the channel may be added or not.
     pub async fn put_channel(&self, uid: &str, name: &str) -> Result<(), ClusterError> {
-        self.shared.store.put_channel(uid, name).await
+        self.shared.records.put_channel(uid, name).await
+    }
+
+    /// Removes a channel, a public one or any other, with its memberships. Returns `false` if there is none.
+    /// The members' connections on all nodes get a `leave` event. It reads the records of all users.
+    ///
+    /// # Errors
+    /// [`ClusterError`]; retrying is safe, and completes what an attempt has begun.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the channel may be removed for some of its members only.
+    pub async fn remove_channel(&self, uid: &str) -> Result<bool, ClusterError> {
+        self.shared.records.remove_channel(uid).await
     }
 
     /// Adds a user.
@@ -141,11 +164,16 @@ impl NatsBackend {
     /// If the future is dropped, the user may be added or not.
     pub async fn add_user(&self, user: User, password: &str) -> Result<(), ClusterError> {
         let password = Secret::new(password.into());
-        self.shared.store.add_user(&user, &password).await.map(drop)
+        self.shared
+            .records
+            .add_user(&user, &password)
+            .await
+            .map(drop)
     }
 
     /// Adds a user, or gives one that exists this nick and password: what every node may do at its
-    /// start. The node does it again whenever NATS may have lost it.
+    /// start. The node does it again whenever the store may have lost it, but not after the user was
+    /// [removed](Self::remove_user).
     ///
     /// # Errors
     /// [`ClusterError`]; retrying is safe.
@@ -154,7 +182,19 @@ impl NatsBackend {
     /// If the future is dropped, the user may be changed or not.
     pub async fn put_user(&self, user: User, password: &str) -> Result<(), ClusterError> {
         let password = Secret::new(password.into());
-        self.shared.store.put_user(&user, &password).await
+        self.shared.records.put_user(&user, &password).await
+    }
+
+    /// Removes a user. Returns `false` if there is none. The user's connections on all nodes are closed, with
+    /// 1008.
+    ///
+    /// # Errors
+    /// [`ClusterError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the user may be removed or not.
+    pub async fn remove_user(&self, username: &str) -> Result<bool, ClusterError> {
+        self.shared.records.remove_user(username).await
     }
 
     /// Puts a user into a channel, which need not exist. Returns `false` if the user is in it
@@ -166,7 +206,7 @@ impl NatsBackend {
     /// # Cancel safety
     /// If the future is dropped, the user may be in the channel or not.
     pub async fn join(&self, username: &str, channel: &Channel) -> Result<bool, ClusterError> {
-        self.shared.store.join(username, channel).await
+        self.shared.records.join(username, channel).await
     }
 
     /// Takes a user out of a channel that is not public. Returns `false` if the user is not in it.
@@ -178,7 +218,7 @@ impl NatsBackend {
     /// # Cancel safety
     /// If the future is dropped, the user may be in the channel or not.
     pub async fn leave(&self, username: &str, channel: &str) -> Result<bool, ClusterError> {
-        self.shared.store.leave(username, channel).await
+        self.shared.records.leave(username, channel).await
     }
 
     /// Returns the channel for direct messages between two users, and creates it if necessary.
@@ -189,36 +229,32 @@ impl NatsBackend {
     /// # Cancel safety
     /// If the future is dropped, one user may be in the channel and the other not.
     pub async fn direct(&self, one: &str, other: &str) -> Result<ChannelUid, ClusterError> {
-        self.shared.store.direct(one, other).await
+        self.shared.records.direct(one, other).await
     }
 
     /// Returns whether a user has a connection to any node. A node that is dead or does not answer
     /// within a second has no users; so `false` can take this second.
     ///
     /// # Errors
-    /// [`NatsError::Unavailable`]: this node has no connection to NATS. Retrying is safe.
+    /// [`StoreError::Unavailable`]: this node has no connection to the store. Retrying is safe.
     ///
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn is_online(&self, username: &str) -> Result<bool, ClusterError> {
-        self.shared.is_online(username).await
+        Ok(self.shared.is_online(username).await?)
     }
 
     /// Reads a user's record, in time.
     async fn look_up(&self, username: &str) -> Result<Option<Known>, ClusterError> {
-        self.in_time(self.shared.store.user(username)).await
+        self.in_time(self.shared.records.user(username)).await
     }
 
     async fn in_time<T>(
         &self,
         work: impl Future<Output = Result<T, ClusterError>>,
     ) -> Result<T, ClusterError> {
-        let done = tokio::time::timeout(self.options.timeout, work).await;
-        done.unwrap_or_else(|_| {
-            Err(ClusterError::Nats(NatsError::Unavailable {
-                message: "no answer in time".to_owned(),
-            }))
-        })
+        let done = timeout(self.options.timeout, work).await;
+        done.unwrap_or_else(|_| Err(StoreError::unavailable("no answer in time").into()))
     }
 
     async fn check(
@@ -233,7 +269,7 @@ impl NatsBackend {
         };
         if known.is_none() && self.options.open && is_username(username) {
             let user = User::new(username, username);
-            let added = self.in_time(self.shared.store.add_user(&user, password));
+            let added = self.in_time(self.shared.records.add_user(&user, password));
             match added.await {
                 Ok(added) => return Ok(Some(added)),
                 // On another node somebody was faster.
@@ -246,7 +282,7 @@ impl NatsBackend {
         let Some(known) = known else {
             return Ok(None);
         };
-        let fits = known.fits(&self.shared.store, password).await;
+        let fits = known.fits(&self.shared.records, password).await;
         Ok(fits.then_some(known))
     }
 }
@@ -262,14 +298,14 @@ fn unavailable(peer: &Peer, error: &dyn fmt::Display) -> RpcError {
     send_away(peer, "the cluster does not answer", error)
 }
 
-impl Backend for NatsBackend {
+impl Backend for ClusterBackend {
     async fn login(
         &self,
         peer: &Arc<Peer>,
         username: &str,
         password: &Secret<Str>,
     ) -> Result<User, RpcError> {
-        let serving = tokio::time::timeout(self.options.timeout, self.shared.is_serving());
+        let serving = timeout(self.options.timeout, self.shared.is_serving());
         if serving.await != Ok(true) {
             return Err(unavailable(peer, &"this node is not in the cluster"));
         }
@@ -281,7 +317,7 @@ impl Backend for NatsBackend {
                 Ok(user)
             }
             Ok(None) => Err(RpcError::new("invalid credentials")),
-            Err(error @ ClusterError::Nats(NatsError::Full { .. })) => Err(send_away(
+            Err(error @ ClusterError::Store(StoreError::Full { .. })) => Err(send_away(
                 peer,
                 "the cluster has no room for a new user",
                 &error,
@@ -304,10 +340,7 @@ impl Backend for NatsBackend {
         });
         if let Err(error) = connected {
             unavailable(peer, &error);
-        } else if !matches!(
-            tokio::time::timeout(self.options.timeout, is_ready).await,
-            Ok(Ok(()))
-        ) {
+        } else if !matches!(timeout(self.options.timeout, is_ready).await, Ok(Ok(()))) {
             unavailable(peer, &"its channels are not open in time");
         }
     }
@@ -361,8 +394,8 @@ impl Backend for NatsBackend {
     }
 }
 
-impl fmt::Debug for NatsBackend {
+impl fmt::Debug for ClusterBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NatsBackend").finish_non_exhaustive()
+        f.debug_struct("ClusterBackend").finish_non_exhaustive()
     }
 }

@@ -1,0 +1,206 @@
+//! Nodes whose store fails: cut off, silent, gone, full, emptied, rolled back.
+
+use std::time::Duration;
+
+use rpc_core::CallError;
+use rpc_core::cluster::MemoryStore;
+use snek_proto::frame::Final;
+use snek_proto::net::{Client, ClusterOptions, Events, NodeConfig};
+
+use crate::cluster::{
+    DEADLINE, Member, client, login, message, messages, node, node_on, options, sees, until,
+};
+
+/// Tries again soon.
+fn hasty() -> ClusterOptions {
+    let publish = NodeConfig::default().publish;
+    ClusterOptions {
+        node: NodeConfig {
+            publish: publish.with_answer_timeout(Duration::from_millis(50)),
+            ..NodeConfig::default()
+        },
+        ..options()
+    }
+}
+
+/// Two nodes and their clients, with a channel, after a message that both have heard.
+async fn two_that_talk(store: &MemoryStore) -> ([Member; 2], [(Client, Events); 2]) {
+    let nodes = [
+        node_on(store.connect(), hasty()).await,
+        node_on(store.connect(), hasty()).await,
+    ];
+    let general = nodes[0].backend.put_channel("general", "General");
+    general.await.unwrap();
+    let mut talking = [login(&nodes[0], "ann").await, login(&nodes[1], "bob").await];
+    for (client, _) in &talking {
+        sees(client, "general").await;
+    }
+    talk(&mut talking, "first").await;
+    (nodes, talking)
+}
+
+/// Both say something, and both hear it once.
+async fn talk(talking: &mut [(Client, Events); 2], text: &str) {
+    let said = [format!("{text} by ann"), format!("{text} by bob")];
+    for (text, (client, _)) in said.iter().zip(&*talking) {
+        let sent = client.send_message("general", text, Final::Yes);
+        sent.await.unwrap();
+    }
+    for (_, events) in talking {
+        assert_eq!(messages(events, 2).await, said);
+    }
+}
+
+#[tokio::test]
+async fn a_restarted_store_loses_and_doubles_nothing() {
+    let store = MemoryStore::new();
+    let (nodes, [(ann, mut ann_events), (_bob, mut bob_events)]) = two_that_talk(&store).await;
+    let sending = tokio::spawn(async move {
+        for number in 0..60 {
+            let text = number.to_string();
+            let sent = ann.send_message("general", &text, Final::Yes);
+            sent.await.unwrap();
+        }
+        ann
+    });
+    for round in 0..3 {
+        message(&mut bob_events).await;
+        nodes[round % 2].store.set_cut(true);
+        nodes[0].store.lose_answers(1);
+        store.restart();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        nodes[round % 2].store.set_cut(false);
+    }
+    let _ann = sending.await.unwrap();
+    let own = messages(&mut ann_events, 60).await;
+    let other = messages(&mut bob_events, 57).await;
+    let all: Vec<String> = (0..60).map(|number| number.to_string()).collect();
+    assert_eq!(own, all);
+    assert_eq!(other, all[3..]);
+}
+
+#[tokio::test]
+async fn while_the_store_hangs_a_call_waits_and_is_stored_once() {
+    let store = MemoryStore::new();
+    let nodes = [node_on(store.connect(), hasty()).await, node(&store).await];
+    nodes[0].backend.put_channel("general", "").await.unwrap();
+    let (ann, _ann_events) = login(&nodes[0], "ann").await;
+    let (bob, mut events) = login(&nodes[1], "bob").await;
+    sees(&ann, "general").await;
+    sees(&bob, "general").await;
+    nodes[0].store.set_paused(true);
+    let sending = tokio::spawn(async move {
+        let sent = ann.send_message("general", "hi", Final::Yes);
+        sent.await.unwrap();
+        ann
+    });
+    // It is sent several times.
+    tokio::time::sleep(Duration::from_millis(1_000)).await;
+    assert!(!sending.is_finished());
+    nodes[0].store.set_paused(false);
+    let ann = sending.await.unwrap();
+    let after = ann.send_message("general", "after", Final::Yes);
+    after.await.unwrap();
+    assert_eq!(messages(&mut events, 2).await, ["hi", "after"]);
+}
+
+#[tokio::test]
+async fn a_call_fails_in_time_when_the_store_stays_away_and_the_node_sends_its_clients_elsewhere() {
+    let publish = NodeConfig::default().publish;
+    let hasty = ClusterOptions {
+        node: NodeConfig {
+            publish: publish.with_deadline(Duration::from_millis(300)),
+            max_outage: Duration::from_millis(1_500),
+            ..NodeConfig::default()
+        },
+        ..options()
+    };
+    let node = node_on(MemoryStore::new(), hasty).await;
+    node.backend.put_channel("general", "").await.unwrap();
+    let (ann, mut events) = login(&node, "ann").await;
+    sees(&ann, "general").await;
+    assert_eq!(node.backend.ready(), Ok(()));
+    node.store.set_paused(true);
+    let sent = ann.send_message("general", "hi", Final::Yes).await;
+    let Err(CallError::Remote(error)) = sent else {
+        panic!("{sent:?}")
+    };
+    assert!(
+        error.message().contains("may have been delivered"),
+        "{error}"
+    );
+    until(async || node.backend.ready() == Err("the store does not answer")).await;
+    node.store.set_cut(true);
+    assert_eq!(
+        node.backend.ready(),
+        Err("the node has no connection to the store")
+    );
+    let closed = async { while events.next_link().await.is_some() {} };
+    tokio::time::timeout(DEADLINE, closed)
+        .await
+        .expect("closed");
+    assert_eq!(node.backend.ready(), Err("the node has lost its cluster"));
+    let (late, _events) = client(&node.url, "bob", "secret");
+    late.ready().await.unwrap_err();
+    // It comes back by itself.
+    node.store.set_paused(false);
+    node.store.set_cut(false);
+    until(async || node.backend.ready().is_ok()).await;
+    let (ann, _events) = login(&node, "ann").await;
+    let sent = ann.send_message("general", "back", Final::Yes);
+    sent.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_store_refuses_with_a_clear_answer() {
+    let node = node_on(MemoryStore::new(), options()).await;
+    node.backend.put_channel("general", "").await.unwrap();
+    let (ann, _events) = login(&node, "ann").await;
+    sees(&ann, "general").await;
+    node.store.set_full(true);
+    let refused = ann.send_message("general", "hi", Final::Yes).await;
+    let error = refused.expect_err("an answer that refuses").to_string();
+    assert!(error.contains("no room"), "{error}");
+    // What needs no room goes on.
+    ann.get_channels().await.unwrap();
+    let (new, _events) = client(&node.url, "bob", "secret");
+    let error = new.ready().await.unwrap_err().to_string();
+    assert!(error.contains("no room for a new user"), "{error}");
+    login(&node, "ann").await;
+    node.store.set_full(false);
+    let sent = ann.send_message("general", "hi", Final::Yes);
+    sent.await.unwrap();
+    login(&node, "bob").await;
+}
+
+#[tokio::test]
+async fn a_store_that_comes_back_empty_serves_those_who_are_there_and_those_who_come() {
+    let store = MemoryStore::new();
+    let (nodes, mut talking) = two_that_talk(&store).await;
+    store.restart_empty();
+    talk(&mut talking, "second").await;
+    let (cid, _events) = login(&nodes[1], "cid").await;
+    sees(&cid, "general").await;
+}
+
+#[tokio::test]
+async fn messages_of_a_stream_that_was_deleted_meanwhile_are_heard() {
+    let store = MemoryStore::new();
+    let (_nodes, mut talking) = two_that_talk(&store).await;
+    store.delete_log("snek");
+    for round in ["second", "third", "fourth"] {
+        talk(&mut talking, round).await;
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_comes_back_with_an_older_copy_doubles_nothing_and_loses_nothing_new() {
+    let store = MemoryStore::new();
+    let (_nodes, mut talking) = two_that_talk(&store).await;
+    let copy = store.snapshot();
+    talk(&mut talking, "forgotten").await;
+    store.restore(&copy);
+    for round in ["third", "fourth"] {
+        talk(&mut talking, round).await;
+    }
+}
