@@ -1,4 +1,4 @@
-//! A host's pages beside the WebSocket: `/health`, `/info` and `/sessions/{id}`.
+//! A host's pages beside the WebSocket: `/health`, `/ready`, `/info` and `/sessions/{id}`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
