@@ -99,7 +99,7 @@ impl Gateway {
 impl Backend for Gateway {
     async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), ChatError> {
         // The errors of routes, turns and budgets become answers.
-        let session = self.router.session(&chat)?;
+        let session = self.router.session(&chat.session)?;
         let _turn = self.turns.enter(&session).await?;
         let mut budget = self
             .ledger
