@@ -34,9 +34,10 @@
 //! writes after a later one, or a client never learns what became of its request. With any one of fence,
 //! ids, margin, fills, checks or the record that begins an ownership left out, lives fail.
 //!
-//! Not simulated: a store that forgets what it has acknowledged (a *machine* with NATS that loses power may, if the
-//! server is not told otherwise: see `NatsConfig`), and a store whose wall
-//! clock is set forward, which ends leases early.
+//! Snek's nodes themselves live over a [`MemoryStore`] which also loses its data, comes back with an older copy
+//! of them, or has a log deleted: what is acknowledged afterwards is heard by all, once.
+//!
+//! Not simulated: a store whose wall clock is set forward, which ends leases early.
 //!
 //! The store guarantees, the lease only avoids: **a write of an owner names the record before it**, and
 //! the store refuses it if there is another one. A node that was paused and wakes up as a past owner is

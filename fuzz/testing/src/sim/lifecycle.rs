@@ -58,25 +58,11 @@ impl fmt::Display for Tally {
 ///
 /// # Panics
 /// If one returns an error or panics: with the seed, which repeats it.
-pub fn lifecycles(name: &str, few: u64, run: impl Fn(&mut Rng, &mut Tally) -> Outcome + Sync) {
-    costly(name, few, 1, run);
-}
-
-/// The same for lifecycles that take as long as `cost` others: so many fewer are run.
-///
-/// # Panics
-/// As [`lifecycles`].
 #[expect(clippy::print_stderr, reason = "the figures of a test")]
-pub fn costly(
-    name: &str,
-    few: u64,
-    cost: u64,
-    run: impl Fn(&mut Rng, &mut Tally) -> Outcome + Sync,
-) {
+pub fn lifecycles(name: &str, few: u64, run: impl Fn(&mut Rng, &mut Tally) -> Outcome + Sync) {
     let asked = std::env::var("SIM_SCHEDULES").ok();
-    let asked = asked.and_then(|count| count.parse::<u64>().ok());
-    let seeds = seeds(asked.map_or(few, |count| count.div_ceil(cost)));
-    let count = seeds.end - seeds.start;
+    let count = asked.and_then(|count| count.parse().ok()).unwrap_or(few);
+    let seeds = seeds(count);
     let threads = if count < FEW {
         1
     } else {

@@ -14,7 +14,7 @@ mod world;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-pub use lifecycle::{Tally, costly, lifecycles};
+pub use lifecycle::{Tally, lifecycles};
 pub use line::{Bounds, End, Line};
 pub use rpc_core::testing::schedule::{Rng, Step, schedule};
 pub use world::{Dialling, World, advance, settle};

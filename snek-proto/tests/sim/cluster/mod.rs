@@ -10,7 +10,7 @@ mod world;
 
 use std::time::Duration;
 
-use switchboard_testing::sim::{Outcome, Rng, Tally, costly, run};
+use switchboard_testing::sim::{Outcome, Rng, Tally, lifecycles, run};
 
 use world::{World, wait};
 
@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// How long there is peace at the end of a life.
 const CALM: Duration = Duration::from_secs(90);
 
-/// How many lives of one server take as long.
+/// How many lives of one server take as long as one of a cluster.
 const COST: u64 = 250;
 
 /// Runs a life by a clock of its own.
@@ -44,18 +44,24 @@ async fn life(rng: &mut Rng, tally: &mut Tally, faults: u64, loses: bool) -> Out
     world.end(tally).await
 }
 
-#[test]
-fn whatever_fails_all_hear_what_is_acknowledged_once_and_in_one_order() {
-    costly("cluster", 4, COST, |rng, tally| {
-        live(async || life(rng, tally, 25, false).await)
+/// One of [`COST`] seeds is a life.
+fn lives(name: &str, loses: bool) {
+    lifecycles(name, 1_000, |rng, tally| {
+        if rng.below(COST) > 0 {
+            return Ok(());
+        }
+        live(async || life(rng, tally, 25, loses).await)
     });
 }
 
 #[test]
+fn whatever_fails_all_hear_what_is_acknowledged_once_and_in_one_order() {
+    lives("cluster", false);
+}
+
+#[test]
 fn a_store_that_loses_its_data_is_filled_again_and_all_hear_what_is_acknowledged_then() {
-    costly("cluster with losses", 4, COST, |rng, tally| {
-        live(async || life(rng, tally, 25, true).await)
-    });
+    lives("cluster with losses", true);
 }
 
 /// Somebody else says this much while a node stands still.
