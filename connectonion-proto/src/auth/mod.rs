@@ -3,7 +3,7 @@
 //!
 //! An [`Address`] is a public key. A `Signer` holds the private one and signs payloads; a
 //! `Verifier` returns the signer of a frame, or the [`AuthError`] with which it is refused.
-//! [`trust`](crate::trust) decides who is admitted.
+//! `trust` (with `tokio`) decides who is admitted.
 //!
 //! A client signs in the one form that every host accepts, and a host accepts every form that a
 //! known client signs: see [`Canonical`].

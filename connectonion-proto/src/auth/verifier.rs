@@ -34,7 +34,7 @@ rpc_core::config! {
     /// second spelling of a signature. The documentation of [`auth`](super) lists the differences.
     ///
     /// A signature counts any number of times until it expires, unless
-    /// [`AccessControl`](crate::trust::AccessControl::with_used_signatures) remembers it.
+    /// `AccessControl::with_used_signatures` remembers it.
     #[derive(Clone, Debug)]
     pub struct Verifier {
         /// The host's own address: a payload with another `to` is refused. Default `None`: any

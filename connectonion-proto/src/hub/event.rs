@@ -127,7 +127,7 @@ pub enum HubEvent {
     Goal(RunId, Str),
 }
 
-/// Why an agent has no answer, or its [`Turn`](crate::net) refused something: nothing changed then,
+/// Why an agent has no answer, or its `Turn` refused something: nothing changed then,
 /// and the same call fails again. The text is sent to the client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

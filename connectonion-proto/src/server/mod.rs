@@ -1,7 +1,7 @@
 //! The server's side of one connection: [`ServerConn`].
 //!
 //! The machine handles what one connection can decide: it decodes frames, checks their order, and
-//! keeps the CONNECT of a stranger. [`auth`](crate::auth) and [`trust`](crate::trust) decide who is
+//! keeps the CONNECT of a stranger. [`auth`](crate::auth) and `trust` decide who is
 //! admitted; a component that sees all connections handles the [sessions](crate::session).
 //!
 //! ```text
