@@ -180,8 +180,8 @@ rpc_core::debug_fields!([] Credentials<'_>, this => { keys: this.keys.len() });
 pub struct Auth(Option<ApiKey>);
 
 impl Auth {
-    /// Requires no key: everyone who can connect is admitted. For loopback addresses only, see
-    /// [`check_bind`].
+    /// Requires no key: everyone who can connect is admitted. For loopback addresses only; a server
+    /// refuses to listen on another one.
     #[must_use]
     pub const fn open() -> Self {
         Self(None)
@@ -200,7 +200,7 @@ impl Auth {
     }
 
     /// Returns whether these credentials are accepted. An open server accepts any. Every key in
-    /// them is compared, in [constant time](ApiKey::matches).
+    /// them is compared, in constant time.
     #[must_use]
     pub fn check(&self, shown: &Credentials<'_>) -> bool {
         let Some(key) = &self.0 else {

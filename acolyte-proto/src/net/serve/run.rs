@@ -156,7 +156,7 @@ impl Run {
     /// Sends more of the model's text, as [`emit`](Self::emit) does.
     ///
     /// # Errors
-    /// [`Stopped`]
+    /// [`EmitError::Stopped`]
     ///
     /// # Cancel safety
     /// As for [`emit`](Self::emit).
