@@ -23,13 +23,13 @@ mod measured {
     use std::path::{Path, PathBuf};
     use std::time::Duration;
 
-    use switchboard::wire::Protocol;
-    use switchboard::wire::decode::{Options, decode};
-    use switchboard::wire::explain::Explainer;
     use rpc_core::testing::Side;
     use rpc_core::testing::transcript::{BadLine, Entry, Header, Kind};
     use serde::Deserialize;
     use serde::de::IgnoredAny;
+    use switchboard::wire::Protocol;
+    use switchboard::wire::decode::{Options, decode};
+    use switchboard::wire::explain::Explainer;
 
     use super::{DECODE, PEER, WHAT};
     use crate::process::cpu;

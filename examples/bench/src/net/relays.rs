@@ -108,10 +108,10 @@ async fn proxy(_: &str, _: bool) {
 
 #[cfg(feature = "gateway")]
 async fn proxy(server: &str, records: bool) {
-    use switchboard::wire::proxy::{Proxy, Recorder};
     use rpc_core::testing::transcript::Header;
     use std::io::BufWriter;
     use std::time::Duration;
+    use switchboard::wire::proxy::{Proxy, Recorder};
     use tokio::net::TcpListener;
 
     let mut proxy = Proxy::new(&format!("ws://{server}")).unwrap();

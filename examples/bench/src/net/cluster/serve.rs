@@ -85,7 +85,11 @@ pub(super) async fn onion(nats: &str) {
     if nats != ALONE {
         let nats = Nats::connect(NatsConfig::new(nats)).await.unwrap();
         let address = *options.runtime.access.host();
-        let opened = Cluster::open(std::sync::Arc::new(nats), address, ClusterOptions::default());
+        let opened = Cluster::open(
+            std::sync::Arc::new(nats),
+            address,
+            ClusterOptions::default(),
+        );
         let opened = cluster.insert(opened.await.unwrap());
         options = options.with_cluster(opened.clone());
     }
