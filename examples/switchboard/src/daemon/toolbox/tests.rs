@@ -128,11 +128,7 @@ async fn a_tool_that_fails_shows_first_what_it_is_about() {
             Part::ToolHeader(header) => (&header.label_key, header.detail.as_deref()),
             other => panic!("{name}: {other:?}"),
         };
-<<<<<<< HEAD:examples/switchboard/src/daemon/toolbox/tests.rs
-        assert_eq!(**label, *format!("tool.label.{key}"));
-=======
         assert_eq!(label.as_str(), format!("tool.label.{key}"));
->>>>>>> core3:examples/switchboard/src/daemon/toolbox/tests.rs
         assert_eq!(detail, about, "{name}");
     }
     let (shown, _) = place.run("fly", json!({})).await;
