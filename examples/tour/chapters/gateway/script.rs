@@ -123,12 +123,10 @@ impl Ann {
 
     /// Something to say in another session of this client.
     pub(crate) fn other(&self, peer: &str, text: &str) -> ChatSend {
-        let mut session = self.client.session();
-        session.peer = Some(peer.into());
-        ChatSend {
-            session,
-            content: text.into(),
-        }
+        let here = self.client.session();
+        let mut chat = ChatSend::new(here.channel, here.account, text);
+        chat.session.peer = Some(peer.into());
+        chat
     }
 
     /// Expects the gateway to refuse, and returns its words.
