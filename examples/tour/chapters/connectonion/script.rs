@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use connectonion_proto::auth::{Address, Signer};
-use connectonion_proto::client::ClientEvent;
+use connectonion_proto::client::{ClientEvent, Resume};
 use connectonion_proto::frame::{ApprovalNeeded, AskUser, EventKind};
 use connectonion_proto::net::{
     AgentOptions, Client, Events, Question, Run, RunEvent, connect_lazy,
@@ -43,11 +43,7 @@ impl Player {
         host: Address,
         screen: &Arc<Screen>,
     ) -> Result<Self, Failure> {
-        let options = AgentOptions {
-            host: Some(host),
-            ..AgentOptions::default()
-        };
-        Self::open(name, colour, url, options, screen)
+        Self::open(name, colour, url, (host, Resume::default()), screen)
     }
 
     /// Somebody with a key of her own, who asks for the session of another one.
@@ -61,19 +57,14 @@ impl Player {
         let mut resume = other.agent.session();
         // The id is what she has found out.
         (resume.session, resume.last_msg_id) = (None, None);
-        let options = AgentOptions {
-            host: Some(other.host),
-            resume,
-            ..AgentOptions::default()
-        };
-        Self::open(name, colour, url, options, screen)
+        Self::open(name, colour, url, (other.host, resume), screen)
     }
 
     fn open(
         name: &'static str,
         colour: Colour,
         url: &str,
-        mut options: AgentOptions,
+        (host, resume): (Address, Resume),
         screen: &Arc<Screen>,
     ) -> Result<Self, Failure> {
         let mut seed = [0; 32];
@@ -82,11 +73,10 @@ impl Player {
         }
         let soon = ReconnectPolicy::new(BackoffPolicy::new(BACK, 1.0));
         let shown = screen.observer(name, colour, Frames);
+        let mut options = AgentOptions::default();
         options.link.reconnect = soon;
         options.link.driver.observer = Some(shown);
-        let host = options
-            .host
-            .ok_or_else(|| Failure::new("no address of the agent"))?;
+        (options.host, options.resume) = (Some(host), resume);
         let key = Signer::from_seed(&seed);
         let (agent, events, connection) = connect_lazy(url, key, options).map_err(Failure::new)?;
         tokio::spawn(connection.run());
