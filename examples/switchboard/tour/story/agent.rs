@@ -114,13 +114,11 @@ pub(super) async fn open(hop: &Hop, gateway: Gateway) -> Result<Agent, Failure> 
         host.run().await;
     });
 
-    let mut options = AgentOptions {
-        host: Some(*key.address()),
-        ..AgentOptions::default()
-    };
+    let mut options = AgentOptions::default();
     let soon = ReconnectPolicy::new(BackoffPolicy::new(BACK, 1.0));
     let shown = hop.line(hop.name, Frames);
     options.link.reconnect = soon;
+    options.host = Some(*key.address());
     options.link.driver.observer = Some(shown);
     let (cable, plug) = Cable::new(dialer(&url, &options).map_err(Failure::new)?);
     let (agent, _, connection) = connect_with(cable, Signer::from_seed(&[6; 32]), options);

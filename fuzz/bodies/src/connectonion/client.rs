@@ -84,20 +84,16 @@ pub fn client_conn(data: &[u8]) {
 }
 
 fn configured(settings: u8) -> ClientConfig {
-    let mut config = ClientConfig {
-        limits: small(),
-        ..ClientConfig::default()
-    };
-    if settings & 1 == 1 {
-        config.connect_timeout = None;
-    }
+    let mut config = ClientConfig::default();
     if settings & 2 == 2 {
         config.silence_timeout = Some(Duration::from_secs(7));
     }
     if settings & 4 == 4 {
         config.answer_timeout = Some(Duration::from_secs(3));
     }
+    config.connect_timeout = config.connect_timeout.filter(|_| settings & 1 == 0);
     config.session_sync = settings & 8 == 0;
+    config.limits = small();
     config
 }
 

@@ -212,19 +212,15 @@ pub fn server_conn(data: &[u8]) {
 }
 
 fn configured(settings: u8) -> ServerConfig {
-    let mut config = ServerConfig {
-        limits: small(),
-        ..ServerConfig::default()
-    };
+    let mut config = ServerConfig::default();
     if settings & 1 == 1 {
         config.connect_timeout = Some(Duration::from_secs(20));
     }
     if settings & 2 == 2 {
         config.keep_alive = frequent_pings();
     }
-    if settings & 4 == 4 {
-        config.ping_interval = None;
-    }
+    config.ping_interval = config.ping_interval.filter(|_| settings & 4 == 0);
+    config.limits = small();
     config
 }
 

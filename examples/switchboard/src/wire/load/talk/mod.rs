@@ -232,11 +232,8 @@ impl Scenario {
                 smarthole_proto::net::dialer(url, &config).map_err(|error| error.to_string())
             }
             Protocol::ConnectOnion => {
-                use connectonion_proto::net::AgentOptions;
-                let options = AgentOptions {
-                    insecure_prompts: insecure,
-                    ..AgentOptions::default()
-                };
+                let mut options = connectonion_proto::net::AgentOptions::default();
+                options.insecure_prompts |= insecure;
                 connectonion_proto::net::dialer(url, &options).map_err(|error| error.to_string())
             }
             Protocol::Acolyte => {
