@@ -212,7 +212,13 @@ impl Platform {
     async fn share(
         self,
         nats: rpc_core::net::nats::Nats,
-    ) -> Result<(snek_proto::net::ClusterBackend, snek_proto::net::ClusterRunner), Failure> {
+    ) -> Result<
+        (
+            snek_proto::net::ClusterBackend,
+            snek_proto::net::ClusterRunner,
+        ),
+        Failure,
+    > {
         use snek_proto::net::{ClusterBackend, ClusterError, ClusterOptions};
 
         let failed = |what: String, error| match error {

@@ -275,12 +275,10 @@ fn every_program_of_a_text_is_run() {
 }
 
 /// Examples that are compiled with the documentation and not run with it, and why.
-const NOT_RUN: &[(&str, &str)] = &[
-    (
-        "connectonion-proto/src/net/cluster/mod.rs",
-        "needs a NATS server",
-    ),
-];
+const NOT_RUN: &[(&str, &str)] = &[(
+    "connectonion-proto/src/net/cluster/mod.rs",
+    "needs a NATS server",
+)];
 
 #[test]
 fn every_example_is_run_or_says_why_not() {
