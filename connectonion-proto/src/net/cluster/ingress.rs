@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::future::Either;
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use http::request::Parts;
 use rpc_core::net::mem::{self, MemTransport};
@@ -30,14 +31,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// A connection whose first frame was read.
 pub(in crate::net) struct Peeked<T> {
     first: Option<Message>,
-    line: Line<T>,
-}
-
-/// Where the frames of a client come from.
-enum Line<T> {
-    Socket(T),
-    /// The [lobby](Cluster::lobby).
-    Lobby(MemTransport),
+    /// A socket, or the [lobby](Cluster::lobby).
+    line: Either<T, MemTransport>,
 }
 
 /// Where a connection is served.
@@ -74,7 +69,7 @@ impl Cluster {
                 Err(_) => return self.lobby(transport, None, origin, here).await,
             },
             () = origin.cancellation.cancelled() => {
-                let line = Line::Socket(transport);
+                let line = Either::Left(transport);
                 return here(Peeked { first: None, line }).await;
             }
         };
@@ -84,7 +79,7 @@ impl Cluster {
         };
         match self.place(session_id.as_deref(), &mut origin).await {
             Ok(Place::Here) => {
-                let (first, line) = (Some(first), Line::Socket(transport));
+                let (first, line) = (Some(first), Either::Left(transport));
                 here(Peeked { first, line }).await;
             }
             Ok(Place::There(relayed)) => there(transport, first, *relayed, origin).await,
@@ -105,7 +100,7 @@ impl Cluster {
         F: Future<Output = ()>,
     {
         let (ours, theirs) = mem::duplex(8);
-        let line = Line::Lobby(theirs);
+        let line = Either::Right(theirs);
         let serving = here(Peeked { first: None, line });
         let (mut to_client, mut from_client) = transport.split();
         let (mut to_host, mut from_host) = ours.split();
@@ -262,7 +257,7 @@ async fn there<T: Transport>(transport: T, first: Message, relayed: Relayed, ori
         cancellation.cancelled().await;
         CloseFrame::new(SERVICE_RESTART, "the host is shutting down")
     };
-    let (first, line) = (Some(first), Line::Socket(transport));
+    let (first, line) = (Some(first), Either::Left(transport));
     pump(Peeked { first, line }, relayed, ended).await;
 }
 
@@ -293,10 +288,7 @@ impl<T: Transport> Stream for Peeked<T> {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         match self.first.take() {
             Some(first) => Poll::Ready(Some(Ok(first))),
-            None => match &mut self.line {
-                Line::Socket(line) => line.poll_next_unpin(cx),
-                Line::Lobby(line) => line.poll_next_unpin(cx),
-            },
+            None => self.line.poll_next_unpin(cx),
         }
     }
 }
@@ -308,36 +300,24 @@ impl<T: Transport> Sink<Outgoing> for Peeked<T> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TransportError>> {
-        match &mut self.line {
-            Line::Socket(line) => line.poll_ready_unpin(cx),
-            Line::Lobby(line) => line.poll_ready_unpin(cx),
-        }
+        self.line.poll_ready_unpin(cx)
     }
 
     fn start_send(mut self: Pin<&mut Self>, frame: Outgoing) -> Result<(), TransportError> {
-        match &mut self.line {
-            Line::Socket(line) => line.start_send_unpin(frame),
-            Line::Lobby(line) => line.start_send_unpin(frame),
-        }
+        self.line.start_send_unpin(frame)
     }
 
     fn poll_flush(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TransportError>> {
-        match &mut self.line {
-            Line::Socket(line) => line.poll_flush_unpin(cx),
-            Line::Lobby(line) => line.poll_flush_unpin(cx),
-        }
+        self.line.poll_flush_unpin(cx)
     }
 
     fn poll_close(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TransportError>> {
-        match &mut self.line {
-            Line::Socket(line) => line.poll_close_unpin(cx),
-            Line::Lobby(line) => line.poll_close_unpin(cx),
-        }
+        self.line.poll_close_unpin(cx)
     }
 }

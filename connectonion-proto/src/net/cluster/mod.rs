@@ -80,7 +80,8 @@ use std::time::Duration;
 
 use http::request::Parts;
 use rpc_core::cluster::{
-    Bucket, BucketConfig, LeaseConfig, LeaseLost, Log, LogConfig, NodeLease, Store, StoreError,
+    Bucket, BucketConfig, LeaseConfig, LeaseLost, Log, LogConfig, Messages, NodeLease, Store,
+    StoreError,
 };
 use rpc_core::net::mem::{self, MemTransport};
 use tokio::task::JoinSet;
@@ -269,7 +270,7 @@ impl Cluster {
         let options = &self.shared.options;
         let (node, renewal) = Node::open(&self.shared.store, options).await?;
         let node = Arc::new(node);
-        let subscriptions = node.relays.subscribe().await?;
+        let messages = node.relays.subscribe().await?;
         let joining = async {
             if node.lease.acquired().await.is_ok() {
                 self.shared.current.set(Some(Arc::clone(&node)));
@@ -278,7 +279,7 @@ impl Cluster {
         };
         tokio::select! {
             why = renewal.run() => Ok(why),
-            () = self.answer(&node, runtime, subscriptions, serve) => Ok(LeaseLost::Expired),
+            () = self.answer(&node, runtime, messages, serve) => Ok(LeaseLost::Expired),
             never = joining => match never {},
         }
     }
@@ -288,7 +289,7 @@ impl Cluster {
         &self,
         node: &Node,
         runtime: &HostRuntime,
-        mut subscriptions: relays::Subscriptions,
+        mut messages: Messages,
         serve: &impl Fn(MemTransport, Option<IpAddr>, Option<Arc<Parts>>, f64) -> F,
     ) where
         F: Future<Output = ()> + Send + 'static,
@@ -296,7 +297,7 @@ impl Cluster {
         let mut tasks = JoinSet::new();
         loop {
             let arrived = tokio::select! {
-                arrived = node.relays.next(&mut subscriptions) => arrived,
+                arrived = node.relays.next(&mut messages) => arrived,
                 Some(_) = tasks.join_next() => continue,
             };
             match arrived {

@@ -89,13 +89,6 @@ pub(super) struct Opening {
     reply: Option<Str>,
 }
 
-/// The subscriptions of a node.
-pub(super) struct Subscriptions {
-    opened: Messages,
-    accepted: Messages,
-    questions: Messages,
-}
-
 /// What arrives, besides packets.
 pub(super) enum Arrived {
     /// A connection to serve.
@@ -133,30 +126,30 @@ impl Relays {
 
     /// Returns the subject of packets to this end of connections, at this node.
     fn subject(to: Side, node: &str) -> String {
-        let way = match to {
-            Side::Opened => "out",
-            Side::Accepted => "in",
-        };
-        format!("onion.{way}.{}", token(node))
+        match to {
+            Side::Opened => format!("onion.{}.out", token(node)),
+            Side::Accepted => format!("onion.{}.in", token(node)),
+        }
+    }
+
+    fn questions(node: &str) -> String {
+        format!("onion.{}.ask", token(node))
     }
 
     /// Subscribes to what arrives for this node.
-    pub(super) async fn subscribe(&self) -> Result<Subscriptions, StoreError> {
-        let subscribe = async |subject: String| self.store.subscribe(&subject).await;
-        Ok(Subscriptions {
-            opened: subscribe(Self::subject(Side::Opened, &self.node)).await?,
-            accepted: subscribe(Self::subject(Side::Accepted, &self.node)).await?,
-            questions: subscribe(Self::questions(&self.node)).await?,
-        })
+    pub(super) async fn subscribe(&self) -> Result<Messages, StoreError> {
+        let all = format!("onion.{}.*", token(&self.node));
+        self.store.subscribe(&all).await
     }
 
     /// Passes packets on, until there is something else, or the connection to NATS is closed.
-    pub(super) async fn next(&self, from: &mut Subscriptions) -> Option<Arrived> {
+    pub(super) async fn next(&self, from: &mut Messages) -> Option<Arrived> {
         loop {
-            let (side, message) = tokio::select! {
-                message = from.opened.next() => (Side::Opened, message?),
-                message = from.accepted.next() => (Side::Accepted, message?),
-                message = from.questions.next() => return message.map(Arrived::Question),
+            let message = from.next().await?;
+            let side = match message.subject.rsplit('.').next() {
+                Some("out") => Side::Opened,
+                Some("in") => Side::Accepted,
+                _ => return Some(Arrived::Question(message)),
             };
             if side == Side::Accepted && message.payload.first() == Some(&OPEN) {
                 if let Some(opening) = opening(&message) {
@@ -176,10 +169,6 @@ impl Relays {
                 open.remove(&(side, id));
             }
         }
-    }
-
-    fn questions(node: &str) -> String {
-        format!("onion.ask.{}", token(node))
     }
 
     /// Returns the nodes at the other ends.
