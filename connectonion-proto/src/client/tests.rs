@@ -594,17 +594,7 @@ fn odd_frames_are_warnings() {
         ClientEvent::Warning(Warning::BadFrame(_))
     ));
     let news = json!({"type": "AGENT_PROFILE", "name": "x"});
-    assert!(
-        matches!(played.after(&news), ClientEvent::Unknown { tag, .. }
-        if tag == "AGENT_PROFILE")
-    );
+    let event = played.after(&news);
+    assert!(matches!(event, ClientEvent::Unknown { tag, .. } if tag == "AGENT_PROFILE"));
     assert_eq!(played.conn.state(), ClientState::Ready);
-}
-
-#[test]
-fn debug_output_shows_nothing_of_what_is_said() {
-    let mut played = Played::ready();
-    played.input("secret");
-    played.take(&user_input("secret", "u"));
-    assert!(!format!("{:?}", played.conn).contains("secret"));
 }

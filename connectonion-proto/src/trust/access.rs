@@ -2,7 +2,7 @@
 
 use rpc_core::Str;
 
-use super::{ClientLevel, Decision, TrustBook, TrustLevel, TrustPolicy};
+use super::{Admission, ClientLevel, Decision, Onboarding, TrustBook, TrustLevel, TrustPolicy};
 use crate::auth::end_of;
 use crate::auth::{
     Address, AuthError, InviteCodes, Spent, Use, UsedSignatures, Verified, Verifier,
@@ -13,42 +13,6 @@ use crate::frame::{
 };
 use crate::hub::Owner;
 use crate::limits::MAX_USED_SIGNATURES;
-
-/// The decision about a CONNECT. Exhaustive: there is no other case.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Admission {
-    /// The caller is admitted.
-    Accept {
-        /// The caller.
-        owner: Owner,
-        /// Whether to recommend a signature to the host's operator and the caller.
-        recommend_signature: bool,
-    },
-    /// The caller must go through onboarding first.
-    Gate {
-        /// The caller.
-        identity: Address,
-        /// The reply.
-        required: OnboardRequired,
-    },
-    /// The caller is refused, with this reply.
-    Refuse(AuthError),
-}
-
-/// The decision about an `ONBOARD_SUBMIT`. Exhaustive: there is no other case.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Onboarding {
-    /// The caller is a contact now.
-    Welcome(OnboardSuccess),
-    /// The caller claims to have paid. Check the payment, then [promote](AccessControl::paid) the
-    /// caller or refuse it with [`AuthError::InsufficientPayment`].
-    Payment {
-        /// The amount.
-        amount: f64,
-    },
-    /// Nothing has changed; the caller may try again.
-    Refuse(AuthError),
-}
 
 /// The access control of a host: signatures, lists, policy, and onboarding of strangers. A
 /// [`HostRuntime`](crate::net::HostRuntime) asks it.

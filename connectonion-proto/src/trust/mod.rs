@@ -11,8 +11,9 @@ mod policy;
 mod tests;
 
 pub use access::AccessControl;
-pub(crate) use access::{Admission, Onboarding, prompt_of};
+pub(crate) use access::prompt_of;
 pub(crate) use book::ClientLevel;
 pub use book::TrustBook;
 pub use policy::TrustLevel;
+pub(crate) use policy::{Admission, Onboarding};
 use policy::{Decision, TrustPolicy};

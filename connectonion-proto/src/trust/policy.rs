@@ -2,7 +2,9 @@
 
 use rpc_core::words;
 
-use crate::auth::AuthError;
+use crate::auth::{Address, AuthError};
+use crate::frame::{OnboardRequired, OnboardSuccess};
+use crate::hub::Owner;
 
 use super::ClientLevel;
 
@@ -16,6 +18,42 @@ words! {
         /// Only the whitelist is admitted, and a signature is always required.
         "strict" => Strict,
     }
+}
+
+/// The decision about a CONNECT. Exhaustive: there is no other case.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Admission {
+    /// The caller is admitted.
+    Accept {
+        /// The caller.
+        owner: Owner,
+        /// Whether to recommend a signature to the host's operator and the caller.
+        recommend_signature: bool,
+    },
+    /// The caller must go through onboarding first.
+    Gate {
+        /// The caller.
+        identity: Address,
+        /// The reply.
+        required: OnboardRequired,
+    },
+    /// The caller is refused, with this reply.
+    Refuse(AuthError),
+}
+
+/// The decision about an `ONBOARD_SUBMIT`. Exhaustive: there is no other case.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Onboarding {
+    /// The caller is a contact now.
+    Welcome(OnboardSuccess),
+    /// The caller claims to have paid. Check the payment, then [promote](super::AccessControl::paid) the
+    /// caller or refuse it with [`AuthError::InsufficientPayment`].
+    Payment {
+        /// The amount.
+        amount: f64,
+    },
+    /// Nothing has changed; the caller may try again.
+    Refuse(AuthError),
 }
 
 /// The decision of a policy about a caller.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use switchboard_testing::play::Play as _;
 
-use super::{Played, connected, error, raw};
+use super::{Played, connected, error, raw, user_input};
 use crate::client::{ClientConfig, ClientEvent, ClientState, Reply};
 use crate::frame::{Connect, OnboardSubmit, Signed};
 use crate::limits::{ONBOARDED_TIMEOUT, PING_INTERVAL};
@@ -82,4 +82,12 @@ fn an_old_host_gets_another_connect_after_the_gate() {
     played.take(&connected("new"));
     assert_eq!(played.conn.state(), ClientState::Ready);
     assert!(played.conn.connect(&connect, played.now).is_err());
+}
+
+#[test]
+fn debug_output_shows_nothing_of_what_is_said() {
+    let mut played = Played::ready();
+    played.input("secret");
+    played.take(&user_input("secret", "u"));
+    assert!(!format!("{:?}", played.conn).contains("secret"));
 }
