@@ -211,9 +211,11 @@ impl Platform {
             ClusterError::Store(error) => cli::nats_failure(&error),
             error => Failure::usage(format_args!("{what}: {error}")),
         };
-        let mut options = ClusterOptions::default();
-        options.hub = self.hub;
-        options.open = self.open;
+        let options = ClusterOptions {
+            hub: self.hub,
+            open: self.open,
+            ..ClusterOptions::default()
+        };
         let opened = ClusterBackend::open(std::sync::Arc::new(nats), options).await;
         let (backend, runner) = opened.map_err(|error| cli::nats_failure(&error))?;
         for [option, uid, name] in &self.channels {

@@ -3,10 +3,9 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use rpc_core::Instant;
 use rpc_core::cluster::{Fill, Ordered, Sequencer, SequencerConfig};
 use rpc_core::timers::later;
-use rpc_core::{Str, Text};
+use rpc_core::{Instant, Str, Text};
 
 /// How long to wait until a feed is open before asking again.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(2);

@@ -27,10 +27,9 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use rpc_core::Instant;
 use rpc_core::cluster::{Fill, PublishConfig};
 use rpc_core::timers::later;
-use rpc_core::{Str, Text};
+use rpc_core::{Instant, Str, Text};
 
 use crate::error::RpcError;
 use crate::frame::{Call, Channel, Final};

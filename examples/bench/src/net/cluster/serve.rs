@@ -31,8 +31,7 @@ pub(super) async fn snek(nats: &str, users: usize) {
         open: true,
         ..snek::ClusterOptions::default()
     };
-    let opened = ClusterBackend::open(Arc::new(nats), options).await;
-    let (backend, runner) = opened.unwrap();
+    let (backend, runner) = ClusterBackend::open(Arc::new(nats), options).await.unwrap();
     tokio::spawn(runner.run());
     if users == 0 {
         backend.put_channel(ROOM, "Room").await.unwrap();
@@ -85,11 +84,7 @@ pub(super) async fn onion(nats: &str) {
     if nats != ALONE {
         let nats = Nats::connect(NatsConfig::new(nats)).await.unwrap();
         let address = *options.runtime.access.host();
-        let opened = Cluster::open(
-            std::sync::Arc::new(nats),
-            address,
-            ClusterOptions::default(),
-        );
+        let opened = Cluster::open(Arc::new(nats), address, ClusterOptions::default());
         let opened = cluster.insert(opened.await.unwrap());
         options = options.with_cluster(opened.clone());
     }

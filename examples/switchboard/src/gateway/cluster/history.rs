@@ -4,6 +4,7 @@
 //! to time all turns and facts, so that what comes before can be purged. What is longer than a message comes
 //! in several; all but the last one leave the record as it was.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -78,14 +79,14 @@ fn split(message: &[u8]) -> Option<(usize, usize, &[u8], &[u8])> {
     Some((number, of, lines.next()?, lines.next()?))
 }
 
-fn damaged(why: impl ToString) -> StoreError {
+fn damaged(why: &dyn Display) -> StoreError {
     StoreError::damaged("the cluster", why.to_string())
 }
 
 /// Reads the record of a message.
 pub(super) fn record_in(message: &[u8]) -> Result<Record, StoreError> {
-    let (_, _, record, _) = split(message).ok_or_else(|| damaged("a session cannot be read"))?;
-    rpc_core::json::from_slice(record).map_err(damaged)
+    let (_, _, record, _) = split(message).ok_or_else(|| damaged(&"a session cannot be read"))?;
+    rpc_core::json::from_slice(record).map_err(|error| damaged(&error))
 }
 
 impl Entry {
@@ -178,7 +179,7 @@ impl History {
 
     /// Returns the messages for an entry, none with more than `most` bytes beside the record.
     pub(super) fn messages(&self, entry: &Entry, most: usize) -> Result<Vec<Bytes>, StoreError> {
-        let text = serde_json::to_vec(&entry.adds).map_err(damaged)?;
+        let text = serde_json::to_vec(&entry.adds).map_err(|error| damaged(&error))?;
         let pieces: Vec<_> = text.chunks(most.max(1)).collect();
         let of = pieces.len();
         let pieces = pieces.into_iter().enumerate();
@@ -188,7 +189,7 @@ impl History {
                 false => &self.record,
             };
             let mut message = format!("{number} {of}\n").into_bytes();
-            serde_json::to_writer(&mut message, record).map_err(damaged)?;
+            serde_json::to_writer(&mut message, record).map_err(|error| damaged(&error))?;
             message.push(b'\n');
             message.extend_from_slice(piece);
             Ok(message.into())
@@ -219,7 +220,7 @@ impl History {
             return Ok(());
         }
         let text = std::mem::take(&mut self.begun);
-        let adds: Addition = rpc_core::json::from_slice(&text).map_err(damaged)?;
+        let adds: Addition = rpc_core::json::from_slice(&text).map_err(|error| damaged(&error))?;
         if adds.is_all {
             (self.turns, self.facts, self.tail) = (Vec::new(), Vec::new(), 0);
         }
