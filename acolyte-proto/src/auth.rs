@@ -16,7 +16,7 @@ pub(crate) const BEARER_SCHEME: &str = "Bearer ";
 const MAX_KEY_BYTES: usize = 1_024;
 
 /// An API key. Cheap to clone; never printed.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct ApiKey {
     /// Padded with zeros.
     padded: Arc<Secret<Padded>>,
@@ -83,6 +83,15 @@ impl ApiKey {
 }
 
 rpc_core::debug_fields!([] ApiKey, _ => {});
+
+/// Compares in constant time, too.
+impl PartialEq for ApiKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.matches(other.text())
+    }
+}
+
+impl Eq for ApiKey {}
 
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
