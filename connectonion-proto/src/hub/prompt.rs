@@ -60,13 +60,3 @@ pub struct SavedFile {
     /// Its absolute path.
     pub path: Str,
 }
-
-impl SavedFile {
-    /// Creates a file with this name and path.
-    pub(crate) fn new(name: impl Into<Str>, path: impl Into<Str>) -> Self {
-        Self {
-            name: name.into(),
-            path: path.into(),
-        }
-    }
-}

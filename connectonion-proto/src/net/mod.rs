@@ -51,7 +51,7 @@ pub use remote::{
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use rpc_core::net::server::ServerHandle;
-#[cfg(feature = "nats")]
+#[cfg(feature = "server")]
 pub(crate) use runtime::Peers;
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]

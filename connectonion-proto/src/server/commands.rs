@@ -148,6 +148,7 @@ impl ServerConn {
 
     /// Returns whether events are waiting for room, as far as this machine knows: a Close would
     /// overtake them. Let them leave before a shutdown.
+    #[cfg(any(test, all(feature = "auth", feature = "tokio")))]
     pub(crate) const fn owes_frames(&self) -> bool {
         self.owes
     }

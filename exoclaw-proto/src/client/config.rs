@@ -147,7 +147,7 @@ mod tests {
         let json = serde_json::to_string(&config.chat("hi")).unwrap();
         assert_eq!(
             json,
-            r#"{"channel":"websocket","account":"ann","peer":"p","content":"hi"}"#
+            r#"{"channel":"websocket","account":"ann","content":"hi","peer":"p"}"#
         );
         assert_eq!(config.session().peer(), "p");
         let json = serde_json::to_string(&ClientConfig::default().chat("hi")).unwrap();

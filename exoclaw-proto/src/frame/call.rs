@@ -3,7 +3,8 @@
 use rpc_core::json::Nothing;
 use rpc_core::{Limits, Str, tagged};
 use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::method::Method;
 use crate::error::RpcError;
@@ -62,10 +63,9 @@ impl Call {
 }
 
 /// The parameters of `chat.send`. Exoclaw specification, *Methods*.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChatSend {
     /// Who asks where.
-    #[serde(flatten)]
     pub session: SessionRef,
     /// The user's message.
     pub content: Str,
@@ -151,6 +151,27 @@ impl Question {
 
 fn need<E: Error>(member: Option<Str>, name: &'static str) -> Result<Str, E> {
     member.ok_or_else(|| E::missing_field(name))
+}
+
+/// In the order of the specification.
+impl Serialize for ChatSend {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let session = &self.session;
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("channel", &session.channel)?;
+        map.serialize_entry("account", &session.account)?;
+        map.serialize_entry("content", &self.content)?;
+        for (name, member) in [
+            ("peer", &session.peer),
+            ("guild", &session.guild),
+            ("team", &session.team),
+        ] {
+            if let Some(member) = member {
+                map.serialize_entry(name, member)?;
+            }
+        }
+        map.end()
+    }
 }
 
 impl<'de> Deserialize<'de> for ChatSend {

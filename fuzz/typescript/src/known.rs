@@ -4,7 +4,7 @@
 type Known = (&'static str, &'static str, &'static str);
 
 /// Types that a hand-written `Serialize` writes, and unions that are read by hand.
-pub(crate) const TYPES: [Known; 9] = [
+pub(crate) const TYPES: [Known; 10] = [
     ("acolyte", "Extra", "{ [name: string]: unknown }"),
     (
         "acolyte",
@@ -19,6 +19,7 @@ pub(crate) const TYPES: [Known; 9] = [
         "Session",
         "{ messages?: Json[]; trace?: Json[]; turn?: number; mode?: Mode; [name: string]: unknown }",
     ),
+    ("exoclaw", "ChatSend", "{ content: string } & SessionRef"),
     ("exoclaw", "WireId", "string | number"),
     (
         "snek",

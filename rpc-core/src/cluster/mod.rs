@@ -1,8 +1,8 @@
 //! What several nodes of one service decide about each other, and what they share.
 //!
-//! A cluster's nodes share a store that compares and sets: with feature `tokio` a [`Store`], which is
-//! [`MemoryStore`] or NATS (`net::nats`, feature `nats`). On any of them run [`Bucket`], values by key;
-//! [`NodeLease`], whether this node counts as alive; and [`Claims`], which node owns a name.
+//! A cluster's nodes share a store that compares and sets: with feature `tokio` a `Store`, which is
+//! `MemoryStore` or NATS (`net::nats`, feature `nats`). On any of them run `Bucket`, values by key;
+//! `NodeLease`, whether this node counts as alive; and `Claims`, which node owns a name.
 //!
 //! The machines below decide without IO; whoever runs them reads, writes and keeps time:
 //!
@@ -34,7 +34,7 @@
 //! writes after a later one, or a client never learns what became of its request. With any one of fence,
 //! ids, margin, fills, checks or the record that begins an ownership left out, lives fail.
 //!
-//! Snek's nodes themselves live over a [`MemoryStore`] which also loses its data, comes back with an older copy
+//! Snek's nodes themselves live over a `MemoryStore` which also loses its data, comes back with an older copy
 //! of them, or has a log deleted: what is acknowledged afterwards is heard by all, once.
 //!
 //! Not simulated: a store whose wall clock is set forward, which ends leases early.

@@ -248,7 +248,10 @@ impl Shared {
         let paths: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
         prompt.text = upload::with_reminder(&prompt.text, &paths).into();
         let files = plan.iter().zip(&paths);
-        let files = files.map(|(file, path)| SavedFile::new(file.name.as_str(), path.as_str()));
+        let files = files.map(|(file, path)| SavedFile {
+            name: file.name.as_str().into(),
+            path: path.as_str().into(),
+        });
         prompt.files = files.collect();
         Ok(prompt)
     }

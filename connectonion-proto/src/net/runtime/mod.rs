@@ -213,7 +213,7 @@ impl HostRuntime {
 
     /// Gives up all sessions: their runs are stopped, and their connections closed with 1012, so that
     /// their clients connect to a host that may serve them. Nothing is stored.
-    #[cfg(feature = "nats")]
+    #[cfg(feature = "server")]
     pub(super) fn give_up_all(&self) {
         self.with(|state, now| state.hub.give_up_all(now));
     }

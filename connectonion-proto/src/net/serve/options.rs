@@ -34,7 +34,6 @@ pub fn http_config() -> HttpConfig {
 }
 
 /// How many sessions of a cluster are stored at the same time.
-#[cfg(feature = "nats")]
 const LANES: usize = 32;
 
 type Answering = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;

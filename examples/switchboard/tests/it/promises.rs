@@ -154,7 +154,10 @@ fn every_escape_that_was_tried_is_tried_by_a_test() {
         assert!(!names.is_empty(), "no test: {row}");
         for name in names {
             let (file, name) = name.split_once("::").unwrap();
-            assert!(holds(&format!("examples/{file}"), name), "no test: {name}");
+            assert!(
+                holds(&format!("examples/switchboard/{file}"), name),
+                "no test: {name}"
+            );
         }
     }
 }

@@ -41,6 +41,9 @@ impl Rule<'_> {
 }
 
 /// Without a connection requests end within the timeout, and messages are dropped instead of waiting.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn requests_without_a_connection_end_in_time(engine: &dyn Engine) {
     let says = "without a connection requests fail with `Unavailable` within the timeout";
     let rule = Rule::new(engine, "away", says);
@@ -78,6 +81,9 @@ pub async fn requests_without_a_connection_end_in_time(engine: &dyn Engine) {
 }
 
 /// An engine that restarts has all that it had stored, and whoever is subscribed goes on, with a gap.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn a_restart_keeps_what_is_stored(engine: &dyn Engine) {
     let says =
         "after a restart records, numbers and ids are there, and subscriptions go on with a gap";
@@ -127,6 +133,9 @@ pub async fn a_restart_keeps_what_is_stored(engine: &dyn Engine) {
 
 /// A log that somebody has deleted is made again, empty, at the latest at the call after the one that has
 /// found out.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn a_lost_log_is_made_again(engine: &dyn Engine) {
     let says = "a lost log is made again, empty, by `ensure` or by the call that finds out";
     let rule = Rule::new(engine, "lost", says);
@@ -163,6 +172,9 @@ pub async fn a_lost_log_is_made_again(engine: &dyn Engine) {
 }
 
 /// A watch of a log that is lost ends with an error, or goes on with the new one.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn a_watch_of_a_lost_log_ends(engine: &dyn Engine) {
     let says = "a watch of a lost log ends with an error, or brings what the new log has";
     let rule = Rule::new(engine, "watch_lost", says);
@@ -186,6 +198,9 @@ pub async fn a_watch_of_a_lost_log_ends(engine: &dyn Engine) {
 }
 
 /// An engine that comes back without its data has all logs again after [`Store::ensure`].
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn an_engine_without_data_is_filled_again(engine: &dyn Engine) {
     let says = "an engine that has lost its data has the logs again after `ensure`, and works";
     let rule = Rule::new(engine, "empty", says);

@@ -11,6 +11,9 @@ use crate::cluster::{Expect, StoreError, Stored};
 const AT_ONCE: usize = 8;
 
 /// All records of a log are numbered together, from 1, in the order in which they are stored.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn numbers_count_all_records_of_a_log(engine: &dyn Engine) {
     let says = "all records of a log are numbered together, from 1";
     let rule = Rule::new(engine, "numbers", says);
@@ -25,6 +28,9 @@ pub async fn numbers_count_all_records_of_a_log(engine: &dyn Engine) {
 }
 
 /// A number never comes again while the log exists, also after a purge.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn a_number_never_comes_again(engine: &dyn Engine) {
     let says = "a number never comes again while the log exists, also after a purge";
     let rule = Rule::new(engine, "again", says);
@@ -41,6 +47,9 @@ pub async fn a_number_never_comes_again(engine: &dyn Engine) {
 }
 
 /// Of several appends with the same [`Expect::last`] at most one is stored.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn one_append_after_a_record_is_stored(engine: &dyn Engine) {
     let says = "of several appends with the same `last` at most one is stored";
     let rule = Rule::new(engine, "judge", says);
@@ -111,6 +120,9 @@ pub async fn one_append_after_a_record_is_stored(engine: &dyn Engine) {
 
 /// Of several appends with the same [`Expect::id`] within the window one is stored, and the others are told its
 /// number; also if they name a record before it.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn one_append_with_an_id_is_stored(engine: &dyn Engine) {
     let says =
         "of several appends with the same id one is stored, and the others are told its number";

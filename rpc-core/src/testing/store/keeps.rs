@@ -8,6 +8,9 @@ use super::{Engine, Rule};
 use crate::cluster::{Expect, LogConfig, StoreError};
 
 /// A purge removes the records that match and have smaller numbers, and no others.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn a_purge_removes_what_it_names(engine: &dyn Engine) {
     let says = "a purge removes the records that match below a number, no others, and counts them";
     let rule = Rule::new(engine, "purge", says);
@@ -35,6 +38,9 @@ pub async fn a_purge_removes_what_it_names(engine: &dyn Engine) {
 }
 
 /// The bounds of a log remove its first records.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn bounds_remove_the_first_records(engine: &dyn Engine) {
     let says = "`max_per_subject` and `max_records` remove the first records";
     let rule = Rule::new(engine, "bounds_1", says);
@@ -62,6 +68,9 @@ pub async fn bounds_remove_the_first_records(engine: &dyn Engine) {
 }
 
 /// A record vanishes at its age, and not before.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn a_record_vanishes_at_its_age(engine: &dyn Engine) {
     let rule = Rule::new(
         engine,
@@ -89,6 +98,9 @@ pub async fn a_record_vanishes_at_its_age(engine: &dyn Engine) {
 }
 
 /// A log that is full refuses records, and keeps what it has.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn a_full_log_refuses_records_and_keeps_what_it_has(engine: &dyn Engine) {
     let says = "beyond `max_bytes` appends fail with `Full`, and what is stored stays";
     let rule = Rule::new(engine, "full", says);
@@ -125,6 +137,9 @@ pub async fn a_full_log_refuses_records_and_keeps_what_it_has(engine: &dyn Engin
 }
 
 /// A payload of the largest size is stored, and a larger one refused.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn what_is_too_large_is_refused(engine: &dyn Engine) {
     let says = "a payload of `max_payload` is stored, and a larger one refused";
     let rule = Rule::new(engine, "large", says);
@@ -153,6 +168,9 @@ pub async fn what_is_too_large_is_refused(engine: &dyn Engine) {
 }
 
 /// The configuration of a log that exists stays.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn a_log_keeps_its_configuration(engine: &dyn Engine) {
     let says =
         "the configuration of a log stays, and one that keeps records for less time is refused";

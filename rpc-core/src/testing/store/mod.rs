@@ -104,6 +104,9 @@ pub enum Fault<'a> {
 ///
 /// # Panics
 /// With the first rule that is broken.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn all(engine: &dyn Engine) {
     numbers_count_all_records_of_a_log(engine).await;
     a_number_never_comes_again(engine).await;

@@ -13,6 +13,9 @@ use crate::cluster::{AskError, Expect, LogConfig, Message, Messages, Position};
 const FLOOD: usize = 70_000;
 
 /// A message reaches all who are subscribed to its subject, and nobody else.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
     let says = "a message reaches all who are subscribed to its subject, in order, and nobody else";
     let rule = Rule::new(engine, "messages", says);
@@ -70,6 +73,9 @@ pub async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
 
 /// A feed brings records and messages to all subscribers in one order, and each record with its number and that
 /// of the record before it.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn Engine) {
     let says =
         "a feed brings records, with the numbers before them, and messages to all in one order";
@@ -170,6 +176,9 @@ async fn until_end(rule: &Rule<'_>, messages: &mut Messages) -> Vec<Message> {
 }
 
 /// Whoever reads too slowly loses nothing, or a gap is counted.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn a_loss_is_counted_as_a_gap(engine: &dyn Engine) {
     let says = "a subscription that is read too slowly loses nothing, or a gap is counted";
     let rule = Rule::new(engine, "gaps", says);
@@ -206,6 +215,9 @@ pub async fn a_loss_is_counted_as_a_gap(engine: &dyn Engine) {
 
 /// A question gets the answer of somebody who listens; that nobody listens, and that nobody answers, are
 /// different errors.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine) {
     let says =
         "a question gets an answer, or the reason: nobody listens, or nobody answers in time";

@@ -6,6 +6,9 @@ use super::{Engine, Rule};
 use crate::cluster::{Expect, Record};
 
 /// What an append has returned is read by everybody from then on, as it was.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn what_an_append_has_returned_is_read_by_all(engine: &dyn Engine) {
     let says = "what an append has returned is read by everybody, as it was";
     let rule = Rule::new(engine, "durable", says);
@@ -53,6 +56,9 @@ pub async fn what_an_append_has_returned_is_read_by_all(engine: &dyn Engine) {
 }
 
 /// A read brings the first records after a number, in order, and fewer than asked for only at the end.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn reads_bring_records_in_order(engine: &dyn Engine) {
     let says =
         "a read brings the first records after a number, in order, and fewer only at the end";
@@ -92,6 +98,9 @@ pub async fn reads_bring_records_in_order(engine: &dyn Engine) {
 }
 
 /// In a pattern `*` is one whole token, and `>` one or more.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn patterns_match_whole_tokens(engine: &dyn Engine) {
     let says = "in a pattern `*` is one whole token, and `>` one or more";
     let rule = Rule::new(engine, "patterns", says);
@@ -116,6 +125,9 @@ pub async fn patterns_match_whole_tokens(engine: &dyn Engine) {
 }
 
 /// Heads are the last record of each subject, in the order of their numbers, without payloads.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn heads_are_the_last_records_of_subjects(engine: &dyn Engine) {
     let says = "heads are the last record of each subject, in the order of their numbers, without payloads";
     let rule = Rule::new(engine, "heads", says);
@@ -148,6 +160,9 @@ pub async fn heads_are_the_last_records_of_subjects(engine: &dyn Engine) {
 }
 
 /// A watch tells the last record of each subject, then `None` once, then what is appended, without gaps.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn a_watch_tells_what_is_there_then_what_comes(engine: &dyn Engine) {
     let says = "a watch tells the last record of each subject, then `None` once, then all that is appended";
     let rule = Rule::new(engine, "watch", says);
@@ -189,6 +204,9 @@ pub async fn a_watch_tells_what_is_there_then_what_comes(engine: &dyn Engine) {
 }
 
 /// A state says what a log holds.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
 pub async fn a_state_says_what_there_is(engine: &dyn Engine) {
     let rule = Rule::new(engine, "state", "a state says what a log holds");
     let (log, other) = (rule.log().await, rule.log().await);
