@@ -47,6 +47,9 @@ export type ServerFrame =
       id: string;
     } & StreamEvent;
 
+/** The parameters of `chat.send`. Exoclaw specification, *Methods*. */
+export type ChatSend = { content: string } & SessionRef;
+
 /**
  * The `id` of a request: a JSON string or number, kept as it was sent.
  *
@@ -83,12 +86,6 @@ export type Call =
 export type ChatHistory = {
   /** Most turns to return; absent leaves it to the gateway. */
   limit?: number | null;
-} & SessionRef;
-
-/** The parameters of `chat.send`. Exoclaw specification, *Methods*. */
-export type ChatSend = {
-  /** The user's message. */
-  content: string;
 } & SessionRef;
 
 /** The parameters of `memory.search`. */

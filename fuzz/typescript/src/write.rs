@@ -107,9 +107,8 @@ impl<'s> Writer<'s> {
             let doc = jsdoc(source.docs_of(name), "");
             return format!("{doc}export type {name} = {text};\n");
         }
-        let declared = source.get(name);
-        let declared = declared.unwrap_or_else(|| panic!("{}: {name} is written by hand", self.of));
-        let (attrs, text): (&[Attribute], _) = match declared {
+        let by_hand = || panic!("{}: {name} is written by hand", self.of);
+        let (attrs, text): (&[Attribute], _) = match source.get(name).unwrap_or_else(by_hand) {
             Declared::Struct(item) => (&item.attrs, self.of_struct(name, item)),
             Declared::Enum(item) => (&item.attrs, self.of_enum(name, item)),
             Declared::Alias(of) => (&[], self.of_type(of)),
