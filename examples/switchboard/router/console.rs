@@ -10,7 +10,6 @@ use smarthole_proto::net::{HubEvents, RouterRuntime};
 use switchboard::cli::complain;
 use switchboard::terminal::{self, ChatEvent, ChatView, Input};
 
-use crate::router::desktop::{Desktop, Shown};
 use crate::router::input::{self, Line};
 use crate::router::show::Show;
 
@@ -27,7 +26,6 @@ pub(crate) struct Wanted {
 pub(crate) struct Console {
     runtime: RouterRuntime,
     show: Show,
-    desktop: Option<Desktop>,
     input: Input<Line>,
     view: ChatView,
     /// What the status line says.
@@ -40,12 +38,7 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    pub(crate) fn new(
-        runtime: RouterRuntime,
-        show: Show,
-        desktop: Option<Desktop>,
-        input: Input<Line>,
-    ) -> Self {
+    pub(crate) fn new(runtime: RouterRuntime, show: Show, input: Input<Line>) -> Self {
         let view = match &input.terminal {
             Some(terminal) => ChatView::new(Some(terminal)),
             None => ChatView::plain(),
@@ -53,7 +46,6 @@ impl Console {
         Self {
             runtime,
             show,
-            desktop,
             input,
             view,
             status: None,
@@ -240,20 +232,6 @@ impl Console {
                 let taken = |at: &Settlement| at.outcome.is_taken();
                 if !outcomes.iter().any(taken) {
                     self.lost += 1;
-                }
-            }
-            HubEvent::Notification {
-                title,
-                body,
-                priority,
-                ..
-            } => {
-                if let Some(desktop) = &self.desktop {
-                    desktop.show(Shown {
-                        title: title.to_string(),
-                        body: body.to_string(),
-                        priority,
-                    });
                 }
             }
             _ => {}

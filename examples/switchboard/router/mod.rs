@@ -4,7 +4,6 @@ mod at_terminal;
 mod choose;
 mod client;
 mod console;
-mod desktop;
 mod http;
 mod input;
 mod json;
@@ -32,8 +31,6 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
   With a language model that chooses (build with '--features llm'):
     ANTHROPIC_API_KEY=.. switchboard router --provider anthropic
     switchboard router --provider ollama --model llama3.2
-  With notifications on the desktop (build with '--features desktop'):
-    switchboard router --desktop
 
 Environment variables: see the options of the language model.";
 

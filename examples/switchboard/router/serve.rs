@@ -12,10 +12,10 @@ use smarthole_proto::net::{Server, ServerOptions, http_config};
 use switchboard::cli::{self, Failure, Signals, TlsArgs};
 use switchboard::{metrics, terminal, web};
 
+use crate::router::choose;
 use crate::router::console::{Console, Wanted};
 use crate::router::http::Http;
 use crate::router::show::{Show, Style};
-use crate::router::{choose, desktop};
 
 /// How long a request to `/input` may wait for what becomes of its message.
 const HTTP_PATIENCE: Duration = Duration::from_secs(110);
@@ -52,9 +52,6 @@ pub(crate) struct Args {
     /// browsers, and Obsidian, may always connect.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
-    /// Also show notifications on the desktop (build with '--features desktop').
-    #[arg(long)]
-    desktop: bool,
     /// Print one JSON object for each event.
     #[arg(long)]
     json: bool,
@@ -82,10 +79,6 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     }
     let _ = cli::raise_file_limit(u64::MAX);
     let router = choose::router(&args.model)?;
-    let desktop = match args.desktop {
-        true => Some(desktop::open()?),
-        false => None,
-    };
     let options = options(&args)?;
     let server = Server::bind(address, router, options)
         .await
@@ -113,7 +106,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let words = format!("listening on {url} (input: POST {post})");
     let listening = show.note("listening", listening, &words);
     let running = tokio::spawn(server.run());
-    let mut console = Console::new(runtime, show, desktop, input);
+    let mut console = Console::new(runtime, show, input);
     console.say(listening).await;
     console.greet().await;
 

@@ -4,9 +4,7 @@
 pub mod model;
 mod notes;
 mod numbers;
-mod throttle;
 
 pub use model::{Chooser, ModelRouter};
 pub use notes::{Note, Notes, asks_for_notes};
 pub use numbers::Numbers;
-pub use throttle::Throttle;

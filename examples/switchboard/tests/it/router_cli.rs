@@ -126,7 +126,6 @@ fn help_shows_examples_and_exit_codes() {
             "--json",
             "--provider <PROVIDER>",
             "ANTHROPIC_API_KEY",
-            "--features desktop",
             "127.0.0.1:9473",
             "Exit codes",
         ],
@@ -159,7 +158,6 @@ fn a_wrong_call_is_refused_with_the_reason() {
         (&["--provider", "openai"], &["give --model"]),
         (&["--model", "m"], &["--model needs --provider"]),
         (&["--provider", "abacus"], &["scripted, openai"]),
-        (&["--desktop"], &["--features desktop"]),
         (&["--response-timeout", "1h"], &["--response-timeout", "30"]),
         (&["client", "--name", "my notes"], &["--name: ", "letter"]),
         (
