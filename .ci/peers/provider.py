@@ -42,7 +42,6 @@ UTF8 = "grüße, 世界 🦀 e\u0301"
 PATHS = {
     "/v1/messages": "anthropic",
     "/v1/chat/completions": "openai",
-    "/v1/responses": "openai-responses",
     "/api/chat": "ollama",
     "/vllm/v1/chat/completions": "vllm",
 }
@@ -50,7 +49,6 @@ PATHS = {
 TOO_LONG = {
     "anthropic": "prompt is too long: 208310 tokens > 200000 maximum",
     "openai": "This model's maximum context length is 128000 tokens.",
-    "openai-responses": "Your input exceeds the context window of this model.",
     "ollama": "the input length exceeds the context length",
     "vllm": "This model's maximum context length is 4096 tokens. However, you requested 9000 tokens.",
 }

@@ -118,40 +118,6 @@ class Vllm(OpenAi):
         return super().begin() + self.choice(reasoning_content="hm")
 
 
-class Responses(Answer):
-    LENGTH = "max_output_tokens"
-    AT_ONCE = {"output": [{"type": "message", "content": [{"type": "output_text", "text": "at once"}]}]}
-
-    def begin(self):
-        return self.event("response.created", response={"id": "resp_1", "status": "in_progress"})
-
-    def text(self, text):
-        self.written += 1
-        return self.event("response.output_text.delta", output_index=0, delta=text)
-
-    def call(self, call_id, name, arguments):
-        self.written += 1
-        self.calls += 1
-        at, item = {"output_index": self.calls}, {"type": "function_call", "call_id": call_id, "name": name}
-        pieces = [self.event("response.function_call_arguments.delta", **at, delta=part) for part in halves(arguments)]
-        return (
-            self.event("response.output_item.added", **at, item=item | {"arguments": ""})
-            + b"".join(pieces)
-            + self.event("response.function_call_arguments.done", **at, arguments=arguments)
-            + self.event("response.output_item.done", **at, item=item | {"arguments": arguments})
-        )
-
-    def error(self):
-        error = {"code": "server_error", "message": "stub overload"}
-        return self.event("response.failed", response={"status": "failed", "error": error})
-
-    def end(self, reason=None):
-        status = "incomplete" if reason else "completed"
-        usage = {"input_tokens": INPUT_TOKENS, "output_tokens": self.written}
-        response = {"status": status, "usage": usage, "incomplete_details": reason and {"reason": reason}}
-        return self.event(f"response.{status}", response=response)
-
-
 class Ollama(Answer):
     """Lines of JSON in place of events. It thinks before it speaks, and has calls without ids."""
 
@@ -189,5 +155,5 @@ class Ollama(Answer):
 
 
 ANSWERS = {
-    "anthropic": Anthropic, "openai": OpenAi, "openai-responses": Responses, "ollama": Ollama, "vllm": Vllm,
+    "anthropic": Anthropic, "openai": OpenAi, "ollama": Ollama, "vllm": Vllm,
 }

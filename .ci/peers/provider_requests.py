@@ -134,31 +134,6 @@ def read_openai(body):
     return conversation.read()
 
 
-def read_responses(body):
-    members(body, "model input stream store max_output_tokens", "instructions tools temperature")
-    need(body["store"] is False, "it wants to be stored")
-    need(all(tool["type"] == "function" for tool in body.get("tools", [])), f"tools {body.get('tools')}")
-    tools(body.get("tools", []), "type name parameters", "description strict")
-    conversation = Conversation(body, body["max_output_tokens"])
-    if "instructions" in body:
-        conversation.instruct(body["instructions"])
-    for item in body["input"]:
-        if item["type"] == "function_call":
-            members(item, "type call_id name arguments")
-            need(isinstance(item["arguments"], str), f"item {item}")
-            if not conversation.owed and conversation.said[-1][0] != "assistant":
-                conversation.say("assistant", None)
-            conversation.call(item["call_id"])
-        elif item["type"] == "function_call_output":
-            members(item, "type call_id output")
-            conversation.result(item["call_id"])
-        else:
-            members(item, "type role content")
-            need(item["type"] == "message" and item["content"], f"item {item}")
-            conversation.say(item["role"], item["content"])
-    return conversation.read()
-
-
 def read_ollama(body):
     members(body, "model messages stream options", "tools")
     members(body["options"], "num_predict num_ctx", "temperature")
@@ -178,6 +153,6 @@ def read_ollama(body):
 
 
 READERS = {
-    "anthropic": read_anthropic, "openai": read_openai, "openai-responses": read_responses, "ollama": read_ollama,
+    "anthropic": read_anthropic, "openai": read_openai, "ollama": read_ollama,
     "vllm": read_openai,
 }

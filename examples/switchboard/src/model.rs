@@ -16,7 +16,6 @@ pub mod options;
 pub mod provider;
 mod refusal;
 mod request;
-pub mod responses;
 pub mod scripted;
 mod think;
 

@@ -16,8 +16,6 @@ pub enum Provider {
     Scripted,
     /// OpenAI's chat completions, which many other servers have too.
     OpenAi,
-    /// OpenAI's Responses API.
-    OpenAiResponses,
     /// Anthropic's Messages API.
     Anthropic,
     /// Ollama's own interface.
@@ -36,10 +34,9 @@ pub struct UnknownProvider {
 
 impl Provider {
     /// All providers.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 5] = [
         Self::Scripted,
         Self::OpenAi,
-        Self::OpenAiResponses,
         Self::Anthropic,
         Self::Ollama,
         Self::Vllm,
@@ -51,7 +48,6 @@ impl Provider {
         match self {
             Self::Scripted => "scripted",
             Self::OpenAi => "openai",
-            Self::OpenAiResponses => "openai-responses",
             Self::Anthropic => "anthropic",
             Self::Ollama => "ollama",
             Self::Vllm => "vllm",
@@ -69,7 +65,7 @@ impl Provider {
     pub const fn title(self) -> &'static str {
         match self {
             Self::Scripted => "the scripted model",
-            Self::OpenAi | Self::OpenAiResponses => "OpenAI",
+            Self::OpenAi => "OpenAI",
             Self::Anthropic => "Anthropic",
             Self::Ollama => "Ollama",
             Self::Vllm => "vLLM",
@@ -80,7 +76,6 @@ impl Provider {
         match self {
             Self::Scripted => "a few rules, no network",
             Self::OpenAi => "OpenAI's chat completions, and every server with this interface",
-            Self::OpenAiResponses => "OpenAI's Responses API",
             Self::Anthropic => "Anthropic, and every server with its interface",
             Self::Ollama => "models on your own machine",
             Self::Vllm => "a vLLM server",
@@ -92,7 +87,7 @@ impl Provider {
     pub const fn key_variable(self) -> Option<&'static str> {
         match self {
             Self::Scripted => None,
-            Self::OpenAi | Self::OpenAiResponses => Some("OPENAI_API_KEY"),
+            Self::OpenAi => Some("OPENAI_API_KEY"),
             Self::Anthropic => Some("ANTHROPIC_API_KEY"),
             Self::Ollama => Some("OLLAMA_API_KEY"),
             Self::Vllm => Some("VLLM_API_KEY"),
@@ -105,7 +100,7 @@ impl Provider {
         match self {
             Self::Scripted => None,
             Self::Vllm => Some("VLLM_BASE_URL"),
-            Self::OpenAi | Self::OpenAiResponses => Some("OPENAI_BASE_URL"),
+            Self::OpenAi => Some("OPENAI_BASE_URL"),
             Self::Anthropic => Some("ANTHROPIC_BASE_URL"),
             Self::Ollama => Some("OLLAMA_HOST"),
         }
@@ -116,7 +111,7 @@ impl Provider {
     pub const fn default_base(self) -> &'static str {
         match self {
             Self::Scripted => "",
-            Self::OpenAi | Self::OpenAiResponses => "https://api.openai.com/v1",
+            Self::OpenAi => "https://api.openai.com/v1",
             Self::Anthropic => "https://api.anthropic.com",
             Self::Ollama => "http://127.0.0.1:11434",
             Self::Vllm => "http://127.0.0.1:8000/v1",
@@ -126,7 +121,7 @@ impl Provider {
     /// Returns whether its own address refuses requests without a key.
     #[must_use]
     pub const fn needs_key(self) -> bool {
-        matches!(self, Self::OpenAi | Self::OpenAiResponses | Self::Anthropic)
+        matches!(self, Self::OpenAi | Self::Anthropic)
     }
 
     /// Returns the most tokens of a conversation to send, unless somebody wants another number. What

@@ -231,7 +231,7 @@ fn a_wrong_call_or_file_is_refused_with_the_reason() {
             &[
                 "provider.toml:2:14: ",
                 "`abacus`",
-                "scripted, openai, openai-responses, anthropic",
+                "scripted, openai, anthropic",
             ],
         ),
         (&["--config", missing], None, &["missing.toml"]),

@@ -1,13 +1,12 @@
 //! The model that a chat names, and its provider, which follows from the name as in known servers.
 
 /// Providers that a name may begin with, before a slash.
-const PREFIXES: [(&str, &str); 8] = [
+const PREFIXES: [(&str, &str); 7] = [
     ("anthropic", "anthropic"),
     ("google", "google"),
     ("ollama", "ollama"),
     ("openai", "openai"),
     ("openai-compatible", "openai"),
-    ("openai-responses", "openai-responses"),
     ("vercel", "vercel"),
     ("vllm", "vllm"),
 ];
@@ -17,7 +16,7 @@ const FAMILIES: [(&str, &str); 2] = [("claude", "anthropic"), ("gemini", "google
 /// servers have its interface.
 const OTHERS: &str = "openai";
 /// The providers with models of any name.
-const OF_ANY_NAME: [&str; 3] = ["openai-responses", "ollama", "vllm"];
+const OF_ANY_NAME: [&str; 2] = ["ollama", "vllm"];
 
 /// Returns the provider of the model with this name, and the provider's own name for it. `own` is
 /// the provider of the server.
@@ -43,7 +42,6 @@ mod tests {
     fn a_server_has_models_of_any_name_if_its_provider_has() {
         for (name, own, expected) in [
             ("gpt-5", "openai", ("openai", "gpt-5")),
-            ("gpt-5", "openai-responses", ("openai-responses", "gpt-5")),
             ("llama3.2", "ollama", ("ollama", "llama3.2")),
             ("ollama/llama3.2", "ollama", ("ollama", "llama3.2")),
             ("meta-llama/Llama-3", "vllm", ("vllm", "meta-llama/Llama-3")),

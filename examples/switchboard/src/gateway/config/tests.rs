@@ -260,7 +260,7 @@ semantic_enabled = "yes"
         "5:21: gateway.allowed_hosts[1]: is empty",
         "6:19: gateway.max_connections: must be from 1 to 1000000, is `0`",
         "8:6: agent.id: is empty",
-        "9:12: agent.provider: unknown provider `gemini`; choose one of scripted, openai, openai-responses, anthropic, ollama, vllm",
+        "9:12: agent.provider: unknown provider `gemini`; choose one of scripted, openai, anthropic, ollama, vllm",
         "10:14: agent.max_tokens: must be from 1 to 4294967295, is `0`",
         "11:15: agent.temperature: write a number from 0 to 2, like 0.7",
         "12:17: agent.model_timeout: write seconds like 30 or 0.5s, or milliseconds like 250ms",

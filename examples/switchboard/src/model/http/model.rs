@@ -16,9 +16,7 @@ use crate::conversation::estimate;
 use crate::model::config::ModelConfig;
 use crate::model::cut::Cut;
 use crate::model::provider::Provider;
-use crate::model::{
-    ChatModel, ChatRequest, Deltas, ModelError, anthropic, ollama, openai, responses,
-};
+use crate::model::{ChatModel, ChatRequest, Deltas, ModelError, anthropic, ollama, openai};
 
 /// A model behind an interface over HTTP.
 ///
@@ -72,7 +70,6 @@ impl HttpModel {
         let body = match config.provider {
             Provider::Anthropic => anthropic::request_body(config, request),
             Provider::Ollama => ollama::request_body(config, request),
-            Provider::OpenAiResponses => responses::request_body(config, request),
             _ => openai::request_body(config, request),
         };
         Ok(body?.into())
@@ -108,7 +105,6 @@ impl ChatModel for HttpModel {
         Ok(match self.config.provider {
             Provider::Anthropic => self.asker.ask::<anthropic::Events>(query),
             Provider::Ollama => self.asker.ask::<ollama::Lines>(query),
-            Provider::OpenAiResponses => self.asker.ask::<responses::Events>(query),
             _ => self.asker.ask::<openai::Chunks>(query),
         })
     }
@@ -143,7 +139,6 @@ fn address(config: &ModelConfig) -> Result<Url, ModelError> {
     let (root, end) = match provider {
         Provider::Anthropic => ("", "/v1/messages"),
         Provider::Ollama => ("", "/api/chat"),
-        Provider::OpenAiResponses => ("/v1", "/responses"),
         _ => ("/v1", "/chat/completions"),
     };
     let path = url.path().trim_end_matches('/');

@@ -11,13 +11,7 @@ use crate::model::config::ModelConfig;
 use crate::model::provider::Provider as Kind;
 use crate::model::{ChatModel as _, ChatRequest, Delta, Finish, ModelError, Notice};
 
-const NETWORK: [Kind; 5] = [
-    Kind::OpenAi,
-    Kind::OpenAiResponses,
-    Kind::Anthropic,
-    Kind::Ollama,
-    Kind::Vllm,
-];
+const NETWORK: [Kind; 4] = [Kind::OpenAi, Kind::Anthropic, Kind::Ollama, Kind::Vllm];
 
 fn config(kind: Kind, url: &str) -> ModelConfig {
     ModelConfig::new(kind, "toy")
@@ -33,10 +27,6 @@ fn model(kind: Kind, url: &str) -> HttpModel {
 /// The beginning of an answer that says `grüß dich`, and its end.
 const fn answer(kind: Kind) -> (&'static str, &'static str) {
     match kind {
-        Kind::OpenAiResponses => (
-            "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"grüß dich\"}\n\n",
-            "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":4,\"output_tokens\":3}}}\n\n",
-        ),
         Kind::Anthropic => (
             "data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"grüß dich\"}}\n\n",
             "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"input_tokens\":1,\"cache_read_input_tokens\":3,\"output_tokens\":3}}\n\ndata: {\"type\":\"message_stop\"}\n\n",
@@ -130,7 +120,7 @@ async fn a_refusal_says_what_happened_and_what_to_do() {
     const HTML: &str = "<html><h1>502 Bad Gateway</h1></html>";
     for (kind, status, body, expected, attempts) in [
         (
-            Kind::OpenAiResponses,
+            Kind::OpenAi,
             "401 Unauthorized",
             r#"{"error":{"message":"Incorrect API key provided: sk-hunter2.","type":"invalid_request_error","code":"invalid_api_key"}}"#,
             "OpenAI refused the key (HTTP 401): check OPENAI_API_KEY or --key-file. OpenAI says: \
@@ -214,9 +204,6 @@ async fn a_refusal_says_what_happened_and_what_to_do() {
 /// An event that reports an overload, or what comes nearest.
 const fn overload(kind: Kind) -> &'static str {
     match kind {
-        Kind::OpenAiResponses => {
-            "data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"rate_limit_exceeded\",\"message\":\"sk-hunter2 slow\"}}}\n\n"
-        }
         Kind::Anthropic => {
             "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"sk-hunter2 slow\"}}\n\n"
         }

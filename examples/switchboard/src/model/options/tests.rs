@@ -61,7 +61,7 @@ fn names_are_read_as_they_are_written() {
     let error = "mock".parse::<Provider>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "unknown provider 'mock'; choose one of scripted, openai, openai-responses, anthropic, \
+        "unknown provider 'mock'; choose one of scripted, openai, anthropic, \
          ollama, vllm"
     );
 }
@@ -90,7 +90,6 @@ fn a_missing_key_is_an_error_unless_the_address_is_another() {
     for (provider, variable) in [
         (Provider::Anthropic, "ANTHROPIC_API_KEY"),
         (Provider::OpenAi, "OPENAI_API_KEY"),
-        (Provider::OpenAiResponses, "OPENAI_API_KEY"),
     ] {
         let mut options = args(provider);
         let none = ModelArgs::default();
