@@ -193,7 +193,10 @@ async fn join(args: &Args, options: ServerOptions) -> Result<ServerOptions, Fail
     let Some(nats) = args.nats.connect().await? else {
         return Ok(options);
     };
-    let mut config = ClusterOptions::default().with_lease(args.lease.config(None));
+    let mut config = ClusterOptions {
+        lease: args.lease.config(None),
+        ..ClusterOptions::default()
+    };
     config.max_bytes = args.lease.nats_bytes;
     let address = *options.runtime.access.host();
     let cluster = Cluster::open(Arc::new(nats), address, config).await;

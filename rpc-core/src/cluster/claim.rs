@@ -11,11 +11,11 @@ crate::config! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ClaimConfig {
         /// How long to wait for one answer before looking again. Default 2 s.
-        pub(crate) answer_timeout: Duration = Duration::from_secs(2) => with_answer_timeout,
+        pub answer_timeout: Duration = Duration::from_secs(2),
         /// How long to wait after an operation that failed. Default 200 ms.
-        pub(crate) pause: Duration = Duration::from_millis(200) => with_pause,
+        pub pause: Duration = Duration::from_millis(200),
         /// After how long it gives up. Default 10 s.
-        pub(crate) deadline: Duration = Duration::from_secs(10) => with_deadline,
+        pub deadline: Duration = Duration::from_secs(10),
     }
 }
 

@@ -13,13 +13,13 @@ crate::config! {
     pub struct LeaseConfig {
         /// After how long without renewal the store removes the node's key. Default 10 s. It is renewed
         /// every third of it, so that two renewals may fail.
-        pub lease: Duration = Duration::from_secs(10) => with_lease,
+        pub lease: Duration = Duration::from_secs(10),
         /// How much earlier than the store this node gives up, in case that clocks run at different
         /// speeds. Default 1 s. A lease is never valid if this is not shorter than it.
-        pub(crate) margin: Duration = Duration::from_secs(1) => with_margin,
+        pub margin: Duration = Duration::from_secs(1),
         /// How long to wait for the store's answer before asking again, at most a fifth of the lease.
         /// Default 2 s.
-        pub(crate) answer_timeout: Duration = Duration::from_secs(2) => with_answer_timeout,
+        pub answer_timeout: Duration = Duration::from_secs(2),
     }
 }
 
@@ -56,7 +56,7 @@ pub enum LeaseLost {
 /// The key is in a bucket whose entries expire after [`LeaseConfig::lease`], and names the node. Only this
 /// node writes it, and only ever over its own last revision: a key that has expired does not come back.
 ///
-/// The lease is valid until [`lease`](LeaseConfig::lease) less [`margin`](LeaseConfig::with_margin) after the
+/// The lease is valid until [`lease`](LeaseConfig::lease) less [`margin`](LeaseConfig::margin) after the
 /// *sending* of the last renewal that succeeded, so that it ends here before it ends in the store. A node
 /// that loses it serves nothing more; it comes back with a new id and a new `Lease`.
 ///

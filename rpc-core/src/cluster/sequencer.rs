@@ -14,7 +14,7 @@ crate::config! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct SequencerConfig {
         /// How many records that came too early are held. Default 64. Others are dropped, and filled later.
-        pub(crate) max_held: usize = 64 => with_max_held,
+        pub max_held: usize = 64,
     }
 }
 
@@ -401,7 +401,10 @@ mod tests {
     #[test]
     fn what_has_no_room_is_filled_later() {
         let now = Instant::now();
-        let config = SequencerConfig::default().with_max_held(1);
+        let config = SequencerConfig {
+            max_held: 1,
+            ..SequencerConfig::default()
+        };
         let mut sequencer = Sequencer::new(0, config);
         for sequence in 2..6 {
             sequencer.handle_live(sequence, sequence - 1, sequence, now);
@@ -417,7 +420,7 @@ mod tests {
         fn whatever_the_feed_does_the_order_is_the_stores(seed: u64, max_held in 0_usize..5) {
             let rng = &mut Rng::new(seed);
             let mut now = Instant::now();
-            let config = SequencerConfig::default().with_max_held(max_held);
+            let config = SequencerConfig { max_held, ..SequencerConfig::default() };
             let mut sequencer = Sequencer::new(0, config);
             let mut stored = vec![0];
             let mut line = Vec::new();

@@ -25,9 +25,11 @@ async fn connect(server: &NatsServer) -> Arc<dyn Store> {
 }
 
 fn brief() -> LeaseConfig {
-    LeaseConfig::default()
-        .with_lease(LEASE)
-        .with_margin(LEASE / 10)
+    LeaseConfig {
+        lease: LEASE,
+        margin: LEASE / 10,
+        ..LeaseConfig::default()
+    }
 }
 
 /// A node whose lease is acquired as soon as somebody polls the renewal.

@@ -172,7 +172,7 @@ impl Node {
     pub fn new(id: Str, broken: Break, now: Instant) -> Self {
         let mut config = LeaseConfig::default();
         if broken == Break::Margin {
-            config = config.with_margin(Duration::ZERO);
+            config.margin = Duration::ZERO;
         }
         Self {
             lease: Lease::new(id.clone(), config, now),
@@ -368,7 +368,13 @@ impl Node {
             return;
         }
         for (feed, last) in self.feeds.iter_mut().zip(last) {
-            let mut sequencer = Sequencer::new(last, SequencerConfig::default().with_max_held(3));
+            let mut sequencer = Sequencer::new(
+                last,
+                SequencerConfig {
+                    max_held: 3,
+                    ..SequencerConfig::default()
+                },
+            );
             for (sequence, previous, id) in feed.early.drain(..) {
                 sequencer.handle_live(sequence, previous, id, now);
             }

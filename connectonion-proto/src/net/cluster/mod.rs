@@ -116,25 +116,25 @@ rpc_core::config! {
     pub struct ClusterOptions {
         /// How long a host counts as alive without a sign of life: as long as its sessions wait for
         /// another one when it dies. Default 10 s.
-        pub lease: LeaseConfig = LeaseConfig::default() => with_lease,
+        pub lease: LeaseConfig = LeaseConfig::default(),
         /// How much longer than the lease a client waits for the owner of its session, or how long with
         /// a new session until its host is in the cluster, before it is told to try again later.
         /// Default 5 s.
-        pub patience: Duration = Duration::from_secs(5) => with_patience,
+        pub patience: Duration = Duration::from_secs(5),
         /// The limits and times of connections that are served through another host.
-        pub relay: RelayConfig = RelayConfig::default() => with_relay,
+        pub relay: RelayConfig = RelayConfig::default(),
         /// The largest number of such connections at one host, counted at both hosts. Default
         /// 16,384.
-        pub max_relayed: usize = 16 * 1024 => with_max_relayed,
+        pub max_relayed: usize = 16 * 1024,
         /// The longest record of a session in bytes. Default 64 MiB.
-        pub max_record_bytes: usize = MAX_CLIENT_MESSAGE => with_max_record_bytes,
+        pub max_record_bytes: usize = MAX_CLIENT_MESSAGE,
         /// When a session that is not used is forgotten by the store, whatever its records say; at the
         /// latest after twice as long. Applies to a log that does not exist yet. Default 7 days.
-        pub max_age: Duration = Duration::from_secs(7 * 24 * 60 * 60) => with_max_age,
+        pub max_age: Duration = Duration::from_secs(7 * 24 * 60 * 60),
         /// The largest size of the log of sessions in bytes, beyond which prompts are refused. What
         /// keeps the hosts alive has room beside it. Applies to a log that does not exist yet. Default
         /// `None`: 3 GiB, or the half of it, or the half of that, for which the store has room now.
-        pub max_bytes: Option<u64> = None => with_max_bytes(u64),
+        pub max_bytes: Option<u64> = None,
     }
 }
 

@@ -14,20 +14,20 @@ rpc_core::config! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct RelayConfig {
         /// The largest frame in bytes; a larger one ends the connection. Default 64 MiB.
-        pub max_frame_bytes: usize = crate::limits::MAX_CLIENT_MESSAGE => with_max_frame_bytes,
+        pub max_frame_bytes: usize = crate::limits::MAX_CLIENT_MESSAGE,
         /// How many bytes of frames one end holds that the other has sent and its own connection
         /// has not taken, beside one frame in pieces. Must be the same at all nodes. Default
         /// 256 KiB.
-        pub window: u64 = 256 * 1024 => with_window,
+        pub window: u64 = 256 * 1024,
         /// The largest piece of a frame in bytes. Pieces are never larger than what the server
         /// takes. Default 64 KiB.
-        pub max_piece_bytes: usize = 64 * 1024 => with_max_piece_bytes,
+        pub max_piece_bytes: usize = 64 * 1024,
         /// How long what was sent may stay unconfirmed before the other end is asked. Default 2 s.
-        pub probe_after: Duration = Duration::from_secs(2) => with_probe_after,
+        pub probe_after: Duration = Duration::from_secs(2),
         /// How long a connection may be silent before the other end is asked. Default 30 s.
-        pub idle_probe: Duration = Duration::from_secs(30) => with_idle_probe,
+        pub idle_probe: Duration = Duration::from_secs(30),
         /// How long an answer may take. Default 8 s.
-        pub timeout: Duration = Duration::from_secs(8) => with_timeout,
+        pub timeout: Duration = Duration::from_secs(8),
     }
 }
 

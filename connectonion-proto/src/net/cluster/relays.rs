@@ -114,7 +114,10 @@ impl Relays {
         Self {
             store,
             node,
-            config: config.with_max_piece_bytes(piece),
+            config: RelayConfig {
+                max_piece_bytes: piece,
+                ..config
+            },
             max: options.max_relayed,
             open: Mutex::default(),
         }

@@ -100,7 +100,10 @@ async fn a_new_session_waits_until_its_host_is_in_the_cluster() {
 #[ignore = "needs nats-server"]
 async fn a_new_session_at_a_host_without_nats_is_told_to_try_again() {
     let nats = NatsServer::start();
-    let options = short().with_patience(Duration::from_millis(100));
+    let options = ClusterOptions {
+        patience: Duration::from_millis(100),
+        ..short()
+    };
     let host = left_alone(&nats, options).await;
     let mut client = Client::dial(&host.url).await;
     client.say(&connect(&client_key(), json!({}))).await;
@@ -111,7 +114,10 @@ async fn a_new_session_at_a_host_without_nats_is_told_to_try_again() {
 #[ignore = "needs nats-server"]
 async fn a_full_stream_refuses_prompts_and_keeps_what_it_has() {
     let nats = NatsServer::start();
-    let options = long().with_max_bytes(100_000);
+    let options = ClusterOptions {
+        max_bytes: Some(100_000),
+        ..long()
+    };
     let a = Host::start(&nats.url(), options, HubConfig::default()).await;
     let session = json!({"session_id": "s"});
     let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
@@ -125,7 +131,10 @@ async fn a_full_stream_refuses_prompts_and_keeps_what_it_has() {
 
 /// A host with an answer that NATS has no room for until other things are purged. Its client has it.
 async fn unstored(nats: &NatsServer, hub: HubConfig) -> Host {
-    let options = long().with_max_bytes(1_000_000);
+    let options = ClusterOptions {
+        max_bytes: Some(1_000_000),
+        ..long()
+    };
     let host = Host::start(&nats.url(), options, hub).await;
     let (mut client, _) = Client::dial_in(&host.url, json!({"session_id": "s"})).await;
     client.say(&input("ask who?")).await;

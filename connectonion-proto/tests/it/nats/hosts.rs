@@ -30,8 +30,14 @@ pub fn long() -> ClusterOptions {
 }
 
 fn lease(lease: Duration) -> ClusterOptions {
-    let config = LeaseConfig::default().with_lease(lease);
-    ClusterOptions::default().with_lease(config.with_margin(lease / 5))
+    ClusterOptions {
+        lease: LeaseConfig {
+            lease,
+            margin: lease / 5,
+            ..LeaseConfig::default()
+        },
+        ..ClusterOptions::default()
+    }
 }
 
 /// A connection to NATS.

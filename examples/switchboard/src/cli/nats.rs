@@ -85,9 +85,11 @@ impl LeaseArgs {
     pub fn config(self, file: Option<Duration>) -> LeaseConfig {
         let lease = self.lease.map(Duration::from_secs).or(file);
         let lease = lease.unwrap_or(Duration::from_secs(LEASE));
-        LeaseConfig::default()
-            .with_lease(lease)
-            .with_margin(lease / 10)
+        LeaseConfig {
+            lease,
+            margin: lease / 10,
+            ..LeaseConfig::default()
+        }
     }
 }
 

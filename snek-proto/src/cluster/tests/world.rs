@@ -101,7 +101,10 @@ pub(super) enum Lost {
 pub(super) fn config() -> NodeConfig {
     NodeConfig {
         hub: HubConfig::default(),
-        publish: PublishConfig::default().with_deadline(Duration::from_secs(20)),
+        publish: PublishConfig {
+            deadline: Duration::from_secs(20),
+            ..PublishConfig::default()
+        },
         max_outage: Duration::from_secs(30),
         max_sends: 10_000,
     }

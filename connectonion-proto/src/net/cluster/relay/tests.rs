@@ -84,9 +84,11 @@ fn text(len: usize) -> Frame {
 
 #[test]
 fn frames_of_any_size_arrive_whole_and_in_order() {
-    let config = RelayConfig::default()
-        .with_window(4096)
-        .with_max_piece_bytes(1000);
+    let config = RelayConfig {
+        window: 4096,
+        max_piece_bytes: 1000,
+        ..RelayConfig::default()
+    };
     let mut line = Line::new(config);
     for len in [0, 1, 999, 1000, 1001, 4096, 1_000_000] {
         assert_eq!(line.carry(text(len)), [text(len)], "{len}");
@@ -100,7 +102,10 @@ fn frames_of_any_size_arrive_whole_and_in_order() {
 
 #[test]
 fn a_slow_end_holds_no_more_than_the_window() {
-    let mut line = Line::new(RelayConfig::default().with_window(10_000));
+    let mut line = Line::new(RelayConfig {
+        window: 10_000,
+        ..RelayConfig::default()
+    });
     let mut sent = 0;
     while line.ends[0].has_room() {
         line.ends[0].send(text(1000));
@@ -173,7 +178,13 @@ fn an_end_that_gives_up_ends_the_other() {
 fn a_frame_above_the_limit_ends_the_connection() {
     let config = RelayConfig::default();
     let mut line = Line::new(config);
-    line.ends[1] = Relay::new(config.with_max_frame_bytes(100_000), line.now);
+    line.ends[1] = Relay::new(
+        RelayConfig {
+            max_frame_bytes: 100_000,
+            ..config
+        },
+        line.now,
+    );
     assert!(line.carry(text(200_000)).is_empty());
     assert_eq!(line.ends[1].end(), Some(RelayEnd::TooLarge));
     assert!(line.ends[1].partial.len() <= 100_000);
@@ -181,7 +192,10 @@ fn a_frame_above_the_limit_ends_the_connection() {
 
 #[test]
 fn a_node_that_sends_beyond_the_window_ends_the_connection() {
-    let mut line = Line::new(RelayConfig::default().with_window(1000));
+    let mut line = Line::new(RelayConfig {
+        window: 1000,
+        ..RelayConfig::default()
+    });
     line.ends[0] = Relay::new(RelayConfig::default(), line.now);
     line.carry(Frame::Text("x".repeat(800).into()));
     for _ in 0..3 {
@@ -196,7 +210,7 @@ proptest! {
     fn whatever_is_sent_both_ways_arrives_in_order_within_bounds(
         steps in prop::collection::vec((0..2_usize, 0..3000_usize, any::<bool>()), 1..200),
     ) {
-        let config = RelayConfig::default().with_window(3000).with_max_piece_bytes(700);
+        let config = RelayConfig { window: 3000, max_piece_bytes: 700, ..RelayConfig::default() };
         let mut line = Line::new(config);
         let mut sent: [Vec<usize>; 2] = Default::default();
         let mut got: [Vec<usize>; 2] = Default::default();

@@ -65,11 +65,11 @@ impl Node {
         let config = ClusterConfig::default()
             .with_budgets(budgets)
             .with_limits(limits)
-            .with_lease(
-                LeaseConfig::default()
-                    .with_lease(LEASE)
-                    .with_margin(LEASE / 10),
-            )
+            .with_lease(LeaseConfig {
+                lease: LEASE,
+                margin: LEASE / 10,
+                ..LeaseConfig::default()
+            })
             .with_patience(Duration::from_secs(3));
         let cluster = Cluster::start(nats(server).await, config, || NOON);
         let (told, heard) = mpsc::unbounded_channel();
