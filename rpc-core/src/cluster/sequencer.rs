@@ -401,10 +401,7 @@ mod tests {
     #[test]
     fn what_has_no_room_is_filled_later() {
         let now = Instant::now();
-        let config = SequencerConfig {
-            max_held: 1,
-            ..SequencerConfig::default()
-        };
+        let config = SequencerConfig { max_held: 1 };
         let mut sequencer = Sequencer::new(0, config);
         for sequence in 2..6 {
             sequencer.handle_live(sequence, sequence - 1, sequence, now);
@@ -420,7 +417,7 @@ mod tests {
         fn whatever_the_feed_does_the_order_is_the_stores(seed: u64, max_held in 0_usize..5) {
             let rng = &mut Rng::new(seed);
             let mut now = Instant::now();
-            let config = SequencerConfig { max_held, ..SequencerConfig::default() };
+            let config = SequencerConfig { max_held };
             let mut sequencer = Sequencer::new(0, config);
             let mut stored = vec![0];
             let mut line = Vec::new();

@@ -368,13 +368,7 @@ impl Node {
             return;
         }
         for (feed, last) in self.feeds.iter_mut().zip(last) {
-            let mut sequencer = Sequencer::new(
-                last,
-                SequencerConfig {
-                    max_held: 3,
-                    ..SequencerConfig::default()
-                },
-            );
+            let mut sequencer = Sequencer::new(last, SequencerConfig { max_held: 3 });
             for (sequence, previous, id) in feed.early.drain(..) {
                 sequencer.handle_live(sequence, previous, id, now);
             }

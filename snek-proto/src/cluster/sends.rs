@@ -270,14 +270,7 @@ impl Sends {
                 let entropy = self.entropy ^ message.id.0.rotate_left(32);
                 queue.flight = Some(Flight {
                     message,
-                    publish: Publish::new(
-                        PublishConfig {
-                            deadline: left,
-                            ..self.publish
-                        },
-                        entropy,
-                        now,
-                    ),
+                    publish: Publish::new(self.publish.with_deadline(left), entropy, now),
                     refusal: SendError::Refused,
                 });
                 continue;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rpc_core::CallError;
-use rpc_core::cluster::{MemoryStore, PublishConfig};
+use rpc_core::cluster::MemoryStore;
 use snek_proto::frame::Final;
 use snek_proto::net::{Client, ClusterOptions, Events};
 
@@ -15,10 +15,7 @@ use crate::cluster::{
 fn hasty() -> ClusterOptions {
     let publish = options().publish;
     ClusterOptions {
-        publish: PublishConfig {
-            answer_timeout: Duration::from_millis(50),
-            ..publish
-        },
+        publish: publish.with_answer_timeout(Duration::from_millis(50)),
         ..options()
     }
 }
@@ -107,10 +104,7 @@ async fn while_the_store_hangs_a_call_waits_and_is_stored_once() {
 #[tokio::test]
 async fn a_call_fails_in_time_when_the_store_stays_away_and_the_node_sends_its_clients_elsewhere() {
     let hasty = ClusterOptions {
-        publish: PublishConfig {
-            deadline: Duration::from_millis(300),
-            ..options().publish
-        },
+        publish: options().publish.with_deadline(Duration::from_millis(300)),
         max_outage: Duration::from_millis(1_500),
         ..options()
     };

@@ -108,16 +108,13 @@ pub(super) enum OpenError {
 
 impl Relays {
     pub(super) fn new(store: Arc<dyn Store>, node: Str, options: &ClusterOptions) -> Self {
-        let config = options.relay;
+        let mut config = options.relay;
         let piece = store.max_payload().saturating_sub(OVERHEAD);
-        let piece = config.max_piece_bytes.min(piece).max(1);
+        config.max_piece_bytes = config.max_piece_bytes.min(piece).max(1);
         Self {
             store,
             node,
-            config: RelayConfig {
-                max_piece_bytes: piece,
-                ..config
-            },
+            config,
             max: options.max_relayed,
             open: Mutex::default(),
         }
