@@ -108,11 +108,11 @@ async fn proxy(_: &str, _: bool) {
 
 #[cfg(feature = "gateway")]
 async fn proxy(server: &str, records: bool) {
+    use rpc_core::net::server::Listener;
     use rpc_core::testing::transcript::Header;
     use std::io::BufWriter;
     use std::time::Duration;
     use switchboard::wire::proxy::{Proxy, Recorder};
-    use tokio::net::TcpListener;
 
     let mut proxy = Proxy::new(&format!("ws://{server}")).unwrap();
     if records {
@@ -124,7 +124,7 @@ async fn proxy(server: &str, records: bool) {
         let out = BufWriter::with_capacity(64 * 1024, opened);
         proxy.recorder = Some(Recorder::new(out, &Header::new()));
     }
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = Listener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap());
     let never = std::future::pending();
     let warn = |words| eprintln!("{words}");
