@@ -7,9 +7,7 @@
 //! Left out: its model is [`think`] of `src/lib.rs`. Everybody may connect (`TrustLevel::Open`).
 #![allow(clippy::print_stdout)]
 
-use std::collections::hash_map::RandomState;
 use std::error::Error;
-use std::hash::BuildHasher as _;
 use std::time::Duration;
 
 use connectonion_proto::Json;
@@ -18,7 +16,7 @@ use connectonion_proto::frame::{ApprovalNeeded, EventKind, Thinking, ToolCall};
 use connectonion_proto::limits::KEY_FILE;
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn};
 use connectonion_proto::trust::TrustLevel;
-use examples::{Step, option, stopped, think};
+use examples::{Step, option, roll, stopped, think};
 
 /// How many steps a model may take for one answer.
 const MAX_STEPS: usize = 8;
@@ -67,8 +65,7 @@ async fn tool(name: &str, argument: &str) -> Result<String, String> {
         // It takes its time: interrupt it, or leave and come back.
         "roll" => {
             tokio::time::sleep(Duration::from_millis(100)).await;
-            let sides = argument.parse().unwrap_or(6_u64).max(1);
-            Ok((RandomState::new().hash_one(0) % sides + 1).to_string())
+            roll(argument).map(|rolled| rolled.to_string())
         }
         other => Err(format!("there is no tool {other:?}")),
     }

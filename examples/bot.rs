@@ -6,11 +6,9 @@
 //! Left out: it remembers nothing, and its model is [`think`] of `src/lib.rs`. `wss://` needs the feature `tls`.
 #![allow(clippy::print_stdout)]
 
-use std::collections::hash_map::RandomState;
 use std::error::Error;
-use std::hash::BuildHasher as _;
 
-use examples::{Step, lines, stopped, think};
+use examples::{Step, lines, roll, stopped, think};
 use serde_json::{Value, json};
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, State};
 use snek_proto::error::BotError;
@@ -111,11 +109,9 @@ impl Tools for Dice {
         if call.name != "roll" {
             return Err(ToolFailure::Call(format!("there is no tool {}", call.name)));
         }
-        let sides = call.arguments.get("sides").and_then(Value::as_u64);
-        match sides.unwrap_or(6) {
-            0 => Err(ToolFailure::Tool("a die has at least one side".to_owned())),
-            sides => Ok((RandomState::new().hash_one(0) % sides + 1).into()),
-        }
+        let sides = call.arguments.get("sides");
+        let rolled = roll(&sides.map_or_else(String::new, Value::to_string));
+        rolled.map(Value::from).map_err(ToolFailure::Tool)
     }
 }
 

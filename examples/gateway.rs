@@ -8,13 +8,11 @@
 #![allow(clippy::print_stdout)]
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
 use std::error::Error;
-use std::hash::BuildHasher as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use examples::{Step, option, stopped, think, tokens};
+use examples::{Step, option, roll, stopped, think, tokens};
 use exoclaw_proto::Json;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::binding::{Binding, Router};
@@ -206,15 +204,8 @@ impl Backend for Gateway {
 
 /// Runs a tool.
 fn tool(name: &str, argument: &str) -> Result<String, String> {
-    let sides: u64 = match argument.trim() {
-        "" => 6,
-        sides => sides
-            .parse()
-            .map_err(|_| format!("{sides:?} is not a number"))?,
-    };
     match name {
-        "roll" if sides > 0 => Ok((RandomState::new().hash_one(0) % sides + 1).to_string()),
-        "roll" => Err("a die has at least one side".to_owned()),
+        "roll" => roll(argument).map(|rolled| rolled.to_string()),
         other => Err(format!("there is no tool {other:?}")),
     }
 }

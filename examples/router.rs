@@ -58,7 +58,7 @@ async fn pass_on(runtime: RouterRuntime) {
             match runtime.ask(Input::text(line)).await {
                 Ok(settled) => {
                     for one in settled.outcomes {
-                        println!("{}: {}", one.client, told(&one.outcome));
+                        println!("{}: {}", one.client, describe(&one.outcome));
                     }
                     if let Some(why) = settled.unroutable {
                         println!("nobody took it: {why}");
@@ -70,7 +70,7 @@ async fn pass_on(runtime: RouterRuntime) {
     }
 }
 
-pub(crate) fn told(outcome: &Outcome) -> String {
+pub(crate) fn describe(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Acked => "accepted".to_owned(),
         Outcome::Rejected { reason } => format!("rejected: {reason}"),

@@ -195,7 +195,7 @@ async fn smarthole() -> Outcome {
         you(text);
         let settled = runtime.ask(Input::text(text)).await?;
         for one in settled.outcomes {
-            println!("   {}: {}", one.client, router::told(&one.outcome));
+            println!("   {}: {}", one.client, router::describe(&one.outcome));
         }
     }
     Ok(())

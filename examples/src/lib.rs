@@ -3,7 +3,9 @@
 //!
 //! Replace [`think`] by a request to your model: it gets the prompt, and says what to do next.
 
+use std::collections::hash_map::RandomState;
 use std::future::Future;
+use std::hash::BuildHasher as _;
 use std::io::{BufRead as _, stdin};
 
 use tokio::sync::mpsc;
@@ -55,6 +57,23 @@ pub fn think(prompt: &str, results: &[String]) -> Step {
 /// The words of a text, as a model sends them.
 fn pieces(text: &str) -> Vec<String> {
     text.split_inclusive(' ').map(str::to_owned).collect()
+}
+
+/// The tool of three programs: rolls a die with this number of sides, 6 if there is none.
+///
+/// # Errors
+/// The argument is not a number of sides. A model that is told so may try again.
+pub fn roll(argument: &str) -> Result<u64, String> {
+    let sides = match argument.trim() {
+        "" => 6,
+        text => text
+            .parse()
+            .map_err(|_| format!("{text:?} is not a number"))?,
+    };
+    match sides {
+        0 => Err("a die has at least one side".to_owned()),
+        sides => Ok(RandomState::new().hash_one(0) % sides + 1),
+    }
 }
 
 /// How many tokens a text has, about.
