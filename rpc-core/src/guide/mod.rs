@@ -12,6 +12,7 @@
 //! | [`reconnects`] | the connection was lost: did my call arrive, and may I repeat it? |
 //! | [`backpressure`] | what if one side is slower than the other? |
 //! | [`limits`] | how large may this grow, and what happens then? |
+//! | [`servers`] | how do I run one, in axum too, and how does it stop? |
 //! | [`security`] | who can reach this, and who can read it? |
 //! | [`faults`] | what if the peer, the connection or a handler misbehaves? |
 //! | [`performance`] | how fast is it, and what does it allocate? |
@@ -45,6 +46,7 @@ page!(cancellation, "cancellation.md");
 page!(reconnects, "reconnects.md");
 page!(backpressure, "backpressure.md");
 page!(limits, "limits.md");
+page!(servers, "servers.md");
 page!(security, "security.md");
 page!(faults, "../../FAULTS.md");
 page!(performance, "performance.md");

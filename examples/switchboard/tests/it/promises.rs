@@ -97,7 +97,14 @@ fn every_page_promises_what_the_list_of_promises_says() {
         let promised = items(section(&text, "Promises"));
         let listed = promises(section(&list, page)).into_iter();
         let listed: Vec<_> = listed.map(|row| cells(row).0.to_owned()).collect();
-        assert_eq!(promised, listed, "{page} and {PROMISES}");
+        assert_eq!(promised.len(), listed.len(), "{page} and {PROMISES}");
+        for (promise, listed) in promised.iter().zip(&listed) {
+            let is_same = match listed.strip_suffix('…') {
+                Some(beginning) => promise.starts_with(beginning),
+                None => promise == listed,
+            };
+            assert!(is_same, "{page}: {promise}\n{PROMISES}: {listed}");
+        }
         let least = if page.ends_with("/GUIDE.md") { 26 } else { 2 };
         assert!(listed.len() >= least, "{page}: {} promises", listed.len());
     }
