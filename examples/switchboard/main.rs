@@ -11,7 +11,6 @@ mod gateway;
 mod manual;
 mod router;
 mod tour;
-mod wire;
 
 use std::process::ExitCode;
 
@@ -45,7 +44,7 @@ enum Command {
     Router(Box<router::RouterArgs>),
     Agent(agent::AgentArgs),
     Daemon(daemon::DaemonArgs),
-    Wire(wire::WireArgs),
+    Wire(switchboard_wire::command::WireArgs),
     Health(HealthArgs),
     Completions(manual::CompletionsArgs),
     Man(manual::ManArgs),
@@ -85,7 +84,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Router(args) => router::run(*args).boxed_local().await,
         Command::Agent(args) => agent::run(args).boxed_local().await,
         Command::Daemon(args) => daemon::run(args).boxed_local().await,
-        Command::Wire(args) => wire::run(args).boxed_local().await,
+        Command::Wire(args) => switchboard_wire::command::run(args).boxed_local().await,
         Command::Health(args) => cli::health(&args.url).await,
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),

@@ -15,11 +15,10 @@ pub mod page;
 pub mod pictures;
 pub mod replies;
 pub mod router;
-pub mod screen;
 pub mod terminal;
 pub mod tools;
-pub mod web;
-pub mod wire;
+
+pub use switchboard_wire::{screen, web};
 
 /// The quick start of the top-level README, compiled and run with the documentation tests.
 #[cfg(doctest)]

@@ -121,7 +121,7 @@ mod tests {
     #[tokio::test]
     async fn only_http_urls_are_asked() {
         for url in ["https://localhost/health", "localhost:7200", "/health", ""] {
-            assert_eq!(health(url).await.unwrap_err().code, super::super::USAGE);
+            assert_eq!(health(url).await.unwrap_err().code(), super::super::USAGE);
         }
     }
 }

@@ -9,7 +9,7 @@ use rpc_core::net::nats::{Nats, NatsConfig};
 use rpc_core::net::ws::redact_urls;
 use tokio::time::sleep;
 
-use super::line::trusted;
+use super::trusted;
 use super::{Failure, NatsSettings, complain, secret, secret_file};
 
 /// The pause before NATS is tried again.
@@ -364,12 +364,12 @@ mod tests {
         let nats = args.connect_now().await.unwrap().unwrap();
         let error = nats.log("test", LogConfig::new("test")).await.unwrap_err();
         let failure = nats_failure(&error);
-        assert_eq!(failure.code, crate::cli::USAGE);
+        assert_eq!(failure.code(), crate::cli::USAGE);
         let text = format!("{failure:?}");
         assert!(text.contains("replicas > 1 not supported"), "{text}");
         let message = "no".to_owned();
         let failure = nats_failure(&StoreError::Denied { message });
-        assert_eq!(failure.code, crate::cli::REFUSED);
+        assert_eq!(failure.code(), crate::cli::REFUSED);
     }
 
     #[tokio::test]

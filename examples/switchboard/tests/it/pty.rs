@@ -107,14 +107,6 @@ impl Screen {
         self.waits(row, |rows| rows.last().is_some_and(|last| last == row));
     }
 
-    /// Waits until the row at the bottom, of so many, begins with this.
-    pub(crate) fn has_below(&self, height: u16, begin: &str) {
-        self.waits(begin, |rows| {
-            let is_last = rows.last().is_some_and(|last| last.starts_with(begin));
-            rows.len() == usize::from(height) && is_last
-        });
-    }
-
     /// Waits until this is on the screen, however it came there.
     pub(crate) fn has(&self, part: &str) {
         self.waits(part, |rows| rows.iter().any(|row| row.contains(part)));

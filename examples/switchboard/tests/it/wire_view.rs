@@ -1,4 +1,4 @@
-//! `switchboard wire top` and `page` as a user runs them.
+//! `switchboard wire page` as a user runs it.
 
 use std::fs;
 
@@ -28,86 +28,4 @@ fn a_recording_becomes_a_page_that_is_never_written_over_another_file() {
     again.arg("page").arg(&run).arg("--html").arg(&page);
     assert_eq!(outcome(again).0, Some(2));
     assert_eq!(fs::read_to_string(&page).unwrap(), html);
-}
-
-#[test]
-fn without_a_terminal_the_screen_says_what_to_use() {
-    let mut top = switchboard("wire");
-    top.args(["top", "run.jsonl"]);
-    let (code, _, err) = outcome(top);
-    assert_eq!(code, Some(2));
-    assert!(err.contains("needs a terminal"), "{err}");
-}
-
-#[cfg(unix)]
-mod at_a_terminal {
-    use super::*;
-    use crate::pty::Screen;
-
-    fn top(name: &str) -> (Screen, Folder) {
-        let folder = Folder::new(name);
-        let run = folder.0.join("run.jsonl");
-        fs::write(&run, RUN).unwrap();
-        let mut top = switchboard("wire");
-        top.arg("top").arg(&run);
-        let screen = Screen::start(top);
-        screen.has("Problems 2");
-        (screen, folder)
-    }
-
-    #[test]
-    fn the_first_problem_is_one_key_away() {
-        let (mut screen, _folder) = top("wire-top-keys");
-        screen.types("n");
-        screen.has("Frame 4: status");
-        screen.types("n");
-        screen.has("Frame 5: ?");
-        screen.types("q");
-        screen.ends_with(0);
-    }
-
-    #[test]
-    fn ctrl_s_is_a_key_and_stops_nothing() {
-        let (mut screen, _folder) = top("wire-top-stop");
-        screen.types("\x13n");
-        screen.has("Frame 4: status");
-        screen.types("\x11n");
-        screen.has("Frame 5: ?");
-        screen.types("q");
-        screen.ends_with(0);
-    }
-
-    #[test]
-    fn another_size_of_the_terminal_is_filled_anew() {
-        let (mut screen, _folder) = top("wire-top-size");
-        for (rows, columns) in [(40, 120), (16, 60), (24, 100)] {
-            screen.resize(rows, columns);
-            screen.has_below(rows, "n/p problem  / filter");
-            screen.has("Problems 2");
-        }
-        screen.types("n");
-        screen.has("Frame 4: status");
-        screen.types("q");
-        screen.ends_with(0);
-    }
-
-    #[test]
-    fn the_terminal_is_left_as_it_was_after_a_signal() {
-        let (screen, _folder) = top("wire-top-signal");
-        screen.terminate();
-        screen.ends_with(0);
-    }
-
-    #[test]
-    fn a_proxy_shows_what_passes_and_ends_with_its_screen() {
-        let mut proxy = switchboard("wire");
-        proxy.args(["proxy", "--listen", "127.0.0.1:0", "--top"]);
-        proxy.args(["--to", "ws://127.0.0.1:1", "--fault", "c2s drop"]);
-        let mut screen = Screen::start(proxy);
-        screen.has("live");
-        screen.types("\x1b[Z");
-        screen.has("c2s drop");
-        screen.types("q");
-        screen.ends_with(0);
-    }
 }

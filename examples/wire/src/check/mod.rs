@@ -1,0 +1,28 @@
+//! Checks whether a server or a client of anybody keeps to its protocol: rows, each with a script of
+//! frames and what they are answered with, and a verdict with the frames as evidence.
+//!
+//! The rows are in `suites/`, a file for each protocol and role; `script.rs` has the steps and `pattern.rs`
+//! the patterns. Beside each row stands how to break a peer so that this row fails, and
+//! the tests do that with our own programs.
+
+pub(crate) mod broken;
+pub(crate) mod conn;
+mod expect;
+mod hide;
+pub(crate) mod http;
+mod pattern;
+mod peer;
+mod play;
+pub mod report;
+mod run;
+mod script;
+mod signed;
+mod suite;
+#[cfg(test)]
+mod tests;
+
+pub use conn::{Line, Stream};
+pub use pattern::Variables;
+pub use peer::{Client, Command, Dial, Ended, Remote, Started};
+pub use run::{Entry, Outcome, Peer, Settings, Verdict, run};
+pub use suite::{Level, Role, Row, Suite};

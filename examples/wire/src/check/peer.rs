@@ -1,0 +1,234 @@
+//! What is checked: a server behind an address ([`Dial`]), or the program of a client ([`Client`]).
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::process::Stdio;
+
+use async_trait::async_trait;
+use rpc_core::net::DialError;
+use rpc_core::net::ws::WsDialer;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpListener;
+use tokio::process::Child;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::conn::Line;
+use super::pattern::Variables;
+
+/// How checks reach a server.
+#[async_trait]
+pub trait Dial: Send + Sync {
+    /// Opens a byte stream to the server: TCP, with TLS where the URL says so.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the stream.
+    async fn dial(&self) -> Result<Line, DialError>;
+}
+
+/// A server on the network.
+#[derive(Debug)]
+pub struct Remote(WsDialer);
+
+impl Remote {
+    /// Creates the way to the server at this URL.
+    ///
+    /// # Errors
+    /// The URL is none of `ws` or `wss`.
+    pub fn new(url: &str) -> Result<Self, DialError> {
+        WsDialer::new(url).map(Self)
+    }
+}
+
+#[async_trait]
+impl Dial for Remote {
+    async fn dial(&self) -> Result<Line, DialError> {
+        Ok(Box::new(self.0.open().await?.0))
+    }
+}
+
+/// A client that can be started for each row.
+#[async_trait]
+pub trait Client: Send + Sync {
+    /// Starts the client with the address of a server of its own.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    ///
+    /// # Cancel safety
+    /// Dropping the future starts nothing, or ends what was started.
+    async fn start(&self, path: &str, variables: &Variables) -> io::Result<Started>;
+}
+
+/// A client that was started. Dropping it ends the client.
+pub struct Started {
+    /// The connections that it opens.
+    pub connections: mpsc::Receiver<Line>,
+    /// How it ends.
+    pub ended: Pin<Box<dyn Future<Output = Ended> + Send>>,
+}
+
+impl std::fmt::Debug for Started {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Started").finish_non_exhaustive()
+    }
+}
+
+/// How a client has ended.
+#[derive(Clone, Debug, Default)]
+pub struct Ended {
+    /// Its exit code; `None` if a signal ended it.
+    pub code: Option<i32>,
+    /// What it wrote to standard output.
+    pub output: String,
+}
+
+/// The most that is kept of what a client writes.
+const MAX_OUTPUT: u64 = 1024 * 1024;
+/// Connections that wait for the script.
+const BACKLOG: usize = 16;
+
+/// A program that is started for each row, with the address of a server for it alone. It ends with its row,
+/// with everything that it has started.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// The program and its arguments, in which `{url}` is replaced by the address, and `{NAME}` by
+    /// variables.
+    pub line: Vec<String>,
+}
+
+#[async_trait]
+impl Client for Command {
+    async fn start(&self, path: &str, variables: &Variables) -> io::Result<Started> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("ws://{}{path}", listener.local_addr()?);
+        let mut all = variables.clone();
+        all.set("url", url.as_str());
+        let words: Vec<String> = self.line.iter().map(|word| fill(word, &all)).collect();
+        let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = tokio::process::Command::new(program);
+        command
+            .args(arguments)
+            .env("SWITCHBOARD_URL", &url)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut group = Group::spawn(command)?;
+        let stdout = group.child.stdout.take();
+        let (sender, connections) = mpsc::channel(BACKLOG);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            while let Ok((tcp, _)) = listener.accept().await {
+                let _ = tcp.set_nodelay(true);
+                if sender.send(Box::new(tcp) as Line).await.is_err() {
+                    break;
+                }
+            }
+            std::future::pending::<()>().await;
+        });
+        let (told, output) = oneshot::channel();
+        tasks.spawn(async move {
+            let mut output = Vec::new();
+            if let Some(mut stdout) = stdout {
+                let _ = (&mut stdout)
+                    .take(MAX_OUTPUT)
+                    .read_to_end(&mut output)
+                    .await;
+                // A program that has more to say must not wait for ever.
+                let _ = tokio::io::copy(&mut stdout, &mut tokio::io::sink()).await;
+            }
+            let _ = told.send(output);
+        });
+        // Holds the tasks and the program: they end with this future.
+        let ended = Box::pin(async move {
+            let _tasks = tasks;
+            let status = group.child.wait().await;
+            // What the program has started might keep its output open.
+            group.kill();
+            Ended {
+                code: status.ok().and_then(|status| status.code()),
+                output: String::from_utf8_lossy(&output.await.unwrap_or_default()).into_owned(),
+            }
+        });
+        Ok(Started { connections, ended })
+    }
+}
+
+/// A program and everything that it starts in its process group, killed when the value is dropped.
+struct Group {
+    child: Child,
+    #[cfg(unix)]
+    id: Option<rustix::process::Pid>,
+}
+
+impl Group {
+    fn spawn(mut command: tokio::process::Command) -> io::Result<Self> {
+        #[cfg(unix)]
+        command.process_group(0);
+        let child = command.kill_on_drop(true).spawn()?;
+        Ok(Self {
+            #[cfg(unix)]
+            id: child
+                .id()
+                .and_then(|id| i32::try_from(id).ok())
+                .and_then(rustix::process::Pid::from_raw),
+            child,
+        })
+    }
+
+    /// Kills the remaining processes, once: the id may be that of others later.
+    fn kill(&mut self) {
+        #[cfg(unix)]
+        if let Some(id) = self.id.take() {
+            let _ = rustix::process::kill_process_group(id, rustix::process::Signal::KILL);
+        }
+        let _ = self.child.start_kill();
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Replaces `{NAME}` by variables.
+fn fill(word: &str, variables: &Variables) -> String {
+    let mut out = String::new();
+    let mut rest = word;
+    while let Some((before, behind)) = rest.split_once('{') {
+        out.push_str(before);
+        match behind
+            .split_once('}')
+            .and_then(|(name, after)| Some((variables.text(name)?, after)))
+        {
+            Some((value, after)) => {
+                out.push_str(value);
+                rest = after;
+            }
+            None => {
+                out.push('{');
+                rest = behind;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_stands_in_the_command() {
+        let mut variables = Variables::default();
+        variables.set("url", "ws://x");
+        assert_eq!(fill("--url={url}", &variables), "--url=ws://x");
+        assert_eq!(fill("{\"a\":1} {other}", &variables), "{\"a\":1} {other}");
+    }
+}

@@ -1,0 +1,328 @@
+//! What a check has found, for people and programs: JSON, `JUnit` XML and one HTML page.
+
+use quick_junit::{NonSuccessKind, Report as JUnit, TestCase, TestCaseStatus, TestSuite};
+use serde::Serialize;
+
+use super::{Entry, Level, Outcome, Role, Row, Suite, Verdict};
+use crate::Protocol;
+
+/// A report: what was checked, and each row with its verdict.
+#[derive(Debug, Serialize)]
+pub struct Report<'a> {
+    /// The name of the protocol.
+    pub protocol: &'static str,
+    /// Who was checked.
+    pub role: Role,
+    /// Its URL or its command.
+    pub target: &'a str,
+    /// How many rows have which verdict.
+    pub counts: Counts,
+    /// The rows.
+    pub rows: Vec<Line<'a>>,
+}
+
+/// How many rows have which verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Counts {
+    /// Rows that hold.
+    pub pass: usize,
+    /// Rows that the specification demands, and that fail.
+    pub fail_must: usize,
+    /// Rows that the specification suggests, and that fail.
+    pub fail_should: usize,
+    /// Rows that could not be found out.
+    pub not_applicable: usize,
+}
+
+/// A row of a report.
+#[derive(Debug, Serialize)]
+pub struct Line<'a> {
+    /// See [`Row`].
+    pub id: &'a str,
+    /// See [`Row`].
+    pub section: &'a str,
+    /// See [`Row`].
+    pub level: Level,
+    /// See [`Row`].
+    pub says: &'a str,
+    /// What was found.
+    #[serde(flatten)]
+    pub verdict: &'a Verdict,
+    /// How long it took, in milliseconds.
+    pub millis: u128,
+    /// What was sent and received.
+    pub evidence: &'a [Entry],
+}
+
+impl<'a> Report<'a> {
+    /// Creates the report of a suite's outcomes, which are in its order.
+    #[must_use]
+    pub fn new(
+        protocol: Protocol,
+        role: Role,
+        target: &'a str,
+        suite: &'a Suite,
+        outcomes: &'a [Outcome],
+    ) -> Self {
+        let mut counts = Counts::default();
+        let rows = suite.rows.iter().zip(outcomes).map(|(row, outcome)| {
+            counts.add(row, &outcome.verdict);
+            Line {
+                id: &row.id,
+                section: &row.section,
+                level: row.level,
+                says: &row.says,
+                verdict: &outcome.verdict,
+                millis: outcome.elapsed.as_millis(),
+                evidence: &outcome.evidence,
+            }
+        });
+        let rows = rows.collect();
+        Self {
+            protocol: protocol.name(),
+            role,
+            target,
+            counts,
+            rows,
+        }
+    }
+
+    /// Writes the report as `JUnit` XML: a section is a class, a row a test. A row that fails without
+    /// being demanded is reported as skipped, so that it fails no build.
+    ///
+    /// # Errors
+    /// It cannot be written as XML.
+    pub fn junit(&self) -> Result<String, String> {
+        let mut suite = TestSuite::new(format!("{} {}", self.protocol, self.role.name()));
+        for row in &self.rows {
+            let status = match row.verdict {
+                Verdict::Pass => TestCaseStatus::success(),
+                Verdict::Fail { step, reason } => {
+                    let mut status = match row.level {
+                        Level::Must => TestCaseStatus::non_success(NonSuccessKind::Failure),
+                        Level::Should => TestCaseStatus::skipped(),
+                    };
+                    status.set_message(format!("{}: {step}: {reason}", row.says));
+                    status.set_description(evidence(row.evidence));
+                    status
+                }
+                Verdict::NotApplicable { reason } => {
+                    let mut status = TestCaseStatus::skipped();
+                    status.set_message(reason.clone());
+                    status
+                }
+            };
+            let mut case = TestCase::new(row.id, status);
+            case.set_classname(row.section);
+            case.set_time(std::time::Duration::from_millis(
+                row.millis.try_into().unwrap_or(u64::MAX),
+            ));
+            suite.add_test_case(case);
+        }
+        let mut report = JUnit::new(self.target);
+        report.add_test_suite(suite);
+        let mut xml = report.to_string().map_err(|error| error.to_string())?;
+        xml.retain(is_allowed);
+        Ok(xml)
+    }
+
+    /// Writes the report as one page, which needs no other file and runs no script.
+    #[must_use]
+    pub fn html(&self) -> String {
+        let title = format!("{} {}: {}", self.protocol, self.role.name(), self.target);
+        let mut page = format!(
+            "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width\">\n\
+             <meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+             <title>{title}</title>\n<style>{STYLE}</style>\n<h1>{title}</h1>\n<p>{}\n",
+            escaped(&self.counts.to_string()),
+            title = escaped(&title),
+        );
+        let mut section = "";
+        for row in &self.rows {
+            if row.section != section {
+                section = row.section;
+                page.push_str(&format!("<h2>{}</h2>\n", escaped(section)));
+            }
+            let (class, why) = match row.verdict {
+                Verdict::Pass => ("pass", String::new()),
+                Verdict::Fail { step, reason } => ("fail", format!("{step}: {reason}")),
+                Verdict::NotApplicable { reason } => ("na", reason.clone()),
+            };
+            let open = if class == "fail" { " open" } else { "" };
+            page.push_str(&format!(
+                "<details class={class} id=\"{id}\"{open}><summary><b>{word}</b> {level} <code>{id}</code> {says}</summary>\n\
+                 <p>{why}</p>\n<pre>{evidence}</pre></details>\n",
+                id = escaped(row.id),
+                word = row.verdict.word(),
+                level = row.level.name(),
+                says = escaped(row.says),
+                why = escaped(&why),
+                evidence = escaped(&evidence(row.evidence)),
+            ));
+        }
+        page
+    }
+}
+
+const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;\
+color:#1b1b1b;background:#fff}h1{font-size:1.4rem;overflow-wrap:anywhere}h2{font-size:1.1rem}details{border-left:4px solid \
+#2e7d32;padding:.2rem .8rem;margin:.3rem 0}.fail{border-color:#b3261e}.na{border-color:#8a8a8a}summary{cursor:pointer}\
+b{display:inline-block;min-width:3.2rem}.fail b{color:#b3261e}.pass b{color:#1f6b25}pre{white-space:pre-wrap;\
+overflow-wrap:anywhere;background:#f3f3f3;padding:.5rem}@media(prefers-color-scheme:dark){body{color:#eee;background:#161616}\
+pre{background:#262626}.fail b{color:#ff8a80}.pass b{color:#81c784}}";
+
+impl Counts {
+    fn add(&mut self, row: &Row, verdict: &Verdict) {
+        *match (verdict, row.level) {
+            (Verdict::Pass, _) => &mut self.pass,
+            (Verdict::Fail { .. }, Level::Must) => &mut self.fail_must,
+            (Verdict::Fail { .. }, Level::Should) => &mut self.fail_should,
+            (Verdict::NotApplicable { .. }, _) => &mut self.not_applicable,
+        } += 1;
+    }
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            pass,
+            fail_must,
+            fail_should,
+            not_applicable,
+        } = self;
+        write!(
+            f,
+            "{pass} hold, {fail_must} MUST and {fail_should} SHOULD fail, {not_applicable} not applicable"
+        )
+    }
+}
+
+impl Verdict {
+    /// Returns the word for it.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail { .. } => "FAIL",
+            Self::NotApplicable { .. } => "n/a",
+        }
+    }
+}
+
+impl Level {
+    /// Returns the word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Must => "MUST",
+            Self::Should => "SHOULD",
+        }
+    }
+}
+
+/// Writes the evidence of a row, a frame a line.
+#[must_use]
+pub fn evidence(entries: &[Entry]) -> String {
+    let lines = entries.iter().map(|entry| {
+        let arrow = if entry.sent { "->" } else { "<-" };
+        let text = crate::screen::printable(&entry.text);
+        format!(
+            "{:>6} ms  #{} {arrow} {text}\n",
+            entry.millis, entry.connection
+        )
+    });
+    lines.collect()
+}
+
+/// Returns whether a character may be in XML.
+const fn is_allowed(letter: char) -> bool {
+    matches!(letter, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
+}
+
+/// Escapes what would be markup, and characters that control a terminal or reorder text.
+fn escaped(text: &str) -> String {
+    let lines = crate::screen::printable_lines(text);
+    let mut out = String::with_capacity(lines.len());
+    for letter in lines.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn outcomes(suite: &Suite) -> Vec<Outcome> {
+        let verdicts = [
+            Verdict::Pass,
+            Verdict::Fail {
+                step: "< {}".to_owned(),
+                reason: "<script>alert(1)</script>\u{1b}[2J\u{fffe}".to_owned(),
+            },
+            Verdict::NotApplicable {
+                reason: "no token".to_owned(),
+            },
+        ];
+        let entry = Entry {
+            millis: 3,
+            connection: 1,
+            sent: false,
+            text: "]]>\u{1b}<b>\u{fffe}\u{ffff}\0".to_owned(),
+        };
+        let verdicts = verdicts.iter().cycle().take(suite.rows.len());
+        verdicts
+            .map(|verdict| Outcome {
+                verdict: verdict.clone(),
+                evidence: vec![entry.clone()],
+                elapsed: Duration::from_millis(7),
+                noticed: Vec::new(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn no_report_passes_markup_or_controls_of_a_peer_on() {
+        let suite = Suite::load(Protocol::Exoclaw, Role::Server).unwrap();
+        let outcomes = outcomes(&suite);
+        let report = Report::new(
+            Protocol::Exoclaw,
+            Role::Server,
+            "ws://x/<i>",
+            &suite,
+            &outcomes,
+        );
+        let (page, xml) = (report.html(), report.junit().unwrap());
+        for text in [&page, &xml] {
+            assert!(
+                !text.contains("<script")
+                    && !text.contains("<i>")
+                    && !text.contains("<b>\n")
+                    && !text.contains('\u{1b}'),
+                "{text}"
+            );
+        }
+        assert!(
+            xml.chars().all(is_allowed)
+                && xml.contains(r#"<failure message="#)
+                && xml.contains("<skipped"),
+            "{xml}"
+        );
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["rows"][1]["verdict"], "fail");
+        let counts = report.counts;
+        let all = counts.pass + counts.fail_must + counts.fail_should + counts.not_applicable;
+        assert_eq!(all, suite.rows.len());
+        assert!(counts.fail_must > 0 && counts.fail_should > 0, "{counts}");
+    }
+}

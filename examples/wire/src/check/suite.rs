@@ -1,0 +1,306 @@
+//! [`Suite`]: the rows of a protocol and a role, as they are written in `suites/`.
+//!
+//! A file has these lines, besides empty ones and comments, which begin with `#` and a space:
+//!
+//! | Line | Meaning |
+//! |---|---|
+//! | `path /ws` | the path of WebSockets, if the URL has none |
+//! | `get /info TEXT` | what a played server answers to this request over HTTP |
+//! | `let NAME = TEXT` | what `${NAME}` stands for, unless the user sets it |
+//! | `script NAME` | begins a script with a name; the one named `ready` is in front of every row |
+//! | `## SECTION` | the section of the specification for the rows from here on |
+//! | `MUST ID: TEXT`, `SHOULD ID: TEXT` | begins a row, and says what holds |
+//! | `needs NAME`, `unless NAME` | the row is for users that have set this variable, or have not |
+//! | `bare`, `after NAME` | no script, or another script than `ready` is in front of this row |
+//! | `x RULE` | how to [break](super::broken) a peer so that this row fails |
+//! | anything else | a [step](super::script) |
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::broken::Rules;
+use super::pattern::Variables;
+use super::script::{self, Step};
+use crate::Protocol;
+
+/// Who is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// A server, to which checks connect.
+    Server,
+    /// A client, which connects to checks.
+    Client,
+}
+
+impl Role {
+    /// Returns the word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Client => "client",
+        }
+    }
+}
+
+/// How much a row weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Level {
+    /// The specification demands it.
+    Must,
+    /// The specification suggests it, or leaves it open and the known programs agree.
+    Should,
+}
+
+/// The rows for one protocol and role.
+#[derive(Debug)]
+pub struct Suite {
+    /// The rows, in the order of the specification.
+    pub rows: Vec<Row>,
+    pub(super) path: String,
+    /// Whether frames are signed.
+    pub(super) signs: bool,
+    /// The paths and bodies of what a played server answers over HTTP.
+    pub(super) gets: Vec<(String, String)>,
+    pub(super) lets: Vec<(String, String)>,
+    scripts: BTreeMap<String, Vec<Step>>,
+}
+
+/// One thing to check.
+#[derive(Debug)]
+pub struct Row {
+    /// The id, such as `exoclaw.server.chat.done-last`. It never changes.
+    pub id: String,
+    /// The section of the specification.
+    pub section: String,
+    /// How much it weighs.
+    pub level: Level,
+    /// What holds.
+    pub says: String,
+    /// The rules that break it, and nothing else, at a peer without faults.
+    pub broken: String,
+    pub(super) needs: Vec<String>,
+    pub(super) unless: Vec<String>,
+    /// The script in front.
+    after: Option<String>,
+    pub(super) steps: Vec<Step>,
+}
+
+/// The script in front of every row.
+const READY: &str = "ready";
+
+impl Suite {
+    /// Returns the suite of a protocol and role.
+    ///
+    /// # Errors
+    /// What is wrong in its file.
+    pub fn load(protocol: Protocol, role: Role) -> Result<Self, String> {
+        let text = match (protocol, role) {
+            (Protocol::Snek, Role::Server) => include_str!("suites/snek-server.txt"),
+            (Protocol::Exoclaw, Role::Server) => include_str!("suites/exoclaw-server.txt"),
+            (Protocol::SmartHole, Role::Server) => include_str!("suites/smarthole-server.txt"),
+            (Protocol::ConnectOnion, Role::Server) => {
+                include_str!("suites/connectonion-server.txt")
+            }
+            (Protocol::Acolyte, Role::Server) => include_str!("suites/acolyte-server.txt"),
+            (Protocol::Exoclaw, Role::Client) => include_str!("suites/exoclaw-client.txt"),
+            (Protocol::Snek, Role::Client) => include_str!("suites/snek-client.txt"),
+            (Protocol::SmartHole, Role::Client) => include_str!("suites/smarthole-client.txt"),
+            (Protocol::ConnectOnion, Role::Client) => {
+                include_str!("suites/connectonion-client.txt")
+            }
+            (Protocol::Acolyte, Role::Client) => include_str!("suites/acolyte-client.txt"),
+        };
+        Self::read(text, &format!("{}.{}", protocol.name(), role.name()))
+    }
+
+    fn read(text: &str, prefix: &str) -> Result<Self, String> {
+        let mut reader = Reader::new(prefix);
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if !line.is_empty() && !line.starts_with("# ") {
+                reader
+                    .line(line)
+                    .map_err(|why| format!("{prefix}, line {}: {why}", number + 1))?;
+            }
+        }
+        reader.suite.check()?;
+        Ok(reader.suite)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        for row in &self.rows {
+            let unknown = row
+                .after
+                .as_ref()
+                .filter(|name| !self.scripts.contains_key(*name));
+            if row.steps.is_empty() || row.broken.is_empty() || unknown.is_some() {
+                return Err(format!(
+                    "{}: it has no steps, no rule, or no such script",
+                    row.id
+                ));
+            }
+            if self.rows.iter().filter(|other| other.id == row.id).count() > 1 {
+                return Err(format!("{}: there are two of them", row.id));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn preamble(&self, row: &Row) -> &[Step] {
+        let name = row.after.as_deref().unwrap_or_default();
+        self.scripts.get(name).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// A file that is being read.
+struct Reader {
+    suite: Suite,
+    prefix: String,
+    section: String,
+    /// The named script that is being read, if it is not a row.
+    script: Option<String>,
+    /// What is known of the variables.
+    variables: Variables,
+}
+
+impl Reader {
+    fn new(prefix: &str) -> Self {
+        let suite = Suite {
+            rows: Vec::new(),
+            path: String::new(),
+            signs: prefix.starts_with(Protocol::ConnectOnion.name()),
+            gets: Vec::new(),
+            lets: Vec::new(),
+            scripts: BTreeMap::new(),
+        };
+        let variables = Variables::lenient();
+        Self {
+            suite,
+            prefix: prefix.to_owned(),
+            section: String::new(),
+            script: None,
+            variables,
+        }
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let rest = rest.trim();
+        match word {
+            "path" if self.suite.rows.is_empty() && self.script.is_none() => {
+                rest.clone_into(&mut self.suite.path);
+            }
+            "get" => {
+                let (path, body) = rest.split_once(' ').ok_or("a body is missing")?;
+                script::parse(body, &self.variables)?;
+                self.suite.gets.push((path.to_owned(), body.to_owned()));
+            }
+            "let" => {
+                let (name, value) = rest.split_once(" = ").ok_or("a value is missing")?;
+                self.variables.set_part(name, value)?;
+                self.suite.lets.push((name.to_owned(), value.to_owned()));
+            }
+            "script" => {
+                self.script = Some(rest.to_owned());
+                self.suite.scripts.insert(rest.to_owned(), Vec::new());
+            }
+            "##" => rest.clone_into(&mut self.section),
+            "MUST" => self.row(Level::Must, rest)?,
+            "SHOULD" => self.row(Level::Should, rest)?,
+            "needs" => self.last()?.needs.push(rest.to_owned()),
+            "unless" => self.last()?.unless.push(rest.to_owned()),
+            "bare" => self.last()?.after = None,
+            "after" => self.last()?.after = Some(rest.to_owned()),
+            "x" => {
+                Rules::read(rest, &self.variables)?;
+                let row = self.last()?;
+                row.broken = format!("{}\n{rest}", row.broken).trim().to_owned();
+            }
+            "do" => {
+                let steps = self
+                    .suite
+                    .scripts
+                    .get(rest)
+                    .cloned()
+                    .ok_or("there is no such script")?;
+                self.steps()?.extend(steps);
+            }
+            _ => {
+                let step = script::read(line, &self.variables)?;
+                self.steps()?.push(step);
+            }
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, level: Level, rest: &str) -> Result<(), String> {
+        let (id, says) = rest
+            .split_once(": ")
+            .ok_or("a row has an id, a colon and what holds")?;
+        self.script = None;
+        self.suite.rows.push(Row {
+            id: format!("{}.{id}", self.prefix),
+            section: self.section.clone(),
+            level,
+            says: says.to_owned(),
+            broken: String::new(),
+            needs: Vec::new(),
+            unless: Vec::new(),
+            after: self
+                .suite
+                .scripts
+                .contains_key(READY)
+                .then(|| READY.to_owned()),
+            steps: Vec::new(),
+        });
+        Ok(())
+    }
+
+    fn last(&mut self) -> Result<&mut Row, String> {
+        self.suite
+            .rows
+            .last_mut()
+            .ok_or_else(|| "there is no row yet".to_owned())
+    }
+
+    fn steps(&mut self) -> Result<&mut Vec<Step>, String> {
+        match &self.script {
+            Some(name) => Ok(self.suite.scripts.entry(name.clone()).or_default()),
+            None => Ok(&mut self.last()?.steps),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_wrong_says_where() {
+        for (text, why) in [
+            ("< {}", "p, line 1: there is no row yet"),
+            ("MUST a: b\n\nhello", "p, line 3: hello: unknown step"),
+            ("MUST a: b\nsilence", "p.a: it has no steps, no rule"),
+            (
+                "MUST a: b\nsilence\nx s2c pong drop\nafter x",
+                "p.a: it has no steps, no rule, or no such",
+            ),
+            ("MUST a", "p, line 1: a row has an id"),
+            ("get /info", "p, line 1: a body is missing"),
+        ] {
+            let error = Suite::read(text, "p").unwrap_err();
+            assert!(error.starts_with(why), "{error}");
+        }
+        let row = "MUST a: b\nsilence\nx s2c pong drop\n";
+        assert_eq!(Suite::read(row, "p").unwrap().rows.len(), 1);
+        assert!(
+            Suite::read(&row.repeat(2), "p")
+                .unwrap_err()
+                .contains("two of them")
+        );
+    }
+}

@@ -1,0 +1,162 @@
+//! Our own programs pass every row, and broken in the way that stands beside a row, they fail that row alone.
+
+mod acolyte;
+mod clients;
+mod connectonion;
+mod exoclaw;
+mod smarthole;
+mod snek;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::map_request;
+use futures_util::{StreamExt as _, stream};
+use rpc_core::net::DialError;
+use rpc_core::net::server::{PeerAddr, Service};
+use tokio::io::DuplexStream;
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::Protocol;
+
+/// A server in memory.
+struct Memory(mpsc::Sender<DuplexStream>);
+
+#[async_trait]
+impl Dial for Memory {
+    async fn dial(&self) -> Result<Line, DialError> {
+        let (here, there) = tokio::io::duplex(256 * 1024);
+        self.0.send(there).await.map_err(|_| DialError::Exhausted)?;
+        Ok(Box::new(here))
+    }
+}
+
+/// The connections of a server in memory.
+struct Listener(mpsc::Receiver<DuplexStream>);
+
+impl axum::serve::Listener for Listener {
+    type Io = DuplexStream;
+    type Addr = ();
+
+    async fn accept(&mut self) -> (DuplexStream, ()) {
+        match self.0.recv().await {
+            Some(stream) => (stream, ()),
+            None => std::future::pending().await,
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Serves a mounted server in memory.
+fn serve(service: Service) -> Peer {
+    let (sender, receiver) = mpsc::channel(64);
+    let app = Router::new()
+        .fallback_service(service)
+        .layer(map_request(local));
+    tokio::spawn(axum::serve(Listener(receiver), app).into_future());
+    Peer::Server(Arc::new(Memory(sender)), "ws://localhost".to_owned())
+}
+
+async fn local(mut request: Request) -> Request {
+    request
+        .extensions_mut()
+        .insert(PeerAddr(([127, 0, 0, 1], 4000).into()));
+    request
+}
+
+/// A peer, and the variables with which it is checked.
+struct Setup {
+    peer: Peer,
+    variables: Vec<(&'static str, &'static str)>,
+}
+
+impl Setup {
+    fn settings(&self, broken: &str) -> Settings {
+        let mut variables = Variables::default();
+        for (name, value) in &self.variables {
+            variables.set(*name, *value);
+        }
+        Settings {
+            timeout: Duration::from_secs(20),
+            quiet: Duration::from_secs(1),
+            jobs: JOBS,
+            variables,
+            broken: broken.to_owned(),
+        }
+    }
+}
+
+/// How many rows run at once.
+const JOBS: usize = 16;
+
+/// Checks that without faults every row passes in one of the setups and fails in none, and that
+/// each variant fails its own row and no other.
+///
+/// A row without anything that a rule applies to cannot notice the rule: a variant runs against all others.
+async fn conforms(suite: &Suite, setups: &[Setup]) {
+    let lines = suite.rows.iter().flat_map(|row| row.broken.lines());
+    let watched: String = lines.map(|line| format!("watch {line}\n")).collect();
+    let mut healthy = Vec::new();
+    for setup in setups {
+        let settings = setup.settings(&watched);
+        healthy.push(run(suite, &setup.peer, &settings, |_, _| ()).await);
+    }
+    let is_failure = |outcome: &Outcome| matches!(outcome.verdict, Verdict::Fail { .. });
+    let failure = |at: usize| {
+        let mut outcomes = healthy.iter().map(|outcomes| &outcomes[at]);
+        outcomes.find(|it| is_failure(it))
+    };
+    let (mut problems, mut variants) = (Vec::new(), Vec::new());
+    for (at, row) in suite.rows.iter().enumerate() {
+        if let Some(failure) = failure(at) {
+            let evidence = report::evidence(&failure.evidence);
+            let verdict = &failure.verdict;
+            problems.push(format!(
+                "{} fails without a fault: {verdict:?}\n{evidence}",
+                row.id
+            ));
+            continue;
+        }
+        let passes = |outcomes: &Vec<Outcome>| outcomes[at].verdict == Verdict::Pass;
+        let Some(setup) = healthy.iter().position(passes) else {
+            let verdicts: Vec<_> = healthy.iter().map(|it| &it[at].verdict).collect();
+            problems.push(format!("{} passes nowhere: {verdicts:?}", row.id));
+            continue;
+        };
+        let notices = |outcome: &Outcome| {
+            (outcome.noticed.iter()).any(|rule| row.broken.lines().any(|it| it == rule))
+        };
+        let others = (0..suite.rows.len()).filter(|other| notices(&healthy[setup][*other]));
+        let settings = Arc::new(setups[setup].settings(&row.broken));
+        let all: std::collections::BTreeSet<usize> = others.chain([at]).collect();
+        variants.extend(
+            all.into_iter()
+                .map(|other| (at, other, setup, Arc::clone(&settings))),
+        );
+    }
+    let running = variants.iter().map(async |(at, other, setup, settings)| {
+        let row = &suite.rows[*other];
+        let outcome = run::row_of(suite, row, &setups[*setup].peer, settings).await;
+        (*at, *other, outcome)
+    });
+    let mut outcomes = stream::iter(running).buffered(JOBS);
+    while let Some((at, other, outcome)) = outcomes.next().await {
+        if is_failure(&outcome) != (other == at) && failure(other).is_none() {
+            let [id, other] = [at, other].map(|at| &suite.rows[at].id);
+            problems.push(format!("{id} broken, {other}: {:?}", outcome.verdict));
+        }
+    }
+    assert!(
+        problems.is_empty(),
+        "{} problems:\n{}",
+        problems.len(),
+        problems.join("\n")
+    );
+}

@@ -1,0 +1,236 @@
+//! `switchboard wire check`: conformance of anybody's server or client.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Protocol;
+use crate::check::report::{Report, evidence};
+use crate::check::{
+    Command, Outcome, Peer, Remote, Role, Row, Settings, Suite, Variables, Verdict, run,
+};
+use crate::cli::{self, Failure, say};
+use crate::heads::redact_url;
+use crate::screen::{Colour, printable_lines};
+use clap::Subcommand;
+
+const EXAMPLES: &str = "\
+Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is installed):
+  A gateway on this machine, and one that requires a token:
+    switchboard wire check server ws://127.0.0.1:7200/ws --protocol exoclaw
+    EXOCLAW_TOKEN=.. switchboard wire check server wss://gateway.example/ws --protocol exoclaw \\
+        --set token=\"$EXOCLAW_TOKEN\" --junit report.xml --html report.html
+  A client, which is started for each row with the address of a server for it alone:
+    switchboard wire check client --protocol exoclaw -- switchboard gateway chat --url '{url}' 'hello'";
+
+/// Checks whether a server or a client keeps to its protocol: each row has an id, the section of the
+/// specification, MUST or SHOULD, a verdict, and the frames as evidence.
+///
+/// Fails if a row that the specification demands does not hold, or if no row could be checked.
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", cli::EXIT_CODES))]
+pub(crate) struct CheckArgs {
+    #[command(subcommand)]
+    who: Who,
+}
+
+#[derive(Debug, Subcommand)]
+enum Who {
+    /// Checks a server: connects to it as a client does, once or twice for each row.
+    Server {
+        /// The URL of the server: ws://HOST:PORT/PATH.
+        url: String,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Checks a client: starts it for each row with the address of a server for it alone.
+    ///
+    /// The address replaces {url} in the command, and is in the environment variable SWITCHBOARD_URL;
+    /// {NAME} is replaced by what --set sets.
+    Client {
+        #[command(flatten)]
+        options: Options,
+        /// The program and its arguments, behind '--'.
+        #[arg(required = true, last = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// The protocol. Without it, the path of the URL has to tell.
+    #[arg(long, value_enum)]
+    protocol: Option<Protocol>,
+    /// Set what the rows need: a token, a password, the text of a chat; may be repeated.
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
+    /// Check only rows whose id contains this text; may be repeated.
+    #[arg(long = "only", value_name = "TEXT")]
+    only: Vec<String>,
+    /// How long a row waits for what it expects.
+    #[arg(long, value_name = "TIME", default_value = "5", value_parser = cli::duration)]
+    timeout: Duration,
+    /// How long silence has to last.
+    #[arg(long, value_name = "TIME", default_value = "0.5", value_parser = cli::duration)]
+    quiet_time: Duration,
+    /// How many rows run at once.
+    #[arg(long, value_name = "COUNT", default_value_t = 8)]
+    jobs: usize,
+    /// Print the frames of every row, not only of those that fail.
+    #[arg(long)]
+    frames: bool,
+    /// List the rows, and check nothing.
+    #[arg(long)]
+    list: bool,
+    /// Print the report as one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Write the report as JUnit XML to a file.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write the report as one HTML page to a file.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn of_url(url: &str) -> Option<Protocol> {
+    match url.rsplit_once("/rpc.ws") {
+        Some(_) => Some(Protocol::Snek),
+        None if url.contains("/v1/") => Some(Protocol::Acolyte),
+        None => None,
+    }
+}
+
+pub(crate) async fn check(args: CheckArgs) -> Result<(), Failure> {
+    match args.who {
+        Who::Server { url, options } => {
+            let remote = Remote::new(&url).map_err(Failure::usage)?;
+            let protocol = options.protocol.or_else(|| of_url(&url));
+            let peer = Peer::Server(Arc::new(remote), url.clone());
+            report(protocol, Role::Server, &redact_url(&url), &peer, options).await
+        }
+        Who::Client { options, command } => {
+            let target = command.join(" ");
+            let peer = Peer::Client(Arc::new(Command { line: command }));
+            report(options.protocol, Role::Client, &target, &peer, options).await
+        }
+    }
+}
+
+async fn report(
+    protocol: Option<Protocol>,
+    role: Role,
+    target: &str,
+    peer: &Peer,
+    options: Options,
+) -> Result<(), Failure> {
+    let protocol =
+        protocol.ok_or_else(|| Failure::usage("the protocol is not known: add --protocol NAME"))?;
+    let name = protocol.name();
+    let mut suite = Suite::load(protocol, role).map_err(Failure::new)?;
+    if !options.only.is_empty() {
+        suite
+            .rows
+            .retain(|row| options.only.iter().any(|text| row.id.contains(text)));
+    }
+    if options.list {
+        for row in &suite.rows {
+            say(format!("{:6} {}: {}", row.level.name(), row.id, row.says));
+        }
+        return Ok(());
+    }
+    let mut variables = Variables::default();
+    for (name, value) in &options.set {
+        variables.set(name, value);
+    }
+    let settings = Settings {
+        timeout: options.timeout,
+        quiet: options.quiet_time,
+        jobs: options.jobs,
+        variables,
+        broken: String::new(),
+    };
+    let colour = cli::wants_colour(&std::io::stdout());
+    let mut section = String::new();
+    let told = |row: &Row, outcome: &Outcome| {
+        if !options.json {
+            if row.section != section {
+                section.clone_from(&row.section);
+                say(format!("\n{section}"));
+            }
+            tell(row, outcome, options.frames, colour);
+        }
+    };
+    let outcomes = tokio::select! {
+        // First: a signal that comes before it is listened to would leave a client alone that was just started.
+        biased;
+        () = cli::end_signal() => return Err(Failure::aborted()),
+        outcomes = run(&suite, peer, &settings, told) => outcomes,
+    };
+    let report = Report::new(protocol, role, target, &suite, &outcomes);
+    if let Some(file) = &options.junit {
+        write(file, &report.junit().map_err(Failure::new)?)?;
+    }
+    if let Some(file) = &options.html {
+        write(file, &report.html())?;
+    }
+    let counts = report.counts;
+    if options.json {
+        say(serde_json::to_string(&report).map_err(Failure::new)?);
+    } else {
+        say(format!("\n{counts}"));
+    }
+    if counts.fail_must > 0 {
+        return Err(Failure::new(format!(
+            "{} rows fail that the specification demands",
+            counts.fail_must
+        )));
+    }
+    if counts.pass == 0 {
+        return Err(Failure::refused(format!(
+            "no row could be checked: is this a {name} {}?",
+            role.name()
+        )));
+    }
+    Ok(())
+}
+
+fn tell(row: &Row, outcome: &Outcome, frames: bool, colour: bool) {
+    let word = outcome.verdict.word();
+    let word = match (&outcome.verdict, colour) {
+        (_, false) => format!("{word:4}"),
+        (Verdict::Pass, true) => Colour::Green.paint("pass"),
+        (Verdict::Fail { .. }, true) => Colour::Red.paint("FAIL"),
+        (Verdict::NotApplicable { .. }, true) => Colour::Dim.paint("n/a "),
+    };
+    say(format!(
+        "  {word} {:6} {}: {}",
+        row.level.name(),
+        row.id,
+        row.says
+    ));
+    let why = match &outcome.verdict {
+        Verdict::Pass => None,
+        Verdict::Fail { step, reason } => Some(format!("at {step}\n{reason}")),
+        Verdict::NotApplicable { reason } => Some(reason.clone()),
+    };
+    let shows = frames || matches!(outcome.verdict, Verdict::Fail { .. });
+    let text = why.map_or_else(String::new, |why| format!("{why}\n"))
+        + &if shows {
+            evidence(&outcome.evidence)
+        } else {
+            String::new()
+        };
+    for line in printable_lines(text.trim_end()).lines() {
+        say(format!("         {line}"));
+    }
+}
+
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(file, text).map_err(|error| Failure::new(format!("{}: {error}", file.display())))
+}

@@ -1,0 +1,89 @@
+//! `switchboard wire decode`: each frame of a transcript on a line, with what is wrong with it.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Write as _};
+use std::path::PathBuf;
+
+use crate::Protocol;
+use crate::cli::{Failure, Stdout, complain, is_output_lost, wants_colour};
+use crate::decode::{Count, Options, decode};
+use crate::screen::printable;
+use rpc_core::testing::transcript::BadLine;
+
+/// Most lines that are none of a transcript and are still named.
+const MAX_NAMED: usize = 5;
+
+/// Explains each frame of a transcript on a line: time, direction, kind, what it says and which line
+/// it answers. Below it stand unknown members, and errors with their place.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The transcript, or '-' for standard input.
+    #[arg(default_value = "-")]
+    file: PathBuf,
+    /// The protocol. Default: the one that the transcript names, or its frames show.
+    #[arg(long)]
+    protocol: Option<Protocol>,
+    /// Show only what is wrong or not wholly known: also frames out of order, failures, and calls that nobody
+    /// has answered.
+    #[arg(long)]
+    problems: bool,
+    /// Show passwords, tokens, signatures and the like.
+    #[arg(long)]
+    show_secrets: bool,
+    /// Show long frames to their end.
+    #[arg(long)]
+    full: bool,
+    /// Print one JSON object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let name = args.file.display();
+    let input: Box<dyn BufRead> = if args.file.as_os_str() == "-" {
+        Box::new(io::stdin().lock())
+    } else {
+        let file = File::open(&args.file);
+        let file = file.map_err(|error| Failure::usage(format_args!("{name}: {error}")))?;
+        Box::new(BufReader::with_capacity(256 * 1024, file))
+    };
+    let options = Options {
+        protocol: args.protocol,
+        problems: args.problems,
+        show_secrets: args.show_secrets,
+        full: args.full,
+        json: args.json,
+        colour: wants_colour(&io::stdout()),
+    };
+    let mut named = 0;
+    let bad = |error: &BadLine| {
+        named += 1;
+        if named <= MAX_NAMED {
+            complain(printable(&error.to_string()));
+        }
+    };
+    let mut out = BufWriter::with_capacity(256 * 1024, Stdout);
+    let done = decode(&options, input, &mut out, bad).and_then(|count| out.flush().map(|()| count));
+    let count = match done {
+        Ok(count) => count,
+        // The reader has seen enough, or it is told why not.
+        Err(_) if is_output_lost() => return Ok(()),
+        Err(error) => return Err(Failure::new(format_args!("{name}: {error}"))),
+    };
+    let Count {
+        entries,
+        unknown,
+        faults,
+        problems,
+        bad,
+    } = count;
+    complain(format_args!(
+        "{entries} entries, {problems} problems: {faults} with errors, {unknown} not wholly known"
+    ));
+    match bad {
+        0 => Ok(()),
+        _ => Err(Failure::new(format_args!(
+            "{name}: {bad} lines are not of a transcript"
+        ))),
+    }
+}

@@ -1,0 +1,155 @@
+//! `switchboard wire page`: frames in a browser, and as a file for a bug report.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, BufWriter, Write as _};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Protocol;
+use crate::cli::{self, Failure, Reach, Signals, TlsArgs, complain, say};
+use crate::page::{Site, http_config, offline};
+use crate::screen::printable;
+use crate::view::{Lines, Shared, lock, open};
+use rpc_core::net::server::{Accepted, HttpConfig, ProtocolServer, ServerProtocol};
+use serde_json::json;
+
+/// How long an answer may take at the end.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// Shows a recording in the browser: frames, calls, and what went wrong. Other recordings open when they
+/// are dropped on the page.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The recording.
+    file: Option<PathBuf>,
+    /// Write the page with the recording to this file in place of serving it: it opens without a server.
+    /// It must not exist.
+    #[arg(long, value_name = "FILE", requires = "file")]
+    html: Option<PathBuf>,
+    /// The address to listen on.
+    #[arg(long, default_value = "127.0.0.1:7180", value_name = "ADDRESS", value_parser = cli::address)]
+    listen: SocketAddr,
+    /// The protocol. Default: the one that the recording names, or its frames show.
+    #[arg(long)]
+    protocol: Option<Protocol>,
+    /// Show passwords, tokens, signatures and the like.
+    #[arg(long)]
+    show_secrets: bool,
+    /// Print one JSON object a line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reach: Reach,
+}
+
+pub(super) async fn run(args: Args) -> Result<(), Failure> {
+    let name = args.file.as_deref().map_or("", name);
+    let view = Shared::default();
+    let file = args.file.as_deref().map(input).transpose()?;
+    let lines = Lines::new(args.protocol, args.show_secrets);
+    let fill = {
+        let (view, name) = (Arc::clone(&view), name.to_owned());
+        move || match file {
+            Some(file) => open(file, lines, &view)
+                .map_err(|error| Failure::new(format_args!("{name}: {error}"))),
+            None => {
+                lock(&view).end();
+                Ok(())
+            }
+        }
+    };
+    if let Some(html) = &args.html {
+        fill()?;
+        return save(&view, name, html);
+    }
+    let site = Site::new(view, name, false, args.protocol, args.show_secrets);
+    let signals = Signals::listen();
+    let server = serve(site, args.listen, &args.reach, args.json).await?;
+    let (handle, filled) = (server.handle(), tokio::task::spawn_blocking(fill));
+    signals.serve(server.run(), handle.drain(DRAIN)).await?;
+    match filled.await {
+        Ok(filled) => filled,
+        Err(error) => Err(Failure::new(error)),
+    }
+}
+
+/// The server of a page, without WebSockets.
+pub(super) struct Pages;
+
+impl ServerProtocol for Pages {
+    type App = Arc<Site>;
+    type Options = HttpConfig;
+    type Runtime = ();
+
+    fn new(site: Arc<Site>, config: HttpConfig) -> (Arc<Self>, HttpConfig) {
+        let config = config.with_http(move |request, _| Arc::clone(&site).respond(request));
+        (Arc::new(Self), config)
+    }
+
+    fn runtime(&self) {}
+
+    async fn serve(self: Arc<Self>, _: Accepted) {}
+}
+
+/// Binds the server of a page, and says where it is.
+pub(super) async fn serve(
+    site: Site,
+    address: SocketAddr,
+    reach: &Reach,
+    json: bool,
+) -> Result<ProtocolServer<Pages>, Failure> {
+    let is_public = reach.check(address)?;
+    let mut config = http_config();
+    config.guards = cli::guards(config.guards, &reach.hosts, &[])?;
+    let server = ProtocolServer::bind(address, Arc::new(site), config).await;
+    let server = server
+        .map_err(|error| Failure::new(format_args!("cannot listen on {address}: {error}")))?;
+    let url = format!("http://{}/", server.local_addr());
+    match json {
+        true => say(json!({ "event": "page", "url": url })),
+        false => say(format_args!("the page is {url}")),
+    }
+    if is_public {
+        reach.warn(&TlsArgs::default());
+    }
+    Ok(server)
+}
+
+/// Opens a recording.
+pub(super) fn input(file: &Path) -> Result<BufReader<File>, Failure> {
+    let opened = File::open(file);
+    let opened =
+        opened.map_err(|error| Failure::usage(format_args!("{}: {error}", file.display())))?;
+    Ok(BufReader::with_capacity(256 * 1024, opened))
+}
+
+/// The name of a file, for people.
+pub(super) fn name(file: &Path) -> &str {
+    let name = file.file_name().and_then(|name| name.to_str());
+    name.unwrap_or("a recording")
+}
+
+fn save(view: &Shared, name: &str, html: &Path) -> Result<(), Failure> {
+    let wrong =
+        |error: std::io::Error| Failure::usage(format_args!("--html {}: {error}", html.display()));
+    // Frames may be private even without their secrets.
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut out = BufWriter::new(options.open(html).map_err(wrong)?);
+    let view = lock(view);
+    offline(&view, name, &mut out)
+        .and_then(|()| out.flush())
+        .map_err(wrong)?;
+    let problems = view.rows().iter().filter(|row| row.problem.is_some());
+    complain(format_args!(
+        "{}: {} frames, {} problems",
+        printable(&html.display().to_string()),
+        view.rows().len(),
+        problems.count()
+    ));
+    Ok(())
+}

@@ -1,0 +1,253 @@
+//! `switchboard wire proxy`: stands between a client and a server, and records what passes.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crate::Protocol;
+use crate::cli::{self, Failure, Reach, Signals, TlsArgs, complain, say};
+use crate::faults::{Plan, Rules};
+use crate::page::Site;
+use crate::proxy::{Faults, Proxy, Recorder};
+use crate::screen::printable;
+use crate::view::{Feed, Lines, Shared};
+use rpc_core::net::server::{Guards, Listener};
+use rpc_core::net::ws::{WsDialer, redact_urls};
+use rpc_core::testing::transcript::{Header, Kind};
+use rpc_core::timestamp;
+use serde_json::json;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+/// Stands between any client and any server, WebSockets and plain HTTP/1, and records what passes.
+///
+/// Frames pass byte for byte, with their headers, subprotocols and codes. Only headers of requests that
+/// have to change do: Host, Connection of plain requests, and the offer of compression, which is left out.
+/// With --fault or --page each frame is taken apart first: a ping may then pass before the rest of a
+/// message in parts, and what is no WebSocket frame, or one above 16 MiB, ends the connection.
+/// Ctrl-C ends it, after a while for what is open; a second one ends at once.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The address to listen on.
+    #[arg(long, default_value = "127.0.0.1:7100", value_name = "ADDRESS", value_parser = cli::address)]
+    listen: SocketAddr,
+    /// The server: ws://, wss://, http:// or https://. Its path is for requests that have none.
+    #[arg(long, value_name = "URL")]
+    to: String,
+    /// Record everything in this file, passwords and tokens too. Only you can read it; it must not exist.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// What goes wrong on purpose, such as 'c2s INPUT drop 1/3; s2c * delay 50..200ms; at 5s reset':
+    /// a direction and the kind of a frame if they matter, a fault, and how often (1/3, 25%, or #2 for the second
+    /// frame); may be given again. Faults: drop, duplicate, delay TIME or TIME..TIME, jitter TIME, reorder, corrupt MEMBER,
+    /// truncate or truncate BYTES, half-open, reset, slow BYTES, bandwidth BYTES (a second), close CODE, refuse or refuse STATUS.
+    #[arg(long = "fault", value_name = "RULES")]
+    faults: Vec<String>,
+    /// Read faults from a file, a rule on each line.
+    #[arg(long, value_name = "FILE")]
+    fault_file: Option<PathBuf>,
+    /// Repeat the faults of an earlier run. Default: another seed for each run, which is printed.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Serve a page that shows the frames as they pass, and where faults are switched by hand.
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:7180")]
+    page: Option<SocketAddr>,
+    /// Show passwords, tokens, signatures and the like on the page.
+    #[arg(long)]
+    show_secrets: bool,
+    /// The protocol, for the recording. Default: the one that the frames show to its readers.
+    #[arg(long)]
+    protocol: Option<Protocol>,
+    /// Trust servers with a certificate of these issuers, and no others: a PEM file.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// The origin of web pages that may connect; may be given again. Default: none.
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
+    /// Most connections at a time.
+    #[arg(long, default_value_t = 1024, value_name = "N")]
+    max_connections: usize,
+    /// How long what is open may go on at the end.
+    #[arg(long, default_value = "5s", value_parser = cli::duration, value_name = "TIME")]
+    drain: Duration,
+    /// Print one JSON object a line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reach: Reach,
+    #[command(flatten)]
+    tls: TlsArgs,
+}
+
+pub(super) async fn run(args: Args) -> Result<(), Failure> {
+    let is_public = args.reach.check(args.listen)?;
+    let to = |error: String| Failure::usage(format_args!("--to: {error}"));
+    let mut proxy = Proxy::new(&args.to).map_err(to)?;
+    if let Some(tls) = cli::trusted("--ca", args.ca.as_deref())? {
+        proxy.server = proxy.server.with_tls(tls);
+    }
+    proxy.tls = args.tls.acceptor()?;
+    proxy.max_connections = args.max_connections.max(1);
+    let listener = Listener::bind(args.listen).await;
+    let listener = listener
+        .map_err(|error| Failure::new(format_args!("cannot listen on {}: {error}", args.listen)))?;
+    let local = listener.local_addr().map_err(Failure::new)?;
+    let guards = cli::guards(Guards::default(), &args.reach.hosts, &args.origins)?;
+    proxy.guards = guards.for_bind(local);
+    proxy.faults = faults(&args)?;
+    let view = args.page.map(|_| Shared::default());
+    let recorder = recorder(&args, view.as_ref())?;
+    let note = proxy.faults.as_ref().and_then(Faults::note);
+    if let (Some(recorder), Some(note)) = (&recorder, note) {
+        recorder.entry(0, None, Kind::Note, &note, None);
+    }
+    proxy.recorder = recorder;
+    let signals = Signals::listen();
+    // It ends with the command.
+    let mut pages = JoinSet::new();
+    let to = redact_urls(&args.to);
+    if let (Some(address), Some(view)) = (args.page, view) {
+        let mut site = Site::new(view, &to, true, args.protocol, args.show_secrets);
+        if let Some(faults) = &proxy.faults {
+            site = site.with_rules(faults.rules.clone());
+        }
+        let server = super::page::serve(site, address, &args.reach, args.json).await?;
+        pages.spawn(server.run());
+    }
+    announce(&args, local, is_public);
+    serve(proxy, listener, signals, args.drain, args.json).await
+}
+
+fn faults(args: &Args) -> Result<Option<Faults>, Failure> {
+    let mut text = args.faults.join(";");
+    if let Some(file) = &args.fault_file {
+        let read = std::fs::read_to_string(file);
+        let read = read.map_err(|error| {
+            Failure::usage(format_args!("--fault-file {}: {error}", file.display()))
+        })?;
+        text = format!("{text};{read}");
+    }
+    let wrong = |error| Failure::usage(format_args!("--fault: {error}"));
+    let plan = Plan::parse(&text).map_err(wrong)?;
+    // Who looks at the frames may add some.
+    if plan.is_empty() && args.page.is_none() {
+        return Ok(None);
+    }
+    let seed = args.seed.unwrap_or_else(|| u64::from(rand_seed()));
+    complain(format_args!("faults with --seed {seed}"));
+    let rules = Rules::new(&Arc::new(plan));
+    Ok(Some(Faults { rules, seed }))
+}
+
+/// A seed that differs from run to run.
+fn rand_seed() -> u32 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| now.subsec_nanos())
+}
+
+fn announce(args: &Args, local: SocketAddr, is_public: bool) {
+    let url = args.tls.url(&format!("ws://{local}"));
+    // A query of the server's URL may hold a token.
+    let to = redact_urls(&args.to);
+    if args.json {
+        say(json!({ "event": "listening", "url": url, "to": to }));
+    } else {
+        say(format_args!("listening on {url}, for {}", printable(&to)));
+    }
+    if let Some(host) = WsDialer::new(&args.to)
+        .ok()
+        .as_ref()
+        .and_then(|it| it.exposed_host())
+    {
+        complain(format_args!(
+            "warning: nothing is encrypted on the way to {}",
+            printable(host)
+        ));
+    }
+    if is_public {
+        args.reach.warn(&args.tls);
+    }
+}
+
+/// A recorder for the file and the view, if there is one of them.
+fn recorder(args: &Args, view: Option<&Shared>) -> Result<Option<Recorder>, Failure> {
+    let file = args.record.as_deref().map(file).transpose()?;
+    let server = redact_urls(&args.to);
+    let mut header = Header::new();
+    header.protocol = args.protocol.map(|protocol| protocol.name().to_owned());
+    header.created = Some(timestamp::format(SystemTime::now()));
+    header.server = Some(server);
+    let out: Box<dyn Write + Send> = match file {
+        Some(file) => Box::new(BufWriter::with_capacity(64 * 1024, file)),
+        None if view.is_none() => return Ok(None),
+        None => Box::new(std::io::sink()),
+    };
+    let Some(view) = view else {
+        return Ok(Some(Recorder::new(out, &header)));
+    };
+    let lines = Lines::new(args.protocol, args.show_secrets);
+    let feed = Feed::new(out, lines, Arc::clone(view)).map_err(Failure::new)?;
+    Ok(Some(Recorder::new(feed, &header)))
+}
+
+/// Creates the file of a recording.
+fn file(file: &Path) -> Result<File, Failure> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let opened = options.open(file);
+    opened.map_err(|error| Failure::usage(format_args!("--record {}: {error}", file.display())))
+}
+
+/// Serves until the first signal, then drains until the second one.
+async fn serve(
+    proxy: Proxy,
+    listener: Listener,
+    mut signals: Signals,
+    drain: Duration,
+    json: bool,
+) -> Result<(), Failure> {
+    let recorder = proxy.recorder.clone();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let stopped = async {
+        let _ = stopped.await;
+    };
+    let warn = move |words: String| {
+        let about = json!({ "message": &words });
+        cli::tell(json, "warning", about, printable(&words));
+    };
+    let mut serving = Box::pin(proxy.run(listener, stopped, drain, warn));
+    let ended = tokio::select! {
+        biased;
+        () = signals.asked() => None,
+        ended = &mut serving => Some(ended),
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            let _ = stop.send(());
+            complain("finishing what is under way; once more ends at once");
+            let finished = signals.finish(serving).await;
+            if finished.is_err()
+                && let Some(recorder) = recorder
+            {
+                let _ = recorder.flush();
+            }
+            finished?
+        }
+    };
+    let report = ended.map_err(|error| Failure::new(format_args!("--record: {error}")))?;
+    let (connections, cut) = (report.connections, report.cut);
+    let about = json!({ "connections": connections, "cut": cut });
+    cli::tell(
+        json,
+        "ended",
+        about,
+        format_args!("ended: {connections} connections, {cut} cut"),
+    );
+    Ok(())
+}

@@ -1,0 +1,272 @@
+//! `switchboard wire replay`: plays one side of a recording, and checks the other.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::cli::{self, Failure, Reach, TlsArgs, complain, say};
+use crate::replay::{
+    Clients, Difference, Peer, Playback, Script, Server, Settings, is_signed, signs, with_bodies,
+};
+use crate::screen::{Colour, printable, printable_lines};
+use clap::ValueEnum;
+use connectonion_proto::auth::Signer;
+use rpc_core::net::server::{Guards, Listener};
+use rpc_core::testing::Side;
+use rpc_core::testing::transcript::Kind;
+use serde_json::json;
+
+const EXAMPLES: &str = "\
+Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is installed):
+  Whether a server still does what it did:
+    switchboard wire replay run.jsonl --as client ws://127.0.0.1:7200
+  Play the server of a bug report to a client:
+    switchboard wire replay bug.jsonl --as server --listen 127.0.0.1:7100";
+
+/// Plays one side of a recording, and checks the other.
+///
+/// What the other side makes, such as ids, tokens and signatures, is bound to what it sends at the first
+/// use, and stands for the recorded value from then on. Times are not compared. All else has to be as
+/// recorded: the kinds and members of frames, their order on each connection, and how it ends.
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", cli::EXIT_CODES))]
+pub(super) struct Args {
+    /// The recording.
+    file: PathBuf,
+    /// The side to play.
+    #[arg(long = "as", value_enum, value_name = "SIDE")]
+    plays: Plays,
+    /// The server to call as the recorded client did. A path of its own replaces the recorded one.
+    #[arg(required_if_eq("plays", "client"))]
+    url: Option<String>,
+    /// The address to listen on, as the server.
+    #[arg(long, default_value = "127.0.0.1:7100", value_name = "ADDRESS", value_parser = cli::address)]
+    listen: SocketAddr,
+    /// Replay only this connection of the recording; may be given again. Default: all, in their order.
+    #[arg(long = "connection", value_name = "N")]
+    connections: Vec<u32>,
+    /// How much longer than recorded a frame may take.
+    #[arg(long, default_value = "5s", value_parser = cli::duration, value_name = "TIME")]
+    timeout: Duration,
+    /// How fast to play: 1 is as recorded, 2 twice as fast. Default: without a wait.
+    #[arg(long, value_parser = speed, value_name = "FACTOR")]
+    speed: Option<f64>,
+    /// Go on after a difference.
+    #[arg(long)]
+    keep_going: bool,
+    /// A member that may have any value: its name, or the end of its path; may be given again.
+    #[arg(long = "tolerate", value_name = "MEMBER")]
+    tolerated: Vec<String>,
+    /// A kind of frames that are neither played nor awaited, such as heartbeats; may be given again.
+    #[arg(long = "ignore", value_name = "KIND")]
+    ignored: Vec<String>,
+    /// Use another value than the recorded one, such as a token or an address; may be given again.
+    #[arg(long = "bind", value_name = "RECORDED=VALUE", value_parser = pair)]
+    bound: Vec<(String, String)>,
+    /// Send a header in place of the recorded one; may be given again.
+    #[arg(long = "header", value_name = "NAME:VALUE", value_parser = header)]
+    headers: Vec<(String, String)>,
+    /// Sign frames of ConnectOnion again with this key: hosts refuse what was signed before.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Trust servers with a certificate of these issuers, and no others: a PEM file.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// The origin of web pages that may connect; may be given again. Default: none.
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
+    /// Print one JSON object a line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reach: Reach,
+    #[command(flatten)]
+    tls: TlsArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Plays {
+    /// Call a server.
+    Client,
+    /// Answer clients.
+    Server,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let speed: Option<f64> = text.parse().ok();
+    let speed = speed.filter(|speed| speed.is_finite() && *speed > 0.0);
+    speed.ok_or_else(|| "a number above 0, such as 2".to_owned())
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (was, is) = text.split_once('=').ok_or("write RECORDED=VALUE")?;
+    match was.is_empty() {
+        true => Err("write RECORDED=VALUE".to_owned()),
+        false => Ok((was.to_owned(), is.to_owned())),
+    }
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("write NAME:VALUE")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+pub(super) async fn run(args: Args) -> Result<(), Failure> {
+    let mut scripts = read(&args.file, &args.connections)?;
+    let plays = match args.plays {
+        Plays::Client => Side::Client,
+        Plays::Server => Side::Server,
+    };
+    let settings = Settings {
+        timeout: args.timeout,
+        speed: args.speed,
+        tolerated: args.tolerated.clone(),
+        ignored: args.ignored.clone(),
+        keep_going: args.keep_going,
+    };
+    let key = key(&args, &scripts)?;
+    let count = scripts.len();
+    with_bodies(&mut scripts, plays);
+    let mut playback = Playback::new(scripts, plays, settings);
+    for (recorded, live) in &args.bound {
+        playback = playback.with_bound(recorded, live);
+    }
+    if let Some(key) = key {
+        playback = playback.with_edit(signs(key));
+    }
+    match plays {
+        Side::Client => play(&playback, count, server(&args)?, args.json).await,
+        Side::Server => {
+            let clients = clients(&args).await?;
+            play(&playback, count, clients, args.json).await
+        }
+    }
+}
+
+fn read(file: &Path, connections: &[u32]) -> Result<Vec<Script>, Failure> {
+    let wrong =
+        |error: &dyn std::fmt::Display| Failure::usage(format_args!("{}: {error}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
+    let mut scripts = Script::parse(&text).map_err(|error| wrong(&error))?;
+    scripts.retain(|script| connections.is_empty() || connections.contains(&script.number));
+    match scripts.is_empty() {
+        true => Err(wrong(&"there is no such connection")),
+        false => Ok(scripts),
+    }
+}
+
+/// The key for frames that have to be signed again.
+fn key(args: &Args, scripts: &[Script]) -> Result<Option<Signer>, Failure> {
+    if let Some(file) = &args.key {
+        let key = Signer::load(file);
+        return key
+            .map(Some)
+            .map_err(|error| Failure::usage(format_args!("--key: {error}")));
+    }
+    let mut entries = scripts.iter().flat_map(|script| &script.entries);
+    let signs = entries.any(|(_, entry)| {
+        (entry.from, entry.kind) == (Some(Side::Client), Kind::Text) && is_signed(&entry.data)
+    });
+    match args.plays == Plays::Client && signs {
+        true => Err(Failure::usage(
+            "the recorded client signs frames, and hosts refuse old signatures: \
+             give the key of a client with --key FILE",
+        )),
+        false => Ok(None),
+    }
+}
+
+fn server(args: &Args) -> Result<Server, Failure> {
+    let url = args.url.as_deref().unwrap_or_default();
+    let mut server = Server::new(url).map_err(Failure::usage)?;
+    if let Some(tls) = cli::trusted("--ca", args.ca.as_deref())? {
+        server = server.with_tls(tls);
+    }
+    for (name, value) in &args.headers {
+        server = server.with_header(name, value);
+    }
+    if let Some(host) = server.exposed_host() {
+        complain(format_args!(
+            "warning: nothing is encrypted on the way to {}",
+            printable(&host)
+        ));
+    }
+    Ok(server)
+}
+
+async fn clients(args: &Args) -> Result<Clients, Failure> {
+    let is_public = args.reach.check(args.listen)?;
+    let listener = Listener::bind(args.listen).await;
+    let listener = listener
+        .map_err(|error| Failure::new(format_args!("cannot listen on {}: {error}", args.listen)))?;
+    let local = listener.local_addr().map_err(Failure::new)?;
+    let guards = cli::guards(Guards::default(), &args.reach.hosts, &args.origins)?;
+    let url = args.tls.url(&format!("ws://{local}"));
+    cli::tell(
+        args.json,
+        "listening",
+        json!({ "url": url }),
+        format_args!("listening on {url}"),
+    );
+    if is_public {
+        args.reach.warn(&args.tls);
+    }
+    Ok(Clients {
+        listener,
+        tls: args.tls.acceptor()?,
+        guards: guards.for_bind(local),
+    })
+}
+
+async fn play(
+    playback: &Playback,
+    connections: usize,
+    peer: impl Peer,
+    json: bool,
+) -> Result<(), Failure> {
+    let mut count = 0_usize;
+    let report = |difference: Difference| {
+        count += 1;
+        tell(&difference, json);
+    };
+    tokio::select! {
+        () = playback.run(peer, report) => {}
+        () = cli::end_signal() => return Err(Failure::aborted()),
+    }
+    let about = json!({ "connections": connections, "differences": count });
+    match count {
+        0 => {
+            let words = format!("{connections} connections: all as recorded");
+            cli::tell(json, "ended", about, words);
+            Ok(())
+        }
+        1 => Err(Failure::new("there is a difference")),
+        _ => Err(Failure::new(format_args!("there are {count} differences"))),
+    }
+}
+
+fn tell(difference: &Difference, json: bool) {
+    if json {
+        let changes = difference
+            .changes
+            .iter()
+            .map(|it| json!({ "path": it.path, "recorded": it.recorded, "got": it.got }));
+        return say(json!({
+            "event": "difference",
+            "line": difference.line,
+            "connection": difference.connection,
+            "what": difference.what,
+            "changes": changes.collect::<Vec<_>>(),
+        }));
+    }
+    let text = difference.to_string();
+    let text = printable_lines(&text);
+    let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    match cli::wants_colour(&std::io::stdout()) {
+        true => say(Colour::Red.paint(first)),
+        false => say(first),
+    }
+    if !rest.is_empty() {
+        say(rest);
+    }
+}

@@ -1,0 +1,231 @@
+//! What passes between a client and a server of one of the five protocols: found, explained, changed.
+
+pub mod check;
+pub mod cli;
+pub mod command;
+pub mod decode;
+pub mod dialect;
+pub mod explain;
+pub mod faults;
+pub mod heads;
+pub mod load;
+mod members;
+pub mod page;
+pub mod place;
+pub mod proxy;
+#[cfg(test)]
+mod recordings;
+pub mod replay;
+pub mod screen;
+mod shape;
+mod stage;
+pub mod view;
+pub mod web;
+
+use std::borrow::Cow;
+
+use rpc_core::json::each_member;
+use rpc_core::testing::Side;
+
+/// Returns the direction of what this side sends, as in transcripts.
+#[must_use]
+pub const fn direction(from: Side) -> &'static str {
+    match from {
+        Side::Client => "c2s",
+        Side::Server => "s2c",
+    }
+}
+
+/// A protocol of this workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum)]
+pub enum Protocol {
+    /// Snek, a chat platform.
+    Snek,
+    /// Exoclaw, a gateway to language models.
+    Exoclaw,
+    /// SmartHole, a router of spoken messages.
+    #[value(name = "smarthole")]
+    SmartHole,
+    /// ConnectOnion, sessions with agents.
+    #[value(name = "connectonion")]
+    ConnectOnion,
+    /// Acolyte, a coding agent.
+    Acolyte,
+}
+
+impl Protocol {
+    const ALL: [Self; 5] = [
+        Self::Snek,
+        Self::Exoclaw,
+        Self::SmartHole,
+        Self::ConnectOnion,
+        Self::Acolyte,
+    ];
+
+    /// Returns the name in lower case, as in transcripts.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Snek => "snek",
+            Self::Exoclaw => "exoclaw",
+            Self::SmartHole => "smarthole",
+            Self::ConnectOnion => "connectonion",
+            Self::Acolyte => "acolyte",
+        }
+    }
+
+    /// Returns the protocol of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
+    }
+
+    /// Returns the protocol whose servers have this path; `None` if none has it, or several have.
+    #[must_use]
+    pub fn of_path(path: &str) -> Option<Self> {
+        match path.split('?').next()? {
+            "/rpc.ws" => Some(Self::Snek),
+            path if path.starts_with("/v1/") => Some(Self::Acolyte),
+            _ => None,
+        }
+    }
+
+    /// Returns the protocol that a frame belongs to, from the names of its members; `None` if it
+    /// could belong to several.
+    #[must_use]
+    pub fn of_frame(text: &str) -> Option<Self> {
+        let mut names = Vec::new();
+        let mut tag = None;
+        let read = each_member(text, |name, raw| {
+            if name == "type" {
+                tag = Some(raw);
+            }
+            names.push(name);
+        });
+        read.ok()?;
+        let has = |name: &str| names.iter().any(|known| known == name);
+        if let Some(tag) = tag {
+            let tag = tag.trim_matches('"');
+            return match tag {
+                "registration" | "registration_response" => Some(Self::SmartHole),
+                "message" | "response" if has("payload") => Some(Self::SmartHole),
+                _ if has("id") && tag.contains('.') => Some(Self::Acolyte),
+                _ if tag.bytes().all(|it| it.is_ascii_uppercase() || it == b'_') => {
+                    Some(Self::ConnectOnion)
+                }
+                _ if has("ts") => Some(Self::ConnectOnion),
+                _ => None,
+            };
+        }
+        if has("callId") || has("kwargs") || has("channel_uid") {
+            Some(Self::Snek)
+        } else if has("token") || (has("ok") && has("version")) || has("id") {
+            Some(Self::Exoclaw)
+        } else {
+            None
+        }
+    }
+}
+
+/// Returns the kind of a frame as people name it, without decoding it: the value of its member
+/// `type`, `method` or `event`; else `hello`, `token`, `error`, `result` or `answer` by what it has.
+/// `None` if it is none of these, or no JSON object.
+#[must_use]
+pub fn tag(text: &str) -> Option<Cow<'_, str>> {
+    const NAMED: [&str; 3] = ["type", "method", "event"];
+    const TOLD: [(&str, &str); 5] = [
+        ("ok", "hello"),
+        ("token", "token"),
+        ("callId", "answer"),
+        ("error", "error"),
+        ("result", "result"),
+    ];
+    let mut named: Option<(usize, &str)> = None;
+    let mut told: Option<usize> = None;
+    let read = each_member(text, |name, raw| {
+        if let Some(rank) = NAMED.iter().position(|it| *it == name)
+            && raw.starts_with('"')
+            && named.is_none_or(|(best, _)| rank < best)
+        {
+            named = Some((rank, raw));
+        }
+        if let Some(rank) = TOLD.iter().position(|(it, _)| *it == name) {
+            told = Some(told.map_or(rank, |best| best.min(rank)));
+        }
+    });
+    read.ok()?;
+    if let Some((_, raw)) = named {
+        let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
+        if !inner.contains('\\') {
+            return Some(Cow::Borrowed(inner));
+        }
+        let json = rpc_core::Json::new(raw).ok()?;
+        return json.as_str().map(|text| Cow::Owned(text.into_owned()));
+    }
+    told.and_then(|rank| TOLD.get(rank))
+        .map(|(_, kind)| Cow::Borrowed(*kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_protocol_is_found_from_a_frame() {
+        for (text, protocol) in [
+            (
+                r#"{"method":"login","args":[],"kwargs":{},"callId":"1"}"#,
+                Some(Protocol::Snek),
+            ),
+            (
+                r#"{"event":"message","channel_uid":"c"}"#,
+                Some(Protocol::Snek),
+            ),
+            (r#"{"ok":true,"version":"0.1.0"}"#, Some(Protocol::Exoclaw)),
+            (r#"{"id":"1","method":"ping"}"#, Some(Protocol::Exoclaw)),
+            (
+                r#"{"type":"registration","payload":{}}"#,
+                Some(Protocol::SmartHole),
+            ),
+            (
+                r#"{"type":"CONNECT","payload":{}}"#,
+                Some(Protocol::ConnectOnion),
+            ),
+            (
+                r#"{"type":"tool_call","id":"e","ts":1}"#,
+                Some(Protocol::ConnectOnion),
+            ),
+            (
+                r#"{"id":"rpc_1","type":"status.get"}"#,
+                Some(Protocol::Acolyte),
+            ),
+            ("{}", None),
+            ("nonsense", None),
+        ] {
+            assert_eq!(Protocol::of_frame(text), protocol, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_kind_of_a_frame_is_what_people_call_it() {
+        for (text, kind) in [
+            (
+                r#"{"id":"1","type":"chat.start","payload":{}}"#,
+                Some("chat.start"),
+            ),
+            (r#"{"event":"x","type":"chat.event"}"#, Some("chat.event")),
+            (r#"{"method":"p\u0069ng"}"#, Some("ping")),
+            (r#"{"id":"1","result":null}"#, Some("result")),
+            (
+                r#"{"callId":"1","success":true,"data":null}"#,
+                Some("answer"),
+            ),
+            (r#"{"ok":true}"#, Some("hello")),
+            ("{}", None),
+            ("[]", None),
+            ("{", None),
+        ] {
+            assert_eq!(tag(text).as_deref(), kind, "{text}");
+        }
+    }
+}

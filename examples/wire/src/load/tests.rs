@@ -1,0 +1,201 @@
+//! Runs against servers on real sockets: what becomes of calls, never how long it takes.
+
+use std::time::Duration;
+
+use exoclaw_proto::frame::{ClientFrame, Hello, ServerFrame};
+use futures_util::{SinkExt as _, StreamExt as _};
+use rpc_core::encode::encode;
+use rpc_core::net::Message;
+use rpc_core::net::ws::{WsConfig, WsStream};
+use rpc_core::{CloseFrame, Limits, Outgoing, Secret};
+use snek_proto::net::{MemoryBackend, Server, ServerOptions};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+
+use super::{Caller, Finished, Kind, Load, Report, Run, RunError, Scenario, Schedule};
+use crate::Protocol;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+const MOMENT: Duration = Duration::from_millis(300);
+
+fn load(protocol: Protocol, kind: Kind, url: &str) -> Load {
+    let caller = Caller {
+        username: "ann".to_owned(),
+        password: Secret::new("a".to_owned()),
+        prompt: "hello".to_owned(),
+        ..Caller::default()
+    };
+    let scenario = Scenario::new(protocol, Some(kind), caller).unwrap();
+    Load {
+        dialer: scenario.dialer(url).unwrap(),
+        in_flight: scenario.in_flight(),
+        scenario,
+        schedule: Schedule {
+            rate: 100.0,
+            warmup: Duration::ZERO,
+            duration: MOMENT,
+        },
+        connections: 3,
+        patience: DEADLINE,
+        ramp: Duration::ZERO,
+        pid: None,
+    }
+}
+
+async fn go(load: Load) -> Result<Finished, RunError> {
+    let run = Run::new(load).unwrap();
+    let made = timeout(DEADLINE, run.go(std::future::pending()));
+    made.await.expect("ends in time")
+}
+
+async fn snek() -> String {
+    let backend = MemoryBackend::new()
+        .with_channel("general", "General")
+        .open();
+    let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default()).await;
+    let server = server.unwrap();
+    let url = server.url();
+    tokio::spawn(server.run());
+    url
+}
+
+/// What a gateway does with a call.
+#[derive(Clone, Copy)]
+enum Does {
+    Answers(&'static str),
+    Closes,
+    Hangs,
+}
+
+/// A gateway that greets everybody, and does this with each ping.
+async fn gateway(does: Does) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}/ws", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut ws = WsStream::accept(tcp, &WsConfig::default()).await.unwrap();
+                let hello = encode(&ServerFrame::Hello(Hello::new("1"))).unwrap();
+                ws.send(Outgoing::Text(hello)).await.unwrap();
+                while let Some(Ok(Message::Text(text))) = ws.next().await {
+                    let frame = ClientFrame::decode(text.as_str(), &Limits::default()).unwrap();
+                    let ClientFrame::Request(request) = frame else {
+                        panic!("no request");
+                    };
+                    let message = match does {
+                        Does::Answers(text) => {
+                            let text = text.replace("ID", &request.id.text());
+                            Outgoing::Text(text.into())
+                        }
+                        Does::Closes => Outgoing::Close(CloseFrame::new(1013, "later")),
+                        Does::Hangs => continue,
+                    };
+                    if ws.send(message).await.is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn every_call_to_a_good_server_is_answered() {
+    let load = load(Protocol::Snek, Kind::Echo, &snek().await);
+    let finished = go(load.clone()).await.unwrap();
+    let stats = &finished.stats;
+    assert_eq!((stats.ok, stats.sent, stats.opened), (30, 30, 3));
+    assert_eq!((stats.failed.total(), stats.lost.total()), (0, 0));
+    assert_eq!(finished.unsent, 0);
+    let report = Report::new("ws://x/rpc.ws", &load, &finished);
+    assert_eq!((report.ok, report.url.as_str()), (30, "ws://x/rpc.ws"));
+    assert_eq!(report.latency.count, 30);
+    assert!(report.service.p50 <= report.latency.max);
+}
+
+#[tokio::test]
+async fn a_message_reaches_every_connection() {
+    let load = load(Protocol::Snek, Kind::Chat, &snek().await);
+    let finished = go(load).await.unwrap();
+    assert_eq!(finished.stats.ok, 30);
+    let marks = finished.stats.mark.quantiles().count;
+    // The others may not have read the last ones when the sender had.
+    assert!((31..=90).contains(&marks), "{marks}");
+}
+
+#[tokio::test]
+async fn each_call_has_a_connection_of_its_own_where_connecting_is_measured() {
+    let mut load = load(Protocol::Snek, Kind::Connect, &snek().await);
+    // No more than there are connections: nothing waits for one that is free.
+    load.schedule.rate = 10.0;
+    let stats = go(load).await.unwrap().stats;
+    assert_eq!((stats.ok, stats.opened, stats.failed.total()), (3, 3, 0));
+}
+
+#[tokio::test]
+async fn nobody_there_is_told_with_the_reason() {
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}", free.local_addr().unwrap());
+    drop(free);
+    let error = go(load(Protocol::Snek, Kind::Echo, &url))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no connection could be opened: connection refused (3)"
+    );
+}
+
+#[tokio::test]
+async fn what_a_bad_server_does_is_counted_by_kind() {
+    for (does, kind) in [
+        (
+            Does::Answers(r#"{"id":"ID","error":"too busy"}"#),
+            "error answer: too busy",
+        ),
+        (Does::Answers("nonsense"), "unreadable answer"),
+        (Does::Closes, "closed with 1013"),
+        (Does::Hangs, "timed out"),
+    ] {
+        let mut load = load(Protocol::Exoclaw, Kind::Echo, &gateway(does).await);
+        if matches!(does, Does::Hangs) {
+            load.patience = MOMENT;
+        }
+        // One for each connection: what is closed is not opened again at once.
+        load.schedule.rate = 10.0;
+        load.in_flight = 1;
+        let finished = go(load).await.unwrap();
+        let stats = finished.stats;
+        assert_eq!(stats.failed.sorted(), [(kind, 3)], "{kind}");
+        assert_eq!(stats.ok, 0, "{kind}");
+        let lost = u64::from(matches!(does, Does::Closes)) * 3;
+        assert_eq!(stats.lost.total(), lost, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_stopped_has_a_result() {
+    let mut load = load(Protocol::Snek, Kind::Echo, &snek().await);
+    load.schedule.duration = DEADLINE * 100;
+    let run = Run::new(load.clone()).unwrap();
+    let answered = async {
+        while run.progress().ok < 5 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let finished = timeout(DEADLINE, run.go(answered)).await.unwrap().unwrap();
+    assert!(finished.stats.ok >= 5 && finished.stats.failed.total() == 0);
+    assert!(Report::new("", &load, &finished).stopped);
+}
+
+#[tokio::test]
+async fn a_slow_server_leaves_calls_unsent_and_that_is_said() {
+    let url = gateway(Does::Hangs).await;
+    let mut load = load(Protocol::Exoclaw, Kind::Echo, &url);
+    load.in_flight = 1;
+    load.patience = MOMENT * 2;
+    let finished = go(load).await.unwrap();
+    let (sent, failed) = (finished.stats.sent, finished.stats.failed.total());
+    assert_eq!((sent, finished.unsent + failed), (3, 30));
+}

@@ -1,0 +1,213 @@
+//! [`Known`]: the members of frames that no type knows.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use rpc_core::testing::Side;
+use serde_json::Value;
+
+use super::Protocol;
+use super::dialect::rewritten;
+
+/// Most shapes that are remembered.
+const MAX_SHAPES: usize = 4096;
+/// The longest shape that is remembered, in bytes.
+const MAX_SHAPE: usize = 16 * 1024;
+/// Most members of a frame that are looked at one by one.
+const MAX_CANDIDATES: usize = 64;
+
+/// Newer clients of ConnectOnion sign each frame, and repeat what is signed beside it.
+const SIGNED: [&str; 6] = ["from", "nonce", "payload", "signature", "timestamp", "to"];
+
+/// A finder of unknown members. It remembers the shapes of frames and what they have of them, because to
+/// look for them takes longer than all else.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    shapes: HashMap<Box<[u8]>, Vec<String>, Quick>,
+}
+
+/// Builds hashers that are quick.
+pub(super) type Quick = BuildHasherDefault<Words>;
+
+/// A hasher that takes a key word by word. It resists nobody who wants collisions: for tables of a few
+/// thousand, of what a user looks at.
+#[derive(Debug, Default)]
+pub(super) struct Words(u64);
+
+impl Words {
+    const fn add(&mut self, word: u64) {
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+        self.0 = (self.0.rotate_left(29) ^ word).wrapping_mul(ODD);
+    }
+}
+
+impl Hasher for Words {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks();
+        for word in words {
+            self.add(u64::from_le_bytes(*word));
+        }
+        let mut last = [0; 8];
+        if let Some(last) = last.get_mut(..rest.len()) {
+            last.copy_from_slice(rest);
+        }
+        self.add(u64::from_le_bytes(last));
+    }
+
+    fn finish(&self) -> u64 {
+        // The table takes its high bits and its low ones.
+        self.0 ^ (self.0 >> 32)
+    }
+}
+
+impl Known {
+    /// Returns the paths of the members of a frame of this shape that the types of its crate do not know.
+    pub(super) fn unknown(
+        &mut self,
+        shape: &[u8],
+        protocol: Protocol,
+        from: Side,
+        is_sse: bool,
+        text: &str,
+    ) -> Vec<String> {
+        // A null is not told, and no shape tells of it.
+        if let Some(unknown) = self.shapes.get(shape)
+            && (unknown.is_empty() || !text.contains("null"))
+        {
+            return unknown.clone();
+        }
+        let write = |text: &str| rewritten(protocol, from, is_sse, text);
+        let mut unknown = compare(text, write);
+        if (protocol, from) == (Protocol::ConnectOnion, Side::Client) {
+            unknown.retain(|path| !SIGNED.contains(&&**path));
+        }
+        // A path through an array is of one item, and a shape of all that are alike.
+        let is_same = unknown.is_empty() || !(shape.contains(&b'[') || text.contains("null"));
+        if is_same && shape.len() <= MAX_SHAPE {
+            if self.shapes.len() >= MAX_SHAPES {
+                self.shapes.clear();
+            }
+            self.shapes.insert(shape.into(), unknown.clone());
+        }
+        unknown
+    }
+}
+
+/// Compares a frame with what its types write of it.
+fn compare(text: &str, write: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let Some(written) = write(text) else {
+        return Vec::new();
+    };
+    let (Ok(original), Ok(known)) = (
+        serde_json::from_str::<Value>(text),
+        serde_json::from_str::<Value>(&written),
+    ) else {
+        return Vec::new();
+    };
+    let mut candidates = Vec::new();
+    collect(&original, &known, &mut Vec::new(), &mut candidates);
+    candidates.truncate(MAX_CANDIDATES);
+    // A type may leave out what it has read: a default, a null. Other values tell.
+    candidates.retain(|path| {
+        let probes = [
+            Value::Bool(true),
+            7.into(),
+            "probe".into(),
+            serde_json::json!({"probe": 1}),
+        ];
+        probes.into_iter().all(|probe| {
+            let mut probed = original.clone();
+            put(&mut probed, path, probe);
+            write(&probed.to_string()).as_ref() == Some(&written)
+        })
+    });
+    candidates.iter().map(|path| path.join(".")).collect()
+}
+
+/// Collects the paths of `original` that `known` does not have.
+fn collect(original: &Value, known: &Value, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
+    match (original, known) {
+        (Value::Object(original), Value::Object(known)) => {
+            for (name, value) in original {
+                path.push(name.clone());
+                match known.get(name) {
+                    Some(known) => collect(value, known, path, found),
+                    None if value.is_null() => {}
+                    None => found.push(path.clone()),
+                }
+                path.pop();
+            }
+        }
+        (Value::Array(original), Value::Array(known)) => {
+            for (index, (value, known)) in original.iter().zip(known).enumerate() {
+                path.push(index.to_string());
+                collect(value, known, path, found);
+                path.pop();
+            }
+        }
+        _ => {}
+    }
+}
+
+fn put(value: &mut Value, path: &[String], new: Value) {
+    let mut place = value;
+    for step in path {
+        let next = match place {
+            Value::Object(members) => members.get_mut(step),
+            Value::Array(items) => step
+                .parse()
+                .ok()
+                .and_then(|index: usize| items.get_mut(index)),
+            _ => None,
+        };
+        let Some(next) = next else { return };
+        place = next;
+    }
+    *place = new;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::Shape;
+
+    fn unknown(protocol: Protocol, from: Side, text: &str) -> Vec<String> {
+        let mut shape = Shape::default();
+        let shape = shape.of(protocol, from, text).shape;
+        Known::default().unknown(shape, protocol, from, false, text)
+    }
+
+    #[test]
+    fn a_member_that_no_type_knows_is_named_by_its_path() {
+        let request = r#"{"id":"1","method":"ping","jsonrpc":"2.0"}"#;
+        assert_eq!(
+            unknown(Protocol::Exoclaw, Side::Client, request),
+            ["jsonrpc"]
+        );
+        let message = r#"{"event":"message","message":"m","username":"u","user_nick":"n","channel_uid":"c","is_final":true,"mood":1}"#;
+        assert_eq!(unknown(Protocol::Snek, Side::Server, message), ["mood"]);
+        let result = r#"{"id":"rpc_a","type":"chat.event","event":{"type":"tool-result","toolCallId":"c","toolName":"t","colour":"red"}}"#;
+        assert_eq!(
+            unknown(Protocol::Acolyte, Side::Server, result),
+            ["event.colour"]
+        );
+    }
+
+    #[test]
+    fn what_newer_clients_sign_is_known() {
+        let signed = r#"{"type":"ASK_USER_RESPONSE","answer":"red","nonce":"n","timestamp":1,"to":"0x1","payload":{"answer":"red"},"from":"0x2","signature":"00","mood":1}"#;
+        let found = |from| unknown(Protocol::ConnectOnion, from, signed);
+        assert_eq!(found(Side::Client), ["mood"]);
+    }
+
+    #[test]
+    fn what_a_type_reads_and_does_not_write_is_known() {
+        let connected = r#"{"type":"CONNECTED","session_id":"s","status":"new","server_newer":false,"session":null}"#;
+        assert_eq!(
+            unknown(Protocol::ConnectOnion, Side::Server, connected),
+            [""; 0]
+        );
+        let raw = r#"{"id":"1","event":"tool_use","data":{"id":"t","name":"n","input":{"any":1}}}"#;
+        assert_eq!(unknown(Protocol::Exoclaw, Side::Server, raw), [""; 0]);
+    }
+}

@@ -1,0 +1,274 @@
+//! [`Site`]: the page that shows the frames of a proxy or of a recording, and [`offline`], the page as a
+//! file of its own.
+
+mod guests;
+
+use std::io;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use rpc_core::net::server::{HttpConfig, ServerLimits};
+use rpc_core::testing::transcript::Header;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use self::guests::Guests;
+use super::Protocol;
+use super::faults::{Rules, Switch};
+use super::view::{Row, Shared, View, lock};
+use crate::web::{Asset, json, not_allowed, page, reads, text};
+
+const HTML: &str = include_str!("page.html");
+const STYLE: &str = concat!(
+    include_str!("../../../switchboard/src/page/base.css"),
+    include_str!("page.css")
+);
+/// One module of all files: a page that is a file cannot load others.
+const SCRIPT: &str = concat!(
+    include_str!("../../../switchboard/src/page/dom.js"),
+    include_str!("model.js"),
+    include_str!("list.js"),
+    include_str!("tree.js"),
+    include_str!("detail.js"),
+    include_str!("draw.js"),
+    include_str!("source.js"),
+    include_str!("faults.js"),
+    include_str!("main.js"),
+);
+const HEAD: &str = "<link rel=\"icon\" href=\"/icon.svg\">\n<link rel=\"stylesheet\" href=\"/page.css\">\n\
+    <script src=\"/page.js\" type=\"module\"></script>";
+/// Where the frames of a page that is a file stand.
+const PLACE: &str = "{frames}";
+/// What they stand in, and how many in one: no task of the page has too many.
+const BEGIN: &str = "<script type=\"application/x-ndjson\" class=\"recording\">";
+const BATCH: usize = 500;
+/// Most frames of an answer, and most bytes before the last one of them.
+const MAX_ANSWER: (usize, usize) = (2000, 1024 * 1024);
+
+/// What the page asks for.
+pub struct Site {
+    view: Shared,
+    /// What the page calls the frames.
+    name: String,
+    is_live: bool,
+    rules: Option<Rules>,
+    guests: Guests,
+}
+
+/// What is new to the page.
+#[derive(Serialize)]
+struct News<'a> {
+    rows: Vec<&'a Row>,
+    /// Whether there is more already.
+    more: bool,
+    /// The last line that there is.
+    last: usize,
+    dropped: usize,
+    complete: bool,
+    live: bool,
+    name: &'a str,
+    header: &'a Header,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules: Option<Vec<Switch>>,
+}
+
+/// A change of the faults.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Change {
+    Add { add: String },
+    Switch { id: u32, on: bool },
+    Remove { remove: u32 },
+}
+
+impl Site {
+    /// Creates the site of a view: of a running proxy if it `is_live`. Recordings that the user drops on
+    /// the page are explained for this protocol, or for the one that they show.
+    #[must_use]
+    pub fn new(
+        view: Shared,
+        name: impl Into<String>,
+        is_live: bool,
+        protocol: Option<Protocol>,
+        shows_secrets: bool,
+    ) -> Self {
+        Self {
+            view,
+            name: name.into(),
+            is_live,
+            rules: None,
+            guests: Guests::new(protocol, shows_secrets),
+        }
+    }
+
+    /// Lets the user switch these faults.
+    #[must_use]
+    pub fn with_rules(mut self, rules: Rules) -> Self {
+        self.rules = Some(rules);
+        self
+    }
+
+    /// Answers a request.
+    ///
+    /// - `GET /rows?after=N`: the frames behind line N, or the first of them.
+    /// - `POST /explain?id=ID`: the frames of the next piece of a recording; with `&last`, it ends.
+    /// - `POST /rules`: a change of the faults, `{"add": TEXT}`, `{"id": ID, "on": BOOL}` or
+    ///   `{"remove": ID}`; the answer has all of them.
+    /// - `GET /offline.html`: the page as a file, without frames.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses the recording of the request.
+    pub async fn respond(self: std::sync::Arc<Self>, request: Request<Bytes>) -> Response<Bytes> {
+        let (parts, body) = request.into_parts();
+        let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
+        if path == "/explain" {
+            if parts.method != Method::POST {
+                return not_allowed("POST");
+            }
+            return match self.guests.explain(query, body).await {
+                Ok(news) => answer(&news),
+                Err(why) => text(StatusCode::BAD_REQUEST, why),
+            };
+        }
+        if let Some(rules) = self.rules.as_ref().filter(|_| path == "/rules") {
+            if parts.method != Method::POST {
+                return not_allowed("POST");
+            }
+            return match change(rules, &body) {
+                Ok(()) => answer(&json!({ "rules": rules.list() })),
+                Err(why) => text(StatusCode::BAD_REQUEST, why),
+            };
+        }
+        if !reads(&parts.method) {
+            return not_allowed("GET, HEAD");
+        }
+        match path {
+            "/" => page(HTML.replace("{head}", HEAD).into()),
+            "/page.css" => Asset::style(STYLE.as_bytes()).respond(),
+            "/page.js" => Asset::script(SCRIPT.as_bytes()).respond(),
+            "/icon.svg" => Asset::drawing(include_bytes!(
+                "../../../switchboard/src/gateway/page/icon.svg"
+            ))
+            .respond(),
+            "/offline.html" => page(frame().into()),
+            "/rows" => self.rows(query),
+            _ => text(StatusCode::NOT_FOUND, "there is nothing here"),
+        }
+    }
+
+    fn rows(&self, query: &str) -> Response<Bytes> {
+        let after = query.strip_prefix("after=").and_then(|it| it.parse().ok());
+        let Some(after) = after else {
+            return text(StatusCode::BAD_REQUEST, "`after` is not a number");
+        };
+        let view = lock(&self.view);
+        let mut bytes = 0;
+        let start = view.place_after(after);
+        let rows = view.rows().range(start..).take(MAX_ANSWER.0);
+        let rows: Vec<_> = rows
+            .take_while(|row| {
+                let before = bytes;
+                bytes += row.data.len();
+                before < MAX_ANSWER.1
+            })
+            .collect();
+        answer(&News {
+            more: start + rows.len() < view.rows().len(),
+            last: view.rows().back().map_or(0, |row| row.n),
+            rows,
+            dropped: view.dropped(),
+            complete: view.is_complete(),
+            live: self.is_live,
+            name: &self.name,
+            header: view.header(),
+            rules: self.rules.as_ref().map(Rules::list),
+        })
+    }
+}
+
+fn change(rules: &Rules, body: &[u8]) -> Result<(), String> {
+    let change = rpc_core::json::from_slice(body).map_err(|error| error.to_string())?;
+    let is_there = match change {
+        Change::Add { add } => return rules.add(&add),
+        Change::Switch { id, on } => rules.switch(id, on),
+        Change::Remove { remove } => rules.remove(remove),
+    };
+    match is_there {
+        true => Ok(()),
+        false => Err("the rule is not there any more".to_owned()),
+    }
+}
+
+impl std::fmt::Debug for Site {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Site")
+            .field("name", &self.name)
+            .field("is_live", &self.is_live)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the limits and guards of a server of a [`Site`], which has no WebSockets: only its own page may
+/// ask for anything.
+#[must_use]
+pub fn http_config() -> HttpConfig {
+    let mut config = HttpConfig::default()
+        .with_limits(ServerLimits::default().with_max_connections(64))
+        .with_on_upgrade(|_, _| Err((StatusCode::NOT_FOUND, "no WebSockets here".into())));
+    config.guards = config.guards.with_same_origin(true);
+    config
+}
+
+fn answer(value: &impl Serialize) -> Response<Bytes> {
+    match serde_json::to_vec(value) {
+        Ok(text) => json(text),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+    }
+}
+
+/// The page as a file, with a mark where its frames belong. Its policy allows its own script and style.
+fn frame() -> String {
+    let hash = |text: &str| STANDARD.encode(Sha256::digest(text));
+    let head = format!(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-{}'; \
+         style-src 'sha256-{}'; base-uri 'none'; form-action 'none'\">\n<style>{STYLE}</style>",
+        hash(SCRIPT),
+        hash(STYLE)
+    );
+    // The frames come first: the script finds them there.
+    let tail = format!(
+        "{BEGIN}{PLACE}</script>\n\
+         <script type=\"module\">{SCRIPT}</script>\n</body>"
+    );
+    HTML.replace("{head}", &head).replace("</body>", &tail)
+}
+
+/// Writes the page as a file that shows this view, and needs no program.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn offline(view: &View, name: &str, mut out: impl io::Write) -> io::Result<()> {
+    let page = frame();
+    let (before, after) = page.split_once(PLACE).unwrap_or((&page, ""));
+    let about = json!({ "name": name, "header": view.header(), "dropped": view.dropped() });
+    out.write_all(before.as_bytes())?;
+    // Markup within a text would end the element.
+    let write = |out: &mut dyn io::Write, line: &str| {
+        out.write_all(line.replace('<', "\\u003c").as_bytes())?;
+        out.write_all(b"\n")
+    };
+    write(&mut out, &about.to_string())?;
+    for (index, row) in view.rows().iter().enumerate() {
+        if index > 0 && index % BATCH == 0 {
+            out.write_all(format!("</script>{BEGIN}").as_bytes())?;
+        }
+        write(&mut out, &serde_json::to_string(row)?)?;
+    }
+    out.write_all(after.as_bytes())
+}
+
+#[cfg(test)]
+mod tests;

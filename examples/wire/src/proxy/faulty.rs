@@ -1,0 +1,271 @@
+//! Passing on frames with faults: both directions of one WebSocket.
+
+use std::borrow::Cow;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rpc_core::net::ws::Socket;
+use rpc_core::testing::Side;
+use rpc_core::testing::transcript::Kind;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
+use tokio::sync::watch;
+use tokio::time::{sleep_until, timeout};
+
+use super::scan::{Message, Scanner};
+use super::{BUFFER, LINGER, Recorder};
+use crate::faults::{Action, Frame, Lane, Plan, Rules, close};
+use crate::tag;
+
+/// The mask of frames that the proxy itself sends to a server.
+const MASK: [u8; 4] = [0; 4];
+
+/// The faults of a proxy.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
+pub struct Faults {
+    /// What goes wrong, and when. Also connections that are open follow a change.
+    pub rules: Rules,
+    /// What repeats a run.
+    pub seed: u64,
+}
+
+impl Faults {
+    /// Returns what repeats a run and says why frames are missing: the seed and all rules, wherever they came
+    /// from; `None` without rules.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        let rules: Vec<_> = self.rules.list().into_iter().map(|it| it.text).collect();
+        let note = format!("faults with --seed {}: {}", self.seed, rules.join("; "));
+        (!rules.is_empty()).then_some(note)
+    }
+}
+
+/// How both ends of a connection end on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Not,
+    Close(u16),
+    Reset,
+}
+
+/// One direction.
+struct Way<'a> {
+    reads: &'a mut ReadHalf<Socket>,
+    writes: &'a mut WriteHalf<Socket>,
+    lane: Lane,
+    from: Side,
+    conn: u32,
+    recorder: Option<Recorder>,
+    ending: watch::Sender<Ending>,
+    plan: watch::Receiver<Arc<Plan>>,
+}
+
+/// Passes on all frames of a WebSocket, with faults. `first` is what came behind the heads.
+pub(super) async fn pass(
+    faults: &Faults,
+    recorder: Option<&Recorder>,
+    conn: u32,
+    client: Socket,
+    server: Socket,
+    first: [Vec<u8>; 2],
+) -> io::Result<()> {
+    let (mut client_reads, mut client_writes) = tokio::io::split(client);
+    let (mut server_reads, mut server_writes) = tokio::io::split(server);
+    let (ending, _) = watch::channel(Ending::Not);
+    let now = Instant::now();
+    let mut plan = faults.rules.plan();
+    let lane = {
+        let plan = Arc::clone(&plan.borrow_and_update());
+        move |from| Lane::new(&plan, faults.seed, conn, from, now)
+    };
+    let up = Way {
+        reads: &mut client_reads,
+        writes: &mut server_writes,
+        lane: lane(Side::Client),
+        from: Side::Client,
+        conn,
+        recorder: recorder.cloned(),
+        ending: ending.clone(),
+        plan: plan.clone(),
+    };
+    let down = Way {
+        reads: &mut server_reads,
+        writes: &mut client_writes,
+        lane: lane(Side::Server),
+        from: Side::Server,
+        conn,
+        recorder: recorder.cloned(),
+        ending: ending.clone(),
+        plan,
+    };
+    let [up_first, down_first] = first;
+    // Boxed: a task for each connection holds them.
+    let passed = super::both(Box::pin(up.run(up_first)), Box::pin(down.run(down_first))).await;
+    let how = *ending.borrow();
+    if how == Ending::Reset {
+        for socket in [
+            client_reads.unsplit(client_writes),
+            server_reads.unsplit(server_writes),
+        ] {
+            if let Some(tcp) = socket.tcp() {
+                let _ = tcp.set_zero_linger();
+            }
+        }
+    }
+    match how {
+        Ending::Not => passed,
+        // Whatever the ends say to that.
+        _ => Ok(()),
+    }
+}
+
+impl Way<'_> {
+    async fn run(mut self, first: Vec<u8>) -> io::Result<()> {
+        let mut scanner = Scanner::keeping_bytes();
+        let mut buffer = vec![0; BUFFER];
+        let mut ending = self.ending.subscribe();
+        let (mut is_open, mut is_closed) = (true, false);
+        is_closed |= self.take(&mut scanner, &first)?;
+        loop {
+            let now = Instant::now();
+            while let Some(action) = self.lane.poll(now) {
+                self.note();
+                match action {
+                    Action::Send(bytes) => self.send(&bytes, &mut ending).await?,
+                    Action::End => return self.shut().await,
+                    Action::Close(code) => {
+                        self.ending.send_replace(Ending::Close(code));
+                    }
+                    Action::Reset => {
+                        self.ending.send_replace(Ending::Reset);
+                    }
+                }
+            }
+            self.note();
+            let how = *ending.borrow_and_update();
+            match how {
+                Ending::Not => {}
+                Ending::Close(code) => {
+                    // A peer that reads nothing would hold the connection for ever.
+                    let closing = timeout(LINGER, self.close(code)).await;
+                    return closing.unwrap_or_else(|late| Err(late.into()));
+                }
+                Ending::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
+            }
+            let next = self.lane.next();
+            let reads_from = self.lane.reads_from();
+            let may_read = is_open && self.lane.has_room();
+            tokio::select! {
+                () = until(next), if next.is_some() => {}
+                () = until(Some(reads_from)), if may_read && reads_from > now => {}
+                _ = ending.changed() => {}
+                Ok(()) = self.plan.changed() => {
+                    let plan = Arc::clone(&self.plan.borrow_and_update());
+                    self.lane.switch(&plan, Instant::now());
+                }
+                read = self.reads.read(&mut buffer), if may_read && reads_from <= now => match read {
+                    Ok(len) if len > 0 => {
+                        let bytes = buffer.get(..len).unwrap_or_default();
+                        is_closed |= self.take(&mut scanner, bytes)?;
+                    }
+                    Ok(_) => {
+                        is_open = false;
+                        if !is_closed && let Some(recorder) = &self.recorder {
+                            recorder.entry(self.conn, Some(self.from), Kind::Eof, "", None);
+                        }
+                        self.lane.end(Instant::now());
+                    }
+                    Err(error) => return Err(error),
+                },
+            }
+        }
+    }
+
+    /// Takes bytes that came. Returns whether there was a Close.
+    fn take(&mut self, scanner: &mut Scanner, bytes: &[u8]) -> io::Result<bool> {
+        scanner.push(bytes);
+        let (now, mut is_closed) = (Instant::now(), false);
+        while let Some(message) = scanner.next_message() {
+            if let Some(recorder) = &self.recorder {
+                recorder.message(self.conn, self.from, &message);
+            }
+            let (kind, text) = match &message {
+                Message::Text(text) => (tag(text).unwrap_or(Cow::Borrowed("text")), Some(&**text)),
+                Message::Binary(_) => (Cow::Borrowed("binary"), None),
+                Message::Ping(_) => (Cow::Borrowed("ping"), None),
+                Message::Pong(_) => (Cow::Borrowed("pong"), None),
+                Message::Close(..) => {
+                    is_closed = true;
+                    (Cow::Borrowed("close"), None)
+                }
+                Message::TooLong(_) | Message::Nonsense => {
+                    let why = "no frame, or one too long for faults: the connection ends here";
+                    return Err(io::Error::other(why));
+                }
+            };
+            let (raw, mask) = scanner.take_bytes();
+            self.lane.frame(
+                now,
+                &Frame {
+                    kind,
+                    text,
+                    raw,
+                    mask,
+                },
+            );
+        }
+        Ok(is_closed)
+    }
+
+    /// Records what was done on purpose.
+    fn note(&mut self) {
+        for note in self.lane.take_notes() {
+            if let Some(recorder) = &self.recorder {
+                recorder.entry(self.conn, Some(self.from), Kind::Fault, &note, None);
+            }
+        }
+    }
+
+    async fn close(&mut self, code: u16) -> io::Result<()> {
+        let mask = (self.from == Side::Client).then_some(MASK);
+        self.writes.write_all(&close(code, mask)).await?;
+        self.writes.flush().await?;
+        self.shut().await?;
+        // What is unread would reset the connection, and the Close be lost.
+        let mut buffer = vec![0; BUFFER];
+        while self.reads.read(&mut buffer).await? > 0 {}
+        Ok(())
+    }
+
+    /// Sends bytes: once the connection ends on purpose, not for long.
+    async fn send(&mut self, bytes: &[u8], ending: &mut watch::Receiver<Ending>) -> io::Result<()> {
+        let mut sending = pin!(async {
+            self.writes.write_all(bytes).await?;
+            self.writes.flush().await
+        });
+        tokio::select! {
+            sent = &mut sending => return sent,
+            _ = ending.changed() => {}
+        }
+        let how = *ending.borrow();
+        match how {
+            Ending::Reset => Err(io::ErrorKind::ConnectionReset.into()),
+            _ => timeout(LINGER, sending).await?,
+        }
+    }
+
+    async fn shut(&mut self) -> io::Result<()> {
+        match self.writes.shutdown().await {
+            Err(error) if error.kind() != io::ErrorKind::NotConnected => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+async fn until(time: Option<Instant>) {
+    if let Some(time) = time {
+        sleep_until(time.into()).await;
+    }
+}

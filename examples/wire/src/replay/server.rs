@@ -1,0 +1,184 @@
+//! [`Server`]: the server that a replay calls as the recorded client did.
+
+use rpc_core::net::tls::TlsConfig;
+use rpc_core::net::ws::WsDialer;
+use rpc_core::net::{DialError, Dialer as _};
+
+use super::exchange::Exchange;
+use super::line::Line;
+use super::{Difference, Peer, Playback, Script};
+use crate::check::http;
+use crate::heads::split;
+
+/// Headers that belong to a connection, and are made anew.
+const OWN: [&str; 12] = [
+    "host",
+    "connection",
+    "upgrade",
+    "sec-websocket-key",
+    "sec-websocket-version",
+    "sec-websocket-extensions",
+    "sec-websocket-protocol",
+    "content-length",
+    "transfer-encoding",
+    "keep-alive",
+    "accept-encoding",
+    "proxy-connection",
+];
+
+/// A server at a URL.
+#[derive(Debug)]
+pub struct Server {
+    url: String,
+    tls: Option<TlsConfig>,
+    headers: Vec<(String, String)>,
+}
+
+impl Server {
+    /// Creates the way to the server at this URL. A path of its own replaces the recorded one.
+    ///
+    /// # Errors
+    /// The URL cannot be dialled.
+    pub fn new(url: &str) -> Result<Self, DialError> {
+        WsDialer::new(url)?;
+        Ok(Self {
+            url: url.to_owned(),
+            tls: None,
+            headers: Vec::new(),
+        })
+    }
+
+    /// Sets which certificates are trusted.
+    #[must_use]
+    pub fn with_tls(mut self, tls: TlsConfig) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// Sends this header in place of the recorded one.
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+        self.headers
+            .push((name.to_ascii_lowercase(), value.to_owned()));
+        self
+    }
+
+    /// Returns the host if traffic to it could be read on the way.
+    #[must_use]
+    pub fn exposed_host(&self) -> Option<String> {
+        let dialer = WsDialer::new(&self.url).ok()?;
+        dialer.exposed_host().map(str::to_owned)
+    }
+
+    /// Returns the headers of a recorded request, and those that replace them.
+    fn headers(&self, script: &Exchange, playback: &Playback) -> Vec<(String, String)> {
+        let recorded = split(&script.request)
+            .0
+            .split("\r\n")
+            .skip(1)
+            .filter_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                let name = name.trim().to_ascii_lowercase();
+                let is_replaced = self.headers.iter().any(|(other, _)| *other == name);
+                let value = playback.bound(value.trim());
+                (!is_replaced).then_some((name, value))
+            });
+        recorded.chain(self.headers.iter().cloned()).collect()
+    }
+
+    fn dialer(&self, script: &Exchange, playback: &Playback) -> Result<WsDialer, String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let mut dialer = WsDialer::new(&self.url).map_err(|error| text(&error))?;
+        if script.path.starts_with('/') {
+            let path = playback.bound(&script.path);
+            dialer = dialer.or_path(&path).map_err(|error| text(&error))?;
+        }
+        if let Some(tls) = &self.tls {
+            dialer = dialer.with_tls(tls.clone());
+        }
+        Ok(dialer)
+    }
+
+    async fn dial(&self, script: &Exchange, playback: &Playback) -> Result<Option<Line>, String> {
+        let mut dialer = self.dialer(script, playback)?;
+        for (name, value) in self.headers(script, playback) {
+            if name == "sec-websocket-protocol" {
+                for offer in value.split(',').map(str::trim) {
+                    dialer = dialer
+                        .with_subprotocol(offer)
+                        .map_err(|error| error.to_string())?;
+                }
+            } else if !OWN.contains(&name.as_str()) {
+                dialer = dialer
+                    .with_secret_header(&name, &value.into())
+                    .map_err(|error| error.to_string())?;
+            }
+        }
+        let recorded = script.status().unwrap_or(101);
+        let ws = match dialer.dial().await {
+            Ok(_) if script.is_refused() => {
+                return Err(format!(
+                    "the server accepts the connection: {recorded} is recorded"
+                ));
+            }
+            Ok(ws) => ws,
+            Err(DialError::Status { status, .. }) if status == recorded => return Ok(None),
+            Err(error) => return Err(format!("{error}: {recorded} is recorded")),
+        };
+        let selected = ws.subprotocol().map(str::to_owned);
+        let expected = script.answer_header("sec-websocket-protocol");
+        // A selected token is as secret as an offered one.
+        let is_other = selected.is_some() != expected.is_some()
+            || (selected.as_deref() != expected
+                && !expected.is_some_and(|it| it.starts_with("bearer.")));
+        if is_other && !script.answer.is_empty() && self.headers.is_empty() {
+            return Err("the server selects another subprotocol than recorded".to_owned());
+        }
+        Ok(Some(Line::web_socket(ws)))
+    }
+
+    async fn request(
+        &self,
+        script: &Exchange,
+        playback: &Playback,
+    ) -> Result<Option<Line>, String> {
+        let dialer = self.dialer(script, playback)?;
+        let (line, _) = dialer.open().await.map_err(|error| error.to_string())?;
+        let mut headers = self.headers(script, playback);
+        headers.retain(|(name, _)| !OWN.contains(&name.as_str()));
+        if let Ok(own) = dialer.headers()
+            && let Some(Ok(host)) = own.get(::http::header::HOST).map(|host| host.to_str())
+        {
+            headers.push(("host".to_owned(), host.to_owned()));
+        }
+        let method = script.request.split(' ').next().unwrap_or("GET");
+        let path = playback.bound(&script.path);
+        let body = playback.bound(split(&script.request).1);
+        let answer = http::request(Box::new(line), method, &path, &headers, &body).await;
+        let answer = answer.map_err(|error| error.to_string())?;
+        match script.status() {
+            Some(recorded) if recorded != answer.status => Err(format!(
+                "the status is {}: {recorded} is recorded",
+                answer.status
+            )),
+            _ => Ok(Some(Line::answer(answer))),
+        }
+    }
+}
+
+impl Peer for Server {
+    type Transport = Line;
+
+    async fn open(
+        &mut self,
+        script: &Script,
+        playback: &Playback,
+    ) -> Result<Option<Line>, Difference> {
+        let exchange = Exchange::of(script);
+        let opened = match exchange.is_plain {
+            true => self.request(&exchange, playback).await,
+            false => self.dial(&exchange, playback).await,
+        };
+        opened.map_err(|what| script.differs(what))
+    }
+}

@@ -1,0 +1,88 @@
+//! [`Row`]: a frame as people see it.
+
+use std::borrow::Cow;
+
+use rpc_core::testing::transcript::{Entry, Kind};
+use serde::Serialize;
+
+use crate::direction;
+use crate::explain::Explained;
+use crate::place::place;
+
+/// A frame, or something else that happened to a connection. What comes from peers may hold any
+/// characters.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Row {
+    /// The number of its line in the recording, from 1.
+    pub n: usize,
+    /// Seconds since the recording began.
+    pub at: f64,
+    /// The number of the connection.
+    pub conn: u32,
+    /// `c2s` or `s2c`, if one side sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dir: Option<&'static str>,
+    /// The kind of the entry, as in recordings; `bad` for a line that is none.
+    pub entry: &'static str,
+    /// The code of a Close.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<u16>,
+    /// What it says.
+    #[serde(flatten)]
+    pub explained: Explained,
+    /// What went wrong, in a few words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// Where it is wrong: a part of the frame, and the column in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<(String, usize)>,
+    /// The contents, without secrets.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub data: String,
+}
+
+impl Row {
+    /// A line that is none of a recording.
+    pub(super) fn bad(n: usize, why: String) -> Self {
+        let note = Entry::new(std::time::Duration::ZERO, 0, None, Kind::Note, "");
+        let explained = Explained::plain(Kind::Note.name(), why);
+        Self {
+            entry: "bad",
+            problem: Some("not a line of a recording".to_owned()),
+            ..Self::new(n, &note, explained, "".into())
+        }
+    }
+
+    /// Returns whether the frame, or a member of it, is not known.
+    #[must_use]
+    pub const fn is_unknown(&self) -> bool {
+        self.explained.unknown_kind || !self.explained.unknown.is_empty()
+    }
+}
+
+impl Row {
+    pub(super) fn new(
+        n: usize,
+        entry: &Entry<'_>,
+        mut explained: Explained,
+        data: Cow<'_, str>,
+    ) -> Self {
+        let place = explained
+            .fault
+            .as_ref()
+            .map(|fault| place(&entry.data, fault.at, explained.redacted));
+        Self {
+            n,
+            at: entry.at.as_secs_f64(),
+            conn: entry.conn,
+            dir: entry.from.map(direction),
+            entry: entry.kind.name(),
+            code: entry.code,
+            problem: explained.problem.take(),
+            explained,
+            place,
+            data: data.into_owned(),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Views of short recordings.
+
+use std::sync::{Arc, Mutex};
+
+use super::*;
+
+const RUN: &str = r#"{"transcript":1,"protocol":"exoclaw"}
+{"at":0.001,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"method\":\"ping\"}"}
+{"at":0.004,"conn":1,"dir":"s2c","kind":"text","data":"{\"id\":\"1\",\"result\":\"pong\"}"}
+{"at":0.005,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"2\",\"method\":\"chat.send\",\"params\":{\"channel\":\"web\",\"account\":\"a\",\"content\":\"hi\"}}"}
+{"at":0.006,"conn":1,"dir":"s2c","kind":"text","data":"{\"id\":\"2\",\"event\":\"text\",\"data\":\"Hello\"}"}
+{"at":0.007,"conn":2,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"method\":\"status\"}"}
+{"at":0.008,"conn":2,"dir":"s2c","kind":"text","data":"{\"id\":\"1\",\"error\":\"no\"}"}
+{"at":0.009,"conn":1,"dir":"s2c","kind":"close","code":1011,"data":"broken"}
+{"at":0.010,"conn":2,"dir":"c2s","kind":"text","data":"{\"token\":\"hunter2\"}"}
+nonsense
+"#;
+
+pub(crate) fn view(text: &str) -> View {
+    let view = Shared::default();
+    open(text.as_bytes(), Lines::new(None, false), &view).unwrap();
+    Arc::into_inner(view).unwrap().into_inner().unwrap()
+}
+
+fn problems(view: &View) -> Vec<(usize, &str)> {
+    let rows = view.rows().iter();
+    rows.filter_map(|row| Some((row.n, row.problem.as_deref()?)))
+        .collect()
+}
+
+#[test]
+fn what_went_wrong_is_said_of_the_frame_at_fault() {
+    let expected = [
+        (4, "never answered"),
+        (7, "says that it failed"),
+        (8, "closed with 1011"),
+        (9, "never answered"),
+        (10, "not a line of a recording"),
+    ];
+    assert_eq!(problems(&view(RUN)), expected);
+}
+
+#[test]
+fn calls_have_their_answers_and_how_they_went() {
+    let view = view(RUN);
+    let told: Vec<_> = view
+        .calls()
+        .iter()
+        .map(|call| (call.line, &*call.kind, call.answers, call.state))
+        .collect();
+    let expected = [
+        (2, "ping", 1, State::Done),
+        (4, "chat.send", 1, State::Unanswered),
+        (6, "status", 1, State::Failed),
+        (9, "token", 0, State::Unanswered),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(view.calls()[0].answered, Some((0.004, 0.004)));
+}
+
+#[test]
+fn a_running_recording_gives_up_no_call() {
+    let (view, mut lines) = (Shared::default(), Lines::new(None, false));
+    for (index, line) in RUN.lines().take(6).enumerate() {
+        if let Some(row) = lines.read(index + 1, line, |_| {}) {
+            lock(&view).push(row);
+        }
+    }
+    let view = lock(&view);
+    assert_eq!(problems(&view), []);
+    let states: Vec<_> = view.calls().iter().map(|call| call.state).collect();
+    assert_eq!(states, [State::Done, State::Pending, State::Pending]);
+}
+
+#[test]
+fn secrets_are_in_no_row() {
+    let rows = serde_json::to_string(view(RUN).rows()).unwrap();
+    assert!(
+        rows.contains("Hello") && !rows.contains("hunter2"),
+        "{rows}"
+    );
+}
+
+#[test]
+fn secrets_are_in_no_header_unless_they_are_wanted() {
+    let text = r#"{"transcript":1,"client":"a b","server":"ws://u:hunter2@h/ws?token=hunter2"}"#;
+    for (shows, server) in [
+        (false, "ws://***@h/ws?token=***"),
+        (true, "ws://u:hunter2@h/ws?token=hunter2"),
+    ] {
+        let view = Shared::default();
+        open(text.as_bytes(), Lines::new(None, shows), &view).unwrap();
+        let header = lock(&view).header().clone();
+        assert_eq!(header.server.as_deref(), Some(server));
+        assert_eq!(header.client.as_deref(), Some("a b"));
+    }
+}
+
+#[test]
+fn the_oldest_frames_and_calls_make_room() {
+    let mut view = View::new();
+    let mut lines = Lines::new(Some(Protocol::Exoclaw), false);
+    let line = r#"{"at":0,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"method\":\"ping\"}"}"#;
+    let row = lines.read(1, line, |_| {}).unwrap();
+    for n in 1..=MAX_ROWS + 10 {
+        view.push(Row { n, ..row.clone() });
+    }
+    assert_eq!((view.rows().len(), view.dropped()), (MAX_ROWS, 10));
+    assert_eq!(view.rows()[0].n, 11);
+    assert_eq!(view.calls()[0].line, 11);
+    assert_eq!(view.place_after(12), 2);
+    let data = "x".repeat(MAX_BYTES / 2);
+    for n in [MAX_ROWS + 11, MAX_ROWS + 12] {
+        let data = data.clone();
+        view.push(Row {
+            n,
+            data,
+            ..row.clone()
+        });
+    }
+    assert_eq!(view.rows().len(), 1);
+    assert_eq!(view.calls().len(), 1);
+}
+
+#[test]
+fn lines_that_are_written_show_up_in_the_view_and_in_the_file() {
+    #[derive(Clone, Default)]
+    struct File(Arc<Mutex<Vec<u8>>>);
+    impl std::io::Write for File {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let (file, view) = (File::default(), Shared::default());
+    let lines = Lines::new(None, false);
+    let mut feed = Feed::new(file.clone(), lines, Arc::clone(&view)).unwrap();
+    for line in RUN.split_inclusive('\n') {
+        std::io::Write::write_all(&mut feed, line.as_bytes()).unwrap();
+    }
+    drop(feed);
+    while !lock(&view).is_complete() {
+        std::thread::yield_now();
+    }
+    assert_eq!(lock(&view).rows().len(), 9);
+    assert_eq!(lock(&view).header().protocol.as_deref(), Some("exoclaw"));
+    assert_eq!(file.0.lock().unwrap().as_slice(), RUN.as_bytes());
+}
