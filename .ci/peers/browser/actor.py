@@ -1,22 +1,23 @@
 """A gateway and an agent that say what a check tells them to, which real ones never would.
 
-The page is the real program's, with its headers, and so is everything else but the WebSocket."""
+The page is the real program's, with its headers, and so is everything else but the line to it."""
 
 import asyncio
 import contextlib
 import itertools
+import json
 
+import aiohttp
+from aiohttp import web
 from chatpage import DONE, MARKUP, host, say
 from gateways import gateway
-from harness import Proxy, same
+from harness import Inbox, Proxy, expect, same
 from screen import look
 from sockets import Python
 
-# Another try and the end of a minute come when the check says so. Counts the sockets that the page closes.
-HELD = """window.minutes = []; const real = setTimeout; window.setTimeout = (then, ms) =>
-    then.name === "open" ? -1 : ms === 60000 ? -minutes.push(then) : real(then, ms);
-  window.left = 0; const close = WebSocket.prototype.close;
-  WebSocket.prototype.close = function (...how) { left += 1; close.apply(this, how); };"""
+# Another try comes when the user says so, and the end of a long silence when the check does.
+HELD = """window.silences = []; const real = setTimeout; window.setTimeout = (then, ms) =>
+    then.name === "open" ? -1 : [45000, 60000].includes(ms) ? -silences.push(then) : real(then, ms);"""
 # An answer with some of everything.
 RICH = """## What was down
 
@@ -62,30 +63,52 @@ class Front(Proxy):
 
 
 class GatewayLine:
-    """One connection of the gateway's page."""
+    """One connection of the gateway's page: a request whose answer grows. Other requests say what the user does."""
 
     page = "gateway"
 
-    def __init__(self, socket):
-        self.socket = socket
-        self.receive, self.send, self.cut = socket.next, socket.send, socket.cut
-        self.id = None
+    def __init__(self, front, request):
+        self.front, self.request, self.response = front, request, None
+        # The status of the answer, and the end of the connection.
+        self.status, self.over = (asyncio.get_running_loop().create_future() for _ in range(2))
 
-    async def greet(self):
-        await self.send({"ok": True, "version": MARKUP})
+    async def answer(self):
+        """Answers as the check says, until the line ends."""
+        try:
+            if (status := await self.status) != 200:
+                return web.Response(status=status)
+            self.response = web.StreamResponse()
+            await self.response.prepare(self.request)
+            self.front.prepared.set()
+            await asyncio.shield(self.over)
+        finally:
+            if not self.over.done():
+                self.over.set_result(None)
+        return self.response
+
+    async def send(self, frame):
+        """Sends a text or bytes as they are, anything else as JSON."""
+        data = frame if isinstance(frame, bytes) else (frame if isinstance(frame, str) else json.dumps(frame)).encode()
+        with contextlib.suppress(ConnectionError):
+            await self.response.write(data + b"\n")
+
+    async def greet(self, *past):
+        self.front.prepared.clear()
+        self.status.set_result(200)
+        await self.front.prepared.wait()
+        await self.send({"event": "past", "data": past})
 
     async def question(self):
-        """The next request, whose id the events then carry."""
-        frame = await self.receive()
-        self.id = frame.get("id")
-        return frame
+        asked = await self.front.inbox.next(lambda it: it["method"] == "POST", "a question")
+        await self.send({"event": "asked", "data": asked["body"]})
+        return asked["body"]
 
     async def asked(self):
         """What the user says in the next request."""
-        return (await self.question())["params"]["content"]
+        return (await self.question())["content"]
 
     async def event(self, name, data=None):
-        await self.send({"id": self.id, "event": name} | ({} if data is None else {"data": data}))
+        await self.send({"event": name} | ({} if data is None else {"data": data}))
 
     async def delta(self, text):
         """More of the answer."""
@@ -103,23 +126,70 @@ class GatewayLine:
         await self.event("tool_use", {"id": name, "name": name, "input": args})
         await self.event("tool_result", {"tool_use_id": name, "content": result})
 
-    async def refuse(self):
-        await self.send({"error": "auth_failed", "code": 4001})
-        await self.socket.close(4001)
+    async def refuse(self, status=401):
+        self.status.set_result(status)
+
+    async def cut(self):
+        if self.request.transport is not None:
+            self.request.transport.abort()
 
     async def closed(self):
-        """Waits for the page to close, which says nothing more."""
-        await self.socket.closed()
-        same(self.socket.frames.items, [], "what the page still says")
+        """Waits for the page to close."""
+        await asyncio.shield(self.over)
 
-    # The user stops an answer: the page leaves.
-    stopped = closed
+    async def stopped(self):
+        """The user stops an answer."""
+        path = (await self.front.inbox.next(lambda it: it["method"] == "DELETE", "a stop"))["path"]
+        expect(path.endswith("/answer"), f"the page deletes {path}")
+        await self.event("stopped")
+
+
+class GatewayFront:
+    """What the browser connects to: the chats are played, everything else comes from the real program."""
+
+    def __init__(self, real):
+        self.real, self.inbox, self.lines, self.prepared = real, Inbox(), Inbox(), asyncio.Event()
+
+    async def __aenter__(self):
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self.serve)
+        self.runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
+        self.client = aiohttp.ClientSession(auto_decompress=False)
+        await self.runner.setup()
+        site = web.TCPSite(self.runner, "127.0.0.1", 0)
+        await site.start()
+        self.port = self.runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, *_):
+        await self.client.close()
+        await self.runner.cleanup()
+
+    async def serve(self, request):
+        if not request.path.startswith("/chats/"):
+            async with self.client.get(f"{self.real.http}{request.path}") as answer:
+                kept = {name: answer.headers[name] for name in ("Content-Type", "Content-Security-Policy")}
+                return web.Response(status=answer.status, body=await answer.read(), headers=kept)
+        if request.method == "GET":
+            line = GatewayLine(self, request)
+            await self.lines.put(line)
+            return await line.answer()
+        body = await request.json() if request.can_read_body else None
+        await self.inbox.put({"method": request.method, "path": request.path, "body": body})
+        return web.Response(status=202)
+
+    async def opened(self):
+        return await self.lines.next(what="a connection")
 
 
 class AgentLine(GatewayLine):
     """One connection of the agent's page."""
 
     page = "agent"
+
+    def __init__(self, socket):
+        self.socket = socket
+        self.receive, self.send, self.cut = socket.next, socket.send, socket.cut
 
     async def greet(self):
         asked = await self.receive()
@@ -172,14 +242,19 @@ class Actor:
     @contextlib.asynccontextmanager
     async def lines(self, before=None, size=None):
         """A page, and a function that returns the next connection that it opens."""
-        async with (
-            Python() as library, library.serve() as server, Front(self.real.port, server.port) as front,
-            self.chrome.page(before=before) as page,
-        ):
+        async with contextlib.AsyncExitStack() as stack:
+            if self.kind is GatewayLine:
+                front = await stack.enter_async_context(GatewayFront(self.real))
+                opened = front.opened
+            else:
+                library = await stack.enter_async_context(Python())
+                server = await stack.enter_async_context(library.serve())
+                front = await stack.enter_async_context(Front(self.real.port, server.port))
 
-            async def opened():
-                return self.kind(await server.accepted())
+                async def opened():
+                    return AgentLine(await server.accepted())
 
+            page = await stack.enter_async_context(self.chrome.page(before=before))
             if size is not None:
                 await look(page, *size)
             await page.goto(f"http://127.0.0.1:{front.port}")

@@ -41,7 +41,7 @@ async def the_page_loads_its_own_files_and_shows_a_tool_and_a_failure(chrome):
     async with host() as real, chrome.page(real.http) as page:
         await ask(page, "What is 6 * 7?", "42")
         loaded = {address.removeprefix(real.http) for address, status in page.statuses if status == 200}
-        same(loaded - {"/icon.svg", "/markdown"}, {"/", "/info"} | OWN | SHARED, "its files")
+        same(loaded - {"/icon.svg"}, {"/", "/info"} | OWN | SHARED, "its files")
         same(await page.run(TOOLS), ["calculate done"], "the tools")
         same(await page.run(texts("#log .tool pre")), ['{\n  "expression": "6 * 7"\n}', "42"], "what they get and give")
         await say(page, "!fail it hurts", f"{DONE} && {has(FAILURE, 'it hurts')}")

@@ -10,7 +10,8 @@ from screen import PHONE, look
 
 # What the pages load of their common parts.
 SHARED = {"/page/" + name for name in ["base.css", "app.css", "answer.css"]
-          + [f"{part}.js" for part in ["answer", "chats", "composer", "dom", "markdown", "nodes", "socket", "view"]]}
+          + [f"{part}.js" for part in ["answer", "chats", "composer", "connection", "dom", "markdown", "nodes", "view"]]
+          + [f"vendor/{part}.mjs" for part in ["highlight", "markdown-it", "purify", "remend"]]}
 STATE = "document.getElementById('status').dataset.state"
 READY = f"{STATE} === 'ready'"
 QUESTION = "[...document.querySelectorAll('#log .user')].at(-1)"
@@ -21,7 +22,7 @@ INPUT = "document.getElementById('input').value"
 FOCUS = "document.activeElement.id"
 ANSWERING = "!document.getElementById('stop').hidden"
 # Nothing goes on, and all of the answer is rendered.
-DONE = f"document.getElementById('stop').hidden && !{ANSWER}?.querySelector('.tail')?.textContent"
+DONE = f"document.getElementById('stop').hidden && !document.querySelector('#log .pending')"
 ASKS_FOR_TOKEN = "!document.getElementById('auth').hidden && document.getElementById('composer').hidden"
 TOKEN_ERROR = "document.getElementById('token-error')"
 CHATS_ARE_OPEN = "document.getElementById('chats').contains(document.activeElement)"
@@ -94,10 +95,15 @@ async def chats_are_kept_in_a_list(page, where, size):
     await page.click("#fresh", f"{READY} && {EMPTY} && {FOCUS} === 'input'")
     await ask(page, "count to 4", "1 2 3 4")
     same(await page.run(TITLES), ["count to 4", "count to 2"], "the list")
-    # A reload shows the chat that was open.
+    # A reload shows the chat that was open, and its draft; the browser leads back and forth.
     second = await page.run(SAID)
+    await write(page, "a draft")
     await page.reload()
-    await page.until(f"{READY} && {equals(SAID, second)}")
+    await page.until(f"{READY} && {equals(SAID, second)} && {INPUT} === 'a draft'")
+    await page.run("history.back()")
+    await page.until(f"{READY} && {equals(SAID, first)} && {INPUT} === ''")
+    await page.run("history.forward()")
+    await page.until(f"{READY} && {equals(SAID, second)} && {INPUT} === 'a draft'")
     if size == PHONE:
         await page.click("#chats-open", CHATS_ARE_OPEN)
     await page.click("#chat-list li:nth-child(2) .chat", f"{READY} && {equals(SAID, first)}")

@@ -1,9 +1,9 @@
 """Both chat pages, against servers that say what they are told: how an answer looks, and who can read it."""
 # Needs: browser.
 
-from actor import HELD, RICH, GatewayLine, actors, answered
+from actor import HELD, RICH, AgentLine, actors, answered
 from chatpage import (
-    ANSWER, ANSWERING, CHATS_ARE_OPEN, DONE, FAILURE, FOCUS, MARKUP, QUESTION, READY, STATE, has, say
+    ANSWER, ANSWERING, CHATS_ARE_OPEN, DONE, FAILURE, FOCUS, MARKUP, QUESTION, READY, STATE, has, many, say
 )
 from chrome import browser
 from harness import expect, main, same
@@ -39,6 +39,7 @@ CODE = "def say(it):\n\tprint(\"<b>\", it)  # & blanks  \n\n\nsay('🦀')"
 MARKDOWN = f"# Title\n\nSome *words*, and code:\n\n```python\n{CODE}\n```\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n"
 BLOCKS = f"[...{ANSWER}.querySelectorAll(':is(h1, h2, h3, h4):not(.unseen), em, th, td')].map(it => it.textContent)"
 INERT = "[...document.querySelectorAll('main, footer')].every((it) => it.inert)"
+AGAIN = "#log .agent:last-of-type button.again"
 CLIPBOARD = "navigator.clipboard.readText()"
 # What is read out: text that comes into a region that is live and not busy, or is there when it ceases to be busy.
 HEARD = """
@@ -98,8 +99,21 @@ async def an_answer_does_no_harm(actor):
 
 
 async def markdown_is_shown_and_copied_and_asked_for_again(actor):
-    again, question = "#log .agent:last-of-type button.again", "**not**  Markdown"
-    async with actor.line() as (page, line):
+    question = "**not**  Markdown"
+    async with actor.lines() as (page, opened):
+        line = await opened()
+        await line.greet()
+
+        async def again():
+            """The agent's page begins a session for it, without what was answered before."""
+            nonlocal line
+            await page.click(AGAIN, f"{ANSWERING} || {STATE} !== 'ready'")
+            if actor.kind is AgentLine:
+                line = await opened()
+                await line.greet()
+            same(await line.asked(), question, "the question")
+            await page.until(f"{ANSWERING} && {many('#log article', 2)}")
+
         may = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"], "browserContextId": page.context}
         await page.browser.call("Browser.grantPermissions", **may)
         await answered(page, line, question, *MARKDOWN)
@@ -115,13 +129,11 @@ async def markdown_is_shown_and_copied_and_asked_for_again(actor):
         same(await page.run(CLIPBOARD), CODE, "the code")
         await page.click("#log button.copy", has("document.querySelector('#log button.copy')", "Copied"))
         same((await page.run(CLIPBOARD)).strip(), MARKDOWN.strip(), "the answer")
-        await page.click(again, ANSWERING)
-        same(await line.asked(), question, "the question")
+        await again()
         await line.fail("provider error: overloaded")
         # Also where there is a failure in place of an answer.
         await page.until(f"{DONE} && {has(FAILURE, 'verloaded')}")
-        await page.click(again, ANSWERING)
-        same(await line.asked(), question, "the question")
+        await again()
         await line.delta("the third one")
         await line.end("the third one")
         await page.until(f"{DONE} && {has(ANSWER, 'the third one')}")
@@ -179,8 +191,6 @@ async def keys_alone_are_enough(actor):
             await page.press("Tab")
         await page.press("Enter")
         await line.stopped()
-        if actor.kind is GatewayLine:
-            await (await opened()).greet()
         await page.until(f"{READY} && {FOCUS} === 'input'")
         # The list of chats is in front of all else on a phone, and gives the focus back, too.
         await look(page, *PHONE)

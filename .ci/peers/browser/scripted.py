@@ -15,15 +15,12 @@ WAITS = "!document.getElementById('waits').hidden"
 PARTS = f"""[...{ANSWER}.children].filter((it) => it.matches('.text, .tool')).map((it) => it.matches('.text') ?
   it.textContent : [it.querySelector('.name').textContent, it.dataset.state,
     ...[...it.querySelectorAll('pre')].map((it) => it.textContent)])"""
-# Frames that a page does not understand; the second ones have the id of its question.
+# What a page does not understand.
 NOISE = [
-    "not json", "", "[]", "null", "7", "{}", b"\x00", {"id": "0", "error": "parse error: x"},
-    {"id": "other", "event": "text", "data": "WRONG"}, {"id": "other", "event": "done"}, {"ok": True, "version": "2"},
-]
-OWN_NOISE = [
-    {}, {"event": 7}, {"error": None}, {"event": "text"}, {"event": "text", "data": {"x": "WRONG"}},
-    {"event": "tool_use", "data": 7}, {"event": "usage"}, {"event": "tool_result", "data": []},
+    "not json", "", "[]", "null", "7", b"\x00", {}, {"event": 7}, {"event": "text"}, {"event": "text", "data": {"x": "WRONG"}},
+    {"event": "tool_use", "data": 7}, {"event": "usage"}, {"event": "tool_result", "data": []}, {"event": "past"},
     {"event": "usage", "data": {"input_tokens": "WRONG"}}, {"event": "invented", "data": {"x": "WRONG"}},
+    {"event": "constructor", "data": "WRONG"},
 ]
 # No wait before another try: its length is written down.
 NO_WAITS = """window.waits = []; const real = setTimeout; window.setTimeout = (then, ms) =>
@@ -49,6 +46,7 @@ async def keys_send_break_lines_and_stop(actor):
         same(await line.asked(), "third", "the question")
         await page.until(ANSWERING)
         await page.press("Escape")
+        await line.stopped()
         await page.until(f"{DONE} && {has(ANSWER, 'Stopped')}")
 
 
@@ -81,9 +79,9 @@ async def an_answer_has_texts_tools_and_the_sum_of_its_tokens(actor):
     async with actor.line() as (page, line):
         await say(page, "use  <tools>")
         asked = await line.question()
-        peer = await page.run("JSON.parse(localStorage.getItem('gateway-chats'))[0].id")
-        params = {"channel": "web", "account": "browser", "peer": peer, "content": "use  <tools>"}
-        same(asked, {"id": line.id, "method": "chat.send", "params": params}, "the request")
+        chat = await page.run("JSON.parse(localStorage.getItem('gateway-chats'))[0].id")
+        same(line.request.path, f"/chats/{chat}", "the chat")
+        same(asked["content"], "use  <tools>", "the question")
         await line.delta("Let me see.")
         for name, args in [("search", {"words": ["x", 1]}), ("clock", {}), ("lost", None)]:
             await line.event("tool_use", {"id": name, "name": name, "input": args})
@@ -117,7 +115,7 @@ async def noise_is_ignored_and_failures_end_an_answer(actor):
     async with actor.line() as (page, line):
         await say(page, "hello")
         await line.question()
-        for frame in [*NOISE, *({"id": line.id} | members for members in OWN_NOISE)]:
+        for frame in NOISE:
             await line.send(frame)
         await line.delta("right")
         await page.until(f"{has(ANSWER, 'right')} && {ANSWERING}")
@@ -126,39 +124,61 @@ async def noise_is_ignored_and_failures_end_an_answer(actor):
         # What comes after the end has come when the next answer has.
         await line.delta("WRONG")
         await line.event("done")
-        for error in ["token budget exceeded (session: 9500/10000)", {"message": "unknown method: chat.send"}]:
-            await say(page, "more")
-            await line.question()
-            await line.send({"id": line.id, "error": error})
-            await page.until(f"{DONE} && {has(FAILURE, error if isinstance(error, str) else error['message'])}")
+        await say(page, "more")
+        await line.question()
+        await line.fail("token budget exceeded (session: 9500/10000)")
+        await page.until(f"{DONE} && {has(FAILURE, 'budget exceeded')}")
         expect(not await page.run(has("document.getElementById('log')", "WRONG")), "nothing else is shown")
 
 
-async def a_line_that_is_cut_is_replaced(actor):
+async def a_line_that_is_cut_is_replaced_and_the_answer_goes_on(actor):
     async with actor.lines(before=HELD) as (page, opened):
         line = await opened()
-        await line.greet()
+        await line.greet({"id": "0" * 32, "user": "before", "assistant": "**then**", "mark": None})
         await say(page, "talk")
-        await line.question()
+        asked = await line.question()
         await line.delta("half an ans")
         await page.until(has(ANSWER, "half an ans"))
+        await page.run("window.kept = document.querySelector('#log .agent'), true")
         await line.cut()
         await page.until(f"{STATE} === 'lost' && {has('document.getElementById(`status`)', 'Connection lost')}")
-        await page.until(f"{DONE} && {has(FAILURE, 'lost before')}")
-        await enter(page, "a draft")
+        await write(page, "a draft")
         await page.click("#retry", f"{STATE} === 'connecting' && document.getElementById('retry').hidden")
         line = await opened()
-        await line.greet()
+        await line.greet({"id": "0" * 32, "user": "before", "assistant": "**then**", "mark": None})
+        await line.send({"event": "asked", "data": asked})
+        await line.delta("half an answer")
+        await page.until(f"{READY} && {ANSWERING} && {has(ANSWER, 'half an answer')} && {many('#log article', 4)}")
+        expect(await page.run("kept.isConnected"), "what has not changed stays")
+        await line.event("done")
+        await page.until(f"{DONE} && {INPUT} === 'a draft'")
+        await page.reload()
+        await (await opened()).greet()
         await page.until(f"{READY} && {INPUT} === 'a draft'")
-        await page.run("document.getElementById('input').focus()")
-        await page.press("Enter")
-        same(await line.asked(), "a draft", "nothing was sent twice")
+
+
+async def a_question_that_is_asked_again_takes_the_place_of_its_answer(actor):
+    async with actor.line() as (page, line):
+        await say(page, "first")
+        asked = await line.question()
+        await line.delta("one")
+        await line.event("done")
+        await page.click("#log .again", ANSWERING)
+        same(await line.question(), asked, "the same question")
+        await line.delta("two")
+        await line.event("done")
+        await page.until(f"{DONE} && {has(ANSWER, 'two')} && {many('#log article', 2)}")
+        # Another page does the same.
+        await line.send({"event": "asked", "data": asked})
+        await line.delta("three")
+        await line.event("done")
+        await page.until(f"{DONE} && {has(ANSWER, 'three')} && {many('#log article', 2)}")
 
 
 async def each_try_waits_longer(actor):
     async with actor.lines(before=NO_WAITS) as (page, opened):
         for _ in range(8):
-            await (await opened()).cut()
+            await (await opened()).refuse(503)
         line = await opened()
         await line.greet()
         await page.until(READY)
@@ -169,61 +189,44 @@ async def each_try_waits_longer(actor):
         same([0.8 * most <= wait <= most for wait, most in zip(waits, longest, strict=True)], [True] * 9, f"{waits}")
 
 
-async def a_silent_gateway_wants_a_token(actor):
+async def a_gateway_may_want_a_token(actor):
     async with actor.lines(before=HELD) as (page, opened):
-        line = await opened()
+        await (await opened()).refuse()
         await page.until(ASKS_FOR_TOKEN)
-        await page.type("half a tok")
-        # The gateway does not wait for ever; the page does.
-        await line.refuse()
-        await page.until("left === 1")
-        same(await page.run("document.getElementById('token').value"), "half a tok", "what is typed")
         same(await page.run(f"{TOKEN_ERROR}.textContent"), "", "nothing was refused")
-        await page.enter("en")
+        await page.enter("half a token")
         line = await opened()
-        same(await line.receive(), {"token": "half a token"}, "what is sent first")
-        # Refused by the close frame alone.
-        await line.socket.close(1008)
+        same(line.request.headers["Authorization"], "Bearer half a token", "what is sent")
+        await line.refuse()
         await page.until(f"{has(TOKEN_ERROR, 'refused')} && {ASKS_FOR_TOKEN}")
         await page.enter("right")
-        line = await opened()
-        same(await line.receive(), {"token": "right"}, "what is sent first")
-        await line.greet()
+        await (line := await opened()).greet()
         await page.until(READY)
         await line.cut()
         await page.click("#retry", f"{STATE} === 'connecting'")
         line = await opened()
-        same(await line.receive(), {"token": "right"}, "what is sent first by itself")
+        same(line.request.headers["Authorization"], "Bearer right", "what is sent by itself")
         await line.refuse()
         await page.until(f"{has(TOKEN_ERROR, 'refused')} && {ASKS_FOR_TOKEN}")
 
 
-async def a_gateway_that_is_slow_to_greet_wants_no_token_and_one_that_is_silent_for_long_is_left(actor):
+async def a_gateway_that_is_silent_for_long_is_left(actor):
     async with actor.lines(before=HELD) as (page, opened):
         line = await opened()
-        await page.until(ASKS_FOR_TOKEN)
-        await line.send({"ok": True})
-        await page.until(f"{READY} && document.getElementById('auth').hidden")
-        await say(page, "hello")
-        await line.question()
-        await line.delta("wait")
-        await page.until(has(ANSWER, "wait"))
-        await page.run("minutes.at(-1)()")
-        await line.closed()
-        await page.until(f"{DONE} && {has(FAILURE, 'silent for 60 s')}")
-        line = await opened()
         await line.greet()
-        await say(page, "hello")
-        same(await line.asked(), "hello", "the question")
+        await page.until(READY)
+        await page.run("silences.at(-1)()")
+        await line.closed()
+        await page.until(f"{STATE} === 'lost' && {has('document.getElementById(`status`)', 'silent')}")
 
 
 async def body(checks):
     async with gateway(config="") as real, browser() as chrome:
         for check in (
             an_answer_has_texts_tools_and_the_sum_of_its_tokens, noise_is_ignored_and_failures_end_an_answer,
-            keys_send_break_lines_and_stop, what_is_sent_during_an_answer_waits, a_line_that_is_cut_is_replaced,
-            each_try_waits_longer, a_silent_gateway_wants_a_token,
-            a_gateway_that_is_slow_to_greet_wants_no_token_and_one_that_is_silent_for_long_is_left,
+            keys_send_break_lines_and_stop, what_is_sent_during_an_answer_waits, each_try_waits_longer,
+            a_line_that_is_cut_is_replaced_and_the_answer_goes_on, a_gateway_may_want_a_token,
+            a_question_that_is_asked_again_takes_the_place_of_its_answer, a_gateway_that_is_silent_for_long_is_left,
         ):
             await checks.run(check, Actor(chrome, real, GatewayLine))
 

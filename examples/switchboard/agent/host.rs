@@ -25,7 +25,6 @@ use switchboard::metrics;
 use switchboard::model::http::HttpClient;
 use switchboard::model::options::ModelArgs;
 use switchboard::model::scripted::Scripted;
-use switchboard::page::Renderer;
 
 /// How long agents may go on after Ctrl-C.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -297,16 +296,10 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
     let guards = http.guards.clone();
     let guards = cli::guards(guards, &args.reach.hosts, &args.trust.origins)?;
     let http = args.tls.http(http.with_guards(guards))?;
-    let renderer = Renderer::default();
     let options = ServerOptions::with_runtime(runtime);
-    let mut options = options.with_service(move |request, peer| {
-        let renderer = renderer.clone();
-        async move {
-            match metrics::respond(&request, peer) {
-                Some(metrics) => metrics,
-                None => page::serve(&renderer, request).await,
-            }
-        }
+    let mut options = options.with_service(|request, peer| async move {
+        let metrics = metrics::respond(&request, peer);
+        metrics.unwrap_or_else(|| page::respond(request.method(), request.uri().path()))
     });
     options.name.clone_from(&args.name);
     options.tools = worker.tools().map(ToOwned::to_owned).collect();

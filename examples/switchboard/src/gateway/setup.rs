@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use exoclaw_proto::Refused;
@@ -16,7 +16,7 @@ use rpc_core::Secret;
 #[cfg(feature = "nats")]
 use rpc_core::cluster::{LeaseConfig, Store};
 use rpc_core::net::DrainReport;
-use rpc_core::net::server::{Guards, HttpConfig, Listener, ServerLimits};
+use rpc_core::net::server::{Body, Guards, HttpConfig, Listener, ServerLimits};
 use rpc_core::net::tls::TlsAcceptor;
 
 use super::backend::GatewayBackend;
@@ -68,8 +68,7 @@ pub struct Overrides {
     /// Where everything is kept and shared with other gateways, in place of the data folder.
     #[cfg(feature = "nats")]
     pub nats: Option<Arc<dyn Store>>,
-    /// With `nats`: after how long without a sign of life a gateway counts as gone, in place of
-    /// the default.
+    /// With `nats`: after how long a silent gateway counts as gone, in place of the default.
     #[cfg(feature = "nats")]
     pub lease: Option<LeaseConfig>,
     /// With `nats`: the most bytes of all sessions, in place of the default.
@@ -115,6 +114,7 @@ pub enum SetupError {
 pub struct Gateway {
     server: Server<GatewayBackend>,
     engine: Arc<Engine>,
+    site: Arc<Site>,
     guards: Guards,
     warnings: Vec<String>,
     cut: Arc<AtomicUsize>,
@@ -196,11 +196,12 @@ impl Gateway {
         let cut = backend.cut();
         let site = Site::new(Arc::clone(&engine), auth.clone()).with_webhooks(adapters, secret);
         let site = Arc::new(site);
+        let served = Arc::clone(&site);
         let http = http.with_http(move |request, peer| {
-            let site = Arc::clone(&site);
+            let site = Arc::clone(&served);
             async move {
                 match metrics::respond(&request, peer) {
-                    Some(metrics) => metrics,
+                    Some(metrics) => metrics.map(Body::from),
                     None => site.respond(request).await,
                 }
             }
@@ -218,6 +219,7 @@ impl Gateway {
         Ok(Self {
             server,
             engine,
+            site,
             guards,
             warnings,
             cut,
@@ -283,6 +285,8 @@ impl Gateway {
             report = self.server.run() => report,
             never = usage => match never {},
         };
+        self.cut
+            .fetch_add(self.site.close().await, Ordering::Relaxed);
         self.engine.close().await;
         report
     }

@@ -1,5 +1,4 @@
-//! [`Site`]: the gateway's HTTP service: its page, past conversations for the page, and the
-//! webhooks of chat services.
+//! [`Site`]: the gateway's HTTP service: its page, the page's chats, and the webhooks of chat services.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,17 +6,20 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use exoclaw_proto::auth::Auth;
-use exoclaw_proto::frame::{ChatSend, SessionRef, StreamEvent};
+use exoclaw_proto::frame::{ChatSend, StreamEvent};
 use exoclaw_proto::net::{ChatError, Gone};
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
+use rpc_core::net::Cancellation;
+use rpc_core::net::server::Body;
 use serde::de::IgnoredAny;
 use serde_json::json;
 
 use super::engine::{Engine, NOT_STORED, Reply};
-use super::page;
+use super::page::{self, Chats};
 use super::tool::{ChannelAdapter, Incoming, Outgoing, PostError, Tools};
-use crate::page::{MARKDOWN_PATH, Renderer};
-use crate::web::{bearer, json, reads, ready, text};
+use crate::web::{bearer, json, not_allowed, ready, text};
 
 /// The environment variable with the secret that chat services send.
 pub const SECRET_VARIABLE: &str = "EXOCLAW_WEBHOOK_SECRET";
@@ -25,11 +27,6 @@ pub const SECRET_VARIABLE: &str = "EXOCLAW_WEBHOOK_SECRET";
 const SECRET_HEADERS: [&str; 2] = ["x-webhook-secret", "x-telegram-bot-api-secret-token"];
 /// Longest answer to a webhook, in bytes.
 const MAX_ANSWER: usize = 4 * 1024 * 1024;
-/// The channel of the page's sessions. The peer is the browser's own id.
-const PAGE_CHANNEL: &str = "web";
-const PAGE_ACCOUNT: &str = "browser";
-/// Most past turns that the page shows.
-const PAGE_TURNS: u64 = 100;
 
 /// The gateway's HTTP service.
 pub struct Site {
@@ -37,7 +34,7 @@ pub struct Site {
     auth: Auth,
     adapters: Tools,
     secret: Option<Auth>,
-    renderer: Renderer,
+    chats: Chats,
 }
 
 impl fmt::Debug for Site {
@@ -50,16 +47,16 @@ impl fmt::Debug for Site {
 }
 
 impl Site {
-    /// Creates a site without webhooks. `auth` is that of the gateway, and protects past
-    /// conversations.
+    /// Creates a site without webhooks. `auth` is that of the gateway, and protects the page's
+    /// chats.
     #[must_use]
     pub fn new(engine: Arc<Engine>, auth: Auth) -> Self {
         Self {
+            chats: Chats::new(Arc::clone(&engine)),
             engine,
             auth,
             adapters: Tools::new(),
             secret: None,
-            renderer: Renderer::default(),
         }
     }
 
@@ -76,19 +73,19 @@ impl Site {
     ///
     /// - `POST /webhook/{channel}`: the channel adapter of this name parses the body, the engine
     ///   answers the message like any chat, and the adapter formats the answer.
-    /// - `POST /markdown`: Markdown for the page, as HTML; see [`Renderer::respond`].
-    /// - `GET /history/{peer}`: the past turns of the page's session with this peer, as JSON.
+    /// - `/chats/{id}`: a chat of the page. `GET` tells what was said and what happens, `POST` asks, `DELETE`
+    ///   forgets it, `DELETE /chats/{id}/answer` stops its answer.
     /// - `GET /ready`: 503 while this gateway counts as gone in its cluster. `/health` is 200 meanwhile: it
     ///   comes back by itself.
     /// - Anything else: [`page::respond`].
     ///
     /// # Cancel safety
     /// Dropping the future ends the chat of a webhook; the tokens it has used are counted.
-    pub async fn respond(&self, request: Request<Bytes>) -> Response<Bytes> {
+    pub async fn respond(&self, request: Request<Bytes>) -> Response<Body> {
         let is_ready = self.engine.is_ready();
         let state = is_ready.then_some(()).ok_or("not in the cluster");
         if let Some(answer) = ready(&request, state) {
-            return answer;
+            return answer.map(Body::from);
         }
         let (parts, body) = request.into_parts();
         let path = parts.uri.path();
@@ -96,27 +93,57 @@ impl Site {
             && let Some(channel) = path.strip_prefix("/webhook/")
             && let Some(adapter) = self.adapters.adapter(channel)
         {
-            if let Some(refusal) = self.refusal(&parts.headers) {
-                return refusal;
-            }
-            let answer = self.webhook(channel, adapter, &body).await;
-            return answer.unwrap_or_else(|failure| failure);
-        }
-        if parts.method == Method::POST && path == MARKDOWN_PATH {
-            return match self.stranger(&parts.headers) {
+            let answer = match self.refusal(&parts.headers) {
                 Some(refusal) => refusal,
-                None => self.renderer.respond(&parts.headers, body).await,
+                None => self
+                    .webhook(channel, adapter, &body)
+                    .await
+                    .unwrap_or_else(|failure| failure),
             };
+            return answer.map(Body::from);
         }
-        match path.strip_prefix("/history/") {
-            Some(peer) if reads(&parts.method) && is_page_session(peer) => {
-                match self.stranger(&parts.headers) {
-                    Some(refusal) => refusal,
-                    None => self.history(peer).await,
-                }
+        match path.strip_prefix("/chats/") {
+            Some(chat) => self.chat(&parts, chat, &body).await,
+            None => page::respond(&parts.method, path).map(Body::from),
+        }
+    }
+
+    /// Answers a request about a chat of the page. `path` begins with its id.
+    async fn chat(&self, parts: &Parts, path: &str, body: &Bytes) -> Response<Body> {
+        let (id, what) = path
+            .split_once('/')
+            .map_or((path, None), |(id, what)| (id, Some(what)));
+        if !page::is_id(id) || what.is_some_and(|what| what != "answer") {
+            return text(StatusCode::NOT_FOUND, "there is no such chat").map(Body::from);
+        }
+        if let Some(refusal) = self.stranger(&parts.headers) {
+            return refusal.map(Body::from);
+        }
+        let answer = match (&parts.method, what) {
+            (&Method::GET, None) => {
+                let stopping = parts.extensions.get::<Cancellation>().cloned();
+                return self.chats.follow(id, stopping);
             }
-            _ => page::respond(&parts.method, path),
-        }
+            // Pages of other hosts cannot send this type without being asked first.
+            (&Method::POST, None) if !is_json(&parts.headers) => {
+                let why = "the content type has to be application/json";
+                text(StatusCode::UNSUPPORTED_MEDIA_TYPE, why)
+            }
+            (&Method::POST, None) => self.chats.ask(id, body),
+            (&Method::DELETE, None) => self.chats.delete(id).await,
+            (&Method::DELETE, Some(_)) => self.chats.stop(id),
+            (_, None) => not_allowed("GET, POST, DELETE"),
+            (_, Some(_)) => not_allowed("DELETE"),
+        };
+        answer.map(Body::from)
+    }
+
+    /// Stops the answers to the page. Returns how many there were.
+    ///
+    /// # Cancel safety
+    /// As for [`Chats::close`].
+    pub async fn close(&self) -> usize {
+        self.chats.close().await
     }
 
     /// Returns the answer to a request without the right secret.
@@ -201,23 +228,13 @@ impl Site {
         let is_let_in = self.auth.is_open() || offered.any(|offered| self.auth.check(offered));
         (!is_let_in).then(|| text(StatusCode::UNAUTHORIZED, "the token is missing or wrong"))
     }
-
-    async fn history(&self, peer: &str) -> Response<Bytes> {
-        let mut session = SessionRef::new(PAGE_CHANNEL, PAGE_ACCOUNT);
-        session.peer = Some(peer.into());
-        match self.engine.history(&session, Some(PAGE_TURNS)).await {
-            Ok(turns) => json(json!(turns).to_string()),
-            Err(error) => text(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                error.message().to_owned(),
-            ),
-        }
-    }
 }
 
-/// Returns whether the page has made this id, which cannot be guessed.
-fn is_page_session(peer: &str) -> bool {
-    peer.len() == 32 && peer.bytes().all(|byte| byte.is_ascii_hexdigit())
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("application/json"))
 }
 
 /// Returns an adapter's answer with the matching content type.

@@ -1,17 +1,15 @@
 //! Markdown of language models: [`events`] reads it, [`closed`] says which part of a growing text is
-//! complete, [`highlight`] finds what to colour in code, and [`html`] is all of it for a page. [`code`] and
-//! [`fenced`] put into Markdown what comes from elsewhere.
+//! complete, and [`highlight`] finds what to colour in code. [`code`] and [`fenced`] put into Markdown what
+//! comes from elsewhere.
 
 pub mod ansi;
 mod highlight;
-mod html;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use crate::screen::{printable, printable_lines};
 
 pub use highlight::{Highlighter, Token, highlight, preload};
-pub use html::{Html, html};
 
 /// What is understood beyond `CommonMark`.
 fn options() -> Options {

@@ -56,7 +56,7 @@ function folded(className, name) {
   return { block, preview, state };
 }
 
-const STATES = { running: "running", done: "done", failed: "failed", ended: "no result" };
+const STATES = { running: "running", waits: "waits for you", done: "done", failed: "failed", ended: "no result" };
 
 /** The call of a tool, folded. */
 export class Tool {
@@ -96,7 +96,7 @@ export class Tool {
   tick() {
     const { state } = this.element.dataset;
     const ms = performance.now() - this.#since;
-    const time = this.#isLive && state !== "ended" && ms >= 1000 ? ` ${duration(ms)}` : "";
+    const time = this.#isLive && state !== "ended" && state !== "waits" && ms >= 1000 ? ` ${duration(ms)}` : "";
     this.#parts.state.textContent = STATES[state] + time;
   }
 

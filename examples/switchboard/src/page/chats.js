@@ -1,53 +1,78 @@
-// The chats of this browser: a list beside the conversation, and a drawer where there is no room. What was said is kept
-// elsewhere; here is how to find it.
+// The chats of this browser: a list beside the conversation, and a drawer where there is no room. Each has an address,
+// so that the browser's own buttons lead back and forth. What was said is kept elsewhere; here is how to find it.
 
-import { browser, button, get, make, randomId, tab } from "./dom.js";
+import { browser, button, get, make, randomId } from "./dom.js";
 
-const MAX_CHATS = 200;
+/** So many are shown at first, and with each press of the button below. */
+const PAGE = 50;
 const MAX_TITLE = 80;
 
-const [list, panel, opener, closer, shade, fresh] =
-  ["chat-list", "chats", "chats-open", "chats-close", "shade", "fresh"].map(get);
+const [list, none, more, panel, opener, closer, shade, fresh] =
+  ["chat-list", "no-chats", "more-chats", "chats", "chats-open", "chats-close", "shade", "fresh"].map(get);
 const rest = [...document.querySelectorAll("header, main, footer")];
 
-const isChat = (chat) => /^[0-9a-f]{32}$/.test(chat?.id ?? "") && typeof chat.title === "string" && Number.isFinite(chat.at);
+const isId = (id) => /^[0-9a-f]{32}$/.test(id ?? "");
+const isChat = (chat) => isId(chat?.id) && typeof chat.title === "string" && Number.isFinite(chat.at);
 
-/** Keeps the list under names that begin with `prefix`. `open` is called with the chat to show, `gone` with one that
- * was removed. */
+/** Keeps the list under a name that begins with `prefix`. `open` is called with the chat to show. `gone` is called with
+ * one that is to be deleted, and returns why that failed, or nothing. */
 export function chats(prefix, { open, gone }) {
-  const [all, here] = [`${prefix}-chats`, `${prefix}-chat`];
+  const place = `${prefix}-chats`;
   let items = read();
-  let current = tab.read(here);
-  if (!isChat({ id: current, title: "", at: 0 })) current = items[0]?.id ?? randomId();
+  let shown = PAGE;
+  let current = here() ?? items[0]?.id ?? randomId();
+  history.replaceState(null, "", `#${current}`);
+
+  function here() {
+    const id = location.hash.slice(1);
+    return isId(id) ? id : null;
+  }
 
   function read() {
-    const kept = browser.read(all);
+    const kept = browser.read(place);
     return Array.isArray(kept) ? kept.filter(isChat) : [];
   }
 
   function write() {
-    browser.write(all, items);
+    if (!browser.write(place, items)) none.textContent = "The browser has no room for this list, which a reload ends.";
     draw();
   }
 
-  function select(id) {
+  /** Shows the chat of the address. */
+  function follow() {
+    const id = here();
+    if (id === current) return;
+    if (id === null) return history.replaceState(null, "", `#${current}`);
     current = id;
-    tab.write(here, id);
     close();
     draw();
     open(id);
   }
 
-  function remove(id) {
+  /** Goes to another chat, from where the browser leads back. */
+  function select(id) {
+    if (id === current) return close();
+    location.hash = id;
+  }
+
+  async function remove(id) {
+    const why = await gone(id);
+    if (why !== undefined) {
+      none.textContent = `Not deleted: ${why}`;
+      none.hidden = false;
+      return;
+    }
     items = read().filter((item) => item.id !== id);
-    gone(id);
     write();
-    if (id === current) select(items[0]?.id ?? randomId());
+    if (id !== current) return;
+    history.replaceState(null, "", `#${items[0]?.id ?? randomId()}`);
+    follow();
   }
 
   function draw() {
-    get("no-chats").hidden = items.length > 0;
-    list.replaceChildren(...items.map((item) => entry(item)));
+    none.hidden = items.length > 0 && browser.read(place) !== null;
+    list.replaceChildren(...items.slice(0, shown).map((item) => entry(item)));
+    more.hidden = items.length <= shown;
   }
 
   function entry({ id, title, at }) {
@@ -59,15 +84,15 @@ export function chats(prefix, { open, gone }) {
     const harmless = () => {
       delete away.dataset.sure;
       away.textContent = "×";
-      away.setAttribute("aria-label", `Remove the chat: ${title}`);
+      away.setAttribute("aria-label", `Delete the chat: ${title}`);
     };
     harmless();
     // Not by accident: it is pressed twice.
     away.addEventListener("click", () => {
       if (away.dataset.sure) return remove(id);
       away.dataset.sure = "yes";
-      away.textContent = "Remove?";
-      away.setAttribute("aria-label", `Really remove the chat: ${title}`);
+      away.textContent = "Delete?";
+      away.setAttribute("aria-label", `Really delete the chat: ${title}`);
     });
     away.addEventListener("blur", harmless);
     line.append(name, away);
@@ -76,11 +101,18 @@ export function chats(prefix, { open, gone }) {
 
   // Another tab has changed it.
   addEventListener("storage", ({ key }) => {
-    if (key !== all) return;
+    if (key !== place) return;
     items = read();
     draw();
   });
+  addEventListener("hashchange", follow);
   fresh.addEventListener("click", () => select(randomId()));
+  more.addEventListener("click", () => {
+    const first = shown;
+    shown += PAGE;
+    draw();
+    list.children[first].firstElementChild.focus();
+  });
   draw();
 
   return {
@@ -92,9 +124,7 @@ export function chats(prefix, { open, gone }) {
       const known = read();
       const old = known.find(({ id }) => id === current);
       const title = old?.title || text.trim().split("\n")[0].slice(0, MAX_TITLE) || "Chat";
-      const others = known.filter(({ id }) => id !== current);
-      items = [{ id: current, title, at: Date.now() }, ...others].slice(0, MAX_CHATS);
-      tab.write(here, current);
+      items = [{ id: current, title, at: Date.now() }, ...known.filter(({ id }) => id !== current)];
       write();
     },
   };

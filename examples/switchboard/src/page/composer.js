@@ -1,6 +1,6 @@
 // The field for what the user says: Enter sends, Shift+Enter starts a new line, Escape stops.
 
-import { get } from "./dom.js";
+import { browser, get } from "./dom.js";
 
 const [form, stopButton] = ["composer", "stop"].map(get);
 export const input = get("input");
@@ -17,8 +17,21 @@ export function setRunning(isRunning, keepsSend = false) {
   if (hadFocus && !isRunning) input.focus();
 }
 
+/** Where the browser keeps what is typed and not sent. */
+let place = "";
+
+/** Shows the draft that is kept under a name, and keeps it there from now on. */
+export function draft(name) {
+  place = name;
+  input.value = browser.read(name) ?? "";
+  grow();
+}
+
+const keep = () => browser.write(place, input.value === "" ? null : input.value);
+
 export function clear() {
   input.value = "";
+  keep();
   grow();
   input.focus();
 }
@@ -37,6 +50,7 @@ export function start({ submit, stop, changed }) {
     submit();
   });
   input.addEventListener("input", () => {
+    keep();
     grow();
     changed();
   });

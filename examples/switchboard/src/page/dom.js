@@ -2,6 +2,9 @@
 
 export const get = (id) => document.getElementById(id);
 
+/** An address of the page's server, which may be below a path of another one. */
+export const address = (path) => new URL(`../${path}`, import.meta.url);
+
 /** An element with a class and a text. */
 export function make(name, className, text) {
   const element = document.createElement(name);

@@ -1,87 +1,109 @@
-// Markdown that grows: the page's server renders it, and until it has, what is new is there as plain text. Blocks that
-// are complete are rendered once; only the last one is asked for again.
+// Markdown that grows. Blocks that are complete are rendered once; the last one is rendered again as it grows, with its
+// marks completed. Long texts are rendered piece by piece, so that the page answers meanwhile.
 
 import { make } from "./dom.js";
-import { attach, morph, parse } from "./nodes.js";
+import { morph, parse } from "./nodes.js";
+import highlighter from "./vendor/highlight.mjs";
+import MarkdownIt from "./vendor/markdown-it.mjs";
+import remend from "./vendor/remend.mjs";
 
-/** The shortest time between two requests. */
-const PACE_MS = 125;
-/** The longest, and how long an answer may take. */
-const MOST_MS = 1000;
-const WAIT_MS = 10_000;
-/** The first wait after a failure, and the most attempts. */
-const AGAIN_MS = 500;
-const ATTEMPTS = 6;
-/** The longest text to render, the longest one while it grows, and the longest request, in UTF-16 units. */
-const MAX_TEXT = 100_000;
-const MAX_GROWING = 40_000;
+/** The shortest time between two looks of a text that grows. */
+const PACE_MS = 40;
+/** How long rendering goes on before the page may do something else. */
+const BUDGET_MS = 12;
+/** So much of a text is looked at, at first; more if a block is longer. In UTF-16 units. */
+const WINDOW = 8_192;
+/** The longest code that gets colours, and the longest while it grows. */
+const MAX_CODE = 48_000;
+const MAX_GROWING = 8_000;
 
-let headers = () => ({});
-
-/** Sets what requests need beside their text. */
-export function authorize(more) {
-  headers = more;
+const markdown = new MarkdownIt({ breaks: true, linkify: true });
+markdown.validateLink = (url) => /^(?:https?|mailto):/i.test(url);
+markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
+markdown.options.highlight = (code, info) => {
+  const [language] = info.split(/[,{]/);
+  if (code.length > longest || !highlighter.getLanguage(language)) return "";
+  return highlighter.highlight(code, { language, ignoreIllegals: true }).value;
+};
+const { rules } = markdown.renderer;
+for (const kind of ["fence", "code_block"]) {
+  const rule = rules[kind];
+  rules[kind] = (tokens, index, ...rest) => {
+    tokens[index].content = tokens[index].content.replace(/\n$/, "");
+    return rule(tokens, index, ...rest);
+  };
 }
+// Images are links to them: nothing of other hosts is loaded.
+rules.image = (tokens, index, options, env, renderer) => {
+  const { children, attrs } = tokens[index];
+  const { escapeHtml } = markdown.utils;
+  const words = renderer.renderInlineAsText(children ?? [], options, env) || "image";
+  return `<a href="${escapeHtml(new Map(attrs).get("src"))}">${escapeHtml(words)}</a>`;
+};
+// The policy of the page forbids styles in elements.
+rules.th_open = rules.td_open = (tokens, index, options, _, renderer) => {
+  const [, align] = /^text-align:(\w+)$/.exec(tokens[index].attrGet("style") ?? "") ?? [];
+  tokens[index].attrs = align ? [["class", align]] : null;
+  return renderer.renderToken(tokens, index, options);
+};
+let longest = MAX_CODE;
+
+/** Finds blocks, and nothing in them. */
+const blocks = new MarkdownIt();
+blocks.core.ruler.enableOnly(["normalize", "block"]);
+
+const HEALED = {
+  comparisonOperators: false, htmlTags: false, katex: false, linkMode: "text-only", singleTilde: false,
+};
+const IMAGE = /!\[([^\]]*)\]\(streamdown:incomplete-image\)/;
+/** A last line that may become anything, and the head of a table that may be none. */
+const UNDECIDED = /(?:^|\n) {0,3}(?:[`~#>*+_|=-]{1,3}|\d{1,9}[.)]?)[ \t]*$/;
+const TABLE_HEAD = /(?:^|\n) {0,3}\|[^\n]*(?:\n[ \t|:-]*)?$/;
+
+/** A block that grows, as it is shown: what has begun in it ends. */
+function heal(text) {
+  const decided = text.replace(UNDECIDED, "");
+  const isTable = /\n {0,3}\|[ \t:|-]+\n/.test(text);
+  return remend(isTable ? decided : decided.replace(TABLE_HEAD, ""), HEALED).replace(IMAGE, "$1");
+}
+
+/** The length of the part that no later text changes: everything before the last block. Later text may still define a
+ * link that the part refers to. */
+function closedPart(text, env) {
+  const starts = blocks.parse(text, env).filter((it) => it.level === 0 && it.map !== null && it.nesting >= 0);
+  const lines = text.split("\n");
+  let last = starts.at(-1)?.map[0] ?? 0;
+  // A line without its end may still become part of the block above: `1` an item, `|` a row.
+  if (last === lines.length - 1 && !/^\s*\p{L}/u.test(lines[last])) last = starts.at(-2)?.map[0] ?? 0;
+  return lines.slice(0, last).reduce((sum, line) => sum + line.length + 1, 0);
+}
+
+// --- one after the other ------------------------------------------------------------------------
 
 /** The texts that are to be rendered. */
 const waiting = new Set();
 let isBusy = false;
 
-/** Ends the wait before the next request. */
-let hurry = () => {};
-
-const sleep = (ms) =>
-  new Promise((then) => {
-    hurry = then;
-    setTimeout(then, ms);
-  });
-
-async function request(texts) {
-  const response = await fetch("/markdown", {
-    method: "POST",
-    headers: { "Content-Type": "application/json", ...headers() },
-    body: JSON.stringify(texts),
-    signal: AbortSignal.timeout(WAIT_MS),
-  });
-  if (!response.ok) throw new Error(`HTTP ${response.status}`);
-  return response.json();
-}
-
-/** Some of the texts that wait, as much as one request carries. */
-function batch() {
-  const some = [];
-  let size = 0;
-  for (const text of waiting) {
-    size += text.rest.length;
-    if (some.length > 0 && size > MAX_TEXT) break;
-    some.push(text);
-    waiting.delete(text);
-  }
-  return some;
-}
+const sleep = (ms) => new Promise((then) => setTimeout(then, ms));
 
 async function renderAll() {
   if (isBusy) return;
   isBusy = true;
-  let failures = 0;
   while (waiting.size > 0) {
-    const texts = batch();
-    const sent = texts.map((text) => ({ text, start: text.start, rest: text.rest }));
-    const before = performance.now();
-    let pause = PACE_MS;
-    try {
-      const answers = await request(sent.map(({ rest }) => rest));
-      failures = 0;
-      sent.forEach(({ text, start, rest }, index) => text.rendered(start, rest, answers[index]));
-      // What takes long is asked for less often.
-      pause = Math.min(Math.max(PACE_MS, 2 * (performance.now() - before)), MOST_MS);
-    } catch {
-      failures += 1;
-      if (failures === ATTEMPTS) break;
-      for (const text of texts) waiting.add(text);
-      pause = AGAIN_MS * 2 ** failures;
+    const begun = performance.now();
+    let isBehind = false;
+    // What is at the end of the page is seen first.
+    for (const text of [...waiting].reverse()) {
+      waiting.delete(text);
+      if (await text.render()) {
+        waiting.add(text);
+        isBehind = true;
+      }
+      if (performance.now() - begun > BUDGET_MS) break;
     }
-    await sleep(pause);
+    // What takes long is done less often.
+    const took = performance.now() - begun;
+    await sleep(isBehind || took < 1 ? 0 : Math.max(PACE_MS, 2 * took));
   }
   isBusy = false;
 }
@@ -91,38 +113,29 @@ const sources = new WeakMap();
 /** The Markdown of an element that a `Markdown` shows. */
 export const sourceOf = (element) => sources.get(element)?.source ?? "";
 
-/** A text and its element. */
+/** A text and its element, which has the class `pending` while something is not shown. */
 export class Markdown {
   element = make("div", "text markdown");
   source = "";
   /** Where the part begins that is not yet complete, and its first element. */
-  start = 0;
+  #start = 0;
   #first = 0;
   /** The level of the last heading before it. The page has two of its own. */
   #level = 2;
-  /** So much of the text is rendered, and so much is shown rendered. */
-  #upTo = 0;
-  #shown = 0;
-  #tail = make("span", "tail");
-  #frame = 0;
+  #window = WINDOW;
+  /** The links that are defined so far. */
+  #env = {};
   #isFinal = false;
 
   constructor(text = "") {
     sources.set(this.element, this);
-    this.element.append(this.#tail);
     if (text !== "") this.finish(text);
-  }
-
-  /** What is not yet complete. */
-  get rest() {
-    return this.source.slice(this.start);
   }
 
   /** More of the text. */
   append(text) {
-    this.source += text;
+    this.source += text.replace(/\r\n?/g, "\n");
     this.#isFinal = false;
-    this.#draw();
     this.#want();
   }
 
@@ -131,8 +144,6 @@ export class Markdown {
     if (!text.startsWith(this.source)) {
       this.#restart();
       this.source = "";
-      this.#shown = 0;
-      this.element.replaceChildren(this.#tail);
     }
     if (text !== this.source) this.append(text.slice(this.source.length));
   }
@@ -140,59 +151,57 @@ export class Markdown {
   /** Nothing comes any more. */
   finish(text = this.source) {
     this.set(text);
+    if (this.#isFinal) return;
     this.#isFinal = true;
-    cancelAnimationFrame(this.#frame);
-    this.#drawNow();
     // A link may have been defined below the place where it is used.
-    if (this.start > 0 && /^ {0,3}\[[^\]]+\]:/m.test(this.source)) this.#restart();
-    if (this.#upTo === this.source.length) this.#tail.remove();
+    if (this.#start > 0 && /^ {0,3}\[[^\]]+\]:/m.test(this.source)) this.#restart();
     this.#want();
-    hurry();
   }
 
   /** From the beginning. What is there stays until it is replaced. */
   #restart() {
-    this.start = 0;
-    this.#first = 0;
-    this.#level = 2;
-    this.#upTo = -1;
+    [this.#start, this.#first, this.#level] = [0, 0, 2];
   }
 
   #want() {
-    const length = this.source.length - this.start;
-    if (length > (this.#isFinal ? MAX_TEXT : MAX_GROWING)) return;
-    if (this.#upTo === this.source.length) return;
+    this.element.classList.add("pending");
     waiting.add(this);
     renderAll();
   }
 
-  /** Once a frame, however many pieces there are. */
-  #draw() {
-    if (this.#frame === 0) this.#frame = requestAnimationFrame(() => this.#drawNow());
-  }
-
-  #drawNow() {
-    this.#frame = 0;
-    const tail = this.source.slice(this.#shown);
-    this.#tail.textContent = tail.trim() === "" ? "" : tail;
-  }
-
-  /** Shows what the server has made of the text from `start` on. */
-  rendered(start, rest, { closed, done, open }) {
-    if (start !== this.start || !this.rest.startsWith(rest)) return this.#want();
-    cancelAnimationFrame(this.#frame);
-    this.#tail.remove();
+  /** Shows more of the text. Returns whether there is still more. */
+  async render() {
+    const [from, source, isFinal] = [this.#start, this.source, this.#isFinal];
+    const end = Math.min(source.length, from + this.#window);
+    const [isEnd, text] = [end === source.length, source.slice(from, end)];
+    // What is not complete defines nothing yet.
+    const env = { references: { ...this.#env.references } };
+    const closed = isEnd && isFinal ? text.length : closedPart(text, env);
+    if (closed === 0 && !isEnd) {
+      this.#window *= 2;
+      return true;
+    }
+    // Each step is a task of its own, so that none is long.
+    const pause = () => text.length > WINDOW / 4 && sleep(0);
+    await pause();
+    longest = MAX_CODE;
+    const done = markdown.render(text.slice(0, closed), this.#env);
+    await pause();
+    longest = MAX_GROWING;
+    const open = isEnd ? markdown.render(heal(text.slice(closed)), env) : "";
+    await pause();
     const complete = parse(done, this.#level);
     const growing = parse(open, complete.level);
+    await pause();
+    if (from !== this.#start || !this.source.startsWith(source)) return true;
     morph(this.element, this.#first, [...complete.nodes, ...growing.nodes]);
-    this.start += closed;
+    this.#start += closed;
     this.#first += complete.nodes.length;
     this.#level = complete.level;
-    this.#upTo = start + rest.length;
-    // Markdown leaves out blanks at the end, but not between words.
-    this.#shown = start + rest.trimEnd().length;
-    this.#drawNow();
-    if (this.#upTo < this.source.length || !this.#isFinal) attach(this.element, this.#tail);
-    if (this.#upTo < this.source.length) this.#want();
+    if (closed > 0) this.#window = WINDOW;
+    if (!isEnd) return true;
+    const isDone = this.source === source && this.#isFinal === isFinal;
+    if (isDone) this.element.classList.remove("pending");
+    return false;
   }
 }

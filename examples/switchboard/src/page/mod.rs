@@ -1,48 +1,27 @@
-//! The parts that the chat pages of gateway and agent share: [`file()`] finds their scripts and styles,
-//! [`Skeleton`] makes the page itself, and a [`Renderer`] turns Markdown into HTML for them.
+//! The parts that the chat pages of gateway and agent share: [`file()`] finds their scripts and styles, and
+//! [`Skeleton`] makes the page itself.
 
-mod render;
 #[cfg(test)]
 pub(crate) mod tests;
 
 use bytes::Bytes;
 
-use crate::markdown::preload;
 use crate::web::Asset;
 
-pub use render::{Html, MAX_BODY, Renderer};
+/// Entries of [`FILES`]: files of this folder, by their names.
+macro_rules! files {
+    ($($make:ident $name:literal)*) => {
+        [$((concat!("/page/", $name), Asset::$make(include_bytes!($name)))),*]
+    };
+}
 
-/// Where pages have Markdown rendered.
-pub const MARKDOWN_PATH: &str = "/markdown";
-
-const FILES: [(&str, Asset); 11] = [
-    ("/page/base.css", Asset::style(include_bytes!("base.css"))),
-    ("/page/app.css", Asset::style(include_bytes!("app.css"))),
-    (
-        "/page/answer.css",
-        Asset::style(include_bytes!("answer.css")),
-    ),
-    (
-        "/page/answer.js",
-        Asset::script(include_bytes!("answer.js")),
-    ),
-    ("/page/chats.js", Asset::script(include_bytes!("chats.js"))),
-    (
-        "/page/composer.js",
-        Asset::script(include_bytes!("composer.js")),
-    ),
-    ("/page/dom.js", Asset::script(include_bytes!("dom.js"))),
-    (
-        "/page/markdown.js",
-        Asset::script(include_bytes!("markdown.js")),
-    ),
-    ("/page/nodes.js", Asset::script(include_bytes!("nodes.js"))),
-    (
-        "/page/socket.js",
-        Asset::script(include_bytes!("socket.js")),
-    ),
-    ("/page/view.js", Asset::script(include_bytes!("view.js"))),
-];
+const FILES: [(&str, Asset); 15] = files! {
+    style "base.css" style "app.css" style "answer.css"
+    script "answer.js" script "chats.js" script "composer.js" script "connection.js" script "dom.js"
+    script "markdown.js" script "nodes.js" script "view.js"
+    script "vendor/highlight.mjs" script "vendor/markdown-it.mjs" script "vendor/purify.mjs"
+    script "vendor/remend.mjs"
+};
 
 /// Returns the file that all pages have at this path.
 #[must_use]
@@ -69,17 +48,19 @@ pub struct Skeleton {
 }
 
 impl Skeleton {
-    /// Returns the page, for which highlighting is [loaded](crate::markdown::preload).
+    /// Returns the page for this path. Its links are relative, so that it also works below a path of another
+    /// server.
     #[must_use]
-    pub fn page(&self) -> Bytes {
-        preload();
+    pub fn page(&self, path: &str) -> Bytes {
+        let root = "../".repeat(path.matches('/').count().saturating_sub(1));
         let page = include_str!("page.html")
             .replace("{name}", self.name)
             .replace("{hint}", self.hint)
             .replace("{entry}", self.entry)
             .replace("{extras}", self.extras)
             .replace("{attach}", self.attach)
-            .replace("{choices}", self.choices);
+            .replace("{choices}", self.choices)
+            .replace("{root}", &format!("./{root}"));
         page.into()
     }
 }

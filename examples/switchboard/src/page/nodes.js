@@ -2,8 +2,27 @@
 // an older one without touching what is equal.
 
 import { button, make } from "./dom.js";
+import purify from "./vendor/purify.mjs";
 
-const policy = globalThis.trustedTypes?.createPolicy("markdown", { createHTML: (html) => html });
+/** What remains of the HTML of Markdown. HTML in Markdown is text, so this is the second of two walls. */
+const ALLOWED = {
+  ALLOWED_TAGS: [
+    "a", "blockquote", "br", "code", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s", "span",
+    "strong", "table", "tbody", "td", "th", "thead", "tr", "ul", "#text",
+  ],
+  ALLOWED_ATTR: ["href", "class", "start"],
+  ADD_URI_SAFE_ATTR: ["start"],
+  ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
+  ALLOW_ARIA_ATTR: false,
+  ALLOW_DATA_ATTR: false,
+  RETURN_DOM_FRAGMENT: true,
+};
+
+purify.addHook("afterSanitizeAttributes", (node) => {
+  if (node.localName !== "a") return;
+  node.setAttribute("target", "_blank");
+  node.setAttribute("rel", "noopener noreferrer nofollow");
+});
 
 /** Adds what the page has around code and tables, and gives headings their place below those of the page. `level` is
  * that of the heading before; returns that of the last one. */
@@ -16,8 +35,15 @@ function complete(content, level) {
     placed.append(...heading.childNodes);
     heading.replaceWith(placed);
   }
+  for (const item of content.querySelectorAll("li")) {
+    const text = item.firstElementChild?.localName === "p" ? item.firstElementChild.firstChild : item.firstChild;
+    if (text?.nodeType !== Node.TEXT_NODE) continue;
+    text.data = text.data.replace(/^\[([ xX])\] /, (_, mark) => (mark === " " ? "☐ " : "☑ "));
+  }
   for (const pre of content.querySelectorAll("pre")) {
-    const { language } = pre.dataset;
+    const code = pre.firstElementChild ?? pre;
+    const [, language = ""] = /^language-([^\s,{]*)/.exec(code.className) ?? [];
+    code.removeAttribute("class");
     const frame = framed(pre, "code", language ? `Code, ${language}` : "Code");
     const head = make("div", "head");
     const copy = button("copy-code", "Copy");
@@ -26,6 +52,7 @@ function complete(content, level) {
     frame.prepend(head);
     pre.tabIndex = 0;
   }
+  for (const head of content.querySelectorAll("th")) head.scope = "col";
   for (const table of content.querySelectorAll("table")) framed(table, "table", "Table").tabIndex = 0;
   return level;
 }
@@ -39,12 +66,11 @@ function framed(element, className, label) {
   return frame;
 }
 
-/** The elements of HTML from the page's own server, which has cleaned it, and the level of the last heading. */
+/** The elements of HTML, as far as they are allowed, and the level of the last heading. */
 export function parse(html, level) {
-  const template = document.createElement("template");
-  template.innerHTML = policy ? policy.createHTML(html) : html;
-  const last = complete(template.content, level);
-  return { nodes: [...template.content.childNodes], level: last };
+  const content = purify.sanitize(html, ALLOWED);
+  const last = complete(content, level);
+  return { nodes: [...content.children], level: last };
 }
 
 /** Makes the children of `parent`, from the one at `from` on, look like `nodes`. */
@@ -73,20 +99,3 @@ export function morph(parent, from, nodes) {
 /** Whether two elements differ in their children only. */
 const isAlike = (old, node) =>
   old.nodeName === node.nodeName && old.cloneNode(false).isEqualNode(node.cloneNode(false));
-
-const INSIDE = new Set(["P", "UL", "OL", "LI", "BLOCKQUOTE", "PRE", "CODE"]);
-
-/** Puts `tail` where a text would go on. Beside a table it would make the columns jump, so it waits there. */
-export function attach(element, tail) {
-  let place = element;
-  let last = place.lastElementChild;
-  tail.hidden = last !== null && last.className === "table";
-  while (last !== null) {
-    if (last.className === "code") last = last.lastElementChild;
-    // A word of code within a text is complete.
-    if (!INSIDE.has(last.nodeName) || (last.nodeName === "CODE" && place.nodeName !== "PRE")) break;
-    place = last;
-    last = place.lastElementChild;
-  }
-  place.append(tail);
-}

@@ -1,17 +1,17 @@
 // The conversation on the screen: it follows what comes, unless the user has scrolled up; it tells screen readers what
 // is complete; and its buttons copy and ask again.
 
-import { answerOf, questionOf } from "./answer.js";
+import { answerOf, notice } from "./answer.js";
 import { copy, get, make, setText } from "./dom.js";
 
 /** Most questions and answers on the page; the oldest go first. */
-const MAX_ARTICLES = 400;
+const MAX_ARTICLES = 1000;
 /** So close to the end counts as there, in pixels. */
 const NEAR = 48;
 /** How long a button says that it has copied. */
 const COPIED_MS = 2000;
-/** So long an answer takes to be rendered. */
-const RENDERED_MS = 500;
+/** How often an answer is looked at until all of it is rendered. */
+const RENDERED_MS = 200;
 /** The longest text that is read out. */
 const MAX_READ = 4000;
 
@@ -84,16 +84,22 @@ observer.observe(scroller);
 
 // --- what is shown ------------------------------------------------------------------------------
 
+const dropped = notice("What was said before is not shown here.");
+
 export function add(...articles) {
-  log.append(...articles);
-  while (log.childElementCount > MAX_ARTICLES) log.firstElementChild.remove();
-  hint.hidden = true;
+  replaceAll([...log.children, ...articles]);
 }
 
+/** Shows these questions and answers, and leaves where they are those that are shown already. */
 export function replaceAll(articles) {
-  log.replaceChildren(...articles);
-  hint.hidden = articles.length > 0;
-  toEnd();
+  const many = articles.filter((it) => it !== dropped);
+  const shown = many.length > MAX_ARTICLES ? [dropped, ...many.slice(-MAX_ARTICLES)] : many;
+  const stays = new Set(shown);
+  for (const old of [...log.children]) if (!stays.has(old)) old.remove();
+  shown.forEach((element, place) => {
+    if (log.children[place] !== element) log.insertBefore(element, log.children[place] ?? null);
+  });
+  hint.hidden = shown.length > 0;
 }
 
 /** Says something to screen readers. */
@@ -104,6 +110,7 @@ export function announce(text) {
 /** Says an answer that is complete, once it is rendered. */
 export function announceAnswer(element) {
   setTimeout(() => {
+    if (element.querySelector(".pending") !== null) return announceAnswer(element);
     const said = [...element.querySelectorAll(".markdown, .notice, .failure > p")].map((part) => {
       const words = part.cloneNode(true);
       for (const head of words.querySelectorAll(".code > .head")) head.remove();
@@ -131,13 +138,13 @@ async function copyFrom(pressed, text) {
   setTimeout(() => (pressed.textContent = "Copy"), COPIED_MS);
 }
 
-/** Calls `ask` with the question of an answer that is to be tried again. */
+/** Calls `ask` with the element of the question whose answer is to be tried again. */
 export function onAgain(ask) {
   log.addEventListener("click", ({ target }) => {
     if (!target.matches("button.again")) return;
     let before = target.closest("article").previousElementSibling;
     while (before !== null && !before.matches(".user")) before = before.previousElementSibling;
-    if (before !== null) ask(questionOf(before));
+    if (before !== null) ask(before);
   });
 }
 

@@ -1,15 +1,14 @@
-//! The gateway's webhooks and the page's history, over real sockets, with a channel adapter that is
-//! no plugin.
+//! The gateway's webhooks and the page's chats, over real sockets, with a channel adapter that is no
+//! plugin.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::budget::Budgets;
-use exoclaw_proto::client::ClientConfig;
-use exoclaw_proto::frame::StreamEvent;
 use exoclaw_proto::net::{Server, ServerHandle, ServerOptions, http_config};
 use serde_json::{Value, json};
 use snek_proto::llm::tool::ToolDefinition;
@@ -20,6 +19,9 @@ use switchboard::gateway::site::Site;
 use switchboard::gateway::store::{EmbeddedStore, Keeper, StoreLimits};
 use switchboard::gateway::tool::{ChannelAdapter, Incoming, PostError, Tool, ToolOutput, Tools};
 use switchboard::model::scripted::Scripted;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::wire::ask;
 
@@ -178,6 +180,8 @@ impl Running {
     }
 }
 
+/// Far longer than anything takes.
+const DEADLINE: Duration = Duration::from_secs(10);
 /// An id as the page makes them.
 const OWN: &str = "0123456789abcdef0123456789abcdef";
 const SECRET: &str = "x-webhook-secret: s3cret\r\n";
@@ -333,95 +337,185 @@ async fn an_answer_is_posted_for_the_adapter_to_the_hosts_it_may_reach() {
     assert_eq!(gateway.says("down", "hi").await, answer("502", down));
 }
 
-#[tokio::test]
-async fn the_page_gets_the_past_of_its_own_session_and_with_a_token_only() {
-    let gateway = start(Some("s3cret"), Some("t0ken"), None).await;
-    let client = ClientConfig {
-        channel: "web".into(),
-        account: "browser".into(),
-        peer: Some(OWN.into()),
-        ..ClientConfig::default()
-    };
-    let client = ClientConfig {
-        token: Some("t0ken".into()),
-        ..client
-    };
-    let url = format!("ws://{}", gateway.address);
-    let (client, _, connection) = exoclaw_proto::net::connect_lazy(&url, client).unwrap();
-    tokio::spawn(connection.run());
-    client.ready().await.unwrap();
-    client.chat("count to 1").await.text().await.unwrap();
-    let past = async |peer: &str, more: &str| {
-        let request = format!(
-            "GET /history/{peer} HTTP/1.1\r\nhost: localhost\r\n{more}connection: close\r\n\r\n"
-        );
-        gateway.request(&request).await
-    };
-    let token = "authorization: Bearer t0ken\r\n";
-    let (status, turns) = past(OWN, token).await;
-    assert_eq!(status, "200");
-    let turns: Value = serde_json::from_str(&turns).unwrap();
-    assert_eq!(turns[0]["user"], "count to 1");
-    assert_eq!(turns[0]["assistant"], "I count: 1 - done");
-    let another = OWN.replace('a', "b");
-    assert_eq!(past(&another, token).await, answer("200", "[]"));
-    // An id that could be guessed is none of the page's: such a path is the page itself, as any other.
-    let (_, page) = past("main", token).await;
-    assert!(page.starts_with("<!doctype html>"), "{page}");
-    for wrong in ["", "authorization: Bearer s3cret\r\n", SECRET] {
-        assert_eq!(past(OWN, wrong).await.0, "401", "{wrong}");
+/// A page that looks at a chat.
+struct Page(Lines<BufReader<TcpStream>>);
+
+impl Page {
+    async fn next(&mut self) -> Value {
+        let lines = async {
+            loop {
+                // Between the lines are the sizes of the pieces.
+                let line = self
+                    .0
+                    .next_line()
+                    .await
+                    .unwrap()
+                    .expect("the line has ended");
+                if line.starts_with('{') {
+                    return serde_json::from_str(&line).unwrap();
+                }
+            }
+        };
+        timeout(DEADLINE, lines).await.expect("nothing comes")
+    }
+
+    /// Reads on to an event, and returns the text that has come before.
+    async fn until(&mut self, event: &str) -> String {
+        let mut text = String::new();
+        loop {
+            let next = self.next().await;
+            if next["event"] == event {
+                return text;
+            }
+            text.push_str(next["data"].as_str().unwrap_or_default());
+        }
     }
 }
 
-#[tokio::test]
-async fn the_page_gets_what_a_client_left_and_what_became_of_it() {
-    let gateway = start(Some("s3cret"), None, None).await;
-    let client = ClientConfig {
-        channel: "web".into(),
-        account: "browser".into(),
-        peer: Some(OWN.into()),
-        ..ClientConfig::default()
-    };
-    let url = format!("ws://{}", gateway.address);
-    let (client, _, connection) = exoclaw_proto::net::connect_lazy(&url, client).unwrap();
-    let connection = tokio::spawn(connection.run());
-    client.ready().await.unwrap();
-    let mut chat = client.chat("!slow 1000").await;
-    while !matches!(chat.next().await, Some(Ok(StreamEvent::Text(_)))) {}
-    client.close();
-    connection.await.unwrap();
-    let request =
-        format!("GET /history/{OWN} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-    // It waits until the turn is stored, at most 2 s.
-    let mut turns = json!([]);
-    while turns == json!([]) {
-        let (_, text) = gateway.request(&request).await;
-        turns = serde_json::from_str(&text).unwrap();
+impl Running {
+    async fn looks(&self, more: &str) -> (Page, Value) {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let request = format!("GET /chats/{OWN} HTTP/1.1\r\nhost: localhost\r\n{more}\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut page = Page(BufReader::new(stream).lines());
+        let past = page.next().await;
+        assert_eq!(past["event"], "past");
+        (page, past["data"].clone())
     }
-    assert_eq!(turns[0]["user"], "!slow 1000");
-    let said = turns[0]["assistant"].as_str().unwrap();
-    assert!(said.starts_with('1'), "{said}");
-    assert_eq!(turns[0]["mark"], "stopped");
+
+    /// Status and body of the answer to a request about a chat.
+    async fn chat(&self, method: &str, path: &str, more: &str, body: &str) -> (String, String) {
+        let length = body.len();
+        self.request(&format!(
+            "{method} /chats/{path} HTTP/1.1\r\nhost: localhost\r\n{more}content-type: application/json\r\n\
+             content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        ))
+        .await
+    }
+
+    async fn asks(&self, id: &str, content: &str) -> String {
+        let body = json!({ "id": id, "content": content }).to_string();
+        self.chat("POST", OWN, "", &body).await.0
+    }
+}
+
+const FIRST: &str = "00000000000000000000000000000001";
+const SECOND: &str = "00000000000000000000000000000002";
+
+#[tokio::test]
+async fn all_pages_of_a_chat_see_the_same_and_later_ones_what_was_said() {
+    let gateway = start(None, None, None).await;
+    let (mut one, past) = gateway.looks("").await;
+    assert_eq!(past, json!([]));
+    let (mut other, _) = gateway.looks("").await;
+    assert_eq!(gateway.asks(FIRST, "count to 2").await, "202");
+    for page in [&mut one, &mut other] {
+        let asked = json!({ "event": "asked", "data": { "id": FIRST, "content": "count to 2" } });
+        assert_eq!(page.next().await, asked);
+        assert_eq!(page.until("done").await, "I count: 1 2 - done");
+    }
+    let (_, past) = gateway.looks("").await;
+    let turn = json!({ "id": FIRST, "user": "count to 2", "assistant": "I count: 1 2 - done", "mark": null });
+    assert_eq!(past, json!([turn]));
 }
 
 #[tokio::test]
-async fn markdown_is_rendered_with_a_token_only_and_for_no_foreign_page() {
-    let gateway = start(Some("s3cret"), Some("t0ken"), None).await;
-    let render = async |more: &str| {
-        let body = r#"["*hi*"]"#;
-        let request = format!(
-            "POST /markdown HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-             content-length: {}\r\n{more}connection: close\r\n\r\n{body}",
-            body.len()
-        );
-        gateway.request(&request).await
-    };
-    let token = "authorization: Bearer t0ken\r\n";
-    let rendered = r#"[{"closed":0,"done":"","open":"<p><em>hi</em></p>"}]"#;
-    assert_eq!(render(token).await, answer("200", rendered));
-    for wrong in ["", "authorization: Bearer s3cret\r\n", SECRET] {
-        assert_eq!(render(wrong).await.0, "401", "{wrong}");
+async fn an_answer_goes_on_without_its_page_until_it_is_stopped() {
+    let gateway = start(None, None, None).await;
+    let (mut page, _) = gateway.looks("").await;
+    assert_eq!(gateway.asks(FIRST, "!slow 1000").await, "202");
+    page.until("text").await;
+    drop(page);
+    assert_eq!(gateway.asks(SECOND, "more").await, "409");
+    let (mut page, past) = gateway.looks("").await;
+    assert_eq!(past, json!([]), "it is not complete");
+    assert_eq!(page.next().await["data"]["id"], FIRST);
+    page.until("text").await;
+    let path = format!("{OWN}/answer");
+    assert_eq!(gateway.chat("DELETE", &path, "", "").await.0, "204");
+    page.until("stopped").await;
+    let (_, past) = gateway.looks("").await;
+    assert!(
+        past[0]["assistant"].as_str().unwrap().starts_with('1'),
+        "{past}"
+    );
+    assert_eq!(past[0]["mark"], "stopped");
+}
+
+#[tokio::test]
+async fn a_question_that_is_asked_again_takes_the_place_of_the_first() {
+    let gateway = start(None, None, None).await;
+    let (mut page, _) = gateway.looks("").await;
+    for (id, content) in [
+        (FIRST, "My name is Ann."),
+        (SECOND, "hello"),
+        (SECOND, "My name is Eve."),
+    ] {
+        assert_eq!(gateway.asks(id, content).await, "202");
+        page.until("done").await;
     }
-    let foreign = format!("{token}origin: https://evil.test\r\n");
-    assert_eq!(render(&foreign).await.0, "403");
+    let (_, past) = gateway.looks("").await;
+    let said: Vec<_> = past
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["user"])
+        .collect();
+    assert_eq!(said, ["My name is Ann.", "My name is Eve."]);
+}
+
+#[tokio::test]
+async fn a_chat_that_is_deleted_is_forgotten() {
+    let gateway = start(None, None, None).await;
+    let (mut page, _) = gateway.looks("").await;
+    gateway.asks(FIRST, "My name is Ann.").await;
+    page.until("done").await;
+    gateway.asks(SECOND, "!slow 1000").await;
+    page.until("text").await;
+    assert_eq!(gateway.chat("DELETE", OWN, "", "").await.0, "204");
+    page.until("past").await;
+    assert_eq!(gateway.engine.sessions().await.unwrap(), []);
+    gateway.asks(FIRST, "What do you know of me?").await;
+    let known = page.until("done").await;
+    assert!(!known.contains("Ann"), "{known}");
+}
+
+#[tokio::test]
+async fn the_chats_are_for_their_own_page_with_a_token_only() {
+    let gateway = start(Some("s3cret"), Some("t0ken"), None).await;
+    let token = "authorization: Bearer t0ken\r\n";
+    gateway.looks(token).await;
+    let question = json!({ "id": FIRST, "content": "hi" }).to_string();
+    for method in ["GET", "POST", "DELETE"] {
+        for wrong in ["", "authorization: Bearer s3cret\r\n", SECRET] {
+            let (status, _) = gateway.chat(method, OWN, wrong, &question).await;
+            assert_eq!(status, "401", "{method} {wrong}");
+        }
+        let foreign = format!("{token}origin: https://evil.test\r\n");
+        assert_eq!(
+            gateway.chat(method, OWN, &foreign, &question).await.0,
+            "403"
+        );
+        assert_eq!(
+            gateway.chat(method, "main", token, &question).await.0,
+            "404"
+        );
+    }
+    for body in [
+        "",
+        "[]",
+        r#"{"id":"1","content":"hi"}"#,
+        &question.replace("hi", " "),
+    ] {
+        assert_eq!(
+            gateway.chat("POST", OWN, token, body).await.0,
+            "400",
+            "{body}"
+        );
+    }
+    assert_eq!(gateway.chat("PUT", OWN, token, &question).await.0, "405");
+    let text = format!(
+        "POST /chats/{OWN} HTTP/1.1\r\nhost: localhost\r\n{token}connection: close\r\n\r\n"
+    );
+    assert_eq!(gateway.request(&text).await.0, "415");
 }

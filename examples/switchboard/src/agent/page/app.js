@@ -5,17 +5,20 @@ import { along } from "./along.js";
 import { reply } from "./ask.js";
 import { chats } from "./page/chats.js";
 import * as composer from "./page/composer.js";
-import { get } from "./page/dom.js";
-import { heard, onRepeat, openQuestion } from "./events.js";
+import { address, browser, get, show } from "./page/dom.js";
+import { heard, onRepeat, openQuestion, spoken } from "./events.js";
 import { onAnswer, put, showAll, showProgress } from "./items.js";
 import { line } from "./line.js";
-import { forget, load, memory } from "./memory.js";
+import { forget, load, memory, save } from "./memory.js";
+import { questionOf } from "./page/answer.js";
 import * as view from "./page/view.js";
 
 const [log, hint, retry, form, mode, attach, picker] =
   ["log", "hint", "retry", "composer", "mode", "attach", "files"].map(get);
 const [gate, invite, gateError] = ["gate", "invite", "gate-error"].map(get);
 const { input, send } = composer;
+
+const draftOf = (id) => `agent-draft-${id}`;
 
 function update() {
   const isGated = view.stateNow() === "gate";
@@ -27,11 +30,16 @@ function update() {
   hint.hidden = isGated || log.childElementCount > 0;
 }
 
+/** What is to be said as soon as there is a conversation for it. */
+let again = null;
+
 // --- the line -----------------------------------------------------------------------------------
 
 const list = chats("agent", {
   open(id) {
     load(id);
+    composer.draft(draftOf(id));
+    again = null;
     // The host says so if it is another one.
     mode.value = "safe";
     showAll();
@@ -39,14 +47,22 @@ const list = chats("agent", {
     agent.open();
     input.focus();
   },
-  gone: forget,
+  async gone(id) {
+    forget(id);
+    browser.write(draftOf(id), null);
+  },
 });
 load(list.current);
+composer.draft(draftOf(list.current));
 
 const agent = line({
   heard(frame) {
     heard(frame);
     update();
+    if (frame.type !== "CONNECTED" || again === null) return;
+    const text = again;
+    again = null;
+    say(text, true);
   },
   info,
   state(state, text) {
@@ -61,7 +77,7 @@ const agent = line({
 /** The agent's address, to sign for nobody else. */
 async function info() {
   try {
-    const about = await (await fetch("/info")).json();
+    const about = await (await fetch(address("info"))).json();
     if (typeof about.name === "string") get("name").textContent = about.name;
     return typeof about.address === "string" ? about.address : null;
   } catch {
@@ -71,15 +87,15 @@ async function info() {
 
 // --- what the user does -------------------------------------------------------------------------
 
-/** Whether it was sent. */
-function say(text) {
+/** Whether it was sent. `isAgain`: what was said is shown already. */
+function say(text, isAgain = false) {
   const asked = openQuestion();
   if (asked) return answer(asked, reply(asked, text), text);
   const frame = { type: "INPUT", prompt: text, input_id: crypto.randomUUID?.(), ...goesAlong.members() };
   if (!agent.send(frame)) return false;
   const queued = memory.running;
   memory.running = true;
-  put({ kind: "user", text, queued, files: goesAlong.take() });
+  if (!isAgain) put({ kind: "user", text, queued, files: goesAlong.take() });
   list.said(text);
   showProgress();
   update();
@@ -91,6 +107,7 @@ function answer(item, response, words) {
   const named = { ...response, request_id: item.id };
   if (!item.open || !agent.send(named)) return false;
   put(Object.assign(item, { open: false, answer: words, response: named }));
+  for (const tool of memory.items) if (tool.state === "waits") put(Object.assign(tool, { state: "running" }));
   showProgress();
   update();
   view.toEnd();
@@ -112,8 +129,25 @@ composer.start({
   stop: interrupt,
   changed: update,
 });
-view.onAgain((text) => {
-  if (!memory.running && view.stateNow() === "ready") say(text);
+/** Says the last thing again, in a conversation as it was before. */
+function sayAgain(text) {
+  const at = memory.items.findLastIndex((item) => item.kind === "user");
+  const messages = memory.session?.messages ?? [];
+  const asked = messages.findLastIndex((message) => message.role === "user");
+  const isThere = asked >= 0 && spoken(show(messages[asked].content?.[0]?.text ?? messages[asked].content)) === text;
+  // Without a copy of what was said before, the host's is all there is, and goes on.
+  if (memory.session === null && memory.items.slice(0, at).some((item) => item.kind === "user")) return say(text);
+  const { session_id, trace, ...rest } = memory.session ?? {};
+  const session = memory.session && { ...rest, messages: isThere ? messages.slice(0, asked) : messages };
+  Object.assign(memory, { sessionId: null, lastId: null, session, items: memory.items.slice(0, at + 1) });
+  save();
+  showAll();
+  again = text;
+  agent.open();
+}
+
+view.onAgain((asked) => {
+  if (!memory.running && view.stateNow() === "ready") sayAgain(questionOf(asked));
 });
 
 const goesAlong = along(get("along"), (why) => {

@@ -95,7 +95,8 @@ const answers = {
   assistant: (frame) => whole("agent", frame),
   assistant_delta: (frame) => grow("agent", frame),
   thinking(frame) {
-    if (frame.content) whole("thought", frame);
+    if (frame.kind === "retry") put({ kind: "notice", text: show(frame.content ?? "") });
+    else if (frame.content) whole("thought", frame);
   },
   thinking_delta: (frame) => grow("thought", frame),
   tool_call(frame) {
@@ -168,6 +169,8 @@ function whole(kind, { id, content }) {
 
 function ask(frame, text, more) {
   if (known("ask", frame.id)) return;
+  const tool = memory.items.findLast((item) => item.kind === "tool" && item.state === "running");
+  if (tool) put(Object.assign(tool, { state: "waits" }));
   put({ kind: "ask", id: frame.id, type: frame.type, text, open: true, ...more });
   announce(`The agent asks: ${text}`);
 }
@@ -189,7 +192,7 @@ function end(kind, text) {
   for (const item of memory.items) {
     delete item.response;
     if (item.kind === "ask" && item.open) put(Object.assign(item, { open: false }));
-    if (item.kind === "tool" && item.state === "running") put(Object.assign(item, { state: "ended" }));
+    if (item.kind === "tool" && ["running", "waits"].includes(item.state)) put(Object.assign(item, { state: "ended" }));
     if (item.queued) put(Object.assign(item, { queued: false }));
     if (item.live) put(Object.assign(item, { live: false }));
   }
@@ -197,7 +200,7 @@ function end(kind, text) {
 }
 
 /** What the user has said, without what a host adds for the agent. */
-const spoken = (text) => text.split("\n\n<system-reminder>")[0];
+export const spoken = (text) => text.split("\n\n<system-reminder>")[0];
 
 /** An item as the agent remembers it. */
 function shownBefore(item) {
@@ -208,7 +211,7 @@ function shownBefore(item) {
     case "agent":
       return { kind: "agent", text };
     case "thinking":
-      return item.content ? { kind: "thought", text } : null;
+      return item.content && item.kind !== "retry" ? { kind: "thought", text } : null;
     case "tool_call": {
       const state = { done: "done", error: "failed" }[item.status] ?? "ended";
       return { kind: "tool", id: item.id, name: show(item.name ?? "tool"), args: item.args, state, result: item.result };

@@ -97,9 +97,9 @@ const parts = {
     return { element: thought.element, update };
   },
   tool(item) {
-    const tool = new Tool({ name: item.name, input: item.args ?? {}, isLive: item.state === "running" });
+    const tool = new Tool({ name: item.name, input: item.args ?? {}, isLive: ["running", "waits"].includes(item.state) });
     const update = () => {
-      if (item.result === undefined || item.state === "running") tool.state(item.state);
+      if (item.result === undefined || ["running", "waits"].includes(item.state)) tool.state(item.state);
       else tool.result(item.result, item.state === "failed");
     };
     update();

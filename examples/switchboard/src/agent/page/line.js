@@ -2,7 +2,8 @@
 
 import { load, sign } from "./key.js";
 import { memory } from "./memory.js";
-import { socketTo } from "./page/socket.js";
+import { connection } from "./page/connection.js";
+import { address, isObject } from "./page/dom.js";
 
 /** The agent says something every 30 s. */
 const SILENCE_MS = 60000;
@@ -10,11 +11,22 @@ const SILENCE_MS = 60000;
 /** `heard` gets frames, `state` gets a word and a text: connecting, gate, ready, lost, refused. */
 export function line({ heard, state, info }) {
   const closed = () => socket.lost("Connection lost");
-  const socket = socketTo({ name: "The agent", opened: connect, heard: received, closed, left, state });
+  const socket = connection({ name: "The agent", dial, left, state });
   let me = null;
   let to = null;
   let isIn = false;
   let isGated = false;
+
+  function dial(on) {
+    const place = address("ws");
+    place.protocol = place.protocol.replace("http", "ws");
+    const ours = new WebSocket(place);
+    ours.addEventListener("open", on(connect));
+    ours.addEventListener("message", on(received));
+    ours.addEventListener("close", on(closed));
+    const send = (frame) => ours.readyState === WebSocket.OPEN && (ours.send(JSON.stringify(frame)), true);
+    return { close: () => ours.close(1000), send };
+  }
 
   function left() {
     isIn = false;
@@ -32,14 +44,17 @@ export function line({ heard, state, info }) {
     put(frame);
   }
 
-  function put(frame) {
-    if (!socket.isOpen()) return false;
-    socket.send(frame);
-    return true;
-  }
+  /** Whether it was sent. */
+  const put = (frame) => socket.current()?.send(frame) ?? false;
 
-  function received(frame) {
-    if (typeof frame.type !== "string") return;
+  function received({ data }) {
+    let frame;
+    try {
+      frame = JSON.parse(data);
+    } catch {
+      return;
+    }
+    if (!isObject(frame) || typeof frame.type !== "string") return;
     socket.after(SILENCE_MS, () => socket.lost("The agent was silent"));
     if (frame.type === "PING") put({ type: "PONG" });
     else if (frame.type === "ONBOARD_REQUIRED") gate(frame);

@@ -1,28 +1,23 @@
 //! [`respond`]: the agent's chat page, for the browser.
 
-use std::sync::LazyLock;
-
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Response, StatusCode};
 
-use crate::page::{MARKDOWN_PATH, Renderer, Skeleton, file};
+use crate::page::{Skeleton, file};
 use crate::web::{Asset, not_allowed, page, reads, text};
 
 #[cfg(test)]
 mod tests;
 
-static PAGE: LazyLock<Bytes> = LazyLock::new(|| {
-    let skeleton = Skeleton {
-        name: "Agent",
-        hint: "What it does on the way shows up here, folded. You can say more while it works. Reload the page \
-               whenever you like: the work goes on, and the conversation is still here.",
-        entry: include_str!("entry.html"),
-        extras: include_str!("extras.html"),
-        attach: include_str!("attach.html"),
-        choices: include_str!("choices.html"),
-    };
-    skeleton.page()
-});
+const PAGE: Skeleton = Skeleton {
+    name: "Agent",
+    hint: "What it does on the way shows up here, folded. You can say more while it works. Reload the page \
+           whenever you like: the work goes on, and the conversation is still here.",
+    entry: include_str!("entry.html"),
+    extras: include_str!("extras.html"),
+    attach: include_str!("attach.html"),
+    choices: include_str!("choices.html"),
+};
 
 const FILES: [(&str, Asset); 9] = [
     ("/along.js", Asset::script(include_bytes!("along.js"))),
@@ -35,21 +30,6 @@ const FILES: [(&str, Asset); 9] = [
     ("/memory.js", Asset::script(include_bytes!("memory.js"))),
     ("/icon.svg", Asset::drawing(include_bytes!("icon.svg"))),
 ];
-
-/// Answers a request that the host itself does not handle.
-///
-/// - `POST /markdown`: Markdown for the page, as HTML; see [`Renderer::respond`].
-/// - Anything else: [`respond`].
-///
-/// # Cancel safety
-/// As that of [`Renderer::respond`].
-pub async fn serve(renderer: &Renderer, request: Request<Bytes>) -> Response<Bytes> {
-    let (parts, body) = request.into_parts();
-    if parts.method == Method::POST && parts.uri.path() == MARKDOWN_PATH {
-        return renderer.respond(&parts.headers, body).await;
-    }
-    respond(&parts.method, parts.uri.path())
-}
 
 /// Returns the answer to a request that the host itself does not handle. `path` is the path alone,
 /// without a query.
@@ -64,9 +44,8 @@ pub fn respond(method: &Method, path: &str) -> Response<Bytes> {
     let own = FILES.iter().find(|(place, _)| *place == path);
     let found = own.map(|(_, asset)| *asset).or_else(|| file(path));
     match (path, found, reads(method)) {
-        ("/", _, true) => page(PAGE.clone()),
+        ("/", _, true) => page(PAGE.page(path)),
         (_, Some(asset), true) => asset.respond(),
-        (MARKDOWN_PATH, ..) => not_allowed("POST"),
         ("/", ..) | (_, Some(_), false) => not_allowed("GET, HEAD"),
         _ => text(
             StatusCode::NOT_FOUND,

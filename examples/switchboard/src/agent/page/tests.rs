@@ -30,9 +30,6 @@ fn the_page_and_its_files_are_there_and_nothing_else() {
         assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(header(&response, "allow"), "GET, HEAD");
     }
-    let response = respond(&Method::GET, MARKDOWN_PATH);
-    assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
-    assert_eq!(header(&response, "allow"), "POST");
     for path in ["", "*", "//", "/APP.JS", "/app.js/", "/%2e%2e/secret", "/é"] {
         assert_eq!(
             respond(&Method::GET, path).status(),
@@ -55,7 +52,7 @@ fn every_answer_is_guarded() {
         for rule in [
             "default-src 'none'",
             "frame-ancestors 'none'",
-            "trusted-types markdown",
+            "trusted-types dompurify",
         ] {
             assert!(policy.contains(rule), "{method} {path}: {rule}");
         }
@@ -68,15 +65,5 @@ fn every_answer_is_guarded() {
 
 #[test]
 fn the_page_is_whole_and_keeps_to_itself() {
-    crate::page::tests::check(&PAGE, &FILES);
-}
-
-#[tokio::test]
-async fn markdown_is_rendered_for_the_page() {
-    let request = Request::post(MARKDOWN_PATH).header("content-type", "application/json");
-    let request = request.body(Bytes::from(r#"["**a**"]"#)).unwrap();
-    let response = serve(&Renderer::default(), request).await;
-    assert_eq!(response.status(), StatusCode::OK);
-    let body = std::str::from_utf8(response.body()).unwrap();
-    assert!(body.contains("<strong>a</strong>"), "{body}");
+    crate::page::tests::check(&PAGE.page("/"), &FILES);
 }

@@ -139,7 +139,12 @@ impl Growing {
 /// Returns the event that tells why an answer takes longer, or knows less.
 fn event(notice: &Notice) -> EventKind {
     match notice {
-        Notice::Retry { .. } => EventKind::Thinking(Thinking::new(notice.to_string())),
+        Notice::Retry { .. } => {
+            let mut thinking = Thinking::new(notice.to_string());
+            // Not the model's own.
+            thinking.kind = Some("retry".into());
+            EventKind::Thinking(thinking)
+        }
         Notice::Shortened { .. } => {
             let mut compact = Compact::new("done");
             compact.message = Some(notice.to_string().into());

@@ -106,6 +106,8 @@ pub(super) struct Charge<'e> {
     reservation: Option<Admission>,
     turn: Option<Held>,
     question: String,
+    /// The name of the turn.
+    id: Option<String>,
     /// The text of the answer so far.
     said: String,
     /// The current call.
@@ -120,7 +122,7 @@ impl<'e> Charge<'e> {
         engine: &'e Engine,
         key: &SessionKey,
         turn: Held,
-        question: &str,
+        (question, id): (&str, Option<&str>),
         reservation: Admission,
     ) -> Self {
         Self {
@@ -129,6 +131,7 @@ impl<'e> Charge<'e> {
             reservation: Some(reservation),
             turn: Some(turn),
             question: question.to_owned(),
+            id: id.map(str::to_owned),
             said: String::new(),
             call: None,
             used: Usage::default(),
@@ -212,8 +215,14 @@ impl<'e> Charge<'e> {
         let at = self.engine.now();
         let turn = match mark {
             Some(mark) => Some(Turn::marked(question, said, at, mark)),
+            // It takes the place of the question that was stored.
+            None if self.id.is_some() && said.trim().is_empty() => {
+                let empty = Mark::Failed("the answer is empty".to_owned());
+                Some(Turn::marked(question, said, at, empty))
+            }
             None => Turn::new(question, said, at),
         };
+        let turn = turn.map(|turn| turn.with_id(self.id.as_deref()));
         let (usage, settled) = self.settle(reservation, ending, at);
         let commit = Commit::new(self.key.as_str(), self.key.agent(), at).with_usage(usage);
         let commit = self.engine.remember(commit, turn);

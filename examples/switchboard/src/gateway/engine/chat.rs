@@ -14,7 +14,7 @@ use snek_proto::llm::chat::{ChatMessage, ToolCall};
 use tokio::task::JoinSet;
 
 use super::charge::Charge;
-use super::records::Held;
+use super::records::{Held, Records};
 use super::{Engine, NOT_STORED, Reply, internal};
 use crate::gateway::memory::{Context, Mark, Turn};
 use crate::gateway::store::Commit;
@@ -24,6 +24,9 @@ use crate::model::{Assembler, ChatModel, ChatRequest, Delta, Finish, ModelError,
 
 /// The error if a model calls tools without end.
 const TOO_MANY_ROUNDS: &str = "tool-use loop exceeded max iterations";
+
+/// The mark of a question whose answer has not ended.
+const ENDED: &str = "the gateway ended before the answer was complete";
 
 /// Most bytes of tool results in one reply: they are kept, and sent with every round.
 const MAX_RESULTS: usize = 8 * 1024 * 1024;
@@ -62,6 +65,24 @@ impl Engine {
     /// and what was said so far are stored with a [`Mark`], and then the next message has its turn. If the
     /// reply was complete and is being stored, that continues.
     pub async fn chat(&self, chat: &ChatSend, reply: &mut dyn Reply) -> Result<(), ChatError> {
+        self.answer(chat, None, reply).await
+    }
+
+    /// Answers a chat like [`chat`](Self::chat), whose turn has a [name](Turn::id): it takes the place of the
+    /// last one if that has the same. The question is stored before it is answered, in a store of this engine
+    /// alone.
+    ///
+    /// # Errors
+    /// As for [`chat`](Self::chat).
+    ///
+    /// # Cancel safety
+    /// As for [`chat`](Self::chat).
+    pub async fn answer(
+        &self,
+        chat: &ChatSend,
+        id: Option<&str>,
+        reply: &mut dyn Reply,
+    ) -> Result<(), ChatError> {
         let content = &*chat.content;
         let key = self.session(&chat.session, Method::ChatSend)?;
         let turn = self.enter(&key).await?;
@@ -70,17 +91,18 @@ impl Engine {
             Ok(model) => model,
             Err(problem) => {
                 let mark = Mark::failed(problem, false);
-                let unanswered = Turn::marked(content, "", self.now(), mark);
+                let unanswered = Turn::marked(content, "", self.now(), mark).with_id(id);
                 let error = RpcError::provider(problem);
                 return Err(self.refuse(&key, turn, Some(unanswered), error).await);
             }
         };
-        let messages = self.context(&key, &turn, content).await?;
+        let messages = self.context(&key, &turn, content, id).await?;
         let bytes = messages.iter().map(size).sum::<usize>();
         let estimate = estimate(bytes.saturating_sub(self.instructions()));
         match self.reserve(&key, &turn, estimate).await {
             Ok(reservation) => {
-                let mut charge = Charge::new(self, &key, turn, content, reservation);
+                let turn = self.note(&key, turn, content, id).await?;
+                let mut charge = Charge::new(self, &key, turn, (content, id), reservation);
                 let run = self.run(model, messages, &mut charge, &mut *reply);
                 let Ended {
                     ending,
@@ -114,6 +136,26 @@ impl Engine {
         }
     }
 
+    /// Stores a question, and that the gateway has ended if nothing takes its place.
+    async fn note(
+        &self,
+        key: &SessionKey,
+        turn: Held,
+        content: &str,
+        id: Option<&str>,
+    ) -> Result<Held, ChatError> {
+        if id.is_none() || !matches!(&*self.store, Records::Own(_)) {
+            return Ok(turn);
+        }
+        let at = self.now();
+        let asked = Turn::marked(content, "", at, Mark::Failed(ENDED.to_owned())).with_id(id);
+        let commit = Commit::new(key.as_str(), key.agent(), at).with_turn(Some(asked));
+        // Whether it is stored matters only if the gateway ends; the log has it.
+        let written = self.write(commit, Some(turn), None).await;
+        let (_, turn) = written.unwrap_or((Ok(()), None));
+        turn.ok_or_else(|| ChatError::Failed(RpcError::new(ENDED)))
+    }
+
     /// Refuses a chat. Its session still counts, from its first message on.
     async fn refuse(
         &self,
@@ -144,13 +186,18 @@ impl Engine {
         key: &SessionKey,
         turn: &Held,
         content: &str,
+        id: Option<&str>,
     ) -> Result<Vec<ChatMessage>, ChatError> {
         let (window, agent) = (self.memory.episodic_window, key.agent());
         // Those without a word of an answer do not count.
         let most = window.saturating_mul(2);
         let recalled = self.store.recall(key.as_str(), &agent, Some(turn), most);
         let recalled = recalled.await;
-        let recalled = recalled.map_err(|error| internal(&error))?;
+        let mut recalled = recalled.map_err(|error| internal(&error))?;
+        // It is asked again.
+        recalled
+            .turns
+            .pop_if(|last| id.is_some() && last.id.as_deref() == id);
         let soul = self.soul().await;
         let facts = if self.memory.semantic_enabled {
             &*recalled.facts

@@ -15,7 +15,8 @@ use super::Engine;
 use super::records::Records;
 #[cfg(feature = "nats")]
 use super::unavailable;
-use crate::gateway::memory::search;
+use crate::gateway::memory::{self, search};
+use crate::gateway::store::Forget;
 
 /// Most items of a list, and the default number.
 const MAX_ITEMS: usize = 1000;
@@ -38,16 +39,8 @@ impl Engine {
         session: &SessionRef,
         limit: Option<u64>,
     ) -> Result<Vec<Turn>, RpcError> {
-        let key = self.session(session, Method::ChatHistory)?;
-        let agent = key.agent();
-        let ended = async {
-            drop(self.turns.enter(&key).await);
-            self.store.ended(key.as_str()).await;
-        };
-        let _ = timeout(ENDING, ended).await;
-        let max = bound(limit);
-        let recalled = self.store.recall(key.as_str(), &agent, None, max).await;
-        let turns = recalled.map_err(unreadable)?.turns.into_iter();
+        self.ended(session).await?;
+        let turns = self.kept(session, bound(limit)).await?.into_iter();
         let turns = turns.map(|turn| Turn {
             user: turn.user.into(),
             assistant: turn.assistant.into(),
@@ -55,6 +48,55 @@ impl Engine {
             mark: turn.mark.map(|mark| mark.to_string().into()),
         });
         Ok(turns.collect())
+    }
+
+    /// Waits up to 2 s for the end of a session's turn.
+    ///
+    /// # Errors
+    /// [`RpcError`]: no such session's agent.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn ended(&self, session: &SessionRef) -> Result<(), RpcError> {
+        let key = self.session(session, Method::ChatHistory)?;
+        let ended = async {
+            drop(self.turns.enter(&key).await);
+            self.store.ended(key.as_str()).await;
+        };
+        let _ = timeout(ENDING, ended).await;
+        Ok(())
+    }
+
+    /// Returns the last turns of a session as they are stored now, oldest first.
+    ///
+    /// # Errors
+    /// As for [`history`](Self::history).
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn kept(
+        &self,
+        session: &SessionRef,
+        max: usize,
+    ) -> Result<Vec<memory::Turn>, RpcError> {
+        let key = self.session(session, Method::ChatHistory)?;
+        let agent = key.agent();
+        let recalled = self.store.recall(key.as_str(), &agent, None, max).await;
+        Ok(recalled.map_err(unreadable)?.turns)
+    }
+
+    /// Forgets all of a session but its usage, once its turn has ended. In a cluster, facts stay.
+    ///
+    /// # Errors
+    /// As for [`history`](Self::history).
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves it either done or not done.
+    pub async fn delete(&self, session: &SessionRef) -> Result<(), RpcError> {
+        let key = self.session(session, Method::SessionClear)?;
+        let _turn = self.enter(&key).await?;
+        let forgotten = self.store.forget(key.as_str(), Forget::All).await;
+        forgotten.map(drop).map_err(unreadable)
     }
 
     /// Returns the most recently used sessions, newest first.
@@ -89,7 +131,8 @@ impl Engine {
         let before = self.store.recall(key.as_str(), &agent, turn, usize::MAX);
         let before = before.await;
         let turns = before.map_err(unreadable)?.turns.len();
-        self.store.forget(key.as_str()).await.map_err(unreadable)?;
+        let forgotten = self.store.forget(key.as_str(), Forget::Turns).await;
+        forgotten.map_err(unreadable)?;
         Ok(Cleared {
             turns: turns as u64,
         })

@@ -7,7 +7,9 @@ use exoclaw_proto::net::TurnGuard;
 
 #[cfg(feature = "nats")]
 use crate::gateway::cluster::{Cluster, SharedTurn};
-use crate::gateway::store::{Commit, Keeper, Recalled, SessionInfo, StoreError};
+#[cfg(feature = "nats")]
+use crate::gateway::memory::Turn;
+use crate::gateway::store::{Commit, Forget, Keeper, Recalled, SessionInfo, StoreError};
 use crate::gateway::usage::UsageEntry;
 
 /// The place of sessions, usage and budgets. Exhaustive: an engine is alone, or a node.
@@ -84,7 +86,13 @@ impl Records {
                 keeper.recall(session, agent, turns).await
             }
             #[cfg(feature = "nats")]
-            Self::Shared(cluster) => cluster.recall(session, Held::shared(held), turns).await,
+            Self::Shared(cluster) => {
+                let recalled = cluster.recall(session, Held::shared(held), turns).await;
+                recalled.map(|mut recalled| {
+                    latest(&mut recalled.turns);
+                    recalled
+                })
+            }
         }
     }
 
@@ -136,12 +144,15 @@ impl Records {
         }
     }
 
-    /// Forgets the turns of a session.
-    pub(super) async fn forget(&self, session: &str) -> Result<bool, StoreError> {
+    /// Forgets a session, or its turns. What a cluster knows about its user stays.
+    pub(super) async fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError> {
         match self {
-            Self::Own(keeper) => keeper.forget(session).await,
+            Self::Own(keeper) => keeper.forget(session, what).await,
             #[cfg(feature = "nats")]
-            Self::Shared(cluster) => cluster.forget(session).await,
+            Self::Shared(cluster) => {
+                let _ = what;
+                cluster.forget(session).await
+            }
         }
     }
 
@@ -153,4 +164,12 @@ impl Records {
             Self::Shared(cluster) => cluster.close().await,
         }
     }
+}
+
+/// Drops turns in whose place others came. The store of an engine alone does it when they are stored.
+#[cfg(feature = "nats")]
+fn latest(turns: &mut Vec<Turn>) {
+    turns.reverse();
+    turns.dedup_by(|older, newer| older.id.is_some() && older.id == newer.id);
+    turns.reverse();
 }

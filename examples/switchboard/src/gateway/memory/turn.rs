@@ -72,6 +72,9 @@ pub struct Turn {
     /// What became of an answer that is not whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
+    /// The name that its client gave it. A turn takes the place of the one before it if that has the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
 }
 
 impl Turn {
@@ -81,7 +84,7 @@ impl Turn {
             user: user.into(),
             assistant: assistant.into(),
             at,
-            mark: None,
+            ..Self::default()
         };
         turn.has_words().then_some(turn)
     }
@@ -98,7 +101,15 @@ impl Turn {
             assistant: assistant.into(),
             at,
             mark: Some(mark),
+            id: None,
         }
+    }
+
+    /// Sets [`id`](Self::id).
+    #[must_use]
+    pub fn with_id(mut self, id: Option<&str>) -> Self {
+        self.id = id.map(str::to_owned);
+        self
     }
 
     /// Returns whether the answer has a word.
@@ -132,6 +143,7 @@ impl Turn {
             assistant: beginning(&self.assistant, max).to_owned(),
             at: self.at,
             mark: self.mark.clone(),
+            id: self.id.clone(),
         })
     }
 }

@@ -1,178 +1,209 @@
-// The gateway's chat page. Each chat is a session of its own and has one question at a time; all of them share one
-// WebSocket.
+// The gateway's chat page. Each chat is a session of its own, with one question at a time. The gateway answers it also
+// while no page looks on, and all pages of a chat see the same.
 
-import { Answer, Tool, failure, notice, question } from "./page/answer.js";
+import { Answer, Tool, answerOf, failure, notice, question, questionOf } from "./page/answer.js";
 import { chats } from "./page/chats.js";
 import * as composer from "./page/composer.js";
-import { get, isObject, show } from "./page/dom.js";
-import { line } from "./line.js";
-import { Markdown, authorize } from "./page/markdown.js";
+import { browser, get, isObject, randomId, show } from "./page/dom.js";
+import { line, onToken, request } from "./line.js";
+import { Markdown } from "./page/markdown.js";
 import * as view from "./page/view.js";
 
-/** How long an answer may be silent. */
-const IDLE_MS = 60000;
-/** How long the past of a conversation may take. */
-const PAST_MS = 5000;
-
-const STOPPED = () => notice("Stopped.");
-
-const [auth, log, hint, waits] = ["auth", "log", "hint", "waits"].map(get);
-
-/** The text of an error: a string, or an object with a message. `null` is no error. */
-function errorText(error) {
-  if (error === undefined || error === null) return null;
-  if (isObject(error) && typeof error.message === "string") return error.message;
-  return show(error) || "unknown error";
-}
+const [auth, log, hint, waits, retry] = ["auth", "log", "hint", "waits", "retry"].map(get);
+const draftOf = (id) => `gateway-draft-${id}`;
 
 // --- chats --------------------------------------------------------------------------------------
 
-/** What is known of each chat: its elements while another one is shown, the question that is being answered, and
- * whether what was said before this page was loaded is there, as far as it can be had. */
+/** The chats that this page has shown: their turns, and the turn that is being answered. */
 const known = new Map();
 
 function conversation(id) {
-  if (!known.has(id)) known.set(id, { id, elements: [], turn: null, isPastShown: false });
-  return known.get(id);
+  if (known.has(id)) return known.get(id);
+  const ours = { id, turns: [], running: null, isReady: false, status: ["connecting", "Connecting"] };
+  ours.line = line(id, {
+    heard: (event) => heard(ours, event),
+    state(...status) {
+      ours.status = status;
+      ours.isReady = status[0] === "ready";
+      if (ours === chat) showStatus();
+    },
+  });
+  known.set(id, ours);
+  return ours;
+}
+
+function showStatus() {
+  view.setStatus(...chat.status);
+  update();
+}
+
+const elementsOf = ({ turns }) => turns.flatMap((turn) => [turn.question, turn.answer.element]);
+
+function draw(ours) {
+  if (ours === chat) view.replaceAll(elementsOf(ours));
+}
+
+/** Browsers open few connections to a server: only what is looked at, and what is being answered, has one. */
+function rest(ours) {
+  if (ours.running === null && (ours !== chat || document.hidden)) ours.line.leave();
+}
+
+function showChat() {
+  composer.draft(draftOf(chat.id));
+  queued = false;
+  draw(chat);
+  view.toEnd();
+  if (chat.running === null || !chat.isReady) chat.line.open();
+  showStatus();
 }
 
 const list = chats("gateway", {
   open(id) {
-    chat.elements = [...log.children];
+    const before = chat;
     chat = conversation(id);
-    view.replaceAll(chat.elements);
-    queued = false;
-    showPast();
-    update();
+    rest(before);
+    showChat();
     composer.input.focus();
   },
-  gone(id) {
-    end(conversation(id));
+  async gone(id) {
+    try {
+      await request("DELETE", `chats/${id}`);
+    } catch (error) {
+      return error.message;
+    }
+    known.get(id)?.line.leave();
     known.delete(id);
+    browser.write(draftOf(id), null);
   },
 });
-let chat = conversation(list.current);
 
-/** Adds to a chat, which may not be the one that is shown. */
-function add(to, ...elements) {
-  if (to === chat) view.add(...elements);
-  else to.elements.push(...elements);
+// --- turns --------------------------------------------------------------------------------------
+
+const STOPPED = () => notice("Stopped.");
+
+function newTurn(id, content) {
+  return { id, content, question: question(content), ...unanswered() };
 }
 
-async function showPast() {
-  const ours = chat;
-  if (ours.isPastShown || !gateway.isReady) return;
-  let turns = [];
-  try {
-    const signal = AbortSignal.timeout(PAST_MS);
-    const response = await fetch(`/history/${ours.id}`, { headers: gateway.headers(), signal });
-    if (response.ok) turns = await response.json();
-  } catch {
-    // The conversation goes on without.
-  }
-  if (ours.isPastShown) return;
-  ours.isPastShown = true;
-  const past = (Array.isArray(turns) ? turns.filter(isObject) : []).flatMap(({ user, assistant, mark }) => {
-    const answer = new Answer();
-    const said = show(assistant);
-    if (said.trim() !== "" || typeof mark !== "string") answer.put(new Markdown(said).element);
-    if (mark === "stopped") answer.put(STOPPED());
-    else if (typeof mark === "string") answer.put(failure(mark));
-    answer.finish();
-    return [question(show(user)), answer.element];
+/** `isLocal`: whether the gateway has not said yet that it knows of it. */
+const unanswered = () => ({ answer: new Answer(), tools: new Map(), input: 0, output: 0, isDone: false, isLocal: false });
+
+/** A turn as the gateway remembers it. */
+function remembered({ id, user, assistant, mark }) {
+  const turn = newTurn(id ?? randomId(), show(user));
+  const said = show(assistant);
+  if (said.trim() !== "" || typeof mark !== "string") turn.answer.put(new Markdown(said).element);
+  if (mark === "stopped") turn.answer.put(STOPPED());
+  else if (typeof mark === "string") turn.answer.put(failure(mark));
+  turn.answer.finish();
+  turn.isDone = true;
+  return turn;
+}
+
+const withoutBlanks = (text) => text.replace(/\s+/g, "");
+
+/** Shows what was said before. Turns that have not changed stay as they are. */
+function showPast(ours, past) {
+  const old = new Map(ours.turns.map((turn) => [turn.id, turn]));
+  const stored = past.filter(isObject).map((it) => {
+    const turn = old.get(it.id);
+    old.delete(it.id);
+    const isSame = turn?.isDone && withoutBlanks(answerOf(turn.answer.element)) === withoutBlanks(show(it.assistant));
+    return isSame ? turn : remembered(it);
   });
-  if (ours === chat) view.replaceAll([...past, ...log.children]);
-  else ours.elements.unshift(...past);
-  sendQueued();
+  const local = [...old.values()].filter((turn) => turn.isLocal);
+  ours.running = local.find((turn) => !turn.isDone) ?? null;
+  ours.turns = [...stored, ...local];
+  draw(ours);
 }
 
-// --- one question and its answer ----------------------------------------------------------------
-
-/** The questions that are being answered, by the ids of their requests. */
-const turns = new Map();
-let count = 0;
-const prefix = `web-${Date.now().toString(36)}`;
-
-function ask(content) {
-  count += 1;
-  const turn = { id: `${prefix}-${count}`, chat, answer: new Answer(), tools: new Map(), input: 0, output: 0, timer: 0 };
-  turns.set(turn.id, turn);
-  chat.turn = turn;
+/** A question is being answered: one of this page, one of another, or one that is asked again. */
+function begin(ours, id, content) {
+  let turn = ours.turns.find((turn) => turn.id === id);
+  if (turn === undefined) {
+    turn = newTurn(id, content);
+    ours.turns.push(turn);
+    if (ours === chat) view.add(turn.question, turn.answer.element);
+  } else if (turn.isDone) {
+    const before = turn.answer.element;
+    Object.assign(turn, unanswered());
+    before.replaceWith(turn.answer.element);
+  }
   turn.answer.busy();
-  add(chat, question(content), turn.answer.element);
+  ours.running = turn;
+  return turn;
+}
+
+async function ask(content, id = randomId()) {
+  const ours = chat;
+  const turn = begin(ours, id, content);
+  turn.isLocal = true;
   list.said(content);
-  const params = { channel: "web", account: "browser", peer: chat.id, content };
-  gateway.send({ id: turn.id, method: "chat.send", params });
-  awaitMore(turn);
   update();
   view.toEnd();
+  try {
+    await request("POST", `chats/${ours.id}`, { id, content });
+  } catch (error) {
+    if (turn.isLocal) end(ours, failure(`Not sent. ${error.message}`));
+  }
 }
 
-function awaitMore(turn) {
-  clearTimeout(turn.timer);
-  turn.timer = setTimeout(() => {
-    fail(turn, `The gateway was silent for ${IDLE_MS / 1000} s.`);
-    gateway.connect();
-  }, IDLE_MS);
+function heard(ours, { event, data }) {
+  if (event === "past" && Array.isArray(data)) {
+    showPast(ours, data);
+    sendQueued();
+  } else if (event === "asked" && isObject(data)) {
+    begin(ours, data.id, show(data.content)).isLocal = false;
+    update();
+  } else if (ours.running !== null && Object.hasOwn(EVENTS, event)) {
+    EVENTS[event](ours.running, data, ours);
+  }
 }
 
-function heard(frame) {
-  const turn = turns.get(frame.id);
-  if (turn === undefined) return;
-  awaitMore(turn);
-  const error = errorText(frame.error);
-  if (error !== null) fail(turn, error);
-  else if (frame.event === "text") addText(turn, frame.data);
-  else if (frame.event === "tool_use") addTool(turn, frame.data);
-  else if (frame.event === "tool_result") addResult(turn, frame.data);
-  else if (frame.event === "usage") addUsage(turn, frame.data);
-  else if (frame.event === "error") fail(turn, errorText(frame.data) ?? "unknown error");
-  else if (frame.event === "done") end(turn.chat);
-}
+const EVENTS = {
+  text({ answer }, data) {
+    if (typeof data !== "string" || data === "") return;
+    answer.busy("Writing");
+    answer.write(data);
+  },
+  tool_use({ answer, tools }, data) {
+    if (!isObject(data)) return;
+    const name = show(data.name) || "tool";
+    const tool = new Tool({ name, input: data.input ?? {} });
+    answer.run(tool);
+    answer.busy(`Running ${name}`);
+    if (typeof data.id === "string") tools.set(data.id, tool);
+  },
+  tool_result({ answer, tools }, data) {
+    if (!isObject(data)) return;
+    const called = tools.get(data.tool_use_id);
+    const tool = called ?? new Tool({ name: "tool", isLive: false });
+    if (called === undefined) answer.run(tool);
+    tools.delete(data.tool_use_id);
+    answer.ran(tool, data.content, data.is_error === true);
+    if (tools.size === 0) answer.busy();
+  },
+  /** There is one count for each time that the model was called. */
+  usage(turn, data) {
+    if (!isObject(data)) return;
+    turn.input += Number.isFinite(data.input_tokens) ? data.input_tokens : 0;
+    turn.output += Number.isFinite(data.output_tokens) ? data.output_tokens : 0;
+    turn.answer.usage(turn.input, turn.output);
+  },
+  error: (_, data, ours) => end(ours, failure(show(data) || "unknown error")),
+  stopped: (_, data, ours) => end(ours, STOPPED()),
+  done: (_, data, ours) => end(ours),
+};
 
-function addText({ answer }, data) {
-  if (typeof data !== "string" || data === "") return;
-  answer.busy("Writing");
-  answer.write(data);
-}
-
-function addTool({ answer, tools }, data) {
-  if (!isObject(data)) return;
-  const name = show(data.name) || "tool";
-  const tool = new Tool({ name, input: data.input ?? {} });
-  answer.run(tool);
-  answer.busy(`Running ${name}`);
-  if (typeof data.id === "string") tools.set(data.id, tool);
-}
-
-function addResult({ answer, tools }, data) {
-  if (!isObject(data)) return;
-  const called = tools.get(data.tool_use_id);
-  const tool = called ?? new Tool({ name: "tool", isLive: false });
-  if (called === undefined) answer.run(tool);
-  tools.delete(data.tool_use_id);
-  answer.ran(tool, data.content, data.is_error === true);
-  if (tools.size === 0) answer.busy();
-}
-
-/** There is one count for each time that the model was called. */
-function addUsage(turn, data) {
-  if (!isObject(data)) return;
-  turn.input += Number.isFinite(data.input_tokens) ? data.input_tokens : 0;
-  turn.output += Number.isFinite(data.output_tokens) ? data.output_tokens : 0;
-  turn.answer.usage(turn.input, turn.output);
-}
-
-/** Ends the answer of a chat, if there is one, with a remark or a failure at its end. */
+/** Ends the answer of a chat, with a remark or a failure at its end. */
 function end(ours, last) {
-  const { turn } = ours;
-  if (turn === null) return;
-  clearTimeout(turn.timer);
-  turns.delete(turn.id);
-  ours.turn = null;
+  const turn = ours.running;
+  ours.running = null;
+  turn.isDone = true;
   if (last !== undefined) turn.answer.put(last);
   else if (turn.answer.isEmpty) turn.answer.put(notice("The answer is empty."));
   turn.answer.finish();
+  rest(ours);
   if (ours !== chat) return;
   view.announceAnswer(turn.answer.element);
   // Behind an answer that failed, the next message may no longer be what the user wants to say.
@@ -180,14 +211,16 @@ function end(ours, last) {
   sendQueued();
 }
 
-const fail = (turn, why) => end(turn.chat, failure(why));
-
-/** There is no message that stops an answer: the gateway stops when its client leaves. */
-function stop() {
-  if (chat.turn === null) return;
-  for (const { chat: ours } of turns.values()) end(ours, STOPPED());
-  gateway.connect();
+async function stop() {
+  const ours = chat;
+  if (ours.running === null) return;
+  ours.running.answer.busy("Stopping");
   composer.input.focus();
+  try {
+    await request("DELETE", `chats/${ours.id}/answer`);
+  } catch (error) {
+    ours.running?.answer.put(notice(`Not stopped. ${error.message}`));
+  }
 }
 
 // --- what the user does -------------------------------------------------------------------------
@@ -202,28 +235,20 @@ function sendQueued() {
 
 function update() {
   waits.hidden = !queued;
-  composer.setRunning(chat.turn !== null);
-  composer.send.disabled = !gateway.isReady || !composer.hasText();
+  composer.setRunning(chat.running !== null);
+  composer.send.disabled = !chat.isReady || !composer.hasText();
   hint.hidden = !auth.hidden || log.childElementCount > 0;
 }
 
 function submit() {
   const content = composer.input.value;
-  queued = gateway.isReady && composer.hasText() && (chat.turn !== null || !chat.isPastShown);
-  if (!gateway.isReady || queued || !composer.hasText()) return update();
+  queued = chat.isReady && composer.hasText() && chat.running !== null;
+  if (!chat.isReady || queued || !composer.hasText()) return update();
   composer.clear();
   ask(content);
 }
 
-const gateway = line({
-  heard,
-  ready: showPast,
-  ended(why) {
-    for (const turn of turns.values()) fail(turn, why);
-  },
-  changed: update,
-});
-authorize(gateway.headers);
+let chat = conversation(list.current);
 composer.start({
   submit,
   stop,
@@ -232,7 +257,17 @@ composer.start({
     update();
   },
 });
-view.onAgain((content) => {
-  if (gateway.isReady && chat.turn === null) ask(content);
+view.onAgain((asked) => {
+  const turn = chat.turns.find((it) => it.question === asked);
+  if (chat.isReady && chat.running === null) ask(questionOf(asked), turn.id);
 });
-gateway.connect();
+onToken(() => chat.line.open());
+retry.addEventListener("click", () => chat.line.open());
+addEventListener("online", () => {
+  if (view.stateNow() === "lost") chat.line.open();
+});
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) rest(chat);
+  else if (chat.running === null && chat.status[0] === "ready") chat.line.open();
+});
+showChat();

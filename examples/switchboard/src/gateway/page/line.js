@@ -1,129 +1,110 @@
-// The connection to the gateway: it says hello, or wants a token first; when it is lost it is made again.
+// The line to one chat at the gateway: what was said before, then what happens, as it happens. The gateway may want a
+// token first.
 
-import { get, tab } from "./page/dom.js";
-import { socketTo } from "./page/socket.js";
-import { setStatus, stateNow } from "./page/view.js";
+import { connection } from "./page/connection.js";
+import { address, get, isObject, tab } from "./page/dom.js";
 
-/** A gateway that wants no token says hello at once; one that is silent this long wants one. */
-const HELLO_MS = 800;
+/** The gateway says something every 15 s. */
+const SILENCE_MS = 45000;
 const TOKEN_KEY = "gateway-token";
-const AUTH_FAILED = 4001;
 
-const [auth, token, tokenError, composer, input, statusLine] =
-  ["auth", "token", "token-error", "composer", "input", "status"].map(get);
+const [auth, token, tokenError, composer, input] = ["auth", "token", "token-error", "composer", "input"].map(get);
+let secret = tab.read(TOKEN_KEY);
 
-/** `heard` gets frames, `ready` is called after each hello, `ended` with the reason why answers will not come, and
- * `changed` when the state is another one. */
-export function line({ heard, ready, ended, changed }) {
-  const socket = socketTo({ name: "The gateway", opened, heard: received, closed, left, state });
-  /** Whether the gateway said hello on this connection. */
-  let isReady = false;
-  /** Whether this connection was told a token. */
-  let tokenSent = false;
-  let secret = tab.read(TOKEN_KEY);
+/** A request about a chat. Fails with the gateway's words. */
+export async function request(method, path, body) {
+  const headers = secret === null ? {} : { Authorization: `Bearer ${secret}` };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const init = { method, headers, body: body && JSON.stringify(body), signal: AbortSignal.timeout(SILENCE_MS) };
+  const response = await fetch(address(path), init).catch(() => {
+    throw new Error("The gateway cannot be reached.");
+  });
+  if (!response.ok) throw new Error((await response.text()).trim() || `HTTP ${response.status}`);
+}
 
-  function state(word, text) {
-    if (word === "lost") ended("The connection was lost before the answer was complete.");
-    setStatus(word, text);
-    changed();
-  }
+function askForToken(why) {
+  auth.hidden = false;
+  composer.hidden = true;
+  token.value = "";
+  tokenError.textContent = why;
+  token.focus();
+}
 
-  function left() {
-    isReady = false;
-    tokenSent = false;
-  }
+function letIn() {
+  if (secret !== null) tab.write(TOKEN_KEY, secret);
+  if (auth.hidden) return;
+  auth.hidden = true;
+  composer.hidden = false;
+  input.focus();
+}
 
-  function opened() {
-    if (secret !== null) sendToken();
-    else socket.after(HELLO_MS, () => askForToken(""));
-  }
-
-  function sendToken() {
-    tokenSent = true;
-    socket.send({ token: secret });
-    socket.expectAnswer();
-  }
-
-  function askForToken(why) {
-    socket.waitsNoMore();
-    auth.hidden = false;
-    composer.hidden = true;
-    tokenError.textContent = why;
-    state("token", "Token wanted");
-    token.focus();
-  }
-
-  function hello(frame) {
-    socket.waitsNoMore();
-    isReady = true;
-    socket.ready();
-    if (tokenSent) tab.write(TOKEN_KEY, secret);
-    const hadFocus = auth.contains(document.activeElement);
-    auth.hidden = true;
-    composer.hidden = false;
-    token.value = "";
-    tokenError.textContent = "";
-    statusLine.title = typeof frame.version === "string" ? `Gateway version ${frame.version}` : "";
-    if (hadFocus) input.focus();
-    state("ready", "Connected");
-    ready();
-  }
-
-  /** Whether the user is asked for a token, and the gateway was not told one yet. */
-  const waitsForToken = () => stateNow() === "token";
-
-  function refused() {
-    // Nobody typed a token in time: the next connection is made when somebody does.
-    if (waitsForToken()) return socket.leave();
-    secret = null;
-    tab.write(TOKEN_KEY, null);
-    socket.leave();
-    ended("The gateway refused this connection.");
-    token.value = "";
-    askForToken("The gateway refused this token.");
-  }
-
-  function closed(event) {
-    // Some gateways refuse with a close frame alone. A lost connection is not closed cleanly.
-    const isRefusal = event.code === AUTH_FAILED || (tokenSent && !isReady && event.wasClean);
-    if (isRefusal || waitsForToken()) refused();
-    else socket.lost("Connection lost");
-  }
-
-  function received(frame) {
-    if (frame.id === undefined && (frame.error === "auth_failed" || frame.code === AUTH_FAILED)) {
-      refused();
-    } else if (isReady) {
-      heard(frame);
-    } else if (frame.id === undefined && frame.ok === true) {
-      hello(frame);
-    }
-  }
-
+/** Calls `enter` when a token was typed. */
+export function onToken(enter) {
   auth.addEventListener("submit", (event) => {
     event.preventDefault();
     if (token.value === "") return;
     secret = token.value;
     tokenError.textContent = "";
-    if (socket.isOpen() && !tokenSent) {
-      state("connecting", "Connecting");
-      sendToken();
-    } else {
-      socket.open();
-    }
+    enter();
   });
-  get("retry").addEventListener("click", socket.open);
-  addEventListener("online", () => {
-    if (stateNow() === "lost") socket.open();
-  });
+}
 
-  return {
-    connect: socket.open,
-    send: socket.send,
-    get isReady() {
-      return isReady;
-    },
-    /** What requests over HTTP need. */
-    headers: () => (secret === null ? {} : { Authorization: `Bearer ${secret}` }),
-  };
+/** `heard` gets events, and `state` a word and a text: connecting, token, ready, lost. */
+export function line(id, { heard, state }) {
+  const link = connection({ name: "The gateway", dial, state });
+
+  function dial(on) {
+    const abort = new AbortController();
+    const lost = on(() => link.lost("Connection lost"));
+    follow(abort.signal, on).then(lost, lost);
+    return { close: () => abort.abort() };
+  }
+
+  async function follow(signal, on) {
+    const headers = secret === null ? {} : { Authorization: `Bearer ${secret}` };
+    const response = await fetch(address(`chats/${id}`), { headers, signal });
+    if (response.status === 401) return on(refused)();
+    if (!response.ok) throw new Error(response.statusText);
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      text += value;
+      if (!value.includes("\n")) continue;
+      const lines = text.split("\n");
+      text = lines.pop();
+      on(received)(lines);
+    }
+  }
+
+  function refused() {
+    const why = secret === null ? "" : "The gateway refused this token.";
+    secret = null;
+    tab.write(TOKEN_KEY, null);
+    link.leave();
+    askForToken(why);
+    state("token", "Token wanted");
+  }
+
+  function received(lines) {
+    link.after(SILENCE_MS, () => link.lost("The gateway was silent"));
+    for (const line of lines) {
+      let event;
+      try {
+        event = JSON.parse(line);
+      } catch {
+        continue;
+      }
+      if (!isObject(event)) continue;
+      if (event.event === "past") {
+        link.ready();
+        letIn();
+        state("ready", "Connected");
+      }
+      heard(event);
+    }
+  }
+
+  return { open: link.open, leave: link.leave };
 }

@@ -1,27 +1,28 @@
-//! [`respond`]: the gateway's answers over plain HTTP: its chat page and its health.
+//! [`respond`]: the gateway's answers over plain HTTP: its chat page and its health. [`Chats`] are the page's.
 
-use std::sync::LazyLock;
+mod chats;
 
 use bytes::Bytes;
 use exoclaw_proto::limits::{HEALTH_PATH, WS_PATH};
 use http::{Method, Response, StatusCode};
 
-use crate::page::{MARKDOWN_PATH, Skeleton, file};
+use crate::page::{Skeleton, file};
 use crate::web::{Asset, not_allowed, page, reads, text};
+
+pub use chats::{Chats, is_id};
 
 #[cfg(test)]
 mod tests;
 
-static PAGE: LazyLock<Bytes> = LazyLock::new(|| {
-    let skeleton = Skeleton {
-        name: "Gateway",
-        hint: "Its tools and what they return show up in the answer, folded. The conversation is this browser's \
-               own, and here again after a reload.",
-        entry: include_str!("entry.html"),
-        ..Skeleton::default()
-    };
-    skeleton.page()
-});
+const PAGE: Skeleton = Skeleton {
+    name: "Gateway",
+    hint: "Its tools and what they return show up in the answer, folded. Reload the page whenever you like: the \
+           answer goes on for two minutes without it, and the conversation is still here.",
+    entry: include_str!("entry.html"),
+    extras: "",
+    attach: "",
+    choices: "",
+};
 const SCRIPT: Asset = Asset::script(include_bytes!("app.js"));
 const LINE: Asset = Asset::script(include_bytes!("line.js"));
 const ICON: Asset = Asset::drawing(include_bytes!("icon.svg"));
@@ -30,7 +31,6 @@ const ICON: Asset = Asset::drawing(include_bytes!("icon.svg"));
 enum Resource<'a> {
     Page,
     Asset(Asset),
-    Markdown,
     Health,
     WebSocket,
     Webhook(&'a str),
@@ -45,7 +45,6 @@ impl<'a> Resource<'a> {
             "/icon.svg" => Self::Asset(ICON),
             HEALTH_PATH => Self::Health,
             WS_PATH => Self::WebSocket,
-            MARKDOWN_PATH => Self::Markdown,
             _ => match path.strip_prefix("/webhook/") {
                 Some(channel) if !channel.is_empty() && !channel.contains('/') => {
                     Self::Webhook(channel)
@@ -57,7 +56,7 @@ impl<'a> Resource<'a> {
 
     const fn allowed(&self) -> &'static str {
         match self {
-            Self::Webhook(_) | Self::Markdown => "POST",
+            Self::Webhook(_) => "POST",
             _ => "GET, HEAD",
         }
     }
@@ -76,7 +75,7 @@ impl<'a> Resource<'a> {
 pub fn respond(method: &Method, path: &str) -> Response<Bytes> {
     let resource = Resource::at(path);
     match (&resource, reads(method)) {
-        (Resource::Page, true) => page(PAGE.clone()),
+        (Resource::Page, true) => page(PAGE.page(path)),
         (Resource::Asset(asset), true) => asset.respond(),
         (Resource::Health, true) => text(StatusCode::OK, "ok"),
         (Resource::WebSocket, true) => {

@@ -46,6 +46,10 @@ fn health_is_ok() {
 #[test]
 fn any_other_path_gets_the_page() {
     let page = respond(&Method::GET, "/");
+    let text = |response: &Response<Bytes>| {
+        let text = std::str::from_utf8(response.body()).unwrap();
+        text.replace("../", "")
+    };
     for path in [
         "",
         "*",
@@ -63,7 +67,7 @@ fn any_other_path_gets_the_page() {
     ] {
         let response = respond(&Method::GET, path);
         assert_eq!(response.status(), StatusCode::OK, "{path}");
-        assert_eq!(response.body(), page.body(), "{path}");
+        assert_eq!(text(&response), text(&page), "{path}");
         assert_eq!(response.headers(), page.headers(), "{path}");
     }
 }
@@ -97,8 +101,6 @@ fn other_methods_are_refused_with_an_empty_body() {
         assert_eq!(header(&response, "allow"), "GET, HEAD", "{path}");
         assert!(response.body().is_empty(), "{path}");
     }
-    let response = respond(&Method::GET, "/markdown");
-    assert_eq!(header(&response, "allow"), "POST");
     let response = respond(&Method::GET, "/webhook/telegram");
     assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
     assert_eq!(header(&response, "allow"), "POST");
@@ -144,5 +146,5 @@ fn every_answer_is_guarded() {
 #[test]
 fn the_page_is_whole_and_keeps_to_itself() {
     let own = [("/app.js", SCRIPT), ("/line.js", LINE), ("/icon.svg", ICON)];
-    crate::page::tests::check(&PAGE, &own);
+    crate::page::tests::check(&PAGE.page("/"), &own);
 }

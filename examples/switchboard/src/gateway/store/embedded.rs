@@ -12,7 +12,7 @@ use super::row::{
     ACTIVE, DAYS, FACTS, FORMAT, FORMAT_KEY, META, SESSIONS, SessionRow, TURNS, USAGE, decode,
 };
 use super::tables::Tables;
-use super::{Commit, Recalled, SessionInfo, Store, StoreError, StoreLimits, Totals};
+use super::{Commit, Forget, Recalled, SessionInfo, Store, StoreError, StoreLimits, Totals};
 use crate::gateway::memory::Turn;
 use crate::gateway::usage::UsageEntry;
 
@@ -237,16 +237,21 @@ impl Store for EmbeddedStore {
         })
     }
 
-    fn forget(&self, session: &str) -> Result<bool, StoreError> {
+    fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError> {
         self.engine.write(|txn| {
             let mut tables = Tables::open(txn, self.engine.file(), self.limits)?;
             let Some(mut row) = tables.row(session)? else {
                 return Ok(false);
             };
-            tables.clear_turns(session)?;
-            tables.release(&row);
-            (row.first, row.bytes) = (row.next, 0);
-            tables.put(session, &row)?;
+            match what {
+                Forget::All => tables.delete(session, &row)?,
+                Forget::Turns => {
+                    tables.clear_turns(session)?;
+                    tables.release(&row);
+                    (row.first, row.bytes) = (row.next, 0);
+                    tables.put(session, &row)?;
+                }
+            }
             tables.trim()?;
             Ok(true)
         })

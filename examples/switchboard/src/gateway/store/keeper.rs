@@ -8,7 +8,7 @@ use std::{io, thread};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::backlog::Backlog;
-use super::{Commit, Recalled, SessionInfo, Store, StoreError, Totals};
+use super::{Commit, Forget, Recalled, SessionInfo, Store, StoreError, Totals};
 use crate::gateway::usage::UsageEntry;
 
 /// Most orders that wait for the writer. Later callers wait for a place.
@@ -37,7 +37,7 @@ impl fmt::Debug for Keeper {
 
 enum Order {
     Commit(Box<Commit>, oneshot::Sender<Result<(), StoreError>>),
-    Forget(String, oneshot::Sender<Result<bool, StoreError>>),
+    Forget(String, Forget, oneshot::Sender<Result<bool, StoreError>>),
 }
 
 impl Keeper {
@@ -85,16 +85,17 @@ impl Keeper {
         written.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Forgets the turns of a session. Returns whether it was known.
+    /// Forgets a session, or its turns. Returns whether it was known.
     ///
     /// # Errors
     /// [`StoreError`] if nothing was forgotten. Trying again is safe.
     ///
     /// # Cancel safety
     /// As for [`commit`](Self::commit).
-    pub async fn forget(&self, session: &str) -> Result<bool, StoreError> {
+    pub async fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError> {
         let (reply, written) = oneshot::channel();
-        self.order(Order::Forget(session.to_owned(), reply)).await?;
+        let order = Order::Forget(session.to_owned(), what, reply);
+        self.order(order).await?;
         written.await.unwrap_or(Err(StoreError::Closed))
     }
 
@@ -212,8 +213,8 @@ fn write_all(store: &dyn Store, backlog: &Mutex<Backlog>, mut orders: mpsc::Rece
     let mut next = orders.blocking_recv();
     while let Some(order) = next.take() {
         match order {
-            Order::Forget(session, reply) => {
-                let _ = reply.send(guarded(|| store.forget(&session)));
+            Order::Forget(session, what, reply) => {
+                let _ = reply.send(guarded(|| store.forget(&session, what)));
             }
             Order::Commit(first, reply) => {
                 let (mut commits, mut replies) = (vec![*first], vec![reply]);

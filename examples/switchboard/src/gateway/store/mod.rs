@@ -36,8 +36,8 @@ rpc_core::config! {
         /// Most bytes of the turns of all sessions; beyond it, sessions are forgotten as if there
         /// were too many. Default 1 GiB.
         pub total_bytes: u64 = 1024 * 1024 * 1024 => with_total_bytes,
-        /// Most bytes of one question and of one answer; the rest is cut off. Default 256 KiB.
-        pub text_bytes: usize = 256 * 1024 => with_text_bytes,
+        /// Most bytes of one question and of one answer; the rest is cut off. Default 1 MiB.
+        pub text_bytes: usize = 1024 * 1024 => with_text_bytes,
         /// Most facts of a session. Default 100.
         pub facts: usize = 100 => with_facts,
         /// Most entries of the usage log. Default 100,000.
@@ -127,6 +127,15 @@ pub struct Recalled {
     pub facts: Vec<Fact>,
 }
 
+/// What of a session is [forgotten](Store::forget). Exhaustive: there is nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forget {
+    /// Its turns. Its facts stay known and its tokens used.
+    Turns,
+    /// Everything but the usage log and the tokens of days.
+    All,
+}
+
 /// The tokens used, for budgets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -181,10 +190,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`StoreError`] if they cannot be read.
     fn totals(&self) -> Result<Totals, StoreError>;
 
-    /// Forgets the turns of a session. Its facts stay known and its tokens used. Returns whether it
-    /// was known.
+    /// Forgets a session, or its turns. Returns whether it was known.
     ///
     /// # Errors
     /// [`StoreError`] if this cannot be written.
-    fn forget(&self, session: &str) -> Result<bool, StoreError>;
+    fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError>;
 }

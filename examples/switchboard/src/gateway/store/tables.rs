@@ -119,6 +119,14 @@ impl<'t> Tables<'t> {
         row: &mut SessionRow,
     ) -> Result<(), Trouble> {
         let turn = turn.shortened(self.limits.text_bytes);
+        if turn.id.is_some()
+            && self
+                .last_turn(session, row)?
+                .is_some_and(|it| it.id == turn.id)
+        {
+            row.next -= 1;
+            self.drop_turn(session, row.next, row)?;
+        }
         let bytes = self.encode(&*turn)?;
         self.turns.insert((session, row.next), bytes.as_slice())?;
         row.next += 1;
@@ -127,12 +135,31 @@ impl<'t> Tables<'t> {
         while row.next - row.first > 1
             && (row.next - row.first > self.limits.turns || row.bytes > self.limits.session_bytes)
         {
-            let dropped = self.turns.remove((session, row.first))?;
-            let dropped = dropped.map_or(0, |row| row.value().len() as u64);
-            row.bytes = row.bytes.saturating_sub(dropped);
-            self.bytes = self.bytes.saturating_sub(dropped);
+            self.drop_turn(session, row.first, row)?;
             row.first += 1;
         }
+        Ok(())
+    }
+
+    fn last_turn(&self, session: &str, row: &SessionRow) -> Result<Option<Turn>, Trouble> {
+        let Some(last) = row.next.checked_sub(1) else {
+            return Ok(None);
+        };
+        let stored = self.turns.get((session, last))?;
+        let turn = stored.map(|stored| decode(self.file, "turns", stored.value()));
+        turn.transpose().map_err(Trouble::Store)
+    }
+
+    fn drop_turn(
+        &mut self,
+        session: &str,
+        number: u64,
+        row: &mut SessionRow,
+    ) -> Result<(), Trouble> {
+        let dropped = self.turns.remove((session, number))?;
+        let dropped = dropped.map_or(0, |row| row.value().len() as u64);
+        row.bytes = row.bytes.saturating_sub(dropped);
+        self.bytes = self.bytes.saturating_sub(dropped);
         Ok(())
     }
 
@@ -179,6 +206,21 @@ impl<'t> Tables<'t> {
         }
     }
 
+    /// Forgets a session, which is no longer among the [active](Self::active).
+    fn remove(&mut self, session: &str, row: &SessionRow) -> Result<(), Trouble> {
+        self.clear_turns(session)?;
+        self.clear_facts(session)?;
+        self.release(row);
+        self.sessions.remove(session)?;
+        Ok(())
+    }
+
+    /// Forgets all of a session.
+    pub(super) fn delete(&mut self, session: &str, row: &SessionRow) -> Result<(), Trouble> {
+        self.active.remove((row.active, session))?;
+        self.remove(session, row)
+    }
+
     /// Subtracts the turns of a session from the total.
     pub(super) const fn release(&mut self, row: &SessionRow) {
         self.bytes = self.bytes.saturating_sub(row.bytes);
@@ -196,11 +238,8 @@ impl<'t> Tables<'t> {
             let Some(session) = silent.map(|(key, _)| key.value().1.to_owned()) else {
                 break;
             };
-            self.clear_turns(&session)?;
-            self.clear_facts(&session)?;
             let row = self.row(&session)?.unwrap_or_default();
-            self.release(&row);
-            self.sessions.remove(session.as_str())?;
+            self.remove(&session, &row)?;
         }
         while self.usage.len()? > self.limits.usage {
             self.usage.pop_first()?;

@@ -44,6 +44,55 @@ fn turns_are_recalled_in_order_and_only_the_last() {
 }
 
 #[test]
+fn a_turn_takes_the_place_of_the_last_one_with_its_name() {
+    let named = |user: &str, id: Option<&str>| {
+        let turn = Turn::new(user, "a", 1).map(|turn| turn.with_id(id));
+        Commit::new("s", "agent", 1).with_turn(turn)
+    };
+    let store = memory(StoreLimits::default().with_turns(3));
+    for (user, id) in [
+        ("q0", None),
+        ("q1", None),
+        ("q2", Some("x")),
+        ("q3", Some("x")),
+    ] {
+        store.commit(&[named(user, id)]).unwrap();
+    }
+    assert_eq!(questions(&store, "s", 9), ["q0", "q1", "q3"]);
+    store
+        .commit(&[named("q4", Some("y")), named("q5", Some("x"))])
+        .unwrap();
+    assert_eq!(questions(&store, "s", 9), ["q3", "q4", "q5"]);
+    // Also where there is no other.
+    store.forget("s", Forget::Turns).unwrap();
+    store
+        .commit(&[named("q6", Some("x")), named("q7", Some("x"))])
+        .unwrap();
+    assert_eq!(questions(&store, "s", 9), ["q7"]);
+}
+
+#[test]
+fn a_session_can_be_forgotten_with_its_facts() {
+    let store = memory(StoreLimits::default());
+    let facts = vec![Fact::new("name", "Ann", 1)];
+    for session in ["s", "t"] {
+        store
+            .commit(&[turn(session, 1).with_facts(facts.clone())])
+            .unwrap();
+    }
+    assert!(store.forget("s", Forget::All).unwrap());
+    assert_eq!(store.recall("s", "agent", 9).unwrap(), Recalled::default());
+    let known: Vec<_> = store
+        .sessions(9)
+        .unwrap()
+        .into_iter()
+        .map(|it| it.session)
+        .collect();
+    assert_eq!(known, ["t"]);
+    assert!(!store.forget("s", Forget::All).unwrap());
+}
+
+#[test]
 fn sessions_and_agents_do_not_see_each_other() {
     let store = memory(StoreLimits::default().with_sessions(4));
     let learnt = |session: &str, agent: &str, name: &str| {
@@ -90,7 +139,7 @@ fn of_too_many_bytes_the_sessions_that_were_silent_longest_go() {
     }
     assert_eq!(store.session_count(0), Ok(2));
     // What is forgotten makes room, also for those who open the file later.
-    assert!(store.forget("b").unwrap());
+    assert!(store.forget("b", Forget::Turns).unwrap());
     drop(store);
     let store = EmbeddedStore::open(folder.path(), limits).unwrap();
     store.commit(&[turn("b", 5), turn("c", 6)]).unwrap();
@@ -217,8 +266,8 @@ fn a_forgotten_session_keeps_its_facts_and_its_tokens() {
     store
         .commit(&[turn("s", 1).with_facts(facts.clone()), used("s", 1, 9)])
         .unwrap();
-    assert!(store.forget("s").unwrap());
-    assert!(!store.forget("t").unwrap());
+    assert!(store.forget("s", Forget::Turns).unwrap());
+    assert!(!store.forget("t", Forget::Turns).unwrap());
     let left = Recalled {
         turns: Vec::new(),
         facts,

@@ -15,7 +15,8 @@ use tokio::sync::{Semaphore, mpsc};
 use crate::gateway::config::AgentConfig;
 use crate::gateway::engine::{Engine, EngineParts, Reply};
 use crate::gateway::store::{
-    Commit, EmbeddedStore, Keeper, Recalled, SessionInfo, Store, StoreError, StoreLimits, Totals,
+    Commit, EmbeddedStore, Forget, Keeper, Recalled, SessionInfo, Store, StoreError, StoreLimits,
+    Totals,
 };
 use crate::gateway::tool::{Echo, Tool, ToolOutput, Tools};
 use crate::gateway::usage::UsageEntry;
@@ -269,8 +270,8 @@ impl Store for Shelf {
         self.inner.totals()
     }
 
-    fn forget(&self, session: &str) -> Result<bool, StoreError> {
-        self.inner.forget(session)
+    fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError> {
+        self.inner.forget(session, what)
     }
 }
 

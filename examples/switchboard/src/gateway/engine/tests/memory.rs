@@ -50,6 +50,27 @@ async fn the_context_is_instructions_soul_facts_turns_and_the_message() {
 }
 
 #[tokio::test]
+async fn what_is_asked_again_is_told_once_and_its_first_answer_is_not() {
+    let harness = Harness::new(["one", "two", "three", "four"].map(answer)).await;
+    for (id, content) in [
+        ("a", "first"),
+        ("b", "second"),
+        ("b", "second"),
+        ("c", "third"),
+    ] {
+        let mut reply = Heard::default();
+        let chat = from("ann", content);
+        let answered = harness.engine.answer(&chat, Some(id), &mut reply).await;
+        answered.unwrap();
+    }
+    let first = ["user: first", "assistant: one", "user: second"];
+    assert_eq!(told(&harness, 1), first);
+    assert_eq!(told(&harness, 2), first);
+    let last = ["assistant: three", "user: third"];
+    assert_eq!(told(&harness, 3), [&first[..], &last[..]].concat());
+}
+
+#[tokio::test]
 async fn nothing_of_another_session_is_told() {
     let harness = Harness::new((0..3).map(|_| answer("ok"))).await;
     harness

@@ -138,8 +138,8 @@ async fn usage_that_cannot_be_written_does_not_hold_up_others() {
         fn totals(&self) -> Result<Totals, StoreError> {
             self.0.totals()
         }
-        fn forget(&self, session: &str) -> Result<bool, StoreError> {
-            self.0.forget(session)
+        fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError> {
+            self.0.forget(session, what)
         }
     }
     let store = Arc::new(Picky(memory(StoreLimits::default())));

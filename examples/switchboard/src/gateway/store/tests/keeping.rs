@@ -58,8 +58,8 @@ impl Store for Gated {
     fn totals(&self) -> Result<Totals, StoreError> {
         self.inner.totals()
     }
-    fn forget(&self, session: &str) -> Result<bool, StoreError> {
-        self.inner.forget(session)
+    fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError> {
+        self.inner.forget(session, what)
     }
 }
 
@@ -79,7 +79,7 @@ async fn what_was_committed_is_recalled() {
     assert_eq!(keeper.usage(9).await.unwrap().len(), 1);
     assert_eq!(keeper.session_count(0).await.unwrap(), 1);
     assert_eq!(keeper.sessions(9).await.unwrap().len(), 1);
-    assert!(keeper.forget("s").await.unwrap());
+    assert!(keeper.forget("s", Forget::Turns).await.unwrap());
     assert!(kept(&keeper, "s").await.is_empty());
     assert!(!format!("{keeper:?}").is_empty());
 }
@@ -93,7 +93,7 @@ async fn those_who_wait_are_written_together_and_in_order() {
     for commit in &mut commits {
         assert!(poll!(commit).is_pending());
     }
-    let mut forget = Box::pin(keeper.forget("other"));
+    let mut forget = Box::pin(keeper.forget("other", Forget::Turns));
     assert!(poll!(&mut forget).is_pending());
     let mut last = Box::pin(keeper.commit(turn("s", 10)));
     assert!(poll!(&mut last).is_pending());
@@ -136,7 +136,10 @@ async fn closing_waits_for_what_was_taken_and_takes_no_more() {
     let mut close = Box::pin(keeper.close());
     assert!(poll!(&mut close).is_pending());
     assert_eq!(keeper.commit(turn("s", 2)).await, Err(StoreError::Closed));
-    assert_eq!(keeper.forget("s").await, Err(StoreError::Closed));
+    assert_eq!(
+        keeper.forget("s", Forget::Turns).await,
+        Err(StoreError::Closed)
+    );
     // Given up and made anew: closing goes on.
     drop(close);
     open.send(()).unwrap();

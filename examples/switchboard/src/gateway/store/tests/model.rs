@@ -124,7 +124,7 @@ proptest! {
                 }
                 Step::Forget(session) => {
                     let known = model.sessions.get_mut(&session);
-                    prop_assert_eq!(store.forget(&session).unwrap(), known.is_some());
+                    prop_assert_eq!(store.forget(&session, Forget::Turns).unwrap(), known.is_some());
                     if let Some(known) = known {
                         known.turns.clear();
                     }

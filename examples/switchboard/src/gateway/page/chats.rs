@@ -1,0 +1,486 @@
+//! [`Chats`]: the chats of the page. An answer goes on for a while when no page looks on, and all pages of a
+//! chat see the same.
+
+use std::collections::HashMap;
+use std::future::pending;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use exoclaw_proto::error::RpcError;
+use exoclaw_proto::frame::{ChatSend, SessionRef, StreamEvent};
+use exoclaw_proto::net::{ChatError, Gone};
+use futures_util::stream;
+use http::header::{HeaderName, HeaderValue};
+use http::{Response, StatusCode};
+use rpc_core::net::Cancellation;
+use rpc_core::net::server::Body;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, broadcast, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::gateway::engine::{Engine, Reply};
+use crate::gateway::memory::Turn;
+use crate::web::{answer, text};
+
+/// How long an answer goes on without a page.
+const ALONE: Duration = Duration::from_secs(120);
+/// How long a line to a page is silent at most.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Most answers at a time.
+const MAX_RUNS: usize = 256;
+/// Most events that a page may be behind; then it is told all anew.
+const MAX_BEHIND: usize = 4096;
+/// Most past turns that a page shows.
+const MAX_TURNS: usize = 1000;
+/// The channel of the page's sessions. The peer is the chat's id.
+const CHANNEL: &str = "web";
+const ACCOUNT: &str = "browser";
+
+/// Tells a proxy to pass on each piece at once.
+const UNBUFFERED: (HeaderName, HeaderValue) = (
+    HeaderName::from_static("x-accel-buffering"),
+    HeaderValue::from_static("no"),
+);
+
+/// Returns whether a page has made this id, which cannot be guessed.
+pub fn is_id(id: &str) -> bool {
+    id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// What a page asks.
+#[derive(Debug, Deserialize)]
+struct Question {
+    /// Its name. A question with the name of the last one takes its place, with its answer.
+    id: String,
+    content: String,
+}
+
+/// The chats of the page.
+#[derive(Debug)]
+pub struct Chats {
+    engine: Arc<Engine>,
+    open: Arc<Open>,
+    runs: Mutex<JoinSet<()>>,
+}
+
+/// The chats that a page looks at or that are being answered, by their ids.
+#[derive(Debug, Default)]
+struct Open(Mutex<HashMap<String, Arc<Chat>>>);
+
+impl Open {
+    fn find(&self, id: &str) -> Option<Arc<Chat>> {
+        lock(&self.0).get(id).cloned()
+    }
+
+    fn enter(&self, id: &str) -> Arc<Chat> {
+        let mut open = lock(&self.0);
+        Arc::clone(open.entry(id.to_owned()).or_insert_with(|| Chat::new(id)))
+    }
+
+    /// Forgets a chat that nobody looks at and that is not being answered.
+    fn leave(&self, id: &str) {
+        let mut open = lock(&self.0);
+        let is_over =
+            |chat: &Arc<Chat>| *chat.pages.borrow() == 0 && lock(&chat.state).run.is_none();
+        if open.get(id).is_some_and(is_over) {
+            open.remove(id);
+        }
+    }
+}
+
+/// One chat.
+#[derive(Debug)]
+struct Chat {
+    session: SessionRef,
+    state: Mutex<State>,
+    /// The events, as lines.
+    news: broadcast::Sender<Bytes>,
+    /// How many pages look at it.
+    pages: watch::Sender<usize>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    run: Option<Run>,
+    /// How often a run has begun or ended.
+    changes: u64,
+}
+
+/// An answer in progress.
+#[derive(Debug)]
+struct Run {
+    id: String,
+    /// The events so far, as lines.
+    told: Vec<u8>,
+    stop: Arc<Notify>,
+}
+
+impl Chat {
+    fn new(id: &str) -> Arc<Self> {
+        let mut session = SessionRef::new(CHANNEL, ACCOUNT);
+        session.peer = Some(id.into());
+        Arc::new(Self {
+            session,
+            state: Mutex::default(),
+            news: broadcast::Sender::new(MAX_BEHIND),
+            pages: watch::Sender::new(0),
+        })
+    }
+
+    /// Begins a run, unless there is one.
+    fn begin(&self, question: &Question) -> Option<Arc<Notify>> {
+        let mut state = lock(&self.state);
+        if state.run.is_some() {
+            return None;
+        }
+        let asked = json!({ "id": question.id, "content": question.content });
+        let line = line(&json!({ "event": "asked", "data": asked }));
+        let stop = Arc::new(Notify::new());
+        state.changes += 1;
+        state.run = Some(Run {
+            id: question.id.clone(),
+            told: line.to_vec(),
+            stop: Arc::clone(&stop),
+        });
+        let _ = self.news.send(line);
+        Some(stop)
+    }
+
+    fn tell(&self, event: &StreamEvent) {
+        let Ok(event) = serde_json::to_value(event) else {
+            return;
+        };
+        let line = line(&event);
+        if let Some(run) = &mut lock(&self.state).run {
+            run.told.extend_from_slice(&line);
+            let _ = self.news.send(line);
+        }
+    }
+
+    /// Ends the run, if there is one, with its last event.
+    fn end(&self, last: &Value) {
+        let mut state = lock(&self.state);
+        if state.run.take().is_some() {
+            state.changes += 1;
+            let _ = self.news.send(line(last));
+        }
+    }
+
+    fn stop(&self) {
+        if let Some(run) = &lock(&self.state).run {
+            run.stop.notify_one();
+        }
+    }
+
+    fn is_running(&self) -> bool {
+        lock(&self.state).run.is_some()
+    }
+
+    /// Waits until no page has looked for [`ALONE`].
+    async fn alone(&self) {
+        let mut pages = self.pages.subscribe();
+        loop {
+            let _ = pages.wait_for(|pages| *pages == 0).await;
+            let back = pages.wait_for(|pages| *pages > 0);
+            if timeout(ALONE, back).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Returns all there is to tell, and what comes then.
+    async fn all(&self, engine: &Engine) -> Result<(Bytes, broadcast::Receiver<Bytes>), RpcError> {
+        loop {
+            let changes = lock(&self.state).changes;
+            let mut turns = engine.kept(&self.session, MAX_TURNS).await?;
+            let state = lock(&self.state);
+            // A run that has begun or ended meanwhile may be among the turns, or not.
+            if state.changes != changes {
+                continue;
+            }
+            let running = state.run.as_ref();
+            turns.pop_if(|last| running.is_some_and(|run| Some(&run.id) == last.id.as_ref()));
+            let mut lines = past(&turns).to_vec();
+            lines.extend_from_slice(running.map_or(&[], |run| &run.told));
+            return Ok((lines.into(), self.news.subscribe()));
+        }
+    }
+}
+
+/// Ends a run, however its task ends.
+struct Ending(Arc<Chat>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let last = json!({ "event": "error", "data": "the gateway has failed" });
+        self.0.end(&last);
+    }
+}
+
+/// Tells the pages of a chat.
+struct Told(Arc<Chat>);
+
+#[async_trait]
+impl Reply for Told {
+    async fn text(&mut self, text: &str) -> Result<(), Gone> {
+        self.event(StreamEvent::Text(text.into())).await
+    }
+
+    async fn event(&mut self, event: StreamEvent) -> Result<(), Gone> {
+        self.0.tell(&event);
+        Ok(())
+    }
+}
+
+/// A page that looks at a chat. Dropping it leaves the chat.
+struct Page {
+    id: String,
+    chat: Arc<Chat>,
+    open: Arc<Open>,
+    engine: Arc<Engine>,
+    news: Option<broadcast::Receiver<Bytes>>,
+    stopping: Option<Cancellation>,
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        self.chat.pages.send_modify(|pages| *pages -= 1);
+        self.open.leave(&self.id);
+    }
+}
+
+impl Page {
+    /// Returns what comes next; `None` if the gateway stops, after the answer in progress.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            let Some(news) = &mut self.news else {
+                let all = self.chat.all(&self.engine).await.ok()?;
+                self.news = Some(all.1);
+                return Some(all.0);
+            };
+            let stopping = self.stopping.as_mut();
+            let is_stopping = stopping.as_ref().is_some_and(|it| it.is_cancelled());
+            if is_stopping && !self.chat.is_running() && news.is_empty() {
+                return None;
+            }
+            tokio::select! {
+                line = news.recv() => match line {
+                    Ok(line) => return Some(line),
+                    Err(_) => self.news = None,
+                },
+                () = stopped(stopping), if !is_stopping => {}
+                () = sleep(KEEP_ALIVE) => return Some(Bytes::from_static(b"\n")),
+            }
+        }
+    }
+}
+
+async fn stopped(stopping: Option<&mut Cancellation>) {
+    match stopping {
+        Some(stopping) => stopping.cancelled().await,
+        None => pending().await,
+    }
+}
+
+impl Chats {
+    /// Creates the chats of this engine's page.
+    #[must_use]
+    pub fn new(engine: Arc<Engine>) -> Self {
+        Self {
+            engine,
+            open: Arc::default(),
+            runs: Mutex::default(),
+        }
+    }
+
+    /// Tells a page what was said in a chat, and then what happens, as lines of JSON. An empty line says that
+    /// nothing happens.
+    pub fn follow(&self, id: &str, stopping: Option<Cancellation>) -> Response<Body> {
+        let chat = self.open.enter(id);
+        chat.pages.send_modify(|pages| *pages += 1);
+        let page = Page {
+            id: id.to_owned(),
+            chat,
+            open: Arc::clone(&self.open),
+            engine: Arc::clone(&self.engine),
+            news: None,
+            stopping,
+        };
+        let pieces = stream::unfold(page, |mut page| async { Some((page.next().await?, page)) });
+        let answer = answer(StatusCode::OK, "application/x-ndjson", Bytes::new());
+        let mut answer = answer.map(|_| Body::stream(pieces));
+        answer.headers_mut().extend([UNBUFFERED]);
+        answer
+    }
+
+    /// Begins to answer a question.
+    pub fn ask(&self, id: &str, body: &Bytes) -> Response<Bytes> {
+        let question = rpc_core::json::from_slice::<Question>(body).ok();
+        let fits = |it: &Question| is_id(&it.id) && !it.content.trim().is_empty();
+        let Some(question) = question.filter(fits) else {
+            let why = "send an id of 32 hexadecimal digits and a content";
+            return text(StatusCode::BAD_REQUEST, why);
+        };
+        let mut runs = lock(&self.runs);
+        while runs.try_join_next().is_some() {}
+        if runs.len() >= MAX_RUNS {
+            let why = "too many questions are being answered; try again";
+            return text(StatusCode::SERVICE_UNAVAILABLE, why);
+        }
+        let chat = self.open.enter(id);
+        let Some(stop) = chat.begin(&question) else {
+            let why = "another question of this chat is being answered";
+            return text(StatusCode::CONFLICT, why);
+        };
+        let (id, open) = (id.to_owned(), Arc::clone(&self.open));
+        let engine = Arc::clone(&self.engine);
+        runs.spawn(async move {
+            let ending = Ending(Arc::clone(&chat));
+            let last = run(&engine, &chat, &question, &stop).await;
+            chat.end(&last);
+            drop(ending);
+            open.leave(&id);
+        });
+        text(StatusCode::ACCEPTED, "")
+    }
+
+    /// Stops the answer of a chat, if there is one.
+    pub fn stop(&self, id: &str) -> Response<Bytes> {
+        if let Some(chat) = self.open.find(id) {
+            chat.stop();
+        }
+        text(StatusCode::NO_CONTENT, "")
+    }
+
+    /// Stops the answer of a chat, and forgets the chat.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves it either forgotten or not.
+    pub async fn delete(&self, id: &str) -> Response<Bytes> {
+        let chat = self.open.find(id).unwrap_or_else(|| Chat::new(id));
+        chat.stop();
+        if let Err(error) = self.engine.delete(&chat.session).await {
+            let why = error.message().to_owned();
+            return text(StatusCode::INTERNAL_SERVER_ERROR, why);
+        }
+        let _ = chat.news.send(past(&[]));
+        text(StatusCode::NO_CONTENT, "")
+    }
+
+    /// Stops all answers. Returns how many there were.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves them to stop by themselves.
+    pub async fn close(&self) -> usize {
+        let mut runs = std::mem::take(&mut *lock(&self.runs));
+        while runs.try_join_next().is_some() {}
+        let count = runs.len();
+        runs.shutdown().await;
+        count
+    }
+}
+
+/// Answers a question, until it is stopped or nobody has looked for long. Returns the last event.
+async fn run(engine: &Engine, chat: &Arc<Chat>, question: &Question, stop: &Notify) -> Value {
+    let mut ask = ChatSend::new(CHANNEL, ACCOUNT, &*question.content);
+    ask.session.peer.clone_from(&chat.session.peer);
+    let mut reply = Told(Arc::clone(chat));
+    let outcome = tokio::select! {
+        outcome = engine.answer(&ask, Some(&question.id), &mut reply) => outcome,
+        () = stop.notified() => Err(Gone.into()),
+        () = chat.alone() => Err(Gone.into()),
+    };
+    match outcome {
+        Ok(()) => json!({ "event": "done" }),
+        Err(ChatError::Refused(error) | ChatError::Failed(error)) => {
+            json!({ "event": "error", "data": error.message() })
+        }
+        Err(_) => {
+            // Until it is stored.
+            let _ = engine.ended(&chat.session).await;
+            json!({ "event": "stopped" })
+        }
+    }
+}
+
+/// The event that tells what was said before.
+fn past(turns: &[Turn]) -> Bytes {
+    let turns = turns.iter().map(|turn| {
+        json!({
+            "id": turn.id, "user": turn.user, "assistant": turn.assistant,
+            "mark": turn.mark.as_ref().map(ToString::to_string),
+        })
+    });
+    line(&json!({ "event": "past", "data": turns.collect::<Vec<_>>() }))
+}
+
+fn line(event: &Value) -> Bytes {
+    format!("{event}\n").into()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::config::AgentConfig;
+    use crate::gateway::engine::EngineParts;
+    use crate::gateway::store::{EmbeddedStore, Keeper, StoreLimits};
+    use crate::gateway::tool::Tools;
+    use crate::model::scripted::Scripted;
+
+    const CHAT: &str = "00000000000000000000000000000001";
+
+    async fn chats() -> Chats {
+        let store = EmbeddedStore::in_memory(StoreLimits::default()).unwrap();
+        let keeper = Keeper::start(Arc::new(store)).unwrap();
+        let model = Arc::new(Scripted::default().with_commands(true));
+        let parts = EngineParts::new(AgentConfig::default(), model, Tools::new(), keeper);
+        Chats::new(Arc::new(Engine::start(parts).await.unwrap()))
+    }
+
+    fn ask(chats: &Chats) {
+        let body = json!({ "id": CHAT, "content": "!slow 10000 10000" }).to_string();
+        assert_eq!(chats.ask(CHAT, &body.into()).status(), StatusCode::ACCEPTED);
+    }
+
+    async fn mark(chats: &Chats) -> Option<String> {
+        let session = Chat::new(CHAT).session.clone();
+        let turns = chats.engine.kept(&session, 9).await.unwrap();
+        turns
+            .first()
+            .and_then(|turn| turn.mark.as_ref())
+            .map(ToString::to_string)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_nobody_looks_at_goes_on_for_two_minutes() {
+        let chats = chats().await;
+        ask(&chats);
+        sleep(ALONE - Duration::from_secs(1)).await;
+        assert!(chats.open.find(CHAT).is_some_and(|chat| chat.is_running()));
+        sleep(Duration::from_secs(9)).await;
+        assert!(chats.open.find(CHAT).is_none(), "nothing is left of it");
+        assert_eq!(mark(&chats).await.as_deref(), Some("stopped"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_somebody_looks_at_goes_on_until_the_gateway_ends() {
+        let chats = chats().await;
+        let page = chats.follow(CHAT, None);
+        ask(&chats);
+        sleep(10 * ALONE).await;
+        assert!(chats.open.find(CHAT).is_some_and(|chat| chat.is_running()));
+        assert_eq!(chats.close().await, 1);
+        chats.engine.ended(&Chat::new(CHAT).session).await.unwrap();
+        assert_eq!(mark(&chats).await.as_deref(), Some("stopped"));
+        drop(page);
+        assert!(chats.open.find(CHAT).is_none(), "nothing is left of it");
+    }
+}
