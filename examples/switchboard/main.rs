@@ -1,4 +1,4 @@
-//! `switchboard`: the tour, a bot, a gateway, a router, an agent and a coding agent, in one program.
+//! `switchboard`: a bot, a gateway, a router, an agent and a coding agent, in one program.
 #![allow(
     clippy::doc_markdown,
     reason = "comments on options are help texts, not Markdown"
@@ -10,7 +10,6 @@ mod daemon;
 mod gateway;
 mod manual;
 mod router;
-mod tour;
 
 use std::process::ExitCode;
 
@@ -23,22 +22,26 @@ const SETTINGS: &str = "\
 A setting comes from its option, else from its environment variable, else from a file, else from its
 default.";
 
-/// Clients and servers for Snek, Exoclaw, SmartHole, ConnectOnion and Acolyte. Without a command, runs the
-/// tour: one story with all five.
+/// Clients and servers for Snek, Exoclaw, SmartHole, ConnectOnion and Acolyte.
 ///
 /// No command needs an account. Answers come from a scripted model unless you configure a real one.
 #[derive(Debug, Parser)]
-#[command(name = "switchboard", version, after_help = format!("{SETTINGS}\n\n{EXIT_CODES}"))]
+#[command(
+    name = "switchboard",
+    version,
+    after_help = format!("{SETTINGS}\n\n{EXIT_CODES}"),
+    arg_required_else_help = true,
+    subcommand_required = true
+)]
 struct Cli {
     #[command(flatten)]
     verbosity: Verbosity,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Command,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Tour(tour::TourArgs),
     Bot(Box<bot::BotArgs>),
     Gateway(Box<gateway::GatewayArgs>),
     Router(Box<router::RouterArgs>),
@@ -69,16 +72,13 @@ async fn command_line() -> ExitCode {
         Ok(cli) => cli,
         Err(code) => return code,
     };
-    let command = command.unwrap_or(Command::Tour(tour::TourArgs::default()));
-    // The tour loses connections on purpose.
-    verbosity.start(!matches!(command, Command::Tour(_)));
+    verbosity.start(true);
     cli::finish(run(command).await)
 }
 
 async fn run(command: Command) -> Result<(), Failure> {
     // In boxes: the largest of them is large.
     match command {
-        Command::Tour(args) => tour::run(args).boxed_local().await,
         Command::Bot(args) => bot::run(*args).boxed_local().await,
         Command::Gateway(args) => gateway::run(*args).boxed_local().await,
         Command::Router(args) => router::run(*args).boxed_local().await,

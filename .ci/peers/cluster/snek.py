@@ -12,7 +12,7 @@ import itertools
 import math
 
 from clusters import SEED, Client, Cluster, size
-from harness import Failed, Inbox, expect, main, output, same, served, until
+from harness import Failed, Inbox, expect, main, same, served, until
 from sockets import Python, Refused
 from websockets import WebSocketException
 
@@ -127,11 +127,6 @@ def is_a_piece(heard, stream, what):
     expect(heard == piece, f"{what}: {heard[near]} instead of {piece[near]}")
 
 
-async def the_tour_of_a_cluster_ends_well():
-    code, said, complaints = await output("tour", "cluster", "--quiet")
-    same((code, complaints), (0, ""), f"the exit code, and complaints after {said}")
-
-
 async def body(checks):
     print(f"{CLIENTS} clients, seed {SEED}", flush=True)
     rooms = [option for channel in CHANNELS for option in ("--channel", channel)]
@@ -145,7 +140,6 @@ async def body(checks):
             await checks.run(all_who_are_connected_hear_the_last_words, clients)
             await checks.run(nothing_acknowledged_is_lost_and_nothing_is_doubled, cluster, clients)
         await checks.run(cluster.no_node_panics_or_tells_a_password)
-    await checks.run(the_tour_of_a_cluster_ends_well)
 
 
 main(body)

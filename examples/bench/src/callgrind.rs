@@ -23,9 +23,16 @@ const ALLOCATORS: [&str; 5] = [
     "aligned_alloc",
 ];
 
+/// A work by its name, the way to do it, and how often.
+struct Job<'a>(&'a str, &'a str, u64);
+
 /// Counts several works, each done one way, as many at a time as there are processors: counting is
 /// not disturbed by other work. `None` in place of a cost: valgrind is not there.
 pub(crate) fn count_all(jobs: &[(&Work, &str)]) -> Vec<Option<Cost>> {
+    let jobs: Vec<Job<'_>> = jobs
+        .iter()
+        .map(|(work, way)| Job(work.name, way, work.rounds))
+        .collect();
     let next = AtomicUsize::new(0);
     let found = Mutex::new(vec![None; jobs.len()]);
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
@@ -34,10 +41,10 @@ pub(crate) fn count_all(jobs: &[(&Work, &str)]) -> Vec<Option<Cost>> {
             scope.spawn(|| {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((work, way)) = jobs.get(at) else {
+                    let Some(job) = jobs.get(at) else {
                         return;
                     };
-                    let cost = count(work, way, at);
+                    let cost = count(job, at);
                     found.lock().unwrap()[at] = cost;
                 }
             });
@@ -47,20 +54,21 @@ pub(crate) fn count_all(jobs: &[(&Work, &str)]) -> Vec<Option<Cost>> {
 }
 
 /// Runs it once with `rounds` rounds and once with twice as many: what does not grow is left out.
-fn count(work: &Work, way: &str, job: usize) -> Option<Cost> {
-    eprintln!("{}, {way}", work.name);
-    let once = totals(work, way, work.rounds, job)?;
-    let twice = totals(work, way, 2 * work.rounds, job)?;
-    let per_round = |more: u64, less: u64| more.saturating_sub(less) as f64 / work.rounds as f64;
+fn count(job: &Job<'_>, number: usize) -> Option<Cost> {
+    let Job(name, way, rounds) = *job;
+    eprintln!("{name}, {way}");
+    let once = totals(job, rounds, number)?;
+    let twice = totals(job, 2 * rounds, number)?;
+    let per_round = |more: u64, less: u64| more.saturating_sub(less) as f64 / rounds as f64;
     Some(Cost {
         instructions: per_round(twice.0, once.0),
         allocations: per_round(twice.1, once.1),
     })
 }
 
-fn totals(work: &Work, way: &str, rounds: u64, job: usize) -> Option<(u64, u64)> {
-    let name = format!("bench-{}-{job}.callgrind", std::process::id());
-    let file = std::env::temp_dir().join(name);
+fn totals(&Job(name, way, _): &Job<'_>, rounds: u64, number: usize) -> Option<(u64, u64)> {
+    let file = format!("bench-{}-{number}.callgrind", std::process::id());
+    let file = std::env::temp_dir().join(file);
     let status = Command::new("valgrind")
         .args([
             "--tool=callgrind",
@@ -70,15 +78,11 @@ fn totals(work: &Work, way: &str, rounds: u64, job: usize) -> Option<(u64, u64)>
         ])
         .arg(format!("--callgrind-out-file={}", file.display()))
         .arg(std::env::current_exe().unwrap())
-        .args(["one", work.name, way, &rounds.to_string()])
+        .args(["one", name, way, &rounds.to_string()])
         .stderr(Stdio::inherit())
         .status()
         .ok()?;
-    assert!(
-        status.success(),
-        "{} / {way} failed under callgrind",
-        work.name
-    );
+    assert!(status.success(), "{name} / {way} failed under callgrind");
     let profile = std::fs::read_to_string(&file).unwrap();
     let _ = std::fs::remove_file(&file);
     Some((instructions(&profile), allocations(&profile)))

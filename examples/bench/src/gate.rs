@@ -12,10 +12,9 @@ pub(crate) fn gate() -> bool {
     let mut jobs: Vec<(&Work, &str)> = Vec::new();
     // The long one first, so that it does not end last and alone.
     for work in works.iter().rev().filter(|work| is_gated(work)) {
-        jobs.push((work, OURS));
-        let peers = work.peers.iter().map(|peer| peer.name);
-        let with_goal = peers.filter(|peer| goals::find(work.name, peer).is_some());
-        jobs.extend(with_goal.map(|peer| (work, peer)));
+        let ways = work.ways.iter().map(|(way, _)| *way);
+        let counted = ways.filter(|way| *way == OURS || goals::find(work.name, way).is_some());
+        jobs.extend(counted.map(|way| (work, way)));
     }
     let costs = count_all(&jobs);
     let cost = |work: &Work, way: &str| -> Option<Cost> {
@@ -29,9 +28,9 @@ pub(crate) fn gate() -> bool {
             gate.say(false, "valgrind was not found: nothing can be counted");
             return false;
         };
-        for peer in &work.peers {
-            let goal = goals::find(work.name, peer.name);
-            if let (Some(goal), Some(theirs)) = (goal, cost(work, peer.name)) {
+        for (peer, _) in &work.ways {
+            let goal = goals::find(work.name, peer);
+            if let (Some(goal), Some(theirs)) = (goal, cost(work, peer)) {
                 gate.ratio(goal, theirs.instructions / ours.instructions);
             }
         }
@@ -62,7 +61,7 @@ pub(crate) fn gate() -> bool {
         );
         gate.at_most(&what, growth, goals::PENDING_GROWTH);
     }
-    let (_, bytes) = pending::in_child(OURS, goals::MANY);
+    let bytes = pending::bytes_in_child();
     let what = format!("{}: {bytes:.0} bytes per call", pending::MANY);
     gate.at_most(&what, bytes, goals::PENDING_BYTES);
     gate.end()
@@ -70,11 +69,11 @@ pub(crate) fn gate() -> bool {
 
 /// Whether the gate looks at a row at all.
 fn is_gated(work: &Work) -> bool {
-    let mut peers = work.peers.iter();
+    let mut ways = work.ways.iter();
     let is_call = goals::most_of_call(work.name).is_some();
     is_call
         || work.max_allocations.is_some()
-        || peers.any(|peer| goals::find(work.name, peer.name).is_some())
+        || ways.any(|(way, _)| goals::find(work.name, way).is_some())
 }
 
 #[derive(Default)]

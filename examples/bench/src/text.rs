@@ -28,14 +28,6 @@ pub(crate) fn exoclaw_text(text: &str) -> String {
     )
 }
 
-/// A Snek `message` event.
-pub(crate) fn snek_message(text: &str) -> String {
-    let text = json(text);
-    format!(
-        r#"{{"event":"message","message":{text},"username":"ann","user_nick":"Ann","channel_uid":"ch1","is_final":false}}"#
-    )
-}
-
 /// A notification of a JSON-RPC subscription with this payload.
 pub(crate) fn subscription(result: &str) -> String {
     format!(
@@ -86,25 +78,8 @@ fn list(count: usize, item: impl Fn(usize) -> String) -> String {
     text
 }
 
-pub(crate) fn snek_reply(data: &str) -> String {
-    format!(r#"{{"callId":"0f1e2d3c4b5a6978","success":true,"data":{data}}}"#)
-}
-
-pub(crate) fn exoclaw_result(result: &str) -> String {
-    format!(r#"{{"id":"0f1e2d3c4b5a6978","result":{result}}}"#)
-}
-
-pub(crate) fn exoclaw_tool_use(input: &str) -> String {
-    format!(
-        r#"{{"id":"0f1e2d3c4b5a6978","event":"tool_use","data":{{"id":"call_1","name":"search","input":{input}}}}}"#
-    )
-}
-
-pub(crate) const USAGE: &str =
-    r#"{"id":"0f1e2d3c4b5a6978","event":"usage","data":{"input_tokens":150,"output_tokens":42}}"#;
-pub(crate) const CHAT_SEND: &str = r#"{"id":"0f1e2d3c4b5a6978","method":"chat.send","params":{"channel":"websocket","account":"user-123","peer":"main","content":"Hello, how are you?"}}"#;
+/// A call of Snek with its one argument.
 pub(crate) const ECHO: &str = r#"{"method":"echo","args":[{"text":"The quick brown fox jumps over a lazy dog."}],"kwargs":{},"callId":"0f1e2d3c4b5a6978"}"#;
-pub(crate) const SEND_MESSAGE: &str = r#"{"method":"send_message","args":["ch1","Hello, how are you?",true],"kwargs":{},"callId":"0f1e2d3c4b5a6978"}"#;
 
 /// The text as JSON.
 pub(crate) fn json(text: &str) -> String {

@@ -84,7 +84,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     history_file: Option<PathBuf>,
     /// Print one JSON object for each event of the reply, the last with the event 'done' or 'error'; or
-    /// for each turn and fact, or for what else is asked.
+    /// for each turn, or for what else is asked.
     #[arg(long)]
     pub(crate) json: bool,
 }

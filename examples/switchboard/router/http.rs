@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, UPGRADE, X_CONTENT_TYPE_OPTIONS};
+use http::header::{ALLOW, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use rpc_core::Limits;
@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use smarthole_proto::hub::{HubError, Input};
 use smarthole_proto::net::RouterRuntime;
+use switchboard::web;
 
 use crate::router::json;
 
@@ -88,7 +89,7 @@ impl Http {
                 let taken = self.input(&parts, &body).await;
                 taken.unwrap_or_else(|problem| refused(&problem))
             }
-            _ => usage(),
+            _ => web::upgrade_required(USAGE),
         }
     }
 
@@ -171,31 +172,14 @@ fn refused(problem: &Problem) -> Response<Bytes> {
     answered(problem.status, &json!({ "error": problem.message }))
 }
 
-/// The answer where clients belong that speak WebSocket, with words for people.
-fn usage() -> Response<Bytes> {
-    let status = StatusCode::UPGRADE_REQUIRED;
-    let mut response = respond(status, "text/plain; charset=utf-8", USAGE.into());
-    let websocket = HeaderValue::from_static("websocket");
-    response.headers_mut().insert(UPGRADE, websocket);
-    response
-}
-
 fn answered(status: StatusCode, body: &Value) -> Response<Bytes> {
-    respond(status, "application/json", format!("{body}\n").into())
-}
-
-fn respond(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Bytes> {
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
+    web::answer(status, "application/json", format!("{body}\n").into())
 }
 
 #[cfg(test)]
 mod tests {
+    use http::header::UPGRADE;
+
     use super::*;
 
     fn post(kind: Option<&str>, query: &str, body: &[u8]) -> Result<(Input, bool), Problem> {
@@ -258,7 +242,7 @@ mod tests {
 
     #[test]
     fn who_comes_without_a_websocket_is_told_what_is_here() {
-        let response = usage();
+        let response = web::upgrade_required(USAGE);
         assert_eq!(response.status(), 426);
         assert_eq!(response.headers()[UPGRADE], "websocket");
         let end = b"for Prometheus\nGET  /health    200 as long as it runs\n";

@@ -51,7 +51,7 @@ pub async fn of_text(pictures: &dyn Pictures, text: &str) -> Vec<Image> {
         .await
 }
 
-/// The images of one server on this machine, over plain HTTP, so that the tour needs no HTTP
+/// The images of one server on this machine, over plain HTTP, which needs no HTTP
 /// library. Use feature `fetch` for anything else.
 #[derive(Clone, Copy, Debug)]
 pub struct FromHere(SocketAddr);

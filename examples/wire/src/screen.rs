@@ -191,7 +191,7 @@ impl Screen {
 
     fn write(&self, text: fmt::Arguments<'_>) {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
-        // A reader that went away (`tour | head`) must not stop the conversation.
+        // A reader that went away (`| head`) must not stop the conversation.
         let _ = out.write_fmt(text).and_then(|()| out.flush());
     }
 }

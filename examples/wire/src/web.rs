@@ -85,19 +85,16 @@ pub fn json(body: impl Into<Bytes>) -> Response<Bytes> {
     answer(StatusCode::OK, "application/json", body.into())
 }
 
-/// Answers a request for the health of a program: `/health` as long as it runs, `/ready` with 503 and the
-/// reason while it does not serve; `None` if the request is for something else.
+/// Answers a request for the health of a program: `/health` as long as it runs, and [`ready`]; `None` if
+/// the request is for something else.
 #[must_use]
-pub fn health<B>(request: &Request<B>, ready: Result<(), &str>) -> Option<Response<Bytes>> {
-    match (request.uri().path(), ready) {
-        _ if !reads(request.method()) => None,
-        ("/health", _) | ("/ready", Ok(())) => Some(json(r#"{"status":"ok"}"#)),
-        ("/ready", Err(why)) => Some(text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"))),
-        _ => None,
-    }
+pub fn health<B>(request: &Request<B>, state: Result<(), &str>) -> Option<Response<Bytes>> {
+    let is_it = request.uri().path() == "/health" && reads(request.method());
+    let health = is_it.then(|| json(r#"{"status":"ok"}"#));
+    health.or_else(|| ready(request, state))
 }
 
-/// Answers a request whether a program serves now: 503 with the reason while it does not; `None` if it is
+/// Answers a request for `/ready`, whether a program serves now: 503 with the reason while it does not; `None` if it is
 /// for something else.
 #[must_use]
 pub fn ready<B>(request: &Request<B>, state: Result<(), &str>) -> Option<Response<Bytes>> {

@@ -4,13 +4,9 @@ use std::borrow::Cow;
 use std::hint::black_box;
 
 use acolyte_proto::frame::ServerFrame;
-use rpc_core::Limits;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    read_jsonrpsee, read_owned, read_rmcp, read_value, write_ours, write_serde, write_sonic,
-    written_as,
-};
+use super::{kept, parse, reading, repeat, write, writing};
 use crate::text;
 use crate::work::Work;
 
@@ -89,48 +85,32 @@ struct Delta<'a> {
 
 pub(super) fn works() -> Vec<Work> {
     vec![
-        Work::new("1", "decode Acolyte text event, 110 B", 100, |n| {
-            let (text, limits) = (frame(), Limits::default());
-            for _ in 0..n {
-                black_box(ServerFrame::decode(black_box(&text), &limits).unwrap());
-            }
-        })
-        .beside("serde derive", |n| read_owned::<Owned>(n, &frame()))
-        .beside("our types, serde_json", |n| {
-            read_owned::<ServerFrame>(n, &frame())
-        })
-        .beside("serde_json::Value", |n| read_value::<Owned>(n, &frame()))
-        .beside("jsonrpsee", |n| read_jsonrpsee::<Owned>(n, &frame()))
-        .beside("rmcp", |n| read_rmcp(n, &frame()))
+        reading(
+            "decode Acolyte text event, 110 B",
+            100,
+            frame,
+            |text, limits| ServerFrame::decode(text, limits).unwrap(),
+            |frame: ServerFrame| frame,
+        )
+        .hot::<Owned, Owned>(
+            frame,
+            || text::subscription(&frame()),
+            || text::logged(&frame()),
+        )
         .beside("sonic-rs", |n| {
-            let text = frame();
-            for _ in 0..n {
-                let frame: Delivered<'_> = sonic_rs::from_str(black_box(&text)).unwrap();
+            repeat(n, &frame(), |text| {
+                let frame: Delivered<'_> = sonic_rs::from_str(text).unwrap();
                 assert!(frame.tag == "chat.event" && frame.event.tag == "text-delta");
                 black_box((frame.id, frame.event.text));
-            }
+            });
         })
         .allocating(1.0),
-        Work::new("4", "encode Acolyte text event, 110 B", 100, |n| {
-            let text = frame();
-            write_ours(n, &ServerFrame::decode(&text, &Limits::default()).unwrap());
-        })
-        .beside("to_writer", |n| {
-            write_serde(n, &serde_json::from_str::<Delivered<'_>>(&frame()).unwrap());
-        })
-        .beside("sonic-rs", |n| {
-            write_sonic(n, &serde_json::from_str::<Delivered<'_>>(&frame()).unwrap());
-        })
-        .allocating(0.0),
+        writing(
+            "encode Acolyte text event, 110 B",
+            100,
+            frame,
+            |n, text, buffer| write(n, &parse::<ServerFrame>(text), buffer),
+            kept::<Delivered<'_>>,
+        ),
     ]
-}
-
-pub(super) fn assert_same() {
-    let text = frame();
-    let ours = ServerFrame::decode(&text, &Limits::default()).unwrap();
-    written_as(
-        &text,
-        &ours,
-        &serde_json::from_str::<Delivered<'_>>(&text).unwrap(),
-    );
 }

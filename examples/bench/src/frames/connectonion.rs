@@ -4,15 +4,11 @@ use std::borrow::Cow;
 use std::hint::black_box;
 
 use connectonion_proto::frame::ServerFrame;
-use rpc_core::Limits;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sonic_rs::OwnedLazyValue;
 
-use super::{
-    read_jsonrpsee, read_owned, read_rmcp, read_value, write_ours, write_serde, write_sonic,
-    written_as,
-};
+use super::{kept, parse, reading, repeat, write, writing};
 use crate::text;
 use crate::work::Work;
 
@@ -82,48 +78,34 @@ struct Query {
     query: String,
 }
 
-/// What is written.
-fn parsed(text: &str) -> Delivered<'_, Query> {
-    serde_json::from_str(text).unwrap()
-}
-
 pub(super) fn works() -> Vec<Work> {
     vec![
-        Work::new("1", "decode ConnectOnion tool result, 290 B", 290, |n| {
-            let (text, limits) = (frame(), Limits::default());
-            for _ in 0..n {
-                black_box(ServerFrame::decode(black_box(&text), &limits).unwrap());
-            }
-        })
-        .beside("serde derive", |n| read_owned::<Owned>(n, &frame()))
-        .beside("our types, serde_json", |n| {
-            read_owned::<ServerFrame>(n, &frame())
-        })
-        .beside("serde_json::Value", |n| read_value::<Owned>(n, &frame()))
-        .beside("jsonrpsee", |n| read_jsonrpsee::<Owned>(n, &frame()))
-        .beside("rmcp", |n| read_rmcp(n, &frame()))
+        reading(
+            "decode ConnectOnion tool result, 290 B",
+            290,
+            frame,
+            |text, limits| ServerFrame::decode(text, limits).unwrap(),
+            |frame: ServerFrame| frame,
+        )
+        .hot::<Owned, Owned>(
+            frame,
+            || text::subscription(&frame()),
+            || text::logged(&frame()),
+        )
         .beside("sonic-rs", |n| {
-            let text = frame();
-            for _ in 0..n {
-                let frame: Delivered<'_, OwnedLazyValue> =
-                    sonic_rs::from_str(black_box(&text)).unwrap();
+            repeat(n, &frame(), |text| {
+                let frame: Delivered<'_, OwnedLazyValue> = sonic_rs::from_str(text).unwrap();
                 assert!(frame.tag == "tool_result");
                 black_box(frame);
-            }
+            });
         })
         .allocating(3.0),
-        Work::new("4", "encode ConnectOnion tool result, 290 B", 290, |n| {
-            let text = frame();
-            write_ours(n, &ServerFrame::decode(&text, &Limits::default()).unwrap());
-        })
-        .beside("to_writer", |n| write_serde(n, &parsed(&frame())))
-        .beside("sonic-rs", |n| write_sonic(n, &parsed(&frame())))
-        .allocating(0.0),
+        writing(
+            "encode ConnectOnion tool result, 290 B",
+            290,
+            frame,
+            |n, text, buffer| write(n, &parse::<ServerFrame>(text), buffer),
+            kept::<Delivered<'_, Query>>,
+        ),
     ]
-}
-
-pub(super) fn assert_same() {
-    let text = frame();
-    let ours = ServerFrame::decode(&text, &Limits::default()).unwrap();
-    written_as(&text, &ours, &parsed(&text));
 }

@@ -3,14 +3,10 @@
 use std::borrow::Cow;
 use std::hint::black_box;
 
-use rpc_core::Limits;
 use serde::{Deserialize, Serialize};
 use smarthole_proto::frame::ServerFrame;
 
-use super::{
-    read_jsonrpsee, read_owned, read_rmcp, read_value, write_ours, write_serde, write_sonic,
-    written_as,
-};
+use super::{kept, parse, reading, repeat, write, writing};
 use crate::text;
 use crate::work::Work;
 
@@ -71,46 +67,34 @@ struct Metadata {
     direct_routed: bool,
 }
 
-fn parsed(text: &str) -> Delivered<'_> {
-    serde_json::from_str(text).unwrap()
-}
-
 pub(super) fn works() -> Vec<Work> {
     vec![
-        Work::new("1", "decode SmartHole message, 210 B", 210, |n| {
-            let (text, limits) = (frame(), Limits::default());
-            for _ in 0..n {
-                black_box(ServerFrame::decode(black_box(&text), &limits).unwrap());
-            }
-        })
-        .beside("serde derive", |n| read_owned::<Owned>(n, &frame()))
-        .beside("our types, serde_json", |n| {
-            read_owned::<ServerFrame>(n, &frame())
-        })
-        .beside("serde_json::Value", |n| read_value::<Owned>(n, &frame()))
-        .beside("jsonrpsee", |n| read_jsonrpsee::<Owned>(n, &frame()))
-        .beside("rmcp", |n| read_rmcp(n, &frame()))
+        reading(
+            "decode SmartHole message, 210 B",
+            210,
+            frame,
+            |text, limits| ServerFrame::decode(text, limits).unwrap(),
+            |frame: ServerFrame| frame,
+        )
+        .hot::<Owned, Owned>(
+            frame,
+            || text::subscription(&frame()),
+            || text::logged(&frame()),
+        )
         .beside("sonic-rs", |n| {
-            let text = frame();
-            for _ in 0..n {
-                let frame: Delivered<'_> = sonic_rs::from_str(black_box(&text)).unwrap();
+            repeat(n, &frame(), |text| {
+                let frame: Delivered<'_> = sonic_rs::from_str(text).unwrap();
                 assert!(frame.tag == "message");
                 black_box(frame.payload);
-            }
+            });
         })
         .allocating(3.0),
-        Work::new("4", "encode SmartHole message, 210 B", 210, |n| {
-            let text = frame();
-            write_ours(n, &ServerFrame::decode(&text, &Limits::default()).unwrap());
-        })
-        .beside("to_writer", |n| write_serde(n, &parsed(&frame())))
-        .beside("sonic-rs", |n| write_sonic(n, &parsed(&frame())))
-        .allocating(0.0),
+        writing(
+            "encode SmartHole message, 210 B",
+            210,
+            frame,
+            |n, text, buffer| write(n, &parse::<ServerFrame>(text), buffer),
+            kept::<Delivered<'_>>,
+        ),
     ]
-}
-
-pub(super) fn assert_same() {
-    let text = frame();
-    let ours = ServerFrame::decode(&text, &Limits::default()).unwrap();
-    written_as(&text, &ours, &parsed(&text));
 }

@@ -1,11 +1,10 @@
-//! [`Child`]: one end in a process of its own, led line by line.
+//! [`Child`]: one end in a process of its own, led line by line. Linux only.
 
-use std::ffi::OsStr;
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
-use super::foreign;
-use crate::process;
+use crate::process::resident;
 
 pub(super) struct Child {
     process: std::process::Child,
@@ -14,23 +13,12 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Starts one end. `kind` says whose program it is.
-    pub(super) fn start(kind: &str, words: &[&str]) -> Self {
-        if let Some((program, script)) = foreign::program(kind) {
-            return Self::spawn(program.as_os_str(), script.as_os_str(), words);
-        }
-        let own = std::env::current_exe().unwrap();
-        Self::spawn(own.as_os_str(), OsStr::new("net"), words)
-    }
-
-    /// As many files as the system lets us have: one for each connection.
-    fn spawn(program: &OsStr, first: &OsStr, words: &[&str]) -> Self {
+    /// Starts one end, with as many open files as the system lets us have.
+    pub(super) fn start(words: &[&str]) -> Self {
         let mut process = Command::new("sh")
-            .args(["-c", r#"ulimit -n "$(ulimit -H -n)"; exec "$0" "$@""#])
-            .arg(program)
-            .arg(first)
+            .args(["-c", r#"ulimit -n "$(ulimit -H -n)"; exec "$0" net "$@""#])
+            .arg(std::env::current_exe().unwrap())
             .args(words)
-            .env("PYTHONDONTWRITEBYTECODE", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -44,7 +32,7 @@ impl Child {
 
     /// A server and its address.
     pub(super) fn server(kind: &str) -> (Self, String) {
-        let mut server = Self::start(kind, &["serve", kind]);
+        let mut server = Self::start(&["serve", kind]);
         let address = server.line();
         (server, address)
     }
@@ -62,21 +50,20 @@ impl Child {
         writeln!(self.input).unwrap();
     }
 
-    #[cfg(feature = "nats")]
-    pub(super) fn id(&self) -> u32 {
-        self.process.id()
-    }
-
+    /// Nanoseconds that all its threads have run.
     pub(super) fn cpu(&self) -> u64 {
-        process::cpu(self.process.id())
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.process.id())).unwrap();
+        let spent = tasks.map(|task| {
+            let text = fs::read_to_string(task.unwrap().path().join("schedstat"));
+            let text = text.unwrap_or_default();
+            let first = text.split_whitespace().next();
+            first.map_or(0, |nanoseconds| nanoseconds.parse().unwrap_or(0))
+        });
+        spent.sum()
     }
 
     pub(super) fn resident(&self) -> u64 {
-        process::resident(self.process.id())
-    }
-
-    pub(super) fn peak(&self) -> u64 {
-        process::peak(self.process.id())
+        resident(self.process.id())
     }
 }
 

@@ -13,14 +13,6 @@ pub(super) struct Said<T> {
     pub(super) text: T,
 }
 
-/// The answer to `status`, as Exoclaw has it.
-#[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Status {
-    pub(super) version: String,
-    pub(super) plugins: u64,
-    pub(super) sessions: u64,
-}
-
 /// What every server says about itself.
 pub(super) const STATUS: (&str, u64, u64) = ("0.1.0", 3, 12);
 

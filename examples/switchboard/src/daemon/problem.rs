@@ -65,57 +65,41 @@ impl Code {
     /// Returns the reason in words, for whoever watches.
     #[must_use]
     pub const fn words(self) -> &'static str {
-        match self {
-            Self::Sandbox => "it would not stay within the workspace",
-            Self::NotFound => "there is no such file",
-            Self::TimedOut => "it took too long",
-            Self::TooLarge => "it is too large, or there is too much of it",
-            Self::Edit => "the text to replace is not there, or there more than once",
-            Self::Failed => "the command ended with an error",
-            Self::Call => "there is no such tool, or it cannot be called like this",
-            Self::Declined => "you declined it",
-            Self::Aborted => "aborted",
-            Self::Other => "no reason given",
-        }
+        self.row().0
     }
 
     /// Returns the code for clients.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Sandbox => code::SANDBOX_VIOLATION,
-            Self::NotFound => code::FILE_NOT_FOUND,
-            Self::TimedOut => code::TIMEOUT,
-            Self::TooLarge => code::BUDGET_EXHAUSTED,
-            Self::Edit => "E_EDIT_NO_MATCH",
-            Self::Failed => "E_COMMAND_FAILED",
-            Self::Call => "E_TOOL_CALL",
-            Self::Declined => "E_DECLINED",
-            Self::Aborted => code::ABORTED,
-            Self::Other => code::UNKNOWN,
-        }
+        self.row().1
     }
 
     /// Returns the kind in an error's details.
     #[must_use]
     pub const fn kind(self) -> &'static str {
-        match self {
-            Self::Sandbox => "sandbox_violation",
-            Self::NotFound => "file_not_found",
-            Self::TimedOut => "timeout",
-            Self::TooLarge => "budget_exhausted",
-            _ => "unknown",
-        }
+        self.row().2
     }
 
     /// Returns the category in an error's details.
     #[must_use]
     pub const fn category(self) -> &'static str {
+        self.row().3
+    }
+
+    /// Returns the words, the code for clients, and the kind and the category in an error's details.
+    #[rustfmt::skip] // One row per line, to be read as a table.
+    const fn row(self) -> (&'static str, &'static str, &'static str, &'static str) {
         match self {
-            Self::NotFound => "file-not-found",
-            Self::TimedOut => "timeout",
-            Self::TooLarge => "budget-exhausted",
-            _ => "other",
+            Self::Sandbox => ("it would not stay within the workspace", code::SANDBOX_VIOLATION, "sandbox_violation", "other"),
+            Self::NotFound => ("there is no such file", code::FILE_NOT_FOUND, "file_not_found", "file-not-found"),
+            Self::TimedOut => ("it took too long", code::TIMEOUT, "timeout", "timeout"),
+            Self::TooLarge => ("it is too large, or there is too much of it", code::BUDGET_EXHAUSTED, "budget_exhausted", "budget-exhausted"),
+            Self::Edit => ("the text to replace is not there, or there more than once", "E_EDIT_NO_MATCH", "unknown", "other"),
+            Self::Failed => ("the command ended with an error", "E_COMMAND_FAILED", "unknown", "other"),
+            Self::Call => ("there is no such tool, or it cannot be called like this", "E_TOOL_CALL", "unknown", "other"),
+            Self::Declined => ("you declined it", "E_DECLINED", "unknown", "other"),
+            Self::Aborted => ("aborted", code::ABORTED, "unknown", "other"),
+            Self::Other => ("no reason given", code::UNKNOWN, "unknown", "other"),
         }
     }
 }

@@ -123,6 +123,6 @@ impl Backend for GatewayBackend {
     }
 
     async fn memory_search(&self, _: &Arc<Peer>, it: MemorySearch) -> Result<Vec<Fact>, RpcError> {
-        self.engine.facts(&it).await
+        self.engine.search(&it).await
     }
 }

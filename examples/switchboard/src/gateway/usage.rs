@@ -1,7 +1,7 @@
 //! [`UsageEntry`]: the usage of one run of a model, and [`Price`].
 
 use crate::model::provider::Provider;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 /// A price in US dollars for a million tokens. Prices of providers change, so none is built in: the
 /// configuration sets them, and an unknown cost is left out.
@@ -39,7 +39,8 @@ impl Price {
 }
 
 /// The end of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Ending {
     /// The answer is complete.
@@ -54,49 +55,8 @@ pub enum Ending {
     /// The gateway failed, or was stopped.
     Aborted,
     /// An end that only a newer gateway knows.
+    #[serde(other)]
     Other,
-}
-
-impl Ending {
-    /// Returns the word for the log.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::ProviderError => "provider_error",
-            Self::Cancelled => "cancelled",
-            Self::TooManyRounds => "too_many_rounds",
-            Self::Aborted => "aborted",
-            Self::Other => "other",
-        }
-    }
-
-    /// Returns the ending of a word. Unknown words are [`Ending::Other`].
-    #[must_use]
-    pub fn from_word(word: &str) -> Self {
-        let all = [
-            Self::Done,
-            Self::ProviderError,
-            Self::Cancelled,
-            Self::TooManyRounds,
-            Self::Aborted,
-        ];
-        let found = all.into_iter().find(|ending| ending.as_str() == word);
-        found.unwrap_or(Self::Other)
-    }
-}
-
-impl Serialize for Ending {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for Ending {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let word = String::deserialize(deserializer)?;
-        Ok(Self::from_word(&word))
-    }
 }
 
 /// An entry of the usage log. It has numbers and names, never the text of messages.
@@ -228,7 +188,8 @@ mod tests {
     fn an_ending_of_a_newer_gateway_is_read_as_other() {
         let entry: UsageEntry = serde_json::from_str(r#"{"ending":"eaten"}"#).unwrap();
         assert_eq!(entry.ending, Ending::Other);
-        assert_eq!(Ending::from_word("done"), Ending::Done);
+        let entry: UsageEntry = serde_json::from_str(r#"{"ending":"too_many_rounds"}"#).unwrap();
+        assert_eq!(entry.ending, Ending::TooManyRounds);
     }
 
     #[test]

@@ -103,7 +103,7 @@ impl Notes {
     /// Returns all notes, oldest first. Blocks.
     ///
     /// # Errors
-    /// The file cannot be read, or is not text. A missing file has no notes.
+    /// The file cannot be read, is larger than 16 MiB, or is not text. A missing file has no notes.
     pub fn all(&self) -> io::Result<Vec<Note>> {
         let path = match &self.0 {
             Place::File(path, _) => path,
@@ -114,10 +114,13 @@ impl Notes {
         };
         let mut text = String::new();
         match File::open(path) {
-            Ok(file) => file.take(MAX_BYTES).read_to_string(&mut text)?,
+            Ok(file) => file.take(MAX_BYTES + 1).read_to_string(&mut text)?,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
+        if text.len() as u64 > MAX_BYTES {
+            return Err(io::Error::other("it is larger than 16 MiB"));
+        }
         let mut notes: Vec<Note> = Vec::new();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             match (line.strip_prefix(INDENT), notes.last_mut()) {

@@ -230,7 +230,7 @@ fn a_wrong_call_or_file_is_refused_with_the_reason() {
             None,
             &[
                 "provider.toml:2:14: ",
-                "`abacus`",
+                "'abacus'",
                 "scripted, openai, anthropic",
             ],
         ),
@@ -259,22 +259,22 @@ fn a_configuration_is_checked_and_explained() {
     let (code, out, err) = outcome(folder.gateway(&["check", "--config", &file]));
     assert_eq!(code, Some(0), "{err}");
     assert_holds(&out, &["127.0.0.1:7200", "\"personal\"", "day 5"]);
-    assert_holds(&err, &["warning: ", "config.toml:2:1: ", "port"]);
+    assert_holds(&err, &["warning: ", "config.toml:2:1: ", "`gateway.prot`"]);
     let mut by_variable = folder.gateway(&["check"]);
     by_variable.env("EXOCLAW_CONFIG", &file);
     assert_eq!(outcome(by_variable).1, out);
 }
 
 #[test]
-fn all_mistakes_of_a_file_are_told_each_on_its_line() {
+fn all_values_out_of_bounds_are_told_each_on_its_line() {
     let folder = Folder::new();
-    let file = folder.file("two.toml", "[agent]\nmax_tokens = 0\nmodel = 1\n");
+    let file = folder.file("two.toml", "[agent]\nmax_tokens = 0\nmax_tool_rounds = 0\n");
     let (code, _, err) = outcome(folder.gateway(&["check", "--config", &file]));
     assert_eq!(code, Some(2));
     let lines: Vec<_> = err.lines().collect();
     assert_eq!(lines.len(), 2, "{err}");
     assert_holds(lines[0], &["error: ", "two.toml:2:14: "]);
-    assert_holds(lines[1], &["two.toml:3:9: "]);
+    assert_holds(lines[1], &["two.toml:3:19: "]);
 }
 
 #[test]

@@ -36,7 +36,6 @@ mod signals;
 mod switchboard;
 mod texts;
 mod tls;
-mod tour;
 mod tree;
 mod uniform;
 #[allow(dead_code, reason = "the other tests that use it need all of it")]

@@ -28,7 +28,6 @@ fn printing(daemon: &str, gateway: &str, script: &str) -> Vec<Command> {
         &["bot", "serve", "--help"],
         &["completions", "bash"],
         &["man"],
-        &["tour"],
         &["gateway", "chat", "hello", "--url", gateway],
         &["gateway", "chat", "hello", "--json", "--url", gateway],
         &["daemon", "run", "hello", "--yes", "--url", daemon],

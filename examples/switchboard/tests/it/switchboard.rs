@@ -26,7 +26,6 @@ fn one_program_has_all_commands_and_tells_its_version() {
     );
     let help = prints(&["--help"]);
     for command in [
-        "tour",
         "bot",
         "gateway",
         "router",

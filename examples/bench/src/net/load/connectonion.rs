@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use connectonion_proto::auth::{Address, Draft, Signer, unix_seconds};
-use connectonion_proto::client::Resume;
 use connectonion_proto::frame::Input;
 use connectonion_proto::net::{AgentOptions, Client, connect_lazy};
 
@@ -14,10 +13,10 @@ use crate::net::serve::host_key;
 use crate::net::values::TEXT;
 
 /// How many prompts a session gets: its conversation goes back with each answer.
-pub(in crate::net) const TURNS: usize = 16;
+const TURNS: usize = 16;
 
 /// A client with a session of its own.
-pub(in crate::net) struct Caller {
+struct Caller {
     signer: Signer,
     host: Address,
     client: Client,
@@ -25,14 +24,12 @@ pub(in crate::net) struct Caller {
 }
 
 impl Caller {
-    /// Opens the session that is named, or a new one.
-    pub(in crate::net) async fn open(address: &str, place: usize, resume: Resume) -> Self {
+    async fn open(address: &str, place: usize) -> Self {
         let signer = Signer::from_seed(&[place as u8 + 2; 32]);
         let own = Signer::from_seed(&[place as u8 + 2; 32]);
         let host = *host_key().address();
         let options = AgentOptions {
             host: Some(host),
-            resume,
             ..AgentOptions::default()
         };
         let url = format!("ws://{address}/ws");
@@ -47,12 +44,7 @@ impl Caller {
         }
     }
 
-    #[cfg(feature = "nats")]
-    pub(in crate::net) fn session(&self) -> Resume {
-        self.client.session()
-    }
-
-    pub(in crate::net) async fn ask(&self) {
+    async fn ask(&self) {
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
         if turn > 0 && turn.is_multiple_of(TURNS) {
             self.client.new_session(false).await.unwrap();
@@ -71,7 +63,7 @@ impl Caller {
 pub(super) async fn load(address: &str, pace: Pace) {
     let mut callers = Vec::new();
     for place in 0..pace.in_flight {
-        callers.push(Caller::open(address, place, Resume::default()).await);
+        callers.push(Caller::open(address, place).await);
     }
     pace.measure(|place| callers[place].ask()).await;
 }

@@ -13,7 +13,7 @@ use rpc_core::net::server::ServerLimits;
 use super::{CONNECTIONS, Tell};
 
 /// Answers at once what it is told.
-pub(in crate::net) struct Echo;
+struct Echo;
 
 impl Agent for Echo {
     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
@@ -26,17 +26,13 @@ pub(in crate::net) fn host_key() -> Signer {
     Signer::from_seed(&[1; 32])
 }
 
-pub(in crate::net) fn options() -> ServerOptions {
+pub(super) async fn serve(tell: Tell) {
     let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
     let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
     options.connection.limits.max_message_rate = None;
     options.runtime.storage = Arc::new(MemoryStorage::new(20_000));
     options.http = http_config().with_limits(limits);
-    options
-}
-
-pub(super) async fn serve(tell: Tell) {
-    let host = Server::bind("127.0.0.1:0", Echo, options()).await.unwrap();
+    let host = Server::bind("127.0.0.1:0", Echo, options).await.unwrap();
     tell(host.local_addr());
     host.run().await;
 }

@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use exoclaw_proto::frame::{ChatSend, Plugin, Status};
 use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer, Server, ServerOptions, http_config};
-use rpc_core::Limits;
 use rpc_core::net::server::ServerLimits;
 
 use super::{CHUNK, CONNECTIONS, Tell};
-use crate::net::load::wide_limits;
 use crate::net::values::STATUS;
 use crate::text;
 
@@ -32,19 +30,10 @@ impl Backend for Chunks {
     }
 }
 
-/// `wide`: with limits that let very many calls be in flight.
-pub(super) async fn serve(tell: Tell, wide: bool) {
-    let (limits, requests) = if wide {
-        (wide_limits(), 1_000_000)
-    } else {
-        (Limits::default(), 4_096)
-    };
+pub(super) async fn serve(tell: Tell) {
     let mut options = ServerOptions::default();
-    options.connection.max_requests = requests;
-    options.connection.limits = Limits {
-        max_message_rate: None,
-        ..limits
-    };
+    options.connection.max_requests = 4_096;
+    options.connection.limits.max_message_rate = None;
     let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
     options.http = http_config().with_limits(limits);
     let server = Server::bind("127.0.0.1:0", Chunks(text::words(CHUNK)), options)

@@ -6,7 +6,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::value::to_raw_value;
 
 use super::{CHUNK, CONNECTIONS, Tell};
-use crate::net::values::{Event, STATUS, Said, Sent, Status};
+use crate::net::values::{Event, Said};
 use crate::text;
 
 pub(super) async fn serve(tell: Tell) {
@@ -27,25 +27,9 @@ fn module() -> RpcModule<String> {
     let mut module = RpcModule::new(text::words(CHUNK));
     module.register_method("ping", |_, _, _| "pong").unwrap();
     module
-        .register_method("status", |_, _, _| {
-            let (version, plugins, sessions) = STATUS;
-            Ok::<_, ErrorObjectOwned>(Status {
-                version: version.to_owned(),
-                plugins,
-                sessions,
-            })
-        })
-        .unwrap();
-    module
         .register_method("echo", |params, _, _| {
             let said: Said<String> = params.one()?;
             Ok::<_, ErrorObjectOwned>(said)
-        })
-        .unwrap();
-    module
-        .register_method("send_message", |params, _, _| {
-            let (channel_uid, _, _): (String, String, bool) = params.parse()?;
-            Ok::<_, ErrorObjectOwned>(Sent { channel_uid })
         })
         .unwrap();
     module

@@ -1,27 +1,23 @@
 //! The servers. Each tells its address and runs until it is ended.
 
 mod acolyte;
-mod bare;
 mod connectonion;
 mod exoclaw;
-mod fast;
 mod jsonrpsee;
 mod smarthole;
 mod snek;
-mod tcp;
 
 use std::net::SocketAddr;
 
 use tokio::sync::oneshot;
 
-use super::kind::{Kind, SEND_MESSAGE};
+use super::kind::{ECHO_ONLY, Kind, SEND_MESSAGE};
+use super::plain;
 
 pub(super) use connectonion::host_key;
-#[cfg(feature = "nats")]
-pub(super) use connectonion::{Echo, options as host_options};
 
 /// Frames of about 100 bytes together with their envelopes.
-const CHUNK: usize = 45;
+pub(super) const CHUNK: usize = 45;
 /// More connections than are ever opened.
 pub(super) const CONNECTIONS: usize = 200_000;
 
@@ -30,18 +26,13 @@ pub(super) type Tell = Box<dyn FnOnce(SocketAddr) + Send>;
 
 pub(super) async fn serve(kind: Kind<'_>, tell: Tell) {
     match kind.end {
-        "exoclaw" => exoclaw::serve(tell, kind.wide).await,
+        "exoclaw" => exoclaw::serve(tell).await,
         "connectonion" => connectonion::serve(tell).await,
         "snek" => snek::serve(tell, kind.work != SEND_MESSAGE).await,
         "smarthole" => smarthole::serve(tell).await,
         "acolyte" => acolyte::serve(tell).await,
         "jsonrpsee" => jsonrpsee::serve(tell).await,
-        "TCP echo" => tcp::serve(tell).await,
-        "fastwebsockets" => fast::serve(tell, false).await,
-        "fastwebsockets, send each" => fast::serve(tell, true).await,
-        "echo, send each" => bare::serve(tell, true, true).await,
-        "echo, no RPC" | "tungstenite, 4 KiB buffers" => bare::serve(tell, false, true).await,
-        "tungstenite, default buffers" => bare::serve(tell, false, false).await,
+        ECHO_ONLY => plain::serve(tell).await,
         other => panic!("no server {other}"),
     }
 }

@@ -1,7 +1,7 @@
-//! [`History`]: a session with its turns and facts, as its log tells it.
+//! [`History`]: a session with its turns, as its log tells it.
 //!
-//! A message of the log has the whole [`Record`], which is short, and what is new: a turn, facts; from time
-//! to time all turns and facts, so that what comes before can be purged. What is longer than a message comes
+//! A message of the log has the whole [`Record`], which is short, and what is new: a turn; from time
+//! to time all turns, so that what comes before can be purged. What is longer than a message comes
 //! in several; all but the last one leave the record as it was.
 
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use rpc_core::Str;
 use serde::{Deserialize, Serialize};
 
 use super::record::{PastOwner, Place, Record};
-use crate::gateway::memory::{Fact, Turn, learn};
+use crate::gateway::memory::Turn;
 use crate::gateway::store::{Commit, StoreError, StoreLimits};
 
 /// What messages may take beside the turns that are kept, before all is written anew.
@@ -24,7 +24,6 @@ pub(super) struct History {
     pub(super) record: Record,
     /// The turns, oldest first.
     turns: Vec<Arc<Turn>>,
-    pub(super) facts: Vec<Fact>,
     /// The number of the last message, and its id.
     pub(super) revision: u64,
     pub(super) id: Str,
@@ -50,8 +49,6 @@ struct Addition {
     is_all: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     turns: Vec<Turn>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    facts: Vec<Fact>,
 }
 
 /// Drops the oldest turns beyond the limits, but never the last one. Returns about how many bytes are left.
@@ -140,7 +137,6 @@ impl History {
     ) -> Result<Entry, PastOwner> {
         let mut entry = Entry::of(self.record.clone());
         entry.record.commit(id, commit, place)?;
-        entry.adds.facts.clone_from(&commit.facts);
         if let Some(turn) = &commit.turn {
             let turn = turn.shortened(limits.text_bytes).into_owned();
             entry.adds.turns = vec![turn.clone()];
@@ -164,7 +160,6 @@ impl History {
         entry.adds = Addition {
             is_all: true,
             turns: self.last_turns(usize::MAX),
-            facts: self.facts.clone(),
         };
         entry
     }
@@ -222,9 +217,8 @@ impl History {
         let text = std::mem::take(&mut self.begun);
         let adds: Addition = rpc_core::json::from_slice(&text).map_err(|error| damaged(&error))?;
         if adds.is_all {
-            (self.turns, self.facts, self.tail) = (Vec::new(), Vec::new(), 0);
+            (self.turns, self.tail) = (Vec::new(), 0);
         }
-        learn(&mut self.facts, adds.facts, limits.facts);
         self.turns.extend(adds.turns.into_iter().map(Arc::new));
         fit(&mut self.turns, limits);
         Ok(())

@@ -31,7 +31,8 @@ use rpc_core::cluster::{
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::store::{Commit, Recalled, SessionInfo, StoreError, StoreLimits};
+use super::memory::Turn;
+use super::store::{Commit, SessionInfo, StoreError, StoreLimits};
 use super::usage::UsageEntry;
 use budget::Budget;
 pub use budget::NotAdmitted;
@@ -287,7 +288,7 @@ impl Cluster {
         stored.and(logged).and(written)
     }
 
-    /// Returns the last turns of a session and its facts. With the session's turn, as it found them.
+    /// Returns the last turns of a session. With the session's turn, as it found them.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be read.
@@ -299,7 +300,7 @@ impl Cluster {
         session: &str,
         turn: Option<&SharedTurn>,
         turns: usize,
-    ) -> Result<Recalled, StoreError> {
+    ) -> Result<Vec<Turn>, StoreError> {
         self.sessions.recall(session, turn, turns).await
     }
 

@@ -14,7 +14,8 @@ use super::history::{Entry, History, record_in};
 use super::nodes::Nodes;
 use super::record::{PastOwner, Place, Record};
 use super::{ClusterConfig, PAUSE, part_of, passes};
-use crate::gateway::store::{Commit, Recalled, StoreError, StoreLimits};
+use crate::gateway::memory::Turn;
+use crate::gateway::store::{Commit, StoreError, StoreLimits};
 
 /// The longest pause between two looks at the nodes before a waiting turn.
 const LOOK: Duration = Duration::from_secs(2);
@@ -86,7 +87,7 @@ impl Drop for SharedTurn {
         // Without a runtime the process is at its end, and the others see that it is gone.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let sessions = Arc::clone(&self.sessions);
-            let commit = Commit::new(&*self.session, "", 0);
+            let commit = Commit::new(&*self.session, 0);
             runtime.spawn(async move {
                 let id = sessions.nodes.id();
                 let _ = sessions.finish(id, commit, Some(place)).await;
@@ -429,7 +430,7 @@ impl Sessions {
     ) -> Result<(), StoreError> {
         let mut outcome = self.apply(&id, &commit, place.as_ref()).await;
         if outcome.is_err() {
-            (commit.turn, commit.facts) = (None, Vec::new());
+            commit.turn = None;
         }
         if outcome == Err(StoreError::PastOwner) {
             let counted = self.apply(&id, &commit, place.as_ref()).await;
@@ -474,14 +475,13 @@ impl Sessions {
         is_done
     }
 
-    /// Returns the last turns of a session and its facts: as its running turn knows them, or as they
-    /// are stored.
+    /// Returns the last turns of a session: as its running turn knows them, or as they are stored.
     pub(super) async fn recall(
         &self,
         session: &str,
         turn: Option<&SharedTurn>,
         most: usize,
-    ) -> Result<Recalled, StoreError> {
+    ) -> Result<Vec<Turn>, StoreError> {
         let read;
         let history = match turn {
             Some(turn) => &turn.history,
@@ -491,9 +491,7 @@ impl Sessions {
             }
         };
         let most = most.min(usize::try_from(self.limits.turns).unwrap_or(usize::MAX));
-        let mut recalled = Recalled::default();
-        (recalled.turns, recalled.facts) = (history.last_turns(most), history.facts.clone());
-        Ok(recalled)
+        Ok(history.last_turns(most))
     }
 
     /// Forgets the turns of a session whose turn runs here.

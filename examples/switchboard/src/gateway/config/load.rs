@@ -82,8 +82,8 @@ impl Config {
     /// Parses a text. Never panics.
     ///
     /// # Errors
-    /// [`ConfigError::Invalid`] with all mistakes; for a text that is not TOML, the first one. The
-    /// same text fails again.
+    /// [`ConfigError::Invalid`]: the first mistake of TOML or of a type, else all others. The same
+    /// text fails again.
     pub fn parse(text: &str, origin: &Origin) -> Result<Loaded, ConfigError> {
         read::read(text, origin)
     }

@@ -2,9 +2,7 @@
 
 mod load;
 mod problem;
-mod read;
-mod suggest;
-mod table;
+pub(crate) mod read;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use exoclaw_proto::limits::{DEFAULT_PORT, EPISODIC_WINDOW, MAX_TOOL_ROUNDS};
+use serde::Deserialize;
 
 use super::usage::Price;
 use crate::cli::NatsSettings;
@@ -21,7 +20,8 @@ pub use load::{Loaded, Origin, PATH_VARIABLE};
 pub use problem::{ConfigError, Problem};
 
 /// The contents of the file. What it leaves out has the default of the field.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Config {
     /// `[gateway]`: the socket and the files.
@@ -42,7 +42,8 @@ pub struct Config {
 
 rpc_core::config! {
     /// `[gateway]`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
+    #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+    #[serde(default)]
     pub struct GatewayConfig {
         /// `port`: the port to listen at; 0 chooses a free one. Default [`DEFAULT_PORT`].
         pub port: u16 = DEFAULT_PORT,
@@ -57,6 +58,7 @@ rpc_core::config! {
         pub max_connections: usize = 16_384,
         /// `data_dir`: the folder for conversations and usage. Default: the folder of the file, or
         /// `~/.exoclaw` if there is no file.
+        #[serde(rename = "data_dir")]
         pub data: DataDir = DataDir::Memory,
         /// `extensions`: whether to serve methods beyond the specification. Default no.
         pub extensions: bool = false,
@@ -75,7 +77,8 @@ pub enum DataDir {
 
 rpc_core::config! {
     /// `[agent]`.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Deserialize)]
+    #[serde(from = "read::AgentKeys")]
     pub struct AgentConfig {
         /// `id`: the name of the agent in session keys. Default `default`.
         pub id: String = "default".to_owned(),
@@ -99,18 +102,26 @@ rpc_core::config! {
 }
 
 /// One of `[[plugins]]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct PluginConfig {
     /// `name`: the name of the plugin in `plugin.list`.
     pub name: String,
     /// `path`: the place of its code.
+    #[serde(rename = "path")]
     pub source: PluginSource,
     /// `capabilities`: what it may reach, like `http:api.example.org`.
+    #[serde(default)]
     pub capabilities: Vec<String>,
     /// `timeout_seconds`: how long a call may take. Default: that of the plugin host.
+    #[serde(
+        rename = "timeout_seconds",
+        default,
+        deserialize_with = "read::seconds"
+    )]
     pub timeout: Option<Duration>,
     /// `memory_mb`: how many MiB an instance may use. Default: that of the plugin host.
+    #[serde(default)]
     pub memory_mb: Option<u32>,
 }
 
@@ -126,25 +137,31 @@ pub enum PluginSource {
 
 /// One of `[[bindings]]`: chats that equal all its properties belong to the agent. It has at least
 /// one property.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct BindingConfig {
     /// `agent_id`: the agent.
     pub agent_id: String,
     /// `channel`: the channel of the chat.
+    #[serde(default, deserialize_with = "read::filled")]
     pub channel: Option<String>,
     /// `account_id`: the account within the channel.
+    #[serde(default, deserialize_with = "read::filled")]
     pub account_id: Option<String>,
     /// `peer_id`: the other side of the chat.
+    #[serde(default, deserialize_with = "read::filled")]
     pub peer_id: Option<String>,
     /// `guild_id`: the guild or server.
+    #[serde(default, deserialize_with = "read::filled")]
     pub guild_id: Option<String>,
     /// `team_id`: the team.
+    #[serde(default, deserialize_with = "read::filled")]
     pub team_id: Option<String>,
 }
 
 /// `[budgets]`: most tokens, read and written together. `None` means no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct BudgetConfig {
     /// `session`: of one session, for ever.
@@ -157,11 +174,10 @@ pub struct BudgetConfig {
 
 rpc_core::config! {
     /// `[memory]`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+    #[serde(default)]
     pub struct MemoryConfig {
         /// `episodic_window`: how many of the last turns a model gets. Default 5.
         pub episodic_window: usize = EPISODIC_WINDOW,
-        /// `semantic_enabled`: whether to collect facts and pass them to the model. Default yes.
-        pub semantic_enabled: bool = true,
     }
 }

@@ -1,8 +1,7 @@
-//! [`Problem`]: a mistake in a file, with its position; [`Notes`] collects them.
+//! [`Problem`]: a mistake in a file, with its position.
 
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::screen::printable;
@@ -59,64 +58,21 @@ fn lines(problems: &[Problem]) -> String {
     lines.join("\n")
 }
 
-/// The problems found in a file.
-#[derive(Debug, Default)]
-pub(super) struct Notes {
-    errors: Vec<(usize, String)>,
-    warnings: Vec<(usize, String)>,
-}
-
-impl Notes {
-    pub(super) fn error(&mut self, at: &Range<usize>, message: impl Into<String>) {
-        self.errors.push((at.start, message.into()));
-    }
-
-    pub(super) fn warn(&mut self, at: &Range<usize>, message: impl Into<String>) {
-        self.warnings.push((at.start, message.into()));
-    }
-
-    /// Returns the errors and the warnings, each in the order of the file.
-    pub(super) fn finish(self, text: &str, file: &Path) -> (Vec<Problem>, Vec<Problem>) {
-        let lines = Lines::new(text);
-        let place = |mut found: Vec<(usize, String)>| {
-            found.sort_by_key(|(at, _)| *at);
-            found.truncate(MAX_PROBLEMS);
-            let problem = |(at, message): (usize, String)| {
-                let (line, column) = lines.position(at);
-                Problem {
-                    file: file.to_owned(),
-                    line,
-                    column,
-                    message: shortened(&message, MAX_MESSAGE).into_owned(),
-                }
-            };
-            found.into_iter().map(problem).collect()
-        };
-        (place(self.errors), place(self.warnings))
-    }
-}
-
-/// Finds lines and columns.
-pub(super) struct Lines<'t> {
-    text: &'t str,
-    starts: Vec<usize>,
-}
-
-impl<'t> Lines<'t> {
-    pub(super) fn new(text: &'t str) -> Self {
-        let ends = text.match_indices('\n').map(|(at, _)| at + 1);
-        let starts = std::iter::once(0).chain(ends).collect();
-        Self { text, starts }
-    }
-
-    /// Returns the line and the column of a byte, both from 1.
-    pub(super) fn position(&self, at: usize) -> (usize, usize) {
-        let line = self.starts.partition_point(|start| *start <= at).max(1);
-        let start = self.starts.get(line - 1).copied().unwrap_or(0);
-        let rest = self.text.get(start..).unwrap_or("");
-        let before = rest.char_indices().take_while(|(i, _)| start + i < at);
-        (line, before.count() + 1)
-    }
+/// Returns problems at these bytes of a file, in its order.
+pub(super) fn sorted(mut found: Vec<(usize, String)>, text: &str, file: &Path) -> Vec<Problem> {
+    found.sort_by_key(|(at, _)| *at);
+    found.truncate(MAX_PROBLEMS);
+    let problem = |(at, message): (usize, String)| {
+        let before = text.get(..at).unwrap_or(text);
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        Problem {
+            file: file.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: line.chars().count() + 1,
+            message: shortened(&message, MAX_MESSAGE).into_owned(),
+        }
+    };
+    found.into_iter().map(problem).collect()
 }
 
 /// Quotes a piece of the file for a message: between backquotes, short, and without control

@@ -1,436 +1,420 @@
-//! Reading and checking the sections of the file.
+//! Reading the file: serde checks the types, and [`Checks`] what they cannot say.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::ops::Range;
+use std::collections::HashSet;
+use std::collections::hash_map::{Entry, HashMap};
+use std::fmt::Display;
+use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use rpc_core::Secret;
 use rpc_core::net::server::Guards;
-use toml::de::DeTable;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use toml::de::{DeTable, DeValue};
 
 use super::load::{Loaded, Origin};
-use super::problem::{ConfigError, Notes, quoted};
-use super::table::{Found, Table};
-use super::{
-    AgentConfig, BindingConfig, BudgetConfig, Config, DataDir, GatewayConfig, MemoryConfig,
-    PluginConfig, PluginSource,
-};
-use crate::cli::{self, NatsSettings};
+use super::problem::{ConfigError, quoted, sorted};
+use super::{AgentConfig, Config, DataDir, PluginSource};
+use crate::cli;
 use crate::gateway::usage::Price;
 use crate::model::options::{ModelArgs, temperature};
 use crate::model::provider::Provider;
 
-/// Largest number that TOML can write.
-const MOST: u64 = i64::MAX as u64;
-/// Longest time of a plugin's call: an hour.
-const MAX_TIMEOUT: f64 = 3600.0;
-/// The value of `data_dir` that keeps nothing.
-const IN_MEMORY: &str = ":memory:";
+/// `[agent]` as it is written.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct AgentKeys {
+    #[serde(deserialize_with = "filled")]
+    id: Option<String>,
+    #[serde(deserialize_with = "provider")]
+    provider: Option<Provider>,
+    #[serde(deserialize_with = "filled")]
+    model: Option<String>,
+    #[serde(deserialize_with = "filled")]
+    base_url: Option<String>,
+    #[serde(deserialize_with = "filled")]
+    api_key: Option<String>,
+    key_file: Option<PathBuf>,
+    max_tokens: Option<u32>,
+    #[serde(deserialize_with = "heat")]
+    temperature: Option<f64>,
+    context_tokens: Option<usize>,
+    #[serde(deserialize_with = "timeout")]
+    model_timeout: Option<Duration>,
+    system_prompt: Option<String>,
+    soul_path: Option<PathBuf>,
+    tools: Vec<String>,
+    catch_all: Option<bool>,
+    max_tool_rounds: Option<usize>,
+    input_price: Option<f64>,
+    output_price: Option<f64>,
+}
 
-/// The keys of each table, to recognise a key in the wrong one.
-pub(super) const SECTIONS: [(&str, &[&str]); 5] = [
-    (
-        "gateway",
-        &[
-            "port",
-            "bind",
-            "allowed_origins",
-            "allowed_hosts",
-            "max_connections",
-            "data_dir",
-            "extensions",
-        ],
-    ),
-    (
-        "agent",
-        &[
-            "id",
-            "provider",
-            "model",
-            "base_url",
-            "api_key",
-            "key_file",
-            "max_tokens",
-            "temperature",
-            "context_tokens",
-            "model_timeout",
-            "system_prompt",
-            "soul_path",
-            "tools",
-            "catch_all",
-            "max_tool_rounds",
-            "input_price",
-            "output_price",
-            "fallback",
-        ],
-    ),
-    ("budgets", &["session", "daily", "monthly"]),
-    ("memory", &["episodic_window", "semantic_enabled"]),
-    (
-        "nats",
-        &[
-            "url",
-            "prefix",
-            "replicas",
-            "user",
-            "password_file",
-            "token_file",
-            "nkey_file",
-            "ca",
-            "lease",
-        ],
-    ),
-];
+impl From<AgentKeys> for AgentConfig {
+    fn from(keys: AgentKeys) -> Self {
+        let defaults = Self::default();
+        let prices = keys.input_price.zip(keys.output_price);
+        Self {
+            id: keys.id.unwrap_or(defaults.id),
+            model: ModelArgs {
+                provider: keys.provider,
+                model: keys.model,
+                base_url: keys.base_url,
+                key: keys.api_key.map(Secret::new),
+                key_file: keys.key_file,
+                max_tokens: keys.max_tokens,
+                temperature: keys.temperature,
+                context_tokens: keys.context_tokens,
+                model_timeout: keys.model_timeout,
+                ..ModelArgs::default()
+            },
+            system_prompt: keys.system_prompt,
+            soul_path: keys.soul_path,
+            tools: keys.tools,
+            catch_all: keys.catch_all.unwrap_or(defaults.catch_all),
+            max_tool_rounds: keys.max_tool_rounds.unwrap_or(defaults.max_tool_rounds),
+            price: prices.map(|(input, output)| Price::new(input, output)),
+        }
+    }
+}
 
-/// Returns the right table of a key that is in the wrong one.
-fn elsewhere(key: &str) -> Option<String> {
-    let mut sections = SECTIONS.iter();
-    let (section, _) = sections.find(|(_, keys)| keys.contains(&key))?;
-    Some(format!("{section}.{key}"))
+impl<'de> Deserialize<'de> for DataDir {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = filled(deserializer)?.unwrap_or_default();
+        Ok(match &*text {
+            ":memory:" => Self::Memory,
+            _ => Self::Folder(text.into()),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for PluginSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = filled(deserializer)?.unwrap_or_default();
+        Ok(match text.strip_prefix("builtin:") {
+            Some(name) => Self::Builtin(name.to_owned()),
+            None => Self::File(text.into()),
+        })
+    }
+}
+
+/// A text that is not blank.
+pub(crate) fn filled<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(from)?;
+    match text.trim() {
+        "" => Err(D::Error::custom("is empty")),
+        _ => Ok(Some(text)),
+    }
+}
+
+pub(crate) fn secret<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Secret>, D::Error> {
+    Ok(filled(from)?.map(Secret::new))
+}
+
+fn provider<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Provider>, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse().map(Some).map_err(D::Error::custom)
+}
+
+fn heat<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    let number = f64::deserialize(from)?.to_string();
+    temperature(&number).map(Some).map_err(D::Error::custom)
+}
+
+fn timeout<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(from)?;
+    cli::timeout(&text).map(Some).map_err(D::Error::custom)
+}
+
+/// Seconds, with or without a fraction.
+pub(crate) fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let number = f64::deserialize(from)?;
+    let seconds = Duration::try_from_secs_f64(number);
+    seconds.map(Some).map_err(D::Error::custom)
+}
+
+/// The places of all keys and values of a file, by paths like `plugins.0.name`.
+struct Places(Vec<Place>);
+
+struct Place {
+    path: String,
+    key: Range<usize>,
+    value: Range<usize>,
+}
+
+impl Places {
+    fn add(&mut self, path: String, key: Range<usize>, value: &toml::Spanned<DeValue<'_>>) {
+        match value.get_ref() {
+            DeValue::Table(table) => self.table(&format!("{path}."), table),
+            DeValue::Array(items) => {
+                for (number, item) in items.iter().enumerate() {
+                    self.add(format!("{path}.{number}"), item.span(), item);
+                }
+            }
+            _ => {}
+        }
+        let value = value.span();
+        self.0.push(Place { path, key, value });
+    }
+
+    fn table(&mut self, prefix: &str, table: &DeTable<'_>) {
+        for (key, value) in table {
+            self.add(format!("{prefix}{}", key.get_ref()), key.span(), value);
+        }
+    }
+
+    fn get(&self, path: &str) -> Option<&Place> {
+        self.0.iter().find(|place| place.path == path)
+    }
+
+    /// The path of the value at this place.
+    fn path_at(&self, at: &Range<usize>) -> Option<&str> {
+        let found = self.0.iter().find(|place| place.value == *at);
+        found.map(|place| &*place.path)
+    }
+}
+
+/// What is wrong with a configuration whose types are right, with the byte of each mistake.
+struct Checks<'a> {
+    places: &'a Places,
+    origin: &'a Origin,
+    errors: Vec<(usize, String)>,
+    warnings: Vec<(usize, String)>,
+}
+
+impl Checks<'_> {
+    /// The byte of a value, or of a part of the file that it would be in.
+    fn at(&self, path: &str) -> usize {
+        let mut path = path;
+        loop {
+            if let Some(place) = self.places.get(path) {
+                return place.value.start;
+            }
+            match path.rsplit_once('.') {
+                Some((table, _)) => path = table,
+                None => return 0,
+            }
+        }
+    }
+
+    fn error(&mut self, path: &str, why: impl Display) {
+        self.errors.push((self.at(path), format!("{path}: {why}")));
+    }
+
+    fn within(&mut self, path: &str, value: Option<u64>, range: RangeInclusive<u64>) {
+        if let Some(is) = value.filter(|value| !range.contains(value)) {
+            let (from, to) = (range.start(), range.end());
+            self.error(path, format_args!("must be from {from} to {to}, is `{is}`"));
+        }
+    }
+
+    /// A path of a file, which starts at the folder of the configuration.
+    fn file(&mut self, path: &str, file: Option<&mut PathBuf>) {
+        let Some(file) = file else { return };
+        match file.to_str().and_then(|text| self.origin.resolve(text)) {
+            Some(resolved) => *file = resolved,
+            None => self.error(path, "`~` is unknown, since HOME is not set"),
+        }
+    }
+
+    fn gateway(&mut self, config: &mut Config) {
+        let gateway = &mut config.gateway;
+        if gateway.bind.trim().is_empty() || gateway.bind.contains([' ', '\t', '\n', '/']) {
+            let is = quoted(&gateway.bind);
+            self.error(
+                "gateway.bind",
+                format_args!("{is} is no address to listen at"),
+            );
+        }
+        for (number, origin) in gateway.allowed_origins.iter().enumerate() {
+            if let Err(error) = Guards::default().with_allowed_origin(origin) {
+                self.error(&format!("gateway.allowed_origins.{number}"), error);
+            }
+        }
+        for (number, host) in gateway.allowed_hosts.iter().enumerate() {
+            if let Err(error) = Guards::default().with_allowed_host(host) {
+                self.error(&format!("gateway.allowed_hosts.{number}"), error);
+            }
+        }
+        let most = Some(gateway.max_connections as u64);
+        self.within("gateway.max_connections", most, 1..=1_000_000);
+        if self.places.get("gateway.data_dir").is_none() {
+            gateway.data = self.origin.default_data();
+        } else if let DataDir::Folder(folder) = &mut gateway.data {
+            self.file("gateway.data_dir", Some(folder));
+        }
+    }
+
+    fn agent(&mut self, agent: &mut AgentConfig) {
+        let rounds = agent.max_tool_rounds as u64;
+        let model = &mut agent.model;
+        for (path, value, most) in [
+            ("agent.max_tool_rounds", Some(rounds), 1000),
+            (
+                "agent.max_tokens",
+                model.max_tokens.map(u64::from),
+                u32::MAX.into(),
+            ),
+            (
+                "agent.context_tokens",
+                model.context_tokens.map(|it| it as u64),
+                u64::MAX,
+            ),
+        ] {
+            self.within(path, value, 1..=most);
+        }
+        if let Some(provider) = model.provider
+            && model.model_name().is_empty()
+        {
+            let why = format!("is missing, `{provider}` needs it");
+            self.error("agent.model", why);
+        }
+        self.file("agent.key_file", model.key_file.as_mut());
+        self.file("agent.soul_path", agent.soul_path.as_mut());
+        let prices = ["agent.input_price", "agent.output_price"];
+        let mut given = prices.iter().filter(|path| self.places.get(path).is_some());
+        match (given.next(), given.next(), agent.price) {
+            (Some(one), None, _) => {
+                self.error(one, "only input_price and output_price together are of use")
+            }
+            (_, Some(_), Some(price)) if !(price.input >= 0.0 && price.output >= 0.0) => {
+                self.error("agent.input_price", "prices must be numbers from 0 upwards");
+            }
+            _ => {}
+        }
+    }
+
+    fn plugins(&mut self, config: &mut Config) {
+        let mut names = HashSet::new();
+        for (number, plugin) in config.plugins.iter_mut().enumerate() {
+            let path = |key: &str| format!("plugins.{number}.{key}");
+            if plugin.name.trim().is_empty() {
+                self.error(&path("name"), "is empty");
+            } else if !names.insert(plugin.name.clone()) {
+                let is = quoted(&plugin.name);
+                self.error(&path("name"), format_args!("another plugin is called {is}"));
+            }
+            if let PluginSource::File(file) = &mut plugin.source {
+                self.file(&path("path"), Some(file));
+            }
+            let hour = Duration::from_secs(3600);
+            if plugin.timeout.is_some_and(|it| it.is_zero() || it > hour) {
+                self.error(
+                    &path("timeout_seconds"),
+                    "must be more than 0 and at most 3600",
+                );
+            }
+            self.within(
+                &path("memory_mb"),
+                plugin.memory_mb.map(u64::from),
+                1..=4096,
+            );
+        }
+    }
+
+    fn bindings(&mut self, config: &Config) {
+        let mut seen = HashMap::new();
+        for (number, binding) in config.bindings.iter().enumerate() {
+            let path = format!("bindings.{number}");
+            let it = binding;
+            let named = [
+                &it.channel,
+                &it.account_id,
+                &it.peer_id,
+                &it.guild_id,
+                &it.team_id,
+            ];
+            if it.agent_id.trim().is_empty() {
+                self.error(&format!("{path}.agent_id"), "is empty");
+            }
+            if named.iter().all(|name| name.is_none()) {
+                let keys = "channel, account_id, peer_id, guild_id, team_id";
+                self.error(&path, format_args!("names none of {keys}"));
+                continue;
+            }
+            match seen.entry(named) {
+                Entry::Occupied(first) => {
+                    let first = first.get();
+                    let why =
+                        format!("{path}: is never used, bindings.{first} names the same chats");
+                    self.warnings.push((self.at(&path), why));
+                }
+                Entry::Vacant(place) => {
+                    place.insert(number);
+                }
+            }
+        }
+    }
 }
 
 /// Reads a whole file.
 pub(super) fn read(text: &str, origin: &Origin) -> Result<Loaded, ConfigError> {
-    let mut notes = Notes::default();
-    let mut config = Config::default();
-    config.gateway.data = origin.default_data();
-    match DeTable::parse(text) {
-        Ok(document) => {
-            let entries = document.get_ref();
-            let mut root = Table::new(String::new(), entries, 0..0);
-            let mut reader = Reader {
-                notes: &mut notes,
-                origin,
-            };
-            reader.root(&mut root, &mut config);
-            root.finish(&mut notes, elsewhere);
-        }
-        Err(error) => notes.error(&error.span().unwrap_or(0..0), error.message()),
-    }
-    let (errors, warnings) = notes.finish(text, origin.file());
-    if errors.is_empty() {
-        Ok(Loaded { config, warnings })
-    } else {
-        Err(ConfigError::Invalid(errors))
-    }
-}
-
-struct Reader<'n> {
-    notes: &'n mut Notes,
-    origin: &'n Origin,
-}
-
-/// Sets a value, if there is one.
-fn set<T>(place: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *place = value;
-    }
-}
-
-/// Returns a value that was read, or reports why it is invalid.
-fn checked<T>(
-    table: &Table<'_, '_>,
-    notes: &mut Notes,
-    key: &str,
-    at: &Range<usize>,
-    read: Result<T, String>,
-) -> Option<T> {
-    read.map_err(|why| notes.error(at, format!("{}: {why}", table.path(key))))
-        .ok()
-}
-
-fn value<T>(found: Option<Found<T>>) -> Option<T> {
-    found.map(|found| found.value)
-}
-
-fn values<T>(found: Vec<Found<T>>) -> Vec<T> {
-    found.into_iter().map(|found| found.value).collect()
-}
-
-impl Reader<'_> {
-    fn root(&mut self, root: &mut Table<'_, '_>, config: &mut Config) {
-        if let Some(table) = root.table(self.notes, "gateway") {
-            self.gateway(table, &mut config.gateway);
-        }
-        if let Some(table) = root.table(self.notes, "agent") {
-            self.agent(table, &mut config.agent);
-        }
-        let mut names = HashMap::new();
-        for table in root.tables(self.notes, "plugins") {
-            config.plugins.extend(self.plugin(table, &mut names));
-        }
-        let mut selectors = HashMap::new();
-        for table in root.tables(self.notes, "bindings") {
-            config.bindings.extend(self.binding(table, &mut selectors));
-        }
-        if let Some(table) = root.table(self.notes, "budgets") {
-            self.budgets(table, &mut config.budgets);
-        }
-        if let Some(table) = root.table(self.notes, "memory") {
-            self.memory(table, &mut config.memory);
-        }
-        if let Some(table) = root.table(self.notes, "nats") {
-            self.nats(table, &mut config.nats);
-        }
-    }
-
-    fn gateway(&mut self, mut table: Table<'_, '_>, into: &mut GatewayConfig) {
-        let notes = &mut *self.notes;
-        set(&mut into.port, table.integer(notes, "port", 0..=u16::MAX));
-        if let Some(bind) = table.text(notes, "bind") {
-            if bind.value.contains(|c: char| c.is_whitespace() || c == '/') {
-                let is = quoted(&bind.value);
-                let message = format!("gateway.bind: {is} is no address to listen at");
-                notes.error(&bind.at, message);
-            }
-            into.bind = bind.value;
-        }
-        into.allowed_origins =
-            self.guarded(&mut table, "allowed_origins", Guards::with_allowed_origin);
-        into.allowed_hosts = self.guarded(&mut table, "allowed_hosts", Guards::with_allowed_host);
-        let notes = &mut *self.notes;
-        let most = table.integer(notes, "max_connections", 1..=1_000_000);
-        set(&mut into.max_connections, most);
-        if let Some(data) = table.text(notes, "data_dir") {
-            if data.value == IN_MEMORY {
-                into.data = DataDir::Memory;
-            } else if let Some(folder) = self.file("gateway.data_dir", &data) {
-                into.data = DataDir::Folder(folder);
-            }
-        }
-        set(&mut into.extensions, table.bool(self.notes, "extensions"));
-        if let Some(at) = table.key_at("token") {
-            let message = "gateway.token: has no effect here; the token comes from --token or \
-                EXOCLAW_TOKEN, so that it stays out of files";
-            self.notes.error(&at, message);
-        }
-        table.finish(self.notes, elsewhere);
-    }
-
-    fn nats(&mut self, mut table: Table<'_, '_>, into: &mut NatsSettings) {
-        let notes = &mut *self.notes;
-        into.url = value(table.text(notes, "url")).map(Secret::new);
-        into.prefix = value(table.text(notes, "prefix"));
-        into.replicas = table.integer(notes, "replicas", 1..=5);
-        into.user = value(table.text(notes, "user"));
-        let lease = table.integer(notes, "lease", 2..=300);
-        into.lease = lease.map(Duration::from_secs);
-        let files = [
-            ("password_file", &mut into.password_file),
-            ("token_file", &mut into.token_file),
-            ("nkey_file", &mut into.nkey_file),
-            ("ca", &mut into.ca),
-        ];
-        for (key, place) in files {
-            if let Some(path) = table.text(self.notes, key) {
-                *place = self.file(&table.path(key), &path);
-            }
-        }
-        for key in ["password", "token", "nkey"] {
-            if let Some(at) = table.key_at(key) {
-                let message = format!("nats.{key}: has no effect here; write nats.{key}_file");
-                self.notes.error(&at, message);
-            }
-        }
-        table.finish(self.notes, elsewhere);
-    }
-
-    /// Reads a list of items that the guards of the server must accept.
-    fn guarded<E: std::fmt::Display>(
-        &mut self,
-        table: &mut Table<'_, '_>,
-        key: &'static str,
-        check: impl Fn(Guards, &str) -> Result<Guards, E>,
-    ) -> Vec<String> {
-        let found = table.strings(self.notes, key);
-        for item in &found {
-            if let Err(error) = check(Guards::default(), &item.value) {
-                let message = format!("{}: {error}", table.path(key));
-                self.notes.error(&item.at, message);
-            }
-        }
-        values(found)
-    }
-
-    fn agent(&mut self, mut table: Table<'_, '_>, into: &mut AgentConfig) {
-        let notes = &mut *self.notes;
-        set(&mut into.id, value(table.text(notes, "id")));
-        self.model(&mut table, &mut into.model);
-        let notes = &mut *self.notes;
-        into.system_prompt = value(table.string(notes, "system_prompt"));
-        if let Some(path) = table.text(notes, "soul_path") {
-            into.soul_path = self.file("agent.soul_path", &path);
-        }
-        let notes = &mut *self.notes;
-        into.tools = values(table.strings(notes, "tools"));
-        set(&mut into.catch_all, table.bool(notes, "catch_all"));
-        let rounds = table.integer(notes, "max_tool_rounds", 1..=1000);
-        set(&mut into.max_tool_rounds, rounds);
-        let input = table.number(notes, "input_price");
-        let output = table.number(notes, "output_price");
-        match (input, output) {
-            (Some(input), Some(output)) => into.price = Some(Price::new(input.value, output.value)),
-            (Some(one), None) | (None, Some(one)) => {
-                let message = "agent: input_price and output_price are only of use together";
-                notes.error(&one.at, message);
-            }
-            (None, None) => {}
-        }
-        if let Some(at) = table.key_at("fallback")
-            && let Some(mut table) = table.table(notes, "fallback")
-        {
-            let message = "agent.fallback: is checked but not used; an answer that fails is told \
-                to the client, who can ask again";
-            notes.warn(&at, message);
-            self.model(&mut table, &mut ModelArgs::default());
-            table.finish(self.notes, |_| None);
-        }
-        table.finish(self.notes, elsewhere);
-    }
-
-    /// Reads the part of an agent that a fallback has too.
-    fn model(&mut self, table: &mut Table<'_, '_>, into: &mut ModelArgs) {
-        if let Some(path) = table.text(self.notes, "key_file") {
-            into.key_file = self.file(&table.path("key_file"), &path);
-        }
-        let notes = &mut *self.notes;
-        let provider = table.text(notes, "provider");
-        into.model = value(table.text(notes, "model"));
-        into.base_url = value(table.text(notes, "base_url"));
-        into.key = value(table.text(notes, "api_key")).map(Secret::new);
-        into.max_tokens = table.integer(notes, "max_tokens", 1..=u32::MAX);
-        into.context_tokens = table.integer(notes, "context_tokens", 1..=usize::MAX);
-        if let Some(number) = table.number(notes, "temperature") {
-            let read = temperature(&number.value.to_string());
-            into.temperature = checked(table, notes, "temperature", &number.at, read);
-        }
-        if let Some(text) = table.text(notes, "model_timeout") {
-            let read = cli::timeout(&text.value);
-            into.model_timeout = checked(table, notes, "model_timeout", &text.at, read);
-        }
-        let Some(found) = provider else {
-            return;
+    let invalid = |errors| ConfigError::Invalid(sorted(errors, text, origin.file()));
+    let whole = |at: Option<Range<usize>>| at.map_or(0, |at| at.start);
+    let document = DeTable::parse(text)
+        .map_err(|error| invalid(vec![(whole(error.span()), error.message().to_owned())]))?;
+    let mut places = Places(Vec::new());
+    places.table("", document.get_ref());
+    let mut unknown = Vec::new();
+    let reader = toml::Deserializer::from(document);
+    let config = serde_ignored::deserialize(reader, |path| unknown.push(path.to_string()));
+    let mut config: Config = config.map_err(|error| {
+        let at = error.span().unwrap_or(0..0);
+        let message = match places.path_at(&at) {
+            Some(path) => format!("{path}: {}", error.message()),
+            None => error.message().to_owned(),
         };
-        match found.value.parse::<Provider>() {
-            Ok(provider) => into.provider = Some(provider),
-            Err(_) => {
-                let (path, is) = (table.path("provider"), quoted(&found.value));
-                let names = Provider::names();
-                let message = format!("{path}: unknown provider {is}; choose one of {names}");
-                notes.error(&found.at, message);
+        invalid(vec![(at.start, message)])
+    })?;
+    let mut checks = Checks {
+        places: &places,
+        origin,
+        errors: Vec::new(),
+        warnings: Vec::new(),
+    };
+    for path in &unknown {
+        let at = checks.places.get(path).map_or(0, |place| place.key.start);
+        match &**path {
+            "gateway.token" => {
+                let why = "has no effect here; the token comes from --token or EXOCLAW_TOKEN, so that it stays out of files";
+                checks.errors.push((at, format!("{path}: {why}")));
             }
-        }
-        if into.model_name().is_empty() {
-            let (path, is) = (table.path("model"), quoted(&found.value));
-            notes.error(&table.at(), format!("{path}: is missing, {is} needs it"));
-        }
-    }
-
-    fn plugin(
-        &mut self,
-        mut table: Table<'_, '_>,
-        names: &mut HashMap<String, Range<usize>>,
-    ) -> Option<PluginConfig> {
-        let notes = &mut *self.notes;
-        let name = table.required(notes, "name");
-        let path = table.required(notes, "path");
-        let capabilities = values(table.strings(notes, "capabilities"));
-        let timeout = table.number(notes, "timeout_seconds").and_then(|found| {
-            if found.value > 0.0 && found.value <= MAX_TIMEOUT {
-                return Duration::try_from_secs_f64(found.value).ok();
+            "nats.password" | "nats.token" | "nats.nkey" => {
+                let why = format!("{path}: has no effect here; write {path}_file");
+                checks.errors.push((at, why));
             }
-            let path = table.path("timeout_seconds");
-            let message = format!("{path}: must be more than 0 and at most {MAX_TIMEOUT}");
-            notes.error(&found.at, message);
-            None
-        });
-        let memory_mb = table.integer(notes, "memory_mb", 1..=4096);
-        if let Some(name) = &name
-            && names.insert(name.value.clone(), name.at.clone()).is_some()
-        {
-            let (path, is) = (table.path("name"), quoted(&name.value));
-            notes.error(&name.at, format!("{path}: another plugin is called {is}"));
-        }
-        let source = path.and_then(|path| match path.value.strip_prefix("builtin:") {
-            Some(builtin) => Some(PluginSource::Builtin(builtin.to_owned())),
-            None => self
-                .file(&table.path("path"), &path)
-                .map(PluginSource::File),
-        });
-        table.finish(self.notes, |_| None);
-        Some(PluginConfig {
-            name: name?.value,
-            source: source?,
-            capabilities,
-            timeout,
-            memory_mb,
-        })
-    }
-
-    fn binding(
-        &mut self,
-        mut table: Table<'_, '_>,
-        seen: &mut HashMap<[Option<String>; 5], String>,
-    ) -> Option<BindingConfig> {
-        let notes = &mut *self.notes;
-        let agent_id = table.required(notes, "agent_id");
-        let keys = ["channel", "account_id", "peer_id", "guild_id", "team_id"];
-        let named = keys.map(|key| value(table.text(notes, key)));
-        let (at, name) = (table.at(), table.name().to_owned());
-        let tried = keys.iter().any(|key| table.key_at(key).is_some());
-        table.finish(notes, |_| None);
-        if !tried {
-            let message = format!("{name}: names none of {}", keys.join(", "));
-            notes.error(&at, message);
-            return None;
-        }
-        match seen.entry(named.clone()) {
-            Entry::Occupied(first) => {
-                let first = first.get();
-                let message = format!("{name}: is never used, {first} names the same chats");
-                notes.warn(&at, message);
+            "memory.semantic_enabled" => {
+                let why = format!(
+                    "{path}: has no effect; the model is told what was said, and no facts from it"
+                );
+                checks.warnings.push((at, why));
             }
-            Entry::Vacant(place) => {
-                place.insert(name);
-            }
+            _ => checks
+                .warnings
+                .push((at, format!("unknown key {}", quoted(path)))),
         }
-        let [channel, account_id, peer_id, guild_id, team_id] = named;
-        Some(BindingConfig {
-            agent_id: agent_id?.value,
-            channel,
-            account_id,
-            peer_id,
-            guild_id,
-            team_id,
-        })
     }
-
-    fn budgets(&mut self, mut table: Table<'_, '_>, into: &mut BudgetConfig) {
-        let notes = &mut *self.notes;
-        into.session = table.integer(notes, "session", 0..=MOST);
-        into.daily = table.integer(notes, "daily", 0..=MOST);
-        into.monthly = table.integer(notes, "monthly", 0..=MOST);
-        table.finish(notes, elsewhere);
+    checks.gateway(&mut config);
+    checks.agent(&mut config.agent);
+    checks.plugins(&mut config);
+    checks.bindings(&config);
+    let window = config.memory.episodic_window as u64;
+    checks.within("memory.episodic_window", Some(window), 0..=100);
+    let nats = &mut config.nats;
+    checks.within("nats.replicas", nats.replicas.map(u64::from), 1..=5);
+    checks.within(
+        "nats.lease",
+        nats.lease.map(|lease| lease.as_secs()),
+        2..=300,
+    );
+    checks.file("nats.password_file", nats.password_file.as_mut());
+    checks.file("nats.token_file", nats.token_file.as_mut());
+    checks.file("nats.nkey_file", nats.nkey_file.as_mut());
+    checks.file("nats.ca", nats.ca.as_mut());
+    if !checks.errors.is_empty() {
+        return Err(invalid(checks.errors));
     }
-
-    fn memory(&mut self, mut table: Table<'_, '_>, into: &mut MemoryConfig) {
-        let notes = &mut *self.notes;
-        let window = table.integer(notes, "episodic_window", 0..=100);
-        set(&mut into.episodic_window, window);
-        let enabled = table.bool(notes, "semantic_enabled");
-        set(&mut into.semantic_enabled, enabled);
-        table.finish(notes, elsewhere);
-    }
-
-    /// Reads a path, relative to the file.
-    fn file(&mut self, key: &str, path: &Found<String>) -> Option<PathBuf> {
-        let resolved = self.origin.resolve(&path.value);
-        if resolved.is_none() {
-            let message = format!("{key}: `~` is unknown, since HOME is not set");
-            self.notes.error(&path.at, message);
-        }
-        resolved
-    }
+    let warnings = sorted(checks.warnings, text, origin.file());
+    Ok(Loaded { config, warnings })
 }

@@ -13,7 +13,7 @@ use super::{Engine, Written};
 use super::{records::Records, unavailable};
 #[cfg(feature = "nats")]
 use crate::gateway::cluster::{self, NotAdmitted};
-use crate::gateway::memory::{Mark, Turn, extract};
+use crate::gateway::memory::{Mark, Turn};
 use crate::gateway::store::Commit;
 use crate::gateway::usage::{Ending, UsageEntry};
 
@@ -46,15 +46,6 @@ impl Engine {
         let _ = turn;
         let reserved = self.ledger.reserve(key, estimate, self.now())?;
         Ok(Admission::Own(reserved))
-    }
-
-    /// Adds a turn to a commit, and what the question says about the user.
-    pub(super) fn remember(&self, commit: Commit, turn: Option<Turn>) -> Commit {
-        let facts = match &turn {
-            Some(turn) if self.memory.semantic_enabled => extract(&turn.user, turn.at),
-            _ => Vec::new(),
-        };
-        commit.with_turn(turn).with_facts(facts)
     }
 
     /// Settles a run with the budgets. Returns the number by which nodes wait until it is written.
@@ -224,8 +215,9 @@ impl<'e> Charge<'e> {
         };
         let turn = turn.map(|turn| turn.with_id(self.id.as_deref()));
         let (usage, settled) = self.settle(reservation, ending, at);
-        let commit = Commit::new(self.key.as_str(), self.key.agent(), at).with_usage(usage);
-        let commit = self.engine.remember(commit, turn);
+        let commit = Commit::new(self.key.as_str(), at)
+            .with_usage(usage)
+            .with_turn(turn);
         Some(self.engine.write(commit, self.turn.take(), settled))
     }
 

@@ -109,7 +109,7 @@ impl Engine {
                     mark,
                     outcome,
                 } = run.await;
-                tracing::debug!(session = %key, ending = ending.as_str(), "a chat has ended");
+                tracing::debug!(session = %key, ?ending, "a chat has ended");
                 // The next message waits until the end of this reply has been sent.
                 let (is_stored, _turn) = charge.close(ending, mark).await;
                 match outcome {
@@ -149,7 +149,7 @@ impl Engine {
         }
         let at = self.now();
         let asked = Turn::marked(content, "", at, Mark::Failed(ENDED.to_owned())).with_id(id);
-        let commit = Commit::new(key.as_str(), key.agent(), at).with_turn(Some(asked));
+        let commit = Commit::new(key.as_str(), at).with_turn(Some(asked));
         // Whether it is stored matters only if the gateway ends; the log has it.
         let written = self.write(commit, Some(turn), None).await;
         let (_, turn) = written.unwrap_or((Ok(()), None));
@@ -164,8 +164,7 @@ impl Engine {
         unanswered: Option<Turn>,
         why: RpcError,
     ) -> ChatError {
-        let seen = Commit::new(key.as_str(), key.agent(), self.now());
-        let seen = self.remember(seen, unanswered);
+        let seen = Commit::new(key.as_str(), self.now()).with_turn(unanswered);
         let _ = self.write(seen, Some(turn), None).await;
         ChatError::Refused(why)
     }
@@ -188,28 +187,20 @@ impl Engine {
         content: &str,
         id: Option<&str>,
     ) -> Result<Vec<ChatMessage>, ChatError> {
-        let (window, agent) = (self.memory.episodic_window, key.agent());
+        let window = self.memory.episodic_window;
         // Those without a word of an answer do not count.
         let most = window.saturating_mul(2);
-        let recalled = self.store.recall(key.as_str(), &agent, Some(turn), most);
-        let recalled = recalled.await;
-        let mut recalled = recalled.map_err(|error| internal(&error))?;
+        let recalled = self.store.recall(key.as_str(), Some(turn), most);
+        let mut turns = recalled.await.map_err(|error| internal(&error))?;
         // It is asked again.
-        recalled
-            .turns
-            .pop_if(|last| id.is_some() && last.id.as_deref() == id);
+        turns.pop_if(|last| id.is_some() && last.id.as_deref() == id);
         let soul = self.soul().await;
-        let facts = if self.memory.semantic_enabled {
-            &*recalled.facts
-        } else {
-            &[]
+        let context = Context {
+            instructions: self.agent.system_prompt.as_deref(),
+            soul: soul.as_deref(),
+            turns: &turns,
+            window: Some(window),
         };
-        let context = Context::default()
-            .with_instructions(self.agent.system_prompt.as_deref())
-            .with_soul(soul.as_deref())
-            .with_facts(facts)
-            .with_turns(&recalled.turns)
-            .with_window(window);
         Ok(context.messages(content))
     }
 

@@ -1,5 +1,6 @@
 //! The future methods of the specification: those that only read, and `session.clear`.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use exoclaw_proto::error::RpcError;
@@ -15,7 +16,7 @@ use super::Engine;
 use super::records::Records;
 #[cfg(feature = "nats")]
 use super::unavailable;
-use crate::gateway::memory::{self, search};
+use crate::gateway::memory;
 use crate::gateway::store::Forget;
 
 /// Most items of a list, and the default number.
@@ -80,12 +81,11 @@ impl Engine {
         max: usize,
     ) -> Result<Vec<memory::Turn>, RpcError> {
         let key = self.session(session, Method::ChatHistory)?;
-        let agent = key.agent();
-        let recalled = self.store.recall(key.as_str(), &agent, None, max).await;
-        Ok(recalled.map_err(unreadable)?.turns)
+        let recalled = self.store.recall(key.as_str(), None, max).await;
+        recalled.map_err(unreadable)
     }
 
-    /// Forgets all of a session but its usage, once its turn has ended. In a cluster, facts stay.
+    /// Forgets all of a session but its usage, once its turn has ended.
     ///
     /// # Errors
     /// As for [`history`](Self::history).
@@ -116,7 +116,7 @@ impl Engine {
         Ok(sessions.collect())
     }
 
-    /// Forgets the turns of a session; facts stay. Not while a turn runs, which would be written down
+    /// Forgets the turns of a session. Not while a turn runs, which would be written down
     /// afterwards.
     ///
     /// # Errors
@@ -127,10 +127,8 @@ impl Engine {
     pub async fn clear(&self, session: &SessionRef) -> Result<Cleared, RpcError> {
         let key = self.session(session, Method::SessionClear)?;
         let turn = self.enter(&key).await?;
-        let (agent, turn) = (key.agent(), Some(&turn));
-        let before = self.store.recall(key.as_str(), &agent, turn, usize::MAX);
-        let before = before.await;
-        let turns = before.map_err(unreadable)?.turns.len();
+        let before = self.store.recall(key.as_str(), Some(&turn), usize::MAX);
+        let turns = before.await.map_err(unreadable)?.len();
         let forgotten = self.store.forget(key.as_str(), Forget::Turns).await;
         forgotten.map_err(unreadable)?;
         Ok(Cleared {
@@ -138,22 +136,24 @@ impl Engine {
         })
     }
 
-    /// Returns the facts about a session's user that share a word with the query.
+    /// Returns what the user of a session has said, as far as it is stored and shares a word with the
+    /// query, oldest first: the last of more than the limit.
     ///
     /// # Errors
     /// As for [`history`](Self::history).
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn facts(&self, asked: &MemorySearch) -> Result<Vec<Fact>, RpcError> {
+    pub async fn search(&self, asked: &MemorySearch) -> Result<Vec<Fact>, RpcError> {
         let key = self.session(&asked.session, Method::MemorySearch)?;
-        let agent = key.agent();
-        let recalled = self.store.recall(key.as_str(), &agent, None, 0).await;
-        let facts = recalled.map_err(unreadable)?.facts;
-        let found = search(&facts, &asked.query, bound(asked.limit)).into_iter();
-        let found = found.map(|fact| Fact {
-            text: fact.sentence().into(),
-            at: fact.at,
+        let recalled = self.store.recall(key.as_str(), None, usize::MAX).await;
+        let mut turns = recalled.map_err(unreadable)?;
+        let wanted: HashSet<String> = words(&asked.query).collect();
+        turns.retain(|turn| words(&turn.user).any(|word| wanted.contains(&word)));
+        let surplus = turns.len().saturating_sub(bound(asked.limit));
+        let found = turns.into_iter().skip(surplus).map(|turn| Fact {
+            text: turn.user.into(),
+            at: turn.at,
         });
         Ok(found.collect())
     }
@@ -182,6 +182,13 @@ impl Engine {
         }
         Ok(status)
     }
+}
+
+/// Returns the words of a text, in lower case, but for the shortest.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let words = words.filter(|word| word.chars().nth(2).is_some());
+    words.map(str::to_lowercase)
 }
 
 fn bound(limit: Option<u64>) -> usize {

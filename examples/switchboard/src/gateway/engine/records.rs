@@ -7,9 +7,8 @@ use exoclaw_proto::net::TurnGuard;
 
 #[cfg(feature = "nats")]
 use crate::gateway::cluster::{Cluster, SharedTurn};
-#[cfg(feature = "nats")]
 use crate::gateway::memory::Turn;
-use crate::gateway::store::{Commit, Forget, Keeper, Recalled, SessionInfo, StoreError};
+use crate::gateway::store::{Commit, Forget, Keeper, SessionInfo, StoreError};
 use crate::gateway::usage::UsageEntry;
 
 /// The place of sessions, usage and budgets. Exhaustive: an engine is alone, or a node.
@@ -72,24 +71,23 @@ impl Records {
         }
     }
 
-    /// Returns the last turns of a session and its facts.
+    /// Returns the last turns of a session, oldest first.
     pub(super) async fn recall(
         &self,
         session: &str,
-        agent: &str,
         held: Option<&Held>,
         turns: usize,
-    ) -> Result<Recalled, StoreError> {
+    ) -> Result<Vec<Turn>, StoreError> {
         match self {
             Self::Own(keeper) => {
                 let _ = held;
-                keeper.recall(session, agent, turns).await
+                keeper.recall(session, turns).await
             }
             #[cfg(feature = "nats")]
             Self::Shared(cluster) => {
                 let recalled = cluster.recall(session, Held::shared(held), turns).await;
                 recalled.map(|mut recalled| {
-                    latest(&mut recalled.turns);
+                    latest(&mut recalled);
                     recalled
                 })
             }

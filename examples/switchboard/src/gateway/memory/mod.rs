@@ -1,15 +1,10 @@
-//! The context of a new message: instructions, facts about the user, and the last turns.
+//! The context of a new message: instructions, the character of the agent, and the last turns.
 
-mod extract;
-mod fact;
 mod soul;
 mod turn;
 
-use exoclaw_proto::limits::MAX_FACTS;
 use snek_proto::llm::chat::ChatMessage;
 
-pub use extract::extract;
-pub use fact::{Fact, learn, search, select};
 pub use soul::{MAX_SOUL, Soul, SoulText};
 pub use turn::{Mark, Turn};
 
@@ -17,8 +12,8 @@ pub use turn::{Mark, Turn};
 /// later message would fail.
 const MAX_PAST: usize = 256 * 1024;
 
-/// The context of a message. Facts and turns must be of one session and one agent, so that no user
-/// sees what another one said.
+/// The context of a message. Turns must be of one session and one agent, so that no user sees what
+/// another one said.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Context<'a> {
@@ -26,8 +21,6 @@ pub struct Context<'a> {
     pub instructions: Option<&'a str>,
     /// The character of the agent.
     pub soul: Option<&'a str>,
-    /// All known facts about the user, oldest first.
-    pub facts: &'a [Fact],
     /// The turns, oldest first. Only the newest of a long past are sent.
     pub turns: &'a [Turn],
     /// How many turns are sent at most; those without a word of an answer do not count. By default,
@@ -36,60 +29,15 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Sets [`instructions`](Self::instructions).
-    #[must_use]
-    pub const fn with_instructions(mut self, text: Option<&'a str>) -> Self {
-        self.instructions = text;
-        self
-    }
-
-    /// Sets [`soul`](Self::soul).
-    #[must_use]
-    pub const fn with_soul(mut self, text: Option<&'a str>) -> Self {
-        self.soul = text;
-        self
-    }
-
-    /// Sets [`facts`](Self::facts).
-    #[must_use]
-    pub const fn with_facts(mut self, facts: &'a [Fact]) -> Self {
-        self.facts = facts;
-        self
-    }
-
-    /// Sets [`turns`](Self::turns).
-    #[must_use]
-    pub const fn with_turns(mut self, turns: &'a [Turn]) -> Self {
-        self.turns = turns;
-        self
-    }
-
-    /// Sets [`window`](Self::window).
-    #[must_use]
-    pub const fn with_window(mut self, turns: usize) -> Self {
-        self.window = Some(turns);
-        self
-    }
-
-    /// Returns the messages for the model: instructions, soul, the facts that fit the new message,
-    /// the turns, and the new message. Blank parts are left out, and questions that have no answer
-    /// because the provider failed.
+    /// Returns the messages for the model: instructions, soul, the turns, and the new message. Blank
+    /// parts are left out, and questions that have no answer because the provider failed.
     #[must_use]
     pub fn messages(&self, message: &str) -> Vec<ChatMessage> {
-        let known = select(self.facts, message, MAX_FACTS);
-        let mut messages = Vec::with_capacity(4 + 2 * self.turns.len());
+        let mut messages = Vec::with_capacity(3 + 2 * self.turns.len());
         for text in [self.instructions, self.soul].into_iter().flatten() {
             if !text.trim().is_empty() {
                 messages.push(ChatMessage::system(text));
             }
-        }
-        if !known.is_empty() {
-            let mut text = "Known facts:".to_owned();
-            for fact in known {
-                text.push_str("\n- ");
-                text.push_str(&fact.sentence());
-            }
-            messages.push(ChatMessage::system(text));
         }
         for turn in self.recent().iter().filter(|turn| turn.is_told()) {
             messages.push(ChatMessage::user(turn.user.as_str()));
@@ -118,24 +66,29 @@ impl<'a> Context<'a> {
 mod tests {
     use super::*;
 
+    fn past(turns: &[Turn], window: Option<usize>) -> Context<'_> {
+        Context {
+            turns,
+            window,
+            ..Context::default()
+        }
+    }
+
     #[test]
     fn a_model_is_told_everything_in_order() {
-        let facts = extract("My name is Anna. I live in Oslo.", 1);
         let turns = [
             Turn::new("a", "b", 1).unwrap(),
             Turn::new("c", "d", 2).unwrap(),
         ];
-        let context = Context::default()
-            .with_instructions(Some("Be brief."))
-            .with_soul(Some("You are kind."))
-            .with_facts(&facts)
-            .with_turns(&turns);
+        let context = Context {
+            instructions: Some("Be brief."),
+            soul: Some("You are kind."),
+            turns: &turns,
+            window: None,
+        };
         let expected = [
             ChatMessage::system("Be brief."),
             ChatMessage::system("You are kind."),
-            ChatMessage::system(
-                "Known facts:\n- the user's name is Anna\n- the user lives in Oslo",
-            ),
             ChatMessage::user("a"),
             ChatMessage::assistant("b".to_owned()),
             ChatMessage::user("c"),
@@ -147,18 +100,11 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_not_told() {
-        let context = Context::default().with_soul(Some(" \n"));
+        let context = Context {
+            soul: Some(" \n"),
+            ..Context::default()
+        };
         assert_eq!(context.messages("hi"), [ChatMessage::user("hi")]);
-    }
-
-    #[test]
-    fn ten_facts_are_told_at_most() {
-        let say = |number| extract(&format!("My {number} is good"), number);
-        let facts: Vec<_> = (0..30).flat_map(say).collect();
-        assert_eq!(facts.len(), 30);
-        let messages = Context::default().with_facts(&facts).messages("hi");
-        let told = messages.first().unwrap().content.text().into_owned();
-        assert_eq!(told.lines().count(), 1 + 10);
     }
 
     #[test]
@@ -178,8 +124,7 @@ mod tests {
             messages.push(ChatMessage::assistant(answer.to_owned()));
         }
         messages.push(ChatMessage::user("f"));
-        let context = Context::default().with_turns(&turns);
-        assert_eq!(context.messages("f"), messages);
+        assert_eq!(past(&turns, None).messages("f"), messages);
     }
 
     #[test]
@@ -193,15 +138,14 @@ mod tests {
             failed.clone(),
             failed,
         ];
-        let context = Context::default().with_turns(&turns);
-        let told = |window| context.with_window(window).recent().len();
+        let told = |window| past(&turns, Some(window)).recent().len();
         assert_eq!([told(1), told(2), told(3)], [4, 5, 5]);
     }
 
     #[test]
     fn a_past_that_is_too_long_is_told_from_its_end() {
         let turn = |length| Turn::new("q", "x".repeat(length), 1).unwrap();
-        let count = |turns: &[Turn]| Context::default().with_turns(turns).recent().len();
+        let count = |turns: &[Turn]| past(turns, None).recent().len();
         assert_eq!(count(&[turn(1), turn(MAX_PAST / 2), turn(MAX_PAST / 2)]), 1);
         assert_eq!(count(&[turn(MAX_PAST), turn(1)]), 1);
         assert_eq!(count(&[turn(1), turn(MAX_PAST)]), 0);

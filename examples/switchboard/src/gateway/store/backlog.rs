@@ -43,9 +43,10 @@ impl Backlog {
 
     /// Returns the commits to write.
     pub(super) fn commits(&self) -> Vec<Commit> {
-        let commits = self.0.iter().map(|entry| {
-            Commit::new(&*entry.session, &*entry.agent, entry.at).with_usage(entry.clone())
-        });
+        let commits = self
+            .0
+            .iter()
+            .map(|entry| Commit::new(&*entry.session, entry.at).with_usage(entry.clone()));
         commits.collect()
     }
 
@@ -70,7 +71,7 @@ mod tests {
 
     fn used(session: &str, at: u64) -> Commit {
         let entry = UsageEntry::new(at, session, "agent").with_tokens(2, 1, None);
-        Commit::new(session, "agent", at).with_usage(entry)
+        Commit::new(session, at).with_usage(entry)
     }
 
     #[test]

@@ -9,10 +9,10 @@ use rpc_core::file::{Lock, LockError};
 
 use super::engine::{Engine, Trouble, make_file, make_folder};
 use super::row::{
-    ACTIVE, DAYS, FACTS, FORMAT, FORMAT_KEY, META, SESSIONS, SessionRow, TURNS, USAGE, decode,
+    ACTIVE, DAYS, FORMAT, FORMAT_KEY, META, SESSIONS, SessionRow, TURNS, USAGE, decode,
 };
 use super::tables::Tables;
-use super::{Commit, Forget, Recalled, SessionInfo, Store, StoreError, StoreLimits, Totals};
+use super::{Commit, Forget, SessionInfo, Store, StoreError, StoreLimits, Totals};
 use crate::gateway::memory::Turn;
 use crate::gateway::usage::UsageEntry;
 
@@ -152,9 +152,9 @@ impl Store for EmbeddedStore {
         })
     }
 
-    fn recall(&self, session: &str, agent: &str, turns: usize) -> Result<Recalled, StoreError> {
+    fn recall(&self, session: &str, turns: usize) -> Result<Vec<Turn>, StoreError> {
         self.engine.read(|txn| {
-            let mut recalled = Recalled::default();
+            let mut recalled = Vec::new();
             let kept = txn.open_table(TURNS)?;
             for row in kept
                 .range((session, 0)..=(session, u64::MAX))?
@@ -162,12 +162,9 @@ impl Store for EmbeddedStore {
                 .take(turns)
             {
                 let turn: Turn = self.decode("turns", row?.1.value())?;
-                recalled.turns.push(turn);
+                recalled.push(turn);
             }
-            recalled.turns.reverse();
-            if let Some(row) = txn.open_table(FACTS)?.get((session, agent))? {
-                recalled.facts = self.decode("facts", row.value())?;
-            }
+            recalled.reverse();
             Ok(recalled)
         })
     }

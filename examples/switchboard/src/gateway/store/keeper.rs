@@ -8,7 +8,8 @@ use std::{io, thread};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::backlog::Backlog;
-use super::{Commit, Forget, Recalled, SessionInfo, Store, StoreError, Totals};
+use super::{Commit, Forget, SessionInfo, Store, StoreError, Totals};
+use crate::gateway::memory::Turn;
 use crate::gateway::usage::UsageEntry;
 
 /// Most orders that wait for the writer. Later callers wait for a place.
@@ -108,22 +109,16 @@ impl Keeper {
         sent.map_err(|_| StoreError::Closed)
     }
 
-    /// Returns the last turns of a session and its facts. It sees all earlier writes.
+    /// Returns the last turns of a session. It sees all earlier writes.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be read.
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn recall(
-        &self,
-        session: &str,
-        agent: &str,
-        turns: usize,
-    ) -> Result<Recalled, StoreError> {
-        let (session, agent) = (session.to_owned(), agent.to_owned());
-        self.read(move |store| store.recall(&session, &agent, turns))
-            .await
+    pub async fn recall(&self, session: &str, turns: usize) -> Result<Vec<Turn>, StoreError> {
+        let session = session.to_owned();
+        self.read(move |store| store.recall(&session, turns)).await
     }
 
     /// Returns the most recently used sessions, newest first.

@@ -8,6 +8,7 @@ mod error;
 mod keeper;
 mod row;
 #[cfg(test)]
+#[path = "tests/scratch.rs"]
 pub(crate) mod scratch;
 mod tables;
 #[cfg(test)]
@@ -15,7 +16,7 @@ mod tests;
 
 use std::fmt;
 
-use super::memory::{Fact, Turn};
+use super::memory::Turn;
 use super::usage::UsageEntry;
 
 pub use embedded::{EmbeddedStore, FILE_NAME, empty_file, probe};
@@ -26,8 +27,8 @@ rpc_core::config! {
     /// Limits on the stored data. The oldest data is forgotten first.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct StoreLimits {
-        /// Most sessions; the least recently used one is forgotten with its turns, facts and used
-        /// tokens. Default 10,000.
+        /// Most sessions; the least recently used one is forgotten with its turns and used tokens.
+        /// Default 10,000.
         pub sessions: u64 = 10_000 => with_sessions,
         /// Most turns of a session. Default 200.
         pub turns: u64 = 200 => with_turns,
@@ -38,8 +39,6 @@ rpc_core::config! {
         pub total_bytes: u64 = 1024 * 1024 * 1024 => with_total_bytes,
         /// Most bytes of one question and of one answer; the rest is cut off. Default 1 MiB.
         pub text_bytes: usize = 1024 * 1024 => with_text_bytes,
-        /// Most facts of a session. Default 100.
-        pub facts: usize = 100 => with_facts,
         /// Most entries of the usage log. Default 100,000.
         pub usage: u64 = 100_000 => with_usage,
         /// Most days whose tokens are stored. Default 400.
@@ -51,27 +50,21 @@ rpc_core::config! {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Commit {
-    /// The key of the session.
+    /// The key of the session. If it is empty, the usage counts only for its day.
     pub session: String,
-    /// The agent that the facts belong to. If this and the session are empty, the usage counts only
-    /// for its day.
-    pub agent: String,
     /// The time, in seconds since 1970.
     pub at: u64,
     /// The turn, unless there was no answer.
     pub turn: Option<Turn>,
-    /// New facts about the user.
-    pub facts: Vec<Fact>,
     /// The usage.
     pub usage: Vec<UsageEntry>,
 }
 
 impl Commit {
     /// Creates a commit that only marks the session as used.
-    pub fn new(session: impl Into<String>, agent: impl Into<String>, at: u64) -> Self {
+    pub fn new(session: impl Into<String>, at: u64) -> Self {
         Self {
             session: session.into(),
-            agent: agent.into(),
             at,
             ..Self::default()
         }
@@ -81,13 +74,6 @@ impl Commit {
     #[must_use]
     pub fn with_turn(mut self, turn: Option<Turn>) -> Self {
         self.turn = turn;
-        self
-    }
-
-    /// Sets [`facts`](Self::facts).
-    #[must_use]
-    pub fn with_facts(mut self, facts: Vec<Fact>) -> Self {
-        self.facts = facts;
         self
     }
 
@@ -117,20 +103,10 @@ pub struct SessionInfo {
     pub tokens: u64,
 }
 
-/// The stored turns and facts of a session with one agent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Recalled {
-    /// The last turns, oldest first.
-    pub turns: Vec<Turn>,
-    /// The facts, oldest first.
-    pub facts: Vec<Fact>,
-}
-
 /// What of a session is [forgotten](Store::forget). Exhaustive: there is nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forget {
-    /// Its turns. Its facts stay known and its tokens used.
+    /// Its turns. Its tokens stay used.
     Turns,
     /// Everything but the usage log and the tokens of days.
     All,
@@ -159,12 +135,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`StoreError`] if they cannot be written.
     fn commit(&self, commits: &[Commit]) -> Result<(), StoreError>;
 
-    /// Returns the last turns of a session, at most `turns`, and its facts. Empty for an unknown
+    /// Returns the last turns of a session, oldest first, at most `turns`. Empty for an unknown
     /// session.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be read.
-    fn recall(&self, session: &str, agent: &str, turns: usize) -> Result<Recalled, StoreError>;
+    fn recall(&self, session: &str, turns: usize) -> Result<Vec<Turn>, StoreError>;
 
     /// Returns the most recently used sessions, newest first, at most `max`.
     ///

@@ -21,8 +21,6 @@ pub(super) const SESSIONS: TableDefinition<'_, &str, &[u8]> = TableDefinition::n
 pub(super) const ACTIVE: TableDefinition<'_, (u64, &str), ()> = TableDefinition::new("active");
 /// Turns by session and number.
 pub(super) const TURNS: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("turns");
-/// The list of facts by session and agent.
-pub(super) const FACTS: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("facts");
 /// The usage log by number.
 pub(super) const USAGE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("usage");
 /// Tokens by day.

@@ -4,10 +4,10 @@ use redb::{ReadableTable as _, ReadableTableMetadata as _, Table, WriteTransacti
 
 use super::engine::Trouble;
 use super::row::{
-    ACTIVE, BYTES_KEY, DAYS, FACTS, META, SESSIONS, SessionRow, TURNS, USAGE, decode, encode,
+    ACTIVE, BYTES_KEY, DAYS, META, SESSIONS, SessionRow, TURNS, USAGE, decode, encode,
 };
 use super::{Commit, StoreLimits};
-use crate::gateway::memory::{Fact, Turn, learn};
+use crate::gateway::memory::Turn;
 use crate::gateway::usage::UsageEntry;
 
 /// Seconds of a day.
@@ -20,7 +20,6 @@ pub(super) struct Tables<'t> {
     sessions: Table<'t, &'static str, &'static [u8]>,
     active: Table<'t, (u64, &'static str), ()>,
     turns: Table<'t, (&'static str, u64), &'static [u8]>,
-    facts: Table<'t, (&'static str, &'static str), &'static [u8]>,
     usage: Table<'t, u64, &'static [u8]>,
     days: Table<'t, u64, u64>,
     meta: Table<'t, &'static str, u64>,
@@ -55,7 +54,6 @@ impl<'t> Tables<'t> {
             sessions,
             active: txn.open_table(ACTIVE)?,
             turns: txn.open_table(TURNS)?,
-            facts: txn.open_table(FACTS)?,
             usage: txn.open_table(USAGE)?,
             days: txn.open_table(DAYS)?,
             meta,
@@ -83,7 +81,7 @@ impl<'t> Tables<'t> {
 
     pub(super) fn add(&mut self, commit: &Commit) -> Result<(), Trouble> {
         let session = commit.session.as_str();
-        if session.is_empty() && commit.agent.is_empty() {
+        if session.is_empty() {
             // Only days know of the sums of a backlog.
             return commit.usage.iter().try_for_each(|entry| self.log(entry));
         }
@@ -101,9 +99,6 @@ impl<'t> Tables<'t> {
         self.active.insert((row.active, session), ())?;
         if let Some(turn) = &commit.turn {
             self.add_turn(session, turn, &mut row)?;
-        }
-        if !commit.facts.is_empty() {
-            self.learn(session, &commit.agent, &commit.facts)?;
         }
         for entry in &commit.usage {
             row.tokens = row.tokens.saturating_add(entry.tokens());
@@ -163,17 +158,6 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    fn learn(&mut self, session: &str, agent: &str, new: &[Fact]) -> Result<(), Trouble> {
-        let mut known: Vec<Fact> = match self.facts.get((session, agent))? {
-            Some(row) => decode(self.file, "facts", row.value()).map_err(Trouble::Store)?,
-            None => Vec::new(),
-        };
-        learn(&mut known, new.to_vec(), self.limits.facts);
-        let known = self.encode(&known)?;
-        self.facts.insert((session, agent), known.as_slice())?;
-        Ok(())
-    }
-
     fn log(&mut self, entry: &UsageEntry) -> Result<(), Trouble> {
         let last = self.usage.last()?.map(|(number, _)| number.value());
         let number = last.map_or(0, |last| last.saturating_add(1));
@@ -192,24 +176,9 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Forgets the facts of a session.
-    fn clear_facts(&mut self, session: &str) -> Result<(), Trouble> {
-        loop {
-            let next = self.facts.range((session, "")..)?.next().transpose()?;
-            let Some(agent) = next.and_then(|(key, _)| {
-                let (owner, agent) = key.value();
-                (owner == session).then(|| agent.to_owned())
-            }) else {
-                return Ok(());
-            };
-            self.facts.remove((session, agent.as_str()))?;
-        }
-    }
-
     /// Forgets a session, which is no longer among the [active](Self::active).
     fn remove(&mut self, session: &str, row: &SessionRow) -> Result<(), Trouble> {
         self.clear_turns(session)?;
-        self.clear_facts(session)?;
         self.release(row);
         self.sessions.remove(session)?;
         Ok(())

@@ -11,16 +11,16 @@ use super::*;
 /// A commit with a turn whose texts follow from its number.
 fn turn(session: &str, number: u64) -> Commit {
     let turn = Turn::new(format!("q{number}"), format!("a{number}"), number);
-    Commit::new(session, "agent", number).with_turn(turn)
+    Commit::new(session, number).with_turn(turn)
 }
 
 fn used(session: &str, at: u64, tokens: u64) -> Commit {
     let entry = UsageEntry::new(at, session, "agent").with_tokens(tokens, 0, None);
-    Commit::new(session, "agent", at).with_usage(entry)
+    Commit::new(session, at).with_usage(entry)
 }
 
 fn questions(store: &dyn Store, session: &str, max: usize) -> Vec<String> {
-    let turns = store.recall(session, "agent", max).unwrap().turns;
+    let turns = store.recall(session, max).unwrap();
     turns.into_iter().map(|turn| turn.user).collect()
 }
 
@@ -37,17 +37,14 @@ fn turns_are_recalled_in_order_and_only_the_last() {
     assert_eq!(questions(&store, "s", 3), ["q4", "q5", "q6"]);
     assert_eq!(questions(&store, "s", 0), [""; 0]);
     assert_eq!(questions(&store, "s", 100).len(), 7);
-    assert_eq!(
-        store.recall("other", "agent", 5).unwrap(),
-        Recalled::default()
-    );
+    assert_eq!(store.recall("other", 5), Ok(Vec::new()));
 }
 
 #[test]
 fn a_turn_takes_the_place_of_the_last_one_with_its_name() {
     let named = |user: &str, id: Option<&str>| {
         let turn = Turn::new(user, "a", 1).map(|turn| turn.with_id(id));
-        Commit::new("s", "agent", 1).with_turn(turn)
+        Commit::new("s", 1).with_turn(turn)
     };
     let store = memory(StoreLimits::default().with_turns(3));
     for (user, id) in [
@@ -72,16 +69,13 @@ fn a_turn_takes_the_place_of_the_last_one_with_its_name() {
 }
 
 #[test]
-fn a_session_can_be_forgotten_with_its_facts() {
+fn a_session_can_be_forgotten() {
     let store = memory(StoreLimits::default());
-    let facts = vec![Fact::new("name", "Ann", 1)];
     for session in ["s", "t"] {
-        store
-            .commit(&[turn(session, 1).with_facts(facts.clone())])
-            .unwrap();
+        store.commit(&[turn(session, 1)]).unwrap();
     }
     assert!(store.forget("s", Forget::All).unwrap());
-    assert_eq!(store.recall("s", "agent", 9).unwrap(), Recalled::default());
+    assert_eq!(store.recall("s", 9), Ok(Vec::new()));
     let known: Vec<_> = store
         .sessions(9)
         .unwrap()
@@ -90,42 +84,6 @@ fn a_session_can_be_forgotten_with_its_facts() {
         .collect();
     assert_eq!(known, ["t"]);
     assert!(!store.forget("s", Forget::All).unwrap());
-}
-
-#[test]
-fn sessions_and_agents_do_not_see_each_other() {
-    let store = memory(StoreLimits::default().with_sessions(4));
-    let learnt = |session: &str, agent: &str, name: &str| {
-        Commit::new(session, agent, 1).with_facts(vec![Fact::new("name", name, 1)])
-    };
-    // Keys that are prefixes of one another, or that would run together when joined.
-    let pairs = [
-        ("s", "a"),
-        ("s", "ab"),
-        ("sa", "b"),
-        ("sa", ""),
-        ("", "sa"),
-        ("s\0", "a"),
-    ];
-    for (number, (session, agent)) in pairs.into_iter().enumerate() {
-        let name = number.to_string();
-        store.commit(&[learnt(session, agent, &name)]).unwrap();
-    }
-    for (number, (session, agent)) in pairs.into_iter().enumerate() {
-        let facts = store.recall(session, agent, 5).unwrap().facts;
-        assert_eq!(facts, [Fact::new("name", number.to_string(), 1)]);
-    }
-    // Of too many, the one that was silent longest goes with its facts, and with no others.
-    let again = pairs.iter().filter(|(session, _)| *session != "s");
-    let again: Vec<_> = again
-        .map(|(session, agent)| Commit::new(*session, *agent, 2))
-        .collect();
-    store.commit(&again).unwrap();
-    store.commit(&[turn("new", 3)]).unwrap();
-    for (session, agent) in pairs {
-        let facts = store.recall(session, agent, 5).unwrap().facts;
-        assert_eq!(facts.is_empty(), session == "s", "{session:?} {agent:?}");
-    }
 }
 
 #[test]
@@ -156,19 +114,6 @@ fn of_too_many_bytes_the_sessions_that_were_silent_longest_go() {
 }
 
 #[test]
-fn a_newer_fact_replaces_the_older_one() {
-    let store = memory(StoreLimits::default().with_facts(2));
-    for (at, kind) in [(1, "name"), (2, "dog"), (3, "name"), (4, "cat")] {
-        let facts = vec![Fact::new(kind, at.to_string(), at)];
-        store
-            .commit(&[Commit::new("s", "a", at).with_facts(facts)])
-            .unwrap();
-    }
-    let expected = [Fact::new("name", "3", 3), Fact::new("cat", "4", 4)];
-    assert_eq!(store.recall("s", "a", 1).unwrap().facts, expected);
-}
-
-#[test]
 fn old_turns_are_forgotten_by_number_and_by_size() {
     let store = memory(StoreLimits::default().with_turns(3));
     for number in 0..5 {
@@ -191,9 +136,9 @@ fn long_texts_are_cut_between_characters() {
     let store = memory(StoreLimits::default().with_text_bytes(5));
     let turn = Turn::new("éééé", "abcdefg", 1);
     store
-        .commit(&[Commit::new("s", "a", 1).with_turn(turn)])
+        .commit(&[Commit::new("s", 1).with_turn(turn)])
         .unwrap();
-    let turns = store.recall("s", "a", 1).unwrap().turns;
+    let turns = store.recall("s", 1).unwrap();
     assert_eq!(turns, [Turn::new("éé", "abcde", 1).unwrap()]);
 }
 
@@ -260,19 +205,12 @@ fn the_log_of_usage_keeps_the_newest_entries() {
 }
 
 #[test]
-fn a_forgotten_session_keeps_its_facts_and_its_tokens() {
+fn a_forgotten_session_keeps_its_tokens() {
     let store = memory(StoreLimits::default());
-    let facts = vec![Fact::new("name", "Anna", 1)];
-    store
-        .commit(&[turn("s", 1).with_facts(facts.clone()), used("s", 1, 9)])
-        .unwrap();
+    store.commit(&[turn("s", 1), used("s", 1, 9)]).unwrap();
     assert!(store.forget("s", Forget::Turns).unwrap());
     assert!(!store.forget("t", Forget::Turns).unwrap());
-    let left = Recalled {
-        turns: Vec::new(),
-        facts,
-    };
-    assert_eq!(store.recall("s", "agent", 5).unwrap(), left);
+    assert_eq!(questions(&store, "s", 5), [""; 0]);
     assert_eq!(store.totals().unwrap().sessions, [("s".to_owned(), 9)]);
     store.commit(&[turn("s", 2)]).unwrap();
     assert_eq!(questions(&store, "s", 5), ["q2"]);

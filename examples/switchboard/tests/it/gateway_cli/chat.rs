@@ -58,6 +58,7 @@ fn a_chat_tells_what_the_gateway_remembers_and_who_asks() {
         asks(&["--history=1"]),
         "> count to 2\nI count: 1 2 - done\n"
     );
+    assert_eq!(asks(&["--search", "name"]), "My name is Ann.\n");
     // Without the guild it is another agent's conversation.
     assert_eq!(folder.hears(&url, &["--history"]), "");
     let budget = asks(&["--budget"]);
@@ -82,7 +83,6 @@ fn a_chat_tells_what_the_gateway_remembers_and_who_asks() {
     }
     assert_eq!(asks(&["--clear"]), "4 turns forgotten\n");
     assert_eq!(asks(&["--history"]), "");
-    assert_eq!(asks(&["--search", "name"]), "the user's name is Ann\n");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn json_is_one_object_for_each_event_and_answer() {
     assert_eq!((code, turns.len()), (Some(0), 1));
     assert_eq!(turns[0]["assistant"], "I count: 1 2 - done");
     let (_, facts) = lines(&["--search", "name"]);
-    assert_eq!(facts[0]["text"], "the user's name is Ann");
+    assert_eq!(facts[0]["text"], "My name is Ann. Count to 2!");
     let (_, budget) = lines(&["--budget"]);
     assert!(budget[0]["daily"]["used"].as_u64() > Some(0), "{budget:?}");
     assert_eq!(lines(&["--clear"]), (Some(0), vec![json!({ "turns": 1 })]));

@@ -12,7 +12,7 @@ fn place(node: &str, number: u64) -> Place {
 
 fn said(text: &str) -> Commit {
     let usage = UsageEntry::new(5, "s", "a").with_tokens(2, 1, None);
-    Commit::new("s", "a", 5)
+    Commit::new("s", 5)
         .with_turn(Turn::new("q", text, 5))
         .with_usage(usage)
 }

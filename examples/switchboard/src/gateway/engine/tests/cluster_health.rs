@@ -60,10 +60,10 @@ async fn start(publish: &[&str]) -> Result<Arc<Cluster>, StoreError> {
     let config = ClusterConfig::default().with_patience(Duration::from_secs(60));
     let cluster = Cluster::start(nats, config, || NOON).await?;
     let mut turn = cluster.enter("s", NOON).await?;
-    let commit = crate::gateway::store::Commit::new("s", "", NOON)
+    let commit = crate::gateway::store::Commit::new("s", NOON)
         .with_turn(crate::gateway::memory::Turn::new("q", "a", NOON));
     cluster.commit(commit, Some(&mut turn), None).await?;
-    assert_eq!(cluster.recall("s", None, 9).await?.turns.len(), 1);
+    assert_eq!(cluster.recall("s", None, 9).await?.len(), 1);
     assert_eq!(cluster.session_count(0).await?, 1);
     cluster.usage(1).await?;
     cluster.used(Some("s")).await?;

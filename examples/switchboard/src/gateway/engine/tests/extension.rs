@@ -30,7 +30,7 @@ async fn ask(harness: &Harness, method: &str, params: Value) -> Result<Value, St
             .budgets(it.session.as_ref())
             .await
             .map(|it| json!(it)),
-        Call::MemorySearch(it) => engine.facts(&it).await.map(|it| json!(it)),
+        Call::MemorySearch(it) => engine.search(&it).await.map(|it| json!(it)),
         other => panic!("{other:?} is no extension"),
     };
     answer.map_err(|error| error.message().to_owned())
@@ -59,7 +59,7 @@ async fn a_history_is_the_last_turns_oldest_first() {
 }
 
 #[tokio::test]
-async fn a_cleared_session_has_no_turns_but_its_facts_and_its_used_tokens() {
+async fn a_cleared_session_has_no_turns_but_its_used_tokens() {
     let harness = Harness::new(["a", "b"].map(answer)).await;
     harness
         .chat(&from("ann", "My name is Ann."))
@@ -71,8 +71,7 @@ async fn a_cleared_session_has_no_turns_but_its_facts_and_its_used_tokens() {
     let again = ask(&harness, "session.clear", ann()).await.unwrap();
     assert_eq!(again, json!({"turns": 0}));
     harness.chat(&from("ann", "hi")).await.1.unwrap();
-    let known = "system: Known facts:\n- the user's name is Ann";
-    assert_eq!(harness.model.asked()[1].messages, [known, "user: hi"]);
+    assert_eq!(harness.model.asked()[1].messages, ["user: hi"]);
     assert_eq!(harness.used(), 30);
 }
 
@@ -98,7 +97,7 @@ async fn a_session_is_cleared_behind_the_turn_that_runs() {
 #[tokio::test]
 async fn the_status_names_this_version_its_plugins_and_the_sessions_of_the_last_day() {
     let harness = Harness::new([answer("a")]).await;
-    let seen = |session: &str, ago| Commit::new(session, "default", NOON - ago);
+    let seen = |session: &str, ago| Commit::new(session, NOON - ago);
     let day = 24 * 60 * 60;
     let sessions = [
         seen("old", day + 1),
@@ -170,14 +169,14 @@ async fn on_a_new_day_nothing_of_it_is_used() {
 }
 
 #[tokio::test]
-async fn facts_of_one_session_are_found() {
+async fn what_was_said_in_one_session_is_found() {
     let harness = Harness::new([answer("a")]).await;
     harness
         .chat(&from("ann", "My name is Ann."))
         .await
         .1
         .unwrap();
-    let name = json!([{"text": "the user's name is Ann", "at": NOON}]);
+    let name = json!([{"text": "My name is Ann.", "at": NOON}]);
     for (account, query, expected) in [
         ("ann", "name", name),
         ("ann", "zebra", json!([])),
@@ -195,7 +194,7 @@ async fn a_list_has_fifty_items_unless_told_otherwise_and_a_thousand_at_most() {
     let commits: Vec<_> = (0..60)
         .map(|at| {
             let turn = Turn::new(at.to_string(), "a", at);
-            Commit::new("default:ws:ann:main", "default", at).with_turn(turn)
+            Commit::new("default:ws:ann:main", at).with_turn(turn)
         })
         .collect();
     harness.store.commit(&commits).unwrap();
@@ -211,7 +210,7 @@ async fn a_list_has_fifty_items_unless_told_otherwise_and_a_thousand_at_most() {
         assert_eq!(history.as_array().unwrap().len(), expected, "{limit:?}");
     }
     let sessions: Vec<_> = (0..1_001)
-        .map(|number| Commit::new(format!("default:ws:{number}:main"), "default", NOON))
+        .map(|number| Commit::new(format!("default:ws:{number}:main"), NOON))
         .collect();
     harness.store.commit(&sessions).unwrap();
     let list = ask(&harness, "session.list", Value::Null).await.unwrap();

@@ -61,7 +61,6 @@ async fn what_came_before_an_error_is_told_counted_and_remembered() {
     assert_eq!(harness.used(), 9);
     harness.chat(&from("ann", "go on")).await.1.unwrap();
     let expected = [
-        "system: Known facts:\n- the user's name is Ann",
         "user: My name is Ann.",
         "assistant: I was say",
         "user: go on",

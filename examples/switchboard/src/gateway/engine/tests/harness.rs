@@ -14,9 +14,9 @@ use tokio::sync::{Semaphore, mpsc};
 
 use crate::gateway::config::AgentConfig;
 use crate::gateway::engine::{Engine, EngineParts, Reply};
+use crate::gateway::memory::Turn;
 use crate::gateway::store::{
-    Commit, EmbeddedStore, Forget, Keeper, Recalled, SessionInfo, Store, StoreError, StoreLimits,
-    Totals,
+    Commit, EmbeddedStore, Forget, Keeper, SessionInfo, Store, StoreError, StoreLimits, Totals,
 };
 use crate::gateway::tool::{Echo, Tool, ToolOutput, Tools};
 use crate::gateway::usage::UsageEntry;
@@ -249,9 +249,9 @@ impl Store for Shelf {
         self.inner.commit(commits)
     }
 
-    fn recall(&self, session: &str, agent: &str, turns: usize) -> Result<Recalled, StoreError> {
+    fn recall(&self, session: &str, turns: usize) -> Result<Vec<Turn>, StoreError> {
         let _reads = self.reading.lock().unwrap();
-        self.inner.recall(session, agent, turns)
+        self.inner.recall(session, turns)
     }
 
     fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {

@@ -7,7 +7,6 @@ use exoclaw_proto::frame::{ChatSend, SessionRef};
 
 use super::harness::*;
 use crate::gateway::engine::EngineParts;
-use crate::gateway::store::Store as _;
 use crate::gateway::store::scratch::Folder;
 
 fn told(harness: &Harness, call: usize) -> Vec<String> {
@@ -15,7 +14,7 @@ fn told(harness: &Harness, call: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_context_is_instructions_soul_facts_turns_and_the_message() {
+async fn the_context_is_instructions_soul_turns_and_the_message() {
     let folder = Folder::new();
     let soul = folder.path().join("soul.md");
     std::fs::write(&soul, "You are kind.").unwrap();
@@ -41,7 +40,6 @@ async fn the_context_is_instructions_soul_facts_turns_and_the_message() {
     let expected = [
         "system: Be brief.",
         "system: You are grim.",
-        "system: Known facts:\n- the user's name is Ann",
         "user: My name is Ann.",
         "assistant: one",
         "user: and?",
@@ -93,19 +91,16 @@ async fn nothing_of_another_session_is_told() {
 }
 
 #[tokio::test]
-async fn only_the_last_turns_are_told_and_no_facts_if_they_are_off() {
+async fn only_the_last_turns_are_told() {
     let scripts = ["a", "b", "c"].map(answer);
     let harness = Harness::with(scripts, |parts: &mut EngineParts| {
         parts.memory.episodic_window = 1;
-        parts.memory.semantic_enabled = false;
     })
     .await;
     for text in ["My name is Ann.", "2", "3"] {
         harness.chat(&from("ann", text)).await.1.unwrap();
     }
     assert_eq!(told(&harness, 2), ["user: 2", "assistant: b", "user: 3"]);
-    let known = harness.store.recall("default:ws:ann:main", "default", 9);
-    assert!(known.unwrap().facts.is_empty());
 }
 
 #[tokio::test]
@@ -146,7 +141,7 @@ async fn an_empty_message_is_answered_as_well() {
 }
 
 #[tokio::test]
-async fn after_a_restart_turns_facts_and_tokens_are_there_again() {
+async fn after_a_restart_turns_and_tokens_are_there_again() {
     let harness = Harness::new([answer("one")]).await;
     harness
         .chat(&from("ann", "My name is Ann."))
@@ -168,11 +163,6 @@ async fn after_a_restart_turns_facts_and_tokens_are_there_again() {
     drop(again);
     let again = Harness::over(Arc::clone(&harness.store), [answer("two")], |_| ()).await;
     again.chat(&from("ann", "2")).await.1.unwrap();
-    let expected = [
-        "system: Known facts:\n- the user's name is Ann",
-        "user: My name is Ann.",
-        "assistant: one",
-        "user: 2",
-    ];
+    let expected = ["user: My name is Ann.", "assistant: one", "user: 2"];
     assert_eq!(told(&again, 0), expected);
 }

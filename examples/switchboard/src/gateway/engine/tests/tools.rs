@@ -34,9 +34,8 @@ async fn a_tool_turn_is_told_in_order_and_its_results_reach_the_model() {
     let expected = ["user: hi", "assistant: let me", "tool: one", "tool: two"];
     assert_eq!(asked[1].messages, expected);
     assert!(asked[1].failed.is_empty());
-    let known =
-        crate::gateway::store::Store::recall(&*harness.store, "default:ws:ann:main", "default", 9);
-    assert_eq!(known.unwrap().turns[0].assistant, "let me see");
+    let known = crate::gateway::store::Store::recall(&*harness.store, "default:ws:ann:main", 9);
+    assert_eq!(known.unwrap()[0].assistant, "let me see");
 }
 
 #[tokio::test]

@@ -123,8 +123,8 @@ async fn usage_that_cannot_be_written_does_not_hold_up_others() {
             }
             self.0.commit(commits)
         }
-        fn recall(&self, session: &str, agent: &str, max: usize) -> Result<Recalled, StoreError> {
-            self.0.recall(session, agent, max)
+        fn recall(&self, session: &str, max: usize) -> Result<Vec<Turn>, StoreError> {
+            self.0.recall(session, max)
         }
         fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
             self.0.sessions(max)
@@ -154,7 +154,7 @@ async fn usage_that_cannot_be_written_does_not_hold_up_others() {
 fn sums_without_a_session_count_for_their_day_alone() {
     let store = memory(StoreLimits::default());
     let entry = UsageEntry::new(1, "", "").with_tokens(10, 0, None);
-    let sum = Commit::new("", "", 1).with_usage(entry);
+    let sum = Commit::new("", 1).with_usage(entry);
     store.commit(&[sum, used("s", 2, 1)]).unwrap();
     let totals = store.totals().unwrap();
     assert_eq!(totals.days, [(0, 11)]);
@@ -171,8 +171,7 @@ proptest! {
         let mut whole = 0;
         disk.fail_after(changes);
         for number in 0..5 {
-            let facts = vec![Fact::new(number.to_string(), "x", number)];
-            let run = turn("s", number).with_facts(facts);
+            let run = turn("s", number);
             let entry = UsageEntry::new(number, "s", "agent").with_tokens(1, 0, None);
             if store.commit(&[run.with_usage(entry)]).is_err() {
                 break;
@@ -183,10 +182,8 @@ proptest! {
         let copy = Disk::new();
         disk.bytes.lock().unwrap().clone_into(&mut copy.bytes.lock().unwrap());
         let store = copy.store().unwrap();
-        let recalled = store.recall("s", "agent", 99).unwrap();
-        let kept = recalled.turns.len();
+        let kept = store.recall("s", 99).unwrap().len();
         prop_assert!(kept == whole || kept == whole + 1, "{kept} of {whole}");
-        prop_assert_eq!(recalled.facts.len(), kept);
         prop_assert_eq!(store.usage(99).unwrap().len(), kept);
         let used: u64 = store.totals().unwrap().days.iter().map(|(_, tokens)| tokens).sum();
         prop_assert_eq!(used, kept as u64);

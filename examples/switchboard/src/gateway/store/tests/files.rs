@@ -14,16 +14,14 @@ fn open(folder: &Folder) -> Result<EmbeddedStore, StoreError> {
 
 fn filled(folder: &Folder) -> EmbeddedStore {
     let store = open(folder).unwrap();
-    let facts = vec![Fact::new("name", "Anna", 1)];
-    store.commit(&[turn("s", 1).with_facts(facts)]).unwrap();
+    store.commit(&[turn("s", 1)]).unwrap();
     store.commit(&[turn("s", 2), used("s", 2, 9)]).unwrap();
     store
 }
 
 fn is_filled(store: &dyn Store) {
-    let recalled = store.recall("s", "agent", 5).unwrap();
-    assert_eq!(recalled.turns.len(), 2);
-    assert_eq!(recalled.facts.len(), 1);
+    let recalled = store.recall("s", 5).unwrap();
+    assert_eq!(recalled.len(), 2);
     assert_eq!(store.totals().unwrap().sessions, [("s".to_owned(), 9)]);
     assert_eq!(store.usage(5).unwrap().len(), 1);
 }
@@ -50,13 +48,13 @@ fn marks_are_there_after_a_restart_and_turns_that_were_stored_without_are_whole(
     let turns = [&[before][..], &marked].concat();
     let store = open(&folder).unwrap();
     for turn in &turns {
-        let commit = Commit::new("s", "agent", 2).with_turn(Some(turn.clone()));
+        let commit = Commit::new("s", 2).with_turn(Some(turn.clone()));
         store.commit(&[commit]).unwrap();
     }
     drop(store);
-    let recalled = open(&folder).unwrap().recall("s", "agent", 9).unwrap();
-    assert_eq!(recalled.turns, turns);
-    assert_eq!(recalled.turns[0].mark, None);
+    let recalled = open(&folder).unwrap().recall("s", 9).unwrap();
+    assert_eq!(recalled, turns);
+    assert_eq!(recalled[0].mark, None);
 }
 
 #[test]
@@ -160,7 +158,7 @@ fn rows_that_are_damaged_are_told_without_their_text() {
     txn.commit().unwrap();
     drop(database);
     let store = open(&folder).unwrap();
-    let error = store.recall("s", "agent", 5).unwrap_err().to_string();
+    let error = store.recall("s", 5).unwrap_err().to_string();
     assert!(error.contains("a row of turns cannot be read"), "{error}");
     assert!(!error.contains("secret"));
     assert_eq!(store.usage(5).unwrap().len(), 1);

@@ -42,9 +42,9 @@ impl Store for Gated {
         );
         self.inner.commit(commits)
     }
-    fn recall(&self, session: &str, agent: &str, turns: usize) -> Result<Recalled, StoreError> {
+    fn recall(&self, session: &str, turns: usize) -> Result<Vec<Turn>, StoreError> {
         assert_ne!(session, "panic");
-        self.inner.recall(session, agent, turns)
+        self.inner.recall(session, turns)
     }
     fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
         self.inner.sessions(max)
@@ -64,7 +64,7 @@ impl Store for Gated {
 }
 
 async fn kept(keeper: &Keeper, session: &str) -> Vec<String> {
-    let turns = keeper.recall(session, "agent", 1000).await.unwrap().turns;
+    let turns = keeper.recall(session, 1000).await.unwrap();
     turns.into_iter().map(|turn| turn.user).collect()
 }
 
@@ -156,7 +156,7 @@ async fn a_store_that_panics_does_not_end_the_keeper() {
     drop(open);
     let error = keeper.commit(turn("panic", 1)).await.unwrap_err();
     assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
-    let error = keeper.recall("panic", "agent", 1).await.unwrap_err();
+    let error = keeper.recall("panic", 1).await.unwrap_err();
     assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
     keeper.commit(turn("s", 2)).await.unwrap();
     assert_eq!(kept(&keeper, "s").await, ["q2"]);
