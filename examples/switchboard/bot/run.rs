@@ -94,7 +94,10 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
         )
     })?;
     let config = config(args)?;
-    let (assistant, pictures) = think::assistant(&args.think)?;
+    let (assistant, pictures, place) = think::assistant(&args.think)?;
+    if !args.json {
+        cli::remark(format_args!("model: {place}"));
+    }
 
     let (answers, mut answered) = watch::channel(0_u64);
     let triggers = config.triggers.clone();

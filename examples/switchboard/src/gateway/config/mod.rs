@@ -11,7 +11,7 @@ mod tests;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use exoclaw_proto::limits::{DEFAULT_PORT, EPISODIC_WINDOW, MAX_TOOL_ROUNDS};
+use exoclaw_proto::limits::{DEFAULT_PORT, MAX_TOOL_ROUNDS};
 
 use super::usage::Price;
 use crate::cli::NatsSettings;
@@ -159,8 +159,8 @@ rpc_core::config! {
     /// `[memory]`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct MemoryConfig {
-        /// `episodic_window`: how many of the last turns a model gets. Default 5.
-        pub episodic_window: usize = EPISODIC_WINDOW,
+        /// `episodic_window`: how many of the last turns a model gets. By default as many as it has room for.
+        pub episodic_window: usize = usize::MAX,
         /// `semantic_enabled`: whether to collect facts and pass them to the model. Default yes.
         pub semantic_enabled: bool = true,
     }

@@ -13,10 +13,6 @@ pub use fact::{Fact, learn, search, select};
 pub use soul::{MAX_SOUL, Soul, SoulText};
 pub use turn::{Mark, Turn};
 
-/// Most bytes of turns in the context. A longer past would not fit into the model's window, and every
-/// later message would fail.
-const MAX_PAST: usize = 256 * 1024;
-
 /// The context of a message. Facts and turns must be of one session and one agent, so that no user
 /// sees what another one said.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,7 +24,7 @@ pub struct Context<'a> {
     pub soul: Option<&'a str>,
     /// All known facts about the user, oldest first.
     pub facts: &'a [Fact],
-    /// The turns, oldest first. Only the newest of a long past are sent.
+    /// The turns, oldest first.
     pub turns: &'a [Turn],
     /// How many turns are sent at most; those without a word of an answer do not count. By default,
     /// all.
@@ -99,15 +95,13 @@ impl<'a> Context<'a> {
         messages
     }
 
-    /// Returns the newest turns within the limits.
+    /// Returns the newest turns within the window.
     fn recent(&self) -> &'a [Turn] {
-        let (mut room, mut window) = (MAX_PAST, self.window.unwrap_or(usize::MAX));
+        let mut window = self.window.unwrap_or(usize::MAX);
         let fits = self.turns.iter().rev().take_while(|turn| {
-            let left = room.checked_sub(turn.user.len() + turn.assistant.len());
-            room = left.unwrap_or(0);
             let place = window.checked_sub(usize::from(turn.has_words()));
             window = place.unwrap_or(0);
-            left.is_some() && place.is_some()
+            place.is_some()
         });
         let from = self.turns.len() - fits.count();
         self.turns.get(from..).unwrap_or_default()
@@ -196,16 +190,5 @@ mod tests {
         let context = Context::default().with_turns(&turns);
         let told = |window| context.with_window(window).recent().len();
         assert_eq!([told(1), told(2), told(3)], [4, 5, 5]);
-    }
-
-    #[test]
-    fn a_past_that_is_too_long_is_told_from_its_end() {
-        let turn = |length| Turn::new("q", "x".repeat(length), 1).unwrap();
-        let count = |turns: &[Turn]| Context::default().with_turns(turns).recent().len();
-        assert_eq!(count(&[turn(1), turn(MAX_PAST / 2), turn(MAX_PAST / 2)]), 1);
-        assert_eq!(count(&[turn(MAX_PAST), turn(1)]), 1);
-        assert_eq!(count(&[turn(1), turn(MAX_PAST)]), 0);
-        assert_eq!(count(&[turn(1), turn(MAX_PAST - 2)]), 1);
-        assert_eq!(count(&[turn(1), turn(2)]), 2);
     }
 }

@@ -36,8 +36,9 @@ rpc_core::config! {
         /// Most bytes of the turns of all sessions; beyond it, sessions are forgotten as if there
         /// were too many. Default 1 GiB.
         pub total_bytes: u64 = 1024 * 1024 * 1024 => with_total_bytes,
-        /// Most bytes of one question and of one answer; the rest is cut off. Default 256 KiB.
-        pub text_bytes: usize = 256 * 1024 => with_text_bytes,
+        /// Most bytes of one question and of one answer; the rest is cut off. Default 16 MiB: more
+        /// than a model can say.
+        pub text_bytes: usize = 16 * 1024 * 1024 => with_text_bytes,
         /// Most facts of a session. Default 100.
         pub facts: usize = 100 => with_facts,
         /// Most entries of the usage log. Default 100,000.
