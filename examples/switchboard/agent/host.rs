@@ -156,7 +156,7 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
     let _ = cli::raise_file_limit(u64::MAX);
     let address = args.listen;
     let is_public = check_reach(args)?;
-    let (agent, options) = agent(args, is_public)?;
+    let (agent, options, place) = agent(args, is_public)?;
     #[cfg(feature = "nats")]
     let options = join(args, options).await?;
     let pages = cli::web_pages(&options.http.guards);
@@ -180,6 +180,7 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
         args.tls.url(&host.url()),
         runtime.address()
     ));
+    cli::remark(format_args!("model: {place}"));
     cli::remark(pages);
     signals
         .serve(host.run(), handle.drain(DRAIN + GOODBYE))
@@ -237,7 +238,7 @@ fn warn_of_reach(args: &Args) {
 }
 
 /// The agent, and how it is served.
-fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failure> {
+fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions, String), Failure> {
     let home = args.home.folder()?;
     let key = args.home.key(args.key.as_deref(), "host.key")?;
     let files = args.files.clone().unwrap_or_else(|| home.join("files"));
@@ -247,6 +248,7 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
     let uploads = uploads.unwrap_or_else(|| folder.path().join("uploads"));
     let scripted = Scripted::default().with_commands(true);
     let built = args.model.build(scripted, &HttpClient::default())?;
+    let place = built.config.place();
     let mut worker = Worker::new(built.model, built.config.model, tools(Some(&folder)))
         .with_folder(folder)
         .with_context_tokens(built.config.context_tokens);
@@ -306,7 +308,7 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
     options.http = http;
     options.shutdown_timeout = DRAIN;
     options.connection.keep_alive = args.pings.over(options.connection.keep_alive);
-    Ok((worker, options))
+    Ok((worker, options, place))
 }
 
 fn access(

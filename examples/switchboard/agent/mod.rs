@@ -29,7 +29,7 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
     for port in 8001 8002 8003; do
       switchboard agent host --nats nats://127.0.0.1:4222 --listen 127.0.0.1:$port &
     done
-  A real model (build with '--features llm'):
+  A real model:
     ANTHROPIC_API_KEY=.. switchboard agent host --provider anthropic
 
 Environment variables: AGENT_HOME, AGENT_INVITE, and those of the language model at its options.";

@@ -17,7 +17,7 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
     switchboard bot chat
   A real server, with an answer whenever somebody says good morning:
     switchboard bot --url wss://snek.example.com --username mybot --trigger '(?i)good morning'
-  With a language model, and images (build with '--features llm,fetch'):
+  With a language model (and images, if built with '--features fetch'):
     OPENAI_API_KEY=.. switchboard bot --url wss://snek.example.com --username mybot \\
       --provider openai --model NAME
     switchboard bot .. --provider ollama --model llama3.2

@@ -94,7 +94,7 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
         )
     })?;
     let config = config(args)?;
-    let (assistant, pictures) = think::assistant(&args.think)?;
+    let (assistant, pictures, place) = think::assistant(&args.think)?;
 
     let (answers, mut answered) = watch::channel(0_u64);
     let triggers = config.triggers.clone();
@@ -117,6 +117,9 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
              allows sending the password without encryption"
         ))
     })?;
+    if !args.json {
+        complain(format_args!("bot: model: {place}"));
+    }
     let bot = Bot::with_dialer(args.line.open()?.dialer(dialer), config, talker);
 
     // It was empty until now.

@@ -1,12 +1,11 @@
 //! The bot's language model: its options, and the assistant that is made of them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use snek_proto::limits::HTTP_CONNECT_TIMEOUT;
 use snek_proto::llm::image::ImageFormat;
-use switchboard::assistant::{Assistant, Step};
+use switchboard::assistant::Assistant;
 use switchboard::cli::Failure;
 use switchboard::conversation::{ConversationLimits, Conversations};
 use switchboard::model::http::{HttpClient, RequestPolicy};
@@ -57,10 +56,10 @@ impl From<Format> for ImageFormat {
     }
 }
 
-/// The assistant, and who fetches images for it.
+/// The assistant, who fetches images for it, and where its model is.
 pub(crate) fn assistant(
     args: &ThinkArgs,
-) -> Result<(Assistant, Option<Box<dyn Pictures>>), Failure> {
+) -> Result<(Assistant, Option<Box<dyn Pictures>>, String), Failure> {
     let policy = RequestPolicy::default()
         .with_head_timeout(HTTP_CONNECT_TIMEOUT.saturating_add(SILENCE))
         .with_idle_timeout(SILENCE)
@@ -71,25 +70,11 @@ pub(crate) fn assistant(
     let limits = ConversationLimits::default().with_tokens(built.config.context_tokens);
     let mut assistant = Assistant::new(built.model)
         .with_format(args.images.image_format.into())
-        .with_conversations(Conversations::new(limits))
-        .with_watcher(Arc::new(log));
+        .with_conversations(Conversations::new(limits));
     if let Some(system) = &args.model.system {
         assistant = assistant.with_system(system);
     }
-    Ok((assistant, pictures(&args.images)?))
-}
-
-fn log(step: &Step<'_>) {
-    match step {
-        Step::Called { tool, arguments } => {
-            // The arguments may hold what people said.
-            tracing::info!(%tool, arguments = arguments.len(), "tool call");
-        }
-        Step::Returned { tool, result } => {
-            tracing::info!(%tool, ok = result.is_ok(), "tool result");
-        }
-        other => tracing::debug!(step = ?other, "answering"),
-    }
+    Ok((assistant, pictures(&args.images)?, built.config.place()))
 }
 
 #[cfg(feature = "fetch")]

@@ -25,7 +25,7 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
     create a.txt: hello           edit a.txt: hello -> goodbye
     run cargo --version           plan: read a.txt; run ls
     !tool file-find {\"glob\": \"*.rs\"}                !slow 20 500
-  A real model (build with '--features llm'):
+  A real model:
     ANTHROPIC_API_KEY=.. switchboard daemon serve --provider anthropic
   With an API key, which both sides read from the environment:
     ACOLYTE_API_KEY=secret switchboard daemon serve

@@ -12,7 +12,7 @@ use acolyte_proto::net::{Server, ServerOptions, http_config};
 use clap::ValueEnum;
 use rpc_core::Secret;
 use switchboard::cli::{self, Failure, GOODBYE, Signals, TlsArgs};
-use switchboard::daemon::Worker;
+use switchboard::daemon::{Worker, worker};
 use switchboard::model::http::HttpClient;
 use switchboard::model::options::ModelArgs;
 use switchboard::model::provider::Provider;
@@ -83,7 +83,9 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     let _ = cli::raise_file_limit(cli::SOME_FILES);
     let tools = Tools::open(&args.workspace, &args.tools).await?;
     let scripted = Scripted::default().with_commands(true).with_echo(true);
-    let built = args.model.build(scripted, &HttpClient::default())?;
+    let http = HttpClient::default();
+    let built = args.model.build_with(scripted, &http, worker::policy())?;
+    let place = built.config.place();
     let (workspace, words) = (tools.workspace.path().to_owned(), tools.words());
     let reach_servers = tools.reach_servers();
     let mut worker = Worker::new(
@@ -95,9 +97,6 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     .with_context_tokens(built.config.context_tokens);
     if let Some(system) = &args.model.system {
         worker = worker.with_system(system);
-    }
-    if let Some(timeout) = args.model.model_timeout {
-        worker = worker.with_model_timeout(timeout);
     }
     if args.model.provider() != Provider::Scripted {
         worker = worker.with_provider(args.model.provider().as_str());
@@ -126,6 +125,7 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
         "listening on {url} (workspace: {}, {words})",
         workspace.display()
     ));
+    cli::remark(format_args!("model: {place}"));
     cli::remark(pages);
     // A client may end it, too.
     signals

@@ -19,8 +19,9 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
     switchboard gateway chat --search name
     switchboard gateway chat --budget
     switchboard gateway chat --clear
-  A real model (build with '--features llm'), configured in a file; examples/switchboard/gateway/gateway.toml
-  shows every key:
+  A real model of your own machine:
+    switchboard gateway --provider ollama --model llama3.2
+  Everything in a file; examples/switchboard/gateway/gateway.toml shows every key:
     ANTHROPIC_API_KEY=.. switchboard gateway --config gateway.toml
   Tools in WebAssembly: build with '--features wasm'. A plugin that is a channel adapter
   is reached by its chat service at POST /webhook/NAME, with the secret in one of the headers

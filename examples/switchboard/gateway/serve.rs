@@ -19,6 +19,7 @@ use switchboard::gateway::site::SECRET_VARIABLE;
 #[cfg(feature = "nats")]
 use switchboard::gateway::store::StoreError;
 use switchboard::metrics;
+use switchboard::model::options::ModelArgs;
 
 /// Files that are open beside the connections.
 const OTHER_FILES: u64 = 64;
@@ -38,6 +39,8 @@ pub(crate) struct Args {
     /// The token that clients must send. Prefer the variable EXOCLAW_TOKEN: other users can see command lines.
     #[arg(long, value_name = "TOKEN")]
     token: Option<Secret>,
+    #[command(flatten)]
+    model: ModelArgs,
     #[command(flatten)]
     pings: cli::Pings,
     #[command(flatten)]
@@ -194,6 +197,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     }
     config.gateway.max_connections = raise_connection_limit(config.gateway.max_connections);
     let overrides = Overrides {
+        model: args.model,
         pings: args.pings.clone(),
         port: args.port,
         bind: args.bind,
@@ -222,6 +226,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let cut = gateway.cut();
     let (page, url) = (args.tls.url(&gateway.page()), args.tls.url(&gateway.url()));
     cli::announce(format_args!("listening on {page} (WebSocket: {url})"));
+    cli::remark(format_args!("model: {}", gateway.model()));
     cli::remark(cli::web_pages(gateway.guards()));
     let outcome = signals
         .serve(gateway.run(), handle.drain(DRAIN + GOODBYE))

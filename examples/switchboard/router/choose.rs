@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("provider", |arg| arg.help(
-    "The provider of the model that chooses the client. All need a build with '--features llm'. \
+    "The provider of the model that chooses the client. \
      Default: none, the words of the clients' descriptions decide"
 )))]
 pub(crate) struct ChooseArgs {
@@ -31,18 +31,14 @@ impl ChooseArgs {
     }
 }
 
-/// The router of these options.
-pub(crate) fn router(args: &ChooseArgs) -> Result<Chooser, Failure> {
+/// The router of these options, and what decides in it.
+pub(crate) fn router(args: &ChooseArgs) -> Result<(Chooser, String), Failure> {
     let args = &args.model;
-    if args.provider.is_none() && args.model.is_none() {
+    if args.provider.is_none() {
         // Complains about options that are of no use.
         args.build(Scripted::default(), &HttpClient::default())?;
-        return Ok(Chooser::Keywords(Keywords::new()));
-    }
-    if args.provider.is_none() {
-        return Err(Failure::usage(
-            "--model needs --provider, such as --provider openai",
-        ));
+        let words = "the words of the descriptions".to_owned();
+        return Ok((Chooser::Keywords(Keywords::new()), words));
     }
     let policy = policy()
         .with_head_timeout(TIMEOUT)
@@ -52,8 +48,9 @@ pub(crate) fn router(args: &ChooseArgs) -> Result<Chooser, Failure> {
     let scripted = Scripted::default().with_commands(true);
     let built = args.build_with(scripted, &HttpClient::default(), policy)?;
     let router = ModelRouter::new(built.model);
-    Ok(Chooser::Model(match &args.system {
+    let router = match &args.system {
         Some(system) => router.with_system(system),
         None => router,
-    }))
+    };
+    Ok((Chooser::Model(router), built.config.place()))
 }

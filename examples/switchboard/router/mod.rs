@@ -28,7 +28,7 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
     curl -H 'content-type: application/json' http://127.0.0.1:9473/input \\
       -d '{\"text\": \"buy milk\", \"inputMethod\": \"voice\", \"confidence\": 0.93}'
     echo 'notes: buy milk' | switchboard router --clients 1 --once --json
-  With a language model that chooses (build with '--features llm'):
+  With a language model that chooses:
     ANTHROPIC_API_KEY=.. switchboard router --provider anthropic
     switchboard router --provider ollama --model llama3.2
 

@@ -78,7 +78,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         )));
     }
     let _ = cli::raise_file_limit(u64::MAX);
-    let router = choose::router(&args.model)?;
+    let (router, decides) = choose::router(&args.model)?;
     let options = options(&args)?;
     let server = Server::bind(address, router, options)
         .await
@@ -108,6 +108,9 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let running = tokio::spawn(server.run());
     let mut console = Console::new(runtime, show, input);
     console.say(listening).await;
+    if !args.json {
+        console.say(format!("model: {decides}")).await;
+    }
     console.greet().await;
 
     let wanted = Wanted {

@@ -1,27 +1,24 @@
-//! [`Assistant`]: answers a question with a model, tools and the earlier messages.
+//! [`Turn`]: one turn with a model, for every program; and [`Assistant`], which answers in chat channels with it.
 
 mod reply;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use futures_util::StreamExt as _;
 use rpc_core::net::entropy;
-use serde_json::{Map, Value};
 use snek_proto::error::BotError;
 use snek_proto::llm::chat::ChatMessage;
 use snek_proto::llm::image::{Image, ImageFormat};
-use snek_proto::llm::tool::ToolDefinition;
-use snek_proto::llm::toolloop::{self, Call, ToolFailure, ToolLoop, ToolLoopConfig};
+use snek_proto::llm::toolloop::ToolLoopConfig;
 use tokio::sync::mpsc;
 
-use crate::conversation::{Conversations, fit};
-use crate::model::{
-    Assembler, ChatModel, ChatRequest, Delta, Finish, ModelError, Notice, Refusal, Usage,
-};
+pub use self::turn::{Answer, FAILED, Step, Turn, many_rounds};
+use crate::conversation::Conversations;
+use crate::model::{ChatModel, Delta, Finish, ModelError, Notice, Refusal};
 use crate::tools::{ToolContext, Tools};
 
 /// The default instructions for the model.
@@ -42,41 +39,6 @@ pub struct Question {
     /// The images of the text that could be fetched.
     pub images: Vec<Image>,
 }
-
-/// A step on the way to an answer.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Step<'a> {
-    /// The model is asked.
-    Asked {
-        /// The number of messages.
-        messages: usize,
-        /// Whether it may use tools.
-        with_tools: bool,
-    },
-    /// The model has answered, with text or calls.
-    Answered {
-        /// The usage, if the provider reports it.
-        usage: Option<Usage>,
-    },
-    /// A tool is called.
-    Called {
-        /// The tool.
-        tool: &'a str,
-        /// The arguments.
-        arguments: &'a Map<String, Value>,
-    },
-    /// A tool has ended.
-    Returned {
-        /// The tool.
-        tool: &'a str,
-        /// The result.
-        result: &'a Result<Value, ToolFailure>,
-    },
-}
-
-/// An observer of each [`Step`].
-pub type Watcher = Arc<dyn Fn(&Step<'_>) + Send + Sync>;
 
 /// The reason why a question was not answered completely. The author was already told.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -120,6 +82,7 @@ impl AnswerError {
                 Refusal::Key
                 | Refusal::Permission
                 | Refusal::Model
+                | Refusal::Interface
                 | Refusal::Address
                 | Refusal::Quota => NOT_SET_UP,
                 Refusal::TooLong | Refusal::TooLarge | Refusal::Request => NOT_TAKEN,
@@ -137,12 +100,11 @@ impl AnswerError {
 pub struct Assistant {
     model: Arc<dyn ChatModel>,
     tools: Tools,
-    system: ChatMessage,
+    system: Arc<ChatMessage>,
     format: ImageFormat,
     conversations: Conversations,
     /// Shared by all questions: when tools keep failing, they are not called for a while.
     limits: ToolLoopConfig,
-    watcher: Option<Watcher>,
 }
 
 impl Assistant {
@@ -153,18 +115,17 @@ impl Assistant {
         Self {
             model,
             tools: Tools::new(),
-            system: ChatMessage::system(SYSTEM),
+            system: Arc::new(ChatMessage::system(SYSTEM)),
             format: ImageFormat::default(),
             conversations: Conversations::default(),
             limits: ToolLoopConfig::default(),
-            watcher: None,
         }
     }
 
     /// Sets the instructions for the model. Default [`SYSTEM`].
     #[must_use]
     pub fn with_system(mut self, system: impl Into<String>) -> Self {
-        self.system = ChatMessage::system(system);
+        self.system = Arc::new(ChatMessage::system(system));
         self
     }
 
@@ -186,13 +147,6 @@ impl Assistant {
     #[must_use]
     pub fn with_conversations(mut self, conversations: Conversations) -> Self {
         self.conversations = conversations;
-        self
-    }
-
-    /// Sets the observer of the steps. Default none.
-    #[must_use]
-    pub fn with_watcher(mut self, watcher: Watcher) -> Self {
-        self.watcher = Some(watcher);
         self
     }
 
@@ -228,28 +182,28 @@ impl Assistant {
         let past = self
             .conversations
             .add(&channel, vec![ChatMessage::user(text.clone())]);
+        let cx = ToolContext {
+            past: past.clone(),
+            now: SystemTime::now(),
+            entropy: entropy(),
+        };
+        let past = std::iter::once(Arc::clone(&self.system)).chain(past);
         // Images are too large to be remembered; their addresses are.
-        let mut messages = vec![self.format.message(&text, &images)];
-        let mut turn = Turn {
+        let question = self.format.message(&text, &images);
+        let limits = self.conversations.limits();
+        let mut turn = Turn::new(limits, self.limits.clone(), past.collect(), question);
+        let mut speaker = Speaker {
             assistant: self,
             channel: &channel,
-            past: &past,
             spoken: false,
             pieces,
         };
-        let outcome = turn.run(&mut messages).await;
+        let outcome = speaker.answer(&mut turn, &cx).await;
         if let Err(error) = &outcome {
-            let _ = turn.say(error.apology(), true).await;
+            let _ = speaker.say(error.apology(), true).await;
         }
-        messages.remove(0);
-        self.conversations.add(&channel, messages);
+        self.conversations.add(&channel, turn.take_messages());
         outcome
-    }
-
-    fn tell(&self, step: &Step<'_>) {
-        if let Some(watcher) = &self.watcher {
-            watcher(step);
-        }
     }
 }
 
@@ -262,32 +216,75 @@ impl fmt::Debug for Assistant {
     }
 }
 
-/// A question that is being answered.
-struct Turn<'a> {
+/// Says an answer in a channel.
+struct Speaker<'a> {
     assistant: &'a Assistant,
     channel: &'a str,
-    past: &'a [Arc<ChatMessage>],
     spoken: bool,
     pieces: &'a mpsc::Sender<String>,
 }
 
-impl Turn<'_> {
-    async fn run(&mut self, messages: &mut Vec<ChatMessage>) -> Result<(), AnswerError> {
+impl Speaker<'_> {
+    async fn answer(&mut self, turn: &mut Turn, cx: &ToolContext) -> Result<(), AnswerError> {
         self.forget().await?;
-        let mut calls = Calls {
-            assistant: self.assistant,
-            cx: ToolContext {
-                past: self.past.to_vec(),
-                now: SystemTime::now(),
-                entropy: entropy(),
-            },
-        };
-        let tool_loop = ToolLoop::new(self.assistant.limits.clone());
-        let text = tool_loop.run(self, &mut calls, messages).await?;
-        match text.trim() {
-            "" => self.say(NOTHING, true).await,
-            _ => Ok(()),
+        let tools = &self.assistant.tools;
+        loop {
+            match turn.next(tools.definitions()) {
+                Step::Ask { with_tools } => self.ask(turn, with_tools).await?,
+                Step::Call(call) => {
+                    let result = tools.run(&call.name, &call.arguments, cx);
+                    // The arguments may hold what people said.
+                    let (tool, ok) = (&call.name, result.is_ok());
+                    tracing::info!(%tool, arguments = call.arguments.len(), ok, "tool call");
+                    turn.on_result(&call.id, result);
+                }
+                Step::Refused { name, why, .. } => {
+                    tracing::info!(tool = %name, %why, "no tool call")
+                }
+                Step::Done(text) => {
+                    let is_empty = text.trim().is_empty();
+                    return match turn.finish() {
+                        Some(Finish::ContentFilter) => self.say(REFUSED, true).await,
+                        _ if is_empty => self.say(NOTHING, true).await,
+                        _ => Ok(()),
+                    };
+                }
+                Step::Stopped(error) => return Err(error.into()),
+            }
         }
+    }
+
+    /// Asks the model, and passes on the text as it arrives.
+    async fn ask(&mut self, turn: &mut Turn, with_tools: bool) -> Result<(), AnswerError> {
+        let assistant = self.assistant;
+        let tools = if with_tools {
+            assistant.tools.definitions()
+        } else {
+            &[]
+        };
+        let mut answer = turn.ask(&*assistant.model, None, tools).await?;
+        let mut first = true;
+        while let Some(delta) = answer.next().await {
+            match delta? {
+                Delta::Text(text) => {
+                    self.say(&text, std::mem::take(&mut first)).await?;
+                }
+                Delta::Notice(Notice::Shortened { .. }) => {
+                    assistant.conversations.outgrow(self.channel);
+                    self.forget().await?;
+                }
+                Delta::Notice(notice @ Notice::Lost { .. }) => {
+                    self.say(&format!("({notice})"), true).await?;
+                }
+                _ => {}
+            }
+        }
+        tracing::debug!(usage = ?answer.usage(), with_tools, "the model has answered");
+        if answer.finish() == Some(&Finish::Length) {
+            self.say(" […]", false).await?;
+        }
+        turn.on_answer(answer);
+        Ok(())
     }
 
     /// Says once in a channel that its beginning is forgotten.
@@ -311,75 +308,5 @@ impl Turn<'_> {
         self.spoken = true;
         let sent = self.pieces.send(text).await;
         sent.map_err(|_| AnswerError::Unheard)
-    }
-}
-
-impl toolloop::ChatModel for Turn<'_> {
-    type Error = AnswerError;
-
-    /// Passes on the text as it arrives.
-    async fn answer(
-        &mut self,
-        messages: &[ChatMessage],
-        tools: &[ToolDefinition],
-    ) -> Result<ChatMessage, AnswerError> {
-        let assistant = self.assistant;
-        let limits = assistant.conversations.limits();
-        let messages = fit(&assistant.system, self.past, messages, limits);
-        assistant.tell(&Step::Asked {
-            messages: messages.len(),
-            with_tools: !tools.is_empty(),
-        });
-        let request = ChatRequest::new(messages).with_tools(tools);
-        let mut deltas = assistant.model.stream(request).await?;
-        let mut answer = Assembler::default();
-        while let Some(delta) = deltas.next().await {
-            let delta = delta?;
-            let first = answer.text().is_empty();
-            answer.push(&delta)?;
-            match delta {
-                Delta::Text(text) => self.say(&text, first).await?,
-                Delta::Notice(Notice::Shortened { .. }) => {
-                    assistant.conversations.outgrow(self.channel);
-                    self.forget().await?;
-                }
-                _ => {}
-            }
-        }
-        match answer.finish() {
-            Some(Finish::Length) => self.say(" […]", false).await?,
-            Some(Finish::ContentFilter) => {
-                answer.push(&Delta::Text(REFUSED.to_owned()))?;
-                self.say(REFUSED, true).await?;
-            }
-            _ => {}
-        }
-        let usage = answer.usage();
-        assistant.tell(&Step::Answered { usage });
-        Ok(answer.into_message())
-    }
-}
-
-/// The tool calls of a question.
-struct Calls<'a> {
-    assistant: &'a Assistant,
-    cx: ToolContext,
-}
-
-impl toolloop::Tools for Calls<'_> {
-    fn definitions(&self) -> &[ToolDefinition] {
-        self.assistant.tools.definitions()
-    }
-
-    async fn call(&mut self, call: &Call) -> Result<Value, ToolFailure> {
-        let (tool, arguments) = (call.name.as_str(), &call.arguments);
-        self.assistant.tell(&Step::Called { tool, arguments });
-        let result = self.assistant.tools.run(tool, arguments, &self.cx);
-        let step = Step::Returned {
-            tool,
-            result: &result,
-        };
-        self.assistant.tell(&step);
-        result
     }
 }

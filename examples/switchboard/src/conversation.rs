@@ -164,107 +164,45 @@ impl Channel {
     }
 }
 
-/// Selects the messages of a conversation for a model: the instructions, the question, and the
-/// newest others within the limits. `turn` begins with the question. A tool's result never comes
-/// without its call, nor a call without its results.
+/// Selects the messages of a conversation for a model: all instructions, the last message of the user, and the
+/// newest others within the limits. A tool's result never comes without its call, nor a call without its
+/// results.
 #[must_use]
-pub fn fit<'a>(
-    system: &'a ChatMessage,
-    past: &'a [Arc<ChatMessage>],
-    turn: &'a [ChatMessage],
-    limits: ConversationLimits,
-) -> Vec<&'a ChatMessage> {
-    let Some((question, since)) = turn.split_first() else {
-        return vec![system];
-    };
-    let past: Vec<&ChatMessage> = past.iter().map(AsRef::as_ref).collect();
-    let since: Vec<&ChatMessage> = since.iter().collect();
-    let always = estimate(system) + estimate(question);
-    let (older, newer) = ends(always, &past, &since, limits);
-    let mut told = vec![system];
-    told.extend(older);
-    told.push(question);
-    told.extend(newer);
-    told
-}
-
-/// Selects as [`fit`] does, from a whole conversation, and returns the places of what is selected, in
-/// order. All instructions, and the last message of the user, are always selected.
-#[must_use]
-pub fn trim(messages: &[&ChatMessage], limits: ConversationLimits) -> Vec<usize> {
+pub fn trim<'a>(messages: &[&'a ChatMessage], limits: ConversationLimits) -> Vec<&'a ChatMessage> {
     let is_question = |message: &&ChatMessage| message.role == Role::User;
     let question = messages.iter().rposition(is_question).unwrap_or_default();
     let is_always =
         |at: usize, message: &ChatMessage| at == question || message.role == Role::System;
-    let (mut past, mut since, mut always) = (Vec::new(), Vec::new(), 0);
-    for (at, message) in messages.iter().enumerate() {
-        match at {
-            _ if is_always(at, message) => always += estimate(message),
-            _ if at < question => past.push(*message),
-            _ => since.push(*message),
-        }
-    }
-    let (older, newer) = ends(always, &past, &since, limits);
-    let (mut skip_past, mut skip_since) = (past.len() - older.len(), since.len() - newer.len());
-    let places = messages.iter().enumerate().filter(|(at, message)| {
-        if is_always(*at, message) {
-            return true;
-        }
-        let skip = if *at < question {
-            &mut skip_past
-        } else {
-            &mut skip_since
-        };
-        let is_kept = *skip == 0;
-        *skip = skip.saturating_sub(1);
-        is_kept
-    });
-    places.map(|(at, _)| at).collect()
-}
-
-/// Returns the ends of both lists that fit the limits beside what is always sent, which costs
-/// `always` tokens. Nothing of `past` fits before all of `since`.
-fn ends<'s, 'a>(
-    always: usize,
-    past: &'s [&'a ChatMessage],
-    since: &'s [&'a ChatMessage],
-    limits: ConversationLimits,
-) -> (&'s [&'a ChatMessage], &'s [&'a ChatMessage]) {
-    let mut room = limits.sent.saturating_sub(2);
-    let mut tokens = limits.tokens.saturating_sub(always);
-    let newer = newest(since, &mut room, &mut tokens);
-    let older = if newer.len() == since.len() {
-        newest(past, &mut room, &mut tokens)
-    } else {
-        &[]
+    let always = || {
+        messages
+            .iter()
+            .enumerate()
+            .filter(|(at, it)| is_always(*at, it))
     };
-    (older, newer)
-}
-
-/// Returns the end of the list that fits the limits, cut between groups: a message and the results
-/// that follow it.
-fn newest<'s, 'a>(
-    messages: &'s [&'a ChatMessage],
-    room: &mut usize,
-    tokens: &mut usize,
-) -> &'s [&'a ChatMessage] {
-    let mut kept = messages.len();
-    let mut end = messages.len();
+    let mut room = limits.sent.saturating_sub(always().count());
+    let cost = always().map(|(_, message)| estimate(message)).sum();
+    let mut tokens = limits.tokens.saturating_sub(cost);
+    let mut first = messages.len();
+    // Of a message and the results that follow it.
     let (mut count, mut cost) = (0, 0);
-    while let Some(message) = end.checked_sub(1).and_then(|at| messages.get(at)) {
-        end -= 1;
+    for (at, message) in messages.iter().enumerate().rev() {
+        if is_always(at, message) {
+            continue;
+        }
         count += 1;
         cost += estimate(message);
-        if count > *room || cost > *tokens {
+        if count > room || cost > tokens {
             break;
         }
         if message.role != Role::Tool {
-            *room -= std::mem::take(&mut count);
-            *tokens -= std::mem::take(&mut cost);
-            kept = end;
+            room -= std::mem::take(&mut count);
+            tokens -= std::mem::take(&mut cost);
+            first = at;
         }
     }
-    messages.get(kept..).unwrap_or_default()
+    let places = messages.iter().enumerate();
+    let kept = places.filter(|(at, message)| *at >= first || is_always(*at, message));
+    kept.map(|(_, message)| *message).collect()
 }
 
 #[cfg(test)]
@@ -334,10 +272,13 @@ mod tests {
 
     #[test]
     fn two_hundred_messages_are_sent_at_most() {
-        let (system, limits) = (ChatMessage::system("s"), ConversationLimits::default());
-        let past: Vec<_> = (0..300).map(|number| Arc::new(user(number))).collect();
-        let turn = [user(300)];
-        let told = fit(&system, &past, &turn, limits);
+        let all: Vec<_> = std::iter::once(ChatMessage::system("s"))
+            .chain((0..=300).map(user))
+            .collect();
+        let told = trim(
+            &all.iter().collect::<Vec<_>>(),
+            ConversationLimits::default(),
+        );
         assert_eq!(told.len(), 200);
         assert_eq!(told[1], &user(102));
     }
@@ -371,51 +312,29 @@ mod tests {
 
     #[test]
     fn a_model_is_told_the_question_and_the_newest_that_fits() {
-        let system = ChatMessage::system("s");
-        let past: Vec<_> = [vec![user(1)], round("p", 3), vec![user(2)]]
-            .concat()
-            .into_iter()
-            .map(Arc::new)
-            .collect();
+        let past = [vec![user(1)], round("p", 3), vec![user(2)]].concat();
         let turn = [vec![user(3)], round("a", 1), round("b", 2)].concat();
+        let all = [vec![ChatMessage::system("s")], past, turn.clone()].concat();
+        let all: Vec<&ChatMessage> = all.iter().collect();
         for sent in 2..14 {
             for tokens in [10, 30, 60, 90, 1000] {
-                let told = fit(&system, &past, &turn, limits(50, sent, tokens));
+                let told = trim(&all, limits(50, sent, tokens));
                 assert!(told.len() <= sent, "{sent} {told:?}");
                 assert!(is_whole(told.iter().copied()), "{sent} {told:?}");
-                assert_eq!(told.first(), Some(&&system));
+                assert_eq!(told.first(), all.first());
                 assert!(told.contains(&&turn[0]), "{sent} {told:?}");
             }
         }
-        let all = fit(&system, &past, &turn, ConversationLimits::default());
-        assert_eq!(all.len(), 1 + past.len() + turn.len());
+        assert_eq!(trim(&all, ConversationLimits::default()), all);
         // The newest round fits, the one before it does not.
-        let told = fit(&system, &past, &turn, limits(50, 6, 1000));
-        assert_eq!(told.len(), 5);
-        assert_eq!(told.last(), turn.iter().collect::<Vec<_>>().last());
+        let told = trim(&all, limits(50, 6, 1000));
+        assert_eq!((told.len(), told.last()), (5, all.last()));
         // Instructions, question and an earlier message cost five tokens each.
-        let past = [Arc::new(user(1))];
+        let short = [ChatMessage::system("s"), user(1), user(3)];
+        let short: Vec<&ChatMessage> = short.iter().collect();
         for (tokens, count) in [(14, 2), (15, 3)] {
-            let told = fit(&system, &past, &turn[..1], limits(50, 200, tokens));
+            let told = trim(&short, limits(50, 200, tokens));
             assert_eq!(told.len(), count, "{tokens}");
-        }
-    }
-
-    #[test]
-    fn a_whole_conversation_is_trimmed_as_it_is_fitted() {
-        let system = ChatMessage::system("s");
-        let past = [vec![user(1)], round("p", 3), vec![user(2)]].concat();
-        let turn = [vec![user(3)], round("a", 1), round("b", 2)].concat();
-        let whole = [vec![system.clone()], past.clone(), turn.clone()].concat();
-        let whole: Vec<&ChatMessage> = whole.iter().collect();
-        let past: Vec<_> = past.into_iter().map(Arc::new).collect();
-        for sent in 2..14 {
-            for tokens in [10, 30, 60, 90, 1000] {
-                let limits = limits(50, sent, tokens);
-                let kept = trim(&whole, limits);
-                let kept: Vec<_> = kept.iter().map(|at| whole[*at]).collect();
-                assert_eq!(kept, fit(&system, &past, &turn, limits), "{sent} {tokens}");
-            }
         }
     }
 

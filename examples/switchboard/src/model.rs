@@ -5,8 +5,6 @@ pub mod answer;
 pub mod anthropic;
 mod assembler;
 pub mod config;
-#[cfg(feature = "llm")]
-mod cut;
 mod error;
 mod halves;
 pub mod http;
@@ -27,8 +25,6 @@ use futures_util::stream::BoxStream;
 use snek_proto::llm::chat::ChatMessage;
 use snek_proto::llm::tool::ToolDefinition;
 
-use assembler::MAX_CALLS;
-
 pub use assembler::Assembler;
 pub use error::{ModelError, Wait};
 pub use refusal::Refusal;
@@ -40,10 +36,6 @@ pub struct ChatRequest<'a> {
     pub messages: Vec<&'a ChatMessage>,
     /// The tools that the model may call; without tools it answers with text.
     pub tools: &'a [ToolDefinition],
-    /// The indexes in the conversation, from 0, of failed results. Some interfaces tell the model
-    /// so separately from the text. Indexes instead of ids, because a model may reuse an id in a
-    /// later answer.
-    pub failed: &'a [usize],
     /// Another model of the same provider, by the provider's name, instead of the configured one.
     pub model: Option<&'a str>,
 }
@@ -55,7 +47,6 @@ impl<'a> ChatRequest<'a> {
         Self {
             messages,
             tools: &[],
-            failed: &[],
             model: None,
         }
     }
@@ -64,13 +55,6 @@ impl<'a> ChatRequest<'a> {
     #[must_use]
     pub const fn with_tools(mut self, tools: &'a [ToolDefinition]) -> Self {
         self.tools = tools;
-        self
-    }
-
-    /// Sets [`failed`](Self::failed).
-    #[must_use]
-    pub const fn with_failed(mut self, results: &'a [usize]) -> Self {
-        self.failed = results;
         self
     }
 
@@ -83,8 +67,8 @@ impl<'a> ChatRequest<'a> {
 }
 
 /// The pieces of one answer. It ends by itself after [`Delta::Finish`] (at most a
-/// [`Delta::Usage`] follows that), or with an error. Pieces of text are never empty. Only a
-/// [`Delta::Notice`] comes before the provider has answered.
+/// [`Delta::Usage`] and a [`Notice::Lost`] follow that), or with an error. Pieces of text are never
+/// empty. Only a [`Delta::Notice`] comes before the provider has answered.
 pub type Deltas = BoxStream<'static, Result<Delta, ModelError>>;
 
 /// A language model.
@@ -117,11 +101,11 @@ pub enum Delta {
     /// covers the whole answer and replaces the previous one, so an interrupted answer can still be
     /// charged. Never add up those of one answer.
     Usage(Usage),
-    /// What people should know before the answer comes. Not part of the answer.
+    /// What people should know of the answer. Not part of it.
     Notice(Notice),
 }
 
-/// Something that happened before the answer.
+/// Something that people should know of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Notice {
@@ -142,6 +126,26 @@ pub enum Notice {
         /// The number of messages left out.
         left_out: usize,
     },
+    /// Parts of the answer could not be read.
+    #[error("{} of the model's answer could not be read and {}", counted(*parts, "part"), missing(*parts))]
+    Lost {
+        /// The number of parts.
+        parts: usize,
+    },
+}
+
+fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        many => format!("{many} {what}s"),
+    }
+}
+
+const fn missing(parts: usize) -> &'static str {
+    match parts {
+        1 => "is missing",
+        _ => "are missing",
+    }
 }
 
 /// Returns a time in words, not shorter than it is.
@@ -152,7 +156,7 @@ fn seconds(time: Duration) -> String {
 fn oldest(messages: usize) -> String {
     match messages {
         1 => "oldest message".to_owned(),
-        many => format!("{many} oldest messages"),
+        many => counted(many, "oldest message"),
     }
 }
 
@@ -203,12 +207,12 @@ impl Finish {
 
 impl From<&str> for Finish {
     fn from(reason: &str) -> Self {
-        match reason {
-            "stop" => Self::Stop,
-            "tool_calls" | "function_call" => Self::ToolCalls,
-            "length" => Self::Length,
-            "content_filter" => Self::ContentFilter,
-            other => Self::Other(other.to_owned()),
+        match reason.to_ascii_lowercase().as_str() {
+            "stop" | "end_turn" | "stop_sequence" => Self::Stop,
+            "tool_calls" | "function_call" | "tool_use" => Self::ToolCalls,
+            "length" | "max_tokens" | "model_context_window_exceeded" => Self::Length,
+            "content_filter" | "refusal" => Self::ContentFilter,
+            _ => Self::Other(reason.to_owned()),
         }
     }
 }

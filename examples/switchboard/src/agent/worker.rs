@@ -9,22 +9,24 @@ use std::time::{Duration, Instant};
 
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{
-    Compact, EventKind, LlmCall, Mode, ToolCall, UlwAction, UlwTurnsReached,
+    EventKind, LlmCall, Mode, Thinking, ToolCall, UlwAction, UlwTurnsReached,
 };
 use connectonion_proto::limits::{ULW_TURNS, ULW_TURNS_USED};
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
-use futures_util::{FutureExt as _, StreamExt as _};
+use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use snek_proto::llm::chat::{Block, ChatMessage};
 use snek_proto::llm::tool::ToolDefinition;
-use snek_proto::llm::toolloop::{Action, Call, ToolFailure, ToolLoop, ToolLoopConfig};
+use snek_proto::llm::toolloop::{Call, ToolFailure, ToolLoopConfig};
 use tokio::time::timeout_at;
 
 use self::approval::REFUSED;
 use self::growing::Growing;
 use super::Folder;
-use crate::conversation::{ConversationLimits, estimate, fit};
-use crate::model::{ChatModel, ChatRequest, Finish, ModelError, Notice};
+use crate::assistant::{self, Answer, Step};
+use crate::conversation::ConversationLimits;
+use crate::model::{ChatModel, Finish, ModelError};
+use crate::screen::printable;
 use crate::tools::Tools;
 
 /// The default instructions for the model.
@@ -57,7 +59,7 @@ impl Worker {
             tools,
             folder: None,
             system: ChatMessage::system(SYSTEM),
-            limits: ConversationLimits::default(),
+            limits: ConversationLimits::default().with_sent(usize::MAX),
             rounds: ToolLoopConfig::default(),
         }
     }
@@ -196,19 +198,9 @@ async fn count_turn(turn: &Turn) -> Result<(), Stop> {
 struct Work<'a> {
     worker: &'a Worker,
     turn: &'a Turn,
-    /// The messages before the prompt.
-    past: Vec<Arc<ChatMessage>>,
-    /// The prompt and the messages since.
-    since: Vec<ChatMessage>,
-    /// The number of tool calls in this session, for unique ids.
-    calls: usize,
-    rounds: ToolLoop,
+    talk: assistant::Turn,
     iteration: u64,
-    /// How many messages the model is not told, because there are too many.
-    left_out: usize,
-    /// What the last answer of the model lacks.
-    shortfall: Option<&'static str>,
-    /// The id for the event with the text of that answer.
+    /// The id for the event with the text of the last answer.
     said_id: String,
 }
 
@@ -220,20 +212,14 @@ impl<'a> Work<'a> {
         let mut messages: Vec<ChatMessage> = messages.filter_map(read).collect();
         // The prompt is the last of them.
         messages.pop();
-        let calls = messages
-            .iter()
-            .map(|message| message.tool_calls.len())
-            .sum();
+        let past = std::iter::once(worker.system.clone()).chain(messages);
+        let past = past.map(Arc::new).collect();
+        let rounds = worker.rounds.clone();
         Ok(Self {
             worker,
             turn,
-            past: messages.into_iter().map(Arc::new).collect(),
-            since: vec![message(prompt)],
-            calls,
-            rounds: ToolLoop::new(worker.rounds.clone()),
+            talk: assistant::Turn::new(worker.limits, rounds, past, message(prompt)),
             iteration: 0,
-            left_out: 0,
-            shortfall: None,
             said_id: String::new(),
         })
     }
@@ -241,23 +227,25 @@ impl<'a> Work<'a> {
     async fn run(mut self) -> Result<String, Stop> {
         let ended = self.work().await;
         // However it ended, a call in the conversation has its result there.
-        self.rounds.cancel();
+        self.talk.cancel();
         self.remember()?;
         ended
     }
 
     async fn work(&mut self) -> Result<String, Stop> {
         loop {
-            let action = self.rounds.next_action(Instant::now());
+            let step = self.talk.next(self.worker.tools.definitions());
             self.remember()?;
-            match action {
-                Action::Ask { with_tools } => {
-                    let answer = self.ask(with_tools).await?;
-                    self.rounds.on_answer(answer);
+            match step {
+                Step::Ask { with_tools } => self.ask(with_tools).await?,
+                Step::Call(call) => self.call(&call).await?,
+                Step::Refused { name, why, .. } => {
+                    let why = format!("{} was not called: {why}", printable(&name));
+                    self.tell(EventKind::Thinking(Thinking::new(why)))?;
                 }
-                Action::Run(call) => self.call(&call).await?,
-                Action::Done(text) => {
-                    if let Some(shortfall) = self.shortfall {
+                Step::Done(text) => {
+                    let shortfall = self.talk.finish().and_then(Finish::shortfall);
+                    if let Some(shortfall) = shortfall {
                         // Nobody shall take what is there for all.
                         self.say(&text)?;
                         return Err(AgentError::new(shortfall).into());
@@ -267,9 +255,9 @@ impl<'a> Work<'a> {
                         return Ok(text);
                     }
                     self.say(&text)?;
-                    self.rounds = ToolLoop::new(self.worker.rounds.clone());
+                    self.talk.say([]);
                 }
-                Action::Abort(error) => return Err(AgentError::new(error.to_string()).into()),
+                Step::Stopped(error) => return Err(AgentError::new(error.to_string()).into()),
             }
         }
     }
@@ -290,18 +278,16 @@ impl<'a> Work<'a> {
 
     /// Adds the messages of the rounds to the conversation.
     fn remember(&mut self) -> Result<(), Stop> {
-        for message in self.rounds.take_messages() {
+        for message in self.talk.take_messages() {
             self.turn.push_message(&message)?;
-            self.since.push(message);
         }
         Ok(())
     }
 
     /// Asks the model once.
-    async fn ask(&mut self, with_tools: bool) -> Result<ChatMessage, Stop> {
+    async fn ask(&mut self, with_tools: bool) -> Result<(), Stop> {
         let inputs = self.turn.next_inputs()?;
-        self.since.extend(inputs.iter().map(message));
-        self.compact()?;
+        self.talk.say(inputs.iter().map(message));
         self.iteration += 1;
         let (worker, turn, iteration) = (self.worker, self.turn, self.iteration);
         let call = LlmCall::new(worker.name.as_str(), iteration);
@@ -315,56 +301,48 @@ impl<'a> Work<'a> {
         growing.end_thought();
         self.show(&mut growing)?;
         self.said_id = growing.said_id();
-        if let Err(stop) = ended {
-            // What was said until now stays.
-            self.say(growing.text())?;
-            if !growing.text().trim().is_empty() {
-                let said = ChatMessage::assistant(growing.text());
-                turn.push_message(&said)?;
+        let answer = match ended {
+            Ok(answer) => answer,
+            Err(stop) => {
+                // What was said until now stays.
+                self.say(growing.text())?;
+                if !growing.text().trim().is_empty() {
+                    let said = ChatMessage::assistant(growing.text());
+                    turn.push_message(&said)?;
+                }
+                return Err(stop);
             }
-            return Err(stop);
-        }
-        let answer = growing.into_answer();
-        self.shortfall = answer.finish().and_then(Finish::shortfall);
+        };
         let usage = answer.usage().map(
             |usage| json!({ "input_tokens": usage.prompt, "output_tokens": usage.completion }),
         );
-        let mut message = answer.into_message();
-        let count = message.tool_calls.len();
-        let wanted = u64::try_from(count).unwrap_or(u64::MAX);
+        let calls = self.talk.on_answer(answer).len();
+        let wanted = u64::try_from(calls).unwrap_or(u64::MAX);
         let mut result = LlmCall::answer(worker.name.as_str(), iteration, wanted);
         result.duration_ms = Some(millis(start.elapsed()).into());
         result.usage = usage.and_then(|usage| to_json(&usage).ok());
         turn.emit_as(&id, EventKind::LlmResult(result))?;
-        for call in &mut message.tool_calls {
-            self.calls += 1;
-            call.id = format!("call-{}", self.calls);
+        if calls > 0 {
+            self.say(growing.text())?;
         }
-        if count > 0 {
-            self.say(&message.content.text())?;
-        }
-        Ok(message)
+        Ok(())
     }
 
     /// Reads an answer of the model, and shows how it grows.
-    async fn grow(&self, with_tools: bool, growing: &mut Growing) -> Result<(), Stop> {
+    async fn grow(&self, with_tools: bool, growing: &mut Growing) -> Result<Answer, Stop> {
         let Worker { model, tools, .. } = self.worker;
         let offered = if with_tools { tools.definitions() } else { &[] };
-        let request = ChatRequest::new(self.told()).with_tools(offered);
-        let deltas = model.stream(request).await;
-        let mut deltas = deltas.map_err(|error| failed(&error))?;
+        let answer = self.talk.ask(&**model, None, offered).await;
+        let mut answer = answer.map_err(|error| failed(&error))?;
         loop {
             let delta = match growing.due() {
-                Some(due) => timeout_at(due, deltas.next()).await,
-                None => Ok(deltas.next().await),
+                Some(due) => timeout_at(due, answer.next()).await,
+                None => Ok(answer.next().await),
             };
             let now = tokio::time::Instant::now();
             match delta {
-                Ok(Some(delta)) => {
-                    let taken = delta.and_then(|delta| growing.push(&delta, now));
-                    taken.map_err(|error| failed(&error))?;
-                }
-                Ok(None) => return Ok(()),
+                Ok(Some(delta)) => growing.push(delta.map_err(|error| failed(&error))?, now),
+                Ok(None) => return Ok(answer),
                 Err(_) => growing.send(now),
             }
             self.show(growing)?;
@@ -379,46 +357,6 @@ impl<'a> Work<'a> {
             }
         }
         Ok(())
-    }
-
-    /// What the model is told of the conversation.
-    fn told(&self) -> Vec<&ChatMessage> {
-        fit(
-            &self.worker.system,
-            &self.past,
-            &self.since,
-            self.worker.limits,
-        )
-    }
-
-    /// Tells who watches when the model is told less of the conversation than before, because it has
-    /// become too long.
-    fn compact(&mut self) -> Result<(), Stop> {
-        let past = self.past.iter().map(AsRef::as_ref);
-        let all = std::iter::once(&self.worker.system).chain(past);
-        let all: Vec<&ChatMessage> = all.chain(&self.since).collect();
-        let kept = self.told();
-        let left_out = all.len() - kept.len();
-        if left_out <= self.left_out {
-            return Ok(());
-        }
-        let mut start = Compact::new("compacting");
-        start.context_percent = Some(self.percent(&all).into());
-        let id = self.turn.emit(EventKind::Compact(start))?;
-        let mut end = Compact::new("done");
-        end.context_before = Some(self.percent(&all).into());
-        end.context_after = Some(self.percent(&kept).into());
-        end.message = Some(Notice::Shortened { left_out }.to_string().into());
-        self.turn.emit_as(&id, EventKind::Compact(end))?;
-        self.left_out = left_out;
-        Ok(())
-    }
-
-    /// Returns how much of the model's window these messages use, in percent.
-    fn percent(&self, messages: &[&ChatMessage]) -> u64 {
-        let tokens: usize = messages.iter().map(|message| estimate(message)).sum();
-        let window = self.worker.limits.tokens;
-        u64::try_from(tokens.saturating_mul(100) / window.max(1)).unwrap_or(u64::MAX)
     }
 
     /// Runs a tool, and passes its result to the rounds.
@@ -438,7 +376,7 @@ impl<'a> Work<'a> {
             Err(Stop::Tool(failure)) => Err(failure),
             Err(stop) => return Err(stop),
         };
-        self.rounds.on_result(&call.id, ended, Instant::now());
+        self.talk.on_result(&call.id, ended);
         Ok(())
     }
 }

@@ -2,16 +2,15 @@
 //! keeps what waits for an answer, and what the user has allowed.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use acolyte_proto::frame::ChatRequest;
 use acolyte_proto::id::SessionId;
-use snek_proto::llm::chat::ChatMessage;
 use tokio::time::Instant;
 
-use super::worker::OpenCall;
 use super::workspace::{Change, Workspace};
+use crate::assistant::Turn;
 use crate::markdown::{code, fenced};
 
 /// The name of the skill, and the word among the capabilities of a server that enforces it. The
@@ -111,13 +110,8 @@ pub(super) struct Pending {
     /// What the user wants done.
     pub(super) task: String,
     pub(super) workspace: Workspace,
-    pub(super) past: Vec<Arc<ChatMessage>>,
-    pub(super) since: Vec<ChatMessage>,
-    pub(super) failed: Vec<String>,
-    /// The calls that were not made yet. The first one is asked about.
-    pub(super) open: VecDeque<OpenCall>,
-    /// The number of calls.
-    pub(super) number: usize,
+    /// Its next step is the call that is asked about.
+    pub(super) turn: Turn,
     pub(super) step: Step,
 }
 

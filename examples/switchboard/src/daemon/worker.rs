@@ -7,12 +7,8 @@ mod memory;
 mod tests;
 mod wanted;
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use acolyte_proto::error::{ChatError, ErrorDetail, code};
 use acolyte_proto::event::{Event, Notice, Usage};
@@ -20,17 +16,16 @@ use acolyte_proto::frame::{ChatRequest, Reply, ReplyUsage};
 use acolyte_proto::id::SessionId;
 use acolyte_proto::limits::{MAX_TOOL_CALLS, MODEL_IDLE_TIMEOUT};
 use async_trait::async_trait;
-use futures_util::StreamExt as _;
-use serde_json::Map;
-use serde_json::Value;
-use snek_proto::llm::chat::{ChatMessage, Role};
+use serde_json::{Map, Value};
+use snek_proto::llm::chat::ChatMessage;
 
-pub(super) use self::calls::OpenCall;
 use self::memory::Memory;
 use super::ask_first::{self, ASK_FIRST, AWAITING_INPUT, Decisions, Step};
-use super::{Code, Problem, Toolbox, Workspace};
-use crate::conversation::{ConversationLimits, fit};
-use crate::model::{self, Assembler, ChatModel, Delta, Finish, ModelError, Wait};
+use super::{Problem, Toolbox, Workspace};
+use crate::assistant::{self, Answer, Turn, many_rounds};
+use crate::conversation::ConversationLimits;
+use crate::model::http::RequestPolicy;
+use crate::model::{ChatModel, Delta, Finish, ModelError};
 
 /// The default instructions for the model.
 pub const SYSTEM: &str = "You are a coding agent that works in one folder, the workspace, with tools. \
@@ -39,8 +34,13 @@ pub const SYSTEM: &str = "You are a coding agent that works in one folder, the w
     workspace; nothing outside of it can be reached. When you are done, say briefly what you did, in \
     the language of the question.";
 
-/// Most messages for a model: the work of one chat may take hundreds of calls.
-const MAX_SENT: usize = 1_000;
+/// Returns the policy of a coding agent's requests: a model that is silent for 120 s is given up.
+#[must_use]
+pub fn policy() -> RequestPolicy {
+    RequestPolicy::default()
+        .with_head_timeout(MODEL_IDLE_TIMEOUT)
+        .with_idle_timeout(MODEL_IDLE_TIMEOUT)
+}
 
 /// The observer of a chat.
 #[async_trait]
@@ -64,7 +64,6 @@ pub struct Worker {
     toolbox: Toolbox,
     system: String,
     provider: &'static str,
-    model_timeout: Duration,
     limits: ConversationLimits,
     memory: Memory,
     decisions: Decisions,
@@ -86,8 +85,7 @@ impl Worker {
             toolbox,
             system: SYSTEM.to_owned(),
             provider: "",
-            model_timeout: MODEL_IDLE_TIMEOUT,
-            limits: ConversationLimits::default().with_sent(MAX_SENT),
+            limits: ConversationLimits::default().with_sent(usize::MAX),
             memory: Memory::default(),
             decisions: Decisions::default(),
         }
@@ -104,13 +102,6 @@ impl Worker {
     #[must_use]
     pub const fn with_provider(mut self, name: &'static str) -> Self {
         self.provider = name;
-        self
-    }
-
-    /// Sets how long the model may be silent; then the chat fails with `E_TIMEOUT`. Default 120 s.
-    #[must_use]
-    pub const fn with_model_timeout(mut self, timeout: Duration) -> Self {
-        self.model_timeout = timeout;
         self
     }
 
@@ -161,21 +152,14 @@ impl Worker {
             model,
             workspace,
             watch,
-            system: ChatMessage::system(self.instructions(request)),
-            past: history::messages(request)
-                .into_iter()
-                .map(Arc::new)
-                .collect(),
-            since: vec![ChatMessage::user(&*request.message)],
-            failed: Vec::new(),
-            open: VecDeque::new(),
-            number: 0,
+            turn: self.turn(request),
+            allowed: None,
+            refused: None,
             called: Vec::new(),
             asked: 0,
             usage: Usage::default(),
             session: request.session_id.as_ref(),
             asks: ask_first::is_wanted(request),
-            is_shortened: AtomicBool::new(false),
         };
         for skill in &request.active_skills {
             watch.tell(Event::SkillActivated(skill.clone())).await;
@@ -235,6 +219,15 @@ impl Worker {
                 Err(coded(message, code, "unknown", "server"))
             }
         }
+    }
+
+    /// Returns a turn that knows the request's history.
+    fn turn(&self, request: &ChatRequest) -> Turn {
+        let system = ChatMessage::system(self.instructions(request));
+        let past = std::iter::once(system).chain(history::messages(request));
+        let past = past.map(Arc::new).collect();
+        let question = ChatMessage::user(&*request.message);
+        Turn::new(self.limits, many_rounds(usize::MAX), past, question)
     }
 
     /// Returns the instructions for the model.
@@ -335,17 +328,11 @@ struct Chat<'a> {
     model: &'a str,
     workspace: Workspace,
     watch: &'a dyn Watch,
-    system: ChatMessage,
-    /// The earlier messages.
-    past: Vec<Arc<ChatMessage>>,
-    /// The user's message and the messages since.
-    since: Vec<ChatMessage>,
-    /// The ids of failed calls.
-    failed: Vec<String>,
-    /// The calls of the model's last answer that were not made yet.
-    open: VecDeque<OpenCall>,
-    /// The number of calls, those before a question of this chat too.
-    number: usize,
+    turn: Turn,
+    /// The user has allowed this step.
+    allowed: Option<Step>,
+    /// Why the next call is not made.
+    refused: Option<Problem>,
     /// The names of the called tools.
     called: Vec<String>,
     /// The number of questions to the model.
@@ -355,8 +342,6 @@ struct Chat<'a> {
     session: Option<&'a SessionId>,
     /// It asks before it edits a file or runs a command.
     asks: bool,
-    /// Whether it was told that the model does not get the whole conversation.
-    is_shortened: AtomicBool,
 }
 
 /// The end of a chat.
@@ -368,55 +353,31 @@ struct Ended {
     step: Option<Step>,
 }
 
-/// The model's answer.
-struct Answer {
-    message: ChatMessage,
-    finish: Option<Finish>,
-}
-
 impl Chat<'_> {
     async fn work(&mut self) -> Result<Ended, ChatError> {
+        let worker = self.worker;
         loop {
-            if let Some(step) = self.call_all().await? {
-                let mut ended = ended(step.question.clone(), None);
-                ended.is_streamed = false;
-                ended.step = Some(step);
-                return Ok(ended);
-            }
-            let answer = tokio::select! {
-                biased;
-                () = self.watch.aborted() => return Err(aborted()),
-                answer = self.ask() => answer?,
-            };
-            let calls = answer.message.tool_calls.clone();
-            let text = answer.message.content.text().trim().to_owned();
-            self.since.push(answer.message);
-            if calls.is_empty() {
-                return Ok(ended(text, answer.finish.as_ref()));
-            }
-            if self.called.len() + calls.len() > MAX_TOOL_CALLS {
-                let mut ended = ended(text, None);
-                ended.error = Some("the model has called more tools than a chat may");
-                return Ok(ended);
-            }
-            if !text.is_empty() {
-                // What comes next begins on a line of its own.
-                self.tell(Event::text("\n")).await;
-            }
-            self.number += calls.len();
-            for call in calls {
-                let call = OpenCall {
-                    id: call.id,
-                    name: call.name,
-                    arguments: arguments(&call.arguments),
-                    refused: None,
-                    allowed: None,
-                };
-                // A call that is asked about is told when it is made.
-                if !self.asks {
-                    self.announce(&call).await;
+            match self.turn.next(worker.toolbox.definitions()) {
+                assistant::Step::Ask { .. } => {
+                    if let Some(ended) = self.ask().await? {
+                        return Ok(ended);
+                    }
                 }
-                self.open.push_back(call);
+                assistant::Step::Call(call) => {
+                    if let Some(step) = self.make(call).await? {
+                        let mut ended = ended(step.question.clone(), None);
+                        ended.is_streamed = false;
+                        ended.step = Some(step);
+                        return Ok(ended);
+                    }
+                }
+                assistant::Step::Refused { id, name, why } => self.refuse(&id, &name, why).await,
+                assistant::Step::Done(text) => {
+                    return Ok(ended(text.trim().to_owned(), self.turn.finish()));
+                }
+                assistant::Step::Stopped(error) => {
+                    return Err(coded(error.to_string(), code::UNKNOWN, "unknown", "server"));
+                }
             }
         }
     }
@@ -425,55 +386,52 @@ impl Chat<'_> {
         self.watch.tell(event).await;
     }
 
-    /// Tells who watches why the answer takes longer, or knows less: of the latter once in a chat.
-    async fn notice(&self, notice: &model::Notice) {
-        let is_shortened = matches!(notice, model::Notice::Shortened { .. });
-        if !is_shortened || !self.is_shortened.swap(true, Ordering::Relaxed) {
-            let notice = Notice::warn(notice.to_string());
-            self.tell(Event::Notice(notice)).await;
-        }
-    }
-
-    /// Waits for something of the model, which is not silent for ever.
-    async fn within<T>(&self, wait: Wait, next: impl Future<Output = T>) -> Result<T, ChatError> {
-        let after = self.worker.model_timeout;
-        let heard = tokio::time::timeout(after, next).await;
-        heard.map_err(|_| failed(&ModelError::TimedOut { wait, after }))
-    }
-
-    /// One question to the model. Its text is told as it comes.
-    async fn ask(&mut self) -> Result<Answer, ChatError> {
-        let messages = fit(&self.system, &self.past, &self.since, self.worker.limits);
-        let left_out = 1 + self.past.len() + self.since.len() - messages.len();
-        if left_out > 0 {
-            self.notice(&model::Notice::Shortened { left_out }).await;
-        }
-        let has_failed = |message: &&ChatMessage| {
-            let id = message.tool_call_id.as_ref();
-            id.is_some_and(|id| self.failed.contains(id))
+    /// One question to the model. Its text is told as it comes. Returns the end if it wants too much.
+    async fn ask(&mut self) -> Result<Option<Ended>, ChatError> {
+        let answer = tokio::select! {
+            biased;
+            () = self.watch.aborted() => return Err(aborted()),
+            answer = self.listen() => answer.map_err(|error| failed(&error))?,
         };
-        let places = messages.iter().enumerate();
-        let failed_at: Vec<_> = places
-            .filter(|(_, message)| has_failed(message))
-            .map(|(place, _)| place)
-            .collect();
-        let request = model::ChatRequest::new(messages)
-            .with_tools(self.worker.toolbox.definitions())
-            .with_failed(&failed_at)
-            .with_model(Some(self.model));
+        let text = answer.text().trim().to_owned();
+        let calls = self.turn.on_answer(answer);
+        if self.called.len() + calls.len() > MAX_TOOL_CALLS {
+            let mut ended = ended(text, None);
+            ended.error = Some("the model has called more tools than a chat may");
+            return Ok(Some(ended));
+        }
+        if !text.is_empty() && !calls.is_empty() {
+            // What comes next begins on a line of its own.
+            self.tell(Event::text("\n")).await;
+        }
+        // A call that is asked about is told when it is made.
+        if !self.asks {
+            for call in calls {
+                let arguments = serde_json::from_str(&call.arguments).ok();
+                let arguments = arguments.filter(Value::is_object);
+                let arguments = arguments.unwrap_or_else(|| Value::from(Map::new()));
+                self.announce(&call.id, &call.name, arguments).await;
+            }
+        }
+        Ok(None)
+    }
+
+    async fn listen(&mut self) -> Result<Answer, ModelError> {
+        let Worker { model, toolbox, .. } = self.worker;
         let before = self.usage;
         self.asked += 1;
-        let deltas = self.worker.model.stream(request);
-        let deltas = self.within(Wait::Head, deltas).await?;
-        let mut deltas = deltas.map_err(|error| failed(&error))?;
-        let mut answer = Assembler::default();
-        while let Some(delta) = self.within(Wait::Piece, deltas.next()).await? {
-            let delta = delta.map_err(|error| failed(&error))?;
-            answer.push(&delta).map_err(|error| failed(&error))?;
-            match delta {
+        let asked = self
+            .turn
+            .ask(&**model, Some(self.model), toolbox.definitions());
+        let mut answer = asked.await?;
+        while let Some(delta) = answer.next().await {
+            match delta? {
                 Delta::Text(text) => self.tell(Event::text(text)).await,
                 Delta::Thought(text) => self.tell(Event::Reasoning(text.into())).await,
-                Delta::Notice(notice) => self.notice(&notice).await,
+                Delta::Notice(notice) => {
+                    let notice = Notice::warn(notice.to_string());
+                    self.tell(Event::Notice(notice)).await;
+                }
                 Delta::Usage(cost) => {
                     self.usage = Usage::new(
                         before.input_tokens.saturating_add(cost.prompt),
@@ -485,24 +443,8 @@ impl Chat<'_> {
                 _ => {}
             }
         }
-        let finish = answer.finish().cloned();
-        let mut message = answer.into_message();
-        // Models use ids again; who watches must not mix the calls up.
-        for (call, number) in message.tool_calls.iter_mut().zip(self.number + 1..) {
-            call.id = format!("call_{number}");
-        }
-        debug_assert_eq!(message.role, Role::Assistant);
-        Ok(Answer { message, finish })
+        Ok(answer)
     }
-}
-
-/// Parses the arguments from a model. An empty text is an empty object.
-fn arguments(text: &str) -> Result<Map<String, Value>, Problem> {
-    if text.trim().is_empty() {
-        return Ok(Map::new());
-    }
-    let read = serde_json::from_str(text);
-    read.map_err(|_| Problem::new(Code::Call, "the arguments are no JSON object"))
 }
 
 fn ended(output: String, finish: Option<&Finish>) -> Ended {

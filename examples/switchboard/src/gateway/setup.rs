@@ -9,7 +9,7 @@ use exoclaw_proto::Refused;
 use exoclaw_proto::auth::{Auth, AuthError, MAX_TOKEN_BYTES};
 use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::budget::Budgets;
-use exoclaw_proto::limits::{PROVIDER_IDLE_TIMEOUT, WS_PATH};
+use exoclaw_proto::limits::WS_PATH;
 use exoclaw_proto::net::{Server, ServerHandle, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Secret;
@@ -19,6 +19,7 @@ use rpc_core::net::DrainReport;
 use rpc_core::net::server::{Body, Guards, HttpConfig, Listener, ServerLimits};
 use rpc_core::net::tls::TlsAcceptor;
 
+use self::model::GatewayModel;
 use super::backend::GatewayBackend;
 #[cfg(feature = "nats")]
 use super::cluster::{Cluster, ClusterConfig};
@@ -31,13 +32,12 @@ use super::site::{SECRET_VARIABLE, Site};
 use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits, empty_file, probe};
 use super::tool::{self, PluginEntry, PluginLimits, Problem, Tools};
 use crate::cli::{NatsSettings, Pings};
+use crate::conversation::ConversationLimits;
 use crate::metrics;
-use crate::model::config::ModelConfig;
-use crate::model::http::{HttpClient, RequestPolicy};
+use crate::model::ChatModel;
 use crate::model::options::ModelArgs;
-use crate::model::scripted::Scripted;
-use crate::model::{ChatModel, ModelError};
 
+mod model;
 #[cfg(all(test, feature = "llm"))]
 mod tests;
 
@@ -59,6 +59,8 @@ pub struct Overrides {
     pub token: Option<Secret>,
     /// The secret that chat services must send. It cannot be in the file.
     pub webhook_secret: Option<Secret>,
+    /// The model and its instructions, in place of the file's.
+    pub model: ModelArgs,
     /// The folder of the configuration, which may hold `credentials/<provider>.key`.
     pub folder: Option<PathBuf>,
     /// The certificate and its key; without it, connections are not encrypted.
@@ -117,6 +119,7 @@ pub struct Gateway {
     site: Arc<Site>,
     guards: Guards,
     warnings: Vec<String>,
+    place: String,
     cut: Arc<AtomicUsize>,
     #[cfg(unix)]
     usage: Option<UsageSocket>,
@@ -132,10 +135,11 @@ impl Gateway {
     /// # Cancel safety
     /// Dropping the future closes the store again.
     pub async fn start(
-        config: Config,
+        mut config: Config,
         overrides: Overrides,
         env: &(dyn Fn(&str) -> Option<String> + Sync),
     ) -> Result<Self, SetupError> {
+        model::with_model(&mut config, &overrides.model);
         let port = overrides.port.unwrap_or(config.gateway.port);
         let (host, auth) = access(&config, &overrides)?;
         let mut http = http(&config.gateway, !auth.is_open())?;
@@ -145,6 +149,8 @@ impl Gateway {
         let guards = http.guards.clone();
         let Prepared {
             model,
+            place,
+            limits,
             router,
             plugins,
             tools,
@@ -185,6 +191,7 @@ impl Gateway {
             agent: config.agent,
             memory: config.memory,
             model,
+            limits,
             plugins,
             tools,
             store,
@@ -222,6 +229,7 @@ impl Gateway {
             site,
             guards,
             warnings,
+            place,
             cut,
             #[cfg(unix)]
             usage,
@@ -245,6 +253,12 @@ impl Gateway {
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Returns the model and where it is.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        &self.place
     }
 
     /// Returns the address of the WebSocket, like `ws://127.0.0.1:7200/ws`.
@@ -354,6 +368,9 @@ fn access(config: &Config, overrides: &Overrides) -> Result<(String, Auth), Auth
 /// The parts of a gateway before it opens its store and listens.
 struct Prepared {
     model: Result<Arc<dyn ChatModel>, String>,
+    /// The model and where it is.
+    place: String,
+    limits: ConversationLimits,
     router: Router,
     plugins: Vec<String>,
     tools: Tools,
@@ -374,29 +391,14 @@ async fn prepare(
     }
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     let agent = &config.agent;
-    let policy = RequestPolicy::default()
-        .with_head_timeout(PROVIDER_IDLE_TIMEOUT)
-        .with_idle_timeout(PROVIDER_IDLE_TIMEOUT);
-    let mut file = agent.model.clone();
-    if let (None, Some(folder)) = (&file.key_file, &overrides.folder) {
-        let name = format!("credentials/{}.key", file.provider());
-        file.key_file = Some(folder.join(name)).filter(|path| path.exists());
+    let GatewayModel {
+        model,
+        place,
+        limits,
+    } = model::model(config, overrides, env)?;
+    if let Err(why) = &model {
+        problems.push(format!("every chat will fail: {why}"));
     }
-    let model = ModelConfig::resolve(&ModelArgs::default(), &file, &|name| env(name), policy);
-    let scripted = Scripted::default().with_commands(true);
-    let model = match model.and_then(|model| model.build(scripted, &HttpClient::default())) {
-        Ok(model) => Ok(model),
-        Err(error @ ModelError::NoKey { .. }) => {
-            problems.push(format!("every chat will fail: {error}"));
-            Err(error.to_string())
-        }
-        Err(error) => {
-            let why = error.to_string();
-            // It may name a key with its table.
-            let why = why.strip_prefix("[agent] ").unwrap_or(&why);
-            return Err(SetupError::Model(why.to_owned()));
-        }
-    };
     let router = router(config)?;
     problems.extend(unanswered(config));
     if let Some(path) = &agent.soul_path {
@@ -434,6 +436,8 @@ async fn prepare(
     let plugins = all.names().map(str::to_owned).collect();
     Ok(Prepared {
         model,
+        place,
+        limits,
         router,
         plugins,
         tools,

@@ -1,53 +1,36 @@
-//! [`AnswerDecoder`]: decodes the bytes of an HTTP answer to pieces of the model's answer.
+//! [`AnswerReader`]: reads the bytes of an HTTP answer as pieces of the model's answer.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::fmt;
+use std::sync::LazyLock;
 
+use regex::{Captures, Regex};
 use rpc_core::{Limits, json, sse};
+use serde_json::Value;
 
 use super::halves::Halves;
-use super::{CallPiece, Delta, Finish, ModelError, Usage};
+use super::provider::Provider;
+use super::think::Think;
+use super::{CallPiece, Delta, Finish, ModelError, Notice, Usage, anthropic, ollama, openai};
 
 /// The largest event of a stream, the longest line, and the largest answer without a stream.
 const MAX_EVENT: usize = 1024 * 1024;
 /// The largest answer. Each word costs 100 to 200 bytes on the wire.
 const MAX_ANSWER: usize = 16 * 1024 * 1024;
 
-/// How the parts of a streamed answer are told apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
-    /// As server-sent events.
-    Events,
-    /// As lines, each a JSON object.
-    Lines,
-}
+/// Strings, and words outside of them.
+static WORDS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#""(?:[^"\\]|\\.)*"|[-+.\w]+"#).ok());
 
-/// The format of a provider's answers.
-pub trait Dialect: Default + fmt::Debug + Send + 'static {
-    /// How the parts of a stream are told apart.
-    const FRAMING: Framing = Framing::Events;
-
-    /// Decodes one event of a stream. `name` is its type on the `event:` line, if there is one;
-    /// `data` is a JSON object or a word.
-    ///
-    /// # Errors
-    /// [`ModelError::BadAnswer`] if this is not an event of the provider: it is skipped.
-    /// [`ModelError::Refused`] if it reports an error, [`ModelError::TooManyCalls`]: the answer
-    /// ends.
-    fn event(&mut self, name: Option<&str>, data: &str, out: &mut Pieces)
-    -> Result<(), ModelError>;
-
-    /// Decodes a whole answer without a stream.
-    ///
-    /// # Errors
-    /// As for [`event`](Self::event).
-    fn whole(&mut self, body: &str, out: &mut Pieces) -> Result<(), ModelError>;
-}
-
-/// The decoded pieces that were not taken yet.
+/// The pieces of an answer that were read and not taken yet.
 #[derive(Debug, Default)]
 pub struct Pieces {
     ready: VecDeque<Delta>,
+    think: Think,
+    /// The counts of tokens so far: read, stored in a cache, read from one, and written.
+    counts: [u64; 4],
+    /// The places of the calls in the answer.
+    pub(super) calls: Vec<usize>,
     /// Whether any part of an answer has arrived.
     is_used: bool,
     finished: bool,
@@ -55,11 +38,18 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Adds text. Also accepts an empty text: some providers begin with one, and it is a sign of
-    /// life.
-    pub fn text(&mut self, text: String) {
+    /// Adds text. What is between `<think>` and `</think>`, as in the output of many local servers, is a thought.
+    pub fn text(&mut self, text: &str) {
         self.is_used |= !text.is_empty();
-        self.ready.push_back(Delta::Text(text));
+        self.think.push(text, &mut self.ready);
+    }
+
+    /// Adds text of a provider that tells thoughts apart.
+    pub fn plain_text(&mut self, text: String) {
+        if !text.is_empty() {
+            self.is_used = true;
+            self.ready.push_back(Delta::Text(text));
+        }
     }
 
     /// Adds a thought.
@@ -76,38 +66,114 @@ impl Pieces {
         self.ready.push_back(Delta::ToolCall(piece));
     }
 
-    /// Adds the usage of the whole answer so far.
-    pub fn usage(&mut self, usage: Usage) {
-        self.ready.push_back(Delta::Usage(usage));
+    /// Adds the usage of the whole answer so far: the counts with these names. A count that is missing, or is
+    /// none, keeps its last value.
+    pub fn usage(&mut self, usage: &Value, names: [&str; 4]) {
+        let mut is_known = false;
+        for (known, name) in self.counts.iter_mut().zip(names) {
+            if let Some(count) = number(&usage[name]) {
+                (*known, is_known) = (count, true);
+            }
+        }
+        if is_known {
+            let [read, stored, cached, completion] = self.counts;
+            let prompt = read.saturating_add(stored).saturating_add(cached);
+            self.ready
+                .push_back(Delta::Usage(Usage { prompt, completion }));
+        }
     }
 
-    /// Marks the answer as complete, with the reason. Only a usage can follow.
-    pub fn finish(&mut self, finish: Finish) {
-        self.finished = true;
-        self.ready.push_back(Delta::Finish(finish));
+    /// Marks the answer as complete if the provider gives a reason. Only a usage can follow.
+    pub fn finish(&mut self, reason: &Value) {
+        if let Some(reason) = reason.as_str().filter(|reason| !reason.is_empty()) {
+            self.think.end(&mut self.ready);
+            self.finished = true;
+            self.ready.push_back(Delta::Finish(Finish::from(reason)));
+        }
     }
 
     /// Marks the end: nothing follows.
     pub fn end(&mut self) {
         if !self.finished {
-            self.finish(Finish::Stop);
+            self.finish(&Value::from("stop"));
         }
         self.done = true;
     }
 }
 
-/// Decodes an answer from bytes in any chunking: a stream of events or lines, or one JSON object
-/// from servers that do not stream. The first byte tells an object from events.
+/// Returns a whole number, however it is written: `11`, `11.0` or `"11"`.
+pub(super) fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::String(text) => number(&serde_json::from_str(text).ok().filter(Value::is_number)?),
+        value => value.as_u64().or_else(|| {
+            let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
+            format!("{number}").parse().ok()
+        }),
+    }
+}
+
+/// Returns a number as a place in a list.
+pub(super) fn place(value: &Value) -> Option<usize> {
+    usize::try_from(number(value)?).ok()
+}
+
+/// Returns the text of a string, the text of content in blocks, or the JSON of anything else.
+pub(super) fn text_of(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) if blocks.iter().all(|block| block["text"].is_string()) => {
+            blocks.iter().map(|block| text_of(&block["text"])).collect()
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Returns a text that is not empty.
+pub(super) fn filled(value: &Value) -> Option<String> {
+    Some(text_of(value)).filter(|text| !text.is_empty())
+}
+
+/// Reads a JSON object. Words that are none of JSON's, such as `NaN`, count as null.
+fn object(data: &str) -> Result<Value, ModelError> {
+    let data = json::mend(data);
+    let read = serde_json::from_str(&data)
+        .or_else(|error| serde_json::from_str(&without_odd_words(&data)).map_err(|_| error));
+    match read {
+        Ok(object @ Value::Object(_)) => Ok(object),
+        Ok(_) => Err(ModelError::bad("it is no JSON object")),
+        Err(error) if error.is_eof() => Err(ModelError::Cut),
+        Err(error) => Err(ModelError::bad(error)),
+    }
+}
+
+fn without_odd_words(json: &str) -> Cow<'_, str> {
+    let Some(words) = &*WORDS else {
+        return Cow::Borrowed(json);
+    };
+    words.replace_all(json, |found: &Captures<'_>| {
+        let word = found.get(0).map_or("", |word| word.as_str());
+        let is_json = word.starts_with('"') || serde_json::from_str::<Value>(word).is_ok();
+        if is_json { word } else { "null" }.to_owned()
+    })
+}
+
+/// Reads the answer of any provider from bytes in any chunking: a stream of events or lines, or one JSON
+/// object from servers that do not stream.
 ///
-/// An event, a line or an object may have 1 MiB, and an answer 16 MiB on the wire. An event that does not
-/// decode is skipped and counted; the answer fails only if nothing else arrives.
+/// Only text, calls and the end can fail: other members may be odd. An event, a line or an object may have
+/// 1 MiB, and an answer 16 MiB on the wire. An event that cannot be read is skipped, which a
+/// [`Notice::Lost`] tells; the answer fails only if nothing else arrives.
 #[derive(Debug)]
-pub struct AnswerDecoder<D> {
-    dialect: D,
+pub struct AnswerReader {
+    provider: Provider,
+    /// The type of the answer, by its header.
+    kind: String,
     body: Body,
     out: Pieces,
     bytes: usize,
     halves: Halves,
+    events: usize,
     /// The number of skipped events, and the reason of the first.
     skipped: usize,
     bad: Option<ModelError>,
@@ -122,22 +188,24 @@ enum Body {
     Json(Vec<u8>),
 }
 
-impl<D: Dialect> Default for AnswerDecoder<D> {
-    fn default() -> Self {
+impl AnswerReader {
+    /// Creates a reader for an answer of this provider, which its header says to be of this type.
+    #[must_use]
+    pub fn new(provider: Provider, kind: &str) -> Self {
         Self {
-            dialect: D::default(),
+            provider,
+            kind: kind.to_owned(),
             body: Body::Unknown,
             out: Pieces::default(),
             bytes: 0,
             halves: Halves::default(),
+            events: 0,
             skipped: 0,
             bad: None,
         }
     }
-}
 
-impl<D: Dialect> AnswerDecoder<D> {
-    /// Decodes more bytes. Ignored after the end.
+    /// Reads more bytes. Ignored after the end.
     ///
     /// # Errors
     /// [`ModelError`] if this is not an answer, or if the provider reports an error in it. Earlier
@@ -150,18 +218,17 @@ impl<D: Dialect> AnswerDecoder<D> {
         let mut bytes = bytes;
         if matches!(self.body, Body::Unknown) {
             bytes = bytes.trim_ascii_start();
-            match bytes.first() {
+            self.body = match bytes.first() {
                 None => return Ok(()),
-                Some(_) if D::FRAMING == Framing::Lines => self.body = Body::Lines(Vec::new()),
-                Some(b'{' | b'[') => self.body = Body::Json(Vec::new()),
-                Some(_) => {
-                    let limits = Limits::default();
-                    let decoder = sse::Decoder::new(&limits)
+                Some(b'<') => return Err(self.no_answer()),
+                Some(_) if self.provider == Provider::Ollama => Body::Lines(Vec::new()),
+                Some(b'{' | b'[') => Body::Json(Vec::new()),
+                Some(_) => Body::Events(
+                    sse::Decoder::new(&Limits::default())
                         .with_max_line_bytes(MAX_EVENT)
-                        .with_max_event_bytes(MAX_EVENT);
-                    self.body = Body::Events(decoder);
-                }
-            }
+                        .with_max_event_bytes(MAX_EVENT),
+                ),
+            };
         }
         if let Body::Json(body) = &mut self.body {
             if body.len() + bytes.len() > MAX_EVENT {
@@ -195,12 +262,6 @@ impl<D: Dialect> AnswerDecoder<D> {
         if self.out.done { self.judge() } else { Ok(()) }
     }
 
-    /// Returns how many events were skipped because they did not decode.
-    #[must_use]
-    pub const fn skipped(&self) -> usize {
-        self.skipped
-    }
-
     /// Returns the next piece of the answer, if there is one.
     pub fn pop(&mut self) -> Option<Delta> {
         self.out.ready.pop_front()
@@ -225,12 +286,10 @@ impl<D: Dialect> AnswerDecoder<D> {
     pub fn end(&mut self) -> Result<(), ModelError> {
         match std::mem::replace(&mut self.body, Body::Unknown) {
             Body::Json(body) => {
-                let text = json::mend(std::str::from_utf8(&body).map_err(ModelError::bad)?);
-                let whole = serde_json::from_str::<serde::de::IgnoredAny>(&text);
-                if whole.is_err_and(|error| error.is_eof()) {
-                    return Err(ModelError::Cut);
+                self.take(None, &object(&String::from_utf8_lossy(&body))?)?;
+                if !self.out.is_used && !self.out.finished {
+                    return Err(ModelError::bad("there is no answer in it"));
                 }
-                self.dialect.whole(&text, &mut self.out)?;
                 self.out.end();
             }
             // The last event may lack its empty line, and the last line its end.
@@ -249,30 +308,43 @@ impl<D: Dialect> AnswerDecoder<D> {
         }
         self.judge()?;
         if !self.is_finished() {
-            return Err(ModelError::Cut);
+            let is_stream = self.kind.is_empty() || self.kind.contains("event-stream");
+            return Err(match self.events {
+                0 if self.bytes > 0 && !is_stream => self.no_answer(),
+                _ => ModelError::Cut,
+            });
         }
         self.out.end();
         Ok(())
     }
 
-    /// Checks whether the bytes were an answer, although some events may have been skipped.
-    fn judge(&mut self) -> Result<(), ModelError> {
-        if self.skipped == 0 {
-            return Ok(());
-        }
-        // Without the provider's words, which may hold anything.
-        let events = self.skipped;
-        tracing::warn!(
-            events,
-            "parts of the model's answer could not be read and are left out"
-        );
-        match self.bad.take() {
-            Some(bad) if !self.out.is_used => Err(bad),
-            _ => Ok(()),
+    /// The error of something else in place of an answer, named by its type.
+    fn no_answer(&self) -> ModelError {
+        match self.kind.as_str() {
+            "" => ModelError::bad("it is a page"),
+            kind => ModelError::bad(format_args!("it is of type {kind}")),
         }
     }
 
-    /// Decodes an event that may be cut in the middle: then it is no answer, and no reason to doubt
+    /// Checks whether the bytes were an answer, although some events may have been skipped.
+    fn judge(&mut self) -> Result<(), ModelError> {
+        let parts = std::mem::take(&mut self.skipped);
+        if parts == 0 {
+            return Ok(());
+        }
+        let notice = Notice::Lost { parts };
+        // Without the provider's words, which may hold anything.
+        tracing::warn!("{notice}");
+        match self.bad.take() {
+            Some(bad) if !self.out.is_used => Err(bad),
+            _ => {
+                self.out.ready.push_back(Delta::Notice(notice));
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads an event that may be cut in the middle: then it is no answer, and no reason to doubt
     /// one.
     fn last_event(&mut self, name: Option<&str>, data: &str) -> Result<(), ModelError> {
         let known = (self.skipped, self.bad.take());
@@ -286,6 +358,7 @@ impl<D: Dialect> AnswerDecoder<D> {
         if data.is_empty() {
             return Ok(());
         }
+        self.events += 1;
         let (before, now) = self.halves.next(name, data);
         if let Some((name, data)) = before {
             self.read(name.as_deref(), &data)?;
@@ -294,13 +367,44 @@ impl<D: Dialect> AnswerDecoder<D> {
     }
 
     fn read(&mut self, name: Option<&str>, data: &str) -> Result<(), ModelError> {
-        match self.dialect.event(name, &json::mend(data), &mut self.out) {
-            Err(bad @ ModelError::BadAnswer { .. }) => {
-                self.skipped += 1;
-                self.bad.get_or_insert(bad);
+        // An error is told in any shape.
+        if name == Some("error") {
+            return Err(ModelError::reported(data));
+        }
+        if data == "[DONE]" {
+            self.out.end();
+            return Ok(());
+        }
+        match object(data).and_then(|object| self.take(name, &object)) {
+            Err(bad @ (ModelError::BadAnswer { .. } | ModelError::Cut)) => {
+                // An event of later days may be anything.
+                let known =
+                    |name: &str| name.starts_with("message") || name.starts_with("content_block");
+                if name.is_none_or(known) {
+                    self.skipped += 1;
+                    self.bad.get_or_insert(match bad {
+                        ModelError::Cut => ModelError::bad("it is no whole JSON"),
+                        bad => bad,
+                    });
+                }
                 Ok(())
             }
             other => other,
+        }
+    }
+
+    /// Takes an event, a line or a whole answer.
+    fn take(&mut self, name: Option<&str>, object: &Value) -> Result<(), ModelError> {
+        if !object["error"].is_null() || object["type"] == "error" {
+            return Err(ModelError::reported(&object.to_string()));
+        }
+        match self.provider {
+            Provider::Anthropic => {
+                anthropic::read(name, object, &mut self.out);
+                Ok(())
+            }
+            Provider::Ollama => ollama::read(object, &mut self.out),
+            _ => openai::read(object, &mut self.out),
         }
     }
 }
@@ -310,33 +414,35 @@ pub(super) mod testing {
     use super::*;
     use crate::model::Assembler;
 
-    /// Decodes an answer in these chunks.
-    pub(crate) fn decode_chunks<'a, D: Dialect>(
+    /// Reads an answer in these chunks.
+    pub(crate) fn read_chunks<'a>(
+        provider: Provider,
         chunks: impl IntoIterator<Item = &'a [u8]>,
     ) -> (Vec<Delta>, Result<(), ModelError>) {
-        let mut decoder = AnswerDecoder::<D>::default();
+        let mut reader = AnswerReader::new(provider, "");
         let mut deltas = Vec::new();
         let mut outcome = Ok(());
         for chunk in chunks {
-            outcome = decoder.push(chunk);
-            deltas.extend(std::iter::from_fn(|| decoder.pop()));
+            outcome = reader.push(chunk);
+            deltas.extend(std::iter::from_fn(|| reader.pop()));
             if outcome.is_err() {
                 return (deltas, outcome);
             }
         }
         if outcome.is_ok() {
-            outcome = decoder.end();
+            outcome = reader.end();
         }
-        deltas.extend(std::iter::from_fn(|| decoder.pop()));
+        deltas.extend(std::iter::from_fn(|| reader.pop()));
         (deltas, outcome)
     }
 
-    /// Decodes an answer in chunks of this size.
-    pub(crate) fn decode<D: Dialect>(
+    /// Reads an answer in chunks of this size.
+    pub(crate) fn read(
+        provider: Provider,
         answer: &[u8],
         size: usize,
     ) -> (Vec<Delta>, Result<(), ModelError>) {
-        decode_chunks::<D>(answer.chunks(size))
+        read_chunks(provider, answer.chunks(size))
     }
 
     /// Cuts the answer at these positions.

@@ -1,12 +1,263 @@
 //! Models behind the Anthropic Messages API.
 
-mod answer;
-mod request;
+#[cfg(test)]
+mod answer_tests;
+#[cfg(test)]
+mod request_tests;
 #[cfg(all(test, feature = "llm"))]
 mod tests;
 
-pub use answer::Events;
-pub use request::request_body;
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use snek_proto::llm::chat::{Block, ChatMessage, Content, Role};
+
+use super::answer::{Pieces, filled, place, text_of};
+use super::config::ModelConfig;
+use super::request::{instructions, object, parameters, write};
+use super::{CallPiece, ChatRequest, ModelError};
+use crate::assistant::FAILED;
 
 /// The version of the interface.
 pub const VERSION: &str = "2023-06-01";
+
+/// The placeholder for a missing message of the user.
+const NOTHING: &str = "(no text)";
+
+/// Returns the JSON of a request for a streamed answer.
+///
+/// Asks the provider to keep what the next request repeats. All system messages become `system`, in order.
+/// Consecutive messages of one side are joined; results come before the rest of their message. Empty text is
+/// left out, because the interface refuses it. Arguments that are not a JSON object become `{}`. The
+/// conversation must be complete: the results of all calls of a message follow it.
+///
+/// # Errors
+/// [`ModelError::BadAnswer`] if it cannot be written, which never happens.
+pub fn request_body(
+    config: &ModelConfig,
+    request: &ChatRequest<'_>,
+) -> Result<Vec<u8>, ModelError> {
+    // It is the user who begins.
+    let mut messages: Vec<(&str, Vec<Value>)> = vec![("user", Vec::new())];
+    for message in &request.messages {
+        let side = match message.role {
+            Role::System => continue,
+            Role::Assistant => "assistant",
+            _ => "user",
+        };
+        let parts = parts(message);
+        match messages.last_mut() {
+            Some((last, content)) if *last == side => content.extend(parts),
+            _ if parts.is_empty() && side == "assistant" => {}
+            _ => messages.push((side, parts)),
+        }
+    }
+    for (_, content) in &mut messages {
+        if content.is_empty() {
+            content.push(text(NOTHING));
+        }
+        // Stable, so results stay in order.
+        content.sort_by_key(|part| part["type"] != "tool_result");
+    }
+    let mut more = json!({ "max_tokens": config.max_tokens });
+    if let Some(temperature) = config.temperature {
+        more["temperature"] = temperature.into();
+    }
+    let mut tools = request
+        .tools
+        .iter()
+        .map(|tool| {
+            Ok(Tool::new(
+                tool.name(),
+                tool.description(),
+                parameters(tool)?,
+            ))
+        })
+        .collect::<Result<Vec<_>, ModelError>>()?;
+    if tools.is_empty() {
+        // A conversation with calls is refused without the tools that were called.
+        let calls = request.messages.iter().flat_map(|it| &it.tool_calls);
+        let names: BTreeSet<&str> = calls.map(|call| call.name.as_str()).collect();
+        let any = RawValue::from_string(r#"{"type":"object"}"#.to_owned());
+        let any = any.map_err(ModelError::bad)?;
+        tools.extend(
+            names
+                .into_iter()
+                .map(|name| Tool::new(name, "", any.clone())),
+        );
+        if !tools.is_empty() {
+            more["tool_choice"] = json!({ "type": "none" });
+        }
+    }
+    if let Some(tool) = tools.last_mut() {
+        tool.cache_control = Some(kept());
+    }
+    if let Some(system) = instructions(request) {
+        more["system"] = json!([text(&system)]);
+        more["system"][0]["cache_control"] = kept();
+    }
+    // The last but one finds what the request before has stored; the last one stores this one. With the tools
+    // and the instructions these are the four marks that the interface allows.
+    let of_user = messages
+        .iter_mut()
+        .rev()
+        .filter(|(side, _)| *side == "user");
+    for (_, content) in of_user.take(2) {
+        if let Some(part) = content.last_mut() {
+            part["cache_control"] = kept();
+        }
+    }
+    let messages = messages.into_iter();
+    let messages = messages.map(|(role, content)| json!({ "role": role, "content": content }));
+    let model = request.model.unwrap_or(&config.model);
+    write(model, messages.collect(), &tools, more)
+}
+
+/// The mark of what the provider keeps, together with all before it, for five minutes after its last use.
+fn kept() -> Value {
+    json!({ "type": "ephemeral" })
+}
+
+fn text(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+/// Returns the parts of a message.
+fn parts(message: &ChatMessage) -> Vec<Value> {
+    let content = message.content.text();
+    if message.role == Role::Tool {
+        let id = message.tool_call_id.as_deref().unwrap_or_default();
+        let mut part = json!({ "type": "tool_result", "tool_use_id": id, "content": content });
+        if content.starts_with(FAILED) {
+            part["is_error"] = true.into();
+        }
+        return vec![part];
+    }
+    let filled = |part: &str| (!part.trim().is_empty()).then(|| text(part));
+    let mut parts = Vec::new();
+    match &message.content {
+        Content::Blocks(blocks) => parts.extend(blocks.iter().filter_map(|block| match block {
+            Block::Text(part) => filled(part),
+            Block::ImageUrl(url) => Some(json!({ "type": "image", "source": source(url) })),
+            Block::Other(value) => Some(value.clone()),
+            _ => None,
+        })),
+        _ => parts.extend(filled(&content)),
+    }
+    parts.extend(message.tool_calls.iter().map(|call| {
+        let input = object(&call.arguments);
+        json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input })
+    }));
+    parts
+}
+
+fn source(url: &str) -> Value {
+    let data = url.strip_prefix("data:");
+    match data.and_then(|data| data.split_once(";base64,")) {
+        Some((kind, data)) => json!({ "type": "base64", "media_type": kind, "data": data }),
+        None => json!({ "type": "url", "url": url }),
+    }
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    input_schema: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<Value>,
+}
+
+impl<'a> Tool<'a> {
+    const fn new(name: &'a str, description: &'a str, input_schema: Box<RawValue>) -> Self {
+        Self {
+            name,
+            description,
+            input_schema,
+            cache_control: None,
+        }
+    }
+}
+
+/// Reads an event, or a whole answer. The reason of the end completes an answer, and so does `message_stop`.
+/// Citations, calls of the provider's own tools and unknown events are ignored.
+pub(super) fn read(name: Option<&str>, event: &Value, out: &mut Pieces) {
+    match event["type"].as_str().or(name).unwrap_or_default() {
+        "message_start" => usage(&event["message"]["usage"], out),
+        "content_block_start" => {
+            read_block(
+                place(&event["index"]).unwrap_or_default(),
+                &event["content_block"],
+                out,
+            );
+        }
+        "content_block_delta" => {
+            let index = place(&event["index"]).unwrap_or_default();
+            let delta = &event["delta"];
+            out.plain_text(text_of(&delta["text"]));
+            out.thought(text_of(&delta["thinking"]));
+            let arguments = filled(&delta["partial_json"]).filter(|_| out.calls.contains(&index));
+            if let Some(arguments) = arguments {
+                out.call(CallPiece {
+                    index: Some(index),
+                    arguments,
+                    ..CallPiece::default()
+                });
+            }
+        }
+        "content_block_stop" => {
+            let index = place(&event["index"]).unwrap_or_default();
+            out.calls.retain(|known| *known != index);
+        }
+        "message_delta" => {
+            usage(&event["usage"], out);
+            out.finish(&event["delta"]["stop_reason"]);
+        }
+        "message_stop" => out.end(),
+        _ => {
+            let blocks = event["content"].as_array();
+            for (index, block) in blocks.into_iter().flatten().enumerate() {
+                read_block(index, block, out);
+            }
+            usage(&event["usage"], out);
+            out.finish(&event["stop_reason"]);
+        }
+    }
+}
+
+fn read_block(index: usize, block: &Value, out: &mut Pieces) {
+    match block["type"].as_str().unwrap_or_default() {
+        "text" => out.plain_text(text_of(&block["text"])),
+        "thinking" => out.thought(text_of(&block["thinking"])),
+        "tool_use" => {
+            out.calls.push(index);
+            // As a rule empty, and followed by pieces.
+            let input = &block["input"];
+            let is_empty = input.as_object().is_none_or(serde_json::Map::is_empty);
+            out.call(CallPiece {
+                index: Some(index),
+                id: filled(&block["id"]),
+                name: filled(&block["name"]),
+                arguments: if is_empty {
+                    String::new()
+                } else {
+                    input.to_string()
+                },
+            });
+        }
+        _ => {}
+    }
+}
+
+fn usage(usage: &Value, out: &mut Pieces) {
+    let names = [
+        "input_tokens",
+        "cache_creation_input_tokens",
+        "cache_read_input_tokens",
+        "output_tokens",
+    ];
+    out.usage(usage, names);
+}

@@ -1,8 +1,9 @@
 //! [`Assembler`]: joins the pieces of an answer to a message.
 
 use rpc_core::json;
-use snek_proto::llm::chat::{ChatMessage, Role, ToolCall};
+use snek_proto::llm::chat::{ChatMessage, ToolCall};
 
+use super::request::is_object;
 use super::{CallPiece, Delta, Finish, ModelError, Usage};
 
 /// Most tool calls and most bytes of one answer, in case a model does not stop.
@@ -56,20 +57,17 @@ impl Assembler {
         self.usage
     }
 
-    /// Returns the whole message, with tool calls in the order of their indexes.
+    /// Returns the whole message, with tool calls in the order of their indexes. A placeholder,
+    /// which names no tool, is left out.
     #[must_use]
     pub fn into_message(mut self) -> ChatMessage {
         self.calls.sort_by_key(|(index, _)| *index);
-        let mut message = ChatMessage::assistant(self.text);
-        let calls = self.calls.into_iter();
-        message.tool_calls = calls
-            .map(|(_, mut call)| {
-                call.arguments = json::mend(&call.arguments).into_owned();
-                call
-            })
-            .collect();
-        debug_assert_eq!(message.role, Role::Assistant);
-        message
+        let calls = self.calls.into_iter().map(|(_, mut call)| {
+            call.arguments = json::mend(&call.arguments).into_owned();
+            call
+        });
+        let calls = calls.filter(|call| !call.name.trim().is_empty()).collect();
+        ChatMessage::assistant(self.text).with_tool_calls(calls)
     }
 
     fn room(&self, more: usize) -> Result<(), ModelError> {
@@ -91,6 +89,12 @@ impl Assembler {
                 None => self.calls.len().checked_sub(1),
             },
         };
+        // Without an index and an id, a name begins another call once the last one is whole.
+        let is_new = piece.index.is_none() && id.is_none() && !name.is_empty();
+        let at = at.filter(|at| {
+            let last = self.calls.get(*at).map_or("", |(_, call)| &call.arguments);
+            !is_new || !is_object(last)
+        });
         // Some providers count every call as the first one; the id tells them apart.
         let at = at.filter(|at| {
             let known = self.calls.get(*at).map_or("", |(_, call)| &call.id);

@@ -61,8 +61,8 @@ impl ModelConfig {
     fn on_the_network(&self, _: &HttpClient) -> Result<Arc<dyn ChatModel>, ModelError> {
         Err(ModelError::Setup {
             message: format!(
-                "this build has no HTTP client for {}: build it with '--features llm', as in \
-                 'cargo run -p switchboard --features llm,fetch --'",
+                "this build has no HTTP client for {}: build it without \
+                 '--no-default-features', or with '--features llm'",
                 self.provider
             ),
         })
@@ -83,6 +83,24 @@ impl ModelConfig {
             );
         }
         Ok(Arc::new(model))
+    }
+
+    /// Returns the model and where it is, for a log: the address has neither a path nor a password.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let Self {
+            provider,
+            model,
+            base_url,
+            ..
+        } = self;
+        if *provider == Provider::Scripted {
+            return provider.title().to_owned();
+        }
+        let (scheme, rest) = base_url.split_once("://").unwrap_or(("http", base_url));
+        let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let host = host.rsplit('@').next().unwrap_or_default();
+        format!("{model} of {} at {scheme}://{host}", provider.title())
     }
 
     /// Returns the name of a setting where the user has it.

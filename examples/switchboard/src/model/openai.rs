@@ -1,9 +1,102 @@
 //! Models behind the OpenAI chat-completion interface, of any provider.
 
-mod answer;
-mod request;
+#[cfg(test)]
+mod answer_tests;
 #[cfg(all(test, feature = "llm"))]
 mod tests;
 
-pub use answer::Chunks;
-pub use request::request_body;
+use serde_json::{Value, json};
+use snek_proto::llm::chat::ChatMessage;
+
+use super::answer::{Pieces, filled, place, text_of};
+use super::config::ModelConfig;
+use super::provider::Provider;
+use super::request::{is_object, is_reasoning, write};
+use super::{CallPiece, ChatRequest, ModelError};
+
+/// Returns the JSON of a request for a streamed answer.
+///
+/// # Errors
+/// [`ModelError::BadAnswer`] if it cannot be written, which never happens.
+pub fn request_body(
+    config: &ModelConfig,
+    request: &ChatRequest<'_>,
+) -> Result<Vec<u8>, ModelError> {
+    let model = request.model.unwrap_or(&config.model);
+    let reasons = config.provider == Provider::OpenAi && is_reasoning(model);
+    let mut more = json!({ "stream_options": { "include_usage": true } });
+    if reasons {
+        more["max_completion_tokens"] = config.max_tokens.into();
+    } else {
+        more["max_tokens"] = config.max_tokens.into();
+        if let Some(temperature) = config.temperature {
+            more["temperature"] = temperature.into();
+        }
+    }
+    let messages = request.messages.iter().map(|it| message(it)).collect();
+    write(model, messages, request.tools, more)
+}
+
+/// Returns a message to send: arguments that are no JSON object become an empty one, because some servers
+/// parse the text.
+fn message(message: &ChatMessage) -> Value {
+    let mut message = message.clone();
+    for call in &mut message.tool_calls {
+        if !is_object(&call.arguments) {
+            "{}".clone_into(&mut call.arguments);
+        }
+    }
+    json!(message)
+}
+
+/// Reads a chunk, or a whole answer. The reason of the end completes an answer; the end mark `[DONE]` may be
+/// missing then, and replaces a missing reason. Calls are passed on whatever the reason is.
+pub(super) fn read(chunk: &Value, out: &mut Pieces) -> Result<(), ModelError> {
+    let choices = match &chunk["choices"] {
+        Value::Array(choices) => choices.as_slice(),
+        Value::Null => &[],
+        _ => return Err(ModelError::bad("its choices are no list")),
+    };
+    // Only one was asked for.
+    let mut choices = choices.iter();
+    if let Some(choice) = choices.find(|it| place(&it["index"]).unwrap_or_default() == 0) {
+        match choice["message"].is_object() {
+            true => read_message(&choice["message"], true, out),
+            false => read_message(&choice["delta"], false, out),
+        }
+        out.finish(&choice["finish_reason"]);
+    }
+    let names = ["prompt_tokens", "", "", "completion_tokens"];
+    out.usage(&chunk["usage"], names);
+    Ok(())
+}
+
+/// Reads a message, or a piece of one. The calls of a whole one need no index.
+pub(super) fn read_message(message: &Value, is_whole: bool, out: &mut Pieces) {
+    // What OpenAI itself does not tell has several names.
+    let names = ["reasoning_content", "reasoning", "thinking"];
+    let thought = names.into_iter().find_map(|name| filled(&message[name]));
+    out.thought(thought.unwrap_or_default());
+    for name in ["content", "refusal"] {
+        out.text(&text_of(&message[name]));
+    }
+    // The second is the older form, for a single call.
+    let calls = message["tool_calls"].as_array().into_iter().flatten();
+    let calls = calls.map(|call| (call, &call["function"]));
+    let old = Some((message, &message["function_call"])).filter(|(_, it)| it.is_object());
+    for (call, function) in calls.chain(old) {
+        let next = out.calls.len();
+        if is_whole {
+            out.calls.push(next);
+        }
+        out.call(CallPiece {
+            index: match is_whole {
+                true => Some(next),
+                false => place(&call["index"]),
+            },
+            id: filled(&call["id"]),
+            name: filled(&function["name"]),
+            arguments: text_of(&function["arguments"]),
+        });
+    }
+}

@@ -27,7 +27,7 @@ const MODEL_TIMEOUT: Duration = Duration::from_secs(190);
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Language model")]
 pub struct ModelArgs {
-    /// The provider of the model. All but 'scripted' need a build with '--features llm'. Default: scripted
+    /// The provider of the model. Default: scripted
     #[arg(long, value_enum)]
     pub provider: Option<Provider>,
     /// The model, by its provider's name for it. 'anthropic' has a default; the others need one.
@@ -104,6 +104,20 @@ impl ModelArgs {
             .unwrap_or_default()
     }
 
+    /// Returns the settings of a file for this provider: the address, the key and the model of another one are none.
+    #[must_use]
+    pub fn of(&self, provider: Provider) -> Self {
+        let mut settings = self.clone();
+        if self.provider() != provider {
+            settings.provider = None;
+            settings.model = None;
+            settings.base_url = None;
+            settings.key_file = None;
+            settings.key = None;
+        }
+        settings
+    }
+
     /// Returns the model of these options and the environment; `scripted` is the one without a
     /// provider.
     ///
@@ -151,7 +165,14 @@ impl ModelConfig {
     ) -> Result<Self, ModelError> {
         let setup = |message: String| ModelError::Setup { message };
         let provider = options.provider.or(file.provider).unwrap_or_default();
+        let file = &file.of(provider);
+        let is_given = options.provider.is_some() || file.provider.is_some();
+        if !is_given && options.model.is_none() && file.model.is_some() {
+            let message = "model needs provider, such as provider = \"openai\"".to_owned();
+            return Err(setup(message));
+        }
         let stray = [
+            ("model", options.model.is_some() && !is_given),
             ("base-url", options.base_url.is_some()),
             ("key-file", options.key_file.is_some()),
         ];
@@ -166,8 +187,8 @@ impl ModelConfig {
             model: options.model.clone().or_else(|| file.model.clone()),
             ..ModelArgs::default()
         };
-        let mut config =
-            Self::new(provider, named.model_name()).with_in_file(*file != ModelArgs::default());
+        let mut config = Self::new(provider, named.model_name())
+            .with_in_file(options.provider.is_none() && file.provider.is_some());
         if config.model.is_empty() {
             let message = format!(
                 "{provider} needs the name of a model: give {}",

@@ -14,6 +14,8 @@ pub enum Refusal {
     Permission,
     /// The provider does not have the model.
     Model,
+    /// The provider has the model behind another interface only, such as OpenAI's Responses.
+    Interface,
     /// There is nothing at the address.
     Address,
     /// Too many requests for now.
@@ -62,8 +64,6 @@ impl Report {
             };
         };
         let value = value.get(0).unwrap_or(&value);
-        // An event may hold the answer that has failed.
-        let value = value.get("response").unwrap_or(value);
         let error = value.get("error").filter(|error| !error.is_null());
         let texts = [
             error.and_then(|error| error.get("message")),
@@ -106,6 +106,9 @@ impl Report {
             Some(529) => return Refusal::Overloaded,
             Some(300..=399) => return Refusal::Address,
             _ => {}
+        }
+        if says_one(&["v1/responses", "responses api", "not a chat model"]) {
+            return Refusal::Interface;
         }
         let lacks_model = has(&["model_not_found"])
             || says.contains("model") && says_one(&["not found", "does not exist"])
@@ -175,10 +178,6 @@ mod tests {
                 r#"{"object":"error","message":"too long","code":400}"#,
                 "too long",
             ),
-            (
-                r#"{"type":"response.failed","response":{"error":{"code":"x","message":"no"}}}"#,
-                "no",
-            ),
             (r#"{"type":"error","code":"x","message":"no"}"#, "no"),
             ("  plain words\n", "plain words"),
             ("bad\0 \u{1b}[31mkey", "bad [31mkey"),
@@ -230,9 +229,9 @@ mod tests {
                 Request,
             ),
             (
-                200,
-                r#"{"type":"response.failed","response":{"error":{"code":"rate_limit_exceeded","message":"slow"}}}"#,
-                RateLimit,
+                404,
+                r#"{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions."}}"#,
+                Interface,
             ),
             (
                 200,

@@ -15,6 +15,7 @@ use snek_proto::llm::chat::{Block, ChatMessage, Content, Role};
 use self::code::Next;
 use self::commands::Command;
 use super::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Usage};
+use crate::assistant::FAILED;
 use crate::conversation::estimate;
 
 /// The answer if no rule applies.
@@ -206,25 +207,17 @@ fn code(
     if !offered("file-read") {
         return None;
     }
-    let results: Vec<_> = results.iter().cloned().zip(failures(request)).collect();
+    let marked = results
+        .iter()
+        .map(|result| match result.strip_prefix(FAILED) {
+            Some(why) => (why.to_owned(), true),
+            None => (result.clone(), false),
+        });
+    let results: Vec<_> = marked.collect();
     Some(match code::next(&question.content.text(), &results)? {
         Next::Call(name, arguments) => calls(&[(name, arguments)], results.len()),
         Next::Say(text) => spoken(&text),
     })
-}
-
-/// Returns for each result since the last message of a person whether it is a failure.
-fn failures(request: &ChatRequest<'_>) -> Vec<bool> {
-    let messages = request.messages.iter().enumerate();
-    let mut failures = Vec::new();
-    for (place, message) in messages {
-        match message.role {
-            Role::User => failures.clear(),
-            Role::Tool => failures.push(request.failed.contains(&place)),
-            _ => {}
-        }
-    }
-    failures
 }
 
 /// Returns whether a text is like `what do you know of me?` or `what is my name?`.

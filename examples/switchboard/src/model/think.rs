@@ -1,6 +1,8 @@
 //! [`Think`]: separates thoughts in the text, between `<think>` and `</think>`, from the answer.
 
-use crate::model::answer::Pieces;
+use std::collections::VecDeque;
+
+use super::Delta;
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
@@ -20,7 +22,7 @@ pub(super) struct Think {
 
 impl Think {
     /// Takes the next piece of text.
-    pub(super) fn push(&mut self, text: &str, out: &mut Pieces) {
+    pub(super) fn push(&mut self, text: &str, out: &mut VecDeque<Delta>) {
         self.held.push_str(text);
         let held = std::mem::take(&mut self.held);
         let mut rest = held.as_str();
@@ -38,11 +40,9 @@ impl Think {
     }
 
     /// Ends the text: held text is not a mark.
-    pub(super) fn end(&mut self, out: &mut Pieces) {
+    pub(super) fn end(&mut self, out: &mut VecDeque<Delta>) {
         let held = std::mem::take(&mut self.held);
-        if !held.is_empty() {
-            self.tell(&held, out);
-        }
+        self.tell(&held, out);
     }
 
     /// Returns the text before the next mark, the mark, and the text after it.
@@ -72,16 +72,19 @@ impl Think {
         }
     }
 
-    fn tell(&mut self, text: &str, out: &mut Pieces) {
-        if self.is_thought {
-            out.thought(text.to_owned());
-            return;
-        }
-        let text = match self.has_thought && !self.has_spoken {
+    fn tell(&mut self, text: &str, out: &mut VecDeque<Delta>) {
+        let text = match !self.is_thought && self.has_thought && !self.has_spoken {
             true => text.trim_start(),
             false => text,
         };
-        self.has_spoken |= !text.trim().is_empty();
-        out.text(text.to_owned());
+        if text.is_empty() {
+            return;
+        }
+        if self.is_thought {
+            out.push_back(Delta::Thought(text.to_owned()));
+        } else {
+            self.has_spoken |= !text.trim().is_empty();
+            out.push_back(Delta::Text(text.to_owned()));
+        }
     }
 }

@@ -40,7 +40,7 @@ fn help_shows_examples_and_exit_codes() {
             "--password-env",
             "--provider <PROVIDER>",
             "OPENAI_API_KEY",
-            "--features llm,fetch",
+            "--features fetch",
         ],
     );
     let (code, out, _) = outcome(bot(&["serve", "--help"]));

@@ -310,11 +310,11 @@ async fn two_clients_of_one_session_take_turns_and_of_two_do_not() {
     gateway.gate.add_permits(3);
     assert_eq!(next(&mut first).await, piece("1", " done"));
     assert_eq!(next(&mut second).await, piece("2", "two"));
-    let turns = || gateway.store.recall("default:ws:ann:main", "default", 9);
-    while turns().unwrap().turns.len() < 2 {
+    let turns = || gateway.store.recall("default:ws:ann:main", 9);
+    while turns().unwrap().len() < 2 {
         tokio::task::yield_now().await;
     }
-    let said = turns().unwrap().turns;
+    let said = turns().unwrap();
     let said: Vec<_> = said.iter().map(|turn| &*turn.assistant).collect();
     assert_eq!(said, ["one done", "two done"]);
 }
@@ -338,8 +338,8 @@ async fn a_client_that_vanishes_stops_the_model_and_is_counted() {
     let entry = &log[0];
     assert_eq!(entry.ending, Ending::Cancelled);
     assert_eq!((entry.tokens(), entry.estimated), (4, true));
-    let recalled = gateway.store.recall("default:ws:ann:main", "default", 9);
-    let turns = recalled.unwrap().turns;
+    let recalled = gateway.store.recall("default:ws:ann:main", 9);
+    let turns = recalled.unwrap();
     let turns = turns
         .iter()
         .map(|it| (&*it.user, &*it.assistant, it.mark.clone()));

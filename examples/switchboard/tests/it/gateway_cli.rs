@@ -5,7 +5,6 @@ mod samples;
 mod terminal;
 
 use std::fs;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -118,7 +117,7 @@ fn help_shows_examples_and_exit_codes() {
             "switchboard gateway chat 'hello there'",
             "switchboard gateway check --config",
             "gateway.toml",
-            "--features llm",
+            "--provider ollama",
             "--features wasm",
             "EXOCLAW_TOKEN",
             "ANTHROPIC_API_KEY",

@@ -46,7 +46,7 @@ impl Work<'_> {
             }
         }
         let cx = ToolContext {
-            past: self.past.clone(),
+            past: self.talk.past().to_vec(),
             now: SystemTime::now(),
             entropy: entropy(),
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use connectonion_proto::frame::{Compact, EventKind, TextDelta, Thinking};
 use tokio::time::Instant;
 
-use crate::model::{Assembler, Delta, ModelError, Notice};
+use crate::model::{Delta, Notice};
 
 /// The time between two parts of a text: 20 a second look smooth, and models send hundreds.
 const PACE: Duration = Duration::from_millis(50);
@@ -19,7 +19,7 @@ const MAX_THOUGHT: usize = 64 * 1024;
 pub(super) struct Growing {
     /// The id of the call, from which those of its texts are made.
     call: String,
-    answer: Assembler,
+    text: String,
     /// How much of the answer's text was sent, in bytes.
     said: usize,
     /// What the model thinks, since the last whole thought.
@@ -39,7 +39,7 @@ impl Growing {
     pub(super) fn new(call: &str) -> Self {
         Self {
             call: call.to_owned(),
-            answer: Assembler::default(),
+            text: String::new(),
             said: 0,
             thought: String::new(),
             thought_sent: 0,
@@ -51,22 +51,21 @@ impl Growing {
     }
 
     /// Takes the next piece.
-    ///
-    /// # Errors
-    /// [`ModelError`]: the answer is too long.
-    pub(super) fn push(&mut self, delta: &Delta, now: Instant) -> Result<(), ModelError> {
+    pub(super) fn push(&mut self, delta: Delta, now: Instant) {
         match delta {
             Delta::Thought(more) if self.thought_bytes + more.len() <= MAX_THOUGHT => {
                 self.thought_bytes += more.len();
-                self.thought.push_str(more);
+                self.thought.push_str(&more);
             }
-            Delta::Text(_) | Delta::ToolCall(_) => self.end_thought(),
-            Delta::Notice(notice) => self.events.push_back((None, event(notice))),
+            Delta::Text(more) => {
+                self.end_thought();
+                self.text.push_str(&more);
+            }
+            Delta::ToolCall(_) => self.end_thought(),
+            Delta::Notice(notice) => self.events.push_back((None, event(&notice))),
             _ => {}
         }
-        self.answer.push(delta)?;
         self.send(now);
-        Ok(())
     }
 
     /// Returns when [`send`](Self::send) is to be called; `None` if nothing waits.
@@ -75,7 +74,7 @@ impl Growing {
     }
 
     fn waits(&self) -> bool {
-        self.thought_sent < self.thought.len() || self.said < self.answer.text().len()
+        self.thought_sent < self.thought.len() || self.said < self.text.len()
     }
 
     /// Sends what has grown, unless a part was sent just now.
@@ -84,10 +83,10 @@ impl Growing {
             return;
         }
         self.next = Some(now + PACE);
-        let said = self.answer.text().get(self.said..).unwrap_or_default();
+        let said = self.text.get(self.said..).unwrap_or_default();
         if !said.is_empty() {
             let delta = TextDelta::new(said, self.said_id());
-            self.said = self.answer.text().len();
+            self.said = self.text.len();
             self.events
                 .push_back((None, EventKind::AssistantDelta(delta)));
         }
@@ -127,19 +126,14 @@ impl Growing {
 
     /// Returns the text so far.
     pub(super) fn text(&self) -> &str {
-        self.answer.text()
-    }
-
-    /// Returns the answer.
-    pub(super) fn into_answer(self) -> Assembler {
-        self.answer
+        &self.text
     }
 }
 
 /// Returns the event that tells why an answer takes longer, or knows less.
 fn event(notice: &Notice) -> EventKind {
     match notice {
-        Notice::Retry { .. } => {
+        Notice::Retry { .. } | Notice::Lost { .. } => {
             let mut thinking = Thinking::new(notice.to_string());
             // Not the model's own.
             thinking.kind = Some("retry".into());
@@ -190,16 +184,16 @@ mod tests {
     #[test]
     fn the_first_part_is_sent_at_once_and_the_others_together() {
         let (mut growing, start) = (Growing::new("c"), Instant::now());
-        growing.push(&text("a"), start).unwrap();
+        growing.push(text("a"), start);
         assert_eq!(told(&mut growing), [part('a', "a", "c.answer")]);
         assert_eq!(growing.due(), None);
-        growing.push(&text("b"), start + PACE / 2).unwrap();
-        growing.push(&text("c"), start + PACE / 2).unwrap();
+        growing.push(text("b"), start + PACE / 2);
+        growing.push(text("c"), start + PACE / 2);
         assert_eq!(told(&mut growing), []);
         assert_eq!(growing.due(), Some(start + PACE));
         growing.send(start + PACE);
         assert_eq!(told(&mut growing), [part('a', "bc", "c.answer")]);
-        growing.push(&text("d"), start + 3 * PACE).unwrap();
+        growing.push(text("d"), start + 3 * PACE);
         assert_eq!(told(&mut growing), [part('a', "d", "c.answer")]);
         assert_eq!(growing.text(), "abcd");
     }
@@ -207,15 +201,15 @@ mod tests {
     #[test]
     fn a_thought_is_whole_when_something_else_follows() {
         let (mut growing, start) = (Growing::new("c"), Instant::now());
-        growing.push(&thought("h"), start).unwrap();
-        growing.push(&thought("m"), start).unwrap();
-        growing.push(&text("so"), start).unwrap();
+        growing.push(thought("h"), start);
+        growing.push(thought("m"), start);
+        growing.push(text("so"), start);
         let first = [
             part('t', "h", "c.thought-0"),
             part('T', "hm", "c.thought-0"),
         ];
         assert_eq!(told(&mut growing), first);
-        growing.push(&thought("more"), start + PACE).unwrap();
+        growing.push(thought("more"), start + PACE);
         growing.end_thought();
         let second = [
             part('a', "so", "c.answer"),
@@ -229,7 +223,7 @@ mod tests {
     fn a_model_that_thinks_without_end_is_shown_in_part() {
         let (mut growing, start) = (Growing::new("c"), Instant::now());
         for _ in 0..100 {
-            growing.push(&thought(&"x".repeat(1_000)), start).unwrap();
+            growing.push(thought(&"x".repeat(1_000)), start);
         }
         growing.end_thought();
         let told = told(&mut growing);

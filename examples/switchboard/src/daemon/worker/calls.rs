@@ -3,7 +3,7 @@
 use acolyte_proto::error::ChatError;
 use acolyte_proto::event::{Event, ToolCall, ToolOutput, ToolResult};
 use serde_json::{Map, Value};
-use snek_proto::llm::chat::ChatMessage;
+use snek_proto::llm::toolloop::{Call, ToolFailure};
 
 use super::{Chat, aborted};
 use crate::daemon::Problem;
@@ -11,66 +11,84 @@ use crate::daemon::ask_first::{Answer, Pending, Step};
 use crate::daemon::problem::Code;
 use crate::daemon::toolbox::Shown;
 
-/// A call of the model.
-#[derive(Debug)]
-pub(in crate::daemon) struct OpenCall {
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) arguments: Result<Map<String, Value>, Problem>,
-    /// Why it is not made, although its arguments are well.
-    pub(super) refused: Option<Problem>,
-    /// The user has allowed this.
-    pub(super) allowed: Option<Step>,
-}
-
 impl Chat<'_> {
-    pub(super) async fn announce(&mut self, call: &OpenCall) {
-        let told = call.arguments.as_ref().ok().cloned();
-        let told = Value::from(told.unwrap_or_default());
-        let event = ToolCall::new(call.id.clone(), call.name.clone(), told);
+    pub(super) async fn announce(&mut self, id: &str, name: &str, arguments: Value) {
+        let event = ToolCall::new(id.to_owned(), name.to_owned(), arguments);
         self.tell(Event::ToolCall(event)).await;
-        self.called.push(call.name.clone());
+        self.called.push(name.to_owned());
     }
 
-    /// Makes the open calls, up to one that the user has to allow.
-    pub(super) async fn call_all(&mut self) -> Result<Option<Step>, ChatError> {
-        while let Some(mut call) = self.open.pop_front() {
-            if self.asks {
-                if let Some(step) = self.question(&mut call).await? {
-                    self.open.push_front(call);
-                    return Ok(Some(step));
-                }
-                self.announce(&call).await;
+    /// Makes a call, unless the user has to allow it first.
+    pub(super) async fn make(&mut self, call: Call) -> Result<Option<Step>, ChatError> {
+        if self.asks {
+            if let Some(step) = self.question(&call).await? {
+                return Ok(Some(step));
             }
-            let arguments = match call.refused {
-                Some(problem) => Err(problem),
-                None => call.arguments,
-            };
-            self.call(&call.id, &call.name, arguments).await?;
+            let arguments = Value::from(call.arguments.clone());
+            self.announce(&call.id, &call.name, arguments).await;
         }
+        self.allowed = None;
+        if self.watch.is_aborted() {
+            return Err(aborted());
+        }
+        let result = match self.refused.take() {
+            Some(problem) => {
+                self.header(&call.id, &call.name).await;
+                Err(problem)
+            }
+            None => tokio::select! {
+                biased;
+                () = self.watch.aborted() => return Err(aborted()),
+                result = self.run(&call) => result,
+            },
+        };
+        let told = match &result {
+            Ok(_) => ToolResult::ok(&*call.id, &*call.name),
+            Err(problem) => problem.result(&call.id, &call.name),
+        };
+        let result = result.map(Value::from);
+        let result = result.map_err(|problem| ToolFailure::Call(problem.message.into_owned()));
+        self.turn.on_result(&call.id, result);
+        self.tell(Event::ToolResult(told)).await;
         Ok(None)
+    }
+
+    /// Tells of a call that cannot be made.
+    pub(super) async fn refuse(&mut self, id: &str, name: &str, why: String) {
+        if self.asks {
+            self.announce(id, name, Value::from(Map::new())).await;
+        }
+        self.header(id, name).await;
+        let problem = Problem::new(Code::Call, why);
+        self.tell(Event::ToolResult(problem.result(id, name))).await;
+    }
+
+    async fn header(&self, id: &str, name: &str) {
+        if let Some(header) = self.worker.toolbox.header(name, &Map::new()) {
+            self.tell(event(id, name, header)).await;
+        }
     }
 
     /// Returns what the user has to be asked before a call is made. A call that would fail is not
     /// asked about: it fails.
-    async fn question(&self, call: &mut OpenCall) -> Result<Option<Step>, ChatError> {
-        let (Ok(arguments), None) = (&call.arguments, &call.refused) else {
+    async fn question(&mut self, call: &Call) -> Result<Option<Step>, ChatError> {
+        if self.refused.is_some() {
             return Ok(None);
-        };
+        }
         let toolbox = &self.worker.toolbox;
         let step = tokio::select! {
             biased;
             () = self.watch.aborted() => return Err(aborted()),
-            step = toolbox.preview(&self.workspace, &call.name, arguments) => step,
+            step = toolbox.preview(&self.workspace, &call.name, &call.arguments) => step,
         };
         match step {
             // What was allowed is what was shown: the file may have changed since.
-            Ok(Some(step)) if !self.allows(&step) && call.allowed.as_ref() != Some(&step) => {
+            Ok(Some(step)) if !self.allows(&step) && self.allowed.as_ref() != Some(&step) => {
                 Ok(Some(step))
             }
             Ok(_) => Ok(None),
             Err(problem) => {
-                call.refused = Some(problem);
+                self.refused = Some(problem);
                 Ok(None)
             }
         }
@@ -90,11 +108,7 @@ impl Chat<'_> {
         let pending = Pending {
             task,
             workspace: self.workspace,
-            past: self.past,
-            since: self.since,
-            failed: self.failed,
-            open: self.open,
-            number: self.number,
+            turn: self.turn,
             step,
         };
         self.worker.decisions.keep(id, pending);
@@ -102,66 +116,24 @@ impl Chat<'_> {
 
     /// Goes on with a chat that has asked, with the user's answer. Returns what the user wants done.
     pub(super) fn resume(&mut self, pending: Pending, answer: &str) -> String {
-        self.workspace = pending.workspace;
-        (self.past, self.since) = (pending.past, pending.since);
-        (self.failed, self.open) = (pending.failed, pending.open);
-        self.number = pending.number;
-        match (Answer::parse(answer), self.open.front_mut(), self.session) {
-            (Answer::Yes, Some(call), _) => call.allowed = Some(pending.step),
-            (Answer::Always, _, Some(id)) => self.worker.decisions.allow(id, pending.step.kind),
-            (Answer::No(why), Some(call), _) => {
-                call.refused = Some(Problem::new(Code::Declined, why));
-            }
-            _ => {}
+        (self.workspace, self.turn) = (pending.workspace, pending.turn);
+        match (Answer::parse(answer), self.session) {
+            (Answer::Yes, _) => self.allowed = Some(pending.step),
+            (Answer::Always, Some(id)) => self.worker.decisions.allow(id, pending.step.kind),
+            (Answer::Always, None) => {}
+            (Answer::No(why), _) => self.refused = Some(Problem::new(Code::Declined, why)),
         }
         pending.task
     }
 
-    /// Runs a tool, passes on its output, and keeps its result for the model.
-    async fn call(
-        &mut self,
-        id: &str,
-        name: &str,
-        arguments: Result<Map<String, Value>, Problem>,
-    ) -> Result<(), ChatError> {
-        if self.watch.is_aborted() {
-            return Err(aborted());
-        }
-        let result = match arguments {
-            Ok(arguments) => tokio::select! {
-                biased;
-                () = self.watch.aborted() => return Err(aborted()),
-                result = self.run(id, name, &arguments) => result,
-            },
-            Err(problem) => {
-                if let Some(header) = self.worker.toolbox.header(name, &Map::new()) {
-                    self.tell(event(id, name, header)).await;
-                }
-                Err(problem)
-            }
-        };
-        let result = match result {
-            Ok(text) => {
-                self.since.push(ChatMessage::tool(id, text));
-                ToolResult::ok(id, name)
-            }
-            Err(problem) => {
-                self.failed.push(id.to_owned());
-                self.since.push(ChatMessage::tool(id, &*problem.message));
-                problem.result(id, name)
-            }
-        };
-        self.tell(Event::ToolResult(result)).await;
-        Ok(())
-    }
-
     /// Runs a tool, and passes on its output while it works.
-    async fn run(
-        &self,
-        id: &str,
-        name: &str,
-        arguments: &Map<String, Value>,
-    ) -> Result<String, Problem> {
+    async fn run(&self, call: &Call) -> Result<String, Problem> {
+        let Call {
+            id,
+            name,
+            arguments,
+            ..
+        } = call;
         let (sender, mut shown) = tokio::sync::mpsc::unbounded_channel();
         // Not more than a tool shows: its parts are counted.
         let mut show = move |shown| {

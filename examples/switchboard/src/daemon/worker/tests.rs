@@ -195,6 +195,44 @@ async fn a_call_whose_arguments_cannot_be_read_has_a_header_too() {
 }
 
 #[tokio::test]
+async fn a_number_or_a_boolean_that_is_clear_is_accepted_and_no_other() {
+    let place = Place::new("clear");
+    for (tool, arguments, code) in [
+        (
+            "file-read",
+            r#"{"path":"a.txt","from":2.0,"lines":"1"}"#,
+            "ok",
+        ),
+        ("file-read", r#"{"path":"a.txt","from":1.5}"#, "E_TOOL_CALL"),
+        (
+            "file-read",
+            r#"{"path":"a.txt","from":"two"}"#,
+            "E_TOOL_CALL",
+        ),
+        (
+            "file-edit",
+            r#"{"path":"a.txt","find":"two","replace":"2","all":"true"}"#,
+            "ok",
+        ),
+        (
+            "file-create",
+            r#"{"path":"n.txt","content":"A"#,
+            "E_TOOL_CALL",
+        ),
+        (
+            "file-create",
+            r#"{}{"path":"n.txt","content":"A"}"#,
+            "E_TOOL_CALL",
+        ),
+    ] {
+        let (events, _) = place.chat(&format!("!tool {tool} {arguments}")).await;
+        let told = told(&events);
+        assert!(told.contains(&format!("call_1 {code}")), "{told:?}");
+    }
+    assert!(!place.0.join("n.txt").exists());
+}
+
+#[tokio::test]
 async fn a_plan_is_shown_and_done() {
     let place = Place::new("plan");
     let (events, reply) = place.chat("plan: read none; create b.txt: hi; rest").await;
@@ -299,7 +337,10 @@ struct Named(Mutex<Vec<String>>);
 
 #[async_trait]
 impl ChatModel for Arc<Named> {
-    async fn stream(&self, request: model::ChatRequest<'_>) -> Result<model::Deltas, ModelError> {
+    async fn stream(
+        &self,
+        request: crate::model::ChatRequest<'_>,
+    ) -> Result<crate::model::Deltas, ModelError> {
         let name = request.model.unwrap_or("its own").to_owned();
         self.0.lock().unwrap().push(name);
         Scripted::default().with_echo(true).stream(request).await
@@ -479,23 +520,32 @@ async fn what_a_history_tells_is_not_recalled_as_well() {
     assert_eq!(place.1.memory.recall(&request), None);
 }
 
-#[tokio::test(start_paused = true)]
+#[cfg(feature = "llm")]
+#[tokio::test]
 async fn a_model_that_is_silent_for_120_seconds_is_given_up() {
+    use crate::model::http::testing::{Does, Provider};
+    use crate::model::http::{HttpClient, HttpModel};
+    let hangs = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
+    let provider = Provider::start(Vec::leak(vec![Does::Hangs(hangs)])).await;
+    let config =
+        crate::model::config::ModelConfig::new(crate::model::provider::Provider::OpenAi, "toy")
+            .with_base_url(&provider.url)
+            .with_policy(policy());
     let mut place = Place::new("silent");
-    for (pace, ends) in [(119, true), (121, false)] {
-        let model = Scripted::default().with_echo(true);
-        place.1.model = Arc::new(model.with_pace(Duration::from_secs(pace)));
-        let since = tokio::time::Instant::now();
-        let (_, outcome) = place.chat("one two three").await;
-        match outcome {
-            Ok(reply) => assert!(ends && reply.output == "one two three", "{reply:?}"),
-            Err(error) => {
-                assert!(!ends, "{error:?}");
-                assert_eq!(error.code.as_deref(), Some("E_TIMEOUT"));
-                assert_eq!(since.elapsed(), Duration::from_secs(120));
-            }
-        }
+    place.1.model = Arc::new(HttpModel::new(config, &HttpClient::default()).unwrap());
+    let seen = Seen::new();
+    let request = ChatRequest::new("hello", "scripted");
+    let mut chat = std::pin::pin!(place.ask(&request, &seen));
+    while seen.events.lock().unwrap().is_empty() {
+        assert!(futures_util::poll!(chat.as_mut()).is_pending());
+        tokio::task::yield_now().await;
     }
+    tokio::time::pause();
+    let since = tokio::time::Instant::now();
+    let (_, outcome) = chat.await;
+    assert_eq!(outcome.unwrap_err().code.as_deref(), Some("E_TIMEOUT"));
+    let waited = since.elapsed().as_secs();
+    assert!((119..=120).contains(&waited), "{waited}");
 }
 
 #[tokio::test]

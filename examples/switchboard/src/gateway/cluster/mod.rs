@@ -53,6 +53,8 @@ const COUNTED: Duration = Duration::from_secs(10);
 const SWEEP: Duration = Duration::from_secs(60);
 /// How many records are read at once.
 const READS: usize = 16;
+/// Most bytes of one question and of one answer: with both, a message still fits NATS.
+const MAX_TEXT: usize = 256 * 1024;
 
 /// Sessions, memory, usage and budgets that several gateways share.
 #[derive(Debug)]
@@ -77,7 +79,7 @@ rpc_core::config! {
         pub budgets: Budgets = Budgets::default() => with_budgets,
         /// The limits of sessions, and of the log of usage. Sessions that are too many, or too large
         /// together, are forgotten within a minute. How many days count is up to the budgets.
-        pub limits: StoreLimits = StoreLimits::default() => with_limits,
+        pub limits: StoreLimits = StoreLimits::default().with_text_bytes(MAX_TEXT) => with_limits,
         /// After how long without a sign of life a node counts as gone.
         pub lease: LeaseConfig = LeaseConfig::default() => with_lease,
         /// How long a chat waits for the store at each of its steps. Default 20 s.

@@ -9,7 +9,7 @@ mod tests;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use exoclaw_proto::limits::{DEFAULT_PORT, EPISODIC_WINDOW, MAX_TOOL_ROUNDS};
+use exoclaw_proto::limits::{DEFAULT_PORT, MAX_TOOL_ROUNDS};
 use serde::Deserialize;
 
 use super::usage::Price;
@@ -177,7 +177,7 @@ rpc_core::config! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
     #[serde(default)]
     pub struct MemoryConfig {
-        /// `episodic_window`: how many of the last turns a model gets. Default 5.
-        pub episodic_window: usize = EPISODIC_WINDOW,
+        /// `episodic_window`: how many of the last turns a model gets. By default as many as it has room for.
+        pub episodic_window: usize = usize::MAX,
     }
 }

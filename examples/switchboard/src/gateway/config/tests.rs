@@ -60,7 +60,7 @@ fn an_empty_file_has_all_defaults() {
     assert_eq!(config.agent.model.model_name(), "scripted");
     assert_eq!(config.agent.max_tool_rounds, 10);
     assert!(config.agent.catch_all && !config.gateway.extensions);
-    assert_eq!(config.memory.episodic_window, 5);
+    assert_eq!(config.memory.episodic_window, usize::MAX);
     assert_eq!(config.budgets, BudgetConfig::default());
 }
 

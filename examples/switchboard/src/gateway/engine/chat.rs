@@ -1,6 +1,5 @@
 //! One chat: context, budget, model, tools, and storing the turn.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use exoclaw_proto::budget::estimate;
@@ -8,19 +7,22 @@ use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{ChatSend, Method, StreamEvent, ToolResult, ToolUse, Usage};
 use exoclaw_proto::net::{ChatError, Gone};
 use exoclaw_proto::session::SessionKey;
-use futures_util::StreamExt;
 use rpc_core::Json;
-use snek_proto::llm::chat::{ChatMessage, ToolCall};
+use serde_json::Value;
+use snek_proto::llm::chat::ChatMessage;
+use snek_proto::llm::toolloop::{Call, ToolFailure};
 use tokio::task::JoinSet;
 
 use super::charge::Charge;
 use super::records::{Held, Records};
 use super::{Engine, NOT_STORED, Reply, internal};
+use crate::assistant::{self, Step, many_rounds};
+use crate::conversation::trim;
 use crate::gateway::memory::{Context, Mark, Turn};
 use crate::gateway::store::Commit;
 use crate::gateway::tool::ToolOutput;
 use crate::gateway::usage::Ending;
-use crate::model::{Assembler, ChatModel, ChatRequest, Delta, Finish, ModelError, Notice};
+use crate::model::{ChatModel, Delta, Finish, ModelError, Notice};
 
 /// The error if a model calls tools without end.
 const TOO_MANY_ROUNDS: &str = "tool-use loop exceeded max iterations";
@@ -97,7 +99,8 @@ impl Engine {
             }
         };
         let messages = self.context(&key, &turn, content, id).await?;
-        let bytes = messages.iter().map(size).sum::<usize>();
+        let told = trim(&messages.iter().collect::<Vec<_>>(), self.limits);
+        let bytes = told.into_iter().map(size).sum::<usize>();
         let estimate = estimate(bytes.saturating_sub(self.instructions()));
         match self.reserve(&key, &turn, estimate).await {
             Ok(reservation) => {
@@ -124,11 +127,13 @@ impl Engine {
 
     /// Runs a tool on its own task, which ends if the future is dropped: a slow tool delays its own
     /// chat only, and no other chat of the connection.
-    async fn use_tool(&self, call: &ToolCall) -> ToolOutput {
-        let (tools, name) = (Arc::clone(&self.tools), call.name.clone());
-        let input = input(call);
+    async fn use_tool(&self, call: Call) -> ToolOutput {
+        let tools = Arc::clone(&self.tools);
         let mut task = JoinSet::new();
-        task.spawn(async move { tools.call(&name, input.get()).await });
+        task.spawn(async move {
+            let input = Value::from(call.arguments).to_string();
+            tools.call(&call.name, &input).await
+        });
         match task.join_next().await {
             Some(Ok(output)) => output,
             // The runtime ends.
@@ -224,10 +229,7 @@ impl Engine {
             model,
             charge: &mut *charge,
             reply,
-            named: 0,
             room: MAX_RESULTS,
-            failed: Vec::new(),
-            is_shortened: false,
         };
         let outcome = run.hold(messages).await;
         let has_begun = charge.has_begun();
@@ -275,53 +277,56 @@ struct ChatRun<'t, 'e> {
     model: &'t Arc<dyn ChatModel>,
     charge: &'t mut Charge<'e>,
     reply: &'t mut dyn Reply,
-    /// The number of calls that got an id here.
-    named: usize,
     /// The bytes left for tool results.
     room: usize,
-    /// The positions of failed tools' results in the conversation.
-    failed: Vec<usize>,
-    /// Whether the client knows that the model does not get the whole conversation.
-    is_shortened: bool,
 }
 
 impl ChatRun<'_, '_> {
     async fn hold(mut self, mut messages: Vec<ChatMessage>) -> Result<(), Broken> {
-        for _ in 0..self.engine.agent.max_tool_rounds.max(1) {
-            let answer = self.ask(&messages).await?;
-            if answer.tool_calls.is_empty() {
-                return Ok(());
-            }
-            let calls = answer.tool_calls.clone();
-            messages.push(answer);
-            for call in calls {
-                let output = self.use_tool(&call).await?;
-                if output.is_error {
-                    self.failed.push(messages.len());
+        let question = messages.pop().unwrap_or_else(|| ChatMessage::user(""));
+        let past = messages.into_iter().map(Arc::new).collect();
+        let limits = self.engine.limits;
+        let rounds = many_rounds(self.engine.agent.max_tool_rounds.max(1));
+        let mut turn = assistant::Turn::new(limits, rounds, past, question);
+        loop {
+            match turn.next(self.engine.tools.definitions()) {
+                Step::Ask { with_tools: true } => self.ask(&mut turn).await?,
+                Step::Call(call) => {
+                    let id = call.id.clone();
+                    let mut output = self.engine.use_tool(call).await;
+                    match self.room.checked_sub(output.content.len()) {
+                        Some(room) => self.room = room,
+                        None => output = ToolOutput::failed("too much output for one reply"),
+                    }
+                    self.result(&id, &output).await?;
+                    let result = match output.is_error {
+                        false => Ok(output.content.into()),
+                        true => Err(ToolFailure::Call(output.content)),
+                    };
+                    turn.on_result(&id, result);
                 }
-                messages.push(ChatMessage::tool(call.id, output.content));
+                Step::Refused { id, why, .. } => {
+                    self.result(&id, &ToolOutput::failed(&why)).await?;
+                }
+                Step::Done(_) => return Ok(()),
+                Step::Ask { with_tools: false } | Step::Stopped(_) => {
+                    return Err(Broken::TooManyRounds);
+                }
             }
         }
-        Err(Broken::TooManyRounds)
     }
 
     /// Asks the model once and passes on its answer.
-    async fn ask(&mut self, messages: &[ChatMessage]) -> Result<ChatMessage, Broken> {
-        let request = ChatRequest::new(messages.iter().collect())
-            .with_tools(self.engine.tools.definitions())
-            .with_failed(&self.failed);
-        self.charge.call_started(messages.iter().map(size).sum());
-        let mut deltas = match self.model.stream(request).await {
-            Ok(deltas) => deltas,
-            Err(error) => {
-                return Err(self.failed(error));
-            }
+    async fn ask(&mut self, turn: &mut assistant::Turn) -> Result<(), Broken> {
+        self.charge
+            .call_started(turn.told().into_iter().map(size).sum());
+        let tools = self.engine.tools.definitions();
+        let mut answer = match turn.ask(&**self.model, None, tools).await {
+            Ok(answer) => answer,
+            Err(error) => return Err(self.failed(error)),
         };
-        let mut answer = Assembler::default();
-        while let Some(delta) = deltas.next().await {
-            let delta = delta.map_err(|error| self.failed(error))?;
-            answer.push(&delta)?;
-            match delta {
+        while let Some(delta) = answer.next().await {
+            match delta.map_err(|error| self.failed(error))? {
                 Delta::Text(text) => {
                     self.charge.said(&text);
                     self.reply.text(&text).await?;
@@ -332,28 +337,27 @@ impl ChatRun<'_, '_> {
                     self.charge.reported(usage);
                 }
                 Delta::Thought(text) => self.charge.streamed(text.len()),
-                Delta::Notice(Notice::Shortened { .. }) if self.is_shortened => {}
-                // Clients have no other place for it. It is not remembered.
-                Delta::Notice(notice @ Notice::Shortened { .. }) => {
-                    self.is_shortened = true;
-                    self.reply.text(&format!("*{notice}*\n\n")).await?;
-                }
                 // The log has it.
                 Delta::Notice(Notice::Retry { .. }) | Delta::Finish(_) => {}
+                // Clients have no other place for it. It is not remembered.
+                Delta::Notice(notice @ Notice::Lost { .. }) => {
+                    self.reply.text(&format!("\n\n*{notice}*")).await?;
+                }
+                Delta::Notice(notice) => self.reply.text(&format!("*{notice}*\n\n")).await?,
             }
         }
         if let Some(shortfall) = answer.finish().and_then(Finish::shortfall) {
             self.reply.text(&format!("\n\n*{shortfall}*")).await?;
         }
         let usage = self.charge.call_ended();
-        let mut message = answer.into_message();
-        self.name_calls(&mut message.tool_calls);
-        for call in &message.tool_calls {
-            let tool = ToolUse::new(&*call.id, &*call.name, input(call));
+        for call in turn.on_answer(answer) {
+            // The model is told that others are none.
+            let input = Json::new(&call.arguments).unwrap_or(Json::EMPTY_OBJECT);
+            let tool = ToolUse::new(&*call.id, &*call.name, input);
             self.reply.event(StreamEvent::ToolUse(tool)).await?;
         }
         self.reply.event(StreamEvent::Usage(usage)).await?;
-        Ok(message)
+        Ok(())
     }
 
     /// Who took too long or broke off may have worked, and charges for it.
@@ -364,36 +368,8 @@ impl ChatRun<'_, '_> {
         error.into()
     }
 
-    /// Gives an id to calls that have none, or that of an earlier call in the same answer. Any
-    /// other id stays: a model may repeat one from answer to answer.
-    fn name_calls(&mut self, calls: &mut [ToolCall]) {
-        let mut taken: HashSet<String> = calls.iter().map(|call| call.id.clone()).collect();
-        let mut seen = HashSet::new();
-        for call in calls {
-            if !call.id.is_empty() && seen.insert(call.id.clone()) {
-                continue;
-            }
-            while call.id.is_empty() || !taken.insert(call.id.clone()) {
-                self.named += 1;
-                call.id = format!("call_{}", self.named);
-            }
-        }
+    async fn result(&mut self, id: &str, output: &ToolOutput) -> Result<(), Gone> {
+        let result = ToolResult::new(id, &*output.content, output.is_error);
+        self.reply.event(StreamEvent::ToolResult(result)).await
     }
-
-    /// Runs a tool. The model gets its failure too.
-    async fn use_tool(&mut self, call: &ToolCall) -> Result<ToolOutput, Broken> {
-        let mut output = self.engine.use_tool(call).await;
-        match self.room.checked_sub(output.content.len()) {
-            Some(room) => self.room = room,
-            None => output = ToolOutput::failed("too much output for one reply"),
-        }
-        let result = ToolResult::new(&*call.id, &*output.content, output.is_error);
-        self.reply.event(StreamEvent::ToolResult(result)).await?;
-        Ok(output)
-    }
-}
-
-/// Returns the input of a tool: the arguments if they are JSON, otherwise an empty object.
-fn input(call: &ToolCall) -> Json {
-    Json::new(&call.arguments).unwrap_or(Json::EMPTY_OBJECT)
 }

@@ -27,6 +27,7 @@ use super::memory::Soul;
 use super::store::{Commit, StoreError};
 use super::tool::Tools;
 use super::usage::{Price, UsageEntry};
+use crate::conversation::ConversationLimits;
 use crate::model::ChatModel;
 use records::Held;
 pub use records::Records;
@@ -90,6 +91,8 @@ pub struct EngineParts {
     pub budgets: Budgets,
     /// The model, or the reason why there is none, which is then the answer to every chat.
     pub model: Result<Arc<dyn ChatModel>, String>,
+    /// How much of a conversation the model is told.
+    pub limits: ConversationLimits,
     /// The names that `plugin.list` answers.
     pub plugins: Vec<String>,
     /// The tools that the model may call.
@@ -116,6 +119,7 @@ impl EngineParts {
             memory: MemoryConfig::default(),
             budgets: Budgets::default(),
             model: Ok(model),
+            limits: ConversationLimits::default().with_sent(usize::MAX),
             tools,
             store: store.into(),
             clock: unix_seconds,
@@ -142,6 +146,7 @@ pub struct Engine {
     soul: Option<Soul>,
     router: Router,
     model: Result<Arc<dyn ChatModel>, String>,
+    limits: ConversationLimits,
     plugins: Vec<String>,
     tools: Arc<Tools>,
     turns: SessionTurns,
@@ -166,6 +171,7 @@ impl Engine {
             router,
             budgets,
             model,
+            limits,
             plugins,
             tools,
             store,
@@ -190,6 +196,7 @@ impl Engine {
             memory,
             router,
             model,
+            limits,
             plugins,
             tools: Arc::new(tools),
             turns: SessionTurns::default(),

@@ -8,10 +8,6 @@ use snek_proto::llm::chat::ChatMessage;
 pub use soul::{MAX_SOUL, Soul, SoulText};
 pub use turn::{Mark, Turn};
 
-/// Most bytes of turns in the context. A longer past would not fit into the model's window, and every
-/// later message would fail.
-const MAX_PAST: usize = 256 * 1024;
-
 /// The context of a message. Turns must be of one session and one agent, so that no user sees what
 /// another one said.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,7 +17,7 @@ pub struct Context<'a> {
     pub instructions: Option<&'a str>,
     /// The character of the agent.
     pub soul: Option<&'a str>,
-    /// The turns, oldest first. Only the newest of a long past are sent.
+    /// The turns, oldest first.
     pub turns: &'a [Turn],
     /// How many turns are sent at most; those without a word of an answer do not count. By default,
     /// all.
@@ -47,15 +43,13 @@ impl<'a> Context<'a> {
         messages
     }
 
-    /// Returns the newest turns within the limits.
+    /// Returns the newest turns within the window.
     fn recent(&self) -> &'a [Turn] {
-        let (mut room, mut window) = (MAX_PAST, self.window.unwrap_or(usize::MAX));
+        let mut window = self.window.unwrap_or(usize::MAX);
         let fits = self.turns.iter().rev().take_while(|turn| {
-            let left = room.checked_sub(turn.user.len() + turn.assistant.len());
-            room = left.unwrap_or(0);
             let place = window.checked_sub(usize::from(turn.has_words()));
             window = place.unwrap_or(0);
-            left.is_some() && place.is_some()
+            place.is_some()
         });
         let from = self.turns.len() - fits.count();
         self.turns.get(from..).unwrap_or_default()
@@ -140,16 +134,5 @@ mod tests {
         ];
         let told = |window| past(&turns, Some(window)).recent().len();
         assert_eq!([told(1), told(2), told(3)], [4, 5, 5]);
-    }
-
-    #[test]
-    fn a_past_that_is_too_long_is_told_from_its_end() {
-        let turn = |length| Turn::new("q", "x".repeat(length), 1).unwrap();
-        let count = |turns: &[Turn]| past(turns, None).recent().len();
-        assert_eq!(count(&[turn(1), turn(MAX_PAST / 2), turn(MAX_PAST / 2)]), 1);
-        assert_eq!(count(&[turn(MAX_PAST), turn(1)]), 1);
-        assert_eq!(count(&[turn(1), turn(MAX_PAST)]), 0);
-        assert_eq!(count(&[turn(1), turn(MAX_PAST - 2)]), 1);
-        assert_eq!(count(&[turn(1), turn(2)]), 2);
     }
 }

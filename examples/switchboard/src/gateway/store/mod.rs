@@ -37,8 +37,9 @@ rpc_core::config! {
         /// Most bytes of the turns of all sessions; beyond it, sessions are forgotten as if there
         /// were too many. Default 1 GiB.
         pub total_bytes: u64 = 1024 * 1024 * 1024 => with_total_bytes,
-        /// Most bytes of one question and of one answer; the rest is cut off. Default 1 MiB.
-        pub text_bytes: usize = 1024 * 1024 => with_text_bytes,
+        /// Most bytes of one question and of one answer; the rest is cut off. Default 16 MiB: more
+        /// than a model can say.
+        pub text_bytes: usize = 16 * 1024 * 1024 => with_text_bytes,
         /// Most entries of the usage log. Default 100,000.
         pub usage: u64 = 100_000 => with_usage,
         /// Most days whose tokens are stored. Default 400.

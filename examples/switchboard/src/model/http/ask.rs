@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use futures_util::{StreamExt as _, stream};
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER,
 };
-use reqwest::{Client, Response, Url};
+use reqwest::{Response, Url};
 use rpc_core::Secret;
 use rpc_core::backoff::Backoff;
 use rpc_core::net::entropy;
@@ -20,18 +21,27 @@ use super::client::{chain, is_loopback};
 use super::explain::Subject;
 use super::redact::redact;
 use super::{HttpClient, RequestPolicy};
-use crate::model::answer::{AnswerDecoder, Dialect};
+use crate::model::answer::AnswerReader;
+use crate::model::config::ModelConfig;
+use crate::model::error::excerpt;
+use crate::model::provider::Provider;
 use crate::model::{Delta, Deltas, ModelError, Notice, Refusal, Wait};
 
 /// The most bytes to read of an answer that reports an error.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
+
+/// What a lost connection is called.
+const LOST: &str = "connection lost";
 
 /// How long the bytes after a complete answer may take.
 const LAST_BYTES: Duration = Duration::from_millis(50);
 
 /// An address with its headers.
 pub(super) struct Asker {
-    client: Client,
+    http: HttpClient,
+    /// Whether an answer was read to its end, so that the next request may take the same connection.
+    keeps: AtomicBool,
+    provider: Provider,
     url: Url,
     headers: HeaderMap,
     policy: RequestPolicy,
@@ -61,8 +71,7 @@ impl Asker {
         http: &HttpClient,
         url: Url,
         mut headers: HeaderMap,
-        key: Option<&Secret>,
-        policy: RequestPolicy,
+        config: &ModelConfig,
     ) -> Result<Self, ModelError> {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let accepted = "text/event-stream, application/x-ndjson, application/json";
@@ -73,13 +82,22 @@ impl Asker {
             Secret::from(url.as_str()),
             Secret::from(url.origin().ascii_serialization()),
         ];
-        private.extend(key.map(|key| Secret::from(key.expose().trim())));
+        private.extend(
+            config
+                .key
+                .as_ref()
+                .map(|key| Secret::from(key.expose().trim())),
+        );
         private.retain(|text| !text.expose().is_empty());
+        // Fails here and not at the first question.
+        http.client(&url, true)?;
         Ok(Self {
-            client: http.client(&url)?,
+            http: http.clone(),
+            keeps: AtomicBool::new(false),
+            provider: config.provider,
             url,
             headers,
-            policy,
+            policy: config.policy,
             private,
         })
     }
@@ -94,8 +112,8 @@ impl Asker {
     }
 
     /// Asks when the answer is first polled, and again until there is one or a retry cannot help.
-    pub(super) fn ask<D: Dialect>(self: &Arc<Self>, query: Query) -> Deltas {
-        let asking = Asking::<D> {
+    pub(super) fn ask(self: &Arc<Self>, query: Query) -> Deltas {
+        let asking = Asking {
             asker: Arc::clone(self),
             backoff: Backoff::new(self.policy.retry),
             query,
@@ -115,34 +133,48 @@ impl Asker {
         redact(&self.private, text)
     }
 
-    /// Makes one attempt. Returns the answer's head, or an error.
-    async fn attempt(&self, query: &Query) -> Result<Response, Failed> {
-        let request = self
-            .client
+    /// Sends a question, on a connection that was kept or on a new one.
+    async fn send(&self, query: &Query, may_be_kept: bool) -> Result<Response, Failed> {
+        let client = self.http.client(&self.url, may_be_kept);
+        let request = client
+            .map_err(Failed::for_good)?
             .post(self.url.clone())
             .headers(self.headers.clone())
             .body(query.body.clone());
         let after = self.policy.head_timeout;
-        let response = match tokio::time::timeout(after, request.send()).await {
-            Ok(Ok(response)) => response,
+        match tokio::time::timeout(after, request.send()).await {
+            Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
                 // Anything later may have been dealt with, and charged.
                 let again = error.is_connect();
                 let cause = plain_words(&error);
+                let is_lost = !again && cause == LOST;
                 let error = error.without_url();
                 tracing::info!(error = chain(&error), "the model cannot be reached");
-                return Err(Failed {
+                Err(Failed {
                     error: query.subject.unreachable(cause, again),
                     reason: format!("{cause}: no connection to the model"),
                     again,
+                    is_lost,
                     wait: None,
-                });
+                })
             }
             // A model that thinks for long will think as long again.
             Err(_) => {
                 let wait = Wait::Head;
-                return Err(Failed::for_good(ModelError::TimedOut { wait, after }));
+                Err(Failed::for_good(ModelError::TimedOut { wait, after }))
             }
+        }
+    }
+
+    /// Makes one attempt. Returns the answer's head, or an error.
+    async fn attempt(&self, query: &Query) -> Result<Response, Failed> {
+        let response = match self.send(query, true).await {
+            // The provider has ended a kept connection just when it was used again.
+            Err(failed) if failed.is_lost && self.keeps.swap(false, Ordering::Relaxed) => {
+                self.send(query, false).await?
+            }
+            other => other?,
         };
         let status = response.status();
         if status.is_success() {
@@ -163,6 +195,7 @@ impl Asker {
             reason: query.subject.what(Some(status), refusal),
             error,
             again: passes && wait.is_none_or(|wait| wait <= self.policy.max_wait),
+            is_lost: false,
             wait,
         })
     }
@@ -184,14 +217,16 @@ impl Asker {
         String::from_utf8_lossy(&body).into_owned()
     }
 
-    fn reading<D: Dialect>(&self, response: Response) -> Reading<D> {
+    fn reading(self: &Arc<Self>, response: Response) -> Reading {
+        let kind = response.headers().get(CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         Reading {
+            reader: AnswerReader::new(self.provider, &excerpt(kind)),
+            asker: Arc::clone(self),
             response,
-            decoder: AnswerDecoder::<D>::default(),
             failure: None,
             is_begun: false,
             over: false,
-            policy: self.policy,
             since: Instant::now(),
             complete: None,
         }
@@ -203,6 +238,8 @@ struct Failed {
     /// What has happened, without what to do.
     reason: String,
     again: bool,
+    /// Whether the connection was lost before the answer.
+    is_lost: bool,
     /// The wait that the provider requests.
     wait: Option<Duration>,
 }
@@ -213,25 +250,26 @@ impl Failed {
             error,
             reason: String::new(),
             again: false,
+            is_lost: false,
             wait: None,
         }
     }
 }
 
 /// A question that is asked until it is answered.
-struct Asking<D> {
+struct Asking {
     asker: Arc<Asker>,
     query: Query,
     backoff: Backoff,
     /// Before the next attempt.
     wait: Option<Duration>,
-    reading: Option<Reading<D>>,
+    reading: Option<Reading>,
     /// Whether people may have seen a part of the answer.
     is_begun: bool,
     is_over: bool,
 }
 
-impl<D: Dialect> Asking<D> {
+impl Asking {
     async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
         loop {
             if self.is_over {
@@ -276,6 +314,7 @@ impl<D: Dialect> Asking<D> {
             ModelError::Refused { refusal, .. } => Failed {
                 reason: subject.what(None, *refusal),
                 again: refusal.passes() && !self.is_begun,
+                is_lost: false,
                 wait: None,
                 error,
             },
@@ -318,24 +357,24 @@ impl<D: Dialect> Asking<D> {
 }
 
 /// An answer that is being read.
-struct Reading<D> {
+struct Reading {
+    asker: Arc<Asker>,
     response: Response,
-    decoder: AnswerDecoder<D>,
+    reader: AnswerReader,
     /// Reported after the earlier pieces.
     failure: Option<ModelError>,
     /// Whether a part of it has come.
     is_begun: bool,
     over: bool,
-    policy: RequestPolicy,
     since: Instant,
     /// When the answer was complete.
     complete: Option<Instant>,
 }
 
-impl<D: Dialect> Reading<D> {
+impl Reading {
     async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
         loop {
-            if let Some(delta) = self.decoder.pop() {
+            if let Some(delta) = self.reader.pop() {
                 return Some(Ok(delta));
             }
             if let Some(failure) = self.failure.take() {
@@ -345,7 +384,7 @@ impl<D: Dialect> Reading<D> {
             if self.over {
                 return None;
             }
-            if self.decoder.is_done() {
+            if self.reader.is_done() {
                 self.over = true;
                 self.read_to_the_end().await;
                 return None;
@@ -358,7 +397,14 @@ impl<D: Dialect> Reading<D> {
 
     /// Reads the bytes after a complete answer, so that the connection can be reused.
     async fn read_to_the_end(&mut self) {
-        let rest = async { while let Ok(Some(_)) = self.response.chunk().await {} };
+        let rest = async {
+            while let Ok(rest) = self.response.chunk().await {
+                if rest.is_none() {
+                    self.asker.keeps.store(true, Ordering::Relaxed);
+                    break;
+                }
+            }
+        };
         // A provider that keeps the line open all the same only costs a new connection.
         let _ = tokio::time::timeout(LAST_BYTES, rest).await;
     }
@@ -369,9 +415,9 @@ impl<D: Dialect> Reading<D> {
             tail_timeout,
             total_timeout,
             ..
-        } = self.policy;
+        } = self.asker.policy;
         let now = Instant::now();
-        let complete = self.decoder.is_finished();
+        let complete = self.reader.is_finished();
         // The wait that ends first. None of them begins anew with a comment after the end.
         let (wait, after, left) = if complete {
             let since = *self.complete.get_or_insert(now);
@@ -397,12 +443,15 @@ impl<D: Dialect> Reading<D> {
                 let headers = self.response.headers();
                 match is_first.then(|| compressed(headers, &chunk)).flatten() {
                     Some(message) => Err(ModelError::BadAnswer { message }),
-                    None => self.decoder.push(&chunk),
+                    None => self.reader.push(&chunk),
                 }
             }
             // A line that is lost after the answer loses nothing; before its end, `end` says so.
-            Some(Ok(None) | Err(_)) => self.decoder.end(),
-            None if complete => self.decoder.end(),
+            Some(end @ (Ok(None) | Err(_))) => {
+                self.asker.keeps.fetch_or(end.is_ok(), Ordering::Relaxed);
+                self.reader.end()
+            }
+            None if complete => self.reader.end(),
             None => Err(ModelError::TimedOut { wait, after }),
         }
     }
@@ -434,7 +483,7 @@ fn plain_words(error: &reqwest::Error) -> &'static str {
     let mut otherwise = if error.is_connect() {
         "connection failed"
     } else {
-        "connection lost"
+        LOST
     };
     for cause in causes {
         let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
@@ -443,7 +492,7 @@ fn plain_words(error: &reqwest::Error) -> &'static str {
             Some(TimedOut) => return "connection timed out",
             Some(HostUnreachable | NetworkUnreachable) => return "host unreachable",
             Some(ConnectionReset | ConnectionAborted | BrokenPipe | UnexpectedEof) => {
-                otherwise = "connection lost";
+                otherwise = LOST;
             }
             // A certificate that is not trusted, as a rule.
             Some(InvalidData) => otherwise = "no trusted TLS connection",

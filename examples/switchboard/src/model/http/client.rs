@@ -1,5 +1,6 @@
 //! [`Shared`]: the HTTP clients behind [`HttpClient`](super::HttpClient), and addresses.
 
+use std::collections::HashMap;
 use std::net::Ipv6Addr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -18,8 +19,7 @@ const MAX_IDLE: usize = 32;
 /// coincides with the close is lost.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(30);
 
-/// The clients, created when first needed: one, and for providers on this machine one without
-/// proxy.
+/// The clients, created when first needed. Those for providers on this machine use no proxy.
 #[derive(Debug)]
 pub(super) struct Shared {
     connect_timeout: Duration,
@@ -29,8 +29,8 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 struct Clients {
     tls: Option<TlsConfig>,
-    outside: Option<Client>,
-    here: Option<Client>,
+    /// By whether the provider is on this machine, and whether connections are kept.
+    made: HashMap<(bool, bool), Client>,
 }
 
 impl Shared {
@@ -43,17 +43,12 @@ impl Shared {
 }
 
 impl HttpClient {
-    /// Returns the client for an address.
-    pub(super) fn client(&self, url: &Url) -> Result<Client, ModelError> {
+    /// Returns the client for an address, which keeps connections or makes a new one each time.
+    pub(super) fn client(&self, url: &Url, keeps: bool) -> Result<Client, ModelError> {
         let clients = self.shared.clients.lock();
         let mut clients = clients.unwrap_or_else(PoisonError::into_inner);
         let here = is_loopback(url);
-        let known = if here {
-            &clients.here
-        } else {
-            &clients.outside
-        };
-        if let Some(client) = known {
+        if let Some(client) = clients.made.get(&(here, keeps)) {
             return Ok(client.clone());
         }
         // Names its crypto provider itself, whatever others in the process use.
@@ -65,7 +60,7 @@ impl HttpClient {
             .tls_backend_preconfigured((**tls.as_rustls()).clone())
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(self.shared.connect_timeout)
-            .pool_max_idle_per_host(MAX_IDLE)
+            .pool_max_idle_per_host(if keeps { MAX_IDLE } else { 0 })
             .pool_idle_timeout(MAX_IDLE_TIME)
             .tcp_nodelay(true)
             .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")));
@@ -78,12 +73,7 @@ impl HttpClient {
             .build()
             .map_err(|error| ModelError::setup(chain(&error)))?;
         clients.tls = Some(tls);
-        let place = if here {
-            &mut clients.here
-        } else {
-            &mut clients.outside
-        };
-        *place = Some(client.clone());
+        clients.made.insert((here, keeps), client.clone());
         Ok(client)
     }
 }

@@ -95,6 +95,9 @@ impl Subject {
             Refusal::Key => format!("{name} wants a key"),
             Refusal::Permission => format!("{name} does not allow this"),
             Refusal::Model => format!("{name} does not have the model {model}"),
+            Refusal::Interface => {
+                format!("{name} serves the model {model} behind another interface only")
+            }
             Refusal::Address => format!("{name} is not at this address"),
             Refusal::RateLimit => format!("{name} limits the requests"),
             Refusal::Quota => format!("the quota at {name} is used up"),
@@ -127,6 +130,10 @@ impl Subject {
             Refusal::Model if self.provider == Provider::Ollama => {
                 format!(": run 'ollama pull {}'", self.model)
             }
+            Refusal::Interface => format!(
+                ", such as Responses, which is not spoken here: choose another with {}",
+                self.model_setting
+            ),
             Refusal::Model | Refusal::Request => format!(": check {}", self.model_setting),
             Refusal::Address => format!(": check {}", self.base_url),
             Refusal::Quota => ": check the plan and the billing there".to_owned(),

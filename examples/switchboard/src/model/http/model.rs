@@ -12,17 +12,15 @@ use super::HttpClient;
 use super::ask::{Asker, Query, Shorter};
 use super::client::{endpoint, sensitive};
 use super::explain::Subject;
-use crate::conversation::estimate;
+use crate::conversation::{ConversationLimits, estimate, trim};
 use crate::model::config::ModelConfig;
-use crate::model::cut::Cut;
 use crate::model::provider::Provider;
-use crate::model::{ChatModel, ChatRequest, Deltas, ModelError, anthropic, ollama, openai};
+use crate::model::{ChatModel, ChatRequest, Deltas, ModelError, Notice, anthropic, ollama, openai};
 
 /// A model behind an interface over HTTP.
 ///
-/// The provider is asked when the answer is first polled. It gets the end of a conversation that is
-/// longer than configured; if it says that even this is too long for the model, it is asked once more
-/// with half of it: [`Notice::Shortened`](crate::model::Notice::Shortened).
+/// The provider is asked when the answer is first polled. If it says that the conversation is too long for
+/// the model, it is asked once more with half of it: [`Notice::Shortened`].
 pub struct HttpModel {
     asker: Arc<Asker>,
     config: ModelConfig,
@@ -47,7 +45,7 @@ impl HttpModel {
                 false => headers.insert(AUTHORIZATION, sensitive("Bearer ", key)?),
             };
         }
-        let asker = Asker::new(http, url, headers, config.key.as_ref(), config.policy)?;
+        let asker = Asker::new(http, url, headers, &config)?;
         Ok(Self {
             asker: Arc::new(asker),
             config,
@@ -77,22 +75,26 @@ impl HttpModel {
 
     fn query(&self, request: &ChatRequest<'_>) -> Result<Query, ModelError> {
         let model = request.model.unwrap_or(&self.config.model);
-        let most = self.config.context_tokens;
         let total: usize = request.messages.iter().map(|it| estimate(it)).sum();
-        let cut = Cut::to(request, most);
-        let shorter = Cut::to(request, total.min(most) / 2).map(|cut| {
+        let limits = ConversationLimits::default()
+            .with_sent(usize::MAX)
+            .with_tokens(total / 2);
+        let messages = trim(&request.messages, limits);
+        let left_out = request.messages.len() - messages.len();
+        let shorter = (left_out > 0).then(|| {
+            let request = ChatRequest {
+                messages,
+                ..request.clone()
+            };
             Ok::<_, ModelError>(Shorter {
-                body: self.body(&cut.request(request))?,
-                notice: cut.notice(),
+                body: self.body(&request)?,
+                notice: Notice::Shortened { left_out },
             })
         });
         Ok(Query {
-            body: match &cut {
-                Some(cut) => self.body(&cut.request(request))?,
-                None => self.body(request)?,
-            },
+            body: self.body(request)?,
             subject: Subject::new(&self.config, model, self.asker.url()),
-            notice: cut.as_ref().map(Cut::notice),
+            notice: None,
             shorter: shorter.transpose()?,
         })
     }
@@ -101,12 +103,7 @@ impl HttpModel {
 #[async_trait]
 impl ChatModel for HttpModel {
     async fn stream(&self, request: ChatRequest<'_>) -> Result<Deltas, ModelError> {
-        let query = self.query(&request)?;
-        Ok(match self.config.provider {
-            Provider::Anthropic => self.asker.ask::<anthropic::Events>(query),
-            Provider::Ollama => self.asker.ask::<ollama::Lines>(query),
-            _ => self.asker.ask::<openai::Chunks>(query),
-        })
+        Ok(self.asker.ask(self.query(&request)?))
     }
 }
 

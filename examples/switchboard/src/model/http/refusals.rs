@@ -182,6 +182,15 @@ async fn a_refusal_says_what_happened_and_what_to_do() {
             1,
         ),
         (
+            Kind::OpenAi,
+            "404 Not Found",
+            r#"{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions."}}"#,
+            "OpenAI serves the model toy behind another interface only (HTTP 404), such as Responses, \
+             which is not spoken here: choose another with --model. OpenAI says: This model is only \
+             supported in v1/responses and not in v1/chat/completions.",
+            1,
+        ),
+        (
             Kind::Ollama,
             "502 Bad Gateway",
             HTML,
@@ -294,22 +303,6 @@ async fn a_conversation_that_is_too_long_is_asked_once_more_with_half_of_it() {
         assert!(error.starts_with(begin), "{error}");
         assert_eq!(provider.requests().len(), 2);
     }
-}
-
-#[tokio::test]
-async fn a_conversation_longer_than_configured_is_cut_before_it_is_sent() {
-    let provider = Provider::start(&[Does::Answers(OK, "", 50); 1]).await;
-    let config = config(Kind::OpenAi, &provider.url).with_context_tokens(20);
-    let model = HttpModel::new(config, &HttpClient::default()).unwrap();
-    let messages = ["first of them all", "second of them all", "third"].map(ChatMessage::user);
-    let told = deltas(&model, ChatRequest::new(messages.iter().collect())).await;
-    let notice = Notice::Shortened { left_out: 1 };
-    assert_eq!(told.first(), Some(&Ok(Delta::Notice(notice.clone()))));
-    let text = "this conversation has grown too long for the model: it no longer gets the oldest \
-                message";
-    assert_eq!(notice.to_string(), text);
-    let requests = provider.requests();
-    assert!(!requests[0].contains("first") && requests[0].contains("second"));
 }
 
 #[tokio::test]

@@ -70,16 +70,15 @@ impl Provider {
     }
 }
 
-async fn serve(
-    mut socket: TcpStream,
-    does: Does,
-    seen: &Mutex<Vec<String>>,
-) -> std::io::Result<()> {
+/// Reads a request, with head and body.
+pub(crate) async fn read_request(socket: &mut TcpStream) -> std::io::Result<String> {
     let mut request = Vec::new();
     loop {
         let mut part = [0; 4096];
-        let length = socket.read(&mut part).await?;
-        request.extend_from_slice(&part[..length]);
+        match socket.read(&mut part).await? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            length => request.extend_from_slice(&part[..length]),
+        }
         let text = String::from_utf8_lossy(&request).into_owned();
         let Some((head, body)) = text.split_once("\r\n\r\n") else {
             continue;
@@ -90,10 +89,18 @@ async fn serve(
                 .then(|| value.parse::<usize>().unwrap())
         });
         if body.len() >= length.unwrap_or(0) {
-            seen.lock().unwrap().push(text);
-            break;
+            return Ok(text);
         }
     }
+}
+
+async fn serve(
+    mut socket: TcpStream,
+    does: Does,
+    seen: &Mutex<Vec<String>>,
+) -> std::io::Result<()> {
+    let request = read_request(&mut socket).await?;
+    seen.lock().unwrap().push(request.clone());
     socket.set_nodelay(true)?;
     let chunked = "\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n";
     let head = format!("HTTP/1.1 {OK}{chunked}");
@@ -132,8 +139,7 @@ async fn serve(
             let head = format!("HTTP/1.1 502 Bad Gateway{chunked}");
             socket.write_all(head.as_bytes()).await?;
             let url = format!("http://{}", socket.local_addr()?);
-            let question = String::from_utf8_lossy(&request);
-            let body = format!("no {url}/v1/chat/completions, {url}: {question}");
+            let body = format!("no {url}/v1/chat/completions, {url}: {request}");
             write(&mut socket, &body, 100).await?;
             socket.write_all(b"0\r\n\r\n").await?;
         }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use rpc_core::Secret;
 use rpc_core::backoff::BackoffPolicy;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
-use super::testing::{Does, OK, Provider, ask, policy};
+use super::testing::{Does, OK, Provider, ask, policy, read_request};
 use super::{HttpClient, HttpModel, RequestPolicy};
 use crate::model::config::ModelConfig;
 use crate::model::provider::Provider as Kind;
@@ -83,6 +84,47 @@ async fn a_provider_without_an_answer_is_given_up() {
     let wait = Wait::Head;
     assert_eq!(error, ModelError::TimedOut { wait, after });
     drop(listener);
+}
+
+#[tokio::test]
+async fn a_question_on_a_kept_connection_that_has_just_ended_is_asked_once_more() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        let mut questions = 0;
+        loop {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            read_request(&mut socket).await.unwrap();
+            questions += 1;
+            let length = WHOLE.len();
+            let answer = format!("HTTP/1.1 {OK}\r\ncontent-length: {length}\r\n\r\n{WHOLE}");
+            socket.write_all(answer.as_bytes()).await.unwrap();
+            if questions == 3 {
+                return;
+            }
+            // Reset when the next question comes, which stays unread.
+            let _ = tokio::time::timeout(Duration::from_millis(200), socket.readable()).await;
+        }
+    });
+    let model = model(&url, policy());
+    for _ in 0..3 {
+        let (answer, outcome) = ask(&model).await;
+        assert_eq!((answer.text(), outcome), ("hi", Ok(())));
+    }
+    server.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_page_in_place_of_an_answer_is_named_by_its_type() {
+    for (kind, body) in [
+        ("text/html", "<html>Sign in</html>"),
+        ("text/plain", "busy"),
+    ] {
+        let head = String::leak(format!("200 OK\r\ncontent-type: {kind}"));
+        let provider = Provider::start(Vec::leak(vec![Does::Answers(head, body, 9)])).await;
+        let text = failure(&provider.url, policy()).await.to_string();
+        assert!(text.contains(&format!("it is of type {kind}")), "{text}");
+    }
 }
 
 #[tokio::test]

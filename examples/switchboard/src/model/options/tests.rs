@@ -177,11 +177,49 @@ fn what_is_missing_is_named() {
     let config = resolve(&options, &none, &nothing).unwrap();
     assert!(config.model.starts_with("claude-"), "{}", config.model);
     options.provider = None;
-    let error = resolve(&options, &none, &nothing).unwrap_err().to_string();
+    options.model = None;
+    for (name, options) in [
+        ("base-url", options),
+        (
+            "model",
+            ModelArgs {
+                model: Some("m".to_owned()),
+                ..ModelArgs::default()
+            },
+        ),
+    ] {
+        let error = resolve(&options, &none, &nothing).unwrap_err().to_string();
+        let text = format!("--{name} needs --provider, such as --provider openai");
+        assert_eq!(error, text);
+    }
+    let mut file = ModelArgs::default();
+    file.model = Some("m".to_owned());
+    let error = resolve(&none, &file, &nothing).unwrap_err().to_string();
+    assert!(error.starts_with("model needs provider"), "{error}");
+}
+
+#[test]
+fn what_a_file_says_of_another_provider_does_not_count() {
+    let mut file = args(Provider::Anthropic);
+    file.key = Some(Secret::from("sk-anthropic"));
+    file.base_url = Some("http://h".to_owned());
+    file.max_tokens = Some(7);
+    let mut options = args(Provider::Ollama);
+    options.model = Some("llama3.2".to_owned());
+    let config = resolve(&options, &file, &nothing).unwrap();
     assert_eq!(
-        error,
-        "--base-url needs --provider, such as --provider openai"
+        (config.provider, &*config.model),
+        (Provider::Ollama, "llama3.2")
     );
+    assert_eq!(
+        (&*config.base_url, config.max_tokens),
+        ("http://127.0.0.1:11434", 7)
+    );
+    assert!(config.key.is_none());
+    let place = "llama3.2 of Ollama at http://127.0.0.1:11434";
+    assert_eq!(config.place(), place);
+    let config = config.with_base_url("https://ann:secret@h:1/v1?key=x");
+    assert_eq!(config.place(), "llama3.2 of Ollama at https://h:1");
 }
 
 #[test]

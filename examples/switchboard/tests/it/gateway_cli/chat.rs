@@ -1,8 +1,12 @@
 //! `gateway chat`: what it says, shows and asks.
 
+use std::net::TcpListener;
+use std::thread;
+
 use serde_json::{Value, json};
 
 use super::*;
+use crate::programs::answer_as_a_model;
 
 #[test]
 fn a_chat_shows_tools_apart_from_the_text_and_cannot_control_the_terminal() {
@@ -190,4 +194,38 @@ fn ctrl_c_aborts_a_chat() {
     chat.line_with("\"text\"");
     chat.interrupt();
     assert_eq!(chat.end(), Some(130));
+}
+
+#[test]
+fn a_real_model_is_one_command_away() {
+    let folder = Folder::new();
+    let provider = TcpListener::bind("127.0.0.1:0").unwrap();
+    let model_url = format!("http://{}", provider.local_addr().unwrap());
+    let chunk = r#"{"choices":[{"delta":{"content":"hello field"},"finish_reason":"stop"}]}"#;
+    let provider = thread::spawn(move || answer_as_a_model(&provider, &[chunk]));
+    // What the file says of another provider does not count.
+    let file = folder.file(
+        "config.toml",
+        "[agent]\nprovider = \"anthropic\"\napi_key = \"k\"\n",
+    );
+    let model = [
+        "--provider",
+        "openai",
+        "--base-url",
+        &model_url,
+        "--model",
+        "toy",
+    ];
+    let (gateway, url) = folder.start(&[&["--config", &file], &model[..]].concat());
+    gateway.line_with(&format!("model: toy of OpenAI at {model_url}"));
+    assert_eq!(folder.hears(&url, &["hi"]).trim(), "hello field");
+    let request = provider.join().unwrap().remove(0);
+    assert_holds(&request, &["\"model\":\"toy\"", "\"hi\""]);
+    assert!(
+        !request.to_lowercase().contains("authorization"),
+        "{request}"
+    );
+    let (code, _, err) = outcome(folder.gateway(&["--port", "0", "--model", "toy"]));
+    assert_eq!(code, Some(2), "{err}");
+    assert_holds(&err, &["--model needs --provider"]);
 }

@@ -35,6 +35,9 @@ fn the_sample_configuration_is_read_without_a_warning() {
     let defaults = parse("");
     config.gateway.data = defaults.gateway.data.clone();
     assert_eq!(config.gateway, defaults.gateway);
+    // Without the key there is no such limit.
+    assert_eq!(config.memory.episodic_window, 5);
+    config.memory.episodic_window = defaults.memory.episodic_window;
     assert_eq!(config.memory, defaults.memory);
     let agent = &mut config.agent;
     assert!(agent.model.key.is_some() && agent.soul_path.take().is_some());

@@ -123,7 +123,7 @@ async fn a_client_that_leaves_while_a_tool_runs_stops_the_tool_and_is_counted() 
             assert_eq!(harness.heard.recv().await, Some("tool runs"));
         } => {}
     }
-    assert_eq!(heard.steps, ["tool_use a hang {}", "usage 6 3"]);
+    assert_eq!(heard.steps, ["tool_use call_1 hang {}", "usage 6 3"]);
     harness.reached("tool stopped").await;
     next_holds(&harness, &["user: hello", "assistant: [stopped]"]).await;
     let log = harness.log().await;

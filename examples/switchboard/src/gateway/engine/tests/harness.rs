@@ -77,7 +77,6 @@ pub(super) fn unreachable() -> ModelError {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Asked {
     pub(super) messages: Vec<String>,
-    pub(super) failed: Vec<usize>,
     pub(super) tools: Vec<String>,
 }
 
@@ -140,7 +139,6 @@ impl ChatModel for Model {
         });
         self.asked.lock().unwrap().push(Asked {
             messages: messages.collect(),
-            failed: request.failed.to_vec(),
             tools: request
                 .tools
                 .iter()

@@ -104,14 +104,17 @@ async fn only_the_last_turns_are_told() {
 }
 
 #[tokio::test]
-async fn five_turns_are_told_unless_told_otherwise() {
-    let harness = Harness::new((0..8).map(|_| answer("a"))).await;
+async fn a_conversation_is_told_up_to_its_limit_and_a_cut_is_told() {
+    let harness = Harness::with((0..8).map(|_| answer("a")), |parts: &mut EngineParts| {
+        // A question and its answer cost ten tokens.
+        parts.limits = parts.limits.with_tokens(55);
+    })
+    .await;
     for number in 0..8 {
-        harness
-            .chat(&from("ann", &number.to_string()))
-            .await
-            .1
-            .unwrap();
+        let (steps, outcome) = harness.chat(&from("ann", &number.to_string())).await;
+        outcome.unwrap();
+        let is_cut = steps.iter().any(|step| step.contains("oldest message"));
+        assert_eq!(is_cut, number > 5, "{steps:?}");
     }
     let questions = told(&harness, 7);
     let questions: Vec<_> = questions

@@ -1,7 +1,7 @@
 //! Conversations as Anthropic wants them.
 
-use serde_json::json;
-use snek_proto::llm::tool::{Param, ParamType};
+use snek_proto::llm::chat::ToolCall;
+use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
 use super::*;
 use crate::model::provider::Provider;
@@ -10,10 +10,8 @@ fn config() -> ModelConfig {
     ModelConfig::new(Provider::Anthropic, "m").with_max_tokens(99)
 }
 
-fn body(messages: &[ChatMessage], tools: &[ToolDefinition], failed: &[usize]) -> Value {
-    let request = ChatRequest::new(messages.iter().collect())
-        .with_tools(tools)
-        .with_failed(failed);
+fn body(messages: &[ChatMessage], tools: &[ToolDefinition]) -> Value {
+    let request = ChatRequest::new(messages.iter().collect()).with_tools(tools);
     let body = request_body(&config(), &request).unwrap();
     let mut body = serde_json::from_slice(&body).unwrap();
     unmark(&mut body);
@@ -71,7 +69,7 @@ fn what_the_next_request_repeats_is_marked_for_the_cache_four_times_at_most() {
     let system = json!([{"type": "text", "text": "be kind", "cache_control": mark}]);
     assert_eq!(body["system"], system);
     let messages = &body["messages"];
-    assert_eq!(messages[0]["content"], "hi");
+    assert_eq!(messages[0]["content"], json!([text("hi")]));
     let late = json!([{"type": "text", "text": "late?", "cache_control": mark}]);
     assert_eq!(messages[2]["content"], late);
     let result = json!([{
@@ -81,7 +79,7 @@ fn what_the_next_request_repeats_is_marked_for_the_cache_four_times_at_most() {
 }
 
 fn messages(messages: &[ChatMessage]) -> Value {
-    body(messages, &[], &[])["messages"].take()
+    body(messages, &[])["messages"].take()
 }
 
 fn text(text: &str) -> Value {
@@ -90,7 +88,7 @@ fn text(text: &str) -> Value {
 
 #[test]
 fn a_question_is_what_the_interface_wants() {
-    let got = body(&[ChatMessage::user("hi")], &[], &[]);
+    let got = body(&[ChatMessage::user("hi")], &[]);
     let expected = json!({
         "model": "m", "max_tokens": 99, "stream": true,
         "messages": [{"role": "user", "content": "hi"}],
@@ -107,7 +105,6 @@ fn instructions_stand_apart_in_their_order() {
             ChatMessage::system(" "),
             ChatMessage::system("Known facts:\n- none"),
         ],
-        &[],
         &[],
     );
     assert_eq!(got["system"], "be kind\n\nKnown facts:\n- none");
@@ -126,13 +123,12 @@ fn calls_keep_the_text_before_them_and_results_share_a_message() {
         ChatMessage::user("late?"),
         ChatMessage::assistant("let me see").with_tool_calls(calls),
         ChatMessage::tool("a", "12:00"),
-        ChatMessage::tool("b", "no dice"),
+        ChatMessage::tool("b", "Error: no dice"),
         ChatMessage::tool("c", ""),
         ChatMessage::tool("d", "6"),
         ChatMessage::user("well?"),
     ];
-    let failed = [3, 4];
-    let got = body(&conversation, &[ToolDefinition::new("time", "")], &failed);
+    let got = body(&conversation, &[ToolDefinition::new("time", "")]);
     let expected = json!([
         {"role": "user", "content": "late?"},
         {"role": "assistant", "content": [
@@ -144,8 +140,8 @@ fn calls_keep_the_text_before_them_and_results_share_a_message() {
         ]},
         {"role": "user", "content": [
             {"type": "tool_result", "tool_use_id": "a", "content": "12:00"},
-            {"type": "tool_result", "tool_use_id": "b", "content": "no dice", "is_error": true},
-            {"type": "tool_result", "tool_use_id": "c", "is_error": true},
+            {"type": "tool_result", "tool_use_id": "b", "content": "Error: no dice", "is_error": true},
+            {"type": "tool_result", "tool_use_id": "c", "content": ""},
             {"type": "tool_result", "tool_use_id": "d", "content": "6"},
             text("well?"),
         ]},
@@ -229,7 +225,6 @@ fn a_conversation_with_calls_has_tools_even_if_none_may_be_called() {
             ChatMessage::assistant("").with_tool_calls(call("time")),
             ChatMessage::tool("a", "12:00"),
         ],
-        &[],
         &[],
     );
     let tools = json!([{"name": "time", "input_schema": {"type": "object"}}]);

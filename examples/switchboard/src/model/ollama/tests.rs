@@ -2,9 +2,12 @@
 
 use proptest::prelude::*;
 
+use snek_proto::llm::tool::ToolDefinition;
+
 use super::*;
 use crate::model::answer::testing::{self, joined};
-use crate::model::{Delta, Refusal};
+use crate::model::provider::Provider;
+use crate::model::{Delta, Finish, Refusal};
 
 const STREAM: &str = concat!(
     r#"{"model":"m","created_at":"2025-01-01T00:00:00Z","message":{"role":"assistant","content":"","thinking":"hm"},"done":false}"#,
@@ -20,7 +23,7 @@ const STREAM: &str = concat!(
 );
 
 fn decode(answer: &str, size: usize) -> (Vec<Delta>, Result<(), ModelError>) {
-    testing::decode::<Lines>(answer.as_bytes(), size)
+    testing::read(Provider::Ollama, answer.as_bytes(), size)
 }
 
 #[test]
@@ -31,7 +34,7 @@ fn an_answer_is_the_same_in_any_chunking() {
         assert_eq!(deltas.first(), Some(&Delta::Thought("hm".to_owned())));
         let answer = joined(&deltas);
         assert_eq!(answer.text(), "grüß dich 👋");
-        assert_eq!(answer.finish(), Some(&Finish::ToolCalls));
+        assert_eq!(answer.finish(), Some(&Finish::Stop));
         let usage = answer.usage().unwrap();
         assert_eq!((usage.prompt, usage.completion), (7, 5));
         let calls = answer.into_message().tool_calls;
@@ -54,6 +57,21 @@ fn every_cut_before_the_last_line_is_noticed() {
         };
         assert_eq!(outcome, expected, "{end}");
     }
+}
+
+#[test]
+fn a_reason_of_the_end_is_the_end_and_an_odd_count_is_left_out() {
+    let stream = concat!(
+        "{\"message\":{\"content\":\"hi\"},\"done\":false}\n",
+        "{\"message\":{\"content\":\"\"},\"done_reason\":\"stop\",\"prompt_eval_count\":3.0,\"eval_count\":-4}\n",
+    );
+    let (deltas, outcome) = decode(stream, 7);
+    let answer = joined(&deltas);
+    assert_eq!((answer.text(), outcome), ("hi", Ok(())));
+    assert_eq!(
+        answer.usage().map(|it| (it.prompt, it.completion)),
+        Some((3, 0))
+    );
 }
 
 #[test]
@@ -105,9 +123,56 @@ fn a_line_that_cannot_be_read_is_left_out_and_an_endless_one_is_an_error() {
     assert_eq!(outcome, Err(ModelError::EventTooLarge { max }));
 }
 
+fn body(config: &ModelConfig, messages: &[ChatMessage], tools: &[ToolDefinition]) -> Value {
+    let request = ChatRequest::new(messages.iter().collect()).with_tools(tools);
+    serde_json::from_slice(&request_body(config, &request).unwrap()).unwrap()
+}
+
+#[test]
+fn a_conversation_with_tools_and_an_image_is_what_ollama_reads() {
+    let config = ModelConfig::new(Provider::Ollama, "llama3.2")
+        .with_max_tokens(100)
+        .with_context_tokens(2000)
+        .with_temperature(Some(0.0));
+    let calls = vec![
+        ToolCall::new("a", "time", "{\"zone\":\"UTC\"}"),
+        ToolCall::new("b", "dice", "no json"),
+    ];
+    let picture = vec![
+        Block::Text("what is this?".to_owned()),
+        Block::ImageUrl("data:image/png;base64,AA==".to_owned()),
+        Block::ImageUrl("https://h/cat.png".to_owned()),
+    ];
+    let conversation = [
+        ChatMessage::system("be kind"),
+        ChatMessage::user(picture),
+        ChatMessage::assistant("").with_tool_calls(calls),
+        ChatMessage::tool("a", "12:00"),
+        ChatMessage::tool("b", "6"),
+    ];
+    let tools = [ToolDefinition::new("time", "the time")];
+    let got = body(&config, &conversation, &tools);
+    let expected = json!({
+        "model": "llama3.2", "stream": true,
+        "options": {"num_ctx": 2100, "num_predict": 100, "temperature": 0.0},
+        "messages": [
+            {"role": "system", "content": "be kind"},
+            {"role": "user", "content": "what is this?\nhttps://h/cat.png", "images": ["AA=="]},
+            {"role": "assistant", "content": "", "tool_calls": [
+                {"function": {"name": "time", "arguments": {"zone": "UTC"}}},
+                {"function": {"name": "dice", "arguments": {}}},
+            ]},
+            {"role": "tool", "content": "12:00", "tool_name": "time"},
+            {"role": "tool", "content": "6", "tool_name": "dice"},
+        ],
+        "tools": [tools[0].to_value()],
+    });
+    assert_eq!(got, expected);
+}
+
 proptest! {
     #[test]
     fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), size in 1usize..40) {
-        let _ = testing::decode::<Lines>(&bytes, size);
+        let _ = testing::read(Provider::Ollama, &bytes, size);
     }
 }

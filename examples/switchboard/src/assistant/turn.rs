@@ -1,0 +1,363 @@
+//! [`Turn`]: a question, the rounds of tools, and the answer of a model.
+
+use std::collections::{HashSet, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use rpc_core::Instant;
+use serde_json::{Map, Value};
+use snek_proto::error::BotError;
+use snek_proto::llm::chat::{ChatMessage, ToolCall};
+use snek_proto::llm::tool::ToolDefinition;
+use snek_proto::llm::toolloop::{Action, Call, ToolFailure, ToolLoop, ToolLoopConfig};
+
+use crate::conversation::{ConversationLimits, trim};
+use crate::model::{
+    Assembler, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Notice, Usage,
+};
+
+/// How the result of a failed tool begins.
+pub const FAILED: &str = "Error: ";
+
+/// Returns the limits of a turn in which a tool may fail, or run again, any number of times.
+#[must_use]
+pub fn many_rounds(max_rounds: usize) -> ToolLoopConfig {
+    ToolLoopConfig {
+        max_rounds,
+        max_repeated: usize::MAX,
+        max_consecutive_errors: usize::MAX,
+        ..ToolLoopConfig::default()
+    }
+}
+
+/// What a program does next in a [`Turn`].
+#[derive(Debug)]
+pub enum Step {
+    /// Asks the model: [`Turn::ask`], then [`Turn::on_answer`].
+    Ask {
+        /// Whether to offer the tools.
+        with_tools: bool,
+    },
+    /// Runs a tool: [`Turn::on_result`].
+    Call(Call),
+    /// Shows that a call was not made. The model is told why.
+    Refused {
+        /// The id of the call.
+        id: String,
+        /// The tool.
+        name: String,
+        /// The reason.
+        why: String,
+    },
+    /// Ends: this is the answer.
+    Done(String),
+    /// Ends: a limit has stopped the tools.
+    Stopped(BotError),
+}
+
+/// One turn with a model, from the question to the answer, without IO of its own.
+///
+/// The program brings tools, storage and events; the turn knows what the model is told: the conversation up to
+/// its limits, the results of the tools, and why a call was not made. A call whose arguments are no JSON object
+/// is never made. Calls get ids that are unique in the conversation.
+#[derive(Debug)]
+pub struct Turn {
+    limits: ConversationLimits,
+    config: ToolLoopConfig,
+    rounds: ToolLoop,
+    /// The messages before the question, instructions included.
+    past: Vec<Arc<ChatMessage>>,
+    /// The question and the messages since.
+    since: Vec<ChatMessage>,
+    /// The number of messages since the question that were taken.
+    taken: usize,
+    /// The number of calls in the conversation.
+    calls: usize,
+    /// The ids of the calls that a program has made.
+    made: HashSet<String>,
+    refused: VecDeque<Step>,
+    /// Whether people know that the model does not get the whole conversation.
+    is_shortened: bool,
+    finish: Option<Finish>,
+}
+
+impl Turn {
+    /// Creates a turn: the messages before the question, instructions included, and the question.
+    #[must_use]
+    pub fn new(
+        limits: ConversationLimits,
+        config: ToolLoopConfig,
+        past: Vec<Arc<ChatMessage>>,
+        question: ChatMessage,
+    ) -> Self {
+        Self {
+            limits,
+            rounds: ToolLoop::new(config.clone()),
+            config,
+            calls: past.iter().map(|message| message.tool_calls.len()).sum(),
+            past,
+            since: vec![question],
+            taken: 1,
+            made: HashSet::new(),
+            refused: VecDeque::new(),
+            is_shortened: false,
+            finish: None,
+        }
+    }
+
+    /// Returns the messages before the question.
+    #[must_use]
+    pub fn past(&self) -> &[Arc<ChatMessage>] {
+        &self.past
+    }
+
+    /// Returns the next step, and the same one until it is done. Whole numbers and booleans that the model has
+    /// written otherwise are what the tool wants.
+    pub fn next(&mut self, tools: &[ToolDefinition]) -> Step {
+        let action = self.rounds.next_action(Instant::now());
+        self.absorb();
+        if let Some(refused) = self.refused.pop_front() {
+            return refused;
+        }
+        match action {
+            Action::Ask { with_tools } => Step::Ask { with_tools },
+            Action::Run(mut call) => {
+                if let Some(tool) = tools.iter().find(|tool| tool.name() == call.name) {
+                    settle(tool, &mut call.arguments);
+                }
+                self.made.insert(call.id.clone());
+                Step::Call(call)
+            }
+            Action::Done(text) => Step::Done(text),
+            Action::Abort(error) => Step::Stopped(error),
+        }
+    }
+
+    /// Moves the messages of finished rounds to the conversation.
+    fn absorb(&mut self) {
+        for message in self.rounds.take_messages() {
+            if let Some(id) = message.tool_call_id.as_deref()
+                && !self.made.contains(id)
+            {
+                let calls = self.since.iter().rev().flat_map(|it| &it.tool_calls);
+                let name = calls.into_iter().find(|call| call.id == id);
+                let why = message.content.text();
+                self.refused.push_back(Step::Refused {
+                    id: id.to_owned(),
+                    name: name.map_or_else(String::new, |call| call.name.clone()),
+                    why: why.strip_prefix(FAILED).unwrap_or(&why).to_owned(),
+                });
+            }
+            self.since.push(message);
+        }
+    }
+
+    /// Asks the model, by the provider's `name` for it if it is not the configured one.
+    ///
+    /// # Errors
+    /// As for [`ChatModel::stream`].
+    ///
+    /// # Cancel safety
+    /// As for [`ChatModel::stream`].
+    pub async fn ask(
+        &self,
+        model: &dyn ChatModel,
+        name: Option<&str>,
+        tools: &[ToolDefinition],
+    ) -> Result<Answer, ModelError> {
+        let told = self.told();
+        let left_out = self.past.len() + self.since.len() - told.len();
+        let notice = (left_out > 0).then_some(Notice::Shortened { left_out });
+        let request = ChatRequest::new(told).with_tools(tools).with_model(name);
+        Ok(Answer {
+            deltas: model.stream(request).await?,
+            notice,
+            whole: Assembler::default(),
+            is_shortened: self.is_shortened,
+        })
+    }
+
+    /// Returns what the model is told of the conversation.
+    #[must_use]
+    pub fn told(&self) -> Vec<&ChatMessage> {
+        let past = self.past.iter().map(AsRef::as_ref);
+        trim(&past.chain(&self.since).collect::<Vec<_>>(), self.limits)
+    }
+
+    /// Takes the whole answer of the model. Returns its calls, with their ids.
+    pub fn on_answer(&mut self, answer: Answer) -> Vec<ToolCall> {
+        self.is_shortened = answer.is_shortened;
+        self.finish = answer.whole.finish().cloned();
+        let mut message = answer.whole.into_message();
+        for call in &mut message.tool_calls {
+            self.calls += 1;
+            call.id = format!("call_{}", self.calls);
+        }
+        let calls = message.tool_calls.clone();
+        self.rounds.on_answer(message);
+        calls
+    }
+
+    /// Takes the result of a call.
+    pub fn on_result(&mut self, id: &str, result: Result<Value, ToolFailure>) {
+        self.rounds.on_result(id, result, Instant::now());
+    }
+
+    /// Adds what the user has said meanwhile, or goes on with it after an answer.
+    pub fn say(&mut self, messages: impl IntoIterator<Item = ChatMessage>) {
+        self.since.extend(messages);
+        self.taken = self.since.len();
+        if let Action::Done(_) = self.rounds.next_action(Instant::now()) {
+            self.rounds = ToolLoop::new(self.config.clone());
+        }
+    }
+
+    /// Takes the messages that belong to the conversation since the last time.
+    pub fn take_messages(&mut self) -> Vec<ChatMessage> {
+        self.absorb();
+        let new = self.since.get(self.taken..).unwrap_or_default().to_vec();
+        self.taken = self.since.len();
+        new
+    }
+
+    /// Ends the turn: calls that were not made have a result that says so.
+    pub fn cancel(&mut self) {
+        self.rounds.cancel();
+    }
+
+    /// Returns why the last answer of the model has ended, if it has said so.
+    #[must_use]
+    pub const fn finish(&self) -> Option<&Finish> {
+        self.finish.as_ref()
+    }
+}
+
+/// An answer of the model that grows.
+pub struct Answer {
+    deltas: Deltas,
+    notice: Option<Notice>,
+    whole: Assembler,
+    is_shortened: bool,
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Answer").field(&self.whole).finish()
+    }
+}
+
+impl Answer {
+    /// Returns the next piece. That the conversation is cut is told once in a turn.
+    ///
+    /// # Errors
+    /// [`ModelError`]: the answer ends here.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
+        loop {
+            let delta = match self.notice.take() {
+                Some(notice) => Delta::Notice(notice),
+                None => match self.deltas.next().await? {
+                    Ok(delta) => delta,
+                    Err(error) => return Some(Err(error)),
+                },
+            };
+            if let Err(error) = self.whole.push(&delta) {
+                return Some(Err(error));
+            }
+            let is_shortened = matches!(delta, Delta::Notice(Notice::Shortened { .. }));
+            if !is_shortened || !std::mem::replace(&mut self.is_shortened, true) {
+                return Some(Ok(delta));
+            }
+        }
+    }
+
+    /// Returns the text so far.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.whole.text()
+    }
+
+    /// Returns the usage so far, if the provider reports it.
+    #[must_use]
+    pub const fn usage(&self) -> Option<Usage> {
+        self.whole.usage()
+    }
+
+    /// Returns why the answer has ended, if it has.
+    #[must_use]
+    pub const fn finish(&self) -> Option<&Finish> {
+        self.whole.finish()
+    }
+}
+
+/// Makes whole numbers (`2.0`, `"2"`) and booleans (`"true"`) what the tool wants. What is not clear stays as it is.
+fn settle(tool: &ToolDefinition, arguments: &mut Map<String, Value>) {
+    let schema = tool.to_value();
+    let properties = &schema["function"]["parameters"]["properties"];
+    for (name, value) in arguments {
+        let kind = &properties[name]["type"];
+        let written = match &*value {
+            Value::String(text) => text.trim().to_owned(),
+            Value::Number(number) => number.to_string(),
+            _ => continue,
+        };
+        let read = serde_json::from_str(&written).ok();
+        let meant = match kind.as_str() {
+            Some("integer") => read.and_then(whole),
+            Some("number") => read.filter(Value::is_number),
+            Some("boolean") => read.filter(Value::is_boolean),
+            _ => None,
+        };
+        if let Some(meant) = meant {
+            *value = meant;
+        }
+    }
+}
+
+/// Returns a number without a fraction as a whole one.
+fn whole(number: Value) -> Option<Value> {
+    if number.is_i64() || number.is_u64() {
+        return Some(number);
+    }
+    let float = number.as_f64().filter(|float| float.fract() == 0.0)?;
+    let whole: Value = serde_json::from_str(&format!("{float}")).ok()?;
+    (whole.is_i64() || whole.is_u64()).then_some(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use snek_proto::llm::tool::{Param, ParamType};
+
+    use super::*;
+
+    #[test]
+    fn a_number_or_a_boolean_that_is_clear_is_what_the_tool_wants() {
+        let tool = ToolDefinition::new("t", "")
+            .param(Param::new("i", ParamType::Integer))
+            .param(Param::new("b", ParamType::Boolean))
+            .param(Param::new("s", ParamType::String));
+        for (given, meant) in [
+            (
+                json!({"i": 2.0, "b": "true", "s": "2"}),
+                json!({"i": 2, "b": true, "s": "2"}),
+            ),
+            (
+                json!({"i": "-3", "b": "false"}),
+                json!({"i": -3, "b": false}),
+            ),
+            (json!({"i": " 4.0 "}), json!({"i": 4})),
+            (json!({"i": 1.5, "b": "yes"}), json!({"i": 1.5, "b": "yes"})),
+            (json!({"i": "two", "b": 1}), json!({"i": "two", "b": 1})),
+            (json!({"i": null, "x": "2"}), json!({"i": null, "x": "2"})),
+            (json!({"i": 1e300}), json!({"i": 1e300})),
+        ] {
+            let mut arguments = given.as_object().unwrap().clone();
+            settle(&tool, &mut arguments);
+            assert_eq!(Value::from(arguments), meant);
+        }
+    }
+}
