@@ -39,7 +39,7 @@ mod variable;
 
 pub use failure::{EXIT_CODES, Failure, REFUSED, USAGE, finish};
 pub use health::health;
-pub use line::{Line, LineArgs, Urls, trusted};
+pub use line::{Line, LineArgs, Urls, trusted, unreached};
 #[cfg(feature = "nats")]
 pub use nats::{LeaseArgs, NatsArgs, nats_failure};
 pub use nats_settings::NatsSettings;
