@@ -183,7 +183,7 @@ impl Connected {
         let connection = tokio::spawn(connection.run());
         client.ready().await.map_err(|reason| {
             let hint = match reason {
-                CloseReason::Authentication { .. } => " (the token comes from EXOCLAW_TOKEN)",
+                CloseReason::Authentication { .. } => " (the token comes from EXOCLAW_TOKEN; or it is no gateway)",
                 _ => "; 'switchboard gateway' starts one",
             };
             cli::unreached("a gateway", &args.url, &reason, hint)
