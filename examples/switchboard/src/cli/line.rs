@@ -222,14 +222,12 @@ mod tests {
 
     #[test]
     fn a_url_without_a_scheme_gets_a_suggestion() {
-        for (url, shown) in [
-            ("localhost:7200", "did you mean ws://localhost:7200?"),
-            ("ws://h,h2/ws?token=hunter2", "did you mean ws://h2/ws?"),
-        ] {
-            let opened = LineArgs::default().to(&Urls::from(url.to_owned()));
-            let error = opened.unwrap_err().to_string();
-            assert!(error.ends_with(shown), "{error}");
-        }
+        let opened = LineArgs::default().to(&Urls::from("localhost:7200".to_owned()));
+        let error = opened.unwrap_err().to_string();
+        assert!(
+            error.ends_with("did you mean ws://localhost:7200?"),
+            "{error}"
+        );
     }
 
     #[test]
