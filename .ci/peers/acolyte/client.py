@@ -73,11 +73,11 @@ class Ran:
         self.updates = [json.loads(line) for line in self.text.splitlines() if line.startswith("{")]
 
     def of(self, kind):
-        return [update for update in self.updates if update.get("update") == kind]
+        return [update for update in self.updates if update.get("event") == kind]
 
     @property
     def ended(self):
-        expect(len(self.of("ended")) == 1 and self.updates[-1]["update"] == "ended", f"not one end: {self.text}")
+        expect(len(self.of("ended")) == 1 and self.updates[-1]["event"] == "ended", f"not one end: {self.text}")
         return self.updates[-1]
 
     def ends(self, outcome):
@@ -193,7 +193,7 @@ async def recordings_of_real_servers_are_had_again(library):
             # In one of them the model has failed.
             found.ends("failed" if "error" in frames[-1]["reply"] else "done")
             said = [frame["event"] for frame in frames if frame["type"] == "chat.event"]
-            same([update["event"] for update in found.of("event")], said, f"the events of {file.name}")
+            same([update["step"] for update in found.of("step")], said, f"the events of {file.name}")
             # What old replies do not hold is filled in.
             same(found.ended["reply"], {"activeSkills": [], "outputStreamed": False} | frames[-1]["reply"], "the reply")
             same(found.of("warning"), [], "the warnings")
@@ -363,7 +363,7 @@ async def each_end_of_a_stream_has_its_exit_code():
     async with streaming([DELTA, "data: {oops\n\n", DELTA, END]) as server:
         found = await run(server, "--sse")
         found.ends("done")
-        same((len(found.of("warning")), len(found.of("event"))), (1, 2), "a bad frame is skipped")
+        same((len(found.of("warning")), len(found.of("step"))), (1, 2), "a bad frame is skipped")
     async with streaming([DELTA, SILENCE]) as server, interrupted(server, "--sse", at="text-delta") as program:
         (await ran(program)).ends("aborted")
 
@@ -374,7 +374,7 @@ async def a_recorded_stream_is_had_again():
     async with streaming(map(data, frames)) as server:
         found = await run(server, "--sse")
         found.ends("done")
-        same([update["event"] for update in found.of("event")], frames[:-1], "the events")
+        same([update["step"] for update in found.of("step")], frames[:-1], "the events")
         same(found.ended["reply"], frames[-1]["reply"], "the reply")
 
 

@@ -47,7 +47,7 @@ async def a_chat_and_a_bot_of_snek_go_on():
         ):
             at = (await bot.event("connected"))["node"]
             other = await both.kill((await ann.event("connected"))["node"])
-            expect(other in (await ann.event("connected"))["node"], f"the chat does not go on at {other}")
+            expect(other in (await ann.event("back"))["node"], f"the chat does not go on at {other}")
             if other not in at:
                 expect(other in (await bot.event("connected"))["node"], f"the bot does not go on at {other}")
             await ann.write("@helper ping")
@@ -92,18 +92,18 @@ async def a_chat_with_a_daemon_goes_on():
                 await update(client, "ended")
                 other = await both.kill(node)
                 await client.write("hello again")
-                found = await update(client, "connected", "ended")
-                if found["update"] == "ended":
+                found = await update(client, "back", "ended")
+                if found["event"] == "ended":
                     # That told that the line is cut; nobody knows whether it has arrived.
                     expect(found["mayHaveRun"], f"what was not sent is sent again: {found}")
                     await client.write("hello again")
-                    found = await update(client, "connected")
+                    found = await update(client, "back")
                 expect(other in found["node"], f"it does not go on at {other}: {found}")
                 await update(client, "ended")
 
 
 async def update(client, *names):
-    return await client.events.next(lambda event: event.get("update") in names, f"one of {names}")
+    return await client.events.next(lambda event: event.get("event") in names, f"one of {names}")
 
 
 async def a_dialogue_with_a_gateway_goes_on():
@@ -125,7 +125,7 @@ async def a_dialogue_with_a_gateway_goes_on():
             await client.line("I am a model of a few rules")
         # Who comes later does not mind the dead one either.
         async with switchboard("gateway", "chat", "--url", both.urls, "--json", "ping") as client:
-            expect(other in (await client.event("connected"))["data"]["node"], f"it is not at {other}")
+            expect(other in (await client.event("connected"))["node"], f"it is not at {other}")
             same(await client.end(), 0, "the exit code")
 
 

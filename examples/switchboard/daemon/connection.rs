@@ -15,6 +15,7 @@ use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, Secret};
 use switchboard::cli::{self, Failure, LineArgs, Urls};
+use switchboard::daemon::ask_first::{ASK_FIRST, INSTRUCTIONS};
 use switchboard::screen::acolyte::Frames;
 use switchboard::screen::{Colour, Screen};
 use tokio::task::JoinHandle;
@@ -108,13 +109,18 @@ impl Wishes {
         request.session_id.clone_from(&self.session);
         request.active_skills.clone_from(&self.skills);
         if !self.yes {
-            request.active_skills.push(super::asking::skill());
+            request
+                .active_skills
+                .push(Skill::new(ASK_FIRST, INSTRUCTIONS));
         }
         let suggestions = self.suggestions.iter();
         request.suggestions = suggestions.map(|text| text.as_str().into()).collect();
         request
     }
 }
+
+/// What is looked for.
+const KIND: &str = "an Acolyte server";
 
 /// The way to a server.
 pub(crate) struct Connection {
@@ -152,9 +158,10 @@ impl Server {
     }
 
     fn sse(&self, config: ClientConfig) -> Result<SseClient, Failure> {
+        let line = self.line.to(&self.url)?;
         let client = SseClient::new(self.url.expose(), config);
         let client = client.map_err(|error| unusable(&error))?;
-        Ok(self.line.open()?.sse(client))
+        Ok(line.sse(client))
     }
 
     /// Asks the server who it is, as known clients do, and goes to it. `idle` is how long it may be
@@ -174,7 +181,7 @@ impl Server {
             false => {
                 let dialer = dialer(self.url.expose(), &config);
                 let dialer = dialer.map_err(|error| unusable(&error))?;
-                let dialer = self.line.open()?.dialer(dialer);
+                let dialer = self.line.to(&self.url)?.dialer(dialer);
                 // A server that goes is told at once; nothing could be taken up again anyway.
                 let mut link = link_config();
                 link.reconnect = ReconnectPolicy::off();
@@ -185,9 +192,10 @@ impl Server {
                 let running = tokio::spawn(async move {
                     connection.run().await;
                 });
-                client.ready().await.map_err(|reason| {
-                    Failure::refused(format_args!("no connection to {}: {reason}", self.url))
-                })?;
+                client
+                    .ready()
+                    .await
+                    .map_err(|reason| cli::unreached(KIND, &self.url, &reason, ""))?;
                 Way::Socket(client, running)
             }
         };
@@ -202,9 +210,10 @@ impl Server {
                     "{url} refused the API key (HTTP 401): set ACOLYTE_API_KEY to the key of the server"
                 ))
             }
-            CallError::Closed { reason, .. } => Failure::refused(format_args!(
-                "no server at {url}: {reason} ('switchboard daemon serve' starts one)"
-            )),
+            CallError::Closed { reason, .. } => {
+                let hint = "; 'switchboard daemon serve' starts one";
+                cli::unreached(KIND, url, reason, hint)
+            }
             other => Failure::refused(format_args!("no Acolyte server at {url}: {other}")),
         }
     }
@@ -262,8 +271,9 @@ impl Connection {
         }
     }
 
-    pub(crate) async fn close(self) {
-        if let Way::Socket(client, running) = self.way {
+    /// Leaves the server, once.
+    pub(crate) async fn close(&mut self) {
+        if let Way::Socket(client, running) = &mut self.way {
             client.close();
             // Whatever became of it, this is the end.
             let _ = running.await;

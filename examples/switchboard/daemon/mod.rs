@@ -1,9 +1,8 @@
 //! A coding agent that speaks Acolyte, and the command line for it.
 
-mod asking;
 mod chat;
 mod connection;
-mod run;
+mod peer;
 mod serve;
 mod show;
 mod status;
@@ -52,7 +51,7 @@ enum Command {
     /// Serves a coding agent that works in one folder.
     Serve(Box<serve::Args>),
     /// Gives an agent one task, shows its progress, and prints its answer.
-    Run(Box<run::Args>),
+    Run(Box<chat::RunArgs>),
     /// Chats with an agent.
     Chat(Box<chat::Args>),
     /// Prints the status of a server, or of a task.
@@ -62,8 +61,8 @@ enum Command {
 pub(crate) async fn run(args: DaemonArgs) -> Result<(), Failure> {
     match args.command {
         Command::Serve(args) => serve::serve(&args).await,
-        Command::Run(args) => run::run(&args).await,
-        Command::Chat(args) => chat::chat(&args).await,
+        Command::Run(args) => chat::run(*args).await,
+        Command::Chat(args) => chat::chat(&args.chat, None, args.history.clone()).await,
         Command::Status(args) => status::status(&args).await,
     }
 }

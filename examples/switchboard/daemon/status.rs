@@ -27,7 +27,7 @@ pub(crate) async fn status(args: &Args) -> Result<(), Failure> {
 
 async fn tell(args: &Args) -> Result<(), Failure> {
     if let Some(id) = &args.task {
-        let connection = args.server.open(None).await?;
+        let mut connection = args.server.open(None).await?;
         let outcome = match connection.client() {
             Some(client) => task(client, id, args).await,
             None => Err(Failure::usage(

@@ -1,28 +1,26 @@
-//! `switchboard gateway chat`: says something to a gateway and shows the reply as it comes, or asks what it
-//! remembers; a dialogue at a terminal.
+//! `switchboard gateway chat`: talks to a gateway, or asks what it remembers.
 
-mod dialogue;
-mod line;
+mod peer;
 
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ArgGroup;
-use exoclaw_proto::client::ClientConfig;
+use exoclaw_proto::client::{ClientConfig, ClientEvent};
 use exoclaw_proto::error::{ErrorKind, RpcError};
-use exoclaw_proto::frame::{BudgetStatus, BudgetUse, ChatSend, SessionRef, StreamEvent};
+use exoclaw_proto::frame::{BudgetStatus, BudgetUse, ChatSend, SessionRef};
 use exoclaw_proto::net::{Client, connect_with, dialer, link_config};
 use rpc_core::backoff::{Backoff, BackoffPolicy};
 use rpc_core::net::ws::{Socket, WsDialer, WsStream};
-use rpc_core::net::{DialError, Dialer, Node};
+use rpc_core::net::{DialError, Dialer, LinkEvent, Node};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Delivery, Secret, Str};
 use serde::Serialize;
-use serde_json::json;
+use switchboard::chat::{self, Options};
 use switchboard::cli::{self, Failure, LineArgs, Urls, say};
 use switchboard::screen::{printable, printable_lines};
-use switchboard::terminal::{self, ChatEvent, ChatView};
+use switchboard::terminal;
 use tokio::task::JoinHandle;
 
 #[derive(Debug, clap::Args)]
@@ -80,7 +78,7 @@ pub(crate) struct Args {
     idle_timeout: Option<Duration>,
     #[command(flatten)]
     pings: cli::Pings,
-    /// A file that keeps the lines of a dialogue.
+    /// A file that keeps the lines that were written in the terminal. Default: one in ~/.local/state/switchboard
     #[arg(long, value_name = "FILE")]
     history_file: Option<PathBuf>,
     /// Print one JSON object for each event of the reply, the last with the event 'done' or 'error'; or
@@ -89,6 +87,8 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
+/// How long the gateway may take to say hello.
+const HELLO: Duration = Duration::from_secs(5);
 /// The longest message from standard input, in bytes.
 const MAX_TEXT: usize = 512 * 1024;
 
@@ -162,6 +162,8 @@ impl Dialer for Patient {
 struct Connected {
     client: Client,
     connection: JoinHandle<CloseReason>,
+    /// The methods that the gateway has beyond the specification.
+    extensions: Vec<Str>,
 }
 
 impl Connected {
@@ -169,24 +171,37 @@ impl Connected {
         let mut config = args.config();
         config.keep_alive = args.pings.over(config.keep_alive);
         config.token = cli::secret_or("--token", args.token.as_ref(), "EXOCLAW_TOKEN")?;
+        // Whoever is there and silent for longer speaks another protocol.
+        config.hello_timeout = HELLO;
+        let line = args.line.to(&args.url)?;
         let dialer = dialer(args.url.expose(), &config).map_err(Failure::usage)?;
-        let dialer = args.line.open()?.dialer(dialer);
+        let dialer = line.dialer(dialer);
         // A gateway that goes is told at once, not waited for.
         let mut link = link_config();
         link.reconnect = ReconnectPolicy::off();
-        let (client, _, connection) = connect_with(Patient(dialer), config, link);
+        let (client, mut events, connection) = connect_with(Patient(dialer), config, link);
         let connection = tokio::spawn(connection.run());
         client.ready().await.map_err(|reason| {
             let hint = match reason {
-                CloseReason::Authentication { .. } => " (the token comes from EXOCLAW_TOKEN)",
-                _ => "",
+                CloseReason::Authentication { .. } => {
+                    " (the token comes from EXOCLAW_TOKEN; or it is no gateway)"
+                }
+                _ => "; 'switchboard gateway' starts one",
             };
-            Failure::refused(format_args!(
-                "no connection to {}: {reason}{hint}",
-                args.url
-            ))
+            cli::unreached("a gateway", &args.url, &reason, hint)
         })?;
-        Ok(Self { client, connection })
+        let mut extensions = Vec::new();
+        while let Some(event) = events.next_link().await {
+            if let LinkEvent::Event(ClientEvent::Ready(hello)) = event {
+                extensions = hello.extensions();
+                break;
+            }
+        }
+        Ok(Self {
+            client,
+            connection,
+            extensions,
+        })
     }
 
     /// Whether the connection has ended or is closing.
@@ -194,17 +209,9 @@ impl Connected {
         !self.client.state().is_ready()
     }
 
-    /// Says in words which node this is.
-    fn place(&self, again: bool) -> String {
-        let again = if again { " again" } else { "" };
-        let node = self.client.node().map(|node| format!(", at {node}"));
-        format!("connected{again}{}", node.unwrap_or_default())
-    }
-
-    /// The same as an event.
-    fn event(&self) -> serde_json::Value {
-        let node = self.client.node().map(|node| node.to_string());
-        json!({ "event": "connected", "data": { "node": node } })
+    /// Which of several gateways this is.
+    fn node(&self) -> Option<String> {
+        self.client.node().map(|node| node.to_string())
     }
 
     async fn close(self) -> Result<(), Failure> {
@@ -214,34 +221,30 @@ impl Connected {
 }
 
 pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
-    let query = args.query();
-    let text = match (&args.text, &query) {
-        (Some(text), _) if text != "-" => Some(text.clone()),
-        (None, Some(_)) => None,
-        (Some(_), _) => Some(terminal::read_all(MAX_TEXT)?),
-        (None, None) if args.json || !io::stdin().is_terminal() => {
-            Some(terminal::read_all(MAX_TEXT)?)
-        }
-        (None, None) => return dialogue::run(args).await,
+    if let Some(query) = args.query() {
+        return tell(args, query)
+            .await
+            .inspect_err(|failure| failure.tell(args.json));
+    }
+    let once = match &args.text {
+        Some(text) if text == "-" => Some(terminal::read_all(MAX_TEXT)?),
+        None if !io::stdin().is_terminal() => Some(terminal::read_all(MAX_TEXT)?),
+        text => text.clone(),
     };
-    if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+    if once.as_ref().is_some_and(|text| text.trim().is_empty()) {
         return Err(Failure::usage(
             "nothing to say: give a text, or write one to standard input",
         ));
     }
-    let connected = Connected::open(args).await?;
-    match args.json {
-        _ if !args.url.are_several() => {}
-        true => say(connected.event()),
-        false => cli::complain(connected.place(false)),
-    }
-    let outcome = match (text, query) {
-        (Some(text), _) => converse(&connected.client, args.message(&text), args.json).await,
-        (None, Some(query)) => tell(&connected.client, args, query).await,
-        (None, None) => Ok(()),
+    let peer = peer::Gateway::open(args).await;
+    let mut peer = peer.inspect_err(|failure| failure.tell(args.json))?;
+    let options = Options {
+        once,
+        json: args.json,
+        history: args.history_file.clone(),
+        place: args.url.to_string(),
     };
-    connected.close().await?;
-    outcome
+    chat::run(&mut peer, options).await
 }
 
 /// Waits for `work`, unless the user ends it.
@@ -282,12 +285,10 @@ fn answer(json: bool, value: &impl Serialize, words: impl FnOnce() -> String) ->
 /// Asks what the gateway remembers: a text for each answer.
 async fn ask(
     client: &Client,
-    args: &Args,
+    session: SessionRef,
+    json: bool,
     query: Query,
 ) -> Result<Vec<String>, CallError<RpcError>> {
-    let mut session: SessionRef = client.session();
-    (session.guild, session.team) = (args.guild.clone(), args.team.clone());
-    let json = args.json;
     Ok(match query {
         Query::History(limit) => {
             let turns = client.chat_history(session, Some(limit)).await?;
@@ -323,11 +324,13 @@ async fn ask(
 }
 
 /// Prints what the gateway remembers.
-async fn tell(client: &Client, args: &Args, query: Query) -> Result<(), Failure> {
-    let lines = unless_ended(ask(client, args, query)).await?;
+async fn tell(args: &Args, query: Query) -> Result<(), Failure> {
+    let connected = Connected::open(args).await?;
+    let session = args.message("").session;
+    let lines = unless_ended(ask(&connected.client, session, args.json, query)).await?;
     let lines = lines.map_err(|error| explain(error, false))?;
     lines.iter().for_each(say);
-    Ok(())
+    connected.close().await
 }
 
 /// A line for each budget.
@@ -343,74 +346,4 @@ fn words(budget: &BudgetStatus) -> String {
         Some(format!("{name}: {used} tokens {limit}"))
     });
     lines.collect::<Vec<_>>().join("\n")
-}
-
-/// Says something and shows the reply.
-async fn converse(client: &Client, chat: ChatSend, json: bool) -> Result<(), Failure> {
-    let view = match json {
-        true => ChatView::plain(),
-        false => ChatView::new(None),
-    };
-    let outcome = unless_ended(follow(client, chat, json, &view)).await;
-    // However it ends: the terminal keeps nothing of what went on.
-    view.finish().await;
-    outcome?
-}
-
-async fn follow(
-    client: &Client,
-    chat: ChatSend,
-    json: bool,
-    view: &ChatView,
-) -> Result<(), Failure> {
-    view.show(ChatEvent::Activity("thinking".to_owned())).await;
-    let mut chat = client.chat_send(chat).await;
-    let (mut has_begun, mut tokens) = (false, 0);
-    while let Some(event) = chat.next().await {
-        let event = event.map_err(|error| explain(error, has_begun))?;
-        has_begun = true;
-        let shown = match json {
-            true => Some(ChatEvent::Line(
-                serde_json::to_string(&event).map_err(Failure::new)?,
-            )),
-            false => shown(event, &mut tokens),
-        };
-        if let Some(shown) = shown {
-            view.show(shown).await;
-        }
-    }
-    if json {
-        let done = r#"{"event":"done"}"#;
-        view.show(ChatEvent::Line(done.to_owned())).await;
-    }
-    Ok(())
-}
-
-/// What the view shows of a step, and the tokens with those of the step.
-fn shown(event: StreamEvent, tokens: &mut u64) -> Option<ChatEvent> {
-    Some(match event {
-        StreamEvent::Text(text) => ChatEvent::Text(text.to_string()),
-        StreamEvent::ToolUse(tool) => ChatEvent::ToolCall {
-            id: tool.id.to_string(),
-            name: tool.name.to_string(),
-            arguments: tool.input.get().to_owned(),
-        },
-        StreamEvent::ToolResult(result) => {
-            let content = result.content.to_string();
-            ChatEvent::ToolResult {
-                id: result.tool_use_id.to_string(),
-                outcome: match result.is_error {
-                    true => Err(content),
-                    false => Ok(content),
-                },
-            }
-        }
-        StreamEvent::Usage(usage) => {
-            *tokens = tokens
-                .saturating_add(usage.input_tokens)
-                .saturating_add(usage.output_tokens);
-            ChatEvent::Usage(*tokens)
-        }
-        _ => return None,
-    })
 }

@@ -82,7 +82,8 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
         Some(Command::Serve(args)) => (serve::serve(*args).await, false),
         Some(Command::Check(args)) => (serve::check(&args).await, args.json),
         Some(Command::Usage(args)) => (usage::usage(&args).await, args.json),
-        Some(Command::Chat(args)) => (chat::chat(&args).await, args.json),
+        // It tells of its failures itself.
+        Some(Command::Chat(args)) => (chat::chat(&args).await, false),
     };
     outcome.inspect_err(|failure| failure.tell(json))
 }

@@ -14,11 +14,12 @@ use smarthole_proto::id::ClientId;
 use smarthole_proto::limits::{DEFAULT_URL, MAX_ATTEMPTS};
 use smarthole_proto::net::{Event, InboundMessage, dialer, link_config};
 use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
+use switchboard::chat::{self, Options};
 use switchboard::cli::{self, Failure, LineArgs, Urls, complain};
 use switchboard::router::{Note, Notes, asks_for_notes};
 use switchboard::screen::{Colour, Screen, printable, smarthole};
 
-use crate::router::at_terminal::AtTerminal;
+use crate::router::attendant::{Answering, Attendant};
 use crate::router::standing::Standing;
 
 /// Notes that one notification tells.
@@ -97,10 +98,15 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
     let notes = Notes::open(args.file)
         .map_err(|error| Failure::new(format_args!("--file {}: {error}", file.display())))?;
     let notes = Arc::new(notes);
-    let (shown, mut input) = AtTerminal::open(args.json)?;
+    let (mut attendant, answering) = Attendant::new(Arc::clone(&notes));
+    let conversation = Options {
+        json: args.json,
+        place: args.url.to_string(),
+        ..Options::default()
+    };
     let keeper = Keeper {
         notes: Arc::clone(&notes),
-        shown: shown.clone(),
+        answering,
         writing: tokio::sync::Mutex::new(()),
         only: args.only.iter().map(|word| word.to_lowercase()).collect(),
         reject: args.reject,
@@ -109,18 +115,17 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
         standing: Arc::clone(&standing),
         json: args.json,
     };
+    let line = args.line.to(&args.url)?;
     let dialer = dialer(args.url.expose(), &config.client)
         .map_err(|error| Failure::usage(format_args!("--url: {error}")))?;
-    let plugin = Plugin::with_dialer(args.line.open()?.dialer(dialer), config, keeper);
+    let plugin = Plugin::with_dialer(line.dialer(dialer), config, keeper);
     let ended = plugin
         .run_until(async {
             tokio::select! {
-                () = cli::end_signal() => {}
-                () = shown.attend(&mut input, async || on_disk(&notes, Notes::all).await) => {}
+                // From its end on, Ctrl-C is a signal again.
+                _ = chat::run(&mut attendant, conversation) => {}
                 () = standing.refused.notified() => return,
             }
-            // From here on, Ctrl-C is a signal again.
-            drop(input.take());
             complain("client: finishing the messages in progress; Ctrl-C again ends at once");
         })
         .await;
@@ -189,7 +194,7 @@ fn refused(error: &RegistrationError) -> Failure {
 /// What the client does with messages.
 struct Keeper {
     notes: Arc<Notes>,
-    shown: AtTerminal,
+    answering: Answering,
     /// Held while the file is written.
     writing: tokio::sync::Mutex<()>,
     /// Words of the messages that are taken, in small letters; all of them if there are none.
@@ -205,9 +210,9 @@ struct Keeper {
 
 impl Handler for Keeper {
     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
-        self.shown.begins(&message.text).await;
+        self.answering.begins(&message.text);
         let answered = self.answer(message).await;
-        self.shown.ends().await;
+        self.answering.ends();
         answered
     }
 
@@ -328,7 +333,7 @@ impl Keeper {
     }
 }
 
-async fn on_disk<T: Send + 'static>(
+pub(super) async fn on_disk<T: Send + 'static>(
     notes: &Arc<Notes>,
     work: impl FnOnce(&Notes) -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
@@ -356,9 +361,10 @@ mod tests {
     use super::*;
 
     fn keeper(only: &[&str], reject: Option<&str>) -> Keeper {
+        let notes = Arc::new(Notes::open(None).unwrap());
         Keeper {
-            notes: Arc::new(Notes::open(None).unwrap()),
-            shown: AtTerminal::default(),
+            answering: Attendant::new(Arc::clone(&notes)).1,
+            notes,
             writing: tokio::sync::Mutex::new(()),
             only: only.iter().map(|word| (*word).to_owned()).collect(),
             reject: reject.map(str::to_owned),

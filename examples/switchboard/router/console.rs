@@ -1,21 +1,29 @@
-//! [`Console`]: takes lines, hands them to the runtime, and shows what becomes of them.
+//! [`Console`]: a router in a conversation with the person in front of it.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use rpc_core::net::Queued;
-use serde_json::{Value, json};
+use serde_json::json;
 use smarthole_proto::hub::{HubError, HubEvent, Input as Said, Settlement};
 use smarthole_proto::id::MessageId;
-use smarthole_proto::net::{HubEvents, RouterRuntime};
-use switchboard::cli::complain;
-use switchboard::terminal::{self, ChatEvent, ChatView, Input};
+use smarthole_proto::limits::{MAX_PAYLOAD, SHUTDOWN_TIMEOUT};
+use smarthole_proto::net::{HubEvents, RouterRuntime, ServerHandle};
+use switchboard::chat::{Out, Peer, State};
+use switchboard::cli::Failure;
+use switchboard::terminal::{ChatEvent, Command, Waits};
 
-use crate::router::input::{self, Line};
+use crate::router::json;
 use crate::router::show::Show;
 
-/// When lines are read, and when it is enough.
-#[derive(Clone, Copy, Debug)]
+/// Where a router listens, and when it is enough.
+#[derive(Clone, Debug)]
 pub(crate) struct Wanted {
+    pub(crate) url: String,
+    /// Where texts can be posted.
+    pub(crate) input: String,
+    /// What decides who gets a message.
+    pub(crate) model: String,
     /// Lines are read when so many clients are there.
     pub(crate) clients: usize,
     /// Whether it is enough when the lines have ended and all of them are settled.
@@ -25,9 +33,10 @@ pub(crate) struct Wanted {
 /// What the person sees and writes.
 pub(crate) struct Console {
     runtime: RouterRuntime,
+    handle: ServerHandle,
+    events: HubEvents,
     show: Show,
-    input: Input<Line>,
-    view: ChatView,
+    wanted: Wanted,
     /// What the status line says.
     status: Option<String>,
     /// Lines that are not settled.
@@ -35,179 +44,52 @@ pub(crate) struct Console {
     sent: usize,
     /// Lines that nobody took.
     lost: usize,
+    /// How the connections have ended.
+    pub(crate) report: Option<rpc_core::net::DrainReport>,
 }
 
 impl Console {
-    pub(crate) fn new(runtime: RouterRuntime, show: Show, input: Input<Line>) -> Self {
-        let view = match &input.terminal {
-            Some(terminal) => ChatView::new(Some(terminal)),
-            None => ChatView::plain(),
-        };
+    pub(crate) fn new(
+        runtime: RouterRuntime,
+        handle: ServerHandle,
+        show: Show,
+        wanted: Wanted,
+    ) -> Self {
         Self {
+            events: runtime.events(),
             runtime,
+            handle,
             show,
-            input,
-            view,
+            wanted,
             status: None,
             open: HashSet::new(),
             sent: 0,
             lost: 0,
+            report: None,
         }
     }
 
-    const fn is_terminal(&self) -> bool {
-        self.input.terminal.is_some()
-    }
-
-    pub(crate) async fn say(&self, line: String) {
-        self.view.show(ChatEvent::Line(line)).await;
-    }
-
-    /// Tells the person something that is no result.
-    pub(crate) async fn warn(&self, line: &str) {
-        if self.is_terminal() {
-            // Standard error would go through the line that is being edited.
-            self.say(line.to_owned()).await;
-        } else {
-            complain(line);
-        }
-    }
-
-    async fn tell(&self, name: &str, about: Value, words: &str) {
-        self.say(self.show.note(name, about, words)).await;
-    }
-
-    /// Tells somebody in front of a terminal what can be done.
-    pub(crate) async fn greet(&self) {
-        if self.is_terminal() && !self.show.is_json() {
-            self.say("write what you want done, or /help".to_owned())
-                .await;
-        }
-    }
-
-    /// Works until it is enough.
-    pub(crate) async fn work(&mut self, events: &mut HubEvents, wanted: Wanted) {
-        let mut reading = true;
-        loop {
-            self.show_status().await;
-            if wanted.once && !reading && self.open.is_empty() {
-                return;
-            }
-            // Once there were enough, it does not matter who leaves.
-            let enough = self.sent > 0 || self.runtime.clients().len() >= wanted.clients;
-            tokio::select! {
-                line = self.input.lines.recv(), if reading && enough => match line {
-                    Some(Line::Quit) => return,
-                    Some(line) => self.line(line).await,
-                    // At a terminal that is the end; a pipe may just have said everything.
-                    None if self.is_terminal() && !wanted.once => return,
-                    None => reading = false,
-                },
-                event = events.next() => match event {
-                    Some(event) => self.event(event).await,
-                    None => return,
-                },
-            }
-        }
-    }
-
-    /// Shows what happens until something else has happened, and what is left to show then.
-    pub(crate) async fn until<T>(
-        &mut self,
-        events: &mut HubEvents,
-        end: impl Future<Output = T>,
-    ) -> T {
-        let mut end = std::pin::pin!(end);
-        let mut more = true;
-        let ended = loop {
-            tokio::select! {
-                ended = &mut end => break ended,
-                event = events.next(), if more => match event {
-                    Some(event) => self.event(event).await,
-                    None => more = false,
-                },
-            }
-        };
-        while let Some(event) = events.try_next() {
-            self.event(event).await;
-        }
-        ended
-    }
-
-    /// Writes what is to be written, leaves the terminal as it was, and returns how many lines there
-    /// were and how many of them nobody took.
-    pub(crate) async fn finish(self) -> (usize, usize) {
-        self.view.finish().await;
+    /// Returns how many lines there were and how many of them nobody took.
+    pub(crate) fn lost(&self) -> (usize, usize) {
         (self.sent, self.lost + self.open.len())
     }
 
     /// Tells in the status line what the open messages wait for.
-    async fn show_status(&mut self) {
-        let status = self.status.take_if(|_| self.open.is_empty());
-        if status.is_some() {
-            self.view.show(ChatEvent::Ended).await;
-        } else if !self.open.is_empty() && !self.show.is_json() {
+    async fn show_status(&mut self, out: &Out) {
+        if self.status.take_if(|_| self.open.is_empty()).is_some() {
+            out.people([ChatEvent::Ended]).await;
+        } else if !self.open.is_empty() {
             let status = self.status.get_or_insert_with(|| "routing".to_owned());
-            self.view.show(ChatEvent::Activity(status.clone())).await;
+            out.people([ChatEvent::Activity(status.clone())]).await;
         }
     }
 
-    async fn line(&mut self, line: Line) {
-        match line {
-            Line::Text(text) => self.send(text).await,
-            Line::Clients => {
-                for line in self.show.clients(&self.runtime.clients()) {
-                    self.say(line).await;
-                }
-            }
-            Line::History => {
-                for line in self.show.history(&self.runtime.history()) {
-                    self.say(line).await;
-                }
-            }
-            Line::Help if self.show.is_json() => {
-                let help = terminal::help::<Line>(input::HELP);
-                self.tell("help", json!({ "text": help }), "").await;
-            }
-            Line::Help => {
-                let help = terminal::help::<Line>(input::HELP);
-                self.view.show(ChatEvent::Info(help)).await;
-            }
-            Line::Wrong(why) => {
-                self.tell("error", json!({ "message": why }), &why).await;
-                if !self.is_terminal() {
-                    self.sent += 1;
-                    self.lost += 1;
-                }
-            }
-            Line::Quit => {}
-        }
-    }
-
-    async fn send(&mut self, text: String) {
-        self.sent += 1;
-        match self.runtime.submit(Said::text(text)) {
-            Ok(id) => {
-                self.open.insert(id);
-            }
-            Err(error) => {
-                self.lost += 1;
-                let mut words = error.to_string();
-                if error == HubError::NoClients {
-                    words.push_str(": start one, for example with 'switchboard router client'");
-                }
-                self.tell("error", json!({ "message": error.to_string() }), &words)
-                    .await;
-            }
-        }
-    }
-
-    async fn event(&mut self, event: Queued<HubEvent>) {
+    async fn event(&mut self, event: Queued<HubEvent>, out: &Out) {
         let event = match event {
             Queued::Item(event) => event,
             Queued::Lagged(events) => {
                 let words = format!("too slow: {events} events are not shown");
-                self.tell("lagged", json!({ "events": events }), &words)
+                out.tell("lagged", json!({ "events": events }), &words)
                     .await;
                 if self.runtime.in_flight() == 0 {
                     self.open.clear();
@@ -216,9 +98,10 @@ impl Console {
             }
             _ => return,
         };
-        for line in self.show.event(&event) {
-            self.say(line).await;
+        if let Some(json) = json::event(&event) {
+            out.line(json.to_string()).await;
         }
+        lines(self.show.event(&event), out).await;
         match event {
             HubEvent::Route { message, .. } if self.open.contains(&message) => {
                 self.status = Some("choosing a client".to_owned());
@@ -235,6 +118,128 @@ impl Console {
                 }
             }
             _ => {}
+        }
+    }
+}
+
+async fn lines(lines: Vec<String>, out: &Out) {
+    out.people(lines.into_iter().map(ChatEvent::Line)).await;
+}
+
+impl Peer for Console {
+    /// `None`: the router has ended.
+    type Event = Option<Queued<HubEvent>>;
+
+    const NAME: &'static str = "router";
+    const INTRO: &'static str = "\
+Write what you want done; the router decides who gets it.
+  NAME: TEXT              goes to the client NAME and nobody else";
+    const MAX_BYTES: usize = MAX_PAYLOAD;
+    const STOPS: bool = false;
+    /// Twice the time: first for answers, then for goodbyes.
+    const GOODBYE: Duration = SHUTDOWN_TIMEOUT.saturating_mul(3);
+
+    fn commands(&self) -> Vec<Command> {
+        vec![
+            Command::new("clients", "", "show who is there").waits(Waits::InPipe),
+            Command::new("history", "", "show what came of the last messages").waits(Waits::InPipe),
+        ]
+    }
+
+    fn state(&self) -> State {
+        // Once there were enough, it does not matter who leaves.
+        match self.sent > 0 || self.runtime.clients().len() >= self.wanted.clients {
+            true => State::Idle,
+            false => State::Busy,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    fn serves(&self) -> bool {
+        !self.wanted.once
+    }
+
+    async fn begin(&mut self, out: &Out) {
+        let Wanted {
+            url, input, model, ..
+        } = &self.wanted;
+        out.program("listening", json!({ "url": url, "input": input }))
+            .await;
+        let words = format!("listening on {url} (input: POST {input})");
+        let model = format!("model: {model}");
+        out.people([ChatEvent::Line(words), ChatEvent::Line(model)])
+            .await;
+    }
+
+    async fn next(&mut self) -> Self::Event {
+        self.events.next().await
+    }
+
+    async fn handle(&mut self, event: Self::Event, out: &Out) -> Result<(), Failure> {
+        let event = event.ok_or_else(|| Failure::new("the router has ended"))?;
+        self.event(event, out).await;
+        self.show_status(out).await;
+        Ok(())
+    }
+
+    async fn say(&mut self, text: String, out: &Out) -> Result<(), Failure> {
+        self.sent += 1;
+        match self.runtime.submit(Said::text(text)) {
+            Ok(id) => {
+                self.open.insert(id);
+            }
+            Err(error) => {
+                self.lost += 1;
+                let mut words = error.to_string();
+                if error == HubError::NoClients {
+                    words.push_str(": start one, for example with 'switchboard router client'");
+                }
+                out.wrong(Failure::new(words)).await;
+            }
+        }
+        self.show_status(out).await;
+        Ok(())
+    }
+
+    async fn command(&mut self, name: &str, _: &str, out: &Out) -> Result<(), String> {
+        if name == "clients" {
+            let clients = self.runtime.clients();
+            let about = json!({ "clients": json::clients(&clients) });
+            out.program("clients", about).await;
+            lines(self.show.clients(&clients), out).await;
+        } else {
+            let history = self.runtime.history();
+            let about = json!({ "history": json::history(&history) });
+            out.program("history", about).await;
+            lines(self.show.history(&history), out).await;
+        }
+        Ok(())
+    }
+
+    /// Shows what happens until all clients have left.
+    async fn leave(&mut self, out: &Out) {
+        if !self.wanted.once {
+            out.note("clients may finish their messages; Ctrl-C again ends at once")
+                .await;
+        }
+        let handle = self.handle.clone();
+        let drained = handle.drain(2 * SHUTDOWN_TIMEOUT);
+        let mut drained = std::pin::pin!(drained);
+        let mut more = true;
+        self.report = loop {
+            tokio::select! {
+                report = &mut drained => break Some(report),
+                event = self.events.next(), if more => match event {
+                    Some(event) => self.event(event, out).await,
+                    None => more = false,
+                },
+            }
+        };
+        while let Some(event) = self.events.try_next() {
+            self.event(event, out).await;
         }
     }
 }

@@ -1,11 +1,10 @@
 //! A SmartHole router that people can talk to, and a small client for one.
 
-mod at_terminal;
+mod attendant;
 mod choose;
 mod client;
 mod console;
 mod http;
-mod input;
 mod json;
 mod serve;
 mod show;

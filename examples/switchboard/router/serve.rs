@@ -5,17 +5,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
 use smarthole_proto::hub::HubConfig;
-use smarthole_proto::limits::{MAX_CONNECTIONS, ROUTING_LIMIT, SHUTDOWN_TIMEOUT};
+use smarthole_proto::limits::{MAX_CONNECTIONS, ROUTING_LIMIT};
 use smarthole_proto::net::{Server, ServerOptions, http_config};
-use switchboard::cli::{self, Failure, Signals, TlsArgs};
-use switchboard::{metrics, terminal, web};
+use switchboard::chat::{self, Options};
+use switchboard::cli::{self, Failure, TlsArgs};
+use switchboard::{metrics, web};
 
 use crate::router::choose;
 use crate::router::console::{Console, Wanted};
 use crate::router::http::Http;
-use crate::router::show::{Show, Style};
+use crate::router::show::Show;
 
 /// How long a request to `/input` may wait for what becomes of its message.
 const HTTP_PATIENCE: Duration = Duration::from_secs(110);
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// Print one JSON object for each event.
     #[arg(long)]
     json: bool,
-    /// A file for the history of lines entered at the terminal.
+    /// A file that keeps the lines that were written in the terminal. Default: one in ~/.local/state/switchboard
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
     /// Read no lines before this many clients have registered.
@@ -89,58 +89,36 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
             ))
         })?;
 
-    let mut signals = Signals::listen();
     let (runtime, handle, url) = (server.runtime(), server.handle(), server.url());
-    let url = args.tls.url(&url);
-    let mut events = runtime.events();
-    let input = terminal::open(args.history.as_deref())?;
-    let show = Show::new(match args.json {
-        true => Style::Json,
-        false => Style::People {
-            colour: cli::wants_colour(&std::io::stdout()),
-        },
-    });
     let post = format!("http://{}/input", server.local_addr());
-    let post = args.tls.url(&post);
-    let listening = json!({ "url": url, "input": post });
-    let words = format!("listening on {url} (input: POST {post})");
-    let listening = show.note("listening", listening, &words);
-    let running = tokio::spawn(server.run());
-    let mut console = Console::new(runtime, show, input);
-    console.say(listening).await;
-    if !args.json {
-        console.say(format!("model: {decides}")).await;
-    }
-    console.greet().await;
-
     let wanted = Wanted {
+        url: args.tls.url(&url),
+        input: args.tls.url(&post),
         clients: args.clients,
         once: args.once,
+        model: decides,
     };
-    tokio::select! {
-        biased;
-        () = signals.asked() => {}
-        () = console.work(&mut events, wanted) => {}
-    }
-    let ending = async {
-        if !args.once {
-            console
-                .warn("clients may finish their messages; Ctrl-C again ends at once")
-                .await;
-        }
-        // Twice the time: first for answers, then for goodbyes.
-        let goodbyes = handle.drain(2 * SHUTDOWN_TIMEOUT);
-        console.until(&mut events, goodbyes).await
+    let show = Show::new(cli::wants_colour(&std::io::stdout()));
+    let mut console = Console::new(runtime, handle, show, wanted);
+    let running = tokio::spawn(server.run());
+    let conversation = Options {
+        once: None,
+        json: args.json,
+        history: args.history,
+        place: url,
     };
-    let report = signals.finish(ending).await?;
-    running.await.map_err(Failure::new)?;
-    let (sent, lost) = console.finish().await;
-    let (finished, aborted) = (report.finished, report.aborted);
-    tracing::info!(finished, aborted, "connections closed and cut");
+    let ended = chat::run(&mut console, conversation).await;
+    let (sent, lost) = console.lost();
     if args.once && lost > 0 {
         return Err(Failure::new(format_args!(
             "nobody took {lost} of {sent} messages"
         )));
+    }
+    ended?;
+    running.await.map_err(Failure::new)?;
+    if let Some(report) = console.report {
+        let (finished, aborted) = (report.finished, report.aborted);
+        tracing::info!(finished, aborted, "connections closed and cut");
     }
     Ok(())
 }

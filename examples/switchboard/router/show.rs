@@ -1,65 +1,29 @@
-//! [`Show`]: what happens, in lines for people or for programs.
+//! [`Show`]: what happens, in lines for people.
 
-use serde_json::{Value, json};
 use smarthole_proto::frame::Priority;
 use smarthole_proto::hub::{HistoryEntry, HubEvent, Outcome, RegisteredClient, Unroutable};
 use smarthole_proto::router::RouteRequest;
 use switchboard::screen::Numbers;
 use switchboard::screen::{Colour, printable};
 
-use crate::router::json;
-
-/// How lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
-    /// For people, with colours or without.
-    People { colour: bool },
-    /// One JSON object each.
-    Json,
-}
-
 /// Puts events into lines. People see numbers in place of ids.
 #[derive(Debug)]
 pub(crate) struct Show {
-    style: Style,
+    /// Whether lines have colours.
+    colour: bool,
     numbers: Numbers,
 }
 
 impl Show {
-    pub(crate) fn new(style: Style) -> Self {
+    pub(crate) fn new(colour: bool) -> Self {
         Self {
-            style,
+            colour,
             numbers: Numbers::default(),
         }
     }
 
     /// The lines of an event; none if it is of no interest.
     pub(crate) fn event(&mut self, event: &HubEvent) -> Vec<String> {
-        match self.style {
-            Style::Json => json::event(event).iter().map(Value::to_string).collect(),
-            Style::People { .. } => self.words(event),
-        }
-    }
-
-    /// A line that is no event: its name for programs with more about it, and words for people.
-    pub(crate) fn note(&self, name: &str, about: Value, words: &str) -> String {
-        match self.style {
-            Style::People { .. } => words.to_owned(),
-            Style::Json => {
-                let mut object = json!({ "event": name });
-                if let (Some(object), Value::Object(about)) = (object.as_object_mut(), about) {
-                    object.extend(about);
-                }
-                object.to_string()
-            }
-        }
-    }
-
-    pub(crate) fn is_json(&self) -> bool {
-        self.style == Style::Json
-    }
-
-    fn words(&mut self, event: &HubEvent) -> Vec<String> {
         let line = match event {
             HubEvent::Registered { name, .. } => format!("{} is here", self.client(name)),
             HubEvent::Left { name, .. } => format!("{} has left", self.client(name)),
@@ -175,17 +139,14 @@ impl Show {
     }
 
     fn paint(&self, colour: Colour, text: &str) -> String {
-        match self.style {
-            Style::People { colour: true } => colour.paint(text),
-            _ => text.to_owned(),
+        match self.colour {
+            true => colour.paint(text),
+            false => text.to_owned(),
         }
     }
 
     /// Who is connected.
     pub(crate) fn clients(&self, clients: &[RegisteredClient]) -> Vec<String> {
-        if self.is_json() {
-            return vec![self.note("clients", json!({ "clients": json::clients(clients) }), "")];
-        }
         if clients.is_empty() {
             return vec!["nobody is here".to_owned()];
         }
@@ -204,9 +165,6 @@ impl Show {
 
     /// What became of the last messages.
     pub(crate) fn history(&mut self, history: &[HistoryEntry]) -> Vec<String> {
-        if self.is_json() {
-            return vec![self.note("history", json!({ "history": json::history(history) }), "")];
-        }
         if history.is_empty() {
             return vec!["nothing has ended yet".to_owned()];
         }

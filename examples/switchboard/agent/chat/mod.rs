@@ -1,38 +1,37 @@
 //! `switchboard agent chat`: talks to an agent from the terminal.
 
 mod attach;
-mod chat_loop;
 mod last_session;
-mod line;
+mod peer;
 mod question;
-mod show;
 mod steps;
 
-use std::io;
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use connectonion_proto::auth::Address;
 use connectonion_proto::frame::Mode;
 use connectonion_proto::net::{
-    AgentOptions, Client, ConnectError, Connection, FindError, connect_with, dialer, find_with,
-    look_up_with,
+    AgentOptions, ConnectError, FindError, connect_with, dialer, find_with, look_up_with,
 };
 use rpc_core::Secret;
 use rpc_core::net::ws::urls;
 use rpc_core::net::{DialError, LinkConfig};
+use switchboard::chat::{self, Options};
 use switchboard::cli::{self, Failure, Line, LineArgs, Urls};
 use switchboard::screen::connectonion::Frames;
 use switchboard::screen::{Colour, Screen};
+use tokio::task::JoinSet;
 
 use self::attach::Attachments;
-use self::chat_loop::{ChatLoop, Manner};
 use self::last_session::LastSession;
-use self::show::{Show, Style};
+use self::peer::{Agent, Status};
+use self::steps::Steps;
 use crate::agent::home::Home;
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is installed):
-  ChatLoop, line by line:
+  A conversation:
     switchboard agent chat http://127.0.0.1:8000
   One question, for a script; what happens on the way goes to standard error:
     switchboard agent chat http://127.0.0.1:8000 'What is 6 * 7?'
@@ -78,7 +77,7 @@ pub(crate) struct Args {
     #[arg(long = "image", value_name = "FILE")]
     images: Vec<PathBuf>,
     /// The mode to begin with: safe, plan, accept_edits or ulw.
-    #[arg(long, value_name = "MODE", value_parser = line::parse_mode)]
+    #[arg(long, value_name = "MODE", value_parser = peer::parse_mode)]
     mode: Option<Mode>,
     /// Let every tool run that the agent asks about.
     #[arg(long)]
@@ -86,7 +85,7 @@ pub(crate) struct Args {
     /// Print one JSON object for each event, the answer too: its event is 'output'.
     #[arg(long)]
     json: bool,
-    /// A file that keeps the lines that were written in the terminal.
+    /// A file that keeps the lines that were written in the terminal. Default: one in ~/.local/state/switchboard
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
     /// Let prompts go to another machine without encryption.
@@ -98,22 +97,19 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
-    let is_json = args.json;
-    let (mut chat, agent, connection) = open(args).await.inspect_err(|failure| {
-        if is_json {
-            cli::say(Show::new(Style::Json).error(&failure.to_string()));
-        }
-    })?;
-    let connection = tokio::spawn(connection.run());
-    let worked = chat.work().await;
-    agent.close();
-    chat.finish().await;
-    connection.await.map_err(Failure::new)?;
-    worked
+    let options = Options {
+        once: args.prompt.clone(),
+        json: args.json,
+        history: args.history.clone(),
+        place: args.agent.to_string(),
+    };
+    let agent = open(args).await;
+    let mut agent = agent.inspect_err(|failure| failure.tell(options.json))?;
+    chat::run(&mut agent, options).await
 }
 
 /// Finds the agent, and makes everything ready to talk to it.
-async fn open(args: Args) -> Result<(ChatLoop, Client, Connection), Failure> {
+async fn open(args: Args) -> Result<Agent, Failure> {
     check(&args)?;
     let key = args.home.key(args.key.as_deref(), "chat.key")?;
     let mut along = Attachments::default();
@@ -124,7 +120,8 @@ async fn open(args: Args) -> Result<(ChatLoop, Client, Connection), Failure> {
         along.image(path).map_err(Failure::usage)?;
     }
     let keeper = LastSession::new(&args.home.folder()?, &args.agent.to_string());
-    let line = args.line.open()?;
+    let place = args.endpoint.as_ref().or(args.relay.as_ref());
+    let line = args.line.to(place.unwrap_or(&args.agent))?;
     let (url, host) = whereabouts(&args, &line).await?;
     let mut options = AgentOptions {
         insecure_prompts: args.insecure,
@@ -145,35 +142,32 @@ async fn open(args: Args) -> Result<(ChatLoop, Client, Connection), Failure> {
     if args.frames {
         options.link = shown(options.link);
     }
-    let style = match args.json {
-        true => Style::Json,
-        false => Style::People {
-            colour: cli::wants_colour(&io::stdout()),
-        },
-    };
     let dialer = dialer(url.expose(), &options).map_err(|error| match error {
         ConnectError::Insecure { .. } => Failure::usage(format_args!(
             "{error}: use wss:// or https://, or say --insecure"
         )),
         other => Failure::usage(other),
     })?;
-    let (agent, events, connection) = connect_with(line.dialer(dialer), key, options);
-    let manner = Manner {
-        prompt: args.prompt,
+    let (client, events, connection) = connect_with(line.dialer(dialer), key, options);
+    Ok(Agent {
+        run: client.attach(),
+        client,
+        url,
+        events,
+        connection: tokio::spawn(async move {
+            connection.run().await;
+        }),
+        keeper,
+        along,
         offers_code,
         allow_all: args.yes,
         mode: args.mode,
-        history: args.history,
-    };
-    let chat = ChatLoop::new(
-        (agent.clone(), url),
-        events,
-        Show::new(style),
-        keeper,
-        manner,
-        along,
-    )?;
-    Ok((chat, agent, connection))
+        is_once: args.prompt.is_some(),
+        status: Status::default(),
+        steps: Steps::default(),
+        questions: VecDeque::new(),
+        said: JoinSet::new(),
+    })
 }
 
 /// What options do not go together.
@@ -218,6 +212,9 @@ async fn whereabouts(args: &Args, line: &Line) -> Result<(Urls, Option<Address>)
             Ok((place.clone(), None))
         }
         Err(FindError::Dial(error @ DialError::BadUrl { .. })) => Err(Failure::usage(error)),
+        Err(FindError::Dial(error)) if !error.is_retryable() => {
+            Err(cli::unreached("an agent", place, &(&error).into(), ""))
+        }
         Err(error) => {
             let place = args.relay.as_ref().unwrap_or(place);
             Err(Failure::refused(format_args!(
@@ -240,7 +237,7 @@ fn has_own_path(url: &str) -> bool {
 }
 
 fn shown(link: LinkConfig) -> LinkConfig {
-    let colour = cli::wants_colour(&io::stderr());
+    let colour = cli::wants_colour(&std::io::stderr());
     let screen = Screen::new(cli::Stderr, colour);
     link.with_observer(screen.observer("you", Colour::Cyan, Frames))
 }

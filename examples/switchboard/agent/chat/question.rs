@@ -151,7 +151,7 @@ impl Question {
                 None => return Ok(Meant::More(format!("  {YES_OR_NO}"))),
             },
             Kind::Plan(_) => Answer::PlanReview(text.into()),
-            Kind::Turns(_) => match (text.parse(), super::line::parse_mode(text)) {
+            Kind::Turns(_) => match (text.parse(), super::peer::parse_mode(text)) {
                 (Ok(turns), _) => Answer::Ulw(Ulw::go_on(turns)),
                 (_, Ok(mode)) => Answer::Ulw(Ulw::switch_mode(mode)),
                 _ if text.is_empty() => Answer::Ulw(Ulw::stop()),

@@ -94,10 +94,7 @@ impl Steps {
             // Above the question, whole.
             EventKind::DiffPreview(diff) => {
                 let preview = diff.preview.as_deref().unwrap_or_default();
-                vec![ChatEvent::Text(format!(
-                    "\n{}\n\n",
-                    fenced("diff", preview)
-                ))]
+                vec![ChatEvent::Preview(fenced("diff", preview))]
             }
             EventKind::ToolResult(result) => {
                 let text = result.result.as_deref().or(result.error.as_deref());

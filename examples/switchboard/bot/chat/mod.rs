@@ -1,10 +1,8 @@
 //! `switchboard bot chat`: talks to whoever is in the channels of a Snek server.
 
 mod channels;
-mod chat_loop;
 mod growing;
-mod line;
-mod show;
+mod peer;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,12 +10,10 @@ use std::time::Duration;
 use rpc_core::Secret;
 use snek_proto::client::ClientConfig;
 use snek_proto::net::{connect_with, dialer, link_config};
+use switchboard::chat::{self, Options};
 use switchboard::cli::{self, EXIT_CODES, Failure, LineArgs, Urls};
-use switchboard::terminal::{self, Input};
-use tokio::sync::mpsc;
 
-use self::chat_loop::ChatLoop;
-use self::line::Line;
+use self::peer::Channel;
 
 /// The password if none is given: servers that let everybody in take any.
 const OPEN: &str = "guest";
@@ -72,45 +68,41 @@ pub(crate) struct Args {
     /// Print one JSON object for each event: connected, message, typing, lost and so on.
     #[arg(long)]
     json: bool,
-    /// A file that keeps the lines that were written in the terminal.
+    /// A file that keeps the lines that were written in the terminal. Default: one in ~/.local/state/switchboard
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
 }
 
 pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
-    let json = args.json;
-    let ended = talk(args).await;
-    ended.inspect_err(|failure| failure.tell(json))
+    let options = Options {
+        once: args.text.clone(),
+        json: args.json,
+        history: args.history.clone(),
+        place: args.url.to_string(),
+    };
+    let peer = open(args);
+    let mut peer = peer.inspect_err(|failure| failure.tell(options.json))?;
+    chat::run(&mut peer, options).await
 }
 
-async fn talk(args: Args) -> Result<(), Failure> {
+fn open(args: Args) -> Result<Channel, Failure> {
     let mut config = ClientConfig::new(username(&args), password(&args)?);
     config.call_timeout = args.within;
     config.handshake_timeout = Some(args.within);
     config.insecure_password = args.insecure;
+    let line = args.line.to(&args.url)?;
     let dialer = dialer(args.url.expose(), &config).map_err(|error| {
         Failure::usage(format_args!(
             "{error}; write it like ws://127.0.0.1:8080 or wss://snek.example.com/rpc.ws, or say \
              --insecure if the password may be seen on the way"
         ))
     })?;
-    let dialer = args.line.open()?.dialer(dialer);
+    let dialer = line.dialer(dialer);
     let (client, events, connection) = connect_with(dialer, config, link_config());
-    let input = match args.text {
-        // No lines are read.
-        Some(_) => Input {
-            lines: mpsc::channel::<Line>(1).1,
-            terminal: None,
-        },
-        None => terminal::open(args.history.as_deref())?,
-    };
-    let connection = tokio::spawn(connection.run());
-    let mut chat = ChatLoop::new(client.clone(), events, input, args);
-    let worked = chat.work().await;
-    chat.finish().await;
-    client.close();
-    connection.await.map_err(Failure::new)?;
-    worked
+    let connection = tokio::spawn(async move {
+        connection.run().await;
+    });
+    Ok(Channel::new(client, events, connection, args))
 }
 
 fn username(args: &Args) -> String {

@@ -1,16 +1,9 @@
 //! What tools do, in words.
 
-use acolyte_proto::event::{
-    Diff, DiffMarker, FileHeader, Part, ShellOutput, ToolCall, ToolHeader, ToolResult, Truncated,
-};
+use acolyte_proto::event::{FileHeader, Part, ToolCall, ToolHeader, ToolResult, Truncated};
 use serde_json::{Map, Value};
 use switchboard::daemon::Code;
-use switchboard::screen::{Colour, printable};
 
-use super::Show;
-
-/// So much of what a tool gets is shown, in characters.
-const WIDTH: usize = 100;
 /// The arguments that say most about a call, in this order.
 const TELLING: [&str; 7] = [
     "path", "command", "query", "pattern", "glob", "url", "title",
@@ -27,12 +20,6 @@ pub(super) fn telling(call: &ToolCall) -> String {
         None if arguments.is_empty() => String::new(),
         None => call.args.get().to_owned(),
     }
-}
-
-/// A call on one line: the tool, and what of its arguments says most.
-pub(super) fn call(call: &ToolCall) -> String {
-    let line = format!("  {} {}", printable(&call.name), short(&telling(call)));
-    line.trim_end().to_owned()
 }
 
 /// Why a tool has failed, if it has. Codes that this program does not know stay what they are.
@@ -69,42 +56,4 @@ pub(super) fn remark(part: &Part) -> Option<String> {
         }
         _ => return None,
     })
-}
-
-impl Show {
-    /// A piece of a tool's output.
-    pub(super) fn part(&self, part: &Part) -> Option<String> {
-        Some(match part {
-            Part::EditHeader(edit) => {
-                let path = printable(&edit.path);
-                let line = format!("    {path} +{} -{}", edit.added, edit.removed);
-                self.paint(Colour::Bold, &line)
-            }
-            Part::Diff(Diff {
-                marker,
-                line_number,
-                text,
-            }) => {
-                let (mark, colour) = match marker {
-                    DiffMarker::Add => ('+', Some(Colour::Green)),
-                    DiffMarker::Remove => ('-', Some(Colour::Red)),
-                    DiffMarker::Context => (' ', None),
-                };
-                let line = format!("    {line_number:>4} {mark} {}", printable(text));
-                colour.map_or(line.clone(), |colour| self.paint(colour, &line))
-            }
-            Part::ShellOutput(ShellOutput { text, .. }) => format!("    | {}", printable(text)),
-            other => self.note(&format!("    {}", printable(&remark(other)?))),
-        })
-    }
-}
-
-/// The beginning of a text, on one line.
-fn short(text: &str) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    let line = printable(line);
-    match line.char_indices().nth(WIDTH) {
-        None => line.into_owned(),
-        Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),
-    }
 }

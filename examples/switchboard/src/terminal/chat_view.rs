@@ -28,6 +28,8 @@ pub enum ChatEvent {
     User(String),
     /// More of the answer, in Markdown.
     Text(String),
+    /// Markdown to read before a question: no part of the answer.
+    Preview(String),
     /// The answer is complete: more text is another one. Other events than texts say so, too.
     TextEnd,
     /// More of what the model thinks.
@@ -124,6 +126,7 @@ impl ChatEvent {
             | Self::Activity(text)
             | Self::User(text)
             | Self::Text(text)
+            | Self::Preview(text)
             | Self::Thinking(text)
             | Self::Gone(text)
             | Self::Question(text)

@@ -1,8 +1,6 @@
-//! [`Command`]: what a line can ask for with a slash: for `/help`, for completion, and for mistakes.
+//! [`Line`]: what is written, and [`Command`]: what a line can ask for with a slash.
 
-use super::Line;
-
-/// A command of a chat.
+/// A command of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     /// Its name, without the slash.
@@ -11,173 +9,107 @@ pub struct Command {
     pub arguments: &'static str,
     /// What it does, in a few words.
     pub help: &'static str,
+    /// When it waits for what runs.
+    pub waits: Waits,
+}
+
+/// When a command waits for what runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// Always.
+    Always,
+    /// In a pipe, where one line comes after the other.
+    InPipe,
+    /// Never: it is about what runs.
+    Never,
 }
 
 impl Command {
-    /// Creates a command.
+    /// Creates a command that waits until nothing runs.
     #[must_use]
     pub const fn new(name: &'static str, arguments: &'static str, help: &'static str) -> Self {
         Self {
             name,
             arguments,
             help,
+            waits: Waits::Always,
         }
     }
 
-    /// The command as people write it.
-    pub(super) fn usage(&self) -> String {
+    /// Sets when it waits.
+    #[must_use]
+    pub const fn waits(mut self, waits: Waits) -> Self {
+        self.waits = waits;
+        self
+    }
+
+    /// Returns the command as people write it.
+    #[must_use]
+    pub fn usage(&self) -> String {
         format!("/{} {}", self.name, self.arguments)
             .trim_end()
             .to_owned()
     }
 }
 
-/// Splits `/name rest` into its two parts. `None` for a text.
-#[must_use]
-pub fn split_command(text: &str) -> Option<(&str, &str)> {
-    let command = text.trim_end().strip_prefix('/')?;
-    let (name, rest) = command
-        .split_once(char::is_whitespace)
-        .unwrap_or((command, ""));
-    Some((name, rest.trim()))
+/// What somebody writes, or a key that is no part of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A text; may be empty.
+    Text(String),
+    /// The name of a command, and the rest.
+    Command(String, String),
+    /// Esc.
+    Stop,
+    /// Ctrl-C.
+    Interrupt,
+    /// Something else, and why it is no line.
+    Wrong(String),
 }
 
-/// Returns the text of `/help`: what lines do, in `intro`, then the commands and the keys.
-#[must_use]
-pub fn help<L: Line>(intro: &str) -> String {
-    let commands = L::commands().iter();
-    let commands = commands.map(|command| (command.usage(), command.help));
-    let stop = L::stop().map(|_| ("Esc", "stop what runs"));
-    let keys = [
-        (
-            "Alt-Enter, Shift-Enter",
-            "begin another line, as \\ before Enter",
-        ),
-        ("Tab", "complete a command"),
-        ("Up, Down", "move between lines, then to earlier ones"),
-    ];
-    let end = match stop {
-        Some(_) => [
-            ("Ctrl-C", "stop what runs, or else leave"),
-            ("Ctrl-D", "leave"),
-        ],
-        None => [("Ctrl-C", "leave"), ("Ctrl-D", "leave")],
-    };
-    let keys = keys.into_iter().chain(stop).chain(end);
-    let rows: Vec<_> = commands
-        .chain(keys.map(|(key, help)| (key.to_owned(), help)))
-        .collect();
-    let width = rows.iter().map(|(left, _)| left.len()).max().unwrap_or(0);
-    let rows = rows
-        .iter()
-        .map(|(left, help)| format!("  {left:width$}  {help}"));
-    let end = "A text that begins with a slash goes out with a blank before it.";
-    let lines = [intro.to_owned()].into_iter().chain(rows);
-    lines.chain([end.to_owned()]).collect::<Vec<_>>().join("\n")
-}
-
-/// Returns the message about a command that does not exist, with the nearest one that does.
-#[must_use]
-pub fn unknown<L: Line>(name: &str) -> String {
-    let commands = L::commands().iter();
-    let nearest = commands
-        .map(|command| (distance(name, command.name), command))
-        .filter(|(distance, command)| {
-            *distance <= command.name.len() / 2 || command.name.starts_with(name)
-        })
-        .min_by_key(|(distance, _)| *distance);
-    match nearest {
-        Some((_, command)) => {
-            format!(
-                "there is no command /{name}: did you mean {}?",
-                command.usage()
-            )
-        }
-        None => format!("there is no command /{name}: see /help"),
+impl Line {
+    /// Parses a line.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let Some(command) = text.trim_end().strip_prefix('/') else {
+            return Self::Text(text.trim().to_owned());
+        };
+        let (name, rest) = command
+            .split_once(char::is_whitespace)
+            .unwrap_or((command, ""));
+        let name = match name {
+            "?" => "help",
+            "exit" => "quit",
+            "abort" | "interrupt" => "stop",
+            name => name,
+        };
+        Self::Command(name.to_owned(), rest.trim().to_owned())
     }
-}
 
-/// How many letters must be changed, added or left out.
-fn distance(from: &str, to: &str) -> usize {
-    let mut row: Vec<usize> = (0..=to.chars().count()).collect();
-    for (number, left) in (1..).zip(from.chars().take(32)) {
-        let mut before = number - 1;
-        let mut last = number;
-        if let Some(first) = row.first_mut() {
-            *first = number;
-        }
-        for (cell, right) in row.iter_mut().skip(1).zip(to.chars()) {
-            let change = before + usize::from(left != right);
-            before = *cell;
-            last = change.min(before + 1).min(last + 1);
-            *cell = last;
-        }
+    /// Returns whether nothing is read after it.
+    pub(super) fn is_last(&self) -> bool {
+        matches!(self, Self::Command(name, _) if name == "quit")
     }
-    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    struct Any;
-
-    impl Line for Any {
-        const MAX_BYTES: usize = 1;
-
-        fn parse(_: &str) -> Option<Self> {
-            None
-        }
-
-        fn wrong(_: String) -> Self {
-            Self
-        }
-
-        fn quit() -> Self {
-            Self
-        }
-
-        fn commands() -> &'static [Command] {
-            const {
-                &[
-                    Command::new("history", "[COUNT]", "show the last turns"),
-                    Command::new("help", "", "show this"),
-                    Command::new("quit", "", "leave"),
-                ]
-            }
-        }
-    }
-
     #[test]
-    fn a_mistake_is_told_the_nearest_command() {
-        for (name, nearest) in [
-            ("histroy", "did you mean /history [COUNT]?"),
-            ("halp", "did you mean /help?"),
-            ("hi", "did you mean /history [COUNT]?"),
-            ("fly", "see /help"),
-            ("", "did you mean /help?"),
+    fn a_line_is_a_text_or_a_command() {
+        let text = |text: &str| Line::Text(text.to_owned());
+        let command = |name: &str, rest: &str| Line::Command(name.to_owned(), rest.to_owned());
+        for (line, expected) in [
+            (" hello \r\n", text("hello")),
+            ("", text("")),
+            (" /quit", text("/quit")),
+            ("/join  My Room \n", command("join", "My Room")),
+            ("/exit", command("quit", "")),
+            ("/abort", command("stop", "")),
+            ("/?", command("help", "")),
         ] {
-            let message = unknown::<Any>(name);
-            assert!(message.ends_with(nearest), "{name}: {message}");
+            assert_eq!(Line::parse(line), expected, "{line:?}");
         }
-    }
-
-    #[test]
-    fn help_is_one_table() {
-        let help = help::<Any>("Write.");
-        let lines: Vec<_> = help.lines().collect();
-        assert_eq!(lines[0], "Write.");
-        assert_eq!(lines[1], "  /history [COUNT]        show the last turns");
-        assert_eq!(lines[5], "  Tab                     complete a command");
-    }
-
-    #[test]
-    fn a_command_has_a_name_and_a_rest() {
-        assert_eq!(
-            split_command("/join  My Room \n"),
-            Some(("join", "My Room"))
-        );
-        assert_eq!(split_command("/quit"), Some(("quit", "")));
-        assert_eq!(split_command(" /quit"), None);
     }
 }

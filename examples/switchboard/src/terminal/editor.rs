@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io::{self, Write as _};
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,9 +16,8 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use super::history::History;
 use super::prompt::{Asked, Prompt};
 use super::queue::Queue;
-use super::show::Show;
 use super::view::View;
-use super::{ChatEvent, ChatView, Line, input};
+use super::{ChatEvent, ChatView, Line, Settings, Show, input};
 use crate::cli::{self, Failure};
 use crate::markdown::preload;
 
@@ -56,13 +54,10 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Reads lines from the terminal into `lines`. `history` is a file for them.
-    pub(super) fn open<L: Line>(
-        lines: mpsc::Sender<L>,
-        history: Option<&Path>,
-    ) -> Result<Self, Failure> {
-        let history = match history {
-            None => History::default(),
+    /// Reads lines from the terminal into `lines`.
+    pub(super) fn open(lines: mpsc::Sender<Line>, settings: &Settings) -> Result<Self, Failure> {
+        let history = match &settings.history {
+            None => History::of_user(settings.name),
             Some(file) => History::open(file).map_err(|error| {
                 let file = file.display();
                 Failure::usage(format_args!("--history {file}: {error}"))
@@ -72,10 +67,11 @@ impl Terminal {
         preload();
         let queue = Queue::default();
         set_shown(Some(queue.clone()));
-        let stop = L::stop().map(|_| "Esc stops");
+        let stop = settings.can_stop.then_some("Esc stops");
+        let max_bytes = settings.max_bytes;
         let mut editor = Editor {
             queue: queue.clone(),
-            prompt: Prompt::new(history, terminal::size().unwrap_or_default(), L::commands()),
+            prompt: Prompt::new(history, settings.commands.clone()),
             view: View::new(cli::wants_colour(&io::stdout()), stop, true),
         };
         thread::spawn(move || {
@@ -88,7 +84,7 @@ impl Terminal {
             if let Err(error) = ended {
                 // Some terminals cannot be edited in; they can be read.
                 tracing::info!(%error, "no line editing");
-                input::read(io::stdin().lock(), &lines);
+                input::read(io::stdin().lock(), &lines, max_bytes);
             }
         });
         Ok(Self { queue })
@@ -165,7 +161,7 @@ struct Editor {
 }
 
 impl Editor {
-    fn run<L: Line>(&mut self, lines: &mpsc::Sender<L>) -> io::Result<()> {
+    fn run(&mut self, lines: &mpsc::Sender<Line>) -> io::Result<()> {
         let _raw = RawMode::enter()?;
         let ended = self.read(lines);
         // What is still to be shown needs no place in it.
@@ -175,8 +171,8 @@ impl Editor {
     }
 
     /// Reads lines until the receiver is dropped.
-    fn read<L: Line>(&mut self, lines: &mpsc::Sender<L>) -> io::Result<()> {
-        let mut held: Option<L> = None;
+    fn read(&mut self, lines: &mpsc::Sender<Line>) -> io::Result<()> {
+        let mut held: Option<Line> = None;
         loop {
             let is_last = self.show();
             self.write()?;
@@ -185,7 +181,7 @@ impl Editor {
             }
             if let Some(line) = held.take() {
                 // Nothing is read after the last one: the terminal stays as it was found.
-                let is_last = line.is_quit();
+                let is_last = line.is_last();
                 match lines.try_send(line) {
                     Ok(()) if !is_last => {}
                     Ok(()) | Err(TrySendError::Closed(_)) => return Ok(()),
@@ -200,18 +196,21 @@ impl Editor {
             while held.is_none() && event::poll(pause)? {
                 pause = Duration::ZERO;
                 match self.prompt.happened(&event::read()?) {
-                    Some(Asked::Interrupt) => held = Some(L::quit()),
-                    Some(Asked::Stop) if self.view.is_running() => held = L::stop(),
+                    Some(Asked::Interrupt) => held = Some(Line::Interrupt),
+                    Some(Asked::Stop) if self.view.is_running() => held = Some(Line::Stop),
                     None | Some(Asked::Stop) => continue,
                     Some(Asked::End) => return Ok(()),
                     Some(Asked::Line(line)) => {
-                        // Line by line: however the program ends, they are there the next time.
-                        if let Err(error) = self.prompt.remember(&line) {
+                        // Line by line: however the program ends, they are there the next time. An answer
+                        // is of no use then, and may be a secret.
+                        if !self.view.is_asking()
+                            && let Err(error) = self.prompt.remember(&line)
+                        {
                             let words = format!("the history is not kept: {error}");
                             self.view.show(ChatEvent::Warning(words), Instant::now());
                         }
                         self.view.line_entered();
-                        held = L::parse(&line);
+                        held = Some(Line::parse(&line));
                     }
                 }
             }
@@ -222,6 +221,7 @@ impl Editor {
     fn show(&mut self) -> bool {
         let taken = self.queue.take(Duration::ZERO);
         let now = Instant::now();
+        self.prompt.resize(terminal::size().unwrap_or_default());
         self.view.set_width(self.prompt.columns());
         for event in taken.events {
             self.view.show(event, now);

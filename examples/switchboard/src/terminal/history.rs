@@ -55,6 +55,25 @@ impl History {
         Ok(history)
     }
 
+    /// Opens the history of what is called like this, among the state of the user's programs; without such a
+    /// place, nothing is kept.
+    pub(super) fn of_user(name: &str) -> Self {
+        let folder = |variable: &str| {
+            let folder = std::env::var_os(variable).map(PathBuf::from);
+            folder.filter(|folder| folder.is_absolute())
+        };
+        let state = folder("XDG_STATE_HOME")
+            .or_else(|| folder("HOME").map(|home| home.join(".local/state")));
+        let file = state.map(|state| state.join("switchboard").join(format!("{name}.history")));
+        let open = |file: PathBuf| {
+            let opened = Self::open(&file);
+            opened
+                .inspect_err(|error| tracing::info!(%error, "lines are not kept"))
+                .ok()
+        };
+        file.and_then(open).unwrap_or_default()
+    }
+
     /// Adds a line, unless it is empty or equal to the last one.
     ///
     /// # Errors

@@ -2,26 +2,42 @@
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, IsTerminal as _, Read as _};
-use std::path::Path;
+use std::path::PathBuf;
 use std::thread;
 
 use tokio::sync::mpsc;
 
-use super::{Line, Terminal, is_plain};
+use super::{Command, Line, Terminal, is_plain};
 use crate::cli::{self, Failure, complain};
 
 /// Most unprocessed lines.
 const WAITING: usize = 16;
 
+/// How lines are read.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The longest line, in bytes.
+    pub max_bytes: usize,
+    /// A file for the lines that are entered at a terminal. Default: one in the user's folder for the state of
+    /// programs, if there is any.
+    pub history: Option<PathBuf>,
+    /// What the lines are for, such as `gateway`.
+    pub name: &'static str,
+    /// The commands, for completion.
+    pub commands: Vec<Command>,
+    /// Whether Esc stops what runs.
+    pub can_stop: bool,
+}
+
 /// A source of lines.
-pub struct Input<L> {
+pub struct Input {
     /// The lines. Closed after the last one.
-    pub lines: mpsc::Receiver<L>,
+    pub lines: mpsc::Receiver<Line>,
     /// The terminal; `None` for a pipe. Restored when the input is dropped, after the lines.
     pub terminal: Option<Terminal>,
 }
 
-impl<L> fmt::Debug for Input<L> {
+impl fmt::Debug for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Input")
             .field("terminal", &self.terminal)
@@ -31,23 +47,23 @@ impl<L> fmt::Debug for Input<L> {
 
 /// Reads standard input in its own thread, without editing.
 #[must_use]
-pub fn plain<L: Line>() -> Input<L> {
+pub fn plain(max_bytes: usize) -> Input {
     let (sender, lines) = mpsc::channel(WAITING);
-    thread::spawn(move || read(BufReader::new(io::stdin()), &sender));
+    thread::spawn(move || read(BufReader::new(io::stdin()), &sender, max_bytes));
     let terminal = None;
     Input { lines, terminal }
 }
 
-/// Reads standard input in its own thread. `history` is a file for the lines entered at a terminal.
+/// Reads standard input in its own thread.
 ///
 /// # Errors
-/// [`Failure`] if the file cannot be used.
-pub fn open<L: Line>(history: Option<&Path>) -> Result<Input<L>, Failure> {
+/// [`Failure`] if the file for the history cannot be used.
+pub fn open(settings: &Settings) -> Result<Input, Failure> {
     if !is_interactive() {
-        return Ok(plain());
+        return Ok(plain(settings.max_bytes));
     }
     let (sender, lines) = mpsc::channel(WAITING);
-    let terminal = Some(Terminal::open(sender, history)?);
+    let terminal = Some(Terminal::open(sender, settings)?);
     Ok(Input { lines, terminal })
 }
 
@@ -84,19 +100,18 @@ pub fn read_all(max_bytes: usize) -> Result<String, Failure> {
 }
 
 /// Reads lines to their end.
-pub(super) fn read<L: Line>(mut input: impl BufRead, lines: &mpsc::Sender<L>) {
+pub(super) fn read(mut input: impl BufRead, lines: &mpsc::Sender<Line>, max_bytes: usize) {
     loop {
-        let line = match next_line(&mut input, L::MAX_BYTES) {
-            Ok(Some(Ok(text))) => L::parse(&text),
-            Ok(Some(Err(why))) => Some(L::wrong(why)),
+        let line = match next_line(&mut input, max_bytes) {
+            Ok(Some(Ok(text))) => Line::parse(&text),
+            Ok(Some(Err(why))) => Line::Wrong(why),
             Ok(None) => return,
             Err(error) => {
                 complain(format_args!("warning: no more lines are read: {error}"));
                 return;
             }
         };
-        let Some(line) = line else { continue };
-        let is_last = line.is_quit();
+        let is_last = line.is_last();
         if lines.blocking_send(line).is_err() || is_last {
             return;
         }

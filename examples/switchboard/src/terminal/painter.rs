@@ -23,17 +23,12 @@ pub(super) fn run(queue: &Queue) {
     set_shown(Some(queue.clone()));
     let colour = cli::wants_colour(&io::stdout());
     let mut view = View::new(colour, Some("Ctrl-C stops"), false);
-    let mut size = terminal::size().unwrap_or_default();
     // Nothing is edited: the row of the prompt stays empty.
-    let mut prompt = Prompt::new(History::default(), size, &[]);
+    let mut prompt = Prompt::new(History::default(), Vec::new());
     loop {
         let wait = if view.is_running() { TICK } else { IDLE };
         let taken = queue.take(wait);
-        let now_size = terminal::size().unwrap_or_default();
-        if now_size != size {
-            size = now_size;
-            prompt.resize(size);
-        }
+        prompt.resize(terminal::size().unwrap_or_default());
         let now = Instant::now();
         view.set_width(prompt.columns());
         for event in taken.events {

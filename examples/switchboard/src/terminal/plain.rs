@@ -1,14 +1,14 @@
 //! [`Plain`]: answers to standard output as they come, the rest line by line to standard error.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::io::Write as _;
 use std::time::Duration;
 
-use super::ChatEvent;
 use super::chat_view::PlanItem;
 use super::queue::Queue;
-use super::show::Show;
 use super::view::{MAX_RESULT, mark};
+use super::{ChatEvent, Show};
 use crate::cli::{Stdout, ask, complain, say};
 use crate::screen::{printable, printable_lines};
 
@@ -17,6 +17,16 @@ const PAUSE: Duration = Duration::from_secs(60);
 
 /// Most calls that are remembered.
 const MAX_CALLS: usize = 1_000;
+
+/// A call of a tool.
+#[derive(Debug)]
+struct Call {
+    id: String,
+    /// The line that names it.
+    line: String,
+    /// It has shown something: its result is known from that.
+    has_output: bool,
+}
 
 /// A writer for pipes, files and terminals whose cursor cannot be moved.
 #[derive(Debug, Default)]
@@ -27,8 +37,10 @@ pub(super) struct Plain {
     has_return: bool,
     /// What was thought since anything else.
     thought: String,
-    /// The calls with output: their results are known from it.
-    shown: Vec<String>,
+    /// The calls that have no result yet, oldest first.
+    calls: VecDeque<Call>,
+    /// The call that was named last: what stands below is its output.
+    named: String,
 }
 
 impl Plain {
@@ -68,11 +80,30 @@ impl Plain {
         }
     }
 
+    /// Names a call again below which something is to stand, if another one was named since: calls run side
+    /// by side.
+    fn name(&mut self, id: &str) {
+        let call = self.calls.iter().find(|call| call.id == id);
+        if let Some(call) = call.filter(|_| self.named != id) {
+            complain(&call.line);
+            id.clone_into(&mut self.named);
+        }
+    }
+
     fn result(&mut self, id: &str, outcome: &Result<String, String>) {
-        let at = self.shown.iter().position(|shown| shown == id);
-        let was_shown = at.map(|at| self.shown.swap_remove(at)).is_some();
+        let at = self.calls.iter().position(|call| call.id == id);
+        let has_output = at.is_some_and(|at| self.calls.get(at).is_some_and(|it| it.has_output));
+        if outcome
+            .as_ref()
+            .map_or(true, |text| !has_output && !text.is_empty())
+        {
+            self.name(id);
+        }
+        if let Some(at) = at {
+            self.calls.remove(at);
+        }
         match outcome {
-            Ok(text) if !was_shown => {
+            Ok(text) if !has_output => {
                 let lines = text.lines();
                 for line in lines.clone().take(MAX_RESULT) {
                     complain(format_args!("    {}", printable(line)));
@@ -128,18 +159,30 @@ impl Show for Plain {
             }
             ChatEvent::User(text) => complain(format_args!("> {}", printable_lines(&text))),
             ChatEvent::ToolCall {
-                name, arguments, ..
+                id,
+                name,
+                arguments,
             } => {
                 let line = format!("  {} {}", printable(&name), printable(&arguments));
-                complain(line.trim_end());
+                let line = line.trim_end().to_owned();
+                complain(&line);
+                if self.calls.len() >= MAX_CALLS {
+                    self.calls.pop_front();
+                }
+                id.clone_into(&mut self.named);
+                self.calls.push_back(Call {
+                    id,
+                    line,
+                    has_output: false,
+                });
             }
             ChatEvent::ToolOutput { id, text, .. } => {
+                self.name(&id);
+                if let Some(call) = self.calls.iter_mut().find(|call| call.id == id) {
+                    call.has_output = true;
+                }
                 for line in text.lines() {
                     complain(format_args!("    {}", printable(line)));
-                }
-                self.shown.retain(|shown| *shown != id);
-                if self.shown.len() < MAX_CALLS {
-                    self.shown.push(id);
                 }
             }
             ChatEvent::ToolResult { id, outcome } => self.result(&id, &outcome),
@@ -149,13 +192,14 @@ impl Show for Plain {
                     complain(format_args!("    {} {}", mark(status), printable(&text)));
                 }
             }
+            ChatEvent::Preview(text) => ask(printable_lines(&text)),
             ChatEvent::Note(words) => complain(printable_lines(&words)),
             ChatEvent::Warning(words) => {
                 complain(format_args!("warning: {}", printable_lines(&words)));
             }
             ChatEvent::Question(words) => ask(printable_lines(&words)),
             ChatEvent::Error(words) => ask(format_args!("error: {}", printable_lines(&words))),
-            _ => self.shown.clear(),
+            _ => self.calls.clear(),
         }
     }
 }

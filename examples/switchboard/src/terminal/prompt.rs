@@ -34,7 +34,7 @@ const CLEAR: &str = "\x1b[K\x1b[C\x1b[J\r";
 pub(super) enum Asked {
     /// The line is complete.
     Line(String),
-    /// Ctrl-C. The line is dropped.
+    /// Ctrl-C on an empty line; another one it clears.
     Interrupt,
     /// Esc.
     Stop,
@@ -46,7 +46,7 @@ pub(super) enum Asked {
 pub(super) struct Prompt {
     input: Input,
     history: History,
-    commands: &'static [Command],
+    commands: Vec<Command>,
     /// The prefix of the first line.
     label: String,
     /// The rows between the lines above and the prompt, which change.
@@ -64,23 +64,21 @@ pub(super) struct Prompt {
 }
 
 impl Prompt {
-    /// Creates an empty line on a screen with this many columns and rows.
-    pub(super) fn new(history: History, size: (u16, u16), commands: &'static [Command]) -> Self {
-        let mut prompt = Self {
+    /// Creates an empty line on a screen whose size is not known yet.
+    pub(super) fn new(history: History, commands: Vec<Command>) -> Self {
+        Self {
             input: Input::default(),
             history,
             commands,
             label: String::new(),
             live: Vec::new(),
             hints: Vec::new(),
-            columns: 0,
-            rows: 0,
+            columns: usize::from(USUAL.0),
+            rows: usize::from(USUAL.1),
             drawn: Vec::new(),
             is_stale: true,
             out: String::new(),
-        };
-        prompt.set_size(size);
-        prompt
+        }
     }
 
     /// Takes the output to the terminal.
@@ -181,7 +179,7 @@ impl Prompt {
                 let text = text.replace("\r\n", "\n").replace('\r', "\n");
                 self.insert(&text);
             }
-            Event::Resize(columns, rows) => self.resize((*columns, *rows)),
+            // The size is asked for before each drawing.
             _ => return None,
         }
         self.is_stale = true;
@@ -215,23 +213,22 @@ impl Prompt {
         self.drawn.clear();
     }
 
-    /// Handles a new size. Most terminals wrap rows that have become too long.
-    pub(super) fn resize(&mut self, size: (u16, u16)) {
-        self.set_size(size);
+    /// Takes in the size. Most terminals wrap rows that have become too long.
+    pub(super) fn resize(&mut self, (columns, rows): (u16, u16)) {
+        let or = |size: u16, usual: u16| usize::from(if size == 0 { usual } else { size });
+        let columns = or(columns, USUAL.0).max(NARROWEST);
+        let rows = or(rows, USUAL.1);
+        if (columns, rows) == (self.columns, self.rows) {
+            return;
+        }
+        (self.columns, self.rows) = (columns, rows);
         self.is_stale = true;
-        let columns = self.columns;
         let Some((cursor, above)) = self.drawn.split_last() else {
             return;
         };
         let above = above.iter().map(|width| width.div_ceil(columns).max(1));
         let rows = above.sum::<usize>() + cursor / columns;
         self.drawn = vec![0; rows + 1];
-    }
-
-    fn set_size(&mut self, (columns, rows): (u16, u16)) {
-        let or = |size: u16, usual: u16| usize::from(if size == 0 { usual } else { size });
-        self.columns = or(columns, USUAL.0).max(NARROWEST);
-        self.rows = or(rows, USUAL.1);
     }
 }
 

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::ChatEvent;
-use super::show::Show;
+use super::{ChatEvent, Show};
 
 /// Most events that wait, and most bytes of text in them. More of the same text is no new event.
 const MAX_EVENTS: usize = 1024;

@@ -48,7 +48,7 @@ impl Place {
 
     fn chat(&self, args: &[&str]) -> Screen {
         let mut screen = Screen::start(self.client(args));
-        screen.shows("write what you want of the agent");
+        screen.shows("write a message");
         screen
     }
 }
@@ -75,7 +75,7 @@ fn a_conversation_with_a_question_and_leave() {
     screen.types("y\r");
     screen.shows("wrote 4 bytes to a.txt");
     screen.types("/help\r");
-    screen.shows("/interrupt");
+    screen.shows("/stop");
     screen.types("/nope\r");
     screen.shows("there is no command /nope");
     screen.types("\x04");
@@ -121,9 +121,9 @@ fn an_answer_is_rendered_while_it_grows_and_stays_once_on_screens_of_several_wid
     let place = Place::new();
     for columns in [60, 80, 120] {
         let mut screen = Screen::with_size(place.client(&[]), 60, columns);
-        screen.shows("write what you want of the agent");
+        screen.shows("write a message");
         screen.ends_in(">");
-        let hint = "write what you want of the agent, or /help";
+        let hint = "write a message, or /help";
         assert_eq!(screen.rows(), [hint, ">"]);
         screen.types("!slow 1000 20\r");
         screen.shows(" 40 ");

@@ -139,6 +139,26 @@ fn each_line_of_a_pipe_is_posted_and_every_message_is_one_line() {
 }
 
 #[test]
+fn a_pipe_ends_in_time_also_without_its_server() {
+    let place = Place::server("127.0.0.1:0");
+    let mut command = place.chat(&["--within", "300ms"]);
+    let mut chat = Running::start_with(command.stdin(Stdio::piped()));
+    let mut input = chat.input();
+    writeln!(input, "hello").unwrap();
+    chat.line_with("ann: hello");
+    let Place { server, .. } = place;
+    drop(server);
+    chat.line_with("connection lost");
+    writeln!(input, "again").unwrap();
+    let (code, lines) = chat.end_with_lines();
+    assert_eq!(code, Some(1), "{lines:?}");
+    assert!(
+        lines.concat().contains("no connection to ws://"),
+        "{lines:?}"
+    );
+}
+
+#[test]
 fn json_is_one_object_for_each_event_with_every_partial_message() {
     let place = Place::new();
     let (code, lines) = place.lines(&["--json"], "@mybot count to 3\n");
@@ -255,7 +275,11 @@ mod terminal {
         });
         let rows = screen.rows();
         let last = [&rows[rows.len() - 3..]].concat();
-        let expected = ["  #Random (random)", "bo: all of it", "#General> half a li"];
+        let expected = [
+            "write a message, or /help",
+            "bo: all of it",
+            "#General> half a li",
+        ];
         assert_eq!(last, expected, "{rows:#?}");
         screen.types("\x15\x04");
         screen.ends_with(0);
@@ -293,7 +317,7 @@ mod terminal {
         drop(server);
         screen.shows("connection lost");
         screen.types("hello\r");
-        screen.shows("not posted: hello: there is no connection");
+        screen.shows("not sent: hello: there is no connection");
         let _place = Place::server(&listen);
         screen.shows("connected again");
         // The line is in the history.

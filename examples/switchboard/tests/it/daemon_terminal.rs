@@ -7,7 +7,7 @@ use crate::pty::Screen;
 
 fn chat(server: &Server) -> Screen {
     let mut screen = Screen::start(server.client(&["chat", "--yes"]));
-    screen.shows("write what you want done");
+    screen.shows("write a message");
     screen
 }
 
@@ -18,9 +18,9 @@ fn what_is_asked_meanwhile_waits_for_its_turn() {
     let mut screen = chat(&server);
     screen.types("!slow 30 20\r");
     screen.types("create b.txt: x\r");
-    screen.shows("chat 2 waiting, place 1");
+    screen.shows("waiting, place 1");
     screen.types("count to 2\r");
-    screen.shows("chat 3 waiting, place 2");
+    screen.shows("waiting, place 2");
     screen.shows("29 30");
     screen.shows("b.txt +1 -0");
     screen.shows("I count: 1 2 - done");
@@ -34,7 +34,7 @@ fn an_answer_grows_above_its_status_and_stays_once_on_screens_of_several_widths(
     let server = place.serve(&[]);
     for columns in [60, 80, 120] {
         let mut screen = Screen::with_size(server.client(&["chat", "--yes"]), 60, columns);
-        screen.shows("write what you want done");
+        screen.shows("write a message");
         screen.ends_in(">");
         screen.types("!slow 1000 20\r");
         screen.shows(" 40 ");
@@ -78,7 +78,7 @@ fn ctrl_c_aborts_what_runs_and_waits_and_only_then_ends() {
     screen.types("create late.txt: x\r");
     screen.shows("waiting, place 1");
     screen.types("\x03");
-    screen.shows("aborted");
+    screen.shows("what waited is not done");
     screen.shows("aborted");
     screen.types("run ls\r");
     screen.shows("✓ shell-run ls");
@@ -102,7 +102,7 @@ fn a_change_is_asked_for_with_its_diff_in_colours_and_esc_declines_it() {
     let place = Place::new();
     let server = place.serve(&[]);
     let mut screen = Screen::start(server.client(&["chat"]));
-    screen.shows("write what you want done");
+    screen.shows("write a message");
     screen.types("edit a.txt: two -> 2\r");
     screen.shows("\x1b[31m-two");
     screen.shows("\x1b[32m+2");
@@ -173,7 +173,7 @@ fn esc_aborts_what_runs_and_commands_are_completed() {
     screen.shows("Esc stops");
     screen.types("\x1b");
     screen.shows("aborted");
-    screen.types("/st\t\r");
+    screen.types("/sta\t\r");
     screen.shows("model: scripted");
     screen.types("/hlep\r");
     screen.shows("did you mean /help?");

@@ -41,6 +41,7 @@ pub(crate) fn program(path: &str) -> Command {
         }
     }
     command
+        .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .env_remove("RUST_LOG")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -132,7 +132,7 @@ impl Screen {
     /// whatever width.
     pub(crate) fn has_sample(&self) {
         self.waits("a rendered answer", |rows| {
-            rows.ends_with(&["    }", "", ">"].map(str::to_owned))
+            rows.ends_with(&["}", "", ">"].map(str::to_owned))
         });
         let rows = self.rows();
         let count = |part: &str| rows.iter().filter(|row| row.contains(part)).count();
@@ -141,7 +141,7 @@ impl Screen {
             ("A sample", 1),
             ("   [x] done", 1),
             ("│  1989 │", 1),
-            ("    fn greet(name: &str) -> String {", 1),
+            ("fn greet(name: &str) -> String {", 1),
             ("Esc stops", 0),
             ("```", 0),
         ] {

@@ -337,7 +337,7 @@ fn a_pipe_is_read_to_its_end_and_everything_settled() {
             "#1 notes has taken it",
             "#2 notes has taken it",
             "there is no command /nope",
-            "nobody took 1 of 3 messages",
+            "something went wrong on the way",
         ],
     );
     assert_eq!(code, Some(1), "{all}");

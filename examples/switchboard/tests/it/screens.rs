@@ -48,7 +48,7 @@ fn the_agents_lines_stand_above_what_is_typed() {
     for rows in SIZES {
         let place = agent_terminal::Place::new();
         let mut screen = Screen::with_rows(place.client(&[]), rows);
-        screen.shows("write what you want of the agent");
+        screen.shows("write a message");
         check_help(&mut screen, rows);
         screen.ends_with(0);
     }
@@ -60,7 +60,7 @@ fn the_daemons_lines_stand_above_what_is_typed() {
         let place = daemon_cli::Place::new();
         let server = place.serve(&[]);
         let mut screen = Screen::with_rows(server.client(&["chat"]), rows);
-        screen.shows("write what you want done");
+        screen.shows("write a message");
         check_help(&mut screen, rows);
         screen.ends_with(0);
     }
@@ -72,7 +72,7 @@ fn the_routers_lines_stand_above_what_is_typed() {
         let mut command = switchboard("router");
         command.args(["--listen", "127.0.0.1:0"]);
         let mut screen = Screen::with_rows(command, rows);
-        screen.shows("write what you want done");
+        screen.shows("write a message");
         check_help(&mut screen, rows);
         screen.ends_with(0);
     }
@@ -83,7 +83,7 @@ fn a_flood_of_lines_leaves_what_is_typed_as_it_is() {
     let place = daemon_cli::Place::new();
     let server = place.serve(&[]);
     let mut screen = Screen::with_rows(server.client(&["chat", "--yes"]), 12);
-    screen.shows("write what you want done");
+    screen.shows("write a message");
     let typed = "ä".repeat(usize::from(COLUMNS));
     screen.types(&format!("run seq 300\r{typed}"));
     screen.shows("299 300");
@@ -103,7 +103,7 @@ fn a_flood_of_lines_leaves_what_is_typed_as_it_is() {
 fn logs_and_warnings_stand_above_what_is_typed_too() {
     let place = agent_terminal::Place::new();
     let mut screen = Screen::with_rows(place.client(&["-vv", "--frames"]), 45);
-    screen.shows("write what you want of the agent");
+    screen.shows("write a message");
     screen.types("count to 2\rhalf a li");
     screen.shows("I count: 1 2 - done");
     screen.shows(TYPED);
@@ -136,7 +136,7 @@ fn five_hundred_words_a_second_are_all_shown_above_the_status_line() {
     let agent = agent_terminal::Place::new();
     for command in [server.client(&["chat", "--yes"]), agent.client(&[])] {
         let mut screen = Screen::with_size(command, 60, 80);
-        screen.shows("write what you want");
+        screen.shows("write a message");
         screen.ends_in(">");
         screen.types("!slow 1000 2\r");
         // Whenever somebody looks, there is one status line, and it is where it belongs.
@@ -164,7 +164,7 @@ fn a_terminal_that_changes_its_size_in_mid_answer_has_all_of_it() {
     let place = daemon_cli::Place::new();
     let server = place.serve(&[]);
     let mut screen = Screen::with_size(server.client(&["chat", "--yes"]), 60, 120);
-    screen.shows("write what you want done");
+    screen.shows("write a message");
     screen.types("!slow 400 5\r");
     for columns in [60, 100, 80] {
         screen.shows("0 ");

@@ -1,12 +1,13 @@
-//! [`LineArgs`]: what all clients say about the way to their server; [`Urls`]: where it is.
+//! [`LineArgs`]: what all clients say about the way to their server; [`Urls`]: where it is; [`unreached`]: why
+//! nobody is there.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
 use acolyte_proto::net::SseClient;
-use rpc_core::Secret;
 use rpc_core::net::tls::TlsConfig;
 use rpc_core::net::ws::{BadHeader, WsConfig, WsDialer, redact_urls, urls};
+use rpc_core::{CloseReason, Secret};
 
 use super::Failure;
 
@@ -69,6 +70,21 @@ pub struct Line {
 }
 
 impl LineArgs {
+    /// Reads the files and checks the headers like [`open`](Self::open), and whether each of these URLs has a
+    /// scheme.
+    ///
+    /// # Errors
+    /// [`Failure`] if a file cannot be read, a header cannot be sent, or a URL is none.
+    pub fn to(&self, to: &Urls) -> Result<Line, Failure> {
+        if let Some(url) = urls(&to.0).find(|url| !url.contains("://")) {
+            let url = redact_urls(url);
+            return Err(Failure::usage(format_args!(
+                "{url:?} is not a URL: did you mean ws://{url}?"
+            )));
+        }
+        self.open()
+    }
+
     /// Reads the files and checks the headers.
     ///
     /// # Errors
@@ -120,6 +136,24 @@ pub fn trusted(place: &str, file: Option<&Path>) -> Result<Option<TlsConfig>, Fa
     let pem = std::fs::read(file).map_err(|error| wrong(&error))?;
     let tls = TlsConfig::with_root_certificates(&pem).map_err(|error| wrong(&error))?;
     Ok(Some(tls))
+}
+
+/// Returns the failure that there is no connection to a server of a kind, such as `a gateway`, and ends with a
+/// `hint` if nobody is there.
+#[must_use]
+pub fn unreached(kind: &str, urls: &Urls, reason: &CloseReason, hint: &str) -> Failure {
+    let refused = |words: fmt::Arguments<'_>| Failure::refused(words);
+    match reason {
+        // Somebody is there: with a certificate that is refused, or with another interface.
+        CloseReason::Connect {
+            message,
+            retryable: false,
+        } => refused(format_args!("{urls} cannot be used as {kind}: {message}")),
+        CloseReason::HandshakeTimeout { .. } | CloseReason::Violation { .. } => {
+            refused(format_args!("{urls} does not answer as {kind}: {reason}"))
+        }
+        _ => refused(format_args!("no connection to {urls}: {reason}{hint}")),
+    }
 }
 
 impl Line {
@@ -184,6 +218,40 @@ mod tests {
         }
         let error = open(&["@/nowhere"]).unwrap_err();
         assert!(error.starts_with("--header @/nowhere: "), "{error}");
+    }
+
+    #[test]
+    fn a_url_without_a_scheme_gets_a_suggestion() {
+        let opened = LineArgs::default().to(&Urls::from("localhost:7200".to_owned()));
+        let error = opened.unwrap_err().to_string();
+        assert!(
+            error.ends_with("did you mean ws://localhost:7200?"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn who_is_there_is_not_said_to_be_absent() {
+        let urls = Urls::from("wss://h".to_owned());
+        let said = |reason| unreached("a gateway", &urls, &reason, "; start one").to_string();
+        let connect = |retryable| CloseReason::Connect {
+            message: "the certificate of h is refused".to_owned(),
+            retryable,
+        };
+        let refused = said(connect(false));
+        assert!(
+            refused.starts_with("wss://h cannot be used as a gateway: "),
+            "{refused}"
+        );
+        let absent = said(connect(true));
+        assert!(absent.starts_with("no connection to wss://h: "), "{absent}");
+        assert!(absent.ends_with("; start one"), "{absent}");
+        let after = std::time::Duration::from_secs(3);
+        let other = said(CloseReason::HandshakeTimeout { after });
+        assert!(
+            other.starts_with("wss://h does not answer as a gateway: "),
+            "{other}"
+        );
     }
 
     #[test]

@@ -8,8 +8,6 @@ use super::table::Table;
 use super::text::{self, Look, Piece, Span};
 use crate::screen::Colour;
 
-/// The indent of code, in columns.
-const CODE_INDENT: usize = 4;
 const BULLET: &str = "• ";
 const QUOTE: &str = "│ ";
 const CODE: Look = Look::colour(Colour::Cyan);
@@ -400,10 +398,8 @@ impl Renderer {
         }
     }
 
-    /// Writes the tokens of a line of code.
+    /// Writes the tokens of a line of code as one line: it can be copied as it is, and the terminal breaks it.
     pub(super) fn write_code_line(&mut self, tokens: &[(Token, &str)]) {
-        let indent = CODE_INDENT.min(self.space() / 4);
-        let width = self.space() - indent;
         let mut line = Vec::new();
         let mut used = 0;
         for (token, text) in tokens {
@@ -411,10 +407,7 @@ impl Renderer {
             used += text::columns(&span.pieces().collect::<Vec<_>>());
             line.push(span);
         }
-        for row in text::cut(line.iter().flat_map(Span::pieces), width) {
-            let indent = if row.is_empty() { 0 } else { indent };
-            self.put(&text::blanks(indent).chain(row).collect::<Vec<_>>());
-        }
+        self.put(&line.iter().flat_map(Span::pieces).collect::<Vec<_>>());
     }
 
     /// Writes a row behind what containers put before it.

@@ -26,8 +26,8 @@ pub struct Style {
 /// Renders Markdown as lines of at most `width` columns, of 20 or more.
 ///
 /// The text is untrusted: the lines contain no control characters but SGR sequences, and each line resets
-/// what it sets. HTML stays text, except for `<br>`. All words of the text are in the lines; long lines of
-/// code continue in the next row. The address of a link follows its text unless they are the same.
+/// what it sets. HTML stays text, except for `<br>`. All words of the text are in the lines; lines of code stay
+/// as long as they are, so that they can be copied. The address of a link follows its text unless they are the same.
 ///
 /// An empty line follows each block, so the lines of the parts of a text that is split at
 /// [`closed`](super::closed) are the lines of the text. For a text that grows see [`Stream`].

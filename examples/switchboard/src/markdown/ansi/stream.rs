@@ -5,6 +5,9 @@ use super::super::highlight::Highlighter;
 use super::blocks::Renderer;
 use super::{Style, render};
 
+/// The longest block that is kept, in bytes: what is longer goes on as another one.
+pub(super) const MAX_OPEN: usize = 16 * 1024;
+
 /// Renders a text that grows. What it has returned stays, so it can be printed at once; it keeps the rest
 /// only, and the cost of a step does not grow with the text. The lines are those that [`render`] returns
 /// for the whole text, if no reference to a link is defined in another block.
@@ -16,16 +19,16 @@ use super::{Style, render};
 /// assert_eq!(stream.push("tle\nSome ", 80), ["# Title", ""]);
 /// // What is open is drawn below, and drawn anew when it has changed.
 /// assert_eq!(stream.open(80), ["Some"]);
-/// assert_eq!(stream.push("code:\n```sh\nls\ncd /t", 80), ["Some code:", "", "    ls"]);
-/// assert_eq!(stream.open(80), ["    cd /t"]);
+/// assert_eq!(stream.push("code:\n```sh\nls\ncd /t", 80), ["Some code:", "", "ls"]);
+/// assert_eq!(stream.open(80), ["cd /t"]);
 /// stream.push("mp", 80);
-/// assert_eq!(stream.finish(80), ["    cd /tmp", ""]);
+/// assert_eq!(stream.finish(80), ["cd /tmp", ""]);
 /// ```
 #[derive(Debug)]
 pub struct Stream {
     style: Style,
     /// The blocks that are not closed, or the line of code that has not ended.
-    open: String,
+    pub(super) open: String,
     code: Option<Code>,
     /// How much of what is open was returned already, in visible characters.
     returned: usize,
@@ -57,7 +60,7 @@ impl Stream {
         self.open.push_str(text);
         // A block closes where a line ends.
         if !text.contains('\n') {
-            return Vec::new();
+            return self.cut_open(width);
         }
         let mut lines = Vec::new();
         loop {
@@ -75,9 +78,22 @@ impl Stream {
                 break;
             }
         }
-        if lines.is_empty() {
-            return lines;
+        if !lines.is_empty() {
+            lines = not_returned(lines, std::mem::take(&mut self.returned));
         }
+        lines.append(&mut self.cut_open(width));
+        lines
+    }
+
+    /// Returns the lines of an open block that has grown too long, up to its last word.
+    fn cut_open(&mut self, width: usize) -> Vec<String> {
+        if self.open.len() <= MAX_OPEN {
+            return Vec::new();
+        }
+        let end = self.open.rfind(char::is_whitespace);
+        let rest = self.open.split_off(end.unwrap_or(self.open.len()));
+        let lines = self.open_lines(width);
+        self.open = rest.trim_start().to_owned();
         not_returned(lines, std::mem::take(&mut self.returned))
     }
 
@@ -196,17 +212,38 @@ impl Code {
     }
 }
 
-/// The lines after those that have so many visible characters together: how many these are depends on the
-/// width, which may have changed. A line that was returned in part comes again.
+/// The lines after so many visible characters: how many lines had these depends on the width, which may have
+/// changed.
 fn not_returned(mut lines: Vec<String>, mut returned: usize) -> Vec<String> {
     let is_returned = |line: &&String| {
         let left = (returned > 0).then(|| returned.checked_sub(visible(line)));
-        returned = left.flatten().unwrap_or_default();
+        returned = left.flatten().unwrap_or(returned);
         left.flatten().is_some()
     };
     let first = lines.iter().take_while(is_returned).count();
     lines.drain(..first);
+    if let Some(line) = lines.first_mut().filter(|_| returned > 0) {
+        *line = without_beginning(line, returned);
+    }
     lines
+}
+
+/// A line without its first visible characters. Its colours stay.
+fn without_beginning(line: &str, mut count: usize) -> String {
+    let mut rest = String::new();
+    let mut is_colour = false;
+    for c in line.chars() {
+        is_colour |= c == '\x1b';
+        if is_colour {
+            is_colour = c != 'm';
+            rest.push(c);
+        } else if count > 0 {
+            count -= usize::from(!c.is_whitespace() && c != '│');
+        } else if !c.is_whitespace() || rest.ends_with(|c: char| c != 'm' && c != '\x1b') {
+            rest.push(c);
+        }
+    }
+    rest
 }
 
 /// The visible characters of a line, without the bars before a quotation.

@@ -19,8 +19,11 @@ impl Prompt {
             KeyCode::Tab => self.complete(),
             KeyCode::Esc => return (!had_hints).then_some(Asked::Stop),
             KeyCode::Char('c') if is_control => {
-                self.leave();
-                return Some(Asked::Interrupt);
+                if self.input.value().is_empty() {
+                    return Some(Asked::Interrupt);
+                }
+                self.set(String::new());
+                self.history.leave();
             }
             KeyCode::Char('d') if is_control => {
                 if self.input.value().is_empty() {

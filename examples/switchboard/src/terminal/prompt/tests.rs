@@ -7,11 +7,13 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::*;
 
-const COMMANDS: &[Command] = &[
-    Command::new("help", "", "show this"),
-    Command::new("history", "[COUNT]", "show the last turns"),
-    Command::new("quit", "", "leave"),
-];
+fn commands() -> Vec<Command> {
+    vec![
+        Command::new("help", "", "show this"),
+        Command::new("history", "[COUNT]", "show the last turns"),
+        Command::new("quit", "", "leave"),
+    ]
+}
 
 /// A prompt on a screen.
 struct Seen {
@@ -23,8 +25,10 @@ struct Seen {
 impl Seen {
     fn new(columns: u16, rows: u16) -> Self {
         let [high, wide] = [rows, columns].map(|size| NonZeroU16::new(size).unwrap());
+        let mut prompt = Prompt::new(History::default(), commands());
+        prompt.resize((columns, rows));
         let mut seen = Self {
-            prompt: Prompt::new(History::default(), (columns, rows), COMMANDS),
+            prompt,
             terminal: vt100::Parser::new(high, wide, 100),
             columns,
         };
@@ -143,10 +147,7 @@ fn keys_of_shells_edit_the_line() {
     seen.press(KeyCode::Char('u'), control);
     seen.press(KeyCode::Char('d'), control);
     assert_eq!(seen.look(), ["> yz"]);
-    assert_eq!(
-        seen.press(KeyCode::Char('c'), control),
-        Some(Asked::Interrupt)
-    );
+    assert_eq!(seen.press(KeyCode::Char('c'), control), None);
     assert_eq!(seen.press(KeyCode::Char('d'), control), Some(Asked::End));
 }
 
@@ -163,9 +164,19 @@ fn a_narrower_window_leaves_nothing_of_the_old_prompt() {
         .process(b"\x1b[H\x1b[Jabove\r\n> 012345678901234567\r\n8901");
     seen.terminal = narrow.terminal;
     seen.columns = 10;
-    assert_eq!(seen.prompt.happened(&Event::Resize(10, 8)), None);
+    seen.prompt.resize((10, 8));
     let shown = seen.look();
     assert_eq!(shown, ["above", "> 01234567", "8901234567", "8901"]);
+}
+
+#[test]
+fn ctrl_c_clears_a_line_that_is_not_finished() {
+    let mut seen = Seen::new(20, 5);
+    seen.types("half a li");
+    assert_eq!(seen.press(KeyCode::Char('c'), KeyModifiers::CONTROL), None);
+    assert_eq!(seen.look(), [">"]);
+    let again = seen.press(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(again, Some(Asked::Interrupt));
 }
 
 #[test]

@@ -129,6 +129,11 @@ impl View {
         self.activity.is_some()
     }
 
+    /// Whether the user is asked something.
+    pub(super) fn is_asking(&self) -> bool {
+        self.activity.as_ref().is_some_and(|it| it.is_question)
+    }
+
     /// The user's line stands above: nothing keeps apart from what came before it.
     pub(super) fn line_entered(&mut self) {
         if !self.is_running() {
@@ -160,6 +165,11 @@ impl View {
                 self.set_activity("answering", now);
                 let rows = self.answer.push(&text, self.width);
                 self.open = None;
+                self.print_answer(rows);
+            }
+            ChatEvent::Preview(text) => {
+                self.end_texts();
+                let rows = ansi::render(&text, self.width, self.style);
                 self.print_answer(rows);
             }
             ChatEvent::TextEnd => self.end_answer(),
@@ -451,7 +461,12 @@ impl View {
             self.open = Some((width, self.answer.open(width)));
         }
         let rows = self.open.iter().flat_map(|(_, rows)| rows);
-        let mut rows: Vec<_> = rows.cloned().collect();
+        // A line of code may be longer than a row.
+        let rows = rows.flat_map(|row| match columns(row) > width {
+            true => wrap_painted(row, width),
+            false => vec![row.clone()],
+        });
+        let mut rows: Vec<_> = rows.collect();
         while rows.pop_if(|row| row.is_empty()).is_some() {}
         if !rows.is_empty() && self.is_answer_apart() {
             rows.insert(0, String::new());

@@ -40,10 +40,43 @@ fn esc_stops_the_answer_and_the_dialogue_goes_on() {
     screen.ends_in(">");
     // Nothing runs: it does nothing.
     screen.types("\x1b[27u");
-    screen.types("/histry\r");
-    screen.shows("did you mean /history [COUNT]?");
+    screen.types("/hlep\r");
+    screen.shows("did you mean /help?");
     screen.types("count to 3\r");
     screen.shows("I count: 1 2 3 - done");
+    screen.ends_in(">");
+    screen.types("\x03");
+    screen.ends_with(0);
+}
+
+#[test]
+fn help_lists_what_the_gateway_can_and_new_begins_another_conversation() {
+    let folder = Folder::new();
+    let (_plain, url) = folder.start(&[]);
+    let mut screen = dialogue(&folder, &url, 80);
+    screen.types("/help\r");
+    screen.has("A text that begins with a slash");
+    let help = screen.rows().join("\n");
+    assert!(
+        help.contains("/new") && !help.contains("/history"),
+        "{help}"
+    );
+    screen.types("\x04");
+    screen.ends_with(0);
+    let text = "[gateway]\ndata_dir = \":memory:\"\nextensions = true\n";
+    let file = folder.file("config.toml", text);
+    let (_gateway, url) = folder.start(&["--config", &file]);
+    let mut screen = dialogue(&folder, &url, 80);
+    screen.types("count to 2\r");
+    screen.shows("1 2 - done");
+    screen.types("/history\r");
+    screen.shows("> count to 2");
+    screen.types("/new\r");
+    screen.has("another conversation; --peer main-");
+    screen.types("/history\r");
+    screen.has("nothing");
+    // A line that is not finished is cleared; the next Ctrl-C leaves.
+    screen.types("half a li\x03");
     screen.ends_in(">");
     screen.types("\x03");
     screen.ends_with(0);
@@ -75,7 +108,7 @@ fn a_single_answer_is_rendered_without_a_prompt() {
     let command = folder.gateway(&["chat", "--url", &url, "show markdown"]);
     let mut screen = Screen::with_size(command, 60, 60);
     screen.shows("Ctrl-C stops");
-    screen.ends_in("    }");
+    screen.ends_in("}");
     let rows = screen.rows();
     assert_eq!(rows[0], "A sample", "{rows:#?}");
     assert!(!rows.concat().contains("stops"), "{rows:#?}");
@@ -101,7 +134,7 @@ fn a_terminal_without_a_cursor_gets_a_dialogue_line_by_line() {
     screen.types("count to 2\r");
     screen.shows("I count: 1 2 - done\r\n");
     screen.types("/help\r");
-    screen.shows("forget the turns of this conversation");
+    screen.shows("begin another conversation");
     // What was said before the end is answered.
     screen.types("count to 3\r\x04");
     screen.shows("I count: 1 2 3 - done");

@@ -1,26 +1,29 @@
-//! What the server tells: [`ChatLoop::happened`].
+//! What the server tells: [`Channel::happened`].
 
 use rpc_core::CloseReason;
 use rpc_core::net::{LinkEvent, LinkState};
 use serde_json::json;
 use snek_proto::client::{ClientEvent, Ready};
 use snek_proto::frame::{Final, Message, Typing};
-use switchboard::cli::Failure;
+use switchboard::chat::Out;
+use switchboard::cli::{self, Failure};
 use switchboard::terminal::ChatEvent;
+use tokio::time::Instant;
 
-use super::{ChatLoop, Post};
+use super::{Channel, Post};
 use crate::bot::chat::growing::Entry;
 
-impl ChatLoop {
+impl Channel {
     pub(super) async fn happened(
         &mut self,
         event: Option<LinkEvent<ClientEvent>>,
+        out: &Out,
     ) -> Result<(), Failure> {
         match event {
-            Some(LinkEvent::Event(ClientEvent::Ready(ready))) => self.ready(*ready).await?,
-            Some(LinkEvent::Event(event)) => self.event(event).await,
+            Some(LinkEvent::Event(ClientEvent::Ready(ready))) => self.ready(*ready, out).await?,
+            Some(LinkEvent::Event(event)) => self.event(event, out).await,
             Some(LinkEvent::State(LinkState::Lost { cause, .. })) if self.was_in => {
-                self.lost(&cause).await;
+                self.lost(&cause, out).await;
             }
             Some(LinkEvent::State(
                 LinkState::Lost { cause, .. }
@@ -30,7 +33,7 @@ impl ChatLoop {
             Some(LinkEvent::Lagged(events)) => {
                 let words = format!("too slow, {events} events were dropped");
                 let about = json!({ "events": events });
-                self.show.tell("lagged", about, words).await;
+                out.tell("lagged", about, &words).await;
             }
             Some(_) => {}
             None => return Err(Failure::new("the connection has ended")),
@@ -45,50 +48,50 @@ impl ChatLoop {
         let hint = match cause {
             CloseReason::Authentication { .. } => {
                 format!(
-                    "check --username and the password in {}",
+                    "; check --username and the password in {}",
                     self.args.password_env
                 )
             }
-            _ => "'switchboard bot serve --open' starts a server".to_owned(),
+            _ => "; 'switchboard bot serve --open' starts a server".to_owned(),
         };
-        let url = &self.args.url;
-        Failure::refused(format_args!("no connection to {url}: {cause}; {hint}"))
+        cli::unreached("a Snek server", &self.args.url, cause, &hint)
     }
 
     /// Tells that the connection is lost: once, however many attempts fail after it.
-    async fn lost(&mut self, cause: &CloseReason) {
+    async fn lost(&mut self, cause: &CloseReason, out: &Out) {
         if !std::mem::take(&mut self.is_told_in) {
             return;
         }
         self.is_in = false;
+        self.wait_for_answers();
         self.own.clear();
         let words = format!("connection lost: {cause}; trying again");
         let about = json!({ "message": cause.to_string() });
-        self.show.tell("lost", about, words).await;
+        out.tell("lost", about, &words).await;
         let cut = self.growing.clear();
-        self.broken_off(cut).await;
+        self.broken_off(cut, out).await;
     }
 
-    async fn event(&mut self, event: ClientEvent) {
+    async fn event(&mut self, event: ClientEvent, out: &Out) {
         match event {
-            ClientEvent::Message(message) => self.message(&message).await,
-            ClientEvent::SetTyping(typing) => self.typing(typing).await,
-            ClientEvent::Joined(joined) => self.moved("joined", joined.channel_uid.as_str()).await,
-            ClientEvent::Left(left) => self.moved("left", left.channel_uid.as_str()).await,
+            ClientEvent::Message(message) => self.message(&message, out).await,
+            ClientEvent::SetTyping(typing) => self.typing(typing, out).await,
+            ClientEvent::Joined(joined) => {
+                self.moved("joined", joined.channel_uid.as_str(), out).await
+            }
+            ClientEvent::Left(left) => self.moved("left", left.channel_uid.as_str(), out).await,
             ClientEvent::Warning(warning) => {
-                let message = warning.to_string();
-                let words = format!("warning: {message}");
-                let about = json!({ "message": message });
-                self.show.tell("warning", about, words).await;
+                out.warn(&warning.to_string()).await;
             }
             _ => {}
         }
     }
 
-    async fn ready(&mut self, ready: Ready) -> Result<(), Failure> {
+    async fn ready(&mut self, ready: Ready, out: &Out) -> Result<(), Failure> {
         let is_first = !self.was_in;
         (self.me, self.channels.all) = (ready.user.username, ready.channels);
         (self.is_in, self.was_in, self.is_told_in) = (true, true, true);
+        self.deadline = self.is_silent.then(|| Instant::now() + self.args.within);
         if let Some(wanted) = self.args.channel.as_deref().filter(|_| is_first)
             && !self.channels.choose(wanted)
         {
@@ -106,24 +109,21 @@ impl ChatLoop {
         let words = match is_first {
             true => {
                 let (me, list) = (&self.me, self.channels.list());
-                format!("connected as {me}; write a message, or /help\n{list}")
+                format!("connected as {me}\n{list}")
             }
             false => match &node {
                 Some(node) => format!("connected again, at {node}"),
                 None => "connected again".to_owned(),
             },
         };
-        if self.show.is_terminal || self.show.json || !is_first {
-            self.show.tell("connected", about, words).await;
-        }
-        if let Some(text) = self.args.text.clone().filter(|_| is_first) {
-            self.say(text).await;
-            self.wait_for_answers();
+        if out.is_terminal() || out.is_json() || !is_first {
+            let name = if is_first { "connected" } else { "back" };
+            out.tell(name, about, &words).await;
         }
         Ok(())
     }
 
-    async fn typing(&mut self, typing: Typing) {
+    async fn typing(&mut self, typing: Typing, out: &Out) {
         let channel = typing.channel_uid.unwrap_or_default();
         let username = typing.username.unwrap_or_default();
         let nick = typing.user_nick.filter(|nick| !nick.is_empty());
@@ -132,11 +132,11 @@ impl ChatLoop {
             return;
         }
         let about = json!({ "channel": channel, "username": username, "nick": nick });
-        self.show.event("typing", about).await;
+        out.program("typing", about).await;
         self.growing.add(&channel, &username, &nick, None);
     }
 
-    async fn message(&mut self, message: &Message) {
+    async fn message(&mut self, message: &Message, out: &Out) {
         let (channel, username, text) = (&message.channel_uid, &message.username, &message.message);
         let nick = match &*message.user_nick {
             "" => username,
@@ -145,7 +145,7 @@ impl ChatLoop {
         let is_own = *username == self.me;
         let about = json!({ "channel": channel, "username": username, "nick": nick,
             "text": text, "final": bool::from(message.is_final), "own": is_own });
-        self.show.event("message", about).await;
+        out.program("message", about).await;
         if message.is_final == Final::No {
             return self.growing.add(channel, username, nick, Some(text));
         }
@@ -160,44 +160,45 @@ impl ChatLoop {
         let is_answer = !is_own && was_said && is_here;
         self.answered += usize::from(is_answer);
         // At a terminal, one's own line stands there already.
-        let is_shown = is_back && self.show.is_terminal;
+        let is_shown = is_back && out.is_terminal();
         match self.is_once() {
-            _ if self.show.json || is_shown => {}
+            _ if is_shown => {}
             true if is_answer && self.answered == 1 => {
                 let answer = ChatEvent::Text(text.to_string());
-                self.show.view.show(answer).await;
-                self.show.view.show(ChatEvent::Ended).await;
+                out.people([answer, ChatEvent::Ended]).await;
             }
             true => {}
-            false => self.message_of(channel, nick, "", text).await,
+            false => self.message_of(channel, nick, "", text, out).await,
         }
     }
 
     /// Shows a message.
-    async fn message_of(&self, channel: &str, nick: &str, mark: &str, text: &str) {
+    async fn message_of(&self, channel: &str, nick: &str, mark: &str, text: &str, out: &Out) {
         let place = match self.channels.is_current(channel) {
             true => String::new(),
             false => format!("{} ", self.channels.name(channel)),
         };
         let (from, text) = (format!("{place}{nick}{mark}"), text.to_owned());
-        self.show.view.show(ChatEvent::Message { from, text }).await;
+        out.people([ChatEvent::Message { from, text }]).await;
     }
 
     /// Keeps on the screen what will not be complete.
-    pub(super) async fn broken_off(&self, entries: Vec<Entry>) {
+    pub(super) async fn broken_off(&self, entries: Vec<Entry>, out: &Out) {
         for entry in entries.iter().filter(|entry| !entry.text.is_empty()) {
-            if self.show.is_terminal && !self.show.json {
+            if out.is_terminal() {
                 let mark = " (not complete)";
-                self.message_of(&entry.channel, &entry.nick, mark, &entry.text)
+                self.message_of(&entry.channel, &entry.nick, mark, &entry.text, out)
                     .await;
             }
         }
     }
 
     /// The user was joined to a channel, or has left one.
-    async fn moved(&mut self, event: &str, uid: &str) {
+    async fn moved(&mut self, event: &str, uid: &str, out: &Out) {
         let left = self.channels.name(uid);
-        self.ask_channels().await;
+        if let Err(why) = self.ask_channels().await {
+            out.wrong(Failure::new(why)).await;
+        }
         self.channels.keep_current();
         let name = if event == "left" {
             left
@@ -205,8 +206,6 @@ impl ChatLoop {
             self.channels.name(uid)
         };
         let words = format!("{event} {name}");
-        self.show
-            .tell(event, json!({ "channel": uid }), words)
-            .await;
+        out.tell(event, json!({ "channel": uid }), &words).await;
     }
 }
