@@ -62,4 +62,4 @@
 //! takes them at its own speed; a socket that is too slow gets the whole session
 //! instead of those that it has missed.
 
-pub use crate::hub::{Entry, HubConfig, LogLimits, Owner, SavedFile};
+pub use crate::hub::{Entry, HubConfig, LogLimits, Owner};

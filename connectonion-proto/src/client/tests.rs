@@ -14,8 +14,11 @@ use super::*;
 use crate::client::{Reply, Taken};
 use crate::frame::Signed;
 use crate::frame::{AdminAction, AdminRequest, Input, Mode, ModeChange, SessionState};
-use crate::limits::{PING_INTERVAL, SILENCE_TIMEOUT};
+
 use gate::{gate as gated, success};
+
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -1,7 +1,5 @@
 //! [`Signed`]: the payload, the sender and the signature of a signed frame.
 
-use std::fmt;
-
 use rpc_core::{Json, Str};
 use serde::{Deserialize, Serialize};
 
@@ -77,12 +75,6 @@ impl Signed {
     }
 }
 
-/// Prints the address only: the payload may hold an invite code, and a signature is valid for five
-/// minutes.
-impl fmt::Debug for Signed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Signed")
-            .field("from", &self.from)
-            .finish_non_exhaustive()
-    }
-}
+// Prints the address only: the payload may hold an invite code, and a signature is valid for five
+// minutes.
+rpc_core::debug_fields!([] Signed, this => { from: this.from });

@@ -558,14 +558,13 @@ fn full(error: crate::auth::InputError) -> Box<ErrorFrame> {
 
 /// Returns the name of a command in its result.
 fn name(action: &AdminAction) -> Str {
-    Str::from_static(match action {
-        AdminAction::Promote => "promote",
-        AdminAction::Demote => "demote",
-        AdminAction::Block => "block",
-        AdminAction::Unblock => "unblock",
-        AdminAction::GetLevel => "get_level",
-        AdminAction::Add => "add_admin",
-        AdminAction::Remove => "remove_admin",
-        AdminAction::Other(word) => return word.clone(),
-    })
+    match action {
+        AdminAction::Add => Str::from_static("add_admin"),
+        AdminAction::Remove => Str::from_static("remove_admin"),
+        other => other
+            .name()
+            .trim_start_matches("ADMIN_")
+            .to_lowercase()
+            .into(),
+    }
 }

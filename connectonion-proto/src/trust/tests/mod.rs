@@ -44,7 +44,10 @@ fn a_list_has_addresses_in_any_spelling_patterns_and_comments() {
         assert_eq!(list.contains(&address(byte)), expected, "{byte}");
     }
     assert_eq!(list.unknown_lines().count(), 0);
-    assert_eq!(format!("{list:?}"), "AddressList(2 addresses, 1 patterns)");
+    assert_eq!(
+        format!("{list:?}"),
+        "AddressList { addresses: 2, patterns: 1, .. }"
+    );
 }
 
 #[test]
