@@ -28,14 +28,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use rpc_core::Instant;
 use rpc_core::json::DecodeErrorKind;
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::timers::{later, sooner};
 use rpc_core::{
     CallError, CallId, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, FrameNumber,
-    Incoming, Machine, MachineCore, Outgoing, Str, Text,
+    Incoming, Machine, MachineCore, Outgoing, Str,
 };
 
 use crate::frame::{Connect, Response};
@@ -210,11 +209,6 @@ impl ClientConn {
         }
     }
 
-    fn pong(&mut self) {
-        // Without room for it, silence is what a host hears that does not read.
-        let _ = self.core.send_text(pong());
-    }
-
     fn unexpected(&mut self, name: &'static str) {
         self.warn(Warning::Unexpected { name });
     }
@@ -275,10 +269,6 @@ impl ClientConn {
             _ => ClientEvent::Unconfirmed(response),
         })
     }
-}
-
-fn pong() -> Text {
-    Text::new(Bytes::from_static(br#"{"type":"PONG"}"#)).unwrap_or_default()
 }
 
 impl Machine for ClientConn {

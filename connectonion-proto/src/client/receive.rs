@@ -7,8 +7,8 @@ use super::event::{ClientEvent, Reply, Step, Taken, Warning};
 use super::pending::Kind;
 use super::{ClientConn, ClientState};
 use crate::frame::{
-    Connected, ErrorFrame, EventKind, OnboardSuccess, Output, ServerFrame, SessionState,
-    StreamEvent,
+    ClientFrame, Connected, ErrorFrame, EventKind, OnboardSuccess, Output, ServerFrame,
+    SessionState, StreamEvent,
 };
 use crate::limits::AUTHENTICATE_FIRST;
 
@@ -30,7 +30,10 @@ impl ClientConn {
         };
         let size = text.len();
         match frame {
-            ServerFrame::Ping => self.pong(),
+            ServerFrame::Ping => {
+                // Without room for it, silence is what a host hears that does not read.
+                let _ = self.core.send_json(&ClientFrame::Pong);
+            }
             ServerFrame::Event(event) => self.on_event(event, whole, size, now),
             ServerFrame::Output(output) => self.on_output(output, size),
             ServerFrame::Connected(frame) => self.on_connected(frame, size, now),

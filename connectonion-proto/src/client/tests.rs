@@ -14,11 +14,7 @@ use super::*;
 use crate::client::{Reply, Taken};
 use crate::frame::Signed;
 use crate::frame::{AdminAction, AdminRequest, Input, Mode, ModeChange, SessionState};
-
-use gate::{gate as gated, success};
-
-const PING_INTERVAL: Duration = Duration::from_secs(30);
-const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
+use gate::{PING_INTERVAL, SILENCE_TIMEOUT, gate as gated, success};
 
 const SECOND: Duration = Duration::from_secs(1);
 
