@@ -49,16 +49,9 @@ impl Signed {
         }
     }
 
-    /// Returns whether nothing is present: the frame is not signed.
-    #[must_use]
-    pub const fn is_none(&self) -> bool {
-        self.payload.is_none() && self.from.is_none() && self.signature.is_none()
-    }
-
     /// Returns a member of the payload, as it was sent; of several members of that name, the last.
     /// The signature is not verified here.
-    #[must_use]
-    pub fn member(&self, name: &str) -> Option<Json> {
+    fn member(&self, name: &str) -> Option<Json> {
         last_member(self.payload.as_ref()?, name)
     }
 
@@ -69,8 +62,7 @@ impl Signed {
     }
 
     /// Returns a member of the payload that is a number.
-    #[must_use]
-    pub fn number(&self, name: &str) -> Option<Number> {
+    pub(crate) fn number(&self, name: &str) -> Option<Number> {
         self.member(name)?.parse().ok()
     }
 }

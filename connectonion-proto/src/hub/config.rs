@@ -50,6 +50,7 @@ rpc_core::config! {
         pub max_reruns: u32 = 0,
         /// Whether the events of runs are stored, so that they outlive the host, within the bounds of
         /// a session's [log](Self::log). Default no; yes in a cluster.
+        #[doc(hidden)]
         pub store_events: bool = false,
         /// How long to wait before what was not stored is stored again.
         /// Default 5 s.

@@ -8,6 +8,7 @@ mod state;
 mod tasks;
 mod turn;
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::IpAddr;
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
-use rpc_core::net::{DriverConfig, Handle, SharedHub, Transport, entropy, time};
+use rpc_core::net::{Connections, DriverConfig, Handle, SharedHub, Transport, entropy, time};
 use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
 use crate::auth::{Address, AuthError, Verifier, unix_seconds};
@@ -102,7 +103,11 @@ impl HostRuntime {
         let uploads = std::path::absolute(&options.uploads).unwrap_or(options.uploads);
         Self {
             shared: Arc::new(Shared {
-                hub: SharedHub::new(State::new(hub)),
+                hub: SharedHub::new(State {
+                    hub,
+                    connections: Connections::default(),
+                    heads: HashMap::new(),
+                }),
                 verifier: options.access.verifier().clone(),
                 access: Mutex::new(options.access),
                 storage: options.storage,
