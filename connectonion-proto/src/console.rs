@@ -1,6 +1,8 @@
-//! [`Line`]: the lines on a host's console. ConnectOnion specification, *Server Console Output*.
+//! The lines on a host's console. ConnectOnion specification, *Server Console Output*.
+//!
+//! Foreign texts are cut, and characters that could move the cursor, colour the line or change its
+//! direction are left out.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use rpc_core::text::is_control;
@@ -13,6 +15,10 @@ pub const TARGET: &str = "connectonion::console";
 
 /// Why a prompt that comes before CONNECT is refused.
 pub(crate) const NOT_AUTHENTICATED: &str = "not authenticated (send CONNECT first)";
+/// The server's conversation was the newer one.
+pub(crate) const MERGED: &str = "  ↕ merged sessions (server newer)";
+/// The client watches a running agent.
+pub(crate) const REATTACHED: &str = "  ↻ reattaching to running agent";
 
 /// The number of characters shown of a session's id.
 const ID: usize = 8;
@@ -21,157 +27,76 @@ const PROMPT: usize = 50;
 /// The number of characters shown of an error.
 const ERROR: usize = 200;
 
-/// One line on the console of a host. `Display` is the line, as in the specification.
-///
-/// Foreign texts are cut, and characters that could move the cursor, colour the line or change its
-/// direction are left out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
-    /// A socket was opened.
-    Opened {
-        /// The peer's address.
-        peer: IpAddr,
-        /// The number of sessions.
-        active: usize,
-    },
-    /// A socket was closed.
-    Gone {
-        /// The number of sessions.
-        active: usize,
-    },
-    /// The client sent a conversation.
-    ClientSession {
-        /// How many messages it has.
-        messages: usize,
-    },
-    /// The server's conversation was the newer one.
-    Merged,
-    /// A client was admitted.
-    Connected {
-        /// The caller.
-        owner: Owner,
-        /// The session.
-        session: String,
-        /// The session's state.
-        status: SessionState,
-    },
-    /// The client watches a running agent.
-    Reattached,
-    /// A CONNECT was refused.
-    ConnectRefused {
-        /// The reason sent to the client.
-        why: String,
-    },
-    /// A prompt started a run.
-    Input {
-        /// The caller.
-        owner: Owner,
-        /// The session.
-        session: String,
-        /// The prompt.
-        prompt: String,
-    },
-    /// A prompt reached a running agent.
-    RuntimeInput {
-        /// The session.
-        session: String,
-        /// The prompt.
-        prompt: String,
-    },
-    /// The attachments of a prompt.
-    Attachments {
-        /// The number of images.
-        images: usize,
-        /// The number of files.
-        files: usize,
-    },
-    /// A prompt was refused.
-    InputRefused {
-        /// The reason.
-        why: String,
-    },
-    /// An agent has failed.
-    AgentError {
-        /// The agent's error.
-        message: String,
-    },
+/// A socket was opened; `active` is the number of sessions.
+pub(crate) fn opened(peer: IpAddr, active: usize) -> String {
+    format!("⚡ ws+ {peer} ({active} active)")
 }
 
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Opened { peer, active } => write!(f, "⚡ ws+ {peer} ({active} active)"),
-            Self::Gone { active } => write!(f, "⚡ ws- ({active} active)"),
-            Self::ClientSession { messages } => {
-                write!(f, "  ↑ client session: {messages} messages")
-            }
-            Self::Merged => f.write_str("  ↕ merged sessions (server newer)"),
-            Self::Connected {
-                owner,
-                session,
-                status,
-            } => write!(
-                f,
-                "✓ CONNECT identity={} session={} status={}",
-                Identity(owner),
-                Cut(session, ID),
-                status.name()
-            ),
-            Self::Reattached => f.write_str("  ↻ reattaching to running agent"),
-            Self::ConnectRefused { why } => {
-                write!(f, "✗ CONNECT auth error: {}", Cut(why, ERROR))
-            }
-            Self::Input {
-                owner,
-                session,
-                prompt,
-            } => write!(
-                f,
-                "✓ INPUT identity={} session={} prompt={}",
-                Identity(owner),
-                Cut(session, ID),
-                Cut(prompt, PROMPT)
-            ),
-            Self::RuntimeInput { session, prompt } => write!(
-                f,
-                "↳ RUNTIME_INPUT session={} prompt={}",
-                Cut(session, ID),
-                Cut(prompt, PROMPT)
-            ),
-            Self::Attachments { images, files } => {
-                write!(f, "  ↑ {images} images, {files} files")
-            }
-            Self::InputRefused { why } => write!(f, "✗ INPUT rejected: {}", Cut(why, ERROR)),
-            Self::AgentError { message } => write!(f, "✗ agent error: {}", Cut(message, ERROR)),
-        }
+/// A socket was closed.
+pub(crate) fn gone(active: usize) -> String {
+    format!("⚡ ws- ({active} active)")
+}
+
+/// The client sent a conversation.
+pub(crate) fn client_session(messages: usize) -> String {
+    format!("  ↑ client session: {messages} messages")
+}
+
+/// A client was admitted.
+pub(crate) fn connected(owner: Owner, session: &str, status: SessionState) -> String {
+    let (identity, session) = (identity(owner), cut(session, ID));
+    let status = status.name();
+    format!("✓ CONNECT identity={identity} session={session} status={status}")
+}
+
+/// A CONNECT was refused.
+pub(crate) fn connect_refused(why: &str) -> String {
+    format!("✗ CONNECT auth error: {}", cut(why, ERROR))
+}
+
+/// A prompt started a run.
+pub(crate) fn input(owner: Owner, session: &str, prompt: &str) -> String {
+    let (identity, session) = (identity(owner), cut(session, ID));
+    let prompt = cut(prompt, PROMPT);
+    format!("✓ INPUT identity={identity} session={session} prompt={prompt}")
+}
+
+/// A prompt reached a running agent.
+pub(crate) fn runtime_input(session: &str, prompt: &str) -> String {
+    let (session, prompt) = (cut(session, ID), cut(prompt, PROMPT));
+    format!("↳ RUNTIME_INPUT session={session} prompt={prompt}")
+}
+
+/// A prompt has attachments.
+pub(crate) fn attachments(images: usize, files: usize) -> String {
+    format!("  ↑ {images} images, {files} files")
+}
+
+/// A prompt was refused.
+pub(crate) fn input_refused(why: &str) -> String {
+    format!("✗ INPUT rejected: {}", cut(why, ERROR))
+}
+
+/// An agent has failed.
+pub(crate) fn agent_error(message: &str) -> String {
+    format!("✗ agent error: {}", cut(message, ERROR))
+}
+
+fn identity(owner: Owner) -> String {
+    match owner {
+        Owner::Unsigned => "unsigned".to_owned(),
+        Owner::Key(address) => address.short(),
     }
 }
 
-struct Identity<'a>(&'a Owner);
-
-impl fmt::Display for Identity<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Owner::Unsigned => f.write_str("unsigned"),
-            Owner::Key(address) => f.write_str(&address.short()),
-        }
+/// Cuts a foreign text to a number of characters, with `...` if there are more.
+fn cut(text: &str, max: usize) -> String {
+    let mut shown = text.chars().filter_map(harmless);
+    let mut cut: String = shown.by_ref().take(max).collect();
+    if shown.next().is_some() {
+        cut.push_str("...");
     }
-}
-
-/// A foreign text, cut to a number of characters, with `...` if there are more.
-struct Cut<'a>(&'a str, usize);
-
-impl fmt::Display for Cut<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = self.0.chars().filter_map(harmless);
-        for letter in shown.by_ref().take(self.1) {
-            f.write_fmt(format_args!("{letter}"))?;
-        }
-        match shown.next() {
-            Some(_) => f.write_str("..."),
-            None => Ok(()),
-        }
-    }
+    cut
 }
 
 /// Returns what may be shown of a character on a terminal: line breaks become spaces, control
@@ -202,26 +127,18 @@ pub(crate) fn is_hidden(letter: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::Warning;
 
     #[test]
     fn lines_are_those_of_the_specification() {
         let owner = Owner::Key(crate::auth::Address::from_bytes([0x2f; 32]));
-        let session = "aad5d1e2-1111".to_owned();
-        let connected = |status| Line::Connected {
-            owner,
-            session: session.clone(),
-            status,
-        };
+        let connected = |status| connected(owner, "aad5d1e2-1111", status);
         let connect = "✓ CONNECT identity=0x2f2f2f2f2f2f2f... session=aad5d1e2... status=";
-        let peer = IpAddr::from([127, 0, 0, 1]);
-        let (images, files) = (2, 1);
-        let lines = [
+        for (line, words) in [
             (
-                Line::Opened { peer, active: 0 },
+                opened(IpAddr::from([127, 0, 0, 1]), 0),
                 "⚡ ws+ 127.0.0.1 (0 active)",
             ),
-            (Line::Gone { active: 1 }, "⚡ ws- (1 active)"),
+            (gone(1), "⚡ ws- (1 active)"),
             (connected(SessionState::New), &format!("{connect}new")),
             (
                 connected(SessionState::Connected),
@@ -231,71 +148,45 @@ mod tests {
                 connected(SessionState::Running),
                 &format!("{connect}running"),
             ),
+            (client_session(4), "  ↑ client session: 4 messages"),
             (
-                Line::ClientSession { messages: 4 },
-                "  ↑ client session: 4 messages",
-            ),
-            (Line::Merged, "  ↕ merged sessions (server newer)"),
-            (Line::Reattached, "  ↻ reattaching to running agent"),
-            (
-                Line::Input {
-                    owner: Owner::Unsigned,
-                    session: "s".to_owned(),
-                    prompt: "hello world".to_owned(),
-                },
+                input(Owner::Unsigned, "s", "hello world"),
                 "✓ INPUT identity=unsigned session=s prompt=hello world",
             ),
-            (Line::Attachments { images, files }, "  ↑ 2 images, 1 files"),
+            (attachments(2, 1), "  ↑ 2 images, 1 files"),
             (
-                Line::ConnectRefused {
-                    why: "forbidden".to_owned(),
-                },
+                connect_refused("forbidden"),
                 "✗ CONNECT auth error: forbidden",
             ),
             (
-                Line::InputRefused {
-                    why: Warning::NotConnected {
-                        tag: "INPUT".into(),
-                    }
-                    .to_string(),
-                },
+                input_refused(NOT_AUTHENTICATED),
                 "✗ INPUT rejected: not authenticated (send CONNECT first)",
             ),
-            (
-                Line::AgentError {
-                    message: "out of paper".to_owned(),
-                },
-                "✗ agent error: out of paper",
-            ),
-        ];
-        for (line, words) in lines {
-            assert_eq!(line.to_string(), words);
+            (agent_error("out of paper"), "✗ agent error: out of paper"),
+        ] {
+            assert_eq!(line, words);
         }
+        assert_eq!(MERGED, "  ↕ merged sessions (server newer)");
+        assert_eq!(REATTACHED, "  ↻ reattaching to running agent");
     }
 
     #[test]
     fn a_prompt_cannot_move_the_cursor_or_fake_a_line() {
-        let line = Line::InputRefused {
-            why: "a\x1b[2J\r\nb\u{202e}c\u{7}d".to_owned(),
-        };
-        assert_eq!(line.to_string(), "✗ INPUT rejected: a[2J bcd");
+        let line = input_refused("a\x1b[2J\r\nb\u{202e}c\u{7}d");
+        assert_eq!(line, "✗ INPUT rejected: a[2J bcd");
     }
 
     #[test]
     fn long_texts_are_cut() {
         for (id, id_dots, len, dots) in [(9, "...", 50, ""), (8, "", 51, "...")] {
-            let line = Line::RuntimeInput {
-                session: "é".repeat(id),
-                prompt: "x".repeat(len),
-            };
+            let line = runtime_input(&"é".repeat(id), &"x".repeat(len));
             let prompt = "x".repeat(50);
             let words = format!("↳ RUNTIME_INPUT session=éééééééé{id_dots} prompt={prompt}{dots}");
-            assert_eq!(line.to_string(), words);
+            assert_eq!(line, words);
         }
         for (len, dots) in [(200, ""), (201, "...")] {
-            let message = "x".repeat(len);
             let words = format!("✗ agent error: {}{dots}", "x".repeat(200));
-            assert_eq!(Line::AgentError { message }.to_string(), words);
+            assert_eq!(agent_error(&"x".repeat(len)), words);
         }
     }
 }

@@ -2,20 +2,14 @@
 
 use rpc_core::{Id, uuid};
 
-/// The kind of a [`SessionId`].
-#[derive(Debug)]
-pub enum SessionIdKind {}
-
-/// The kind of an [`EventId`].
-#[derive(Debug)]
-pub enum EventIdKind {}
+use crate::frame::{Session, StreamEvent};
 
 /// The id of a session: any text. Servers make UUIDs.
-pub type SessionId = Id<SessionIdKind>;
+pub type SessionId = Id<Session>;
 
 /// The id of an event: any text, not always unique. Clients send the last one back as
 /// `last_msg_id`.
-pub type EventId = Id<EventIdKind>;
+pub type EventId = Id<StreamEvent>;
 
 /// Creates the id of a session from 128 random bits: a UUID of version 4.
 pub(crate) fn session_id(random: u128) -> SessionId {

@@ -1,6 +1,10 @@
 //! The ConnectOnion protocol.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
+#![cfg_attr(
+    not(all(feature = "auth", feature = "tokio")),
+    allow(dead_code, reason = "hosts need it")
+)]
 
 pub mod auth;
 pub mod client;
@@ -26,10 +30,6 @@ pub mod storage;
 #[cfg(all(feature = "auth", feature = "tokio"))]
 #[cfg_attr(docsrs, doc(cfg(all(feature = "auth", feature = "tokio"))))]
 pub mod trust;
-#[cfg_attr(
-    not(all(feature = "auth", feature = "tokio")),
-    allow(dead_code, reason = "hosts need it")
-)]
 mod upload;
 
 /// What the workspace's own tests, simulations and benchmarks look into. No part of the interface.

@@ -10,19 +10,15 @@ pub use crate::upload::UploadLimits;
 // Where agents are
 
 /// The path of the WebSocket; others are refused.
-pub const WS_PATH: &str = "/ws";
-/// The folder for files of prompts, in the agent's project.
-pub const UPLOADS_FOLDER: &str = ".co/uploads";
+pub(crate) const WS_PATH: &str = "/ws";
 /// The file with the key of an agent, as the known SDKs keep it in its project.
 pub const KEY_FILE: &str = ".co/keys/agent.key";
-/// The file with the results, in the agent's project.
-pub const RESULTS_FILE: &str = ".co/session_results.jsonl";
 
 // Codes
 
 /// The code of the Close of a host that shuts down, or that may serve a session no longer: its
 /// client should connect again (RFC 6455's registry of codes).
-pub const SERVICE_RESTART: u16 = 1012;
+pub(crate) const SERVICE_RESTART: u16 = 1012;
 
 // Sizes
 
@@ -31,10 +27,7 @@ pub const SERVICE_RESTART: u16 = 1012;
 pub const MAX_SERVER_MESSAGE: usize = 16 * 1024 * 1024;
 /// The largest message that a client accepts, in bytes: 64 MiB. A default: hosts return whole
 /// conversations.
-pub const MAX_CLIENT_MESSAGE: usize = 64 * 1024 * 1024;
-/// The largest message that the known Python clients up to 1.2.1 accept, in bytes. For
-/// applications; not used here.
-pub const OLD_CLIENT_MESSAGE: usize = 1024 * 1024;
+pub(crate) const MAX_CLIENT_MESSAGE: usize = 64 * 1024 * 1024;
 /// The largest number of files of one prompt. Enforced by servers; configurable.
 pub const MAX_FILES: usize = 10;
 /// The largest file of a prompt, in bytes once decoded. Enforced by servers; configurable.
@@ -60,34 +53,10 @@ pub(crate) const MAX_INVITE_CODE_BYTES: usize = 256;
 
 // Times
 
-/// How often a server sends a PING, from the upgrade on. Enforced; configurable.
-pub const PING_INTERVAL: Duration = Duration::from_secs(30);
-/// The silence after which a client closes a connection: two PINGs. Enforced by clients;
-/// configurable.
-pub const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
-/// The silence after a host's replay, after which a client considers it complete. Not in the
-/// specification. Enforced by clients.
-pub const REPLAY_PAUSE: Duration = Duration::from_secs(1);
-/// How long a client waits for the answer to its CONNECT. The specification has no number; the known
-/// clients wait 30 s. Enforced by clients; configurable.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a client waits for CONNECTED after `ONBOARD_SUCCESS` before it sends another CONNECT,
-/// which old hosts require. Enforced by clients; configurable.
-pub const ONBOARDED_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long an idle session is kept. Enforced by servers; configurable.
-pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10 * 60);
-/// How long a run may go without a sign of life of agent or client. Enforced by servers;
-/// configurable.
-pub const STUCK_TIMEOUT: Duration = Duration::from_secs(60 * 60);
-/// How long a session without sockets is kept. Enforced by servers; configurable.
-pub const GRACE: Duration = Duration::from_secs(10 * 60);
 /// How far the time in a signed payload may be from the server's, either way. Enforced by servers.
 pub const SIGNATURE_WINDOW: Duration = Duration::from_secs(300);
 /// How long a result is remembered. Enforced by servers; configurable.
-pub const RESULT_TTL: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long the shutdown of a host may take. Not in the specification; enforced by servers;
-/// configurable.
-pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const RESULT_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
 // Texts that clients know
 
@@ -95,14 +64,10 @@ pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 pub const AUTHENTICATE_FIRST: &str = "authenticate first (send CONNECT)";
 /// An INPUT has no prompt, or an empty one.
 pub const PROMPT_REQUIRED: &str = "prompt required";
-/// A run cannot start because one is running.
-pub const ALREADY_RUNNING: &str = "session already has a running agent";
 /// A CONNECT on a connected socket, for another session or by another caller.
-pub const ALREADY_AUTHENTICATED: &str = "already authenticated: open a new connection";
-/// An agent has returned nothing.
-pub const NO_RESULT: &str = "Agent completed without result";
+pub(crate) const ALREADY_AUTHENTICATED: &str = "already authenticated: open a new connection";
 /// An INTERRUPT without a running agent.
-pub const NOTHING_TO_INTERRUPT: &str = "interrupt requires an active turn";
+pub(crate) const NOTHING_TO_INTERRUPT: &str = "interrupt requires an active turn";
 /// The code of an ERROR that refuses an answer that comes too late, or to no question.
 pub const STALE_ANSWER: &str = "STALE_ANSWER";
 /// The code of an ERROR that refuses a prompt that the running agent would not read; it may be sent

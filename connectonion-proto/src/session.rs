@@ -45,7 +45,7 @@
 //! - An OUTPUT is stored before it is sent. If the storage fails, it is sent all the same, because
 //!   the client keeps the conversation. The host holds it in memory and
 //!   [stores it again](HubConfig::store_again), until it is stored or the session is removed.
-//! - Events are sent at once. If [they are stored](HubConfig::store_events), it is in batches beside
+//! - Events are sent at once. In a cluster they are stored, in batches beside
 //!   that: clients resume among them when the run of a dead host begins again.
 //! - A host that is killed during a run finds the prompts of that run in its storage. The client
 //!   gets them back with the conversation, unanswered, when it connects; or they are
@@ -62,4 +62,6 @@
 //! takes them at its own speed; a socket that is too slow gets the whole session
 //! instead of those that it has missed.
 
-pub use crate::hub::{Entry, HubConfig, LogLimits, Owner, SavedFile};
+#[doc(hidden)]
+pub use crate::hub::Entry;
+pub use crate::hub::{HubConfig, LogLimits, Owner};

@@ -19,17 +19,11 @@ use crate::limits::MAX_ADDRESSES;
 /// ```
 #[derive(Clone, Default)]
 pub struct AddressList {
-    lines: Vec<Line>,
+    /// As they were read, so that a list can be written again.
+    lines: Vec<String>,
     addresses: HashSet<Address>,
     /// The parts that an address must contain, in lower case.
     patterns: Vec<String>,
-}
-
-/// A line, kept so that a list can be written as it was read.
-#[derive(Clone)]
-enum Line {
-    Address(Address),
-    Other(String),
 }
 
 impl AddressList {
@@ -42,19 +36,11 @@ impl AddressList {
         for line in text.lines() {
             let entry = without_comment(line);
             if let Ok(address) = Address::parse(entry) {
-                // What is spelled otherwise, or has a comment, stays as it is.
-                let kept = match *line == address.to_string() {
-                    true => Line::Address(address),
-                    false => Line::Other(line.to_owned()),
-                };
-                list.lines.push(kept);
                 list.addresses.insert(address);
-                continue;
-            }
-            if entry.contains('*') {
+            } else if entry.contains('*') {
                 list.patterns.push(entry.replace('*', "").to_lowercase());
             }
-            list.lines.push(Line::Other(line.to_owned()));
+            list.lines.push(line.to_owned());
         }
         list
     }
@@ -84,7 +70,7 @@ impl AddressList {
             return Err(InputError::ListFull);
         }
         self.addresses.insert(address);
-        self.lines.push(Line::Address(address));
+        self.lines.push(address.to_string());
         Ok(true)
     }
 
@@ -93,10 +79,8 @@ impl AddressList {
         if !self.addresses.remove(address) {
             return false;
         }
-        self.lines.retain(|line| match line {
-            Line::Address(it) => it != address,
-            Line::Other(text) => Address::parse(without_comment(text)) != Ok(*address),
-        });
+        self.lines
+            .retain(|line| Address::parse(without_comment(line)) != Ok(*address));
         true
     }
 
@@ -117,8 +101,7 @@ impl AddressList {
     /// an effect.
     pub fn unknown_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.lines.iter().enumerate().filter_map(|(at, line)| {
-            let Line::Other(text) = line else { return None };
-            let entry = without_comment(text);
+            let entry = without_comment(line);
             let is_known = entry.is_empty() || entry.contains('*') || Address::parse(entry).is_ok();
             (!is_known).then_some((at + 1, entry))
         })
@@ -135,19 +118,14 @@ fn without_comment(line: &str) -> &str {
 impl fmt::Display for AddressList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for line in &self.lines {
-            match line {
-                Line::Address(address) => writeln!(f, "{address}")?,
-                Line::Other(text) => writeln!(f, "{text}")?,
-            }
+            writeln!(f, "{line}")?;
         }
         Ok(())
     }
 }
 
-/// Prints the size of the list.
-impl fmt::Debug for AddressList {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (addresses, patterns) = (self.addresses.len(), self.patterns.len());
-        write!(f, "AddressList({addresses} addresses, {patterns} patterns)")
-    }
-}
+// Prints the size of the list.
+rpc_core::debug_fields!([] AddressList, this => {
+    addresses: this.addresses.len(),
+    patterns: this.patterns.len(),
+});

@@ -30,108 +30,99 @@ pub enum InputError {
     TooManyCodes,
 }
 
-/// Declares the errors without contents, with their words.
-macro_rules! auth_error {
-    ($($(#[$doc:meta])* $words:literal => $Plain:ident,)*) => {
-        /// Why a caller is refused. `Display` is the `message` of the ERROR frame, word for word as the
-        /// known hosts send it; a client restores the variant with [`parse`](Self::parse).
-        ///
-        /// The connection stays open. The same frame is refused again, except after
-        /// [`ReplayProtectionUnavailable`](Self::ReplayProtectionUnavailable); a new one may be accepted.
-        #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-        #[non_exhaustive]
-        pub enum AuthError {
-            /// The payload is not a JSON object, or too large. Known hosts drop the connection in that
-            /// case.
-            #[error("unauthorized: invalid payload: {0}")]
-            InvalidPayload(DecodeError),
-            /// The payload is more than five minutes old, or as far in the future. Known hosts do not say by how
-            /// much.
-            #[error("{EXPIRED}{}", clock(*.behind))]
-            Expired {
-                /// How many seconds the signer's clock is behind the host's, if the frame was just made; negative
-                /// if it is ahead, 0 if that is not known.
-                behind: i64,
-            },
-            $($(#[$doc])* #[error($words)] $Plain,)*
-        }
-
-        impl AuthError {
-            /// All variants without contents.
-            const PLAIN: [Self; [$($words),*].len()] = [$(Self::$Plain),*];
-        }
-    };
-}
-
-auth_error! {
+/// Why a caller is refused. `Display` is the `message` of the ERROR frame, word for word as the known
+/// hosts send it.
+///
+/// The connection stays open. The same frame is refused again, except after
+/// [`ReplayProtectionUnavailable`](Self::ReplayProtectionUnavailable); a new one may be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuthError {
+    /// The payload is not a JSON object, or too large. Known hosts drop the connection in that case.
+    #[error("unauthorized: invalid payload: {0}")]
+    InvalidPayload(DecodeError),
+    /// The payload is more than five minutes old, or as far in the future. Known hosts do not say by how
+    /// much.
+    #[error("unauthorized: signature expired{}", clock(*.behind))]
+    Expired {
+        /// How many seconds the signer's clock is behind the host's, if the frame was just made; negative
+        /// if it is ahead, 0 if that is not known.
+        behind: i64,
+    },
     /// The payload or the signature is missing, and both are required here.
-    "unauthorized: signed request required" => SignedRequestRequired,
+    #[error("unauthorized: signed request required")]
+    SignedRequestRequired,
     /// A signed frame does not name its sender.
-    "unauthorized: 'from' field required" => FromRequired,
+    #[error("unauthorized: 'from' field required")]
+    FromRequired,
     /// The signature is empty.
-    "unauthorized: signature required" => SignatureRequired,
+    #[error("unauthorized: signature required")]
+    SignatureRequired,
     /// The payload has no `timestamp`, or one that is 0, null, false or empty.
-    "unauthorized: timestamp required in payload" => TimestampRequired,
+    #[error("unauthorized: timestamp required in payload")]
+    TimestampRequired,
     /// The payload's `timestamp` is not a number.
-    "unauthorized: timestamp must be numeric" => TimestampNotNumeric,
+    #[error("unauthorized: timestamp must be numeric")]
+    TimestampNotNumeric,
     /// The payload is for another recipient, or has none where that is not allowed.
-    "unauthorized: wrong recipient" => WrongRecipient,
+    #[error("unauthorized: wrong recipient")]
+    WrongRecipient,
     /// The payload was not signed by this key, or the key or the signature is malformed.
-    "unauthorized: invalid signature" => InvalidSignature,
+    #[error("unauthorized: invalid signature")]
+    InvalidSignature,
     /// The payload names another command than the frame.
-    "unauthorized: signed command type mismatch" => WrongCommand,
+    #[error("unauthorized: signed command type mismatch")]
+    WrongCommand,
     /// The signature was used before; each counts once.
-    "unauthorized: this CONNECT was already used" => AlreadyUsed,
+    #[error("unauthorized: this CONNECT was already used")]
+    AlreadyUsed,
     /// An ADMIN_* frame on a connection that is not authenticated.
-    "unauthorized: ADMIN commands need an authenticated connection (send CONNECT first)" => CommandWithoutConnection,
+    #[error("unauthorized: ADMIN commands need an authenticated connection (send CONNECT first)")]
+    CommandWithoutConnection,
     /// A command without payload or signature, on a connection whose commands must be signed.
-    "unauthorized: signed command required" => SignedCommandRequired,
+    #[error("unauthorized: signed command required")]
+    SignedCommandRequired,
     /// A command signed by another key than that of the connection.
-    "unauthorized: command signer does not own this connection" => NotTheOwner,
+    #[error("unauthorized: command signer does not own this connection")]
+    NotTheOwner,
     /// A signed command without a `nonce`, on a connection whose commands must be signed.
-    "unauthorized: signed command nonce required" => NonceRequired,
+    #[error("unauthorized: signed command nonce required")]
+    NonceRequired,
     /// The signed command was used before; each counts once.
-    "unauthorized: signed command already used" => CommandAlreadyUsed,
+    #[error("unauthorized: signed command already used")]
+    CommandAlreadyUsed,
     /// The memory of used signatures is full, and forgetting one would let it count twice.
     /// Temporary.
-    "misconfigured: replay protection unavailable" => ReplayProtectionUnavailable,
+    #[error("misconfigured: replay protection unavailable")]
+    ReplayProtectionUnavailable,
     /// The address is on the host's own blacklist.
-    "forbidden: blacklisted" => Blacklisted,
+    #[error("forbidden: blacklisted")]
+    Blacklisted,
     /// The trust level does not admit this caller.
-    "forbidden: Denied by fast rules" => DeniedByRules,
+    #[error("forbidden: Denied by fast rules")]
+    DeniedByRules,
     /// The caller must go through onboarding. Over WebSockets, `ONBOARD_REQUIRED` says so instead.
-    "forbidden: Onboard required" => OnboardRequired,
+    #[error("forbidden: Onboard required")]
+    OnboardRequired,
     /// A blocked caller tried to go through onboarding.
-    "forbidden: blocked" => Blocked,
+    #[error("forbidden: blocked")]
+    Blocked,
     /// The invite code is not one of the host's.
-    "Invalid invite code" => InvalidInviteCode,
+    #[error("Invalid invite code")]
+    InvalidInviteCode,
     /// The payment was not found, or is too small.
-    "Insufficient payment" => InsufficientPayment,
+    #[error("Insufficient payment")]
+    InsufficientPayment,
     /// An `ONBOARD_SUBMIT` has neither a code nor a payment.
-    "invite_code or payment required" => InviteOrPaymentRequired,
+    #[error("invite_code or payment required")]
+    InviteOrPaymentRequired,
     /// An ADMIN_* frame of a caller who is not an administrator.
-    "forbidden: admin only" => AdminOnly,
+    #[error("forbidden: admin only")]
+    AdminOnly,
     /// A frame that only the host's own key may send.
-    "forbidden: super admin only" => SuperAdminOnly,
+    #[error("forbidden: super admin only")]
+    SuperAdminOnly,
 }
-
-impl AuthError {
-    /// Returns the error with this message; `None` if there is none.
-    #[must_use]
-    pub fn parse(message: &str) -> Option<Self> {
-        if let Some(clock) = message.strip_prefix(EXPIRED) {
-            let by: Option<i64> = clock.split(' ').find_map(|word| word.parse().ok());
-            let sign = if clock.contains("ahead") { -1 } else { 1 };
-            let behind = by.unwrap_or(0).saturating_mul(sign);
-            return Some(Self::Expired { behind });
-        }
-        let mut plain = Self::PLAIN.into_iter();
-        plain.find(|error| error.to_string() == message)
-    }
-}
-
-/// The words of the known hosts for what is too old or too new.
-const EXPIRED: &str = "unauthorized: signature expired";
 
 /// Returns what a clock that differs is told.
 fn clock(behind: i64) -> String {
@@ -146,62 +137,94 @@ fn clock(behind: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rpc_core::json::DecodeErrorKind;
-
     use super::*;
 
     #[test]
     fn the_words_are_those_of_the_known_hosts() {
-        let words: Vec<_> = AuthError::PLAIN.iter().map(ToString::to_string).collect();
-        let expected = [
-            "unauthorized: signed request required",
-            "unauthorized: 'from' field required",
-            "unauthorized: signature required",
-            "unauthorized: timestamp required in payload",
-            "unauthorized: timestamp must be numeric",
-            "unauthorized: wrong recipient",
-            "unauthorized: invalid signature",
-            "unauthorized: signed command type mismatch",
-            "unauthorized: this CONNECT was already used",
-            "unauthorized: ADMIN commands need an authenticated connection (send CONNECT first)",
-            "unauthorized: signed command required",
-            "unauthorized: command signer does not own this connection",
-            "unauthorized: signed command nonce required",
-            "unauthorized: signed command already used",
-            "misconfigured: replay protection unavailable",
-            "forbidden: blacklisted",
-            "forbidden: Denied by fast rules",
-            "forbidden: Onboard required",
-            "forbidden: blocked",
-            "Invalid invite code",
-            "Insufficient payment",
-            "invite_code or payment required",
-            "forbidden: admin only",
-            "forbidden: super admin only",
-        ];
-        assert_eq!(words, expected);
+        for (error, words) in [
+            (
+                AuthError::SignedRequestRequired,
+                "unauthorized: signed request required",
+            ),
+            (
+                AuthError::FromRequired,
+                "unauthorized: 'from' field required",
+            ),
+            (
+                AuthError::SignatureRequired,
+                "unauthorized: signature required",
+            ),
+            (
+                AuthError::TimestampRequired,
+                "unauthorized: timestamp required in payload",
+            ),
+            (
+                AuthError::TimestampNotNumeric,
+                "unauthorized: timestamp must be numeric",
+            ),
+            (AuthError::WrongRecipient, "unauthorized: wrong recipient"),
+            (
+                AuthError::InvalidSignature,
+                "unauthorized: invalid signature",
+            ),
+            (
+                AuthError::WrongCommand,
+                "unauthorized: signed command type mismatch",
+            ),
+            (
+                AuthError::AlreadyUsed,
+                "unauthorized: this CONNECT was already used",
+            ),
+            (
+                AuthError::CommandWithoutConnection,
+                "unauthorized: ADMIN commands need an authenticated connection (send CONNECT first)",
+            ),
+            (
+                AuthError::SignedCommandRequired,
+                "unauthorized: signed command required",
+            ),
+            (
+                AuthError::NotTheOwner,
+                "unauthorized: command signer does not own this connection",
+            ),
+            (
+                AuthError::NonceRequired,
+                "unauthorized: signed command nonce required",
+            ),
+            (
+                AuthError::CommandAlreadyUsed,
+                "unauthorized: signed command already used",
+            ),
+            (
+                AuthError::ReplayProtectionUnavailable,
+                "misconfigured: replay protection unavailable",
+            ),
+            (AuthError::Blacklisted, "forbidden: blacklisted"),
+            (AuthError::DeniedByRules, "forbidden: Denied by fast rules"),
+            (AuthError::OnboardRequired, "forbidden: Onboard required"),
+            (AuthError::Blocked, "forbidden: blocked"),
+            (AuthError::InvalidInviteCode, "Invalid invite code"),
+            (AuthError::InsufficientPayment, "Insufficient payment"),
+            (
+                AuthError::InviteOrPaymentRequired,
+                "invite_code or payment required",
+            ),
+            (AuthError::AdminOnly, "forbidden: admin only"),
+            (AuthError::SuperAdminOnly, "forbidden: super admin only"),
+        ] {
+            assert_eq!(error.to_string(), words);
+        }
     }
 
     #[test]
-    fn a_client_learns_which_error_it_was() {
-        for error in AuthError::PLAIN {
-            assert_eq!(AuthError::parse(&error.to_string()), Some(error));
+    fn a_client_learns_how_far_its_clock_is_off() {
+        for (behind, words) in [
+            (0, ""),
+            (3600, " (the client's clock is 3600 s behind the host's)"),
+            (-301, " (the client's clock is 301 s ahead of the host's)"),
+        ] {
+            let words = format!("unauthorized: signature expired{words}");
+            assert_eq!(AuthError::Expired { behind }.to_string(), words);
         }
-        for behind in [-301, 0, 86_400] {
-            let error = AuthError::Expired { behind };
-            assert_eq!(AuthError::parse(&error.to_string()), Some(error));
-        }
-        assert_eq!(
-            AuthError::Expired { behind: 3600 }.to_string(),
-            "unauthorized: signature expired (the client's clock is 3600 s behind the host's)"
-        );
-        let far = format!("{EXPIRED} (ahead by {} s)", i64::MIN);
-        let behind = i64::MAX;
-        assert_eq!(AuthError::parse(&far), Some(AuthError::Expired { behind }));
-        assert_eq!(AuthError::parse("prompt required"), None);
-        let payload =
-            AuthError::InvalidPayload(DecodeError::new(DecodeErrorKind::NotAnObject)).to_string();
-        assert!(payload.starts_with("unauthorized: invalid payload: not a JSON object"));
-        assert_eq!(AuthError::parse(&payload), None);
     }
 }

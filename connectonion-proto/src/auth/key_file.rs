@@ -12,40 +12,16 @@ use super::{Signer, hex};
 /// A size above that of every form of a key.
 const MAX_FILE: u64 = 256;
 
-/// Why a key was not generated, loaded or saved. Contains nothing of a key.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeyError {
-    /// The file cannot be read or written. Retrying may help.
-    #[error("{path}: {source}", path = path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The file does not hold a key. Retrying fails again.
-    #[error("{path}: not a key of 32 bytes", path = .0.display())]
-    NotAKey(PathBuf),
-    /// The file already exists. Replacing it would lose an identity for ever: move it away first.
-    #[error("{path}: a key already exists", path = .0.display())]
-    Exists(PathBuf),
-    /// The system provides no random numbers. Retrying may help.
-    #[error("the system has no random numbers: {0}")]
-    NoEntropy(String),
-}
-
 impl Signer {
     /// Generates a key from the system's random numbers. Not available in browsers: use
     /// [`from_seed`](Self::from_seed) there.
     ///
     /// # Errors
-    /// [`KeyError::NoEntropy`]
+    /// The system's error, if it has no random numbers.
     #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
-    pub fn generate() -> Result<Self, KeyError> {
+    pub fn generate() -> io::Result<Self> {
         let mut seed = Zeroizing::new([0; 32]);
-        let filled = getrandom::fill(&mut *seed);
-        filled.map_err(|error| KeyError::NoEntropy(error.to_string()))?;
+        getrandom::fill(&mut *seed).map_err(io::Error::from)?;
         Ok(Self::from_seed(&seed))
     }
 
@@ -53,15 +29,17 @@ impl Signer {
     /// [`KEY_FILE`](crate::limits::KEY_FILE), or 64 hexadecimal digits.
     ///
     /// # Errors
-    /// [`KeyError::File`], [`KeyError::NotAKey`].
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, KeyError> {
+    /// The system's error with the path, or [`ErrorKind::InvalidData`] if the file holds something else. It
+    /// contains nothing of a key.
+    pub fn load(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         // All the room at once: a growing buffer leaves copies behind.
         let mut bytes = Zeroizing::new(Vec::with_capacity(512));
-        let file = File::open(path).map_err(|error| failed(path, error))?;
-        let read = file.take(MAX_FILE).read_to_end(&mut bytes);
-        read.map_err(|error| failed(path, error))?;
-        let seed = seed(&bytes).ok_or_else(|| KeyError::NotAKey(path.to_owned()))?;
+        let file = File::open(path);
+        let read = file.and_then(|file| file.take(MAX_FILE).read_to_end(&mut bytes));
+        read.map_err(|error| at(path, error.kind(), &error))?;
+        let seed = seed(&bytes);
+        let seed = seed.ok_or_else(|| at(path, ErrorKind::InvalidData, "not a key of 32 bytes"))?;
         Ok(Self::from_seed(&seed))
     }
 
@@ -70,24 +48,13 @@ impl Signer {
     /// are created.
     ///
     /// # Errors
-    /// [`KeyError::Exists`], [`KeyError::File`].
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), KeyError> {
+    /// The system's error with the path; [`ErrorKind::AlreadyExists`] if there is a file. Replacing a key
+    /// would lose an identity for ever: move it away first.
+    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
-        let in_folder = |error| failed(path, error);
-        if fs::exists(path).map_err(in_folder)? {
-            return Err(KeyError::Exists(path.to_owned()));
-        }
-        if let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
-            make_folder(folder).map_err(in_folder)?;
-        }
-        let (draft, mut file) = open_draft(path).map_err(in_folder)?;
-        let written = file.write_all(self.seed()).and_then(|()| file.sync_all());
-        let published = written.and_then(|()| publish(&draft, path));
-        // It may be gone already.
-        let _ = fs::remove_file(&draft);
-        published.map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => KeyError::Exists(path.to_owned()),
-            _ => failed(path, error),
+        write_new(path, self.seed()).map_err(|error| match error.kind() {
+            kind @ ErrorKind::AlreadyExists => at(path, kind, "a key already exists"),
+            kind => at(path, kind, &error),
         })
     }
 
@@ -95,25 +62,40 @@ impl Signer {
     /// at the same time all get the same key.
     ///
     /// # Errors
-    /// [`KeyError`]
+    /// As for [`load`](Self::load), [`generate`](Self::generate) and [`save`](Self::save).
     #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
-    pub fn load_or_generate(path: impl AsRef<Path>) -> Result<Self, KeyError> {
+    pub fn load_or_generate(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         match Self::load(path) {
-            Err(KeyError::File { source, .. }) if source.kind() == ErrorKind::NotFound => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
             loaded => return loaded,
         }
         let signer = Self::generate()?;
         match signer.save(path) {
-            Err(KeyError::Exists(_)) => Self::load(path),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Self::load(path),
             saved => saved.map(|()| signer),
         }
     }
 }
 
-fn failed(path: &Path, source: io::Error) -> KeyError {
-    let path = path.to_owned();
-    KeyError::File { path, source }
+fn at(path: &Path, kind: ErrorKind, words: impl std::fmt::Display) -> io::Error {
+    io::Error::new(kind, format!("{}: {words}", path.display()))
+}
+
+/// Writes a new file as a whole or not at all, which only its owner may read.
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if fs::exists(path)? {
+        return Err(ErrorKind::AlreadyExists.into());
+    }
+    if let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
+        make_folder(folder)?;
+    }
+    let (draft, mut file) = open_draft(path)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let published = written.and_then(|()| publish(&draft, path));
+    // It may be gone already.
+    let _ = fs::remove_file(&draft);
+    published
 }
 
 /// Returns the seed in the contents of a file.

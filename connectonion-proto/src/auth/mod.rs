@@ -76,8 +76,6 @@ pub use canonical::{Canonical, canonical_json};
 pub use error::{AuthError, InputError};
 #[cfg(feature = "auth")]
 pub use invite::InviteCodes;
-#[cfg(feature = "auth")]
-pub use key_file::KeyError;
 pub use payload::{Draft, Payload, unix_seconds};
 pub use signature::Signature;
 #[cfg(feature = "auth")]

@@ -38,12 +38,8 @@ impl fmt::Display for Signature {
     }
 }
 
-/// Hides the signature: until it expires, anyone who has it can open a connection.
-impl fmt::Debug for Signature {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Signature(..)")
-    }
-}
+// Hides the signature: until it expires, anyone who has it can open a connection.
+rpc_core::debug_fields!([] Signature, _ => {});
 
 #[cfg(test)]
 mod tests {
@@ -56,7 +52,7 @@ mod tests {
         assert_eq!(signature.to_string(), text.to_lowercase());
         assert_eq!(Signature::parse(&format!("0x{text}")), Ok(signature));
         assert_eq!(Signature::parse(&text.to_uppercase()), Ok(signature));
-        assert_eq!(format!("{signature:?}"), "Signature(..)");
+        assert_eq!(format!("{signature:?}"), "Signature { .. }");
         assert_eq!(Signature::parse(&text[2..]), Err(InputError::NotASignature));
     }
 }

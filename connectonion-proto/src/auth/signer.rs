@@ -1,6 +1,5 @@
 //! [`Signer`]: a private key, which signs payloads.
 
-use std::fmt;
 use std::sync::Arc;
 
 use ed25519_dalek::{Signer as _, SigningKey};
@@ -85,9 +84,5 @@ fn refused(error: DecodeError) -> Refused {
     Refused::Encode { message }
 }
 
-/// Prints the public key only.
-impl fmt::Debug for Signer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Signer({})", self.address)
-    }
-}
+// Prints the public key only.
+rpc_core::debug_fields!([] Signer, this => { address: this.address });

@@ -136,12 +136,8 @@ impl UsedSignatures {
     }
 }
 
-/// Prints the number only.
-impl fmt::Debug for UsedSignatures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} signatures", self.used.len())
-    }
-}
+// Prints the number only.
+rpc_core::debug_fields!([] UsedSignatures, this => { used: this.used.len() });
 
 /// Returns the second after which a signature is not valid.
 pub(crate) fn end_of(verified: &Verified<'_>) -> u64 {

@@ -5,13 +5,15 @@ use rpc_core::timers::later;
 use rpc_core::{CallId, CloseFrame, CloseReason, Refused, Str};
 use serde::Serialize;
 
-use super::answered::MAX_ANSWERS;
 use super::pending::Kind;
 use super::{ClientConn, ClientState};
 use crate::frame::{
     AdminRequest, ClientFrame, Connect, Input, ModeChange, OnboardSubmit, PromptUpdate, Response,
     SessionQuery,
 };
+
+/// The number of answers remembered; the oldest are forgotten first. Agents ask one at a time.
+const MAX_ANSWERS: usize = 64;
 
 impl ClientConn {
     /// Sends another CONNECT, freshly signed: after [`ConnectWanted`](super::ClientEvent), or
@@ -96,12 +98,15 @@ impl ClientConn {
         self.check_ready()?;
         let frame = self.core.send_json(response)?;
         let receipt = self.ask_for_receipt();
-        self.answered.push(frame, receipt, response.clone());
+        if self.answers.len() == MAX_ANSWERS {
+            self.answers.pop_front();
+        }
+        self.answers.push_back((frame, receipt, response.clone()));
         Ok(())
     }
 
-    /// Sends a query after an answer, for [`Answered`](super::answered::Answered) only. Returns
-    /// `None` if there is no room, or if this host answers no queries.
+    /// Sends a query after an answer. Returns `None` if there is no room, or if this host answers no
+    /// queries.
     fn ask_for_receipt(&mut self) -> Option<CallId> {
         if !self.answers_queries || self.pending.count(Kind::Status) >= MAX_ANSWERS {
             return None;

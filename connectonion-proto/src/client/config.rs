@@ -6,16 +6,7 @@ use rpc_core::Limits;
 use rpc_core::backoff::{BackoffPolicy, Jitter};
 use rpc_core::reconnect::ReconnectPolicy;
 
-use crate::limits::{
-    CONNECT_TIMEOUT, MAX_SERVER_MESSAGE, ONBOARDED_TIMEOUT, SILENCE_TIMEOUT, defaults,
-};
-
-/// The delay before the first reconnect.
-const FIRST_DELAY: Duration = Duration::from_secs(1);
-/// The longest delay before a reconnect.
-const LONGEST_DELAY: Duration = Duration::from_secs(30);
-/// How long a request waits for its answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+use crate::limits::{MAX_SERVER_MESSAGE, defaults};
 
 /// Returns when to reconnect after a lost connection: after about 1 s, then twice as long each time
 /// up to 30 s, without end, with jitter so that the clients of a restarted host do not reconnect
@@ -23,9 +14,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 #[must_use]
 pub const fn reconnect_policy() -> ReconnectPolicy {
     let backoff = BackoffPolicy {
-        max: Some(LONGEST_DELAY),
+        max: Some(Duration::from_secs(30)),
         jitter: Jitter::Equal,
-        ..BackoffPolicy::new(FIRST_DELAY, 2.0)
+        ..BackoffPolicy::new(Duration::from_secs(1), 2.0)
     };
     ReconnectPolicy::new(backoff)
 }
@@ -44,16 +35,16 @@ rpc_core::config! {
     pub struct ClientConfig {
         /// How long the host may take to answer a CONNECT; `None` is for ever. During onboarding
         /// there is no deadline. Default 30 s.
-        pub connect_timeout: Option<Duration> = Some(CONNECT_TIMEOUT),
+        pub connect_timeout: Option<Duration> = Some(Duration::from_secs(30)),
         /// How long the host may take to finish the CONNECT after onboarding. Hosts before the
         /// specification's version never do: they require another CONNECT. Default 3 s.
-        pub onboarded_timeout: Duration = ONBOARDED_TIMEOUT,
+        pub onboarded_timeout: Duration = Duration::from_secs(3),
         /// The silence after which the connection counts as dead; `None` is never. Hosts send a
         /// PING every 30 s, also while a human thinks. Default 60 s.
-        pub silence_timeout: Option<Duration> = Some(SILENCE_TIMEOUT),
+        pub silence_timeout: Option<Duration> = Some(Duration::from_secs(60)),
         /// How long a request (an onboarding, a `SESSION_STATUS`, an administrator's command) waits
         /// for its answer; `None` is for ever. Prompts have no deadline. Default 30 s.
-        pub answer_timeout: Option<Duration> = Some(ANSWER_TIMEOUT),
+        pub answer_timeout: Option<Duration> = Some(Duration::from_secs(30)),
         /// Whether `session_sync` steps are delivered: known hosts send the whole conversation after
         /// every other step. Default `false`.
         pub session_sync: bool = false,

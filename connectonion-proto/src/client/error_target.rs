@@ -4,8 +4,8 @@ use rpc_core::CloseReason;
 
 use crate::frame::ErrorFrame;
 use crate::limits::{
-    ALREADY_AUTHENTICATED, ALREADY_RUNNING, AUTHENTICATE_FIRST, INPUT_REFUSED,
-    NOTHING_TO_INTERRUPT, PROMPT_REQUIRED, RUNTIME_INPUT_REJECTED, STALE_ANSWER,
+    ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, INPUT_REFUSED, NOTHING_TO_INTERRUPT,
+    PROMPT_REQUIRED, RUNTIME_INPUT_REJECTED, STALE_ANSWER,
 };
 
 /// The start of a host's refusal of an identity.
@@ -71,7 +71,7 @@ pub(super) fn error_target(error: &ErrorFrame, awaits_status: bool) -> ErrorTarg
     if words == AUTHENTICATE_FIRST {
         return ErrorTarget::OldestInput;
     }
-    if [PROMPT_REQUIRED, ALREADY_RUNNING].contains(&words) {
+    if [PROMPT_REQUIRED, "session already has a running agent"].contains(&words) {
         return ErrorTarget::Input;
     }
     // Not every host knows this type, nor refuses it in the usual words.

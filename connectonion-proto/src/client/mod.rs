@@ -10,7 +10,6 @@
 //!                    └─────────> Closed <─────────────────┴──────────────────┘
 //! ```
 
-mod answered;
 mod commands;
 mod config;
 mod error_target;
@@ -25,33 +24,32 @@ mod sign;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::Bytes;
 use rpc_core::Instant;
 use rpc_core::json::DecodeErrorKind;
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::timers::{later, sooner};
 use rpc_core::{
-    CallError, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, Incoming, Machine,
-    MachineCore, Outgoing, Str, Text,
+    CallError, CallId, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, FrameNumber,
+    Incoming, Machine, MachineCore, Outgoing, Str,
 };
 
-use crate::frame::Connect;
-use crate::limits::REPLAY_PAUSE;
-use answered::Answered;
+use crate::frame::{Connect, Response};
 use pending::PendingRequests;
 
 pub use config::{ClientConfig, reconnect_policy};
 pub use event::{ClientEvent, Reply, Step, Taken, Warning};
-#[cfg(feature = "tokio")]
-pub(crate) use questions::goes_on;
 pub use resume::Resume;
 pub use session::ClientSession;
 #[cfg(feature = "tokio")]
 pub(crate) use session::End;
 pub use sign::Sign;
+
+/// The silence after a host's replay, after which it counts as complete. Not in the specification.
+const REPLAY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -108,8 +106,9 @@ pub struct ClientConn {
     /// A run is in progress, as far as the host's frames show.
     run: bool,
     pending: PendingRequests,
-    /// The user's answers that the host may not have.
-    answered: Answered,
+    /// The answers that the host may not have, oldest first, each with the query after it. Hosts confirm
+    /// no answer, but they handle frames in order: the reply to the query is its receipt.
+    answers: VecDeque<(FrameNumber, Option<CallId>, Response)>,
     /// The host has refused no query about a session.
     answers_queries: bool,
     /// When the replay of a run in progress counts as complete.
@@ -152,7 +151,7 @@ impl ClientConn {
             session_id: None,
             run: false,
             pending: PendingRequests::new(seed, config.limits.max_pending, now),
-            answered: Answered::default(),
+            answers: VecDeque::new(),
             answers_queries: true,
             caught_up_at: None,
             config,
@@ -210,11 +209,6 @@ impl ClientConn {
         }
     }
 
-    fn pong(&mut self) {
-        // Without room for it, silence is what a host hears that does not read.
-        let _ = self.core.send_text(pong());
-    }
-
     fn unexpected(&mut self, name: &'static str) {
         self.warn(Warning::Unexpected { name });
     }
@@ -236,7 +230,7 @@ impl ClientConn {
     fn end_run(&mut self) {
         self.run = false;
         self.caught_up_at = None;
-        self.answered.clear();
+        self.answers.clear();
         self.settle_state();
     }
 
@@ -257,8 +251,8 @@ impl ClientConn {
     /// Returns the next of the events that end everything in flight.
     fn last_event(&mut self) -> Option<ClientEvent> {
         let reason = self.core.close_reason()?;
-        if let Some((id, pending)) = self.pending.pop_any() {
-            let delivery = self.core.delivery(pending.frame);
+        if let Some((id, sent)) = self.pending.pop_any() {
+            let delivery = self.core.delivery(sent);
             let reason = reason.clone();
             let result = Err(CallError::Closed { reason, delivery });
             return Some(ClientEvent::Reply { id, result });
@@ -269,16 +263,12 @@ impl ClientConn {
             let lost = CallError::Closed { reason, delivery };
             return Some(ClientEvent::RunEnded(Err(lost)));
         }
-        let (frame, response) = self.answered.pop()?;
+        let (frame, _, response) = self.answers.pop_front()?;
         Some(match self.core.delivery(frame) {
             Delivery::NotSent => ClientEvent::Unsent(response),
             _ => ClientEvent::Unconfirmed(response),
         })
     }
-}
-
-fn pong() -> Text {
-    Text::new(Bytes::from_static(br#"{"type":"PONG"}"#)).unwrap_or_default()
 }
 
 impl Machine for ClientConn {
@@ -330,9 +320,9 @@ impl Machine for ClientConn {
             self.shut(silence, CloseFrame::GOING_AWAY);
         }
         while self.core.may_expire(now)
-            && let Some((id, pending)) = self.pending.pop_expired(now)
+            && let Some((id, sent)) = self.pending.pop_expired(now)
         {
-            let delivery = self.core.delivery(pending.frame);
+            let delivery = self.core.delivery(sent);
             let result = Err(CallError::TimedOut { delivery });
             self.push(ClientEvent::Reply { id, result }, 0);
         }
@@ -360,13 +350,9 @@ impl Machine for ClientConn {
     }
 }
 
-/// Prints the state, never the contents.
-impl fmt::Debug for ClientConn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientConn")
-            .field("state", &self.state())
-            .field("in_flight", &self.in_flight())
-            .field("core", &self.core)
-            .finish_non_exhaustive()
-    }
-}
+// Prints the state, never the contents.
+rpc_core::debug_fields!([] ClientConn, this => {
+    state: this.state(),
+    in_flight: this.in_flight(),
+    core: this.core,
+});

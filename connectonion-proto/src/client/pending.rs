@@ -16,18 +16,12 @@ pub(super) enum Kind {
     Admin,
 }
 
-/// An unanswered request.
-#[derive(Debug)]
-pub(super) struct Pending {
-    /// The request's frame.
-    pub(super) frame: FrameNumber,
-}
-
 /// The unanswered requests in the order in which they were sent: hosts answer those of one kind in
 /// that order and do not say which one they answer.
 #[derive(Debug)]
 pub(super) struct PendingRequests {
-    calls: PendingCalls<Pending>,
+    /// With the frames of the requests.
+    calls: PendingCalls<FrameNumber>,
     order: VecDeque<(Kind, CallId)>,
 }
 
@@ -54,7 +48,7 @@ impl PendingRequests {
         frame: FrameNumber,
         deadline: Option<Instant>,
     ) -> Result<CallId, Refused> {
-        let id = self.calls.insert(Pending { frame }, deadline)?;
+        let id = self.calls.insert(frame, deadline)?;
         self.order.push_back((kind, id));
         Ok(id)
     }
@@ -91,16 +85,6 @@ impl PendingRequests {
         self.waiting(kind).next()
     }
 
-    /// Returns whether a prompt is unanswered.
-    pub(super) fn awaits_prompt(&self) -> bool {
-        self.awaits(Kind::Prompt) || self.awaits(Kind::Interjection)
-    }
-
-    /// Returns whether a prompt that should start a run has not started it yet.
-    pub(super) fn awaits_start(&self) -> bool {
-        self.awaits(Kind::Prompt)
-    }
-
     /// Cancels a request. Its answer is still awaited, so that it is not taken for another's.
     pub(super) fn cancel(&mut self, id: CallId) -> bool {
         matches!(self.calls.complete(id), Match::Live(_))
@@ -108,14 +92,14 @@ impl PendingRequests {
 
     /// Removes a request that has waited too long. Hosts ignore what they do not know, so its
     /// answer is no longer awaited.
-    pub(super) fn pop_expired(&mut self, now: Instant) -> Option<(CallId, Pending)> {
-        let (id, pending) = self.calls.pop_expired(now)?;
+    pub(super) fn pop_expired(&mut self, now: Instant) -> Option<(CallId, FrameNumber)> {
+        let (id, frame) = self.calls.pop_expired(now)?;
         self.order.retain(|(_, other)| *other != id);
-        Some((id, pending))
+        Some((id, frame))
     }
 
     /// Removes any request, after the end of the connection.
-    pub(super) fn pop_any(&mut self) -> Option<(CallId, Pending)> {
+    pub(super) fn pop_any(&mut self) -> Option<(CallId, FrameNumber)> {
         self.calls.pop_any()
     }
 

@@ -7,8 +7,8 @@ use super::event::{ClientEvent, Reply, Step, Taken, Warning};
 use super::pending::Kind;
 use super::{ClientConn, ClientState};
 use crate::frame::{
-    Connected, ErrorFrame, EventKind, OnboardSuccess, Output, ServerFrame, SessionState,
-    StreamEvent,
+    ClientFrame, Connected, ErrorFrame, EventKind, OnboardSuccess, Output, ServerFrame,
+    SessionState, StreamEvent,
 };
 use crate::limits::AUTHENTICATE_FIRST;
 
@@ -30,7 +30,10 @@ impl ClientConn {
         };
         let size = text.len();
         match frame {
-            ServerFrame::Ping => self.pong(),
+            ServerFrame::Ping => {
+                // Without room for it, silence is what a host hears that does not read.
+                let _ = self.core.send_json(&ClientFrame::Pong);
+            }
             ServerFrame::Event(event) => self.on_event(event, whole, size, now),
             ServerFrame::Output(output) => self.on_output(output, size),
             ServerFrame::Connected(frame) => self.on_connected(frame, size, now),
@@ -130,7 +133,7 @@ impl ClientConn {
             EventKind::ModeChanged(_) | EventKind::SessionSync(_) | EventKind::Unknown { .. } => {
                 false
             }
-            _ => !self.run && self.pending.awaits_start(),
+            _ => !self.run && self.pending.awaits(Kind::Prompt),
         }
     }
 
@@ -149,7 +152,7 @@ impl ClientConn {
         if !matches!(self.state, ClientState::Ready | ClientState::Running) {
             return self.unexpected("OUTPUT");
         }
-        if !self.run && self.pending.awaits_start() {
+        if !self.run && self.pending.awaits(Kind::Prompt) {
             // A run whose host shows no steps.
             self.begin_run();
         }
@@ -213,8 +216,11 @@ impl ClientConn {
 
     /// Handles the reply to a query: the host has everything sent before it.
     fn status_answered(&mut self) -> Option<Option<CallId>> {
-        if let Some(query) = self.pending.first(Kind::Status) {
-            self.answered.confirm(query);
+        let query = self.pending.first(Kind::Status);
+        let is_its =
+            |(_, receipt, _): &(_, Option<CallId>, _)| receipt.is_some() && *receipt == query;
+        if let Some(at) = self.answers.iter().position(is_its) {
+            self.answers.drain(..=at);
         }
         self.pending.answered(Kind::Status)
     }
@@ -249,7 +255,8 @@ impl ClientConn {
     /// Sets the state to running while an agent is running or may be, otherwise to ready.
     pub(super) fn settle_state(&mut self) {
         if matches!(self.state, ClientState::Ready | ClientState::Running) {
-            let working = self.run || self.pending.awaits_prompt();
+            let awaits = |kind| self.pending.awaits(kind);
+            let working = self.run || awaits(Kind::Prompt) || awaits(Kind::Interjection);
             self.state = if working {
                 ClientState::Running
             } else {

@@ -1,7 +1,6 @@
 //! [`ClientSession`]: a client's session over all its connections.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 
 use rpc_core::Instant;
@@ -87,6 +86,8 @@ pub struct ClientSession {
     /// The host may repeat events that came before.
     replaying: bool,
     questions: Questions,
+    /// The question that nothing has followed.
+    open: Option<Step>,
     /// The prompts of this connection that the host has not replied to.
     prompts: Vec<(CallId, Str)>,
     run: Option<OpenRun>,
@@ -121,6 +122,7 @@ impl ClientSession {
             seen: Seen::default(),
             replaying: false,
             questions: Questions::default(),
+            open: None,
             prompts: Vec::new(),
             run: None,
             events: VecDeque::new(),
@@ -211,6 +213,8 @@ impl ClientSession {
         if size > max {
             return Err(Refused::TooLarge { size, max });
         }
+        let answers = |it: &mut Step| it.event.id == response.request_id;
+        self.open.take_if(answers);
         self.questions.keep(response);
         Ok(())
     }
@@ -283,7 +287,21 @@ impl ClientSession {
         }
     }
 
+    /// Returns the question that nothing has followed.
+    #[cfg(feature = "tokio")]
+    pub(crate) const fn open_question(&self) -> Option<&Step> {
+        self.open.as_ref()
+    }
+
     fn push(&mut self, event: ClientEvent) {
+        match &event {
+            ClientEvent::Step(step) if step.event.kind.awaits().is_some() && !step.answered => {
+                self.open = Some(step.clone());
+            }
+            ClientEvent::Step(step) if !goes_on(&step.event.kind) => {}
+            ClientEvent::Step(_) | ClientEvent::RunEnded(_) => self.open = None,
+            _ => {}
+        }
         self.events.push_back(event);
     }
 
@@ -311,7 +329,9 @@ impl ClientSession {
         self.forget_run();
         let end = run.map(|run| run.end(&frame, &self.config.limits));
         self.push(ClientEvent::Connected(frame));
-        self.events.extend(end);
+        if let Some(end) = end {
+            self.push(end);
+        }
     }
 
     fn step(&mut self, mut step: Step) {
@@ -454,12 +474,8 @@ fn output(answer: Str, frame: &Connected) -> Output {
     output
 }
 
-/// Prints the state, never the contents.
-impl fmt::Debug for ClientSession {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientSession")
-            .field("session_id", &self.resume.session_id)
-            .field("is_running", &self.run.is_some())
-            .finish_non_exhaustive()
-    }
-}
+// Prints the state, never the contents.
+rpc_core::debug_fields!([] ClientSession, this => {
+    session_id: this.resume.session_id,
+    is_running: this.run.is_some(),
+});

@@ -14,8 +14,7 @@ use super::*;
 use crate::client::{Reply, Taken};
 use crate::frame::Signed;
 use crate::frame::{AdminAction, AdminRequest, Input, Mode, ModeChange, SessionState};
-use crate::limits::{PING_INTERVAL, SILENCE_TIMEOUT};
-use gate::{gate as gated, success};
+use gate::{PING_INTERVAL, SILENCE_TIMEOUT, gate as gated, success};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -1,7 +1,5 @@
 //! [`ClientFrame`]: the frames of a client.
 
-use std::fmt;
-
 use rpc_core::json::tagged::read_alone;
 use rpc_core::json::{TagKind, Tagged, decode};
 use rpc_core::{DecodeError, Json, Limits, Str};
@@ -169,9 +167,5 @@ fn interrupt<S: Serializer>(to: S) -> Result<S::Ok, S::Error> {
     type_alone("INTERRUPT", to)
 }
 
-/// Prints the type only: the contents are private.
-impl fmt::Debug for ClientFrame {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ClientFrame({:?})", self.name())
-    }
-}
+// Prints the type only: the contents are private.
+rpc_core::debug_fields!([] ClientFrame, this => { name: this.name() });

@@ -290,15 +290,11 @@ impl fmt::Display for ErrorFrame {
 
 impl std::error::Error for ErrorFrame {}
 
-/// Hides the unreadable text: it may be half a CONNECT.
-impl fmt::Debug for ErrorFrame {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ErrorFrame")
-            .field("message", &self.message)
-            .field("received", &self.received.is_some())
-            .finish_non_exhaustive()
-    }
-}
+// Hides the unreadable text: it may be half a CONNECT.
+rpc_core::debug_fields!([] ErrorFrame, this => {
+    message: this.message,
+    received: this.received.is_some(),
+});
 
 /// The status of a session, in reply to a [`SessionQuery`](super::SessionQuery). Not in the
 /// specification.

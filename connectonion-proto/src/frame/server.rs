@@ -1,7 +1,5 @@
 //! [`ServerFrame`]: the frames of a server.
 
-use std::fmt;
-
 use rpc_core::json::tagged::read_alone;
 use rpc_core::json::{TagKind, Tagged, decode, decode_keeping};
 use rpc_core::{DecodeError, Json, Limits, Str};
@@ -186,9 +184,5 @@ fn ping<S: Serializer>(to: S) -> Result<S::Ok, S::Error> {
     type_alone("PING", to)
 }
 
-/// Prints the type only: the contents are private.
-impl fmt::Debug for ServerFrame {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ServerFrame({:?})", self.name())
-    }
-}
+// Prints the type only: the contents are private.
+rpc_core::debug_fields!([] ServerFrame, this => { name: this.name() });

@@ -1,7 +1,5 @@
 //! [`Signed`]: the payload, the sender and the signature of a signed frame.
 
-use std::fmt;
-
 use rpc_core::{Json, Str};
 use serde::{Deserialize, Serialize};
 
@@ -51,16 +49,9 @@ impl Signed {
         }
     }
 
-    /// Returns whether nothing is present: the frame is not signed.
-    #[must_use]
-    pub const fn is_none(&self) -> bool {
-        self.payload.is_none() && self.from.is_none() && self.signature.is_none()
-    }
-
     /// Returns a member of the payload, as it was sent; of several members of that name, the last.
     /// The signature is not verified here.
-    #[must_use]
-    pub fn member(&self, name: &str) -> Option<Json> {
+    fn member(&self, name: &str) -> Option<Json> {
         last_member(self.payload.as_ref()?, name)
     }
 
@@ -71,18 +62,11 @@ impl Signed {
     }
 
     /// Returns a member of the payload that is a number.
-    #[must_use]
-    pub fn number(&self, name: &str) -> Option<Number> {
+    pub(crate) fn number(&self, name: &str) -> Option<Number> {
         self.member(name)?.parse().ok()
     }
 }
 
-/// Prints the address only: the payload may hold an invite code, and a signature is valid for five
-/// minutes.
-impl fmt::Debug for Signed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Signed")
-            .field("from", &self.from)
-            .finish_non_exhaustive()
-    }
-}
+// Prints the address only: the payload may hold an invite code, and a signature is valid for five
+// minutes.
+rpc_core::debug_fields!([] Signed, this => { from: this.from });

@@ -150,32 +150,6 @@ impl Hub {
         }
     }
 
-    /// Adds a message to the conversation.
-    ///
-    /// # Errors
-    /// [`AgentError::Over`].
-    pub fn push_message(&mut self, run: RunId, message: Json) -> Result<(), AgentError> {
-        self.run_mut(run)?.1.push_message(message);
-        Ok(())
-    }
-
-    /// Sets a member of the session.
-    ///
-    /// # Errors
-    /// [`AgentError::Over`].
-    pub fn set_member(&mut self, run: RunId, name: &str, value: Json) -> Result<(), AgentError> {
-        self.run_mut(run)?.1.set(name, value);
-        Ok(())
-    }
-
-    /// Returns a current member of the session, other than `messages` and `trace`.
-    ///
-    /// # Errors
-    /// [`AgentError::Over`].
-    pub fn member(&mut self, run: RunId, name: &str) -> Result<Option<Json>, AgentError> {
-        Ok(self.run_mut(run)?.1.get(name))
-    }
-
     /// Changes the mode on the agent's behalf.
     ///
     /// # Errors

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use crate::limits::{GRACE, IDLE_TIMEOUT, MAX_CLIENT_MESSAGE, RESULT_TTL, STUCK_TIMEOUT};
+use crate::limits::{MAX_CLIENT_MESSAGE, RESULT_TTL};
 use crate::replay::LogLimits;
-
-const STORE_AGAIN: Duration = Duration::from_secs(5);
 
 rpc_core::config! {
     /// The lifetimes of the sessions of a host, and their bounds.
@@ -13,12 +11,12 @@ rpc_core::config! {
     pub struct HubConfig {
         /// How long a session without a run lives while its sockets are silent and send not even a
         /// PONG. Default 10 min.
-        pub idle_timeout: Duration = IDLE_TIMEOUT,
+        pub idle_timeout: Duration = Duration::from_secs(10 * 60),
         /// How long a session lives without a run and without a socket. Default 10 min.
-        pub grace: Duration = GRACE,
+        pub grace: Duration = Duration::from_secs(10 * 60),
         /// How long a run may go without an event of the agent and without a frame of a client.
         /// Default 1 h.
-        pub stuck_timeout: Duration = STUCK_TIMEOUT,
+        pub stuck_timeout: Duration = Duration::from_secs(60 * 60),
         /// The largest number of sessions. Beyond it, a new session replaces the one that has been
         /// without a socket longest. Default 16,384.
         pub max_sessions: usize = 16_384,
@@ -52,10 +50,11 @@ rpc_core::config! {
         pub max_reruns: u32 = 0,
         /// Whether the events of runs are stored, so that they outlive the host, within the bounds of
         /// a session's [log](Self::log). Default no; yes in a cluster.
+        #[doc(hidden)]
         pub store_events: bool = false,
         /// How long to wait before what was not stored is stored again.
         /// Default 5 s.
-        pub store_again: Duration = STORE_AGAIN,
+        pub store_again: Duration = Duration::from_secs(5),
         /// The largest conversation in bytes, with the prompts that wait to become a part of it. What
         /// would exceed it is refused. Default 16 MiB.
         pub max_session_bytes: usize = 16 * 1024 * 1024,

@@ -9,11 +9,12 @@ use super::event::{ConnId, ConnectRequest, Now, Owner, Reply};
 use super::job::{Entering, Task};
 use super::recover::revive;
 use super::{ConnectionEntry, Hub, MAX_SESSION_ID, Session};
-use crate::console::Line;
+use crate::console;
 use crate::frame::{Connected, ErrorFrame, SessionState};
 use crate::id::{SessionId, session_id as new_id};
 use crate::limits::ALREADY_AUTHENTICATED;
 use crate::merge::merge;
+use crate::replay::EventLog;
 use crate::storage::Record;
 
 impl Hub {
@@ -114,20 +115,16 @@ impl Hub {
             let items = chat_items(copy.get());
             connected = connected.with_newer(Some((copy, items)));
         }
-        self.line(Line::Connected {
-            owner,
-            session: id.as_str().to_owned(),
-            status,
-        });
+        self.line(console::connected(owner, id.as_str(), status));
         if let Some(session) = handed {
             let messages = count_messages(session.get());
-            self.line(Line::ClientSession { messages });
+            self.line(console::client_session(messages));
         }
         if newer {
-            self.line(Line::Merged);
+            self.line(console::MERGED);
         }
         if is_resumed {
-            self.line(Line::Reattached);
+            self.line(console::REATTACHED);
         }
         self.reply(conn, Reply::Accept(Box::new(connected)));
         if let Some(failure) = failure {
@@ -190,7 +187,11 @@ impl Hub {
                 self.end_session(&oldest, session, "", now);
             }
         }
-        let session = Session::new(owner, &self.config);
+        let session = Session {
+            owner,
+            log: EventLog::new(self.config.log),
+            ..Session::default()
+        };
         let inserted = self.sessions.insert(id, session, None);
         inserted.map_err(|_| too_many())
     }
@@ -212,9 +213,8 @@ impl Hub {
         let mut cursor = before.unwrap_or_else(|| session.log.end());
         let (mut has_gap, mut failure) = (false, None);
         if session.started().is_some() || session.rerun.is_some() {
-            let resumed = session.log.resume(last_msg_id);
-            has_gap = resumed.gap.is_some();
-            cursor = resumed.cursor;
+            let (resumed, missed) = session.log.resume(last_msg_id);
+            (cursor, has_gap) = (resumed, missed > 0);
         } else if before.is_none() {
             failure = session.failure.take().map(|(_, text)| text);
         }

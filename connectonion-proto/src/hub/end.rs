@@ -10,10 +10,9 @@ use super::event::{AgentError, Now, RunId};
 use super::job::Task;
 use super::run::Phase;
 use super::{Entry, Hub, Prompt};
-use crate::console::Line;
+use crate::console;
 use crate::frame::{ErrorFrame, EventKind, Output};
 use crate::id::SessionId;
-use crate::limits::NO_RESULT;
 use crate::storage::{Record, RecordStatus, StorageError};
 
 /// The most bytes that [`with_note`] adds.
@@ -41,7 +40,7 @@ impl Hub {
             return Ok(unread);
         }
         if result.is_empty() {
-            self.fail(id, NO_RESULT, now)?;
+            self.fail(id, "Agent completed without result", now)?;
             return Ok(Vec::new());
         }
         run.say(result);
@@ -68,9 +67,7 @@ impl Hub {
                 session.intake.push_front(prompt);
             }
         }
-        self.line(Line::AgentError {
-            message: message.to_owned(),
-        });
+        self.line(console::agent_error(message));
         let (session_id, _, record) = self.end_run(id, None, now)?;
         let error = encode(&ErrorFrame::new(message)).unwrap_or_default();
         self.ask_storage(session_id, Task::End(id, Err(error)), Some(record));
@@ -158,9 +155,8 @@ impl Hub {
         session.unstored = None;
         session.is_only_here = false;
         if let Some((error, record)) = not_stored {
-            self.line(Line::AgentError {
-                message: format!("a result was not stored: {error}"),
-            });
+            let message = format!("a result was not stored: {error}");
+            self.line(console::agent_error(&message));
             self.keep_unstored(id, &error, record, now);
         }
         self.rest(id, now.instant);

@@ -19,9 +19,10 @@ pub struct ConnId(pub u64);
 pub struct RunId(pub u64);
 
 /// The owner of a session. Exhaustive: a caller has proved an address, or nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// Anyone who knows the id: the caller did not sign.
+    #[default]
     Unsigned,
     /// The caller who proved this address.
     Key(Address),

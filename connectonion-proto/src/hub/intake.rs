@@ -8,7 +8,7 @@ use super::job::Task;
 use super::removed::moved;
 use super::run::{Phase, Run};
 use super::{Hub, Prompt, Session};
-use crate::console::Line;
+use crate::console;
 use crate::frame::{ErrorFrame, EventKind, FilesReceived, RuntimeInputAck, UserInput};
 use crate::id::{EventId, SessionId, runtime_input_id};
 use crate::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, RUNTIME_INPUT_REJECTED};
@@ -175,8 +175,7 @@ impl Hub {
         if is_unstored || !is_first {
             run.acknowledged.push(prompt.clone());
         }
-        let words = written(&prompt).to_owned();
-        let session_id = id.as_str().to_owned();
+        let words = written(&prompt);
         // Clients may know the event that reports it: then only the trace of this run needs it.
         let said = rerun.as_ref().and_then(|it| it.said.clone());
         let is_said = said.is_some();
@@ -187,25 +186,17 @@ impl Hub {
                 run.push_trace(event, max);
             }
             Session::begin(session, rerun.is_some());
-            let line = Line::Input {
-                owner,
-                session: session_id,
-                prompt: words,
-            };
-            (line, Reply::Begun)
+            (console::input(owner, id.as_str(), words), Reply::Begun)
         } else {
-            let ack = RuntimeInputAck::new(&*session_id, prompt.id.as_str());
-            let line = Line::RuntimeInput {
-                session: session_id,
-                prompt: words,
-            };
+            let ack = RuntimeInputAck::new(id.as_str(), prompt.id.as_str());
+            let line = console::runtime_input(id.as_str(), words);
             (line, Reply::Acknowledge(ack))
         };
         self.rest(id, now.instant);
         self.line(line);
         let (images, files) = (prompt.images.len(), prompt.files.len());
         if images + files > 0 {
-            self.line(Line::Attachments { images, files });
+            self.line(console::attachments(images, files));
         }
         if let Some(conn) = conn {
             self.reply(conn, reply);

@@ -1,13 +1,11 @@
 //! [`Job`]: a request to the storage, with what follows from its outcome.
 
-use std::fmt;
-
 use rpc_core::Text;
 
 use super::bytes::len_of;
 use super::event::{ConnId, ConnectRequest, HubEvent, Now, Owner, Reply, RunId};
 use super::{Entry, Hub, removed};
-use crate::console::Line;
+use crate::console;
 use crate::frame::ErrorFrame;
 use crate::id::{EventId, SessionId};
 use crate::storage::{Record, RecordStatus, Storage, StorageError};
@@ -209,9 +207,8 @@ impl Hub {
         session.is_only_here = false;
         if let Some((error, record)) = not_stored {
             if !is_again {
-                self.line(Line::AgentError {
-                    message: format!("a mode was not stored: {error}"),
-                });
+                let message = format!("a mode was not stored: {error}");
+                self.line(console::agent_error(&message));
             }
             self.keep_unstored(id, &error, record, now);
         }
@@ -262,12 +259,8 @@ impl Hub {
     }
 }
 
-/// Prints no contents: they are private.
-impl fmt::Debug for Job {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Job")
-            .field("session_id", &self.session_id)
-            .field("is_release", &self.is_release())
-            .finish_non_exhaustive()
-    }
-}
+// Prints no contents: they are private.
+rpc_core::debug_fields!([] Job, this => {
+    session_id: this.session_id,
+    is_release: this.is_release(),
+});

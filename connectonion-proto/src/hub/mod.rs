@@ -26,7 +26,6 @@ mod sockets;
 mod tests;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::fmt;
 use std::time::Duration;
 
 use rpc_core::encode::encode;
@@ -40,9 +39,8 @@ pub use event::{ConnId, ConnectRequest, HubEvent, Now, Owner, Reply, RunId};
 pub use job::Job;
 #[allow(unreachable_pub, reason = "`net` has it, with its features")]
 pub use prompt::Prompt;
-pub use prompt::SavedFile;
 
-use crate::console::{Line, NOT_AUTHENTICATED};
+use crate::console::{self, NOT_AUTHENTICATED};
 use crate::frame::{ErrorFrame, SessionState, SessionStatus};
 use crate::id::{EventId, SessionId};
 use crate::limits::AUTHENTICATE_FIRST;
@@ -65,6 +63,7 @@ struct Rerun {
     said: Option<Text>,
 }
 
+#[derive(Default)]
 struct Session {
     owner: Owner,
     /// In order of arrival.
@@ -100,27 +99,6 @@ struct Session {
 }
 
 impl Session {
-    fn new(owner: Owner, config: &HubConfig) -> Self {
-        Self {
-            owner,
-            sockets: Vec::new(),
-            log: EventLog::new(config.log),
-            used: false,
-            failure: None,
-            parked: None,
-            is_known: false,
-            copy: None,
-            is_only_here: false,
-            unstored: None,
-            is_unsaved: false,
-            saving: None,
-            run: None,
-            intake: VecDeque::new(),
-            storing: None,
-            rerun: None,
-        }
-    }
-
     /// Returns the run that has started.
     fn started(&self) -> Option<&Run> {
         let run = self.run.as_deref();
@@ -220,7 +198,7 @@ pub struct Hub {
     ids: UniqueBits,
     ready: VecDeque<ConnId>,
     replies: VecDeque<(ConnId, Reply)>,
-    lines: VecDeque<Line>,
+    lines: VecDeque<String>,
     events: VecDeque<HubEvent>,
 }
 
@@ -327,7 +305,7 @@ impl Hub {
 
     /// Returns the next line for the console.
     #[must_use]
-    pub fn poll_line(&mut self) -> Option<Line> {
+    pub fn poll_line(&mut self) -> Option<String> {
         self.lines.pop_front()
     }
 
@@ -357,7 +335,7 @@ impl Hub {
     }
 
     /// Returns a run whose agent is at work, and its session.
-    fn run_mut(&mut self, run: RunId) -> Result<(&SessionId, &mut Run), AgentError> {
+    pub(crate) fn run_mut(&mut self, run: RunId) -> Result<(&SessionId, &mut Run), AgentError> {
         let id = self.runs.get(&run).ok_or(AgentError::Over)?;
         let session = self.sessions.get_mut(id.as_str());
         let run = session.and_then(Session::running).ok_or(AgentError::Over)?;
@@ -370,18 +348,17 @@ impl Hub {
 
     /// Refuses a CONNECT.
     pub(crate) fn refuse_connect(&mut self, conn: ConnId, error: ErrorFrame) {
-        let why = error.message.to_string();
-        self.line(Line::ConnectRefused { why });
+        self.line(console::connect_refused(&error.message));
         self.reply(conn, Reply::Refuse(Box::new(error)));
     }
 
     /// Refuses an INPUT.
     pub(crate) fn refuse_input(&mut self, conn: ConnId, error: ErrorFrame) {
         let why = match &*error.message {
-            AUTHENTICATE_FIRST => NOT_AUTHENTICATED.to_owned(),
-            message => message.to_owned(),
+            AUTHENTICATE_FIRST => NOT_AUTHENTICATED,
+            message => message,
         };
-        self.line(Line::InputRefused { why });
+        self.line(console::input_refused(why));
         self.reply(conn, Reply::Refuse(Box::new(error)));
     }
 
@@ -393,8 +370,8 @@ impl Hub {
         }
     }
 
-    fn line(&mut self, line: Line) {
-        self.lines.push_back(line);
+    fn line(&mut self, line: impl Into<String>) {
+        self.lines.push_back(line.into());
     }
 
     /// Restarts a session's time, and notes whether it may be evicted.
@@ -442,15 +419,11 @@ impl Hub {
     }
 }
 
-/// Prints numbers only: the contents are private.
-impl fmt::Debug for Hub {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub")
-            .field("sessions", &self.sessions.len())
-            .field("sockets", &self.connections.len())
-            .field("running", &self.runs.len())
-            .field("log_bytes", &self.log_bytes)
-            .field("jobs", &self.jobs)
-            .finish_non_exhaustive()
-    }
-}
+// Prints numbers only: the contents are private.
+rpc_core::debug_fields!([] Hub, this => {
+    sessions: this.sessions.len(),
+    sockets: this.connections.len(),
+    running: this.runs.len(),
+    log_bytes: this.log_bytes,
+    jobs: this.jobs,
+});

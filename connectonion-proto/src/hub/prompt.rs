@@ -5,6 +5,7 @@ use rpc_core::json::lenient::or_default;
 use serde::{Deserialize, Serialize};
 
 use super::event::ConnId;
+use crate::frame::ReceivedFile;
 use crate::id::EventId;
 
 /// A user's prompt, as a host keeps it. ConnectOnion specification, *INPUT*.
@@ -26,7 +27,7 @@ pub struct Prompt {
     pub images: Vec<Str>,
     /// Attached files, and where they are saved. A storage has only what the text says of them.
     #[serde(skip)]
-    pub files: Vec<SavedFile>,
+    pub files: Vec<ReceivedFile>,
     /// The connection that gets the reply; `None` once the prompt is acknowledged.
     #[serde(skip)]
     pub(crate) conn: Option<ConnId>,
@@ -49,14 +50,4 @@ impl Prompt {
         let images: usize = self.images.iter().map(|image| image.len()).sum();
         self.id.len() + self.text.len() + images
     }
-}
-
-/// A saved file of a prompt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct SavedFile {
-    /// Its name on the disk.
-    pub name: Str,
-    /// Its absolute path.
-    pub path: Str,
 }

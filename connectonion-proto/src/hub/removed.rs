@@ -6,7 +6,7 @@ use super::event::{HubEvent, Now, Owner, Reply};
 use super::job::Task;
 use super::run::Phase;
 use super::{Hub, Session};
-use crate::console::Line;
+use crate::console;
 use crate::frame::ErrorFrame;
 use crate::id::SessionId;
 use crate::limits::{INPUT_REFUSED, SERVICE_RESTART};
@@ -25,10 +25,8 @@ impl Hub {
             }
             if let Some(run) = session.started() {
                 self.events.push_back(HubEvent::Cancel(run.id));
-                self.line(Line::AgentError {
-                    message: "the agent was stopped: this host does not serve its session any more"
-                        .to_owned(),
-                });
+                let words = "the agent was stopped: this host does not serve its session any more";
+                self.line(console::agent_error(words));
             }
         }
         self.release(id);
@@ -99,9 +97,7 @@ impl Hub {
                 for conn in session.sockets {
                     self.tell(conn, &ErrorFrame::new(words));
                 }
-                self.line(Line::AgentError {
-                    message: words.to_owned(),
-                });
+                self.line(console::agent_error(words));
                 if run.phase == Phase::Running {
                     record.session = Some(run.render(id.as_str(), None, now.unix));
                     record.inputs.splice(..0, run.take_inputs());

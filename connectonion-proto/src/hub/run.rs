@@ -28,7 +28,7 @@ pub(super) enum Phase {
 ///
 /// Every acknowledged prompt is read: one that comes during the run waits until the agent takes it at
 /// its next step, and a run with waiting prompts does not finish.
-pub(super) struct Run {
+pub(crate) struct Run {
     pub(super) id: RunId,
     pub(super) phase: Phase,
     pub(super) prompt: Prompt,
@@ -152,7 +152,7 @@ impl Run {
         Ok(self.requests.remove(place).0)
     }
 
-    pub(super) fn push_message(&mut self, message: Json) {
+    pub(crate) fn push_message(&mut self, message: Json) {
         self.last_said = agents_text(message.get());
         self.message_bytes += message.get().len();
         self.messages.push(message);
@@ -175,7 +175,7 @@ impl Run {
         }
     }
 
-    pub(super) fn set(&mut self, name: &str, value: Json) {
+    pub(crate) fn set(&mut self, name: &str, value: Json) {
         match self.members.iter_mut().find(|(known, _)| *known == *name) {
             Some((_, place)) => *place = value,
             None => self.members.push((name.into(), value)),
@@ -194,7 +194,7 @@ impl Run {
     }
 
     /// Returns a current member.
-    pub(super) fn get(&self, name: &str) -> Option<Json> {
+    pub(crate) fn get(&self, name: &str) -> Option<Json> {
         let set = self.members.iter().find(|(known, _)| *known == *name);
         set.map(|(_, value)| value.clone()).or_else(|| {
             let base = self.base.as_ref()?;

@@ -38,9 +38,11 @@ mod serve;
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub use crate::hub::{AgentError, Prompt};
+#[doc(hidden)]
+pub use remote::ClientProtocol;
 pub use remote::{
-    AgentOptions, Client, ClientProtocol, Connection, Events, Human, Question, Run, RunEvent,
-    connect_with, link_config,
+    AgentOptions, Client, Connection, Events, Human, Question, Run, RunEvent, connect_with,
+    link_config,
 };
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]

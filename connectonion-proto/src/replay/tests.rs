@@ -9,7 +9,7 @@ fn log(limits: LogLimits) -> EventLog {
 }
 
 fn event(text: &str) -> Entry {
-    Entry::event(text.into()).with_id(text)
+    Entry::new(text.into(), Some(text.into()), Replay::Whole)
 }
 
 /// Returns everything that a reader gets from here to the end.
@@ -19,14 +19,14 @@ fn rest(log: &EventLog, mut cursor: Cursor) -> Vec<String> {
         .map(|next| match next {
             Next::Event(text) => text.as_str().to_owned(),
             Next::Closing(text) => format!("end {}", text.as_str()),
-            Next::Gap(gap) => format!("gap {}", gap.missed),
+            Next::Gap(missed) => format!("gap {missed}"),
         })
         .collect()
 }
 
 fn resumed(log: &EventLog, id: Option<&str>) -> (Vec<String>, Option<u64>) {
-    let resumed = log.resume(id);
-    (rest(log, resumed.cursor), resumed.gap.map(|gap| gap.missed))
+    let (cursor, missed) = log.resume(id);
+    (rest(log, cursor), (missed > 0).then_some(missed))
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn reading_goes_on_after_the_first_event_with_the_id() {
 fn an_absent_or_unknown_id_means_the_whole_run() {
     let mut log = log(LogLimits::default());
     log.push(event("a"));
-    log.push(Entry::event("no id".into()));
+    log.push(Entry::new("no id".into(), None, Replay::Whole));
     assert_eq!(
         resumed(&log, None),
         (vec!["a".into(), "no id".into()], None)
@@ -55,10 +55,10 @@ fn an_absent_or_unknown_id_means_the_whole_run() {
 fn an_unknown_id_in_a_run_that_begins_again_means_what_follows() {
     let mut log = log(LogLimits::default());
     log.begin();
-    log.push(event("a").with_id("a"));
-    log.push(event("b").with_id("b"));
+    log.push(event("a"));
+    log.push(event("b"));
     log.begin_again();
-    log.push(event("c").with_id("c"));
+    log.push(event("c"));
     for (id, expected) in [
         (None, vec!["a", "b", "c"]),
         (Some("a"), vec!["b", "c"]),
@@ -68,7 +68,7 @@ fn an_unknown_id_in_a_run_that_begins_again_means_what_follows() {
         assert_eq!(resumed(&log, id).0, expected, "{id:?}");
     }
     log.begin();
-    log.push(event("d").with_id("d"));
+    log.push(event("d"));
     assert_eq!(resumed(&log, Some("lost")).0, ["d"]);
 }
 
@@ -122,10 +122,14 @@ fn bytes_are_bounded_but_the_newest_event_is_kept() {
         ..LogLimits::default()
     });
     for _ in 0..50 {
-        log.push(Entry::event("x".repeat(30).into()).with_id("id"));
+        log.push(Entry::new(
+            "x".repeat(30).into(),
+            Some("id".into()),
+            Replay::Whole,
+        ));
         assert!(log.bytes() <= 100);
     }
-    log.push(Entry::event("y".repeat(1000).into()));
+    log.push(Entry::new("y".repeat(1000).into(), None, Replay::Whole));
     assert_eq!(log.entries.len(), 1);
     assert_eq!(log.bytes(), 1000);
 }
@@ -136,14 +140,17 @@ fn superseded_snapshots_go_first_and_leave_no_gap() {
         max_bytes: 100,
         ..LogLimits::default()
     });
-    let snapshot = |n: usize| Entry::snapshot(format!("{n:>40}").into());
+    let snapshot = |n: usize| {
+        let text = format!("{n:>40}");
+        Entry::new(text.into(), (n == 3).then(|| "s3".into()), Replay::Newest)
+    };
     log.push(event("a"));
     log.push(snapshot(1));
     log.push(event("b"));
     log.push(snapshot(2));
     assert_eq!(resumed(&log, None).0.len(), 4);
     log.push(event("c"));
-    log.push(snapshot(3).with_id("s3"));
+    log.push(snapshot(3));
     let (events, gap) = resumed(&log, None);
     let events: Vec<_> = events.iter().map(|it| it.trim()).collect();
     assert_eq!((events, gap), (vec!["a", "b", "2", "c", "3"], None));
@@ -151,7 +158,7 @@ fn superseded_snapshots_go_first_and_leave_no_gap() {
 }
 
 fn part(id: &str, message: &str) -> Entry {
-    Entry::delta(id.into(), message).with_id(id)
+    Entry::new(id.into(), Some(id.into()), Replay::Part(message.into()))
 }
 
 #[test]
@@ -190,7 +197,7 @@ fn parts_that_were_dropped_are_not_looked_for_when_the_text_is_whole() {
         (vec!["2".into(), "3".into()], None)
     );
     log.push(event("said"));
-    assert_eq!(rest(&log, log.resume(Some("2")).cursor), ["said"]);
+    assert_eq!(rest(&log, log.resume(Some("2")).0), ["said"]);
     for id in ["a", "b", "c"] {
         log.push(event(id));
     }

@@ -20,7 +20,6 @@ mod receive;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -273,12 +272,5 @@ impl Machine for ServerConn {
     }
 }
 
-/// Prints the state, never the contents.
-impl fmt::Debug for ServerConn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerConn")
-            .field("state", &self.state())
-            .field("core", &self.core)
-            .finish_non_exhaustive()
-    }
-}
+// Prints the state, never the contents.
+rpc_core::debug_fields!([] ServerConn, this => { state: this.state(), core: this.core });

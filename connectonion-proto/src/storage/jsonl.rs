@@ -1,6 +1,5 @@
 //! [`JsonlStorage`]: sessions in a file, one record per line, appended at the end.
 
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -340,9 +339,5 @@ impl Inner {
     }
 }
 
-/// Prints numbers only: records are private.
-impl fmt::Debug for Inner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} sessions", self.index.sessions())
-    }
-}
+// Prints numbers only: records are private.
+rpc_core::debug_fields!([] Inner, this => { sessions: this.index.sessions() });

@@ -1,7 +1,6 @@
 //! [`MemoryStorage`]: sessions that are lost with the process.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rpc_core::Str;
@@ -108,9 +107,5 @@ impl Storage for MemoryStorage {
     }
 }
 
-/// Prints numbers only: records are private.
-impl fmt::Debug for Inner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} sessions", self.records.len())
-    }
-}
+// Prints numbers only: records are private.
+rpc_core::debug_fields!([] Inner, this => { sessions: this.records.len() });

@@ -54,11 +54,12 @@ pub trait Storage: Send + Sync {
     fn append(&self, record: &Record) -> Result<(), StorageError>;
 
     /// Adds events of the current run of a session, in order. They are lost without harm: no one waits
-    /// for them. Only called with [`store_events`](crate::session::HubConfig::store_events). Default:
-    /// nothing. See [`Record::events`].
+    /// for them. Only called with `HubConfig::store_events`. Default:
+    /// nothing. See `Record::events`.
     ///
     /// # Errors
     /// [`StorageError`]; some may be stored, so do not retry.
+    #[doc(hidden)]
     fn append_events(&self, session_id: &str, events: &[Entry]) -> Result<(), StorageError> {
         let _ = (session_id, events);
         Ok(())
@@ -81,6 +82,7 @@ pub trait Storage: Send + Sync {
 
     /// Notes that this host has forgotten a session: another host may serve it. Called after its
     /// last record. Default: nothing, for storages of one host.
+    #[doc(hidden)]
     fn release(&self, session_id: &str) {
         let _ = session_id;
     }

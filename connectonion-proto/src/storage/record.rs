@@ -106,8 +106,8 @@ pub struct Record {
         skip_serializing_if = "is_zero"
     )]
     pub reruns: u32,
-    /// The events of the interrupted run, if they are
-    /// [stored](crate::session::HubConfig::store_events); not a part of the line.
+    /// The events of the interrupted run, if they are stored; not a part of the line.
+    #[doc(hidden)]
     #[serde(skip)]
     pub events: Vec<Entry>,
 }

@@ -2,7 +2,7 @@
 
 use rpc_core::Str;
 
-use super::{Admission, ClientLevel, Decision, Onboarding, TrustBook, TrustLevel, TrustPolicy};
+use super::{Admission, ClientLevel, Onboarding, TrustBook, TrustLevel, TrustPolicy};
 use crate::auth::end_of;
 use crate::auth::{
     Address, AuthError, InviteCodes, Spent, Use, UsedSignatures, Verified, Verifier,
@@ -238,40 +238,33 @@ impl AccessControl {
             return Admission::Refuse(error);
         }
         let identity = verified.address;
-        let level = Some(self.standing_of(&identity));
-        let decision = self.policy.decide(level, self.has_onboarding());
-        let is_invited = decision == Decision::Gate && self.brings_invite(&verified);
+        let level = self.standing_of(&identity);
+        let is_in = match self.policy.decide(level, self.has_onboarding()) {
+            Ok(is_in) => is_in,
+            Err(error) => return Admission::Refuse(error),
+        };
+        let is_invited = !is_in && self.brings_invite(&verified);
         // Before anything changes: who repeats an invitation is not let in again.
-        if (is_invited || decision == Decision::Accept)
+        if (is_in || is_invited)
             && let Err(error) = self.spend(Use::Connect, &verified, now)
         {
             return Admission::Refuse(error);
         }
-        let decision = match is_invited && self.book_mut().promote(&identity).is_ok() {
-            true => Decision::Accept,
-            false => decision,
-        };
-        match decision {
-            Decision::Accept => Admission::Accept {
+        match is_in || is_invited && self.book_mut().promote(&identity).is_ok() {
+            true => Admission::Accept {
                 owner: Owner::Key(identity),
                 recommend_signature: false,
             },
-            Decision::Gate => self.gate(identity),
-            Decision::Deny(error) => Admission::Refuse(error),
-            Decision::AcceptUnsigned { .. } => self.decide_unsigned(),
+            false => self.gate(identity),
         }
     }
 
     fn decide_unsigned(&self) -> Admission {
-        match self.policy.decide(None, self.has_onboarding()) {
-            _ if self.tells_callers_apart() => Admission::Refuse(AuthError::SignedRequestRequired),
-            Decision::AcceptUnsigned {
-                recommend_signature,
-            } => Admission::Accept {
+        match self.policy.decide_unsigned(self.has_onboarding()) {
+            Ok(recommend_signature) if !self.tells_callers_apart() => Admission::Accept {
                 owner: Owner::Unsigned,
                 recommend_signature,
             },
-            Decision::Deny(error) => Admission::Refuse(error),
             _ => Admission::Refuse(AuthError::SignedRequestRequired),
         }
     }
@@ -558,14 +551,13 @@ fn full(error: crate::auth::InputError) -> Box<ErrorFrame> {
 
 /// Returns the name of a command in its result.
 fn name(action: &AdminAction) -> Str {
-    Str::from_static(match action {
-        AdminAction::Promote => "promote",
-        AdminAction::Demote => "demote",
-        AdminAction::Block => "block",
-        AdminAction::Unblock => "unblock",
-        AdminAction::GetLevel => "get_level",
-        AdminAction::Add => "add_admin",
-        AdminAction::Remove => "remove_admin",
-        AdminAction::Other(word) => return word.clone(),
-    })
+    match action {
+        AdminAction::Add => Str::from_static("add_admin"),
+        AdminAction::Remove => Str::from_static("remove_admin"),
+        other => other
+            .name()
+            .trim_start_matches("ADMIN_")
+            .to_lowercase()
+            .into(),
+    }
 }

@@ -15,5 +15,5 @@ pub(crate) use access::prompt_of;
 pub(crate) use book::ClientLevel;
 pub use book::TrustBook;
 pub use policy::TrustLevel;
+use policy::TrustPolicy;
 pub(crate) use policy::{Admission, Onboarding};
-use policy::{Decision, TrustPolicy};

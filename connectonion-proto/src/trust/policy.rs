@@ -56,22 +56,6 @@ pub(crate) enum Onboarding {
     Refuse(AuthError),
 }
 
-/// The decision of a policy about a caller.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Decision {
-    /// The caller is admitted, with its identity.
-    Accept,
-    /// The caller is admitted without an identity.
-    AcceptUnsigned {
-        /// Whether to recommend a signature to the host's operator and the caller.
-        recommend_signature: bool,
-    },
-    /// The caller must go through onboarding first.
-    Gate,
-    /// The caller is refused. The text of the error is the reply.
-    Deny(AuthError),
-}
-
 /// The policy of a host: who is admitted, at a level of trust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TrustPolicy {
@@ -81,39 +65,40 @@ pub(crate) struct TrustPolicy {
 }
 
 impl TrustPolicy {
-    /// Decides about a caller at a host with or without onboarding; `None` is a caller without a
-    /// signature. A caller with a wrong signature is refused before, and must not be passed as `None`.
+    /// Decides about a caller with a signature, at a host with or without onboarding: whether it is
+    /// admitted, or has to go through onboarding first.
     ///
     /// A stranger at a careful host without onboarding is refused, unless callers without a
     /// signature are admitted: then a signature is no disadvantage.
-    pub(crate) fn decide(self, caller: Option<ClientLevel>, has_onboarding: bool) -> Decision {
-        let has_gate = self.level == TrustLevel::Careful && has_onboarding;
-        let Some(standing) = caller else {
-            return self.decide_unsigned(has_gate);
-        };
-        match (standing, self.level) {
-            (ClientLevel::Blocked, _) => Decision::Deny(AuthError::DeniedByRules),
+    ///
+    /// # Errors
+    /// The reply to a caller that is refused.
+    pub(crate) fn decide(
+        self,
+        caller: ClientLevel,
+        has_onboarding: bool,
+    ) -> Result<bool, AuthError> {
+        match (caller, self.level) {
+            (ClientLevel::Blocked, _) => Err(AuthError::DeniedByRules),
             (_, TrustLevel::Open)
             | (ClientLevel::Whitelisted, _)
-            | (ClientLevel::Contact, TrustLevel::Careful) => Decision::Accept,
-            (_, TrustLevel::Strict) => Decision::Deny(AuthError::DeniedByRules),
-            (ClientLevel::Stranger, TrustLevel::Careful) if has_gate => Decision::Gate,
-            (ClientLevel::Stranger, TrustLevel::Careful) => match self.needs_signatures {
-                false => Decision::Accept,
-                true => Decision::Deny(AuthError::DeniedByRules),
-            },
+            | (ClientLevel::Contact, TrustLevel::Careful) => Ok(true),
+            (ClientLevel::Stranger, TrustLevel::Careful) if has_onboarding => Ok(false),
+            (ClientLevel::Stranger, TrustLevel::Careful) if !self.needs_signatures => Ok(true),
+            _ => Err(AuthError::DeniedByRules),
         }
     }
 
-    fn decide_unsigned(self, has_gate: bool) -> Decision {
-        match (self.needs_signatures, self.level) {
-            (false, TrustLevel::Open) => Decision::AcceptUnsigned {
-                recommend_signature: false,
-            },
-            (false, TrustLevel::Careful) if !has_gate => Decision::AcceptUnsigned {
-                recommend_signature: true,
-            },
-            _ => Decision::Deny(AuthError::SignedRequestRequired),
+    /// Decides about a caller without a signature, which is not one with a wrong signature. Returns
+    /// whether a signature is recommended to it.
+    ///
+    /// # Errors
+    /// The reply to a caller that is refused.
+    pub(crate) fn decide_unsigned(self, has_onboarding: bool) -> Result<bool, AuthError> {
+        match self.level {
+            TrustLevel::Open if !self.needs_signatures => Ok(false),
+            TrustLevel::Careful if !self.needs_signatures && !has_onboarding => Ok(true),
+            _ => Err(AuthError::SignedRequestRequired),
         }
     }
 }

@@ -8,7 +8,6 @@ mod name;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -179,17 +178,11 @@ const REMINDER: &str = "\n\n<system-reminder>The user uploaded the following fil
 
 /// Returns the prompt followed by the paths of the files, for the agent to read; without files, the
 /// prompt.
-pub(crate) fn with_reminder<P: fmt::Display>(
-    prompt: &str,
-    paths: impl IntoIterator<Item = P>,
-) -> String {
-    let list: String = paths
-        .into_iter()
-        .map(|path| format!("- {path}\n"))
-        .collect();
-    if list.is_empty() {
+pub(crate) fn with_reminder(prompt: &str, paths: &[String]) -> String {
+    if paths.is_empty() {
         return prompt.to_owned();
     }
+    let list: String = paths.iter().map(|path| format!("- {path}\n")).collect();
     format!(
         "{prompt}{REMINDER}{list}Use your \
          read_file tool or other available tools to read the file contents before responding. Do \

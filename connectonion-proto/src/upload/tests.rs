@@ -218,7 +218,7 @@ fn files_of_the_same_name_get_different_ones() {
 #[test]
 fn the_agent_is_told_the_paths() {
     assert_eq!(
-        with_reminder("read", ["/a/1_doc.txt", "/a/2_b.txt"]),
+        with_reminder("read", &["/a/1_doc.txt", "/a/2_b.txt"].map(str::to_owned)),
         concat!(
             "read\n\n<system-reminder>The user uploaded the following files:\n",
             "- /a/1_doc.txt\n- /a/2_b.txt\n",
@@ -226,7 +226,7 @@ fn the_agent_is_told_the_paths() {
             "responding. Do not assume or guess the contents.</system-reminder>"
         )
     );
-    assert_eq!(with_reminder("read", [""; 0]), "read");
+    assert_eq!(with_reminder("read", &[]), "read");
 }
 
 #[test]
@@ -242,7 +242,11 @@ fn files_are_written_where_the_agent_is_told() {
     let read = |at: usize| fs::read_to_string(&paths[at]).unwrap();
     assert_eq!((read(0), read(1)), ("hello file".into(), "bare".into()));
     assert!(paths.iter().all(|path| path.parent() == Some(&folder)));
-    let prompt = with_reminder("read", paths.iter().map(|path| path.display()));
+    let shown: Vec<_> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let prompt = with_reminder("read", &shown);
     for path in &paths {
         assert!(prompt.contains(&format!("\n- {}\n", path.display())));
     }

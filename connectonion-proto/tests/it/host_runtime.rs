@@ -1,7 +1,7 @@
 //! A runtime under virtual time: clients that say what they are told, over lines in memory.
 
 use connectonion_proto::auth::Signer;
-use connectonion_proto::limits::{ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, defaults};
+use connectonion_proto::limits::{AUTHENTICATE_FIRST, defaults};
 use connectonion_proto::net::RuntimeOptions;
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::session::LogLimits;
@@ -155,7 +155,7 @@ async fn a_second_connect_has_to_be_for_the_same() {
         .await;
     assert_eq!(
         client.hear_a("ERROR").await["message"],
-        ALREADY_AUTHENTICATED
+        "already authenticated: open a new connection"
     );
     let other = Signer::from_seed(&[3; 32]);
     client
@@ -163,7 +163,7 @@ async fn a_second_connect_has_to_be_for_the_same() {
         .await;
     assert_eq!(
         client.hear_a("ERROR").await["message"],
-        ALREADY_AUTHENTICATED
+        "already authenticated: open a new connection"
     );
     assert_eq!(client.ask("hello").await, "echo: hello");
 }

@@ -340,7 +340,7 @@ impl Play {
                 self.carry_out(event);
             }
             while let Some(line) = self.hub.poll_line() {
-                self.lines.push(line.to_string());
+                self.lines.push(line);
             }
             while let Some((conn, reply)) = self.hub.poll_reply() {
                 active = true;

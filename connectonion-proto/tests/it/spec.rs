@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::frame::{Scope, SessionState};
 use connectonion_proto::limits;
+use connectonion_proto::server::ServerConfig;
+use connectonion_proto::session::HubConfig;
 
 #[test]
 fn every_word_of_a_status_is_the_specified_one() {
@@ -21,28 +24,12 @@ fn every_word_of_a_status_is_the_specified_one() {
 #[test]
 fn the_numbers_and_names_of_the_specification_are_these() {
     for (name, specified) in [
-        (limits::WS_PATH, "/ws"),
-        (limits::UPLOADS_FOLDER, ".co/uploads"),
-        (limits::RESULTS_FILE, ".co/session_results.jsonl"),
         (limits::TRUNCATED, "...(truncated)"),
         (
             limits::AUTHENTICATE_FIRST,
             "authenticate first (send CONNECT)",
         ),
         (limits::PROMPT_REQUIRED, "prompt required"),
-        (
-            limits::ALREADY_RUNNING,
-            "session already has a running agent",
-        ),
-        (
-            limits::ALREADY_AUTHENTICATED,
-            "already authenticated: open a new connection",
-        ),
-        (limits::NO_RESULT, "Agent completed without result"),
-        (
-            limits::NOTHING_TO_INTERRUPT,
-            "interrupt requires an active turn",
-        ),
         (limits::STALE_ANSWER, "STALE_ANSWER"),
         (limits::RUNTIME_INPUT_REJECTED, "RUNTIME_INPUT_REJECTED"),
         (limits::INPUT_REFUSED, "INPUT_REFUSED"),
@@ -51,28 +38,28 @@ fn the_numbers_and_names_of_the_specification_are_these() {
     ] {
         assert_eq!(name, specified);
     }
+    let (client, server) = (ClientConfig::default(), ServerConfig::default());
     for (number, specified) in [
         (limits::MAX_FILES, 10),
         (limits::MAX_FILE_BYTES, 10 * 1024 * 1024),
-        (limits::MAX_SERVER_MESSAGE, 16 * 1024 * 1024),
-        (limits::MAX_CLIENT_MESSAGE, 64 * 1024 * 1024),
-        (limits::OLD_CLIENT_MESSAGE, 1024 * 1024),
+        (server.limits.max_message_bytes, 16 * 1024 * 1024),
+        (client.limits.max_message_bytes, 64 * 1024 * 1024),
         (limits::MAX_RECEIVED, 200),
     ] {
         assert_eq!(number, specified);
     }
+    let sessions = HubConfig::default();
     for (time, seconds) in [
-        (limits::PING_INTERVAL, 30),
-        (limits::SILENCE_TIMEOUT, 60),
-        (limits::CONNECT_TIMEOUT, 30),
-        (limits::ONBOARDED_TIMEOUT, 3),
-        (limits::IDLE_TIMEOUT, 600),
-        (limits::GRACE, 600),
-        (limits::STUCK_TIMEOUT, 3_600),
-        (limits::SIGNATURE_WINDOW, 300),
-        (limits::RESULT_TTL, 86_400),
-        (limits::SHUTDOWN_TIMEOUT, 5),
+        (server.ping_interval, 30),
+        (client.silence_timeout, 60),
+        (client.connect_timeout, 30),
+        (Some(client.onboarded_timeout), 3),
+        (Some(sessions.idle_timeout), 600),
+        (Some(sessions.grace), 600),
+        (Some(sessions.stuck_timeout), 3_600),
+        (Some(limits::SIGNATURE_WINDOW), 300),
+        (Some(sessions.result_ttl), 86_400),
     ] {
-        assert_eq!(time, Duration::from_secs(seconds));
+        assert_eq!(time, Some(Duration::from_secs(seconds)));
     }
 }

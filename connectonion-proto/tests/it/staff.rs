@@ -175,7 +175,7 @@ impl Agent for Scripted {
                 prompt.images.len(),
                 prompt.files.len()
             ),
-            "read" => std::fs::read_to_string(&*prompt.files[0].path).unwrap(),
+            "read" => std::fs::read_to_string(prompt.files[0].path.as_deref().unwrap()).unwrap(),
             "fail" => return Err(AgentError::new(rest)),
             "panic" => panic!("{rest}"),
             "nothing" => String::new(),

@@ -46,23 +46,6 @@ pub enum Canonical {
 impl Canonical {
     /// All forms, in the order in which a signature is tried.
     pub const ALL: [Self; 4] = [Self::Escaped, Self::Utf8, Self::TopLevel, Self::Python];
-
-    /// Returns how the members of an object are sorted. `outermost` if it is the payload itself.
-    const fn order(self, outermost: bool) -> Order {
-        match self {
-            Self::Escaped | Self::Utf8 | Self::Python => Order::CodePoints,
-            Self::TopLevel if outermost => Order::JavaScript,
-            Self::TopLevel => Order::Received,
-        }
-    }
-}
-
-/// The order of an object's members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
-    CodePoints,
-    JavaScript,
-    Received,
 }
 
 /// Writes a JSON text in a canonical form.

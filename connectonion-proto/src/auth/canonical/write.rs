@@ -2,7 +2,7 @@
 
 use super::points::{Points, as_javascript, by_points, pair};
 use super::tree::{Member, Value};
-use super::{Canonical, Order, number};
+use super::{Canonical, number};
 
 impl Value<'_> {
     /// Returns this value in a form. `size` is its approximate size in bytes.
@@ -30,7 +30,7 @@ impl Value<'_> {
             }
             Self::Object(members) => {
                 out.push('{');
-                for (place, member) in sorted(members, form.order(outermost)).iter().enumerate() {
+                for (place, member) in sorted(members, form, outermost).iter().enumerate() {
                     if place > 0 {
                         out.push(',');
                     }
@@ -44,12 +44,17 @@ impl Value<'_> {
     }
 }
 
-fn sorted<'m, 'a>(members: &'m [Member<'a>], order: Order) -> Vec<&'m Member<'a>> {
+/// Returns the members of an object in the order of a form. `outermost` if it is the payload itself.
+fn sorted<'m, 'a>(
+    members: &'m [Member<'a>],
+    form: Canonical,
+    outermost: bool,
+) -> Vec<&'m Member<'a>> {
     let mut sorted: Vec<_> = members.iter().collect();
-    match order {
-        Order::CodePoints => sorted.sort_by(|a, b| by_points(a.name, b.name)),
-        Order::JavaScript => sorted.sort_by(|a, b| as_javascript(a.name, b.name)),
-        Order::Received => {}
+    match form {
+        Canonical::TopLevel if outermost => sorted.sort_by(|a, b| as_javascript(a.name, b.name)),
+        Canonical::TopLevel => {}
+        _ => sorted.sort_by(|a, b| by_points(a.name, b.name)),
     }
     sorted
 }

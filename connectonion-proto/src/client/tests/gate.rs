@@ -3,11 +3,14 @@
 use serde_json::{Value, json};
 use switchboard_testing::play::Play as _;
 
-use super::{Played, connected, error, raw, user_input};
+use super::{Duration, Played, connected, error, raw, user_input};
 use crate::client::{ClientConfig, ClientEvent, ClientState, Reply};
 use crate::frame::{Connect, OnboardSubmit, Signed};
-use crate::limits::{ONBOARDED_TIMEOUT, PING_INTERVAL};
 use rpc_core::{CallError, Refused};
+
+pub(super) const PING_INTERVAL: Duration = Duration::from_secs(30);
+pub(super) const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
+const ONBOARDED_TIMEOUT: Duration = Duration::from_secs(3);
 
 pub(super) fn gate() -> Value {
     json!({"type": "ONBOARD_REQUIRED", "identity": "0xab", "methods": ["invite_code"]})

@@ -110,10 +110,10 @@ fn tool_id<E: serde::de::Error>(event: &mut StreamEvent) -> Result<(), E> {
 }
 
 /// What a host keeps of an event: said once for each kind, by [`EventKind::kept`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kept<'e> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
     /// How it is told again to clients that come back.
-    pub(crate) replay: Replay<'e>,
+    pub(crate) replay: Replay,
     /// Whether the session's trace has it: what was done, and not what was asked or shown.
     pub(crate) is_traced: bool,
     /// Whether clients may see it after its host has died. They may not see what is not true any
@@ -125,38 +125,38 @@ pub(crate) struct Kept<'e> {
 }
 
 /// How an event is told again to clients that come back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Replay<'e> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Replay {
     /// As it is.
     Whole,
     /// Until there is a later one.
     Newest,
     /// Until the text that it is a part of is whole.
-    Part(&'e TextDelta),
-    /// Not at all: frames of this type are the host's own, and answer one connection.
+    Part(EventId),
+    /// Not at all: frames of this type are the host's own, and answer one connection or end a run.
     Never,
 }
 
 impl EventKind {
     /// Returns what a host keeps of this event.
-    pub(crate) fn kept(&self) -> Kept<'_> {
-        const SHOWN: Kept<'_> = Kept {
+    pub(crate) fn kept(&self) -> Kept {
+        let shown = || Kept {
             replay: Replay::Whole,
             is_traced: false,
             outlives_its_host: true,
             answer: None,
         };
-        const DONE: Kept<'_> = Kept {
+        let done = || Kept {
             is_traced: true,
-            ..SHOWN
+            ..shown()
         };
-        const ASKED: Kept<'_> = Kept {
+        let asked = || Kept {
             outlives_its_host: false,
-            ..SHOWN
+            ..shown()
         };
         let question = |answer| Kept {
             answer: Some(answer),
-            ..ASKED
+            ..asked()
         };
         match self {
             Self::Assistant(_)
@@ -169,34 +169,34 @@ impl EventKind {
             | Self::FilesReceived(_)
             | Self::Intent(_)
             | Self::Eval(_)
-            | Self::Compact(_) => DONE,
+            | Self::Compact(_) => done(),
             Self::UserInput(said) => Kept {
                 outlives_its_host: !said.runtime_input,
-                ..DONE
+                ..done()
             },
             Self::ModeChanged(_) => Kept {
                 outlives_its_host: false,
-                ..DONE
+                ..done()
             },
             Self::Unknown { tag, .. } if HOST_FRAMES.contains(&&**tag) => Kept {
                 replay: Replay::Never,
-                ..SHOWN
+                ..shown()
             },
             Self::AgentImage(_)
             | Self::DiffPreview(_)
             | Self::Complete(_)
-            | Self::Unknown { .. } => SHOWN,
+            | Self::Unknown { .. } => shown(),
             Self::AskUser(_) => question("ASK_USER_RESPONSE"),
             Self::ApprovalNeeded(_) => question("APPROVAL_RESPONSE"),
             Self::PlanReview(_) => question("PLAN_REVIEW_RESPONSE"),
             Self::UlwTurnsReached(_) => question("ULW_RESPONSE"),
             Self::AssistantDelta(delta) | Self::ThinkingDelta(delta) => Kept {
-                replay: Replay::Part(delta),
-                ..ASKED
+                replay: Replay::Part(delta.message_id.clone()),
+                ..asked()
             },
             Self::SessionSync(_) => Kept {
                 replay: Replay::Newest,
-                ..ASKED
+                ..asked()
             },
         }
     }
@@ -205,8 +205,8 @@ impl EventKind {
     /// has not shown the text yet, so it is nothing to resume from.
     #[must_use]
     pub fn delta(&self) -> Option<&TextDelta> {
-        match self.kept().replay {
-            Replay::Part(delta) => Some(delta),
+        match self {
+            Self::AssistantDelta(delta) | Self::ThinkingDelta(delta) => Some(delta),
             _ => None,
         }
     }

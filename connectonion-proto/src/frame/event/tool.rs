@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::super::json::opt;
 use super::super::number::Number;
 use super::super::words::ToolStatus;
-use crate::hub::SavedFile;
 
 /// A tool starts. ConnectOnion specification, *Stream Events*.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,7 +155,7 @@ pub struct FilesReceived {
 
 impl FilesReceived {
     /// Creates an event for these saved files.
-    pub(crate) fn new(files: &[SavedFile], turn: u64) -> Result<Self, Refused> {
+    pub(crate) fn new(files: &[ReceivedFile], turn: u64) -> Result<Self, Refused> {
         Ok(Self {
             files: Json::of(files)?,
             turn: Some(turn),
@@ -168,9 +167,9 @@ impl FilesReceived {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReceivedFile {
-    /// Its name on the server.
+    /// Its name on the disk of the server.
     pub name: Str,
-    /// Its path on the server.
+    /// Its absolute path there. Hosts of this crate always say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<Str>,
 }

@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 use rpc_core::Json;
 use rpc_core::json::find_member;
 
+use crate::frame::Replay;
 use crate::replay::Entry;
 
 /// What the parts make up.
@@ -93,11 +94,9 @@ pub(super) fn decode_events(lines: &str) -> impl Iterator<Item = Entry> {
         .lines()
         .filter(|line| line.starts_with('{'))
         .map(|line| {
-            let event = Entry::event(line.into());
-            match find_member(line, "id").as_ref().and_then(Json::as_str) {
-                Some(id) => event.with_id(&id),
-                None => event,
-            }
+            let id = find_member(line, "id");
+            let id = id.as_ref().and_then(Json::as_str);
+            Entry::new(line.into(), id.map(|id| (&*id).into()), Replay::Whole)
         })
 }
 

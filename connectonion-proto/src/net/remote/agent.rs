@@ -1,6 +1,5 @@
 //! [`Client`]: a remote agent.
 
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -13,8 +12,8 @@ use super::signer::RequestSigner;
 use crate::auth::{Address, Draft};
 use crate::client::{ClientConn, Reply, Resume, Taken};
 use crate::frame::{
-    AdminAction, AdminRequest, AdminResult, ErrorFrame, Input, Mode, ModeChange, OnboardSuccess,
-    PromptUpdate, Response, SessionStatus,
+    AdminAction, AdminRequest, AdminResult, ErrorFrame, Input, Mode, ModeChange, OnboardSubmit,
+    OnboardSuccess, PromptUpdate, Response, SessionStatus,
 };
 
 /// The result of a request to the host.
@@ -28,24 +27,12 @@ type Outcome<T> = Result<T, CallError<ErrorFrame>>;
 /// twice.
 #[derive(Clone)]
 pub struct Client {
-    link: Link<ClientProtocol>,
-    shared: Arc<Shared>,
-    signer: RequestSigner,
+    pub(super) link: Link<ClientProtocol>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) signer: RequestSigner,
 }
 
 impl Client {
-    pub(super) const fn new(
-        link: Link<ClientProtocol>,
-        shared: Arc<Shared>,
-        signer: RequestSigner,
-    ) -> Self {
-        Self {
-            link,
-            shared,
-            signer,
-        }
-    }
-
     /// Sends a prompt. It starts a run, or, if the agent is running, it is an interjection and the
     /// [`Run`] is the current one.
     ///
@@ -210,7 +197,7 @@ impl Client {
     }
 
     async fn submit(&self, add: impl FnOnce(Draft) -> Draft) -> Outcome<OnboardSuccess> {
-        let submit = self.signer.submit(add)?;
+        let submit = OnboardSubmit::new(self.signer.sign(add)?);
         let reply = self.link.call("ONBOARD_SUBMIT", move |conn, now| {
             conn.onboard(&submit, now)
         });
@@ -320,7 +307,12 @@ impl Client {
     }
 
     fn run(&self, items: Consumer<Item>) -> Run {
-        Run::new(items, Arc::clone(&self.shared), self.link.clone())
+        Run {
+            items: Some(items),
+            end: None,
+            shared: Arc::clone(&self.shared),
+            _link: self.link.clone(),
+        }
     }
 
     fn order<F>(&self, order: F) -> impl Future<Output = Result<(), Refused>> + Send + use<'_, F>
@@ -347,11 +339,7 @@ impl Deref for Client {
     }
 }
 
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client")
-            .field("state", &self.link.state())
-            .field("session", &self.shared.lock().session)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Client, this => {
+    state: this.link.state(),
+    session: this.shared.lock().session,
+});

@@ -1,7 +1,6 @@
 //! [`find`] and [`look_up`]: the endpoint of an agent, and its claimed identity.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use rpc_core::json::find_member;
 use rpc_core::net::DialError;
@@ -200,15 +199,11 @@ fn distance(place: &str) -> u8 {
     }
 }
 
-impl fmt::Debug for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Found")
-            .field("url", &redact_urls(&self.url))
-            .field("address", &self.address)
-            .field("name", &self.name)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Found, this => {
+    url: redact_urls(&this.url),
+    address: this.address,
+    name: this.name,
+});
 
 #[cfg(test)]
 mod tests {

@@ -44,27 +44,29 @@ pub fn connect_with<D: Dialer>(
     identity: impl Sign,
     options: AgentOptions,
 ) -> (Client, Events, Connection) {
-    let AgentOptions {
-        client,
-        host,
-        resume,
-        invite_code,
-        run,
-        link: link_config,
-        clock,
-        ..
-    } = options;
-    let identity = Arc::new(identity);
     let signer = RequestSigner {
-        identity,
-        host,
-        clock,
+        identity: Arc::new(identity),
+        host: options.host,
+        clock: options.clock,
     };
-    let config = Arc::new(client);
-    let session = ClientSession::new(Arc::clone(&config), resume);
-    let shared = Arc::new(Shared::new(session, run));
-    let side = ClientProtocol::new(config, signer.clone(), Arc::clone(&shared), invite_code);
-    let (link, events, connection) = rpc_core::net::open(side, dialer, link_config);
+    let config = Arc::new(options.client);
+    let session = ClientSession::new(Arc::clone(&config), options.resume);
+    let shared = Arc::new(Shared::new(session, options.run));
+    let side = ClientProtocol {
+        config,
+        signer: signer.clone(),
+        shared: Arc::clone(&shared),
+        invite_code: options.invite_code,
+        offer: false,
+        offered: None,
+        connect_wanted: false,
+    };
+    let (link, events, connection) = rpc_core::net::open(side, dialer, options.link);
     shared.attach(link.downgrade());
-    (Client::new(link, shared, signer), events, connection)
+    let client = Client {
+        link,
+        shared,
+        signer,
+    };
+    (client, events, connection)
 }

@@ -1,6 +1,5 @@
 //! [`AgentOptions`].
 
-use std::fmt;
 use std::time::SystemTime;
 
 use rpc_core::Secret;
@@ -26,7 +25,7 @@ pub fn link_config() -> LinkConfig {
 
 rpc_core::config! {
     /// The configuration of a connection to an agent, and the state to resume.
-    #[derive(Clone)]
+    #[derive(Clone, Debug)]
     pub struct AgentOptions {
         /// The machine's configuration.
         pub client: ClientConfig = ClientConfig::default(),
@@ -51,20 +50,5 @@ rpc_core::config! {
         pub insecure_prompts: bool = false,
         /// The wall clock, for signatures; tests can set another one. Default: the system's.
         pub clock: fn() -> SystemTime = SystemTime::now,
-    }
-}
-
-/// Hides the invite code and the conversation.
-impl fmt::Debug for AgentOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentOptions")
-            .field("client", &self.client)
-            .field("host", &self.host)
-            .field("session_id", &self.resume.session_id)
-            .field("invite_code", &self.invite_code.is_some())
-            .field("run", &self.run)
-            .field("link", &self.link)
-            .field("insecure_prompts", &self.insecure_prompts)
-            .finish_non_exhaustive()
     }
 }

@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rpc_core::net::{
@@ -14,62 +13,33 @@ use rpc_core::{
 };
 
 use super::signer::RequestSigner;
-use crate::client::goes_on;
+use crate::auth::Draft;
 use crate::client::{
     ClientConfig, ClientConn, ClientEvent, ClientSession, End, Reply, Step, Taken,
 };
 use crate::codec::redact;
-use crate::frame::{ErrorFrame, Input, Response};
+use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit, Response};
 use crate::net::SYSTEM;
 
 /// The client's protocol: every connection starts with its own, freshly signed CONNECT for the
 /// session of the last one. [`connect_with`](crate::net::connect_with) creates it.
 pub struct ClientProtocol {
-    config: Arc<ClientConfig>,
-    signer: RequestSigner,
-    shared: Arc<Shared>,
-    invite_code: Option<Secret>,
+    pub(super) config: Arc<ClientConfig>,
+    pub(super) signer: RequestSigner,
+    pub(super) shared: Arc<Shared>,
+    pub(super) invite_code: Option<Secret>,
     /// The host has asked for onboarding, and the code was not submitted yet.
-    offer: bool,
+    pub(super) offer: bool,
     /// The code was submitted automatically, and has no reply yet.
-    offered: Option<CallId>,
-    connect_wanted: bool,
+    pub(super) offered: Option<CallId>,
+    pub(super) connect_wanted: bool,
 }
 
 impl ClientProtocol {
-    pub(super) const fn new(
-        config: Arc<ClientConfig>,
-        signer: RequestSigner,
-        shared: Arc<Shared>,
-        invite_code: Option<Secret>,
-    ) -> Self {
-        Self {
-            config,
-            signer,
-            shared,
-            invite_code,
-            offer: false,
-            offered: None,
-            connect_wanted: false,
-        }
-    }
-
-    /// Sends another CONNECT for the session.
-    fn connect_again(&self, machine: &mut ClientConn, now: Instant) -> Result<(), Refused> {
+    /// Makes the CONNECT for the session.
+    fn connect(&self) -> Result<Connect, Refused> {
         let signed = self.signer.sign(|draft| draft)?;
-        machine.connect(&self.shared.lock().session.connect(signed), now)
-    }
-
-    fn offer_code(&mut self, machine: &mut ClientConn, now: Instant) {
-        let Some(code) = self.invite_code.take() else {
-            return;
-        };
-        // Whoever cannot sign this could not sign the CONNECT.
-        self.offered = self
-            .signer
-            .submit(|draft| draft.with("invite_code", code.expose().as_str()))
-            .and_then(|submit| machine.onboard(&submit, now))
-            .ok();
+        Ok(self.shared.lock().session.connect(signed))
     }
 }
 
@@ -87,11 +57,8 @@ impl Protocol for ClientProtocol {
         self.offer = false;
         self.connect_wanted = false;
         let config = Arc::clone(&self.config);
-        match self.signer.sign(|draft| draft) {
-            Ok(signed) => {
-                let connect = self.shared.lock().session.connect(signed);
-                ClientConn::new(config, &connect, entropy, now)
-            }
+        match self.connect() {
+            Ok(connect) => ClientConn::new(config, &connect, entropy, now),
             Err(refused) => ClientConn::without_connect(config, &refused.to_string(), now),
         }
     }
@@ -130,12 +97,19 @@ impl Protocol for ClientProtocol {
     }
 
     fn before_write(&mut self, machine: &mut ClientConn, now: Instant) {
-        if std::mem::take(&mut self.offer) {
-            self.offer_code(machine, now);
+        if std::mem::take(&mut self.offer)
+            && let Some(code) = self.invite_code.take()
+        {
+            // Whoever cannot sign this could not sign the CONNECT.
+            let code = |draft: Draft| draft.with("invite_code", code.expose().as_str());
+            let submit = self.signer.sign(code).map(OnboardSubmit::new);
+            let offered = submit.and_then(|submit| machine.onboard(&submit, now));
+            self.offered = offered.ok();
         }
         if std::mem::take(&mut self.connect_wanted) {
             // What cannot be sent now runs into the machine's deadline.
-            let _ = self.connect_again(machine, now);
+            let connect = self.connect();
+            let _ = connect.and_then(|connect| machine.connect(&connect, now));
         }
         self.shared.lock().session.send_answers(machine, now);
     }
@@ -164,13 +138,7 @@ impl Drop for ClientProtocol {
     }
 }
 
-impl fmt::Debug for ClientProtocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientProtocol")
-            .field("session", &self.shared.lock().session)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] ClientProtocol, this => { session: this.shared.lock().session });
 
 /// What the handles and the connection's task share.
 pub(super) struct Shared {
@@ -183,8 +151,6 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) session: ClientSession,
     listeners: Vec<Listener>,
-    /// The question that nothing has followed.
-    open: Option<Step>,
     /// No further connection follows.
     ended: bool,
     /// The agent asks for onboarding, and has not taken the invite code, if there is one.
@@ -223,7 +189,6 @@ impl Shared {
             state: Mutex::new(State {
                 session,
                 listeners: Vec::new(),
-                open: None,
                 ended: false,
                 stranger: false,
             }),
@@ -260,7 +225,7 @@ impl Shared {
         if state.ended {
             listener.end(Err(Refused::Closed.into()));
         } else {
-            if let Some(question) = state.open.clone() {
+            if let Some(question) = state.session.open_question().cloned() {
                 listener.items.push(Item::Step(question), 0);
             }
             state.session.attach();
@@ -273,12 +238,7 @@ impl Shared {
     pub(super) async fn respond(self: &Arc<Self>, response: Response) -> Result<(), Refused> {
         let link = self.link.get().and_then(WeakLink::upgrade);
         let link = link.ok_or(Refused::Closed)?;
-        {
-            let mut state = self.lock();
-            let answers = |it: &mut Step| it.event.id.as_ref() == response.request_id.as_ref();
-            state.open.take_if(answers);
-            state.session.respond(response)?;
-        }
+        self.lock().session.respond(response)?;
         // Whoever closes the link after this has it sent before.
         let shared = Arc::clone(self);
         let sent = link.command(move |conn, now| shared.lock().session.send_answers(conn, now));
@@ -333,17 +293,10 @@ impl State {
     fn deliver(&mut self, event: ClientEvent) -> LinkAction<ClientProtocol> {
         match event {
             ClientEvent::Connected(frame) => LinkAction::Ready(Some(ClientEvent::Connected(frame))),
-            ClientEvent::Step(step) => {
-                if step.event.kind.awaits().is_some() && !step.answered {
-                    self.open = Some(step.clone());
-                } else if goes_on(&step.event.kind) {
-                    self.open = None;
-                }
-                match self.show(&step) {
-                    true => LinkAction::Ignore,
-                    false => LinkAction::Event(ClientEvent::Step(step)),
-                }
-            }
+            ClientEvent::Step(step) => match self.show(&step) {
+                true => LinkAction::Ignore,
+                false => LinkAction::Event(ClientEvent::Step(step)),
+            },
             ClientEvent::Reply { id, result } => self.reply(id, result),
             ClientEvent::RunEnded(end) if self.end_run(&end) => LinkAction::Ignore,
             ClientEvent::ConnectWanted => LinkAction::Ignore,
@@ -391,7 +344,6 @@ impl State {
 
     /// Ends the listeners whose prompts the run has answered; `false` if there are none.
     fn end_run(&mut self, end: &End) -> bool {
-        self.open = None;
         let ended = self.listeners.extract_if(.., |it| it.waits.is_none());
         let mut heard = false;
         for listener in ended {

@@ -1,6 +1,5 @@
 //! [`Question`]: an open question of the agent.
 
-use std::fmt;
 use std::sync::Weak;
 
 use rpc_core::{Json, Refused, Str};
@@ -146,12 +145,8 @@ impl Question<UlwTurnsReached> {
     }
 }
 
-/// Prints the question's id.
-impl<Q> fmt::Debug for Question<Q> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Question")
-            .field("kind", &self.step.event.kind.tag())
-            .field("request_id", &self.request_id())
-            .finish_non_exhaustive()
-    }
-}
+// Prints the question's id.
+rpc_core::debug_fields!([Q] Question<Q>, this => {
+    kind: this.step.event.kind.tag(),
+    request_id: this.request_id(),
+});

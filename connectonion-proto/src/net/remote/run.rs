@@ -1,6 +1,5 @@
 //! [`Run`]: an agent's work on a prompt, step by step.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -78,27 +77,14 @@ pub enum RunEvent {
 /// ```
 pub struct Run {
     /// `None` once the end was read.
-    items: Option<Consumer<Item>>,
-    end: Option<End>,
-    shared: Arc<Shared>,
+    pub(super) items: Option<Consumer<Item>>,
+    pub(super) end: Option<End>,
+    pub(super) shared: Arc<Shared>,
     /// Keeps the connection open.
-    _link: Link<ClientProtocol>,
+    pub(super) _link: Link<ClientProtocol>,
 }
 
 impl Run {
-    pub(super) const fn new(
-        items: Consumer<Item>,
-        shared: Arc<Shared>,
-        link: Link<ClientProtocol>,
-    ) -> Self {
-        Self {
-            items: Some(items),
-            end: None,
-            shared,
-            _link: link,
-        }
-    }
-
     /// Ends a run that could not be started.
     pub(super) fn refused(mut self, refused: Refused) -> Self {
         let (items, consumer) = queue(QueueConfig::default());
@@ -229,11 +215,5 @@ impl Stream for Run {
     }
 }
 
-/// Prints the state, never the contents.
-impl fmt::Debug for Run {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run")
-            .field("ended", &self.end.is_some())
-            .finish_non_exhaustive()
-    }
-}
+// Prints the state, never the contents.
+rpc_core::debug_fields!([] Run, this => { ended: this.end.is_some() });

@@ -8,7 +8,7 @@ use rpc_core::net::entropy;
 
 use crate::auth::{Address, Draft, unix_seconds};
 use crate::client::Sign;
-use crate::frame::{OnboardSubmit, Signed};
+use crate::frame::Signed;
 
 /// The parts of a signature: the key, the recipient, and the wall clock.
 #[derive(Clone)]
@@ -19,27 +19,15 @@ pub(super) struct RequestSigner {
 }
 
 impl RequestSigner {
-    /// Creates a unique payload, because hosts may accept a signature only once.
-    fn draft(&self) -> Draft {
+    /// Signs a payload with what `add` adds to it. It is unique, because hosts may accept a signature
+    /// only once.
+    pub(super) fn sign(&self, add: impl FnOnce(Draft) -> Draft) -> Result<Signed, Refused> {
         let now = unix_seconds((self.clock)());
         let random = u128::from(entropy()) << 64 | u128::from(entropy());
-        let draft = Draft::new(now).with_nonce(random);
-        match &self.host {
-            Some(host) => draft.with_to(host),
-            None => draft,
+        let mut draft = Draft::new(now).with_nonce(random);
+        if let Some(host) = &self.host {
+            draft = draft.with_to(host);
         }
-    }
-
-    /// Signs a payload with what `add` adds to it.
-    pub(super) fn sign(&self, add: impl FnOnce(Draft) -> Draft) -> Result<Signed, Refused> {
-        self.identity.sign(&add(self.draft()))
-    }
-
-    /// Signs an onboarding.
-    pub(super) fn submit(
-        &self,
-        add: impl FnOnce(Draft) -> Draft,
-    ) -> Result<OnboardSubmit, Refused> {
-        self.sign(add).map(OnboardSubmit::new)
+        self.identity.sign(&add(draft))
     }
 }

@@ -2,7 +2,6 @@
 
 use std::future::Future;
 
-use futures_util::future::BoxFuture;
 use rpc_core::Str;
 
 use super::turn::Turn;
@@ -45,25 +44,6 @@ pub trait Agent: Send + Sync + 'static {
         turn: &Turn,
         prompt: Prompt,
     ) -> impl Future<Output = Result<Reply, AgentError>> + Send;
-}
-
-/// An [`Agent`] as an object.
-pub(super) trait AnyAgent: Send + Sync {
-    fn answer<'a>(
-        &'a self,
-        turn: &'a Turn,
-        prompt: Prompt,
-    ) -> BoxFuture<'a, Result<Reply, AgentError>>;
-}
-
-impl<A: Agent> AnyAgent for A {
-    fn answer<'a>(
-        &'a self,
-        turn: &'a Turn,
-        prompt: Prompt,
-    ) -> BoxFuture<'a, Result<Reply, AgentError>> {
-        Box::pin(self.run(turn, prompt))
-    }
 }
 
 /// An agent's answer: the `result` of OUTPUT.

@@ -12,9 +12,9 @@ use rpc_core::{CloseFrame, CloseReason, Instant, Refused, Str};
 use super::{HostRuntime, Shared};
 use crate::auth::{Address, AuthError, Signature};
 use crate::codec::redact;
-use crate::console::{self, Line};
-use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit};
-use crate::hub::{ConnId, ConnectRequest, Owner, Prompt, SavedFile};
+use crate::console;
+use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit, ReceivedFile};
+use crate::hub::{ConnId, ConnectRequest, Owner, Prompt};
 use crate::limits::{
     ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, SERVICE_RESTART,
     of_server,
@@ -55,13 +55,10 @@ impl Handler {
         let now = self.now();
         // Outside of every lock: it takes longer than all the rest.
         let verified = self.runtime.verifier().verify(&connect.signed, now);
-        let mut access = self.runtime.access();
-        self.runtime.refresh_book(&mut access);
-        let admission = access.decide(verified, now);
-        self.runtime.keep_spent(&mut access);
-        drop(access);
-        // An invite code may have come with it.
-        self.runtime.book_changed();
+        let admission = self.runtime.with_access(|access| {
+            self.runtime.refresh_book(access);
+            access.decide(verified, now)
+        });
         match admission {
             Admission::Accept {
                 owner,
@@ -133,7 +130,9 @@ impl Handler {
 
     fn onboard(&self, identity: Address, submit: &OnboardSubmit, tasks: &mut Running) {
         let now = self.now();
-        let outcome = self.runtime.access().onboard(&identity, submit, now);
+        let outcome = self
+            .runtime
+            .with_access(|access| access.onboard(&identity, submit, now));
         let (runtime, conn) = (self.runtime.clone(), self.conn);
         if let Onboarding::Payment { amount } = outcome {
             tasks.push(async move {
@@ -145,8 +144,7 @@ impl Handler {
             });
             return;
         }
-        self.runtime.book_changed();
-        self.runtime.onboarded(conn, outcome);
+        runtime.onboarded(conn, outcome);
     }
 
     fn input(&self, input: Input, tasks: &mut Running) {
@@ -213,7 +211,7 @@ impl Handler {
 }
 
 /// The line for a CONNECT or an INPUT that the machine has refused by itself.
-fn refused(warning: &Warning) -> Option<Line> {
+fn refused(warning: &Warning) -> Option<String> {
     let tag = match warning {
         Warning::BadFrame(error) => error.frame()?,
         Warning::NotConnected { tag } | Warning::Unsigned { tag, .. } => tag,
@@ -222,8 +220,8 @@ fn refused(warning: &Warning) -> Option<Line> {
     };
     let why = warning.to_string();
     match tag {
-        "CONNECT" => Some(Line::ConnectRefused { why }),
-        "INPUT" => Some(Line::InputRefused { why }),
+        "CONNECT" => Some(console::connect_refused(&why)),
+        "INPUT" => Some(console::input_refused(&why)),
         _ => None,
     }
 }
@@ -248,9 +246,9 @@ impl Shared {
         let paths: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
         prompt.text = upload::with_reminder(&prompt.text, &paths).into();
         let files = plan.iter().zip(&paths);
-        let files = files.map(|(file, path)| SavedFile {
+        let files = files.map(|(file, path)| ReceivedFile {
             name: file.name.as_str().into(),
-            path: path.as_str().into(),
+            path: Some(path.as_str().into()),
         });
         prompt.files = files.collect();
         Ok(prompt)
@@ -260,10 +258,10 @@ impl Shared {
 impl HostRuntime {
     /// Returns whether a stranger has paid.
     async fn is_paid(&self, identity: Address, amount: f64) -> bool {
-        let Some(payments) = &self.shared.payments else {
+        let Some(check) = &self.shared.payments else {
             return false;
         };
-        let asking = AssertUnwindSafe(payments.check(&identity, amount));
+        let asking = AssertUnwindSafe(async { check(identity, amount).await });
         asking.catch_unwind().await.unwrap_or(false)
     }
 
@@ -292,10 +290,10 @@ impl ConnectionHandler for Handler {
             ServerEvent::Connect(connect) => self.connect(connect, tasks),
             ServerEvent::Onboard { identity, submit } => self.onboard(identity, &submit, tasks),
             ServerEvent::Onboarded { identity, connect } => {
-                let mut access = self.runtime.access();
-                let completed = access.complete(&connect, self.now());
-                self.runtime.keep_spent(&mut access);
-                drop(access);
+                let now = self.now();
+                let completed = self
+                    .runtime
+                    .with_access(|access| access.complete(&connect, now));
                 match completed {
                     Ok(()) => self.enter(Owner::Key(identity), connect, false, tasks),
                     Err(error) => self.refuse_connect(ErrorFrame::new(error.to_string())),
@@ -337,7 +335,10 @@ impl ConnectionHandler for Handler {
                 });
             }
             ServerEvent::Admin(request) => {
-                let result = self.runtime.administrate(self.owner.as_ref(), &request);
+                let (owner, now) = (self.owner.as_ref(), self.runtime.unix_now());
+                let result = self
+                    .runtime
+                    .with_access(|access| access.administrate(owner, &request, now));
                 self.alive(|hub, conn, _| match &result {
                     Ok(result) => hub.tell(conn, result),
                     Err(error) => hub.tell(conn, &**error),

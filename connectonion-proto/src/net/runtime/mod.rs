@@ -8,20 +8,21 @@ mod state;
 mod tasks;
 mod turn;
 
+use std::collections::HashMap;
 use std::convert::Infallible;
-use std::fmt;
 use std::future::Future;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use rpc_core::net::{DriverConfig, Handle, SharedHub, Transport, entropy, time};
+use futures_util::future::BoxFuture;
+use rpc_core::net::{Connections, DriverConfig, Handle, SharedHub, Transport, entropy, time};
 use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
 use crate::auth::{Address, AuthError, Verifier, unix_seconds};
-use crate::console::{self, Line};
-use crate::frame::{AdminRequest, AdminResult, ErrorFrame, SessionState, SessionStatus, Signed};
-use crate::hub::{ConnId, ConnectRequest, Hub, Now, Owner};
+use crate::console;
+use crate::frame::{ErrorFrame, SessionState, SessionStatus, Signed};
+use crate::hub::{ConnId, ConnectRequest, Hub, Now, Owner, Prompt, RunId};
 use crate::server::{ServerConfig, ServerConn};
 use crate::storage::Storage;
 use crate::trust::AccessControl;
@@ -29,10 +30,9 @@ use handler::Handler;
 use state::State;
 use turn::Head;
 
-use agent::AnyAgent;
 pub use agent::{Agent, Reply};
 pub(crate) use options::Peers;
-use options::{AnyPayments, OnSpent, OnTrust, TrustSource};
+use options::{CheckPayment, OnSpent, OnTrust, TrustSource};
 pub use options::{Payments, RuntimeOptions};
 pub use turn::Turn;
 
@@ -74,16 +74,19 @@ pub struct HostRuntime {
     shared: Arc<Shared>,
 }
 
+type StartAgent = Box<dyn Fn(Turn, Prompt) -> BoxFuture<'static, RunId> + Send + Sync>;
+
 struct Shared {
     hub: SharedHub<State>,
     access: Mutex<AccessControl>,
     verifier: Verifier,
     storage: Arc<dyn Storage>,
     lanes: usize,
-    agent: Arc<dyn AnyAgent>,
+    /// Starts the agent.
+    start: StartAgent,
     uploads: std::path::PathBuf,
     upload_limits: crate::upload::UploadLimits,
-    payments: Option<Arc<dyn AnyPayments>>,
+    payments: Option<CheckPayment>,
     peers: Option<Arc<dyn Peers>>,
     on_trust: Option<OnTrust>,
     trust_source: Option<TrustSource>,
@@ -95,16 +98,23 @@ impl HostRuntime {
     #[must_use]
     pub fn new(agent: impl Agent, options: RuntimeOptions) -> Self {
         let hub = Hub::new(options.hub, random(), time::now());
+        let agent = Arc::new(agent);
         // Agents are told paths, and may work somewhere else.
         let uploads = std::path::absolute(&options.uploads).unwrap_or(options.uploads);
         Self {
             shared: Arc::new(Shared {
-                hub: SharedHub::new(State::new(hub)),
+                hub: SharedHub::new(State {
+                    hub,
+                    connections: Connections::default(),
+                    heads: HashMap::new(),
+                }),
                 verifier: options.access.verifier().clone(),
                 access: Mutex::new(options.access),
                 storage: options.storage,
                 lanes: options.lanes,
-                agent: Arc::new(agent),
+                start: Box::new(move |turn, prompt| {
+                    Box::pin(tasks::work(Arc::clone(&agent), turn, prompt))
+                }),
                 uploads,
                 upload_limits: options.upload_limits,
                 payments: options.payments,
@@ -149,8 +159,18 @@ impl HostRuntime {
     /// Calls `act` with the access control, to read or change its lists. CONNECTs wait meanwhile,
     /// so be quick.
     pub fn with_access<T>(&self, act: impl FnOnce(&mut AccessControl) -> T) -> T {
-        let result = act(&mut self.access());
-        self.book_changed();
+        let mut access = self.access();
+        let result = act(&mut access);
+        let spent = access.take_spent();
+        if let Some(hook) = self.shared.on_spent.as_ref().filter(|_| !spent.is_empty()) {
+            hook(&spent);
+        }
+        if access.take_changed() {
+            if let Some(hook) = &self.shared.on_trust {
+                hook(access.book());
+            }
+            self.end_blocked(&access);
+        }
         result
     }
 
@@ -199,7 +219,7 @@ impl HostRuntime {
             (conn, state.hub.sessions())
         });
         if let Some(peer) = peer {
-            tracing::info!(target: console::TARGET, "{}", Line::Opened { peer, active });
+            tracing::info!(target: console::TARGET, "{}", console::opened(peer, active));
         }
         let handler = Handler {
             runtime: self.clone(),
@@ -272,37 +292,7 @@ impl HostRuntime {
         // Outside of every lock: it takes longer than all the rest.
         let verified = self.verifier().verify(signed, now)?;
         let owner = owner.ok_or(AuthError::NotTheOwner)?;
-        let mut access = self.access();
-        access.command(owner, &verified, now)?;
-        self.keep_spent(&mut access);
-        Ok(())
-    }
-
-    fn administrate(
-        &self,
-        owner: Option<&Owner>,
-        request: &AdminRequest,
-    ) -> Result<AdminResult, Box<ErrorFrame>> {
-        let now = self.unix_now();
-        let mut access = self.access();
-        let result = access.administrate(owner, request, now);
-        self.keep_spent(&mut access);
-        drop(access);
-        if result.is_ok() {
-            self.book_changed();
-        }
-        result
-    }
-
-    /// Calls the hook for changed lists.
-    fn book_changed(&self) {
-        let mut access = self.access();
-        if access.take_changed() {
-            if let Some(hook) = &self.shared.on_trust {
-                hook(access.book());
-            }
-            self.end_blocked(&access);
-        }
+        self.with_access(|access| access.command(owner, &verified, now))
     }
 
     /// Takes over lists that somebody else has changed.
@@ -344,14 +334,6 @@ impl HostRuntime {
         });
     }
 
-    /// Passes on the signatures that were just used.
-    fn keep_spent(&self, access: &mut AccessControl) {
-        let spent = access.take_spent();
-        if let Some(hook) = self.shared.on_spent.as_ref().filter(|_| !spent.is_empty()) {
-            hook(&spent);
-        }
-    }
-
     fn access(&self) -> MutexGuard<'_, AccessControl> {
         self.shared
             .access
@@ -378,7 +360,7 @@ impl HostRuntime {
             })
         });
         if let Some(active) = active {
-            tracing::info!(target: console::TARGET, "{}", Line::Gone { active });
+            tracing::info!(target: console::TARGET, "{}", console::gone(active));
         }
     }
 
@@ -400,8 +382,7 @@ fn random() -> u128 {
     u128::from(entropy()) << 64 | u128::from(entropy())
 }
 
-impl fmt::Debug for HostRuntime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.read(|hub| f.debug_tuple("HostRuntime").field(hub).finish())
-    }
-}
+rpc_core::debug_fields!([] HostRuntime, this => {
+    sessions: this.sessions(),
+    running: this.running(),
+});

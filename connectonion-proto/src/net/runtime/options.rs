@@ -1,6 +1,5 @@
 //! [`RuntimeOptions`].
 
-use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,16 +25,8 @@ pub trait Payments: Send + Sync + 'static {
     fn is_paid(&self, payer: &Address, amount: f64) -> impl Future<Output = bool> + Send;
 }
 
-/// [`Payments`] as an object.
-pub(super) trait AnyPayments: Send + Sync {
-    fn check<'a>(&'a self, payer: &'a Address, amount: f64) -> BoxFuture<'a, bool>;
-}
-
-impl<P: Payments> AnyPayments for P {
-    fn check<'a>(&'a self, payer: &'a Address, amount: f64) -> BoxFuture<'a, bool> {
-        Box::pin(self.is_paid(payer, amount))
-    }
-}
+/// [`Payments`] as a function.
+pub(super) type CheckPayment = Box<dyn Fn(Address, f64) -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// The other hosts with the same address, which share the storage: a cluster.
 #[async_trait]
@@ -64,13 +55,13 @@ rpc_core::config! {
         /// The lifetimes and limits of sessions.
         pub hub: HubConfig = HubConfig::default(),
         /// Where sessions are kept, so that they outlive the host. Default: the file
-        /// [`RESULTS_FILE`](crate::limits::RESULTS_FILE) in the working directory, made with the first
+        /// `.co/session_results.jsonl` in the working directory, made with the first
         /// record; one host at a time may write it. A [`MemoryStorage`](crate::storage::MemoryStorage)
         /// forgets them with the process.
         pub storage: Arc<dyn Storage> = Arc::new(ResultsFile::new()),
-        /// The folder for files of prompts, created with the first file. Default
-        /// [`UPLOADS_FOLDER`](crate::limits::UPLOADS_FOLDER) in the working directory.
-        pub uploads: PathBuf = PathBuf::from(crate::limits::UPLOADS_FOLDER),
+        /// The folder for files of prompts, created with the first file. Default `.co/uploads` in the
+        /// working directory.
+        pub uploads: PathBuf = PathBuf::from(".co/uploads"),
         /// The limits on files.
         pub upload_limits: UploadLimits = UploadLimits::default(),
         /// Called with the lists whenever onboarding or an administrator may have changed them, to
@@ -86,7 +77,7 @@ rpc_core::config! {
         pub on_spent: Option<OnSpent> = None,
         /// How many sessions are stored at the same time: more than one where a storage waits for others.
         pub(in crate::net) lanes: usize = 1,
-        pub(super) payments: Option<Arc<dyn AnyPayments>> = None,
+        pub(super) payments: Option<CheckPayment> = None,
         pub(crate) peers: Option<Arc<dyn Peers>> = None,
     }
     /// Creates options with this access control.
@@ -103,18 +94,18 @@ impl RuntimeOptions {
     /// Checks with `payments` whether strangers have paid. Without it, payment is not possible.
     #[must_use]
     pub fn with_payments(mut self, payments: impl Payments) -> Self {
-        self.payments = Some(Arc::new(payments));
+        let payments = Arc::new(payments);
+        self.payments = Some(Box::new(move |payer, amount| {
+            let payments = Arc::clone(&payments);
+            Box::pin(async move { payments.is_paid(&payer, amount).await })
+        }));
         self
     }
 }
 
-impl fmt::Debug for RuntimeOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RuntimeOptions")
-            .field("access", &self.access)
-            .field("hub", &self.hub)
-            .field("uploads", &self.uploads)
-            .field("upload_limits", &self.upload_limits)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] RuntimeOptions, this => {
+    access: this.access,
+    hub: this.hub,
+    uploads: this.uploads,
+    upload_limits: this.upload_limits,
+});

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::limits::RESULTS_FILE;
 use crate::storage::{JsonlOptions, JsonlStorage, Record, Storage, StorageError};
 
 /// The file of the specification. It is opened when it is needed, and created with the first record,
@@ -16,7 +15,7 @@ pub(super) struct ResultsFile {
 impl ResultsFile {
     /// Creates the storage in the current working directory.
     pub(super) fn new() -> Self {
-        let path = Path::new(RESULTS_FILE);
+        let path = Path::new(".co/session_results.jsonl");
         Self {
             path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
             opened: Mutex::default(),

@@ -20,14 +20,6 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(hub: Hub) -> Self {
-        Self {
-            hub,
-            connections: Connections::default(),
-            heads: HashMap::new(),
-        }
-    }
-
     /// Sends a connection as many of its session's frames as there is room for.
     pub(super) fn send_frames(&mut self, conn: ConnId, now: Now) {
         let Some(handle) = self.connections.get(conn.0) else {

@@ -1,6 +1,6 @@
 //! The task of a [`HostRuntime`]: runs agents, stores sessions, and handles deadlines.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::AssertUnwindSafe;
@@ -9,21 +9,20 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use rpc_core::net::telemetry::server_call;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::HostRuntime;
+use super::agent::Agent;
 use super::turn::{Signals, Turn};
 use crate::hub::{AgentError, HubEvent, Job, Prompt, RunId};
 use crate::net::SYSTEM;
-use crate::storage::{Record, StorageError};
+use crate::storage::StorageError;
 
 /// The number of storage jobs done at once.
 const BATCH: usize = 64;
 /// The error for a client whose agent panicked.
 const PANICKED: &str = "the agent panicked";
-
-/// A job that the storage has done, and the record that it found.
-type Done = (Job, Result<Option<Record>, StorageError>);
 
 pub(super) async fn run(runtime: HostRuntime) -> Infallible {
     let runtime = &runtime;
@@ -33,7 +32,14 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
     // when this future goes.
     let mut running = JoinSet::new();
     let mut agents: HashMap<RunId, (AbortHandle, Arc<Signals>)> = HashMap::new();
-    let mut storing = Lanes::new(runtime.shared.lanes);
+    // Jobs of one session are in one lane. The hub bounds them.
+    let mut storing = JoinSet::new();
+    let lanes = (0..runtime.shared.lanes).map(|_| {
+        let (lane, jobs) = mpsc::unbounded_channel();
+        storing.spawn(store(runtime.clone(), jobs));
+        lane
+    });
+    let lanes: Vec<_> = lanes.collect();
     loop {
         while let Some(event) = runtime.shared.hub.peek(|state| state.hub.poll_event()) {
             match event {
@@ -58,14 +64,22 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                         head: prompt.conn.and_then(head),
                         signals: Arc::clone(&signals),
                     };
-                    agents.insert(run, (running.spawn(work(turn, prompt)), signals));
+                    let work = (runtime.shared.start)(turn, prompt);
+                    agents.insert(run, (running.spawn(work), signals));
                 }
                 HubEvent::Cancel(run) => {
                     if let Some((agent, _)) = agents.remove(&run) {
                         agent.abort();
                     }
                 }
-                HubEvent::Store(job) => storing.push(job),
+                HubEvent::Store(job) => {
+                    let mut hasher = DefaultHasher::new();
+                    job.session_id().hash(&mut hasher);
+                    let lane = hasher.finish() % lanes.len().max(1) as u64;
+                    let lane = lanes.get(usize::try_from(lane).unwrap_or_default());
+                    // The lanes end with this future.
+                    let _ = lane.map(|lane| lane.send(job));
+                }
                 HubEvent::Answer(run, ..)
                 | HubEvent::Interrupt(run)
                 | HubEvent::Interjected(run)
@@ -76,14 +90,8 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                 }
             }
         }
-        storing.start(runtime);
         tokio::select! {
             () = runtime.shared.hub.changed() => {}
-            Some(done) = storing.next() => runtime.with(|state, now| {
-                for (job, outcome) in done {
-                    state.hub.done(job, outcome, now);
-                }
-            }),
             Some(ended) = running.join_next() => {
                 if let Ok(run) = ended {
                     agents.remove(&run);
@@ -93,66 +101,23 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
     }
 }
 
-/// The jobs of the storage. Those of one session are in one lane, and each lane does one batch at a
-/// time, so that records are stored in their order.
-struct Lanes {
-    waiting: Vec<VecDeque<Job>>,
-    is_busy: Vec<bool>,
-    running: JoinSet<(usize, Vec<Done>)>,
-}
-
-impl Lanes {
-    fn new(lanes: usize) -> Self {
-        Self {
-            waiting: (0..lanes).map(|_| VecDeque::new()).collect(),
-            is_busy: vec![false; lanes],
-            running: JoinSet::new(),
-        }
-    }
-
-    fn push(&mut self, job: Job) {
-        let mut hasher = DefaultHasher::new();
-        job.session_id().hash(&mut hasher);
-        let lanes = self.waiting.len() as u64;
-        let lane = usize::try_from(hasher.finish() % lanes).unwrap_or_default();
-        if let Some(waiting) = self.waiting.get_mut(lane) {
-            waiting.push_back(job);
-        }
-    }
-
-    fn start(&mut self, runtime: &HostRuntime) {
-        let lanes = self.waiting.iter_mut().zip(&mut self.is_busy).enumerate();
-        for (lane, (waiting, is_busy)) in lanes {
-            if *is_busy || waiting.is_empty() {
-                continue;
+/// Stores the jobs of some sessions in their order, a batch at a time.
+async fn store(runtime: HostRuntime, mut jobs: UnboundedReceiver<Job>) {
+    let mut batch = Vec::new();
+    while jobs.recv_many(&mut batch, BATCH).await > 0 {
+        let (storage, now) = (Arc::clone(&runtime.shared.storage), runtime.unix_now());
+        let jobs = std::mem::take(&mut batch).into_iter();
+        let storing = tokio::task::spawn_blocking(move || {
+            let outcomes = jobs.map(|job| (job.carry_out(&*storage, now), job));
+            outcomes.collect::<Vec<_>>()
+        });
+        // A storage that panics has said so.
+        let done = storing.await.unwrap_or_default();
+        runtime.with(|state, now| {
+            for (outcome, job) in done {
+                state.hub.done(job, outcome, now);
             }
-            *is_busy = true;
-            let batch = waiting.len().min(BATCH);
-            let jobs: Vec<Job> = waiting.drain(..batch).collect();
-            let (storage, now) = (Arc::clone(&runtime.shared.storage), runtime.unix_now());
-            self.running.spawn_blocking(move || {
-                let jobs = jobs.into_iter();
-                let done = jobs.map(|job| {
-                    let outcome = job.carry_out(&*storage, now);
-                    (job, outcome)
-                });
-                (lane, done.collect())
-            });
-        }
-    }
-
-    /// Waits for a batch. `None` if there is none; then it is not to be polled again before
-    /// [`start`](Self::start).
-    async fn next(&mut self) -> Option<Vec<Done>> {
-        let Ok((lane, done)) = self.running.join_next().await? else {
-            // The storage panicked: which lane it was is not known, so all go on.
-            self.is_busy.fill(false);
-            return Some(Vec::new());
-        };
-        if let Some(is_busy) = self.is_busy.get_mut(lane) {
-            *is_busy = false;
-        }
-        Some(done)
+        });
     }
 }
 
@@ -172,11 +137,11 @@ async fn recover(runtime: &HostRuntime) {
 }
 
 /// Runs an agent from its prompt to its end. A panic counts as a failure.
-async fn work(turn: Turn, mut prompt: Prompt) -> RunId {
+pub(super) async fn work<A: Agent>(agent: Arc<A>, turn: Turn, mut prompt: Prompt) -> RunId {
     let (run, runtime) = (turn.run, turn.runtime.clone());
     let answers = pin!(async {
         loop {
-            let answering = async { runtime.shared.agent.answer(&turn, prompt).await };
+            let answering = async { agent.run(&turn, prompt).await };
             let answer = AssertUnwindSafe(answering).catch_unwind().await;
             let answer = answer.unwrap_or_else(|_| {
                 tracing::error!(?run, "an agent panicked");

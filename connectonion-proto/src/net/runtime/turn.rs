@@ -19,7 +19,7 @@ use crate::frame::{
     Answer, Approval, ApprovalNeeded, AskUser, EventKind, Mode, PlanReview, ToolCall, ToolResult,
     ToolStatus, Ulw, UlwTurnsReached,
 };
-use crate::hub::{AgentError, HubEvent, Owner, Prompt, RunId};
+use crate::hub::{AgentError, Hub, HubEvent, Now, Owner, Prompt, RunId};
 use crate::id::SessionId;
 use crate::limits::ULW_TURNS;
 
@@ -128,13 +128,16 @@ impl Turn {
         self.head.as_deref()
     }
 
+    fn hub<T>(&self, act: impl FnOnce(&mut Hub, Now) -> T) -> T {
+        self.runtime.with(|state, now| act(&mut state.hub, now))
+    }
+
     /// Sends an event. Returns its id.
     ///
     /// # Errors
     /// [`AgentError`]. Retrying fails again.
     pub fn emit(&self, event: EventKind) -> Result<Str, AgentError> {
-        self.runtime
-            .with(|state, now| state.hub.emit(self.run, event, None, now))
+        self.hub(|hub, now| hub.emit(self.run, event, None, now))
     }
 
     /// Like [`emit`](Self::emit), with the id of an earlier event: the end of a model's call has the
@@ -143,9 +146,8 @@ impl Turn {
     /// # Errors
     /// As for [`emit`](Self::emit).
     pub fn emit_as(&self, id: &str, event: EventKind) -> Result<(), AgentError> {
-        let emit =
-            |state: &mut super::state::State, now| state.hub.emit(self.run, event, Some(id), now);
-        self.runtime.with(emit).map(drop)
+        self.hub(|hub, now| hub.emit(self.run, event, Some(id), now))
+            .map(drop)
     }
 
     /// Announces the call of a tool, does its work, and tells its result, or the words of its failure,
@@ -201,8 +203,7 @@ impl Turn {
     /// # Errors
     /// [`AgentError::Over`].
     pub fn next_inputs(&self) -> Result<Vec<Prompt>, AgentError> {
-        self.runtime
-            .with(|state, now| state.hub.next_inputs(self.run, now))
+        self.hub(|hub, now| hub.next_inputs(self.run, now))
     }
 
     /// Waits until an input of the user can be [read](Self::next_inputs).
@@ -213,8 +214,7 @@ impl Turn {
         loop {
             // Made before the look, so that no input falls between.
             let input = self.signals.input.notified();
-            let waits = self.runtime.with(|state, _| state.hub.has_inputs(self.run));
-            if waits {
+            if self.hub(|hub, _| hub.has_inputs(self.run)) {
                 return;
             }
             input.await;
@@ -279,8 +279,8 @@ impl Turn {
 
     async fn ask(&self, question: EventKind) -> Result<Answer, AgentError> {
         let (sender, answer) = oneshot::channel();
-        let id = self.runtime.with(|state, now| {
-            let id = state.hub.ask(self.run, question, now)?;
+        let id = self.hub(|hub, now| {
+            let id = hub.ask(self.run, question, now)?;
             self.signals.said().questions.insert(id.clone(), sender);
             Ok::<_, AgentError>(id)
         })?;
@@ -309,8 +309,7 @@ impl Turn {
     /// Returns whether the user wants the agent to stop.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
-        self.runtime
-            .with(|state, _| state.hub.is_interrupted(self.run))
+        self.hub(|hub, _| hub.is_interrupted(self.run))
     }
 
     /// Returns the mode that the user wants; `None` if it was never set.
@@ -333,8 +332,7 @@ impl Turn {
     /// # Errors
     /// [`AgentError`].
     pub fn set_mode(&self, mode: Mode) -> Result<(), AgentError> {
-        self.runtime
-            .with(|state, now| state.hub.set_mode(self.run, mode, now))
+        self.hub(|hub, now| hub.set_mode(self.run, mode, now))
     }
 
     /// Takes the goal that the user last set in this run.
@@ -350,8 +348,7 @@ impl Turn {
     /// # Errors
     /// [`AgentError::Over`].
     pub fn session(&self) -> Result<Json, AgentError> {
-        self.runtime
-            .with(|state, now| state.hub.session(self.run, now))
+        self.hub(|hub, now| hub.session(self.run, now))
     }
 
     /// Returns the messages of the current conversation as values, the prompt and the messages added
@@ -393,10 +390,8 @@ impl Turn {
     /// Returns a current member of the session, other than `messages` and `trace`.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<Json> {
-        let member = self
-            .runtime
-            .with(|state, _| state.hub.member(self.run, name));
-        member.ok().flatten()
+        let run = |hub: &mut Hub, _| Some(hub.run_mut(self.run).ok()?.1.get(name));
+        self.hub(run).flatten()
     }
 
     /// Sets a member of the session, for the agent's next run.
@@ -409,8 +404,7 @@ impl Turn {
         value: &(impl Serialize + ?Sized),
     ) -> Result<(), AgentError> {
         let value = to_json(value)?;
-        self.runtime
-            .with(|state, _| state.hub.set_member(self.run, name, value))
+        self.hub(|hub, _| hub.run_mut(self.run).map(|(_, run)| run.set(name, value)))
     }
 
     /// Adds a message to the conversation, in the form of the models: the agent's words, its tool
@@ -420,8 +414,10 @@ impl Turn {
     /// [`AgentError`] if the run is over, or the message is not JSON.
     pub fn push_message(&self, message: &(impl Serialize + ?Sized)) -> Result<(), AgentError> {
         let message = to_json(message)?;
-        self.runtime
-            .with(|state, _| state.hub.push_message(self.run, message))
+        self.hub(|hub, _| {
+            hub.run_mut(self.run)
+                .map(|(_, run)| run.push_message(message))
+        })
     }
 
     /// Sends the clients the whole current conversation, as `session_sync`. The OUTPUT includes it
@@ -444,18 +440,11 @@ struct Withdraw<'t> {
 
 impl Drop for Withdraw<'_> {
     fn drop(&mut self) {
-        let Turn { runtime, run, .. } = self.turn;
-        runtime.with(|state, _| state.hub.withdraw(*run, &self.id));
-        self.turn.signals.said().questions.remove(&self.id);
+        let turn = self.turn;
+        turn.hub(|hub, _| hub.withdraw(turn.run, &self.id));
+        turn.signals.said().questions.remove(&self.id);
     }
 }
 
-/// Prints the run's number.
-impl fmt::Debug for Turn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Turn")
-            .field("run", &self.run)
-            .field("session_id", &self.session_id)
-            .finish_non_exhaustive()
-    }
-}
+// Prints the run's number.
+rpc_core::debug_fields!([] Turn, this => { run: this.run, session_id: this.session_id });

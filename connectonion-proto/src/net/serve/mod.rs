@@ -6,7 +6,6 @@ mod options;
 mod tests;
 
 use std::convert::Infallible;
-use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr};
@@ -29,7 +28,7 @@ pub use options::{ServerOptions, http_config};
 /// A host of an agent, on a socket or [mounted](ProtocolServer::mount), made from an [`Agent`] and
 /// [`ServerOptions`]. The known hosts use port 8000.
 ///
-/// It serves WebSockets at [`WS_PATH`], and `/health`, `/info` and `/sessions/{id}` as the known
+/// It serves WebSockets at `/ws`, and `/health`, `/info` and `/sessions/{id}` as the known
 /// clients expect. `/ready` says whether it can serve clients now: its status is 503 while the host is not
 /// in the cluster that it belongs to.
 ///
@@ -204,10 +203,4 @@ impl<A: Agent> Host<A> {
     }
 }
 
-impl<A> fmt::Debug for Host<A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Host")
-            .field("runtime", &self.runtime)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([A] Host<A>, this => { runtime: this.runtime });

@@ -1,6 +1,5 @@
 //! [`ServerOptions`].
 
-use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -14,7 +13,6 @@ use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
 
 use crate::auth::Signer;
 use crate::hub::HubConfig;
-use crate::limits::SHUTDOWN_TIMEOUT;
 use crate::net::RuntimeOptions;
 use crate::net::cluster::Cluster;
 use crate::server::ServerConfig;
@@ -62,15 +60,14 @@ rpc_core::config! {
         pub runtime: RuntimeOptions = runtime,
         /// The limits and timeouts of each connection.
         pub connection: ServerConfig = ServerConfig::default(),
-        /// Limits, guards and TLS before the upgrade. [`WS_PATH`](crate::limits::WS_PATH) always
-        /// upgrades, and the HTTP service is replaced. Default [`http_config`]; start from it.
+        /// Limits, guards and TLS before the upgrade. `/ws` always upgrades, and the HTTP service is replaced. Default [`http_config`]; start from it.
         pub http: HttpConfig = http_config(),
         /// Transport settings and observer of each connection.
         pub driver: DriverConfig = DriverConfig::default(),
         /// How long the shutdown of the host may take. In the first half agents may finish, in the
         /// second the clients' Close is awaited, for the [driver](Self::driver)'s `close_timeout`
         /// at most. Default 5 s; give the drain at least as long.
-        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT,
+        pub shutdown_timeout: Duration = Duration::from_secs(5),
         pub(super) service: Option<Arc<Service>> = None,
         pub(super) cluster: Option<Cluster> = None,
     }
@@ -110,18 +107,14 @@ impl ServerOptions {
     }
 }
 
-impl fmt::Debug for ServerOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerOptions")
-            .field("name", &self.name)
-            .field("runtime", &self.runtime)
-            .field("connection", &self.connection)
-            .field("http", &self.http)
-            .field("driver", &self.driver)
-            .field("shutdown_timeout", &self.shutdown_timeout)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] ServerOptions, this => {
+    name: this.name,
+    runtime: this.runtime,
+    connection: this.connection,
+    http: this.http,
+    driver: this.driver,
+    shutdown_timeout: this.shutdown_timeout,
+});
 
 #[cfg(test)]
 mod tests {
