@@ -129,7 +129,19 @@ impl Lanes {
             *is_busy = true;
             let batch = waiting.len().min(BATCH);
             let jobs: Vec<Job> = waiting.drain(..batch).collect();
-            let (storage, now) = (Arc::clone(&runtime.shared.storage), runtime.unix_now());
+            let now = runtime.unix_now();
+            if let Some(peers) = runtime.shared.peers.clone() {
+                self.running.spawn(async move {
+                    let mut done = Vec::with_capacity(jobs.len());
+                    for job in jobs {
+                        let outcome = peers.carry_out(&job, now).await;
+                        done.push((job, outcome));
+                    }
+                    (lane, done)
+                });
+                continue;
+            }
+            let storage = Arc::clone(&runtime.shared.storage);
             self.running.spawn_blocking(move || {
                 let jobs = jobs.into_iter();
                 let done = jobs.map(|job| {
@@ -157,6 +169,10 @@ impl Lanes {
 }
 
 async fn recover(runtime: &HostRuntime) {
+    if runtime.shared.peers.is_some() {
+        // A session is recovered by its next owner, when it is loaded.
+        return;
+    }
     let (storage, now) = (Arc::clone(&runtime.shared.storage), runtime.unix_now());
     let recovered = tokio::task::spawn_blocking(move || {
         let recovered = storage.recover(now)?;
