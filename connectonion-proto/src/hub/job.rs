@@ -39,6 +39,14 @@ pub(super) enum Task {
     Release,
 }
 
+/// What is asked of a storage: one of the methods of [`Storage`].
+pub(crate) enum Request<'a> {
+    Load,
+    Append(Option<&'a Record>),
+    Events(&'a [Entry]),
+    Release,
+}
+
 /// A connection whose CONNECT waits for the storage.
 pub(super) struct Entering {
     /// The number of the job.
@@ -62,6 +70,16 @@ impl Job {
         matches!(self.task, Task::Release)
     }
 
+    /// Returns what the job asks of a storage.
+    pub(crate) fn request(&self) -> Request<'_> {
+        match (&self.task, &self.record) {
+            (Task::Enter(..) | Task::Recover, _) => Request::Load,
+            (Task::Events(_, events), _) => Request::Events(events),
+            (Task::Release, _) => Request::Release,
+            (_, record) => Request::Append(record.as_deref()),
+        }
+    }
+
     /// Does what the job asks of a storage. Blocks for as long as the storage does. `now` is in
     /// seconds since 1970.
     ///
@@ -73,15 +91,11 @@ impl Job {
         now: f64,
     ) -> Result<Option<Record>, StorageError> {
         let id = self.session_id.as_str();
-        match (&self.task, &self.record) {
-            (Task::Enter(..) | Task::Recover, _) => return storage.load(id, now),
-            (Task::Events(_, events), _) => storage.append_events(id, events)?,
-            (Task::Release, _) => storage.release(id),
-            (_, record) => {
-                if let Some(record) = record {
-                    storage.append(record)?;
-                }
-            }
+        match self.request() {
+            Request::Load => return storage.load(id, now),
+            Request::Events(events) => storage.append_events(id, events)?,
+            Request::Release => storage.release(id),
+            Request::Append(record) => record.map_or(Ok(()), |it| storage.append(it))?,
         }
         Ok(None)
     }

@@ -291,6 +291,11 @@ impl Client<WsStream> {
 }
 
 impl<T: Transport> Client<T> {
+    /// A client on this line.
+    pub const fn over(line: T) -> Self {
+        Self { line }
+    }
+
     /// How the host closes.
     pub async fn close_frame(&mut self) -> CloseFrame {
         loop {
@@ -305,6 +310,12 @@ impl<T: Transport> Client<T> {
 
     pub async fn say(&mut self, frame: &Value) {
         self.say_text(&frame.to_string()).await;
+    }
+
+    /// Says this, if the line takes it.
+    pub async fn try_say(&mut self, frame: &Value) -> Option<()> {
+        let text = Text::from(frame.to_string());
+        self.line.send(Outgoing::Text(text)).await.ok()
     }
 
     pub async fn say_text(&mut self, text: &str) {

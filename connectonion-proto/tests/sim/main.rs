@@ -11,7 +11,15 @@
 #[allow(unreachable_pub, reason = "helpers of a test binary")]
 mod hub_play;
 mod hub_sim;
+#[cfg(feature = "server")]
+#[path = "../it/staff.rs"]
+#[allow(dead_code, reason = "the other tests need more of it")]
+#[allow(unreachable_pub, reason = "helpers of a test binary")]
+mod staff;
 
+#[cfg(feature = "server")]
+#[allow(unreachable_pub, reason = "helpers of a test binary")]
+mod cluster;
 mod host;
 mod life;
 mod user;

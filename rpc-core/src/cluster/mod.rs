@@ -85,7 +85,7 @@ pub use name::{NameTooLong, name_of, token, try_token};
 #[cfg(feature = "tokio")]
 pub use node_lease::{NodeLease, Renewal};
 pub use publish::{Publish, PublishConfig, PublishError, PublishReply};
-pub use sequencer::{Fill, Ordered, Sequencer, SequencerConfig};
+pub use sequencer::{Fill, Sequencer};
 #[cfg(feature = "tokio")]
 pub use store::{
     AskError, Expect, Log, LogConfig, LogState, Message, Messages, Position, Record, Store,

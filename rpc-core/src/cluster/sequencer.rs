@@ -9,15 +9,6 @@ use crate::timers::later;
 /// How long to wait for a fill before asking again.
 const FILL_TIMEOUT: Duration = Duration::from_secs(2);
 
-crate::config! {
-    /// What a [`Sequencer`] holds back, and how long it waits.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct SequencerConfig {
-        /// How many records that came too early are held. Default 64. Others are dropped, and filled later.
-        pub max_held: usize = 64,
-    }
-}
-
 /// The records that a [`Sequencer`] asks the store for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fill {
@@ -25,27 +16,6 @@ pub struct Fill {
     pub after: u64,
     /// Up to this one, itself included; `None` is all there are.
     pub until: Option<u64>,
-}
-
-/// What a [`Sequencer`] returns, in order.
-///
-/// Exhaustive on purpose: a record comes or is lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ordered<T> {
-    /// The next record.
-    Item {
-        /// Its sequence number.
-        sequence: u64,
-        /// The record.
-        item: T,
-    },
-    /// The store no longer has the records after `after` up to `until`: whoever keeps a copy starts anew.
-    Lost {
-        /// The last record before them.
-        after: u64,
-        /// The last of them.
-        until: u64,
-    },
 }
 
 /// Puts the records of one subject in the order of the store, each exactly once.
@@ -63,14 +33,15 @@ pub enum Ordered<T> {
 /// [`check`](Self::check): it asks the store for what may have come last.
 #[derive(Debug)]
 pub struct Sequencer<T> {
-    config: SequencerConfig,
+    max_held: usize,
     /// Everything up to here has been returned or is in `ready`.
     delivered: u64,
     /// The greatest sequence number that is known to exist.
     known: u64,
     /// Records that came too early, with the number of the one before.
     held: BTreeMap<u64, (u64, T)>,
-    ready: VecDeque<Ordered<T>>,
+    /// The next records, with their sequence numbers.
+    ready: VecDeque<(u64, T)>,
     /// Whether there may be more records than are known.
     unchecked: bool,
     /// Whether that was said again while the store was being asked.
@@ -81,11 +52,12 @@ pub struct Sequencer<T> {
 
 impl<T> Sequencer<T> {
     /// Creates a sequencer that returns what comes after this sequence number, which need not be one of the
-    /// subject; 0 is the beginning.
+    /// subject; 0 is the beginning. It holds at most `max_held` records that came too early; others are
+    /// dropped, and filled later.
     #[must_use]
-    pub const fn new(after: u64, config: SequencerConfig) -> Self {
+    pub const fn new(after: u64, max_held: usize) -> Self {
         Self {
-            config,
+            max_held,
             delivered: after,
             known: after,
             held: BTreeMap::new(),
@@ -120,7 +92,7 @@ impl<T> Sequencer<T> {
             return;
         }
         self.unchecked |= previous < self.delivered;
-        if self.held.len() < self.config.max_held || self.held.contains_key(&sequence) {
+        if self.held.len() < self.max_held || self.held.contains_key(&sequence) {
             self.held.insert(sequence, (previous, item));
         }
         self.ask(now);
@@ -157,19 +129,6 @@ impl<T> Sequencer<T> {
         self.settle(now);
     }
 
-    /// Takes note that the store no longer has all records up to this sequence number, and goes on after it.
-    pub fn handle_lost(&mut self, until: u64, now: Instant) {
-        if until > self.delivered {
-            self.ready.push_back(Ordered::Lost {
-                after: self.delivered,
-                until,
-            });
-            self.delivered = until;
-        }
-        self.fill = None;
-        self.settle(now);
-    }
-
     /// Asks the store whether there are records that the feed has not brought.
     pub fn check(&mut self, now: Instant) {
         self.recheck |= self.fill.is_some_and(|(fill, _)| fill.until.is_none());
@@ -193,9 +152,9 @@ impl<T> Sequencer<T> {
         self.fill.filter(|_| unsent).map(|(fill, _)| fill)
     }
 
-    /// Returns the next record in order.
+    /// Returns the next record in order, with its sequence number.
     #[must_use]
-    pub fn poll_event(&mut self) -> Option<Ordered<T>> {
+    pub fn poll_event(&mut self) -> Option<(u64, T)> {
         self.ready.pop_front()
     }
 
@@ -208,7 +167,7 @@ impl<T> Sequencer<T> {
 
     fn deliver(&mut self, sequence: u64, item: T) {
         self.delivered = sequence;
-        self.ready.push_back(Ordered::Item { sequence, item });
+        self.ready.push_back((sequence, item));
     }
 
     /// Delivers held records that are next, drops those that have come, and asks for what is missing.
@@ -263,21 +222,15 @@ mod tests {
 
     fn drain(sequencer: &mut Sequencer<u64>) -> Vec<u64> {
         std::iter::from_fn(|| sequencer.poll_event())
-            .map(|event| match event {
-                Ordered::Item { sequence, item } => {
-                    assert_eq!(sequence, item);
-                    item
-                }
-                Ordered::Lost { .. } => panic!("{event:?}"),
+            .map(|(sequence, item)| {
+                assert_eq!(sequence, item);
+                item
             })
             .collect()
     }
 
     fn start() -> (Sequencer<u64>, Instant) {
-        (
-            Sequencer::new(10, SequencerConfig::default()),
-            Instant::now(),
-        )
+        (Sequencer::new(10, 64), Instant::now())
     }
 
     const fn fill(after: u64, until: u64) -> Fill {
@@ -385,24 +338,9 @@ mod tests {
     }
 
     #[test]
-    fn what_the_store_no_longer_has_is_said_and_the_rest_goes_on() {
-        let (mut sequencer, now) = start();
-        sequencer.handle_live(15, 13, 15, now);
-        sequencer.handle_lost(13, now);
-        let lost = Ordered::Lost {
-            after: 10,
-            until: 13,
-        };
-        assert_eq!(sequencer.poll_event(), Some(lost));
-        assert_eq!(drain(&mut sequencer), [15]);
-        assert_eq!(sequencer.poll_timeout(), None);
-    }
-
-    #[test]
     fn what_has_no_room_is_filled_later() {
         let now = Instant::now();
-        let config = SequencerConfig { max_held: 1 };
-        let mut sequencer = Sequencer::new(0, config);
+        let mut sequencer = Sequencer::new(0, 1);
         for sequence in 2..6 {
             sequencer.handle_live(sequence, sequence - 1, sequence, now);
         }
@@ -417,8 +355,7 @@ mod tests {
         fn whatever_the_feed_does_the_order_is_the_stores(seed: u64, max_held in 0_usize..5) {
             let rng = &mut Rng::new(seed);
             let mut now = Instant::now();
-            let config = SequencerConfig { max_held };
-            let mut sequencer = Sequencer::new(0, config);
+            let mut sequencer = Sequencer::new(0, max_held);
             let mut stored = vec![0];
             let mut line = Vec::new();
             let mut seen = Vec::new();

@@ -11,6 +11,9 @@ use tokio::sync::watch;
 
 use crate::Str;
 
+/// The fewest bytes of a log whose size depends on the engine's room.
+const LEAST_ROOM: u64 = 64 * 1024;
+
 /// An engine that several nodes share: logs that refuse a write which names the wrong predecessor, and
 /// messages that nobody keeps.
 ///
@@ -42,6 +45,32 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// [`StoreError`]; retrying is safe. [`StoreError::Config`] if the log exists with a shorter age.
     async fn log(&self, name: &str, config: LogConfig) -> Result<Arc<dyn Log>, StoreError>;
+
+    /// Opens a log as [`log`](Self::log) does. Without [`max_bytes`](LogConfig::max_bytes) it gets these, or the
+    /// half of them, or the half of that, for which the engine has room now. Returns how many it got, if it
+    /// did not exist.
+    ///
+    /// # Errors
+    /// As those of [`log`](Self::log).
+    async fn log_with_room(
+        &self,
+        name: &str,
+        config: LogConfig,
+        max_bytes: u64,
+    ) -> Result<(Arc<dyn Log>, u64), StoreError> {
+        let mut room = config.max_bytes.unwrap_or(max_bytes);
+        let least = config.max_bytes.unwrap_or(LEAST_ROOM);
+        loop {
+            let config = LogConfig {
+                max_bytes: Some(room),
+                ..config.clone()
+            };
+            match self.log(name, config).await {
+                Err(StoreError::Full { .. }) if room > least => room /= 2,
+                opened => return Ok((opened?, room)),
+            }
+        }
+    }
 
     /// Makes all logs again that were opened here and are lost: what a node does when it joins.
     ///
@@ -325,6 +354,13 @@ impl StoreError {
             Self::Unavailable { .. } | Self::Full { .. } | Self::Failed { .. } => true,
             Self::Conflict | Self::TooLarge | Self::Denied { .. } | Self::Config { .. } => false,
         }
+    }
+
+    /// Returns whether requests of this node fail until somebody changes its permissions or its configuration:
+    /// it cannot heal by itself.
+    #[must_use]
+    pub const fn is_permanent(&self) -> bool {
+        matches!(self, Self::Denied { .. } | Self::Config { .. })
     }
 
     /// Returns an [`Unavailable`](Self::Unavailable) with this reason.

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rpc_core::Str;
 use rpc_core::cluster::{
-    Fill, Lease, LeaseConfig, LeaseEvent, Ordered, Publish, PublishConfig, PublishError,
-    PublishReply, Reply, Request, Sequencer, SequencerConfig,
+    Fill, Lease, LeaseConfig, LeaseEvent, Publish, PublishConfig, PublishError, PublishReply,
+    Reply, Request, Sequencer,
 };
 use switchboard_testing::sim::Rng;
 
@@ -368,7 +368,7 @@ impl Node {
             return;
         }
         for (feed, last) in self.feeds.iter_mut().zip(last) {
-            let mut sequencer = Sequencer::new(last, SequencerConfig { max_held: 3 });
+            let mut sequencer = Sequencer::new(last, 3);
             for (sequence, previous, id) in feed.early.drain(..) {
                 sequencer.handle_live(sequence, previous, id, now);
             }
@@ -432,10 +432,8 @@ impl Node {
                     None => out.calls.push(Call::Fill { channel, fill }),
                 }
             }
-            while let Some(event) = sequencer.poll_event() {
-                if let Ordered::Item { sequence, item } = event {
-                    out.delivered.push((channel, sequence, item));
-                }
+            while let Some((sequence, item)) = sequencer.poll_event() {
+                out.delivered.push((channel, sequence, item));
             }
         }
         let broken = self.broken;

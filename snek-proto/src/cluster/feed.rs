@@ -3,14 +3,14 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use rpc_core::cluster::{Fill, Ordered, Sequencer, SequencerConfig};
+use rpc_core::cluster::{Fill, Sequencer};
 use rpc_core::timers::later;
 use rpc_core::{Instant, Str, Text};
 
 /// How long to wait until a feed is open before asking again.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Most messages that are held until a feed is open. Others are filled later.
+/// Most messages that are held until a feed is open, or those before them have come. Others are filled later.
 const MAX_HELD: usize = 64;
 
 /// Most messages that are remembered, to recognise a stream that has taken the place of another.
@@ -56,6 +56,8 @@ pub(super) struct Feed {
     /// The keys of the last messages that were delivered, of other streams too: a sender repeats what a lost
     /// stream has had.
     delivered: VecDeque<Str>,
+    /// The last message that was read before the live feed has brought it; 0 if there is none.
+    read: u64,
     state: State,
 }
 
@@ -75,6 +77,7 @@ impl Feed {
             users: BTreeSet::new(),
             seen: VecDeque::new(),
             delivered: VecDeque::new(),
+            read: 0,
             state: State::Opening {
                 ticket,
                 held: Vec::new(),
@@ -97,7 +100,7 @@ impl Feed {
             return false;
         }
         let after = last.as_ref().map_or(0, |(sequence, _)| *sequence);
-        let mut sequencer = Sequencer::new(after, SequencerConfig::default());
+        let mut sequencer = Sequencer::new(after, MAX_HELD);
         for (sequence, previous, message) in std::mem::take(held) {
             sequencer.handle_live(sequence, previous, message, now);
         }
@@ -109,16 +112,21 @@ impl Feed {
     /// Takes what the live feed brings. Returns an event to deliver at once.
     pub(super) fn handle_live(&mut self, live: Live, now: Instant) -> Option<Text> {
         match live {
-            // While messages are missing, one that follows them must not come first.
+            // It must come neither before a message that is missing, nor after one that was read.
             Live::Fleeting { event } => match &self.state {
-                State::Open(sequencer) => sequencer.poll_timeout().is_none().then_some(event),
-                State::Opening { .. } => None,
+                State::Open(sequencer) if self.read == 0 => {
+                    sequencer.poll_timeout().is_none().then_some(event)
+                }
+                State::Open(_) | State::Opening { .. } => None,
             },
             Live::Stored {
                 sequence,
                 previous,
                 message,
             } => {
+                if self.read <= sequence {
+                    self.read = 0;
+                }
                 match &mut self.state {
                     State::Open(sequencer) => {
                         sequencer.handle_live(sequence, previous, message, now);
@@ -136,11 +144,15 @@ impl Feed {
     pub(super) fn handle_fill(
         &mut self,
         fill: Fill,
-        messages: impl IntoIterator<Item = (u64, Stored)>,
+        messages: Vec<(u64, Stored)>,
         through: u64,
         now: Instant,
     ) {
         if let State::Open(sequencer) = &mut self.state {
+            let last = messages.last().map_or(0, |(sequence, _)| *sequence);
+            if fill.until.is_none() && last > sequencer.delivered() {
+                self.read = last;
+            }
             sequencer.handle_fill(fill, messages, through, now);
         }
     }
@@ -149,7 +161,8 @@ impl Feed {
     pub(super) fn replaced(&mut self, after: u64, now: Instant) {
         if let State::Open(sequencer) = &mut self.state {
             self.seen.retain(|(sequence, _)| *sequence <= after);
-            *sequencer = Sequencer::new(after, SequencerConfig::default());
+            self.read = 0;
+            *sequencer = Sequencer::new(after, MAX_HELD);
             sequencer.check(now);
         }
     }
@@ -203,23 +216,20 @@ impl Feed {
             return None;
         };
         loop {
-            match sequencer.poll_event()? {
-                Ordered::Item { sequence, item } => {
-                    if self.seen.len() == MAX_SEEN {
-                        self.seen.pop_front();
-                    }
-                    self.seen.push_back((sequence, item.key.clone()));
-                    if !self.delivered.contains(&item.key) {
-                        if self.delivered.len() == MAX_SEEN {
-                            self.delivered.pop_front();
-                        }
-                        self.delivered.push_back(item.key);
-                        return Some(item.event);
-                    }
-                }
-                // Too old to be kept. There is no event that tells of it.
-                Ordered::Lost { .. } => {}
+            let (sequence, Stored { key, event }) = sequencer.poll_event()?;
+            push(&mut self.seen, (sequence, key.clone()));
+            if !self.delivered.contains(&key) {
+                push(&mut self.delivered, key);
+                return Some(event);
             }
         }
     }
+}
+
+/// Remembers one more, and forgets the first one if there is no room.
+fn push<T>(last: &mut VecDeque<T>, one: T) {
+    if last.len() == MAX_SEEN {
+        last.pop_front();
+    }
+    last.push_back(one);
 }

@@ -15,7 +15,8 @@
 //! - **A sender is answered when the message is stored.** An attempt without an answer is repeated
 //!   with the same key, which the stream stores once.
 //! - Partial messages and typing indicators are not stored. They keep their place among the final
-//!   messages of their sender, and are dropped while the channel has a gap.
+//!   messages of their sender, and are dropped from a gap of the channel on until a final message has come
+//!   after it.
 
 mod deadlines;
 mod feed;
@@ -370,7 +371,8 @@ impl Node {
     }
 
     /// Takes note that another stream has taken the place of the first one: emptied, or an older copy. Of a
-    /// channel's messages, both have those up to `after`; 0 if there are none. What follows is delivered.
+    /// channel's messages, both have those up to `after`; 0 if there are none. What follows is delivered. The
+    /// live feed must bring nothing of the first one any more.
     pub(crate) fn handle_replaced(&mut self, channel: &ChannelUid, after: u64, now: Instant) {
         if let Some(feed) = self.feeds.get_mut(channel) {
             feed.replaced(after, now);

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use rpc_core::cluster::{LogConfig, MemoryStore, Store};
+use rpc_core::net::mem::{self, MemDialer};
 use rpc_core::net::{LinkConfig, LinkEvent};
 use rpc_core::reconnect::ReconnectPolicy;
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::frame::{Channel, Final, User};
 use snek_proto::net::{
-    Client, ClusterBackend, ClusterOptions, Events, Server, ServerOptions, connect_with, dialer,
+    Client, ClusterBackend, ClusterOptions, Events, Server, ServerOptions, connect_with,
 };
 
 /// Nothing here takes longer, on a machine that is busy too.
@@ -19,7 +20,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A server of the cluster, and its connection to the store.
 pub(crate) struct Member<S = MemoryStore> {
-    pub(crate) url: String,
+    pub(crate) dialer: MemDialer,
     pub(crate) store: S,
     pub(crate) backend: ClusterBackend,
 }
@@ -38,12 +39,16 @@ pub(crate) async fn node_on<S: Store + Clone>(store: S, options: ClusterOptions)
     let opened = ClusterBackend::open(Arc::new(store.clone()), options).await;
     let (backend, runner) = opened.unwrap();
     tokio::spawn(runner.run());
-    let bound = Server::bind("127.0.0.1:0", backend.clone(), ServerOptions::default()).await;
-    let bound = bound.unwrap();
-    let url = bound.url();
-    tokio::spawn(bound.run());
+    let (server, _) = Server::mount(backend.clone(), ServerOptions::default());
+    let (handle, (dialer, mut listener)) = (server.handle(), mem::listen(64));
+    tokio::spawn(server.run());
+    tokio::spawn(async move {
+        while let Some(line) = listener.accept().await {
+            handle.serve(line, None);
+        }
+    });
     Member {
-        url,
+        dialer,
         store,
         backend,
     }
@@ -64,20 +69,19 @@ async fn three(store: &MemoryStore) -> [Member; 3] {
     nodes
 }
 
-pub(crate) fn client(url: &str, name: &str, password: &str) -> (Client, Events) {
+pub(crate) fn client(dialer: &MemDialer, name: &str, password: &str) -> (Client, Events) {
     let link = LinkConfig {
         reconnect: ReconnectPolicy::off(),
         ..LinkConfig::default()
     };
     let config = ClientConfig::new(name, password);
-    let dialer = dialer(url, &config).unwrap();
-    let (client, events, connection) = connect_with(dialer, config, link);
+    let (client, events, connection) = connect_with(dialer.clone(), config, link);
     tokio::spawn(connection.run());
     (client, events)
 }
 
 pub(crate) async fn login<S>(node: &Member<S>, name: &str) -> (Client, Events) {
-    let (client, events) = client(&node.url, name, "secret");
+    let (client, events) = client(&node.dialer, name, "secret");
     client.ready().await.unwrap();
     (client, events)
 }
@@ -145,7 +149,7 @@ async fn left(events: &mut Events, uid: &str) {
     next(events, |event| is_it(event).then_some(())).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn all_nodes_deliver_concurrent_messages_in_one_order_and_once() {
     let store = MemoryStore::new();
     let nodes = three(&store).await;
@@ -186,7 +190,7 @@ async fn all_nodes_deliver_concurrent_messages_in_one_order_and_once() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn partial_messages_and_typing_reach_other_nodes_before_the_final_message() {
     let store = MemoryStore::new();
     let nodes = three(&store).await;
@@ -206,7 +210,7 @@ async fn partial_messages_and_typing_reach_other_nodes_before_the_final_message(
     assert_eq!(messages(&mut events, 3).await, ["so", "so far", "x"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_gap_in_the_feed_is_filled_from_the_stream() {
     let store = MemoryStore::new();
     let nodes = three(&store).await;
@@ -223,7 +227,7 @@ async fn a_gap_in_the_feed_is_filled_from_the_stream() {
     assert_eq!(messages(&mut events, 100).await, texts);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_node_that_is_left_behind_keeps_the_order_of_partial_and_final_messages() {
     // With room for all that it is behind, and without.
     for queue in [4_096, 16] {
@@ -261,7 +265,7 @@ async fn a_node_that_is_left_behind_keeps_the_order_of_partial_and_final_message
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn names_are_encoded_before_they_become_subjects() {
     let store = MemoryStore::new();
     let nodes = three(&store).await;
@@ -287,12 +291,12 @@ async fn names_are_encoded_before_they_become_subjects() {
         assert!(!online.unwrap(), "{name}");
     }
     for name in ["\r\nPUB x 0\r\n", &"ë".repeat(900)] {
-        let (client, _events) = client(&nodes[0].url, name, "secret");
+        let (client, _events) = client(&nodes[0].dialer, name, "secret");
         client.ready().await.unwrap_err();
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_user_has_one_password_on_all_nodes_and_only_its_hash_is_stored() {
     let store = MemoryStore::new();
     let nodes = three(&store).await;
@@ -306,17 +310,17 @@ async fn a_user_has_one_password_on_all_nodes_and_only_its_hash_is_stored() {
         .await
         .unwrap_err();
     for node in &nodes {
-        let (right, _events) = client(&node.url, "ann", "wonderland");
+        let (right, _events) = client(&node.dialer, "ann", "wonderland");
         right.ready().await.unwrap();
         assert_eq!(right.get_user(None).await.unwrap().nick, "Ann");
-        let (wrong, _events) = client(&node.url, "ann", "Wonderland");
+        let (wrong, _events) = client(&node.dialer, "ann", "Wonderland");
         wrong.ready().await.unwrap_err();
     }
     backend
         .put_user(User::new("ann", "Ann"), "new")
         .await
         .unwrap();
-    let (old, _events) = client(&nodes[1].url, "ann", "wonderland");
+    let (old, _events) = client(&nodes[1].dialer, "ann", "wonderland");
     old.ready().await.unwrap_err();
     let keys = LogConfig::new("snek.k.>");
     let keys = store.log("snek_keys", keys).await.unwrap();
@@ -326,18 +330,18 @@ async fn a_user_has_one_password_on_all_nodes_and_only_its_hash_is_stored() {
     assert!(!stored.contains("wonderland"), "{stored}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn without_open_a_stranger_is_refused() {
     let closed = ClusterOptions {
         open: false,
         ..options()
     };
     let node = node_on(MemoryStore::new(), closed).await;
-    let (stranger, _events) = client(&node.url, "ann", "x");
+    let (stranger, _events) = client(&node.dialer, "ann", "x");
     stranger.ready().await.unwrap_err();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn direct_channels_and_memberships_show_on_all_nodes() {
     let store = MemoryStore::new();
     let nodes = three(&store).await;
@@ -368,7 +372,7 @@ async fn direct_channels_and_memberships_show_on_all_nodes() {
     left(&mut bob_events, "room").await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_removed_channel_is_left_by_its_members_on_all_nodes() {
     let store = MemoryStore::new();
     let nodes = three(&store).await;
@@ -398,7 +402,7 @@ async fn a_removed_channel_is_left_by_its_members_on_all_nodes() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_removed_user_is_sent_away_by_all_nodes_and_may_come_again_as_a_new_one() {
     let store = MemoryStore::new();
     let closed = ClusterOptions {
@@ -421,7 +425,7 @@ async fn a_removed_user_is_sent_away_by_all_nodes_and_may_come_again_as_a_new_on
     }
     store.restart();
     for node in &nodes {
-        let (gone, _events) = client(&node.url, "ann", "secret");
+        let (gone, _events) = client(&node.dialer, "ann", "secret");
         gone.ready().await.unwrap_err();
         assert!(!node.backend.is_online("ann").await.unwrap());
     }
@@ -429,7 +433,7 @@ async fn a_removed_user_is_sent_away_by_all_nodes_and_may_come_again_as_a_new_on
     login(&nodes[0], "ann").await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn presence_ends_with_the_last_connection() {
     let store = MemoryStore::new();
     let nodes = three(&store).await;

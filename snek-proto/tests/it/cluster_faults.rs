@@ -1,11 +1,12 @@
 //! Nodes whose store fails: cut off, silent, gone, full, emptied, rolled back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::CallError;
 use rpc_core::cluster::MemoryStore;
 use snek_proto::frame::Final;
-use snek_proto::net::{Client, ClusterOptions, Events};
+use snek_proto::net::{Client, ClusterBackend, ClusterOptions, Events};
 
 use crate::cluster::{
     DEADLINE, Member, client, login, message, messages, node, node_on, options, sees, until,
@@ -48,7 +49,7 @@ async fn talk(talking: &mut [(Client, Events); 2], text: &str) {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_restarted_store_loses_and_doubles_nothing() {
     let store = MemoryStore::new();
     let (nodes, [(ann, mut ann_events), (_bob, mut bob_events)]) = two_that_talk(&store).await;
@@ -76,7 +77,7 @@ async fn a_restarted_store_loses_and_doubles_nothing() {
     assert_eq!(other, all[3..]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn while_the_store_hangs_a_call_waits_and_is_stored_once() {
     let store = MemoryStore::new();
     let nodes = [node_on(store.connect(), hasty()).await, node(&store).await];
@@ -101,7 +102,7 @@ async fn while_the_store_hangs_a_call_waits_and_is_stored_once() {
     assert_eq!(messages(&mut events, 2).await, ["hi", "after"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_call_fails_in_time_when_the_store_stays_away_and_the_node_sends_its_clients_elsewhere() {
     let hasty = ClusterOptions {
         publish: options().publish.with_deadline(Duration::from_millis(300)),
@@ -133,7 +134,7 @@ async fn a_call_fails_in_time_when_the_store_stays_away_and_the_node_sends_its_c
         .await
         .expect("closed");
     assert_eq!(node.backend.ready(), Err("the node has lost its cluster"));
-    let (late, _events) = client(&node.url, "bob", "secret");
+    let (late, _events) = client(&node.dialer, "bob", "secret");
     late.ready().await.unwrap_err();
     // It comes back by itself.
     node.store.set_paused(false);
@@ -144,7 +145,7 @@ async fn a_call_fails_in_time_when_the_store_stays_away_and_the_node_sends_its_c
     sent.await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_full_store_refuses_with_a_clear_answer() {
     let node = node_on(MemoryStore::new(), options()).await;
     node.backend.put_channel("general", "").await.unwrap();
@@ -156,7 +157,7 @@ async fn a_full_store_refuses_with_a_clear_answer() {
     assert!(error.contains("no room"), "{error}");
     // What needs no room goes on.
     ann.get_channels().await.unwrap();
-    let (new, _events) = client(&node.url, "bob", "secret");
+    let (new, _events) = client(&node.dialer, "bob", "secret");
     let error = new.ready().await.unwrap_err().to_string();
     assert!(error.contains("no room for a new user"), "{error}");
     login(&node, "ann").await;
@@ -166,7 +167,7 @@ async fn a_full_store_refuses_with_a_clear_answer() {
     login(&node, "bob").await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_store_that_comes_back_empty_serves_those_who_are_there_and_those_who_come() {
     let store = MemoryStore::new();
     let (nodes, mut talking) = two_that_talk(&store).await;
@@ -176,7 +177,7 @@ async fn a_store_that_comes_back_empty_serves_those_who_are_there_and_those_who_
     sees(&cid, "general").await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn messages_of_a_stream_that_was_deleted_meanwhile_are_heard() {
     let store = MemoryStore::new();
     let (_nodes, mut talking) = two_that_talk(&store).await;
@@ -186,7 +187,7 @@ async fn messages_of_a_stream_that_was_deleted_meanwhile_are_heard() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_store_that_comes_back_with_an_older_copy_doubles_nothing_and_loses_nothing_new() {
     let store = MemoryStore::new();
     let (_nodes, mut talking) = two_that_talk(&store).await;
@@ -196,4 +197,18 @@ async fn a_store_that_comes_back_with_an_older_copy_doubles_nothing_and_loses_no
     for round in ["third", "fourth"] {
         talk(&mut talking, round).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_the_store_denies_what_it_needs_ends_with_the_reason() {
+    let store = MemoryStore::new();
+    let opened = ClusterBackend::open(Arc::new(store.clone()), options()).await;
+    let (backend, runner) = opened.unwrap();
+    let running = tokio::spawn(runner.run());
+    until(async || backend.ready().is_ok()).await;
+    store.set_denied(true);
+    store.restart();
+    let error = running.await.unwrap();
+    assert!(error.is_permanent(), "{error}");
+    assert_eq!(backend.ready(), Err("the node has lost its cluster"));
 }

@@ -16,7 +16,6 @@ use rpc_core::{CloseFrame, Outgoing};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Cluster;
-use super::pump::pump;
 use super::relays::{OpenError, Relayed};
 use crate::frame::ClientFrame;
 use crate::limits::{SERVICE_RESTART, defaults};
@@ -36,7 +35,7 @@ pub(in crate::net) struct Peeked<T> {
 }
 
 /// Where a connection is served.
-enum Place {
+enum Route {
     Here,
     There(Box<Relayed>),
 }
@@ -77,12 +76,12 @@ impl Cluster {
             Wanted::Nothing => return self.lobby(transport, Some(first), origin, here).await,
             Wanted::Session(session_id) => session_id,
         };
-        match self.place(session_id.as_deref(), &mut origin).await {
-            Ok(Place::Here) => {
+        match self.route(session_id.as_deref(), &mut origin).await {
+            Ok(Route::Here) => {
                 let (first, line) = (Some(first), Either::Left(transport));
                 here(Peeked { first, line }).await;
             }
-            Ok(Place::There(relayed)) => there(transport, first, *relayed, origin).await,
+            Ok(Route::There(relayed)) => there(transport, first, *relayed, origin).await,
             Err(why) => refuse(transport, why).await,
         }
     }
@@ -111,9 +110,9 @@ impl Cluster {
                 loop {
                     if let Some(message) = next.take() {
                         if is_waiting && let Wanted::Session(id) = wanted(&message) {
-                            match self.place(id.as_deref(), &mut origin).await {
-                                Ok(Place::Here) => is_waiting = false,
-                                Ok(Place::There(relayed)) => return Some(Ok((message, relayed))),
+                            match self.route(id.as_deref(), &mut origin).await {
+                                Ok(Route::Here) => is_waiting = false,
+                                Ok(Route::There(relayed)) => return Some(Ok((message, relayed))),
                                 Err(why) => return Some(Err(why)),
                             }
                         }
@@ -163,14 +162,14 @@ impl Cluster {
 
     /// Finds the node that serves a session, `None` for a new one. An owner that gives no answer is
     /// waited for until its lease is over.
-    async fn place(
+    async fn route(
         &self,
         session_id: Option<&str>,
         origin: &mut Origin,
-    ) -> Result<Place, &'static str> {
+    ) -> Result<Route, &'static str> {
         let (peer, head) = (origin.peer, origin.head.clone());
         tokio::select! {
-            place = self.find(session_id, peer, head.as_deref()) => place,
+            route = self.find(session_id, peer, head.as_deref()) => route,
             () = origin.cancellation.cancelled() => Err("the host is shutting down"),
         }
     }
@@ -180,7 +179,7 @@ impl Cluster {
         session_id: Option<&str>,
         peer: Option<IpAddr>,
         head: Option<&Parts>,
-    ) -> Result<Place, &'static str> {
+    ) -> Result<Route, &'static str> {
         let options = &self.shared.options;
         // A new session waits for no owner.
         let lease = session_id.map_or(Duration::ZERO, |_| options.lease.lease);
@@ -191,13 +190,13 @@ impl Cluster {
                 .await
                 .map_err(|_| "this host is not in the cluster")?;
             let Some(session_id) = session_id else {
-                return Ok(Place::Here);
+                return Ok(Route::Here);
             };
             match node.claims.holder(session_id).await {
-                Ok(None) => return Ok(Place::Here),
-                Ok(Some(owner)) if owner == *node.id() => return Ok(Place::Here),
+                Ok(None) => return Ok(Route::Here),
+                Ok(Some(owner)) if owner == *node.id() => return Ok(Route::Here),
                 Ok(Some(owner)) => match node.relays.connect(&owner, peer, head).await {
-                    Ok(relayed) => return Ok(Place::There(Box::new(relayed))),
+                    Ok(relayed) => return Ok(Route::There(Box::new(relayed))),
                     Err(OpenError::Refused) => return Err("the session's host is full"),
                     Err(OpenError::NoAnswer) => {}
                 },
@@ -258,7 +257,7 @@ async fn there<T: Transport>(transport: T, first: Message, relayed: Relayed, ori
         CloseFrame::new(SERVICE_RESTART, "the host is shutting down")
     };
     let (first, line) = (Some(first), Either::Left(transport));
-    pump(Peeked { first, line }, relayed, ended).await;
+    relayed.run(Peeked { first, line }, ended).await;
 }
 
 async fn refuse<T: Transport>(mut transport: T, why: &'static str) {

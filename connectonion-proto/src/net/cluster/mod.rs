@@ -62,10 +62,8 @@
 mod ingress;
 mod journal;
 mod node;
-mod packet;
 mod part;
 mod peers;
-mod pump;
 mod recovery;
 mod relay;
 mod relays;
@@ -80,10 +78,10 @@ use std::time::Duration;
 
 use http::request::Parts;
 use rpc_core::cluster::{
-    Bucket, BucketConfig, LeaseConfig, LeaseLost, Log, LogConfig, Messages, NodeLease, Store,
-    StoreError,
+    Bucket, BucketConfig, LeaseConfig, LeaseLost, LogConfig, Messages, NodeLease, Store, StoreError,
 };
 use rpc_core::net::mem::{self, MemTransport};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -93,8 +91,7 @@ use crate::auth::Address;
 use crate::limits::{MAX_CLIENT_MESSAGE, SIGNATURE_WINDOW};
 
 pub(super) use ingress::Origin;
-pub use relay::RelayConfig;
-pub use storage::ClusterStorage;
+use storage::ClusterStorage;
 
 /// The bucket of the owners of sessions.
 const OWNERS: &str = "onion_owners";
@@ -102,9 +99,8 @@ const OWNERS: &str = "onion_owners";
 const AGENT: &str = "agent.address";
 /// The log of the sessions, and what its subjects begin with.
 const SESSIONS: &str = "onion_log";
-/// How much room the log of sessions gets at first, and the least that it gets.
+/// The most bytes of the log of sessions by default.
 const ROOM: u64 = 3 << 30;
-const LEAST_ROOM: u64 = 1 << 20;
 /// How long a host that leaves waits for the store.
 const LEAVE: Duration = Duration::from_secs(2);
 /// How long to wait before the cluster is joined again.
@@ -121,11 +117,14 @@ rpc_core::config! {
         /// a new session until its host is in the cluster, before it is told to try again later.
         /// Default 5 s.
         pub patience: Duration = Duration::from_secs(5),
-        /// The limits and times of connections that are served through another host.
-        pub relay: RelayConfig = RelayConfig::default(),
-        /// The largest number of such connections at one host, counted at both hosts. Default
-        /// 16,384.
+        /// The largest number of connections at one host that are served through another one, counted at
+        /// both. Default 16,384.
         pub max_relayed: usize = 16 * 1024,
+        /// The largest frame of such a connection in bytes; a larger one ends it. Default 64 MiB.
+        pub max_frame_bytes: usize = MAX_CLIENT_MESSAGE,
+        /// How many bytes of frames may be under way between the hosts of such a connection, beside one
+        /// frame that is not complete. Default 256 KiB.
+        pub relay_window: u64 = 256 * 1024,
         /// The longest record of a session in bytes. Default 64 MiB.
         pub max_record_bytes: usize = MAX_CLIENT_MESSAGE,
         /// When a session that is not used is forgotten by the store, whatever its records say; at the
@@ -166,7 +165,9 @@ struct Shared {
     options: ClusterOptions,
     signatures: Bucket,
     current: Current,
-    storage: Arc<ClusterStorage>,
+    storage: ClusterStorage,
+    /// Why this host cannot come back.
+    failed: watch::Sender<Option<StoreError>>,
 }
 
 impl Cluster {
@@ -192,7 +193,13 @@ impl Cluster {
             ..BucketConfig::default()
         };
         let signatures = Bucket::open(&store, "onion_signatures", signatures).await?;
-        let log = sessions(&*store, &options).await?;
+        let log = LogConfig {
+            max_bytes: options.max_bytes,
+            // A session in use is written again in time.
+            max_age: Some(2 * options.max_age),
+            ..LogConfig::new(&format!("{SESSIONS}.*"))
+        };
+        let (log, _) = store.log_with_room(SESSIONS, log, ROOM).await?;
         let current = Current::default();
         let storage = ClusterStorage::new(current.clone(), &*store, log, &options);
         Ok(Self {
@@ -201,15 +208,10 @@ impl Cluster {
                 options,
                 signatures,
                 current,
-                storage: Arc::new(storage),
+                storage,
+                failed: watch::Sender::new(None),
             }),
         })
-    }
-
-    /// Returns the storage of the sessions.
-    #[must_use]
-    pub fn storage(&self) -> Arc<ClusterStorage> {
-        Arc::clone(&self.shared.storage)
     }
 
     /// Returns whether this host is a part of the cluster at the moment.
@@ -224,6 +226,22 @@ impl Cluster {
     /// Cancel-safe.
     pub async fn joined(&self) {
         self.shared.current.joined().await;
+    }
+
+    /// Waits until this host cannot serve again by itself: the store denies it what it needs, or is configured
+    /// for something else. Returns why. Waits for ever while that does not happen.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn failed(&self) -> StoreError {
+        let mut failed = self.shared.failed.subscribe();
+        loop {
+            if let Some(error) = &*failed.borrow_and_update() {
+                return error.clone();
+            }
+            // The sender is here.
+            let _ = failed.changed().await;
+        }
     }
 
     /// Leaves the cluster while it [runs](Self::run), so that other hosts take over at once.
@@ -252,7 +270,12 @@ impl Cluster {
             match end {
                 Ok(LeaseLost::Released) => return std::future::pending().await,
                 Ok(why) => tracing::warn!(%why, "this host has left the cluster"),
-                Err(error) => tracing::warn!(%error, "this host cannot join the cluster"),
+                Err(error) => {
+                    tracing::warn!(%error, "this host cannot join the cluster");
+                    if error.is_permanent() {
+                        self.shared.failed.send_replace(Some(error));
+                    }
+                }
             }
             sleep(REJOIN).await;
         }
@@ -277,11 +300,14 @@ impl Cluster {
             }
             node.watch_nodes(runtime, options.lease.lease / 3).await
         };
-        tokio::select! {
+        let end = tokio::select! {
             why = renewal.run() => Ok(why),
+            error = node.lease.denied() => Err(error),
             () = self.answer(&node, runtime, messages, serve) => Ok(LeaseLost::Expired),
             never = joining => match never {},
-        }
+        };
+        node.relays.close();
+        end
     }
 
     /// Serves the connections of other hosts.
@@ -301,18 +327,15 @@ impl Cluster {
                 Some(_) = tasks.join_next() => continue,
             };
             match arrived {
-                Some(relays::Arrived::Opening(opening)) => {
-                    let Some(relayed) = node.relays.accept(&opening) else {
-                        continue;
-                    };
+                Some(relays::Request::Open(opening)) => {
                     let (ours, theirs) = mem::duplex(8);
                     let head = opening.head.map(Arc::new);
                     tasks.spawn(serve(theirs, opening.peer, head, opening.clock_ahead));
-                    tasks.spawn(pump::pump(ours, relayed, std::future::pending()));
+                    tasks.spawn(opening.relayed.run(ours, std::future::pending()));
                 }
-                Some(relays::Arrived::Question(question)) => {
-                    if let Some(answer) = peers::answer(runtime, &question.payload) {
-                        node.relays.answer(&question, answer);
+                Some(relays::Request::Question(question, reply_to)) => {
+                    if let Some(answer) = peers::answer(runtime, &question) {
+                        node.relays.answer(&reply_to, answer);
                     }
                 }
                 None => return,
@@ -339,25 +362,6 @@ async fn check_agent(store: &Arc<dyn Store>, address: Address) -> Result<(), Sto
                 "the hosts under this prefix serve the agent {known}, and this one has the key of {ours}: give all hosts of an agent the same key, and another agent another prefix"
             ),
         }),
-    }
-}
-
-/// Opens the log of sessions.
-async fn sessions(store: &dyn Store, options: &ClusterOptions) -> Result<Arc<dyn Log>, StoreError> {
-    let mut room = options.max_bytes.unwrap_or(ROOM);
-    loop {
-        let config = LogConfig {
-            max_bytes: Some(room),
-            // A session in use is written again in time.
-            max_age: Some(2 * options.max_age),
-            ..LogConfig::new(&format!("{SESSIONS}.*"))
-        };
-        match store.log(SESSIONS, config).await {
-            Err(StoreError::Full { .. }) if options.max_bytes.is_none() && room > LEAST_ROOM => {
-                room /= 2;
-            }
-            opened => return opened,
-        }
     }
 }
 

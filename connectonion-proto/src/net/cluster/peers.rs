@@ -7,10 +7,12 @@ use rpc_core::{Json, Str};
 use serde::{Deserialize, Serialize};
 
 use super::Cluster;
+use super::relay::Kind;
 use crate::auth::{Address, AuthError, Signature};
 use crate::frame::SessionState;
-use crate::hub::Owner;
+use crate::hub::{Job, Owner};
 use crate::net::{HostRuntime, Peers};
+use crate::storage::{Record, StorageError};
 
 /// The question for the status of a session.
 #[derive(Serialize, Deserialize)]
@@ -37,10 +39,15 @@ impl Peers for Cluster {
             }),
         };
         let question = serde_json::to_vec(&question).ok()?;
-        let answer = node.relays.ask(&owner, question.into()).await?;
+        let asked = node.relays.ask(&owner, Kind::Question, 0, question.into());
+        let answer = asked.await.ok()?;
         Json::string(std::str::from_utf8(&answer).ok()?)
             .parse()
             .ok()
+    }
+
+    async fn carry_out(&self, job: &Job, now: f64) -> Result<Option<Record>, StorageError> {
+        self.shared.storage.carry_out(job, now).await
     }
 
     async fn spend(&self, signature: &Signature) -> Result<(), AuthError> {

@@ -1,344 +1,363 @@
-//! [`Relay`]: one end of a connection whose frames travel between two nodes. It does no IO.
+//! [`relay`]: carries the frames of a connection between its transport and another node.
+//!
+//! A frame is published in numbered pieces. What a node has not [confirmed](Kind::Sync) is bounded by a window,
+//! and a piece that is missing ends the connection: its client connects again and resumes. A node that is gone
+//! is noticed by its lease.
 
-use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use rpc_core::Instant;
-use rpc_core::timers::{later, sooner};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use futures_util::{Sink, SinkExt, Stream, StreamExt};
+use rpc_core::cluster::Store;
+use rpc_core::net::{Message, Transport, TransportError};
+use rpc_core::{CloseFrame, Outgoing, Str, Text};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
 
-use super::packet::{Frame, Kind, Packet, cost};
+use crate::limits::SERVICE_RESTART;
 
-rpc_core::config! {
-    /// The limits and times of relayed connections.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct RelayConfig {
-        /// The largest frame in bytes; a larger one ends the connection. Default 64 MiB.
-        pub max_frame_bytes: usize = crate::limits::MAX_CLIENT_MESSAGE,
-        /// How many bytes of frames one end holds that the other has sent and its own connection
-        /// has not taken, beside one frame in pieces. Must be the same at all nodes. Default
-        /// 256 KiB.
-        pub window: u64 = 256 * 1024,
-        /// The largest piece of a frame in bytes. Pieces are never larger than what the server
-        /// takes. Default 64 KiB.
-        pub max_piece_bytes: usize = 64 * 1024,
-        /// How long what was sent may stay unconfirmed before the other end is asked. Default 2 s.
-        pub probe_after: Duration = Duration::from_secs(2),
-        /// How long a connection may be silent before the other end is asked. Default 30 s.
-        pub idle_probe: Duration = Duration::from_secs(30),
-        /// How long an answer may take. Default 8 s.
-        pub timeout: Duration = Duration::from_secs(8),
-    }
+/// The bytes of a packet before its contents.
+pub(super) const HEADER: usize = 17;
+/// The largest piece of a frame.
+const MAX_PIECE: usize = 64 * 1024;
+/// How long pieces may stay unconfirmed while nothing else is sent, and how long nothing may be sent.
+const SYNC_AFTER: Duration = Duration::from_secs(2);
+const IDLE: Duration = Duration::from_secs(30);
+/// How long a confirmation may take before it is asked for again.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(8);
+/// How long to wait after a question that was not asked.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How long a connection that the other node does not know may take for the frames that have come.
+const LAST_FRAMES: Duration = Duration::from_secs(1);
+/// How long the own connection may take for its Close.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A piece of a frame, which goes on.
+    More,
+    /// The last piece of a text frame.
+    Text,
+    /// The last piece of a binary frame.
+    Binary,
+    /// A Close. Nothing follows it.
+    Close,
+    /// The connection was cut. Nothing follows it.
+    Cut,
+    /// Asks whether all pieces before this number have been passed on.
+    Sync,
+    /// The sender has given the connection up.
+    End,
+    /// Asks to serve a connection.
+    Open,
+    /// A question about something else.
+    Question,
 }
 
-/// Why a relayed connection has ended. Exhaustive: there is no other case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum RelayEnd {
-    /// By a Close or a cut that was passed on.
-    #[error("the connection is over")]
-    Over,
-    /// Packets were lost.
-    #[error("frames were lost between two nodes")]
-    Gap,
-    /// The other end gave no answer in time.
-    #[error("the other node does not answer")]
-    Timeout,
-    /// The other end has given the connection up.
-    #[error("the other node has given the connection up")]
-    Gone,
-    /// A frame exceeds the limit.
-    #[error("a frame is too large")]
-    TooLarge,
-    /// The other end broke the rules.
-    #[error("the other node broke the rules of a relay")]
-    Violation,
+/// What a node tells another one about a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Packet {
+    pub(super) kind: Kind,
+    /// The id of the connection.
+    pub(super) id: u64,
+    /// The number of the piece, from 0 in each direction.
+    pub(super) number: u64,
+    pub(super) bytes: Bytes,
 }
 
-/// One end of a relayed connection.
-///
-/// Frames are cut into numbered pieces and sent within a window. A piece that is missing ends the
-/// connection: its client connects again and resumes. Both ends follow the rules of a
-/// [`Machine`](rpc_core::Machine): after each call, take [`poll_packet`](Self::poll_packet) and
-/// [`poll_frame`](Self::poll_frame), and check [`poll_timeout`](Self::poll_timeout).
-#[derive(Debug)]
-pub(crate) struct Relay {
-    config: RelayConfig,
-    /// The frame being sent, and how many of its bytes are.
-    sending: Option<(Kind, Bytes)>,
-    /// The number of the next piece.
-    next: u64,
-    /// The number that the other end expects.
-    confirmed: u64,
-    /// The cost of all pieces sent, and of those that the other end has passed on.
-    sent: u64,
-    freed: u64,
-    /// The number of the next piece of the other end.
-    expected: u64,
-    /// The frame in pieces.
-    partial: BytesMut,
-    /// The frames that are complete, with their cost.
-    ready: VecDeque<(Frame, u64)>,
-    /// The cost of pieces of `partial` that were not counted as passed on.
-    unpassed: u64,
-    /// The cost of what was received, of what was passed on, and of what the other end knows of.
-    received: u64,
-    passed: u64,
-    told: u64,
-    /// A `Credit` or a `Probe` to send.
-    owes_credit: bool,
-    owes_probe: bool,
-    heard_at: Instant,
-    /// When the oldest unconfirmed piece was sent, or confirmation last went on.
-    unconfirmed_at: Option<Instant>,
-    /// When the answer to a probe is late.
-    deadline: Option<Instant>,
-    /// Whether a Close or a cut was sent, or received.
-    is_finished: bool,
-    end: Option<RelayEnd>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Due {
-    Probe,
-    Deadline,
-}
-
-impl Relay {
-    pub(crate) fn new(config: RelayConfig, now: Instant) -> Self {
-        Self {
-            config,
-            sending: None,
-            next: 0,
-            confirmed: 0,
-            sent: 0,
-            freed: 0,
-            expected: 0,
-            partial: BytesMut::new(),
-            ready: VecDeque::new(),
-            unpassed: 0,
-            received: 0,
-            passed: 0,
-            told: 0,
-            owes_credit: false,
-            owes_probe: false,
-            heard_at: now,
-            unconfirmed_at: None,
-            deadline: None,
-            is_finished: false,
-            end: None,
-        }
+impl Packet {
+    pub(super) fn encode(&self) -> Bytes {
+        let mut out = BytesMut::with_capacity(HEADER + self.bytes.len());
+        out.put_u8(self.kind as u8);
+        out.put_u64(self.id);
+        out.put_u64(self.number);
+        out.put_slice(&self.bytes);
+        out.freeze()
     }
 
-    /// Returns whether a frame may be [sent](Self::send): read no more from the own connection
-    /// until then.
-    pub(crate) fn has_room(&self) -> bool {
-        self.sending.is_none() && !self.is_finished && self.end.is_none()
-    }
-
-    /// Sends a frame; the last one must have been taken. After a Close or a cut, nothing is sent.
-    pub(crate) fn send(&mut self, frame: Frame) {
-        if !self.has_room() {
-            return;
-        }
-        let (kind, bytes) = frame.into_parts();
-        if bytes.len() > self.config.max_frame_bytes {
-            self.end = Some(RelayEnd::TooLarge);
-            return;
-        }
-        self.is_finished = matches!(kind, Kind::Close | Kind::Cut);
-        self.sending = Some((kind, bytes));
-    }
-
-    /// Returns why the connection has ended, once there are no frames left to take.
-    pub(crate) fn end(&self) -> Option<RelayEnd> {
-        self.end
-            .filter(|end| self.ready.is_empty() || *end != RelayEnd::Over)
-    }
-
-    /// Notes that the other node is gone.
-    pub(crate) fn handle_lost(&mut self) {
-        self.end.get_or_insert(RelayEnd::Timeout);
-    }
-
-    pub(crate) fn handle_packet(&mut self, packet: Packet, now: Instant) {
-        if self.end.is_some() {
-            return;
-        }
-        self.heard_at = now;
-        self.deadline = None;
-        match packet {
-            Packet::Data {
-                number,
-                kind,
-                is_last,
-                bytes,
-            } => {
-                if number != self.expected {
-                    self.end = Some(RelayEnd::Gap);
-                    return;
-                }
-                self.expected += 1;
-                self.data(kind, is_last, bytes);
-            }
-            Packet::Credit { expected, passed } => {
-                if expected > self.next || passed > self.sent {
-                    self.end = Some(RelayEnd::Violation);
-                    return;
-                }
-                if expected > self.confirmed {
-                    self.confirmed = expected;
-                    self.unconfirmed_at = (expected < self.next).then_some(now);
-                }
-                self.freed = self.freed.max(passed);
-            }
-            Packet::Probe { next } => {
-                if next != self.expected {
-                    self.end = Some(RelayEnd::Gap);
-                    return;
-                }
-                self.owes_credit = true;
-            }
-            Packet::Gone => self.end = Some(RelayEnd::Gone),
-        }
-    }
-
-    fn data(&mut self, kind: Kind, is_last: bool, bytes: Bytes) {
-        self.received += cost(bytes.len());
-        self.unpassed += cost(bytes.len());
-        if self.received - self.passed > self.config.window + cost(0) {
-            self.end = Some(RelayEnd::Violation);
-            return;
-        }
-        if self.partial.len() + bytes.len() > self.config.max_frame_bytes {
-            self.end = Some(RelayEnd::TooLarge);
-            return;
-        }
-        if !is_last {
-            self.partial.extend_from_slice(&bytes);
-            self.pass_partial();
-            return;
-        }
-        let whole = if self.partial.is_empty() {
-            bytes
-        } else {
-            self.partial.extend_from_slice(&bytes);
-            std::mem::take(&mut self.partial).freeze()
-        };
-        let Some(frame) = Frame::from_parts(kind, whole) else {
-            self.end = Some(RelayEnd::Violation);
-            return;
-        };
-        if matches!(frame, Frame::Close(_) | Frame::Cut) {
-            self.end = Some(RelayEnd::Over);
-        }
-        let cost = std::mem::take(&mut self.unpassed);
-        self.ready.push_back((frame, cost));
-    }
-
-    /// Counts the pieces of an incomplete frame as passed on, unless frames before it wait: so that
-    /// one frame may be larger than the window, and no more than one is held.
-    fn pass_partial(&mut self) {
-        if self.ready.is_empty() {
-            self.passed += std::mem::take(&mut self.unpassed);
-            self.tell();
-        }
-    }
-
-    /// Sends a `Credit` when half of the window was passed on.
-    fn tell(&mut self) {
-        if self.passed - self.told >= self.config.window / 2 {
-            self.owes_credit = true;
-        }
-    }
-
-    /// Returns the next frame of the other end, when the own connection takes it.
-    pub(crate) fn poll_frame(&mut self) -> Option<Frame> {
-        let (frame, cost) = self.ready.pop_front()?;
-        self.passed += cost;
-        self.tell();
-        self.pass_partial();
-        Some(frame)
-    }
-
-    pub(crate) fn poll_packet(&mut self, now: Instant) -> Option<Packet> {
-        if self.end.is_some_and(|end| end != RelayEnd::Over) {
-            return None;
-        }
-        if std::mem::take(&mut self.owes_credit) {
-            self.told = self.passed;
-            return Some(Packet::Credit {
-                expected: self.expected,
-                passed: self.passed,
-            });
-        }
-        if let Some(piece) = self.next_piece(now) {
-            return Some(piece);
-        }
-        if std::mem::take(&mut self.owes_probe) {
-            return Some(Packet::Probe { next: self.next });
-        }
-        None
-    }
-
-    fn next_piece(&mut self, now: Instant) -> Option<Packet> {
-        let (kind, rest) = self.sending.as_mut()?;
-        let room = self.config.window.saturating_sub(self.sent - self.freed);
-        let room = usize::try_from(room.checked_sub(cost(0))?).unwrap_or(usize::MAX);
-        let len = rest.len().min(room).min(self.config.max_piece_bytes);
-        if len == 0 && !rest.is_empty() {
-            return None;
-        }
-        let bytes = rest.split_to(len);
-        let (kind, is_last) = (*kind, rest.is_empty());
-        if is_last {
-            self.sending = None;
-            if self.is_finished {
-                self.end = Some(RelayEnd::Over);
-            }
-        }
-        let number = self.next;
-        self.next += 1;
-        self.sent += cost(len);
-        self.unconfirmed_at.get_or_insert(now);
-        Some(Packet::Data {
-            number,
-            kind,
-            is_last,
+    pub(super) fn decode(mut bytes: Bytes) -> Option<Self> {
+        use Kind::{Binary, Close, Cut, End, More, Open, Question, Sync, Text};
+        let kinds = [More, Text, Binary, Close, Cut, Sync, End, Open, Question];
+        Some(Self {
+            kind: *kinds.get(usize::from(bytes.try_get_u8().ok()?))?,
+            id: bytes.try_get_u64().ok()?,
+            number: bytes.try_get_u64().ok()?,
             bytes,
         })
     }
+}
 
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.due().map(|(at, _)| at)
+/// Why a relayed connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum RelayError {
+    #[error("frames were lost between two nodes")]
+    Gap,
+    #[error("the other node has given the connection up")]
+    Gone,
+    #[error("the store does not answer")]
+    Store,
+    #[error("a frame is too large")]
+    TooLarge,
+    #[error("the other node sends what is no text")]
+    NoText,
+}
+
+/// How a relayed connection has ended.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// The own connection has sent a Close.
+    Closed,
+    /// One of the connections was cut.
+    Cut,
+    /// The own connection is to be closed.
+    Close(CloseFrame),
+}
+
+/// The limits of relayed connections, the same at all nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RelayLimits {
+    pub(super) max_frame_bytes: usize,
+    /// The [cost] of unconfirmed pieces.
+    pub(super) window: u64,
+    pub(super) max_piece_bytes: usize,
+}
+
+impl RelayLimits {
+    pub(super) fn new(max_frame_bytes: usize, window: u64, max_payload: usize) -> Self {
+        let piece = max_payload.saturating_sub(HEADER).min(MAX_PIECE);
+        let fitting = usize::try_from(window.saturating_sub(cost(0))).unwrap_or(usize::MAX);
+        Self {
+            max_frame_bytes,
+            window,
+            max_piece_bytes: piece.min(fitting).max(1),
+        }
     }
 
-    fn due(&self) -> Option<(Instant, Due)> {
-        if self.end.is_some() {
-            return None;
-        }
-        if let Some(deadline) = self.deadline {
-            return Some((deadline, Due::Deadline));
-        }
-        let unconfirmed = self
-            .unconfirmed_at
-            .map(|at| (later(at, self.config.probe_after), Due::Probe));
-        let idle = (later(self.heard_at, self.config.idle_probe), Due::Probe);
-        sooner(unconfirmed, Some(idle))
+    /// How many packets arrive at most before one is taken.
+    pub(super) fn max_packets(&self) -> usize {
+        let pieces = usize::try_from(self.window / cost(0)).unwrap_or(usize::MAX);
+        pieces.saturating_add(16).min(1 << 16)
     }
+}
 
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        match self.due() {
-            Some((at, due)) if at <= now => match due {
-                Due::Probe => {
-                    self.owes_probe = true;
-                    // Asked again later, if something else is heard.
-                    self.unconfirmed_at = self.unconfirmed_at.map(|_| now);
-                    self.deadline = Some(later(now, self.config.timeout));
+/// What a piece counts for in the window: its memory, about.
+const fn cost(bytes: usize) -> u64 {
+    const EACH: u64 = 256;
+    bytes as u64 + EACH
+}
+
+/// The other end of a relayed connection.
+pub(super) struct Peer {
+    pub(super) store: Arc<dyn Store>,
+    /// Where the other node listens.
+    pub(super) subject: String,
+    /// The connection.
+    pub(super) id: u64,
+    pub(super) limits: RelayLimits,
+}
+
+/// The answers to [`Kind::Sync`] and [`Kind::Open`].
+pub(super) const YES: &[u8] = b"1";
+pub(super) const NO: &[u8] = b"0";
+
+/// A packet of a connection, and where its answer is awaited.
+pub(super) type Arrived = (Packet, Option<Str>);
+
+/// Carries frames until the connection ends on either side, and closes what is left of it. When
+/// `ended` is ready, the own connection is closed with its frame.
+pub(super) async fn relay<T: Transport>(
+    transport: T,
+    mut packets: mpsc::Receiver<Arrived>,
+    peer: &Peer,
+    ended: impl Future<Output = CloseFrame>,
+) {
+    let (mut sink, mut stream) = transport.split();
+    let end = {
+        let mut receiving = pin!(peer.receive(&mut packets, &mut sink));
+        tokio::select! {
+            biased;
+            frame = ended => Ok(End::Close(frame)),
+            end = &mut receiving => end,
+            end = peer.send_all(&mut stream) => match end {
+                // Its last frames may be here.
+                Err(error) => {
+                    let received = timeout(LAST_FRAMES, receiving).await;
+                    received.unwrap_or(Err(error)).map_err(|_| error)
                 }
-                Due::Deadline => self.end = Some(RelayEnd::Timeout),
+                end => end,
             },
-            _ => {}
         }
+    };
+    let end = end.unwrap_or_else(|error| {
+        tracing::debug!(%error, "a relayed connection ends");
+        End::Close(CloseFrame::new(SERVICE_RESTART, error.to_string()))
+    });
+    // For the case that it does not know.
+    let _ = peer.send(Kind::End, 0, Bytes::new()).await;
+    let closing = async {
+        if let End::Close(frame) = &end {
+            let _ = sink.send(Outgoing::Close(frame.clone())).await;
+        }
+        let _ = sink.flush().await;
+        while end != End::Cut && matches!(stream.next().await, Some(Ok(_))) {}
+    };
+    let _ = timeout(CLOSE_TIMEOUT, closing).await;
+}
+
+impl Peer {
+    pub(super) async fn send(
+        &self,
+        kind: Kind,
+        number: u64,
+        bytes: Bytes,
+    ) -> Result<(), RelayError> {
+        let packet = self.packet(kind, number, bytes);
+        let sent = self.store.publish(&self.subject, packet).await;
+        sent.map_err(|_| RelayError::Store)
+    }
+
+    fn packet(&self, kind: Kind, number: u64, bytes: Bytes) -> Bytes {
+        let id = self.id;
+        let packet = Packet {
+            kind,
+            id,
+            number,
+            bytes,
+        };
+        packet.encode()
+    }
+
+    /// Sends what the own connection brings, until it ends.
+    async fn send_all(
+        &self,
+        stream: &mut (impl Stream<Item = Result<Message, TransportError>> + Unpin),
+    ) -> Result<End, RelayError> {
+        let limits = &self.limits;
+        let (mut number, mut unconfirmed) = (0, 0);
+        loop {
+            let patience = if unconfirmed > 0 { SYNC_AFTER } else { IDLE };
+            let Ok(message) = timeout(patience, stream.next()).await else {
+                self.sync(number).await?;
+                unconfirmed = 0;
+                continue;
+            };
+            let Some((kind, mut bytes)) = parts_of(message) else {
+                continue;
+            };
+            if bytes.len() > limits.max_frame_bytes {
+                return Err(RelayError::TooLarge);
+            }
+            loop {
+                let piece = bytes.split_to(bytes.len().min(limits.max_piece_bytes));
+                if unconfirmed + cost(piece.len()) > limits.window {
+                    self.sync(number).await?;
+                    unconfirmed = 0;
+                }
+                unconfirmed += cost(piece.len());
+                let kind = if bytes.is_empty() { kind } else { Kind::More };
+                self.send(kind, number, piece).await?;
+                number += 1;
+                if bytes.is_empty() {
+                    break;
+                }
+            }
+            match kind {
+                Kind::Close => return Ok(End::Closed),
+                Kind::Cut => return Ok(End::Cut),
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits until the other node has passed on all pieces before this number. It may be slow: it is asked
+    /// again and again.
+    async fn sync(&self, number: u64) -> Result<(), RelayError> {
+        let question = self.packet(Kind::Sync, number, Bytes::new());
+        loop {
+            let asked = self
+                .store
+                .ask(&self.subject, question.clone(), SYNC_TIMEOUT);
+            match asked.await {
+                Ok(answer) if &*answer == YES => return Ok(()),
+                Ok(_) => return Err(RelayError::Gap),
+                Err(_) => sleep(PAUSE).await,
+            }
+        }
+    }
+
+    /// Passes on the frames of the other node, until its connection ends.
+    async fn receive(
+        &self,
+        packets: &mut mpsc::Receiver<Arrived>,
+        sink: &mut (impl Sink<Outgoing> + Unpin),
+    ) -> Result<End, RelayError> {
+        let (mut expected, mut partial) = (0, BytesMut::new());
+        while let Some((packet, reply_to)) = packets.recv().await {
+            if packet.number != expected {
+                return Err(RelayError::Gap);
+            }
+            if packet.kind == Kind::Sync {
+                if let Some(reply_to) = reply_to {
+                    self.store.answer(&reply_to, Bytes::from_static(YES));
+                }
+                continue;
+            }
+            expected += 1;
+            if partial.len() + packet.bytes.len() > self.limits.max_frame_bytes {
+                return Err(RelayError::TooLarge);
+            }
+            let mut bytes = packet.bytes;
+            if packet.kind == Kind::More || !partial.is_empty() {
+                partial.extend_from_slice(&bytes);
+                if packet.kind == Kind::More {
+                    continue;
+                }
+                bytes = std::mem::take(&mut partial).freeze();
+            }
+            let frame = match packet.kind {
+                Kind::Text => Outgoing::Text(Text::new(bytes).map_err(|_| RelayError::NoText)?),
+                Kind::Close => return Ok(End::Close(close_of(bytes))),
+                Kind::Cut => return Ok(End::Cut),
+                _ => Outgoing::Binary(bytes),
+            };
+            if sink.send(frame).await.is_err() {
+                return Ok(End::Cut);
+            }
+        }
+        Err(RelayError::Gone)
+    }
+}
+
+/// The frame to send for what a connection brings; `None` if there is none.
+fn parts_of(message: Option<Result<Message, TransportError>>) -> Option<(Kind, Bytes)> {
+    let close = |frame: CloseFrame| {
+        let mut bytes = BytesMut::with_capacity(2 + frame.reason.len());
+        bytes.put_u16(frame.code);
+        bytes.put_slice(frame.reason.as_bytes());
+        (Kind::Close, bytes.freeze())
+    };
+    match message {
+        Some(Ok(Message::Text(text))) => Some((Kind::Text, text.into_bytes())),
+        Some(Ok(Message::Binary(bytes))) => Some((Kind::Binary, bytes)),
+        Some(Ok(Message::Close(None))) => Some((Kind::Close, Bytes::new())),
+        Some(Ok(Message::Close(Some(frame)))) => Some(close(frame)),
+        Some(Ok(_)) => None,
+        Some(Err(TransportError::TooLarge { .. })) => {
+            let frame = CloseFrame::new(CloseFrame::TOO_BIG, "a message is too large");
+            Some(close(frame))
+        }
+        Some(Err(_)) | None => Some((Kind::Cut, Bytes::new())),
+    }
+}
+
+fn close_of(mut bytes: Bytes) -> CloseFrame {
+    match bytes.try_get_u16() {
+        Ok(code) => CloseFrame::new(code, String::from_utf8_lossy(&bytes)),
+        Err(_) => CloseFrame::new(CloseFrame::NORMAL, ""),
     }
 }
 

@@ -1,38 +1,27 @@
 //! [`Relays`]: the relayed connections of one node, by id, and what arrives for them.
 
 use std::collections::{HashMap, HashSet};
+use std::future::Future;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::StreamExt;
 use http::request::Parts;
-use rpc_core::Str;
-use rpc_core::cluster::{AskError, Message, Messages, Store, StoreError, token};
-use rpc_core::net::{entropy, time};
+use rpc_core::cluster::{AskError, Messages, Store, StoreError, token};
+use rpc_core::net::{Transport, entropy};
+use rpc_core::{CloseFrame, Str};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::ClusterOptions;
-use super::packet::{OVERHEAD, Packet, cost};
-use super::pump::Peer;
-use super::relay::{Relay, RelayConfig};
+use super::relay::{Arrived, Kind, NO, Packet, Peer, RelayLimits, YES, relay};
 use crate::auth::unix_seconds;
 
-/// The first byte of a message that opens a connection.
-const OPEN: u8 = 0xff;
-/// The answers to it.
-const ACCEPTED: &[u8] = b"1";
-/// How long a node may take for the answer.
-const OPEN_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Which end of a connection this node is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Side {
-    Opened,
-    Accepted,
-}
+/// How long a node may take for an answer.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What the node that accepted a client tells the one that serves it.
 #[derive(Serialize, Deserialize)]
@@ -51,50 +40,41 @@ pub(super) struct Relays {
     store: Arc<dyn Store>,
     /// This one.
     node: Str,
-    config: RelayConfig,
-    max: usize,
-    open: Mutex<HashMap<(Side, u64), Open>>,
+    limits: RelayLimits,
+    /// How many connections may be open: none when the node's life is over.
+    max: AtomicUsize,
+    open: Mutex<HashMap<u64, Open>>,
 }
 
 /// An open connection.
 struct Open {
-    packets: mpsc::Sender<Packet>,
+    packets: mpsc::Sender<Arrived>,
     /// The node at its other end.
     node: String,
 }
 
-/// A relayed connection: what [`pump`](super::pump::pump) needs. Dropping it forgets it.
+/// One end of a relayed connection. Dropping it forgets it.
 pub(super) struct Relayed {
-    pub(super) relay: Relay,
-    pub(super) packets: mpsc::Receiver<Packet>,
-    pub(super) peer: Peer,
-    pub(super) registered: Registered,
-}
-
-/// Forgets a connection when it is dropped.
-pub(super) struct Registered {
+    packets: Option<mpsc::Receiver<Arrived>>,
+    peer: Peer,
     relays: Arc<Relays>,
-    side: Side,
-    id: u64,
 }
 
 /// A connection that another node wants this one to serve.
 pub(super) struct Opening {
-    id: u64,
-    node: String,
+    pub(super) relayed: Relayed,
     pub(super) peer: Option<IpAddr>,
     pub(super) head: Option<Parts>,
     /// How many seconds its clock is ahead of this one.
     pub(super) clock_ahead: f64,
-    reply: Option<Str>,
 }
 
-/// What arrives, besides packets.
-pub(super) enum Arrived {
+/// What arrives, besides frames.
+pub(super) enum Request {
     /// A connection to serve.
-    Opening(Opening),
-    /// A question.
-    Question(Message),
+    Open(Box<Opening>),
+    /// A question, and where its answer is awaited.
+    Question(Bytes, Str),
 }
 
 /// Why another node does not serve a connection.
@@ -108,66 +88,71 @@ pub(super) enum OpenError {
 
 impl Relays {
     pub(super) fn new(store: Arc<dyn Store>, node: Str, options: &ClusterOptions) -> Self {
-        let mut config = options.relay;
-        let piece = store.max_payload().saturating_sub(OVERHEAD);
-        config.max_piece_bytes = config.max_piece_bytes.min(piece).max(1);
+        let (max, window) = (options.max_frame_bytes, options.relay_window);
         Self {
+            limits: RelayLimits::new(max, window, store.max_payload()),
             store,
             node,
-            config,
-            max: options.max_relayed,
+            max: options.max_relayed.into(),
             open: Mutex::default(),
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<(Side, u64), Open>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the subject of packets to this end of connections, at this node.
-    fn subject(to: Side, node: &str) -> String {
-        match to {
-            Side::Opened => format!("onion.{}.out", token(node)),
-            Side::Accepted => format!("onion.{}.in", token(node)),
+    fn peer(&self, id: u64, node: &str) -> Peer {
+        Peer {
+            store: Arc::clone(&self.store),
+            subject: subject(node),
+            id,
+            limits: self.limits,
         }
-    }
-
-    fn questions(node: &str) -> String {
-        format!("onion.{}.ask", token(node))
     }
 
     /// Subscribes to what arrives for this node.
     pub(super) async fn subscribe(&self) -> Result<Messages, StoreError> {
-        let all = format!("onion.{}.*", token(&self.node));
-        self.store.subscribe(&all).await
+        self.store.subscribe(&subject(&self.node)).await
     }
 
-    /// Passes packets on, until there is something else, or the connection to NATS is closed.
-    pub(super) async fn next(&self, from: &mut Messages) -> Option<Arrived> {
+    /// Passes frames on, until there is something else, or the connection to the store is closed.
+    pub(super) async fn next(self: &Arc<Self>, from: &mut Messages) -> Option<Request> {
         loop {
             let message = from.next().await?;
-            let side = match message.subject.rsplit('.').next() {
-                Some("out") => Side::Opened,
-                Some("in") => Side::Accepted,
-                _ => return Some(Arrived::Question(message)),
+            let Some(packet) = Packet::decode(message.payload) else {
+                continue;
             };
-            if side == Side::Accepted && message.payload.first() == Some(&OPEN) {
-                if let Some(opening) = opening(&message) {
-                    return Some(Arrived::Opening(opening));
+            match (packet.kind, message.reply_to) {
+                (Kind::Question, Some(reply_to)) => {
+                    return Some(Request::Question(packet.bytes, reply_to));
                 }
-                continue;
+                (Kind::Open, Some(reply_to)) => {
+                    let opening = self.accept(&packet);
+                    let answer = opening.as_ref().map_or(NO, |_| YES);
+                    self.answer(&reply_to, Bytes::from_static(answer));
+                    if let Some(opening) = opening {
+                        return Some(Request::Open(Box::new(opening)));
+                    }
+                }
+                (Kind::End, _) => drop(self.open().remove(&packet.id)),
+                (_, reply_to) => self.pass(packet, reply_to),
             }
-            let Some((id, packet)) = Packet::decode(message.payload) else {
-                continue;
-            };
-            let mut open = self.open();
-            let Some(relay) = open.get(&(side, id)) else {
-                continue;
-            };
-            // Within the window there is room: who sends more loses the connection.
-            if relay.packets.try_send(packet).is_err() {
-                open.remove(&(side, id));
+        }
+    }
+
+    /// Passes a packet on to its connection.
+    fn pass(&self, packet: Packet, reply_to: Option<Str>) {
+        let (id, mut open) = (packet.id, self.open());
+        match (open.get(&id), reply_to) {
+            (Some(connection), reply_to) => {
+                // Within the window there is room: who sends more loses the connection.
+                if connection.packets.try_send((packet, reply_to)).is_err() {
+                    open.remove(&id);
+                }
             }
+            (None, Some(reply_to)) => self.answer(&reply_to, Bytes::from_static(NO)),
+            (None, None) => {}
         }
     }
 
@@ -181,64 +166,63 @@ impl Relays {
         self.open().retain(|_, it| it.node != node);
     }
 
+    /// Ends all connections, and opens no more.
+    pub(super) fn close(&self) {
+        let mut open = self.open();
+        self.max.store(0, Ordering::Relaxed);
+        open.clear();
+    }
+
     /// Tells the other ends that this node ends its connections.
     pub(super) async fn give_up(&self) {
         let open: Vec<_> = self.open().drain().collect();
-        for ((side, id), it) in open {
-            let peer = self.peer(side, id, &it.node);
-            if peer.send(&Packet::Gone).await.is_err() {
+        for (id, it) in open {
+            let peer = self.peer(id, &it.node);
+            if peer.send(Kind::End, 0, Bytes::new()).await.is_err() {
                 return;
             }
         }
     }
 
-    fn peer(&self, side: Side, id: u64, node: &str) -> Peer {
-        let to = match side {
-            Side::Opened => Side::Accepted,
-            Side::Accepted => Side::Opened,
-        };
-        Peer {
-            store: Arc::clone(&self.store),
-            subject: Self::subject(to, node),
+    /// Asks another node.
+    pub(super) async fn ask(
+        &self,
+        node: &str,
+        kind: Kind,
+        id: u64,
+        bytes: Bytes,
+    ) -> Result<Bytes, AskError> {
+        let number = 0;
+        let packet = Packet {
+            kind,
             id,
-        }
-    }
-
-    /// Asks another node. `None` if it gives no answer.
-    pub(super) async fn ask(&self, node: &str, question: Bytes) -> Option<Bytes> {
-        let subject = Self::questions(node);
-        self.store.ask(&subject, question, OPEN_TIMEOUT).await.ok()
+            number,
+            bytes,
+        };
+        let subject = subject(node);
+        self.store.ask(&subject, packet.encode(), TIMEOUT).await
     }
 
     /// Answers a question of another node.
-    pub(super) fn answer(&self, question: &Message, answer: Bytes) {
-        if let Some(reply) = &question.reply_to {
-            self.store.answer(reply, answer);
-        }
+    pub(super) fn answer(&self, reply_to: &str, answer: Bytes) {
+        self.store.answer(reply_to, answer);
     }
 
-    fn register(self: &Arc<Self>, side: Side, id: u64, node: &str) -> Option<Relayed> {
-        let packets = usize::try_from(self.config.window / cost(0)).unwrap_or(usize::MAX);
-        let (sender, receiver) = mpsc::channel(packets.saturating_add(16).min(1 << 16));
+    fn register(self: &Arc<Self>, id: u64, node: &str) -> Option<Relayed> {
+        let (sender, packets) = mpsc::channel(self.limits.max_packets());
         let mut open = self.open();
-        if open.len() >= self.max || open.contains_key(&(side, id)) {
+        if open.len() >= self.max.load(Ordering::Relaxed) || open.contains_key(&id) {
             return None;
         }
-        let entry = Open {
+        let connection = Open {
             packets: sender,
             node: node.to_owned(),
         };
-        open.insert((side, id), entry);
-        drop(open);
+        open.insert(id, connection);
         Some(Relayed {
-            relay: Relay::new(self.config, time::now()),
-            packets: receiver,
-            peer: self.peer(side, id, node),
-            registered: Registered {
-                relays: Arc::clone(self),
-                side,
-                id,
-            },
+            packets: Some(packets),
+            peer: self.peer(id, node),
+            relays: Arc::clone(self),
         })
     }
 
@@ -251,39 +235,49 @@ impl Relays {
     ) -> Result<Relayed, OpenError> {
         let id = entropy();
         // Before the other node may send anything.
-        let relayed = self.register(Side::Opened, id, node);
-        let relayed = relayed.ok_or(OpenError::Refused)?;
+        let relayed = self.register(id, node).ok_or(OpenError::Refused)?;
         let head = Head::new(&self.node, peer, head);
-        let mut payload = BytesMut::new();
-        payload.put_u8(OPEN);
-        payload.put_u64(id);
-        payload.extend_from_slice(&serde_json::to_vec(&head).unwrap_or_default());
-        let subject = Self::subject(Side::Accepted, node);
-        let asked = self.store.ask(&subject, payload.freeze(), OPEN_TIMEOUT);
-        match asked.await {
-            Ok(answer) if &*answer == ACCEPTED => Ok(relayed),
+        let head = serde_json::to_vec(&head).unwrap_or_default();
+        match self.ask(node, Kind::Open, id, head.into()).await {
+            Ok(answer) if &*answer == YES => Ok(relayed),
             Ok(_) | Err(AskError::Store(StoreError::TooLarge)) => Err(OpenError::Refused),
             Err(_) => Err(OpenError::NoAnswer),
         }
     }
 
-    /// Accepts a connection of another node, or refuses it.
-    pub(super) fn accept(self: &Arc<Self>, opening: &Opening) -> Option<Relayed> {
-        let relayed = self.register(Side::Accepted, opening.id, &opening.node);
-        let answer = match relayed {
-            Some(_) => Bytes::from_static(ACCEPTED),
-            None => Bytes::from_static(b"0"),
-        };
-        if let Some(reply) = &opening.reply {
-            self.store.answer(reply, answer);
-        }
-        relayed
+    /// Accepts a connection of another node, if there is room.
+    fn accept(self: &Arc<Self>, packet: &Packet) -> Option<Opening> {
+        let head: Head = serde_json::from_slice(&packet.bytes).ok()?;
+        Some(Opening {
+            relayed: self.register(packet.id, &head.node)?,
+            peer: head.peer,
+            head: head.parts(),
+            clock_ahead: head.time - unix_seconds(SystemTime::now()),
+        })
     }
 }
 
-impl Drop for Registered {
+/// The subject of packets to a node.
+fn subject(node: &str) -> String {
+    format!("onion.{}.relay", token(node))
+}
+
+impl Relayed {
+    /// Carries frames between the connection and this transport: see [`relay`].
+    pub(super) async fn run(
+        mut self,
+        transport: impl Transport,
+        ended: impl Future<Output = CloseFrame>,
+    ) {
+        if let Some(packets) = self.packets.take() {
+            relay(transport, packets, &self.peer, ended).await;
+        }
+    }
+}
+
+impl Drop for Relayed {
     fn drop(&mut self) {
-        self.relays.open().remove(&(self.side, self.id));
+        self.relays.open().remove(&self.peer.id);
     }
 }
 
@@ -317,17 +311,4 @@ impl Head {
         let request = headers.fold(request, |it, (name, value)| it.header(name, value));
         Some(request.body(()).ok()?.into_parts().0)
     }
-}
-
-fn opening(message: &Message) -> Option<Opening> {
-    let (id, head) = message.payload.get(1..)?.split_first_chunk::<8>()?;
-    let head: Head = serde_json::from_slice(head).ok()?;
-    Some(Opening {
-        id: u64::from_be_bytes(*id),
-        peer: head.peer,
-        head: head.parts(),
-        clock_ahead: head.time - unix_seconds(SystemTime::now()),
-        node: head.node,
-        reply: message.reply_to.clone(),
-    })
 }

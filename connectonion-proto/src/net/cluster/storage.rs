@@ -1,25 +1,23 @@
 //! [`ClusterStorage`]: sessions in a log that several hosts share, each written by its owner alone.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::future::Future;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rpc_core::cluster::{ClaimError, Claimed, Fence, Log, Ownership, Store, StoreError};
-use tokio::runtime::Handle;
 
 use super::ClusterOptions;
 use super::journal::{Journal, Known, failed};
 use super::node::{Current, Node};
 use super::part::{Kind, encode_events};
+use crate::hub::{Job, Request};
 use crate::replay::Entry;
-use crate::storage::{Record, RecordStatus, Storage, StorageError, interrupted};
+use crate::storage::{Record, RecordStatus, StorageError, interrupted};
 
 /// How often a new owner reads again because the old one still writes.
 const MAX_TAKEOVERS: u32 = 20;
 
-/// A storage of sessions that several hosts share.
+/// The sessions that several hosts share.
 ///
 /// - The records of a session are on one subject of a log. A record says what is new, and from time to time
 ///   all, so that a prompt costs the same in long and short conversations; what that replaces is purged.
@@ -29,19 +27,16 @@ const MAX_TAKEOVERS: u32 = 20;
 ///   session at this host. An owner whose host is gone is replaced: its run becomes
 ///   [interrupted](RecordStatus::Interrupted), by a record after which nothing of the old owner is
 ///   accepted.
-/// - The [events](Storage::append_events) of a run are stored between the records.
-/// - An [appended](Storage::append) record is in the log when the call returns. Without an
+/// - The events of a run are stored between the records.
+/// - An appended record is in the log when the call returns. Without an
 ///   answer it is sent again under the same id until there is one, or until this host has lost its
 ///   lease: then it is fenced, and its clients find out at the next host. So no record is both
 ///   refused and stored.
-///
-/// Calls block, and need the tokio runtime on which the cluster was opened.
-pub struct ClusterStorage {
+pub(super) struct ClusterStorage {
     current: Current,
     journal: Journal,
     owned: Mutex<HashMap<String, (Known, Ownership)>>,
     max_record_bytes: usize,
-    handle: Handle,
 }
 
 impl ClusterStorage {
@@ -56,7 +51,6 @@ impl ClusterStorage {
             journal: Journal::new(log, store.max_payload(), options.max_age),
             owned: Mutex::default(),
             max_record_bytes: options.max_record_bytes,
-            handle: Handle::current(),
         }
     }
 
@@ -76,6 +70,24 @@ impl ClusterStorage {
         Some(known.clone())
     }
 
+    /// Does what a job asks for.
+    pub(super) async fn carry_out(
+        &self,
+        job: &Job,
+        now: f64,
+    ) -> Result<Option<Record>, StorageError> {
+        let id = job.session_id().as_str();
+        match job.request() {
+            Request::Load => return self.load(id, now).await,
+            Request::Append(Some(record)) => self.append(record).await?,
+            Request::Append(None) => {}
+            Request::Events(events) => self.append_events(id, events).await?,
+            Request::Release if self.known(id).is_some() => self.give_back(id).await,
+            Request::Release => {}
+        }
+        Ok(None)
+    }
+
     fn node(&self) -> Result<Arc<Node>, StorageError> {
         self.current.get().ok_or_else(|| StorageError::Io {
             what: "store the session",
@@ -84,7 +96,7 @@ impl ClusterStorage {
         })
     }
 
-    async fn load_async(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
+    async fn load(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
         let node = self.node()?;
         let record = match self.known(session_id) {
             Some(known) => {
@@ -153,7 +165,7 @@ impl ClusterStorage {
         Err(StorageError::Fenced)
     }
 
-    async fn append_async(&self, record: &Record) -> Result<(), StorageError> {
+    async fn append(&self, record: &Record) -> Result<(), StorageError> {
         let session_id = &*record.session_id;
         let whole = record.to_line();
         if whole.len() > self.max_record_bytes {
@@ -185,17 +197,13 @@ impl ClusterStorage {
         {
             // What it replaces; if this fails, the next one does it.
             let purging = self.journal.purge(session_id, before);
-            self.handle.spawn(purging);
+            tokio::spawn(purging);
         }
         Ok(())
     }
 
     /// Stores events of a session that this host owns.
-    async fn append_events_async(
-        &self,
-        session_id: &str,
-        events: &[Entry],
-    ) -> Result<(), StorageError> {
+    async fn append_events(&self, session_id: &str, events: &[Entry]) -> Result<(), StorageError> {
         let node = self.node()?;
         let Some(known) = self.known(session_id) else {
             // Its prompt was not stored either.
@@ -240,41 +248,6 @@ impl ClusterStorage {
             ownership.release().await;
         }
     }
-
-    /// Waits on the runtime of the cluster.
-    fn wait<T>(&self, future: impl Future<Output = T>) -> T {
-        self.handle.block_on(future)
-    }
-}
-
-impl Storage for ClusterStorage {
-    fn load(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
-        self.wait(self.load_async(session_id, now))
-    }
-
-    fn append(&self, record: &Record) -> Result<(), StorageError> {
-        self.wait(self.append_async(record))
-    }
-
-    fn append_events(&self, session_id: &str, events: &[Entry]) -> Result<(), StorageError> {
-        self.wait(self.append_events_async(session_id, events))
-    }
-
-    /// Does nothing: a session is recovered by its next owner, when it is loaded.
-    fn recover(&self, _: f64) -> Result<Vec<Record>, StorageError> {
-        Ok(Vec::new())
-    }
-
-    /// Does nothing: the log forgets what is old by itself.
-    fn compact(&self, _: f64) -> Result<(), StorageError> {
-        Ok(())
-    }
-
-    fn release(&self, session_id: &str) {
-        if self.known(session_id).is_some() {
-            self.wait(self.give_back(session_id));
-        }
-    }
 }
 
 /// The error of a session that was not claimed.
@@ -286,13 +259,5 @@ fn not_claimed(error: &ClaimError) -> StorageError {
             _ => io::ErrorKind::TimedOut,
         },
         message: error.to_string(),
-    }
-}
-
-impl fmt::Debug for ClusterStorage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClusterStorage")
-            .field("owned", &self.owned().len())
-            .finish_non_exhaustive()
     }
 }

@@ -10,8 +10,8 @@ use futures_util::future::BoxFuture;
 use super::results::ResultsFile;
 use crate::auth::{Address, AuthError, Signature, Signer, Spent};
 use crate::frame::SessionState;
-use crate::hub::{HubConfig, Owner};
-use crate::storage::Storage;
+use crate::hub::{HubConfig, Job, Owner};
+use crate::storage::{Record, Storage, StorageError};
 use crate::trust::{AccessControl, TrustBook, TrustLevel};
 use crate::upload::UploadLimits;
 
@@ -34,6 +34,13 @@ pub(crate) trait Peers: Send + Sync {
     /// Returns the status of a session that another host serves. `asker` is the identity that the
     /// caller has proved; `None` if it has proved none but must.
     async fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<SessionState>;
+
+    /// Does what a job asks of the storage. `now` is in seconds since 1970. If the future is dropped, it may
+    /// be done or not.
+    ///
+    /// # Errors
+    /// [`StorageError`]
+    async fn carry_out(&self, job: &Job, now: f64) -> Result<Option<Record>, StorageError>;
 
     /// Counts a signature as used at all hosts. If the future is dropped, it may be used or not.
     ///

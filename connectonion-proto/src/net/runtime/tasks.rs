@@ -106,13 +106,26 @@ async fn store(runtime: HostRuntime, mut jobs: UnboundedReceiver<Job>) {
     let mut batch = Vec::new();
     while jobs.recv_many(&mut batch, BATCH).await > 0 {
         let (storage, now) = (Arc::clone(&runtime.shared.storage), runtime.unix_now());
-        let jobs = std::mem::take(&mut batch).into_iter();
-        let storing = tokio::task::spawn_blocking(move || {
-            let outcomes = jobs.map(|job| (job.carry_out(&*storage, now), job));
-            outcomes.collect::<Vec<_>>()
-        });
-        // A storage that panics has said so.
-        let done = storing.await.unwrap_or_default();
+        let jobs = std::mem::take(&mut batch);
+        let done = match runtime.shared.peers.clone() {
+            Some(peers) => {
+                let mut done = Vec::with_capacity(jobs.len());
+                for job in jobs {
+                    done.push((peers.carry_out(&job, now).await, job));
+                }
+                done
+            }
+            None => {
+                let storing = tokio::task::spawn_blocking(move || {
+                    let outcomes = jobs
+                        .into_iter()
+                        .map(|job| (job.carry_out(&*storage, now), job));
+                    outcomes.collect::<Vec<_>>()
+                });
+                // A storage that panics has said so.
+                storing.await.unwrap_or_default()
+            }
+        };
         runtime.with(|state, now| {
             for (outcome, job) in done {
                 state.hub.done(job, outcome, now);
@@ -122,6 +135,10 @@ async fn store(runtime: HostRuntime, mut jobs: UnboundedReceiver<Job>) {
 }
 
 async fn recover(runtime: &HostRuntime) {
+    if runtime.shared.peers.is_some() {
+        // A session is recovered by its next owner, when it is loaded.
+        return;
+    }
     let (storage, now) = (Arc::clone(&runtime.shared.storage), runtime.unix_now());
     let recovered = tokio::task::spawn_blocking(move || {
         let recovered = storage.recover(now)?;

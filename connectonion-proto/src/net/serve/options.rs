@@ -82,10 +82,10 @@ impl ServerOptions {
         Self::with_runtime(RuntimeOptions::new(host, level))
     }
 
-    /// Makes the host a part of a cluster, whose storage it uses.
+    /// Makes the host a part of a cluster, which stores its sessions in place of the
+    /// [storage](RuntimeOptions::storage).
     #[must_use]
     pub fn with_cluster(mut self, cluster: Cluster) -> Self {
-        self.runtime.storage = cluster.storage();
         self.runtime.lanes = LANES;
         self.runtime.hub.store_events = true;
         self.runtime.peers = Some(Arc::new(cluster.clone()));

@@ -70,7 +70,8 @@ rpc_core::config! {
 /// - Each channel has one order, for all members on all nodes, the sender included. A sender is
 ///   answered when its message is stored.
 /// - Partial messages and typing indicators are not stored. They keep their place among the final
-///   messages of their sender, and are dropped while the channel has a gap.
+///   messages of their sender, and are dropped from a gap of the channel on until a final message has come
+///   after it.
 /// - While the store is gone, messages wait up to
 ///   [20 s](ClusterOptions::publish), then fail with an answer that says whether
 ///   they may have been delivered. Clients that stay connected miss nothing. A login is refused by

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{AbortHandle, BoxFuture, FutureExt};
 use futures_util::stream::{Abortable, BoxStream, FuturesUnordered, SelectAll, StreamExt};
-use rpc_core::cluster::{Change, Fill, Message, Messages, Watch};
+use rpc_core::cluster::{Change, Fill, Message, Messages, StoreError, Watch};
 use rpc_core::net::time::{self, sleep};
 use rpc_core::{CloseFrame, Instant, Str};
 use tokio::sync::{Semaphore, watch};
@@ -57,6 +57,7 @@ enum Done {
     Removed(Str),
     Probed(Instant, u128),
     Ensured(u128),
+    Failed(StoreError),
     Public(Option<Watch>),
     Nothing,
 }
@@ -78,6 +79,8 @@ struct Life {
     gaps: watch::Receiver<u64>,
     /// When the log of messages was made.
     created: Option<u128>,
+    /// Why the node cannot heal.
+    failed: Option<StoreError>,
 }
 
 impl ClusterRunner {
@@ -85,17 +88,24 @@ impl ClusterRunner {
         Self { shared }
     }
 
-    /// Runs the node until the future is dropped.
+    /// Runs the node until it cannot serve again by itself: the store denies it what it needs, or is
+    /// configured for something else. Returns why.
     ///
     /// # Cancel safety
     /// Dropping the future stops the node: calls are not answered any more.
-    pub async fn run(self) {
+    pub async fn run(self) -> StoreError {
         loop {
             tracing::info!("the node joins the cluster");
-            Life::new(Arc::clone(&self.shared)).run().await;
+            let end = Life::new(Arc::clone(&self.shared)).run().await;
             tracing::error!("the node has lost its cluster");
             self.end();
-            while self.shared.records.created().await.is_err() {
+            if let Some(error) = end {
+                return error;
+            }
+            while let Err(error) = self.shared.records.created().await {
+                if error.is_permanent() {
+                    return error;
+                }
                 sleep(RETRY).await;
             }
             self.shared.with(|state| {
@@ -133,10 +143,12 @@ impl Life {
             working: FuturesUnordered::new(),
             public: None,
             created: None,
+            failed: None,
         }
     }
 
-    async fn run(mut self) {
+    /// Returns why the node cannot have another life.
+    async fn run(mut self) -> Option<StoreError> {
         let shared = Arc::clone(&self.shared);
         self.gaps.mark_unchanged();
         self.watch_public();
@@ -153,7 +165,7 @@ impl Life {
             {
                 let mut state = shared.lock();
                 if state.is_lost {
-                    return;
+                    return self.failed;
                 }
                 while let Some(request) = state.node.poll_request() {
                     self.carry_out(request);
@@ -195,10 +207,7 @@ impl Life {
                     Some(Done::Opened(channel, ticket, last))
                 });
             }
-            Request::Close { channel } => {
-                let ended = self.subscribed.remove(&Source::Channel(channel));
-                _ = ended.inspect(AbortHandle::abort);
-            }
+            Request::Close { channel } => self.unsubscribe(channel),
             Request::Watch { username } => {
                 self.subscribe(Source::Users, USERS.to_owned());
                 self.member(username);
@@ -207,10 +216,14 @@ impl Life {
                 channel,
                 fill,
                 seen,
-            } => self.read(async move {
-                let page = records.fill(&channel, fill, &seen).await.ok()?;
-                Some(Done::Filled(channel, fill, page))
-            }),
+            } => {
+                // What comes from another log is subscribed to anew.
+                self.subscribe(Source::Channel(channel.clone()), records::live(&channel));
+                self.read(async move {
+                    let page = records.fill(&channel, fill, &seen).await.ok()?;
+                    Some(Done::Filled(channel, fill, page))
+                });
+            }
             Request::Publish(attempt) => self.work(async move {
                 let reply = records.publish(&attempt).await;
                 Done::Stored(attempt.id, attempt.number, reply)
@@ -264,6 +277,11 @@ impl Life {
             // What is read next is asked for behind it.
             None => self.work(async move { Done::Subscribed(source, subscribing.await) }),
         }
+    }
+
+    fn unsubscribe(&mut self, channel: ChannelUid) {
+        let ended = self.subscribed.remove(&Source::Channel(channel));
+        _ = ended.inspect(AbortHandle::abort);
     }
 
     fn add(&mut self, source: Source, messages: Option<Messages>) {
@@ -349,6 +367,8 @@ impl Life {
             }
             Done::Filled(channel, _, Page::Replaced { after }) => {
                 tracing::error!(%channel, "the store has other messages than before: some may be missing");
+                // What waits there is from before.
+                self.unsubscribe(channel.clone());
                 state.node.handle_replaced(&channel, after, now);
             }
             Done::Stored(id, attempt, reply) => {
@@ -378,6 +398,10 @@ impl Life {
                     state.node.check(now);
                 }
             }
+            Done::Failed(error) => {
+                state.is_lost = true;
+                self.failed = Some(error);
+            }
             Done::Subscribed(source, messages) => self.add(source, messages),
             Done::Public(watch) => match watch {
                 Some(watch) => self.public = Some(watch),
@@ -394,6 +418,7 @@ impl Life {
             loop {
                 match records.ensure().await {
                     Ok(created) => return Done::Ensured(created),
+                    Err(error) if error.is_permanent() => return Done::Failed(error),
                     Err(_) => sleep(RETRY).await,
                 }
             }

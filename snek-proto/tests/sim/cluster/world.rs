@@ -106,7 +106,10 @@ impl Shared {
         let (handle, (dialer, mut listener)) = (server.handle(), mem::listen(64));
         let is_paused = watch::Sender::new(false);
         let mut tasks = JoinSet::new();
-        tasks.spawn(pausable(runner.run(), is_paused.subscribe()));
+        let running = async {
+            runner.run().await;
+        };
+        tasks.spawn(pausable(running, is_paused.subscribe()));
         tasks.spawn(async move {
             let _ = server.run().await;
         });

@@ -1,260 +1,272 @@
-//! Tests of [`Relay`] in virtual time: two ends, and a line between them that may lose packets.
+//! Tests of relayed connections: two nodes on a store in memory, in virtual time.
 
 use proptest::prelude::*;
-use rpc_core::CloseFrame;
+use rpc_core::cluster::{MemoryStore, Messages};
+use rpc_core::net::mem::{self, MemTransport};
+use tokio::task::JoinSet;
 
+use super::super::ClusterOptions;
+use super::super::relays::{Relays, Request};
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Two ends and the line between them.
+/// A connection of a client through one node to another one.
 struct Line {
-    now: Instant,
-    ends: [Relay; 2],
-    /// Whether packets to this end are lost.
-    is_cut: [bool; 2],
-    packets: usize,
+    /// The connections of the nodes to the store.
+    stores: [MemoryStore; 2],
+    relays: [Arc<Relays>; 2],
+    /// The client, and what serves it.
+    ends: [MemTransport; 2],
+    tasks: JoinSet<()>,
+}
+
+async fn route(relays: Arc<Relays>, mut messages: Messages, opened: mpsc::Sender<MemTransport>) {
+    let mut tasks = JoinSet::new();
+    while let Some(request) = relays.next(&mut messages).await {
+        if let Request::Open(opening) = request {
+            let (ours, theirs) = mem::duplex(1);
+            tasks.spawn(opening.relayed.run(ours, std::future::pending()));
+            opened.send(theirs).await.unwrap();
+        }
+    }
+}
+
+async fn line(options: ClusterOptions) -> Line {
+    let store = MemoryStore::new();
+    let stores = [store.connect(), store.connect()];
+    let node = |number: usize| {
+        let store = Arc::new(stores[number].clone());
+        Arc::new(Relays::new(store, number.to_string().into(), &options))
+    };
+    let relays = [node(0), node(1)];
+    let (opened, mut served) = mpsc::channel(1);
+    let mut tasks = JoinSet::new();
+    for it in &relays {
+        let messages = it.subscribe().await.unwrap();
+        tasks.spawn(route(Arc::clone(it), messages, opened.clone()));
+    }
+    let relayed = relays[0].connect("1", None, None).await.unwrap();
+    let (client, ours) = mem::duplex(1);
+    tasks.spawn(relayed.run(ours, std::future::pending()));
+    let ends = [client, served.recv().await.unwrap()];
+    Line {
+        stores,
+        relays,
+        ends,
+        tasks,
+    }
 }
 
 impl Line {
-    fn new(config: RelayConfig) -> Self {
-        let now = Instant::now();
-        Self {
-            now,
-            ends: [Relay::new(config, now), Relay::new(config, now)],
-            is_cut: [false; 2],
-            packets: 0,
-        }
+    async fn send(&mut self, from: usize, frame: Outgoing) {
+        self.ends[from].send(frame).await.unwrap();
     }
 
-    /// Carries packets until neither end has any.
-    fn settle(&mut self) {
-        loop {
-            let mut moved = false;
-            for from in 0..2 {
-                while let Some(packet) = self.ends[from].poll_packet(self.now) {
-                    moved = true;
-                    self.packets += 1;
-                    let (id, packet) = Packet::decode(packet.encode(7)).unwrap();
-                    assert_eq!(id, 7);
-                    if !self.is_cut[1 - from] {
-                        self.ends[1 - from].handle_packet(packet, self.now);
-                    }
-                }
-            }
-            if !moved {
-                return;
-            }
-        }
+    async fn next(&mut self, at: usize) -> Option<Message> {
+        let next = timeout(60 * SECOND, self.ends[at].next()).await;
+        next.expect("in time").and_then(Result::ok)
     }
 
-    fn pass(&mut self, time: Duration) {
-        let end = self.now + time;
+    /// The code with which an end is closed.
+    async fn close_code(&mut self, at: usize) -> u16 {
         loop {
-            self.settle();
-            let next = self.ends.iter().filter_map(Relay::poll_timeout).min();
-            let Some(next) = next.filter(|next| *next <= end) else {
-                break;
-            };
-            self.now = self.now.max(next);
-            for relay in &mut self.ends {
-                relay.handle_timeout(self.now);
-            }
-        }
-        self.now = end;
-    }
-
-    /// Sends a frame from the first end, and returns what the second end takes.
-    fn carry(&mut self, frame: Frame) -> Vec<Frame> {
-        self.ends[0].send(frame);
-        let mut taken = Vec::new();
-        loop {
-            self.settle();
-            match self.ends[1].poll_frame() {
-                Some(frame) => taken.push(frame),
-                None => return taken,
+            match self.next(at).await {
+                Some(Message::Close(Some(frame))) => return frame.code,
+                Some(_) => {}
+                None => return 0,
             }
         }
     }
 }
 
-fn text(len: usize) -> Frame {
-    Frame::Text("x".repeat(len).into())
+fn text(len: usize) -> Outgoing {
+    Outgoing::Text("x".repeat(len).into())
 }
 
-#[test]
-fn frames_of_any_size_arrive_whole_and_in_order() {
-    let config = RelayConfig {
-        window: 4096,
-        max_piece_bytes: 1000,
-        ..RelayConfig::default()
-    };
-    let mut line = Line::new(config);
-    for len in [0, 1, 999, 1000, 1001, 4096, 1_000_000] {
-        assert_eq!(line.carry(text(len)), [text(len)], "{len}");
+fn len_of(message: Option<Message>) -> usize {
+    match message {
+        Some(Message::Text(text)) => text.len(),
+        other => panic!("{other:?}"),
     }
-    let close = Frame::Close(Some(CloseFrame::new(1012, "later")));
-    assert_eq!(line.carry(close.clone()), [close]);
-    assert_eq!(line.ends[0].end(), Some(RelayEnd::Over));
-    assert_eq!(line.ends[1].end(), Some(RelayEnd::Over));
-    assert_eq!(line.ends[0].poll_timeout(), None);
 }
 
-#[test]
-fn a_slow_end_holds_no_more_than_the_window() {
-    let mut line = Line::new(RelayConfig {
-        window: 10_000,
-        ..RelayConfig::default()
-    });
+#[tokio::test(start_paused = true)]
+async fn frames_of_any_size_arrive_whole_and_in_order() {
+    let mut line = line(ClusterOptions::default()).await;
+    for len in [0, 1, MAX_PIECE, MAX_PIECE + 1, 256 * 1024, 3_000_000] {
+        for from in 0..2 {
+            line.send(from, text(len)).await;
+            assert_eq!(len_of(line.next(1 - from).await), len);
+        }
+    }
+    let bytes = Bytes::from_static(b"\xff");
+    line.send(0, Outgoing::Binary(bytes.clone())).await;
+    assert!(matches!(line.next(1).await, Some(Message::Binary(it)) if it == bytes));
+    let close = Outgoing::Close(CloseFrame::new(1013, "later"));
+    line.send(1, close).await;
+    assert_eq!(line.close_code(0).await, 1013);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_client_holds_no_more_than_the_window_and_is_not_gone() {
+    let mut line = line(ClusterOptions {
+        relay_window: 10_000,
+        ..ClusterOptions::default()
+    })
+    .await;
     let mut sent = 0;
-    while line.ends[0].has_room() {
-        line.ends[0].send(text(1000));
-        line.settle();
+    while timeout(100 * SECOND, line.ends[1].send(text(1_000)))
+        .await
+        .is_ok()
+    {
         sent += 1;
-        assert!(sent < 100);
+        assert!(sent < 30);
     }
-    // The last one is still here.
-    assert!((7..=9).contains(&sent), "{sent}");
-    line.pass(100 * SECOND);
-    assert_eq!(line.ends[0].end(), None, "slow is not gone");
+    assert!(sent > 7, "{sent}");
     for _ in 0..sent {
-        assert_eq!(line.ends[1].poll_frame(), Some(text(1000)));
-        line.settle();
+        assert_eq!(len_of(line.next(0).await), 1_000);
     }
-    assert!(line.ends[0].has_room());
+    line.send(1, text(7)).await;
+    while len_of(line.next(0).await) != 7 {}
 }
 
-#[test]
-fn a_lost_packet_ends_the_connection_with_the_next_one() {
-    let mut line = Line::new(RelayConfig::default());
-    line.is_cut[1] = true;
-    assert!(line.carry(text(1)).is_empty());
-    line.is_cut[1] = false;
-    assert!(line.carry(text(2)).is_empty());
-    assert_eq!(line.ends[1].end(), Some(RelayEnd::Gap));
-}
-
-#[test]
-fn a_lost_last_packet_is_noticed_without_another_one() {
-    let mut line = Line::new(RelayConfig::default());
-    line.is_cut[1] = true;
-    line.carry(text(1));
-    line.is_cut[1] = false;
-    line.pass(3 * SECOND);
-    assert_eq!(line.ends[1].end(), Some(RelayEnd::Gap));
-}
-
-#[test]
-fn a_dead_node_is_noticed_while_something_is_unconfirmed_and_while_nothing_is() {
-    let mut line = Line::new(RelayConfig::default());
-    line.is_cut = [true; 2];
-    line.carry(text(1));
-    line.pass(11 * SECOND);
-    assert_eq!(line.ends[0].end(), Some(RelayEnd::Timeout));
-    assert_eq!(line.ends[1].end(), None);
-    line.pass(30 * SECOND);
-    assert_eq!(line.ends[1].end(), Some(RelayEnd::Timeout));
-}
-
-#[test]
-fn an_idle_connection_costs_two_packets_each_half_minute() {
-    let mut line = Line::new(RelayConfig::default());
-    line.carry(text(1));
-    line.pass(10 * SECOND);
-    let before = line.packets;
-    line.pass(Duration::from_secs(600));
-    assert!(line.packets - before <= 4 * 20, "{}", line.packets - before);
-    assert_eq!((line.ends[0].end(), line.ends[1].end()), (None, None));
-}
-
-#[test]
-fn an_end_that_gives_up_ends_the_other() {
-    let mut line = Line::new(RelayConfig::default());
-    line.ends[0].handle_packet(Packet::Gone, line.now);
-    assert_eq!(line.ends[0].end(), Some(RelayEnd::Gone));
-}
-
-#[test]
-fn a_frame_above_the_limit_ends_the_connection() {
-    let config = RelayConfig::default();
-    let mut line = Line::new(config);
-    line.ends[1] = Relay::new(
-        RelayConfig {
-            max_frame_bytes: 100_000,
-            ..config
-        },
-        line.now,
-    );
-    assert!(line.carry(text(200_000)).is_empty());
-    assert_eq!(line.ends[1].end(), Some(RelayEnd::TooLarge));
-    assert!(line.ends[1].partial.len() <= 100_000);
-}
-
-#[test]
-fn a_node_that_sends_beyond_the_window_ends_the_connection() {
-    let mut line = Line::new(RelayConfig {
-        window: 1000,
-        ..RelayConfig::default()
-    });
-    line.ends[0] = Relay::new(RelayConfig::default(), line.now);
-    line.carry(Frame::Text("x".repeat(800).into()));
-    for _ in 0..3 {
-        line.ends[0].send(text(800));
-        line.settle();
+#[tokio::test(start_paused = true)]
+async fn a_lost_frame_ends_the_connection_with_the_next_one_or_without() {
+    for more in [1, 0] {
+        let mut line = line(ClusterOptions::default()).await;
+        line.send(0, text(1)).await;
+        assert_eq!(len_of(line.next(1).await), 1);
+        // The second node hears nothing for a moment.
+        line.stores[1].set_cut(true);
+        line.send(0, text(2)).await;
+        sleep(SECOND / 10).await;
+        line.stores[1].set_cut(false);
+        for _ in 0..more {
+            line.send(0, text(3)).await;
+        }
+        assert_eq!(line.close_code(1).await, SERVICE_RESTART);
+        assert_eq!(line.close_code(0).await, SERVICE_RESTART);
     }
-    assert_eq!(line.ends[1].end(), Some(RelayEnd::Violation));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_stays_until_the_other_node_has_forgotten_it() {
+    let mut line = line(ClusterOptions::default()).await;
+    sleep(3_600 * SECOND).await;
+    line.send(0, text(1)).await;
+    assert_eq!(len_of(line.next(1).await), 1);
+    line.relays[1].end("0");
+    assert_eq!(line.close_code(1).await, SERVICE_RESTART);
+    assert_eq!(line.close_code(0).await, SERVICE_RESTART);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_connections_with_a_node_that_is_gone_or_leaves_end() {
+    let mut dead = line(ClusterOptions::default()).await;
+    dead.tasks.abort_all();
+    dead.relays[0].end("1");
+    assert!(dead.relays[0].nodes().is_empty());
+    let mut lost = line(ClusterOptions::default()).await;
+    lost.relays[0].close();
+    assert_eq!(lost.close_code(0).await, SERVICE_RESTART);
+    assert!(lost.relays[0].connect("1", None, None).await.is_err());
+    let mut leaving = line(ClusterOptions::default()).await;
+    leaving.relays[1].give_up().await;
+    for at in 0..2 {
+        assert_eq!(leaving.close_code(at).await, SERVICE_RESTART);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frame_above_the_limit_ends_the_connection() {
+    let mut line = line(ClusterOptions {
+        max_frame_bytes: 100_000,
+        ..ClusterOptions::default()
+    })
+    .await;
+    line.send(0, text(100_001)).await;
+    assert_eq!(line.close_code(0).await, SERVICE_RESTART);
+    assert_eq!(line.close_code(1).await, SERVICE_RESTART);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_full_refuses_connections() {
+    let line = line(ClusterOptions {
+        max_relayed: 1,
+        ..ClusterOptions::default()
+    })
+    .await;
+    let refused = line.relays[0].connect("1", None, None).await;
+    assert!(matches!(
+        refused,
+        Err(super::super::relays::OpenError::Refused)
+    ));
+}
+
+fn packets() -> impl Strategy<Value = Packet> {
+    let kinds = [
+        Kind::More,
+        Kind::Text,
+        Kind::Close,
+        Kind::Sync,
+        Kind::Question,
+    ];
+    let kinds = prop::sample::select(kinds.to_vec());
+    (kinds, any::<(u64, u64)>(), any::<Vec<u8>>()).prop_map(|(kind, (id, number), bytes)| Packet {
+        kind,
+        id,
+        number,
+        bytes: bytes.into(),
+    })
 }
 
 proptest! {
     #[test]
-    fn whatever_is_sent_both_ways_arrives_in_order_within_bounds(
-        steps in prop::collection::vec((0..2_usize, 0..3000_usize, any::<bool>()), 1..200),
-    ) {
-        let config = RelayConfig { window: 3000, max_piece_bytes: 700, ..RelayConfig::default() };
-        let mut line = Line::new(config);
-        let mut sent: [Vec<usize>; 2] = Default::default();
-        let mut got: [Vec<usize>; 2] = Default::default();
-        for (from, len, takes) in steps {
-            if line.ends[from].has_room() {
-                line.ends[from].send(text(len));
-                sent[from].push(len);
-            }
-            line.settle();
-            if takes && let Some(Frame::Text(frame)) = line.ends[1 - from].poll_frame() {
-                got[from].push(frame.len());
-            }
-            prop_assert!(line.ends.iter().all(|it| it.received - it.passed <= 3000 + cost(0)));
-        }
-        for from in [0, 1, 0, 1] {
-            line.settle();
-            while let Some(Frame::Text(frame)) = line.ends[1 - from].poll_frame() {
-                got[from].push(frame.len());
-                line.settle();
-            }
-        }
-        prop_assert_eq!(sent, got);
-        prop_assert!(line.ends.iter().all(|it| it.end().is_none()));
+    fn a_packet_is_read_as_it_was_written(packet in packets()) {
+        prop_assert_eq!(Packet::decode(packet.encode()), Some(packet));
     }
 
     #[test]
-    fn with_losses_no_frame_is_missing_before_the_end(
-        losses in prop::collection::vec(prop::bool::weighted(0.1), 1..100),
+    fn any_bytes_are_survived(bytes: Vec<u8>) {
+        let _ = Packet::decode(bytes.into());
+    }
+
+    #[test]
+    fn whatever_is_sent_both_ways_arrives_in_order(
+        steps in prop::collection::vec((0..2_usize, 0..3_000_usize), 1..60),
     ) {
-        let mut line = Line::new(RelayConfig::default());
-        let (mut count, mut taken) = (0, 0);
-        for is_lost in losses {
-            line.is_cut[1] = is_lost;
-            if !line.ends[0].has_room() {
-                break;
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_time().start_paused(true).build().unwrap();
+        let arrived = runtime.block_on(async {
+            let Line { ends, mut tasks, .. } = line(ClusterOptions {
+                relay_window: 4_000,
+                ..ClusterOptions::default()
+            })
+            .await;
+            let (from, to): (Vec<_>, Vec<_>) = ends.into_iter().map(StreamExt::split).unzip();
+            let mut reading = to.into_iter();
+            for (number, mut sink) in from.into_iter().enumerate() {
+                let frames: Vec<_> = steps.iter().filter(|it| it.0 == number).map(|it| it.1).collect();
+                tasks.spawn(async move {
+                    for len in frames {
+                        sink.send(text(len)).await.unwrap();
+                    }
+                    std::future::pending().await
+                });
             }
-            for frame in line.carry(text(count)) {
-                prop_assert_eq!(frame, text(taken));
-                taken += 1;
+            let mut arrived = Vec::new();
+            for from in [1, 0] {
+                let count = steps.iter().filter(|it| it.0 == from).count();
+                let stream = reading.next().unwrap().take(count);
+                arrived.push(stream.map(|it| len_of(it.ok())).collect::<Vec<_>>());
             }
-            count += 1;
+            let arrived: Vec<_> = futures_util::future::join_all(arrived).await;
+            arrived
+        });
+        for (from, arrived) in [1, 0].into_iter().zip(arrived) {
+            let sent: Vec<_> = steps.iter().filter(|it| it.0 == from).map(|it| it.1).collect();
+            prop_assert_eq!(arrived, sent);
         }
-        line.is_cut[1] = false;
-        line.pass(60 * SECOND);
-        prop_assert!(taken == count || line.ends[1].end() == Some(RelayEnd::Gap));
     }
 }

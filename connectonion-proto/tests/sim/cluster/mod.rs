@@ -1,0 +1,77 @@
+//! Random lives of a cluster: hosts that die, pause and lose their line to a store that restarts, fills up,
+//! loses its data or comes back with an older copy of them. The hosts and their servers are those that serve
+//! clients; the store, the lines to it and the clock are in memory.
+//!
+//! The seed repeats the schedule of the faults and of what the clients do. Ids and the jitter of retries are
+//! new each time.
+
+mod diary;
+mod world;
+
+use std::time::Duration;
+
+use switchboard_testing::sim::{Outcome, Rng, Tally, lifecycles, run};
+use tokio::time::sleep;
+
+use world::{World, wait};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// How long there is peace at the end of a life.
+const CALM: Duration = Duration::from_secs(90);
+/// How many lives of one host take as long as one of a cluster.
+const COST: u64 = 250;
+
+/// Runs a life by a clock of its own.
+fn live(life: impl AsyncFnOnce() -> Outcome) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|error| error.to_string())?;
+    runtime.block_on(life())
+}
+
+/// Lives through `faults` faults, and some peace. `loses`: the store may lose data.
+async fn life(rng: &mut Rng, tally: &mut Tally, faults: u64, loses: bool) -> Outcome {
+    let world = World::new(rng).await;
+    for _ in 0..faults {
+        wait(rng, 8 * SECOND).await;
+        world.fault(rng, loses);
+        tally.faults += 1;
+    }
+    world.heal().await;
+    sleep(CALM).await;
+    world.end(tally).await
+}
+
+/// One of [`COST`] seeds is a life.
+fn lives(name: &str, loses: bool) {
+    lifecycles(name, 500, |rng, tally| {
+        if rng.below(COST) > 0 {
+            return Ok(());
+        }
+        live(async || life(rng, tally, 20, loses).await)
+    });
+}
+
+#[test]
+fn whatever_fails_prompts_and_answers_that_are_acknowledged_are_there_once_and_in_order() {
+    lives("cluster", false);
+}
+
+#[test]
+fn a_store_that_loses_its_data_is_filled_again_and_keeps_what_is_acknowledged_then() {
+    lives("cluster with losses", true);
+}
+
+#[test]
+fn a_host_that_the_store_denies_its_place_says_that_it_cannot_heal() {
+    run(1, |rng| {
+        live(async || {
+            let world = World::silent(rng).await;
+            let failed = world.denied(0).await;
+            assert!(failed.is_permanent(), "{failed}");
+            Ok(())
+        })
+    });
+}

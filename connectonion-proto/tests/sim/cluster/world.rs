@@ -1,0 +1,495 @@
+//! Hosts, users, the store, and what happens to them.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use connectonion_proto::frame::{EventKind, Thinking};
+use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
+use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn};
+use connectonion_proto::session::HubConfig;
+use connectonion_proto::trust::TrustLevel;
+use futures_util::future::BoxFuture;
+use rpc_core::cluster::{MemorySnapshot, MemoryStore, StoreError};
+use rpc_core::net::Dialer;
+use rpc_core::net::mem::{self, MemDialer, MemTransport};
+use serde_json::{Value, json};
+use switchboard_testing::sim::{Outcome, Rng, Tally, ensure};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::SECOND;
+use super::diary::{Diary, answer_to};
+use crate::staff::{Client, client_key, connect, host_key, input};
+
+const HOSTS: usize = 3;
+/// The users and their sessions; two share one.
+const USERS: [(&str, &str); 4] = [
+    ("ann", "s-0"),
+    ("bob", "s-0"),
+    ("cid", "s-1"),
+    ("dan", "s-2"),
+];
+/// How long anything may take that has to happen.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Waits for up to this long.
+pub async fn wait(rng: &mut Rng, most: Duration) {
+    sleep(rng.duration(most)).await;
+}
+
+/// Answers after a while.
+struct Slow {
+    most: Duration,
+}
+
+impl Agent for Slow {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+        turn.emit(EventKind::Thinking(Thinking::new("hm")))?;
+        // Each prompt takes its own time.
+        let share = prompt.text.bytes().map(u32::from).sum::<u32>() % 8;
+        sleep(self.most * share / 8).await;
+        Ok(Reply::new(answer_to(&prompt.text)))
+    }
+}
+
+/// A machine on which one host after another lives.
+struct Slot {
+    store: MemoryStore,
+    cluster: Option<Cluster>,
+    dialer: Option<MemDialer>,
+    tasks: JoinSet<()>,
+    is_paused: watch::Sender<bool>,
+}
+
+struct Shared {
+    /// A connection that no fault concerns.
+    store: MemoryStore,
+    slots: Mutex<Vec<Slot>>,
+    diary: Mutex<Diary>,
+    copy: Mutex<Option<MemorySnapshot>>,
+    sessions: Mutex<Vec<&'static str>>,
+    is_over: watch::Sender<bool>,
+    think: Duration,
+}
+
+pub struct World {
+    shared: Arc<Shared>,
+    /// Faults that are to end.
+    faults: Mutex<JoinSet<()>>,
+    talking: Mutex<JoinSet<()>>,
+}
+
+fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().unwrap()
+}
+
+/// Lets a task stand still while it is paused.
+async fn pausable(task: impl Future<Output = ()>, mut is_paused: watch::Receiver<bool>) {
+    tokio::pin!(task);
+    loop {
+        tokio::select! {
+            biased;
+            paused = is_paused.wait_for(|it| *it) => drop(paused),
+            () = &mut task => return,
+        }
+        let _ = is_paused.wait_for(|it| !*it).await;
+    }
+}
+
+impl Shared {
+    fn note(&self, note: &str) {
+        lock(&self.diary).note(note);
+    }
+
+    /// Notes that data are lost. What was lost comes back in no other log.
+    fn lose(&self) {
+        lock(&self.diary).loss();
+        *lock(&self.copy) = None;
+    }
+
+    /// Starts a host where there is none.
+    async fn start(&self, slot: usize, queue: usize) {
+        let store = self.store.connect();
+        store.set_queue(queue);
+        let cluster = loop {
+            let store = Arc::new(store.clone());
+            let opening = Cluster::open(store, *host_key().address(), ClusterOptions::default());
+            match opening.await {
+                Ok(cluster) => break cluster,
+                Err(_) => sleep(SECOND).await,
+            }
+        };
+        let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
+        options.runtime.hub = HubConfig {
+            max_reruns: 1_000,
+            ..HubConfig::default()
+        };
+        let agent = Slow { most: self.think };
+        let (server, _) = Server::mount(agent, options.with_cluster(cluster.clone()));
+        let (handle, (dialer, mut listener)) = (server.handle(), mem::listen(64));
+        let is_paused = watch::Sender::new(false);
+        let mut tasks = JoinSet::new();
+        let running = async {
+            server.run().await;
+        };
+        tasks.spawn(pausable(running, is_paused.subscribe()));
+        tasks.spawn(async move {
+            while let Some(line) = listener.accept().await {
+                handle.serve(line, None);
+            }
+        });
+        self.note(&format!("host {slot} starts"));
+        lock(&self.slots)[slot] = Slot {
+            store,
+            cluster: Some(cluster),
+            dialer: Some(dialer),
+            tasks,
+            is_paused,
+        };
+    }
+
+    fn kill(&self, slot: usize) {
+        let slot = &mut lock(&self.slots)[slot];
+        slot.tasks.abort_all();
+        (slot.dialer, slot.cluster) = (None, None);
+    }
+
+    fn pause(&self, slot: usize, is_paused: bool) {
+        let slot = &lock(&self.slots)[slot];
+        slot.is_paused.send_replace(is_paused);
+        slot.store.set_paused(is_paused);
+    }
+
+    /// Connects to a session at a host. Returns what is said there.
+    async fn enter(&self, slot: usize, session: &str) -> Option<(Client, Value)> {
+        let dialer = lock(&self.slots)[slot].dialer.clone()?;
+        let line: MemTransport = dialer.dial().await.ok()?;
+        let mut client = Client::over(line);
+        let members = json!({"session_id": session});
+        client.try_say(&connect(&client_key(), members)).await?;
+        loop {
+            let frame = client.try_hear(30 * SECOND).await?;
+            match frame["type"].as_str() {
+                Some("CONNECTED") => return Some((client, frame)),
+                Some("ERROR") | None => return None,
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Lets a user connect again and again, say something now and then, and note what it hears.
+    async fn live(self: Arc<Self>, user: usize, mut rng: Rng) {
+        let mut number = 0;
+        let (name, session) = USERS[user];
+        while !*self.is_over.borrow() {
+            let slot = rng.below(HOSTS as u64) as usize;
+            if let Some((mut client, _)) = self.enter(slot, session).await {
+                let stretch = lock(&self.diary).begins(session);
+                self.note(&format!("{name} is connected to {slot}"));
+                let why = self
+                    .talk(user, &mut client, stretch, &mut number, &mut rng)
+                    .await;
+                self.note(&format!("{name} is not connected any more: {why}"));
+                lock(&self.diary).ends(stretch);
+            }
+            wait(&mut rng, 2 * SECOND).await;
+        }
+    }
+
+    async fn talk(
+        &self,
+        user: usize,
+        client: &mut Client,
+        stretch: usize,
+        number: &mut usize,
+        rng: &mut Rng,
+    ) -> String {
+        let (name, session) = USERS[user];
+        let mut is_over = self.is_over.subscribe();
+        let mut asked = None;
+        loop {
+            let pause = rng.duration(4 * SECOND);
+            let over = async {
+                let _ = is_over.wait_for(|it| *it).await;
+            };
+            let heard = tokio::select! {
+                heard = client.try_hear(PATIENCE) => Some(heard),
+                () = sleep(pause), if asked.is_none() => None,
+                () = over => return "it is over".to_owned(),
+            };
+            let frame = match heard {
+                Some(Some(frame)) => frame,
+                Some(None) => return "nothing comes".to_owned(),
+                None => {
+                    let text = format!("{name}-{number}");
+                    *number += 1;
+                    if client.try_say(&input(&text)).await.is_none() {
+                        return "it takes nothing".to_owned();
+                    }
+                    asked = Some((lock(&self.diary).says(session, &text), text));
+                    continue;
+                }
+            };
+            let mut diary = lock(&self.diary);
+            match frame["type"].as_str() {
+                Some("user_input") => {
+                    if let Some((prompt, _)) = asked.as_ref().filter(|it| frame["content"] == *it.1)
+                    {
+                        diary.taken(*prompt);
+                    }
+                }
+                Some("RUNTIME_INPUT_ACK") => {
+                    if let Some((prompt, _)) = &asked {
+                        diary.taken(*prompt);
+                    }
+                }
+                Some("OUTPUT") => {
+                    let answer = frame["result"].as_str().unwrap_or_default();
+                    diary.hears(stretch, answer);
+                    if asked
+                        .as_ref()
+                        .is_some_and(|(_, text)| answer.contains(&**text))
+                    {
+                        asked = None;
+                    }
+                }
+                Some("ERROR") => {
+                    diary.note(&format!("{name}: {frame}"));
+                    asked = None;
+                }
+                None => return frame.to_string(),
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+impl World {
+    /// Hosts and users that talk.
+    pub async fn new(rng: &mut Rng) -> Self {
+        let world = Self::with(rng, 3 * SECOND).await;
+        *lock(&world.shared.sessions) = vec!["s-0", "s-1", "s-2"];
+        for user in 0..USERS.len() {
+            let living = Arc::clone(&world.shared).live(user, Rng::new(rng.next_u64()));
+            lock(&world.talking).spawn(living);
+        }
+        world
+    }
+
+    /// Hosts, and nobody there.
+    pub async fn silent(rng: &mut Rng) -> Self {
+        Self::with(rng, Duration::ZERO).await
+    }
+
+    async fn with(rng: &mut Rng, think: Duration) -> Self {
+        let store = MemoryStore::new();
+        let slot = || Slot {
+            store: store.clone(),
+            cluster: None,
+            dialer: None,
+            tasks: JoinSet::new(),
+            is_paused: watch::Sender::new(false),
+        };
+        let shared = Arc::new(Shared {
+            slots: Mutex::new((0..HOSTS).map(|_| slot()).collect()),
+            store: store.clone(),
+            diary: Mutex::default(),
+            copy: Mutex::default(),
+            sessions: Mutex::default(),
+            is_over: watch::Sender::new(false),
+            think,
+        });
+        for slot in 0..HOSTS {
+            shared.start(slot, random_queue(rng)).await;
+        }
+        Self {
+            shared,
+            faults: Mutex::default(),
+            talking: Mutex::default(),
+        }
+    }
+
+    fn pause(&self, slot: usize, is_paused: bool) {
+        self.shared.pause(slot, is_paused);
+    }
+
+    /// Denies a host the store. Returns what it says of that.
+    pub async fn denied(&self, slot: usize) -> StoreError {
+        let (store, cluster) = {
+            let slot = &lock(&self.shared.slots)[slot];
+            (slot.store.clone(), slot.cluster.clone().unwrap())
+        };
+        cluster.joined().await;
+        store.set_denied(true);
+        timeout(PATIENCE, cluster.failed())
+            .await
+            .expect("it says so")
+    }
+
+    /// Lets something fail, and ends that later.
+    pub fn fault(&self, rng: &mut Rng, loses: bool) {
+        let slot = rng.below(HOSTS as u64) as usize;
+        let long = if rng.chance(10) { 60 } else { 12 };
+        let time = rng.duration(long * SECOND);
+        let shared = Arc::clone(&self.shared);
+        let store = lock(&shared.slots)[slot].store.clone();
+        let kind = rng.below(if loses { 13 } else { 10 });
+        let queue = random_queue(rng);
+        let delay = if rng.chance(20) { 8 } else { 1 };
+        let delay = rng.duration(delay * SECOND);
+        let note = |what: &str| shared.note(&format!("{what}, host {slot}, for {time:?}"));
+        let ending: BoxFuture<'static, ()> = match kind {
+            0 | 1 => {
+                note("killed");
+                shared.kill(slot);
+                let shared = Arc::clone(&shared);
+                Box::pin(async move { shared.start(slot, queue).await })
+            }
+            2 => {
+                note("stands still");
+                shared.pause(slot, true);
+                let shared = Arc::clone(&shared);
+                Box::pin(async move { shared.pause(slot, false) })
+            }
+            3 | 4 => {
+                note("cut");
+                store.set_cut(true);
+                Box::pin(async move { store.set_cut(false) })
+            }
+            5 => {
+                note("no answers");
+                store.set_paused(true);
+                Box::pin(async move { store.set_paused(false) })
+            }
+            6 => {
+                note(&format!("slow by {delay:?}"));
+                store.set_delay(delay);
+                Box::pin(async move { store.set_delay(Duration::ZERO) })
+            }
+            7 => {
+                note("answers are lost");
+                store.lose_answers(1 + rng.below(3));
+                return;
+            }
+            8 => {
+                note("the store restarts");
+                shared.store.restart();
+                return;
+            }
+            9 => {
+                note("full");
+                shared.store.set_full(true);
+                let shared = Arc::clone(&shared);
+                Box::pin(async move { shared.store.set_full(false) })
+            }
+            10 => {
+                note("the store is empty");
+                shared.lose();
+                shared.store.restart_empty();
+                return;
+            }
+            11 => {
+                let copy = lock(&shared.copy).take();
+                if let Some(copy) = copy {
+                    note("the store is what it was");
+                    lock(&shared.diary).loss();
+                    shared.store.restore(&copy);
+                } else {
+                    *lock(&shared.copy) = Some(shared.store.snapshot());
+                }
+                return;
+            }
+            _ => {
+                note("the log is deleted");
+                shared.lose();
+                shared.store.delete_log("onion_log");
+                return;
+            }
+        };
+        let name = format!("host {slot}: the end of {kind}");
+        lock(&self.faults).spawn(async move {
+            sleep(time).await;
+            shared.note(&name);
+            ending.await;
+        });
+    }
+
+    /// Waits until all faults have ended.
+    pub async fn heal(&self) {
+        let faults = std::mem::take(&mut *lock(&self.faults));
+        faults.join_all().await;
+        self.shared.store.set_full(false);
+        for slot in 0..HOSTS {
+            let is_gone = lock(&self.shared.slots)[slot].dialer.is_none();
+            if is_gone {
+                self.shared.start(slot, 4_096).await;
+            }
+            self.pause(slot, false);
+            let store = lock(&self.shared.slots)[slot].store.clone();
+            store.set_cut(false);
+            store.set_delay(Duration::ZERO);
+            store.lose_answers(0);
+        }
+        self.shared.note("all is well");
+    }
+
+    /// Ends the talking, and checks all that was said and heard, at each host.
+    pub async fn end(&self, tally: &mut Tally) -> Outcome {
+        let shared = &self.shared;
+        shared.is_over.send_replace(true);
+        let talking = std::mem::take(&mut *lock(&self.talking));
+        let over = timeout(PATIENCE, talking.join_all()).await;
+        ensure(over.is_ok(), || "somebody talks for ever".to_owned())?;
+        // Runs that nobody waits for end.
+        sleep(PATIENCE).await;
+        let sessions = lock(&shared.sessions).clone();
+        for session in sessions {
+            let looking = (0..HOSTS).map(|slot| async move {
+                let entered = timeout(PATIENCE, shared.enter(slot, session)).await;
+                let (mut client, connected) = entered.ok().flatten()?;
+                let said = said(&connected);
+                // All of them serve it.
+                client.try_say(&input("still there?")).await?;
+                Some((client, said))
+            });
+            let mut all = Vec::new();
+            for (slot, look) in looking.enumerate() {
+                let Some((mut client, said)) = look.await else {
+                    return Err(format!("host {slot} does not let anybody into {session}"));
+                };
+                let answer = timeout(PATIENCE, client.output()).await;
+                let answer = answer.map_err(|_| format!("host {slot} does not answer"))?;
+                ensure(answer["result"] == answer_to("still there?"), || {
+                    format!("host {slot} answers {answer}")
+                })?;
+                all.push(said);
+            }
+            let before = all[0].clone();
+            lock(&shared.diary).check(session, &before)?;
+            for said in &all {
+                ensure(said.starts_with(&before), || {
+                    format!("{session} is {said:?} at one host, and {before:?} at another")
+                })?;
+            }
+        }
+        let (prompts, answered) = lock(&shared.diary).counts();
+        tally.ended += prompts;
+        tally.answered += answered;
+        Ok(())
+    }
+}
+
+/// What was said in a session, and by whom.
+fn said(connected: &Value) -> Vec<(String, String)> {
+    let messages = connected["session"]["messages"].as_array();
+    let messages = messages.into_iter().flatten();
+    let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
+    messages
+        .map(|it| (text(&it["role"]), text(&it["content"])))
+        .collect()
+}
+
+fn random_queue(rng: &mut Rng) -> usize {
+    rng.pick(&[64, 4_096]).copied().unwrap_or(4_096)
+}
