@@ -150,6 +150,26 @@ impl RouterRuntime {
         self.read(|hub| hub.clients().cloned().collect())
     }
 
+    /// Waits until a client of this name is registered, and returns it; `None` if the runtime has
+    /// ended.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn registered(&self, name: &str) -> Option<RegisteredClient> {
+        let mut events = self.events();
+        let of_name = |hub: &Hub| {
+            let mut clients = hub.clients();
+            clients.find(|it| it.registration.name == *name).cloned()
+        };
+        loop {
+            let client = self.read(of_name);
+            if client.is_some() {
+                return client;
+            }
+            events.next().await?;
+        }
+    }
+
     /// Returns the last ended deliveries in the order in which they ended, newest last.
     #[must_use]
     pub fn history(&self) -> Vec<HistoryEntry> {
