@@ -125,6 +125,20 @@ impl From<Exceeded> for RpcError {
 }
 
 /// Passes on the answer of another gateway; any other error is the provider's.
+/// The client reads the text.
+impl From<std::io::Error> for RpcError {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+/// The client reads the text.
+impl From<Box<dyn std::error::Error + Send + Sync>> for RpcError {
+    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
 impl From<CallError<Self>> for RpcError {
     fn from(error: CallError<Self>) -> Self {
         match error {
@@ -171,6 +185,15 @@ mod tests {
             ("401 Unauthorized: no", ErrorKind::Other),
         ] {
             assert_eq!(RpcError::new(text).kind(), kind, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_application_is_its_text() {
+        let boxed: Box<dyn std::error::Error + Send + Sync> = "disk full".into();
+        let io = std::io::Error::other("disk full");
+        for error in [RpcError::from(boxed), io.into()] {
+            assert_eq!(error.message(), "disk full");
         }
     }
 
