@@ -118,26 +118,22 @@ impl RpcError {
     }
 }
 
-impl From<Exceeded> for RpcError {
-    fn from(error: Exceeded) -> Self {
-        Self::new(error.to_string())
-    }
+macro_rules! from_text {
+    ($($Error:ty),*) => {$(
+        /// Takes the text of the error, which the client reads.
+        impl From<$Error> for RpcError {
+            fn from(error: $Error) -> Self {
+                Self::new(error.to_string())
+            }
+        }
+    )*};
 }
 
-/// Passes on the answer of another gateway; any other error is the provider's.
-/// The client reads the text.
-impl From<std::io::Error> for RpcError {
-    fn from(error: std::io::Error) -> Self {
-        Self::new(error.to_string())
-    }
-}
-
-/// The client reads the text.
-impl From<Box<dyn std::error::Error + Send + Sync>> for RpcError {
-    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
-        Self::new(error.to_string())
-    }
-}
+from_text!(
+    Exceeded,
+    std::io::Error,
+    Box<dyn std::error::Error + Send + Sync>
+);
 
 impl From<CallError<Self>> for RpcError {
     fn from(error: CallError<Self>) -> Self {

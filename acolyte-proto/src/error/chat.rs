@@ -46,20 +46,6 @@ impl ChatError {
     }
 }
 
-/// The client reads the text.
-impl From<std::io::Error> for ChatError {
-    fn from(error: std::io::Error) -> Self {
-        Self::new(error.to_string())
-    }
-}
-
-/// The client reads the text.
-impl From<Box<dyn std::error::Error + Send + Sync>> for ChatError {
-    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
-        Self::new(error.to_string())
-    }
-}
-
 /// The details of an error. All values are open sets, and `kind` and `category` of known servers
 /// are often wrong: show them, but do not rely on them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
