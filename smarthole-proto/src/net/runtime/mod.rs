@@ -157,12 +157,9 @@ impl RouterRuntime {
     /// Cancel-safe.
     pub async fn registered(&self, name: &str) -> Option<RegisteredClient> {
         let mut events = self.events();
-        let of_name = |hub: &Hub| {
-            let mut clients = hub.clients();
-            clients.find(|it| it.registration.name == *name).cloned()
-        };
         loop {
-            let client = self.read(of_name);
+            let mut clients = self.clients().into_iter();
+            let client = clients.find(|it| it.registration.name == *name);
             if client.is_some() {
                 return client;
             }
