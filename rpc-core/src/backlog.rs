@@ -1,6 +1,7 @@
 //! [`Backlog`]: a queue that is empty most of the time.
 
 use std::collections::VecDeque;
+use std::ops::Deref;
 
 use crate::limits::Limits;
 
@@ -43,12 +44,6 @@ impl<T> Backlog<T> {
         self.items.push_back(item);
     }
 
-    /// Returns the oldest item.
-    #[must_use]
-    pub fn front(&self) -> Option<&T> {
-        self.items.front()
-    }
-
     /// Removes and returns the oldest item.
     pub fn pop_front(&mut self) -> Option<T> {
         let item = self.items.pop_front()?;
@@ -63,28 +58,20 @@ impl<T> Backlog<T> {
         Some(item)
     }
 
-    /// Returns an iterator over the items, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.items.iter()
-    }
-
-    /// Returns the number of items.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.items.len()
-    }
-
-    /// Returns whether the queue is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
-    }
-
     fn settle(&mut self) {
         let capacity = self.items.capacity();
         if self.items.is_empty() && capacity > 1 && capacity * size_of::<T>() > KEPT {
             self.items = VecDeque::new();
         }
+    }
+}
+
+/// The items, oldest first.
+impl<T> Deref for Backlog<T> {
+    type Target = VecDeque<T>;
+
+    fn deref(&self) -> &VecDeque<T> {
+        &self.items
     }
 }
 

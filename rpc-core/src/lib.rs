@@ -6,6 +6,7 @@
 #[allow(unused_extern_crates)]
 extern crate self as rpc_core;
 
+#[doc(hidden)]
 pub mod backlog;
 pub mod backoff;
 pub mod breaker;
@@ -15,6 +16,7 @@ mod debug;
 pub mod encode;
 mod error;
 #[cfg(feature = "file")]
+#[doc(hidden)]
 pub mod file;
 pub mod guide;
 mod id;
@@ -29,6 +31,7 @@ pub mod net;
 mod outbox;
 mod pause;
 mod pending;
+#[doc(hidden)]
 pub mod progress;
 pub mod rate;
 pub mod reconnect;
@@ -36,7 +39,9 @@ mod secret;
 pub mod sse;
 #[cfg(feature = "testing")]
 pub mod testing;
+#[doc(hidden)]
 pub mod text;
+#[doc(hidden)]
 pub mod timers;
 pub mod timestamp;
 

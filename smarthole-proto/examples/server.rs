@@ -35,13 +35,10 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let (url, runtime, handle) = (server.url(), server.runtime(), server.handle());
     tokio::spawn(server.run());
 
-    let mut events = runtime.events();
     let config = PluginConfig::new(Registration::new("notes", "I keep notes."))?;
     let plugin = Plugin::new(&url, config, handler_fn(|_, _| async { Ok(()) }))?;
     tokio::spawn(plugin.run());
-    while runtime.clients().is_empty() {
-        println!("{:?}", events.next().await);
-    }
+    println!("{:?}", runtime.registered("notes").await);
 
     let settled = runtime.ask(Input::text("buy milk")).await?;
     for one in settled.outcomes {

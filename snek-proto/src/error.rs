@@ -114,10 +114,23 @@ pub enum BotError {
         /// How long to wait before the next call.
         retry_after: Duration,
     },
+    /// The application failed in another way: see [`failed`](Self::failed).
+    #[error("{message}")]
+    Failed {
+        /// The error text.
+        message: String,
+    },
 }
 
 impl BotError {
-    /// Returns the specification's name.
+    /// Creates an error of the application with this text. An [`io::Error`](std::io::Error) and a
+    /// boxed error become one with `?`.
+    pub fn failed(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::Failed { message }
+    }
+
+    /// Returns the specification's name, which is the base's for [`Failed`](Self::Failed).
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -128,6 +141,7 @@ impl BotError {
             Self::DatabaseError { .. } => "DatabaseError",
             Self::ValidationError { .. } => "ValidationError",
             Self::CircuitBreakerOpenError { .. } => "CircuitBreakerOpenError",
+            Self::Failed { .. } => "BotError",
         }
     }
 
@@ -140,7 +154,8 @@ impl BotError {
             Self::ValidationError { .. } => Some(Delivery::NotSent),
             Self::ToolError { .. }
             | Self::DatabaseError { .. }
-            | Self::CircuitBreakerOpenError { .. } => None,
+            | Self::CircuitBreakerOpenError { .. }
+            | Self::Failed { .. } => None,
         }
     }
 
@@ -154,7 +169,8 @@ impl BotError {
             Self::AuthenticationError { .. }
             | Self::ToolError { .. }
             | Self::DatabaseError { .. }
-            | Self::ValidationError { .. } => false,
+            | Self::ValidationError { .. }
+            | Self::Failed { .. } => false,
         }
     }
 }
@@ -181,6 +197,18 @@ impl From<Refused> for BotError {
             },
             other => Self::RpcError(Box::new(CallError::Refused(other))),
         }
+    }
+}
+
+impl From<std::io::Error> for BotError {
+    fn from(error: std::io::Error) -> Self {
+        Self::failed(error.to_string())
+    }
+}
+
+impl From<Box<dyn std::error::Error + Send + Sync>> for BotError {
+    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        Self::failed(error.to_string())
     }
 }
 
@@ -250,6 +278,20 @@ mod tests {
                 outcome(&format!(r#"{{"callId":"1",{rest}}}"#)).is_ok(),
                 "{rest}"
             );
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_application_is_its_text() {
+        let boxed: Box<dyn std::error::Error + Send + Sync> = "disk full".into();
+        let io = std::io::Error::other("disk full");
+        for error in [
+            BotError::from(boxed),
+            io.into(),
+            BotError::failed("disk full"),
+        ] {
+            assert_eq!(error.to_string(), "disk full");
+            assert_eq!((error.name(), error.delivery()), ("BotError", None));
         }
     }
 

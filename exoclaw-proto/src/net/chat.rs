@@ -125,21 +125,14 @@ impl Stream for Chat {
         }
         let outcome = ready!(stream.poll_outcome(cx));
         self.stream = None;
-        match outcome {
-            Some(Err(error)) => {
-                self.end = Some(Err(error.clone()));
-                Poll::Ready(Some(Err(error)))
-            }
-            Some(Ok(CallValue::Chat(summary))) => {
-                self.end = Some(Ok(summary));
-                Poll::Ready(None)
-            }
+        let (end, last) = match outcome {
+            Some(Err(error)) => (Err(error.clone()), Some(Err(error))),
+            Some(Ok(CallValue::Chat(summary))) => (Ok(summary), None),
             // A chat ends as a chat, and its end is asked for once.
-            Some(Ok(CallValue::Answer(_))) | None => {
-                self.end = Some(Ok(ChatSummary::default()));
-                Poll::Ready(None)
-            }
-        }
+            Some(Ok(CallValue::Answer(_))) | None => (Ok(ChatSummary::default()), None),
+        };
+        self.end = Some(end);
+        Poll::Ready(last)
     }
 }
 

@@ -22,7 +22,7 @@ impl ServerConn {
             return Err(invalid("a chat is answered with a stream"));
         }
         self.queue(id, |buffer, id| encode_result(buffer, id, result))?;
-        self.finish(id);
+        self.forget(id);
         Ok(())
     }
 
@@ -35,7 +35,7 @@ impl ServerConn {
             return Err(invalid("the stream has begun; end it with `error`"));
         }
         self.queue(id, |buffer, id| encode_error(buffer, id, error.message()))?;
-        self.finish(id);
+        self.forget(id);
         Ok(())
     }
 
@@ -89,7 +89,7 @@ impl ServerConn {
         self.queue(id, |buffer, id| {
             encode_event(buffer, id, &StreamEvent::Done)
         })?;
-        self.finish(id);
+        self.forget(id);
         Ok(())
     }
 
@@ -110,9 +110,21 @@ impl ServerConn {
         Ok(())
     }
 
-    /// Forgets a request; the client gets nothing more. Returns `false` if the request is not open.
+    /// Forgets a request; the client gets nothing more. The next one starts if they run in order.
+    /// Returns `false` if the request is not open.
     pub fn forget(&mut self, id: RequestId) -> bool {
-        self.finish(id)
+        if self.is_closed() {
+            return false;
+        }
+        let Some(open) = self.requests.complete(id.0).live() else {
+            return false;
+        };
+        self.request_bytes -= open.bytes;
+        if self.turn == Some(id) {
+            self.turn = None;
+            self.next_turn();
+        }
+        true
     }
 
     /// Closes with code 1000. Queued frames are sent first.
@@ -157,23 +169,6 @@ impl ServerConn {
         self.core
             .send_with(|buffer| encode(buffer, &open.id))
             .map(drop)
-    }
-
-    /// Ends a request, and starts the next one if they run in order. Returns `false` if it is not
-    /// open.
-    fn finish(&mut self, id: RequestId) -> bool {
-        if self.is_closed() {
-            return false;
-        }
-        let Some(open) = self.requests.complete(id.0).live() else {
-            return false;
-        };
-        self.request_bytes -= open.bytes;
-        if self.turn == Some(id) {
-            self.turn = None;
-            self.next_turn();
-        }
-        true
     }
 }
 

@@ -158,6 +158,7 @@ pub fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Json>, D::Er
 }
 
 /// A type that accepts several JSON types: see [`by_type`].
+#[doc(hidden)]
 pub trait ByType: Sized {
     /// Reads a value by its first byte: `"`, `{`, `[`, `t` or `f`, `n`, or anything else for a
     /// number.
@@ -171,6 +172,7 @@ pub trait ByType: Sized {
 ///
 /// # Errors
 /// If the type does not allow the value.
+#[doc(hidden)]
 pub fn by_type<'de, D: Deserializer<'de>, T: ByType>(from: D) -> Result<T, D::Error> {
     from.deserialize_newtype_struct(token::TYPE, TypeVisitor(PhantomData))
 }
@@ -209,6 +211,7 @@ impl<'de, T: ByType> DeserializeSeed<'de> for Seed<T> {
 
 /// A value whose JSON type has this first byte (`b'0'` for numbers); `None` for a value of another
 /// type, which is skipped.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs)]
 pub struct Only<const FIRST: u8, T>(pub Option<T>);

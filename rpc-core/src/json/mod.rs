@@ -46,7 +46,9 @@ pub use open::open;
 #[doc(hidden)]
 pub use serde;
 pub(crate) use str::Str;
-pub use tagged::{Nothing, TagKind, Tagged, read_alone};
+pub use tagged::Nothing;
+#[doc(hidden)]
+pub use tagged::{TagKind, Tagged, read_alone};
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use unescape::read_string;
 pub(crate) use value::Json;

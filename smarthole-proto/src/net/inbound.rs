@@ -52,20 +52,15 @@ pub struct InboundMessage {
 
 impl InboundMessage {
     pub(super) fn new(received: Received, left: Arc<LeftAnswers>) -> Self {
-        let Received {
-            message,
-            deadline,
-            frame,
-        } = received;
         let ticket = Arc::new(Ticket {
-            id: message.id.clone(),
-            deadline,
+            id: received.message.id.clone(),
+            deadline: received.deadline,
             state: AtomicU8::new(OPEN),
             on_the_way: AtomicUsize::new(0),
         });
         Self {
-            message,
-            frame,
+            message: received.message,
+            frame: received.frame,
             ticket,
             left,
             guards: true,
@@ -166,7 +161,7 @@ impl InboundMessage {
                 let is_known = !matches!(answer, Answer::Unknown { .. });
                 conn.respond(on_the_way.ticket.id.clone(), answer)?;
                 if is_known {
-                    on_the_way.sent();
+                    on_the_way.ticket.state.store(SENT, Ordering::SeqCst);
                 }
                 Ok(())
             });
@@ -261,10 +256,6 @@ impl OnTheWay {
             ticket: Arc::clone(&message.ticket),
             left: Arc::clone(&message.left),
         }
-    }
-
-    fn sent(&self) {
-        self.ticket.state.store(SENT, Ordering::SeqCst);
     }
 }
 

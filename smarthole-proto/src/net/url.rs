@@ -23,11 +23,8 @@ use crate::client::ClientConfig;
 /// # let server = Server::bind("127.0.0.1:0", Keywords::new(), Default::default()).await?;
 /// # let (url, runtime, handle) = (server.url(), server.runtime(), server.handle());
 /// # tokio::spawn(server.run());
-/// # let mut told = runtime.events();
 /// # let asking = tokio::spawn(async move {
-/// #     while runtime.clients().is_empty() {
-/// #         told.next().await;
-/// #     }
+/// #     runtime.registered("notes").await;
 /// #     runtime.ask(Input::text("notes: milk")).await
 /// # });
 /// let config = ClientConfig::new(Registration::new("notes", "I keep notes."))?;

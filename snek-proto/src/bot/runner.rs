@@ -1,6 +1,5 @@
 //! [`Bot`]: logs in, routes messages to a [`Handler`], reconnects, and ends gracefully.
 
-use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -411,10 +410,6 @@ impl<H: Handler> Runner<H> {
     }
 }
 
-impl<H> fmt::Debug for Bot<H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bot")
-            .field("state", &*self.state.borrow())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([H] Bot<H>, this => {
+    state: *this.state.borrow(),
+});

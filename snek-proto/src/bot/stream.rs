@@ -1,6 +1,5 @@
 //! [`StreamWriter`]: a streamed answer.
 
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -303,15 +302,11 @@ impl Drop for StreamWriter {
     }
 }
 
-impl fmt::Debug for StreamWriter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamWriter")
-            .field("channel", &self.channel)
-            .field("bytes", &self.core.text().len())
-            .field("in_flight", &self.in_flight.is_some())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] StreamWriter, this => {
+    channel: this.channel,
+    bytes: this.core.text().len(),
+    in_flight: this.in_flight.is_some(),
+});
 
 /// The error of a [`pump`](StreamWriter::pump). Exhaustive: either the producer or the sending
 /// fails.

@@ -13,7 +13,6 @@ mod event;
 mod tests;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 
 use rpc_core::json::{self, DecodeErrorKind};
@@ -384,13 +383,9 @@ impl Machine for ClientConn {
     }
 }
 
-/// Prints the state, not the contents.
-impl fmt::Debug for ClientConn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientConn")
-            .field("state", &self.state())
-            .field("in_flight", &self.calls.len())
-            .field("core", &self.core)
-            .finish_non_exhaustive()
-    }
-}
+// Prints the state, not the contents.
+rpc_core::debug_fields!([] ClientConn, this => {
+    state: this.state(),
+    in_flight: this.calls.len(),
+    core: this.core,
+});

@@ -1,7 +1,5 @@
 //! [`ClientFrame`]: a request.
 
-use std::fmt;
-
 use rpc_core::{DecodeError, Json, Limits, Str, json};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -86,12 +84,8 @@ impl ClientFrame {
     }
 }
 
-/// Prints method and id only: arguments hold passwords and private text.
-impl fmt::Debug for ClientFrame {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientFrame")
-            .field("method", &self.method)
-            .field("call_id", &self.call_id)
-            .finish_non_exhaustive()
-    }
-}
+// Prints method and id only: arguments hold passwords and private text.
+rpc_core::debug_fields!([] ClientFrame, this => {
+    method: this.method,
+    call_id: this.call_id,
+});

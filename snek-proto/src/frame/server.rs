@@ -1,7 +1,5 @@
 //! [`ServerFrame`]: an answer or an event.
 
-use std::fmt;
-
 use rpc_core::json::{self, LooseStr, lenient};
 use rpc_core::{DecodeError, Json, Limits};
 use serde::de::Error as _;
@@ -168,14 +166,6 @@ impl ServerFrame {
         CallId::parse(&self.members.call_id.as_ref()?.as_id()?)
     }
 
-    /// The event's name, if there is one.
-    fn event_name(&self) -> Option<&str> {
-        match &self.members.event {
-            Some(LooseStr::Str(name)) => Some(name),
-            _ => None,
-        }
-    }
-
     /// Whether the call failed: `success` is false, or absent while there is an `error`. An object
     /// in `data` that merely has an `error` key is a value like any other.
     const fn is_failure(&self) -> bool {
@@ -227,16 +217,12 @@ impl ServerFrame {
     }
 }
 
-/// Prints only id and event name: the rest is private.
-impl fmt::Debug for ServerFrame {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerFrame")
-            .field("call_id", &self.call_id())
-            .field("success", &self.members.success)
-            .field("event", &self.event_name())
-            .finish_non_exhaustive()
-    }
-}
+// Prints only id and event name: the rest is private.
+rpc_core::debug_fields!([] ServerFrame, this => {
+    call_id: this.call_id(),
+    success: this.members.success,
+    event: this.members.event.clone().and_then(LooseStr::text),
+});
 
 impl Serialize for ServerFrame {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {

@@ -25,7 +25,6 @@ mod answer;
 mod tests;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -552,14 +551,10 @@ fn encoded(event: &Event) -> Text {
     codec::encode(event).unwrap_or_default()
 }
 
-/// Prints only counts.
-impl fmt::Debug for Hub {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub")
-            .field("users", &self.users.len())
-            .field("channels", &self.rooms.len())
-            .field("connections", &self.conns.len())
-            .field("queued", &self.out.len())
-            .finish_non_exhaustive()
-    }
-}
+// Prints only counts.
+rpc_core::debug_fields!([] Hub, this => {
+    users: this.users.len(),
+    channels: this.rooms.len(),
+    connections: this.conns.len(),
+    queued: this.out.len(),
+});

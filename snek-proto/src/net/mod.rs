@@ -22,6 +22,7 @@ pub use client::Client;
 #[cfg(feature = "cluster")]
 #[cfg_attr(docsrs, doc(cfg(feature = "cluster")))]
 pub use cluster::{ClusterBackend, ClusterError, ClusterOptions, ClusterRunner};
+#[doc(hidden)]
 pub use protocol::ClientProtocol;
 pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]

@@ -8,7 +8,6 @@ mod config;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::sync::Arc;
 
 use rpc_core::Instant;
@@ -404,13 +403,9 @@ impl Machine for ServerConn {
     }
 }
 
-/// Prints the state, not the contents.
-impl fmt::Debug for ServerConn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerConn")
-            .field("logged_in", &self.user.is_some())
-            .field("in_flight", &self.requests.len())
-            .field("core", &self.core)
-            .finish_non_exhaustive()
-    }
-}
+// Prints the state, not the contents.
+rpc_core::debug_fields!([] ServerConn, this => {
+    logged_in: this.user.is_some(),
+    in_flight: this.requests.len(),
+    core: this.core,
+});

@@ -10,7 +10,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use rpc_core::net::server::Body;
 use rpc_core::net::{Cancellation, Canceller, entropy};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use super::agent::Agent;
 use super::daemon::Daemon;
@@ -26,19 +26,8 @@ use crate::server::{SHUTTING_DOWN, complete};
 struct Stream {
     queue: Arc<ResponseQueue>,
     keep_alive: Duration,
-    _work: Work,
-}
-
-/// The task of the chat, which is dropped with this.
-struct Work {
-    task: JoinHandle<()>,
-    _canceller: Canceller,
-}
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    /// The task of the chat, which is aborted with this, and its signal.
+    _work: (JoinSet<()>, Canceller),
 }
 
 /// Starts a chat. It is neither queued nor a task.
@@ -67,14 +56,12 @@ pub(super) fn stream<A: Agent>(
     };
     let keep_alive = shared.stream_keep_alive;
     let work = work(shared, stopping, Arc::clone(&queue), run, request);
-    let task = tokio::spawn(work);
+    let mut task = JoinSet::new();
+    task.spawn(work);
     let state = Stream {
         queue,
         keep_alive,
-        _work: Work {
-            task,
-            _canceller: canceller,
-        },
+        _work: (task, canceller),
     };
     let pieces = stream::unfold(state, |state| async { Some((state.next().await?, state)) });
     let mut answer = Response::new(Body::stream(pieces));

@@ -1,24 +1,24 @@
 //! [`Line`]: one HTTP connection with one exchange, driven by whoever waits for the response.
 
-use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::Context;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http::{Request, Response};
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use http_body_util::Full;
+use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rpc_core::CloseReason;
 use rpc_core::net::DialError;
 use rpc_core::net::ws::Socket;
 
-type Running = Pin<Box<http1::Connection<TokioIo<Socket>, Once>>>;
+type Running = Pin<Box<http1::Connection<TokioIo<Socket>, Full<Bytes>>>>;
 
 /// A connection. Dropping it hangs up.
 pub(super) struct Line {
-    sender: http1::SendRequest<Once>,
+    sender: http1::SendRequest<Full<Bytes>>,
     /// `None` once it has ended.
     connection: Option<Running>,
 }
@@ -37,7 +37,7 @@ impl Line {
     /// Sends a request and waits for the head of the response.
     pub(super) async fn send(
         &mut self,
-        request: Request<Once>,
+        request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, CloseReason> {
         let mut answer = pin!(self.sender.send_request(request));
         let connection = &mut self.connection;
@@ -101,35 +101,5 @@ fn failed(error: &hyper::Error) -> CloseReason {
     }
     CloseReason::Transport {
         message: error.to_string(),
-    }
-}
-
-/// A body in one piece.
-pub(super) struct Once(Option<Bytes>);
-
-impl Once {
-    pub(super) fn new(body: Bytes) -> Self {
-        Self(Some(body).filter(Buf::has_remaining))
-    }
-}
-
-impl Body for Once {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.0.take().map(|body| Ok(Frame::data(body))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        let size = self.0.as_ref().map_or(0, Bytes::len);
-        SizeHint::with_exact(size.try_into().unwrap_or(u64::MAX))
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Uri};
+use http_body_util::Full;
 use rpc_core::net::telemetry::{CallOutcome, CallSpan, Side};
 use rpc_core::net::time::timeout;
 use rpc_core::net::ws::{WsDialer, compressed, urls};
@@ -24,7 +25,7 @@ use crate::codec::encode;
 use crate::error::RpcError;
 use crate::frame::{ChatRequest, Status};
 use crate::http::{EVENT_STREAM, status_url, stream_url};
-use line::{Line, Once};
+use line::Line;
 pub(super) use stream::SseStream;
 
 /// The number of bytes of a refusal that are read.
@@ -86,7 +87,7 @@ impl Service {
     async fn open(
         &self,
         endpoint: Endpoint,
-        request: &mut Request<Once>,
+        request: &mut Request<Full<Bytes>>,
     ) -> Result<(Line, Node), DialError> {
         let (socket, node) = self.dialer.open().await?;
         if let Some(paths) = self.paths.get(node.index()) {
@@ -238,7 +239,7 @@ impl SseClient {
         }
     }
 
-    fn chat_request(&self, request: &ChatRequest) -> Result<Request<Once>, Refused> {
+    fn chat_request(&self, request: &ChatRequest) -> Result<Request<Full<Bytes>>, Refused> {
         check_request(request)?;
         let body = encode(request)?.into_bytes();
         let (size, max) = (body.len(), self.config.limits.max_message_bytes);
@@ -254,13 +255,13 @@ impl SseClient {
     }
 
     /// Returns a request to a node that is not yet known.
-    fn request(&self, method: Method, body: Bytes) -> Result<Request<Once>, Refused> {
+    fn request(&self, method: Method, body: Bytes) -> Result<Request<Full<Bytes>>, Refused> {
         let invalid = |why: String| Refused::Invalid { what: "URL", why };
         let headers = self.service.dialer.headers();
         headers.map_err(|error| invalid(error.to_string()))?;
         let request = Request::builder().method(method);
         let request = request.header(ACCEPT_ENCODING, "identity");
-        let request = request.body(Once::new(body));
+        let request = request.body(Full::new(body));
         request.map_err(|error| invalid(error.to_string()))
     }
 }

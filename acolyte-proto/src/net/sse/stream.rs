@@ -5,8 +5,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Request};
+use http_body_util::Full;
 use rpc_core::Instant;
 use rpc_core::net::telemetry::{CallSpan, Side};
 use rpc_core::net::time;
@@ -14,7 +16,6 @@ use rpc_core::net::ws::compressed;
 use rpc_core::{CloseReason, Delivery, Refused};
 use tokio::sync::mpsc;
 
-use super::line::Once;
 use super::{Endpoint, Service};
 use crate::client::{ChatUpdate, ClientConfig, Outcome, StreamChat};
 use crate::http::EVENT_STREAM;
@@ -38,7 +39,7 @@ pub(in crate::net) struct SseStream {
 impl SseStream {
     pub(super) fn new(
         service: Arc<Service>,
-        request: Request<Once>,
+        request: Request<Full<Bytes>>,
         config: Arc<ClientConfig>,
     ) -> Self {
         let (sender, updates) = mpsc::channel(WAITING);
@@ -97,7 +98,7 @@ impl SseStream {
 
 async fn work(
     service: &Service,
-    mut request: Request<Once>,
+    mut request: Request<Full<Bytes>>,
     config: &ClientConfig,
     updates: &mpsc::Sender<ChatUpdate>,
 ) {

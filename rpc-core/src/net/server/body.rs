@@ -1,26 +1,24 @@
 //! [`Body`]: the body of a reply, whole or streamed.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_core::Stream;
-use hyper::body::{Frame, SizeHint};
+use futures_util::StreamExt as _;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::{Body as _, Frame, SizeHint};
 
 use super::permits::Slot;
 
 /// The body of the reply to a plain HTTP request, also an [`http_body::Body`](hyper::body::Body).
+#[derive(Debug)]
 pub struct Body {
-    kind: Kind,
+    inner: UnsyncBoxBody<Bytes, Infallible>,
     /// What counts until the body is sent.
     _slot: Option<Slot>,
-}
-
-enum Kind {
-    Whole(Bytes),
-    Streamed(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
 impl Body {
@@ -32,11 +30,15 @@ impl Body {
     /// polled only as fast as the peer takes data.
     #[must_use]
     pub fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Kind::Streamed(Box::pin(pieces)).into()
+        let frames = pieces.map(|piece| Ok(Frame::data(piece)));
+        Self {
+            inner: StreamBody::new(frames).boxed_unsync(),
+            _slot: None,
+        }
     }
 
-    pub(super) const fn is_streamed(&self) -> bool {
-        matches!(self.kind, Kind::Streamed(_))
+    pub(super) fn is_streamed(&self) -> bool {
+        self.inner.size_hint().exact().is_none()
     }
 
     /// Keeps the slot until the body is sent or dropped.
@@ -48,35 +50,11 @@ impl Body {
     }
 }
 
-impl From<Kind> for Body {
-    fn from(kind: Kind) -> Self {
-        Self { kind, _slot: None }
-    }
-}
-
-impl From<Bytes> for Body {
-    fn from(bytes: Bytes) -> Self {
-        Kind::Whole(bytes).into()
-    }
-}
-
-impl From<String> for Body {
-    fn from(text: String) -> Self {
-        Bytes::from(text).into()
-    }
-}
-
-impl From<&'static str> for Body {
-    fn from(text: &'static str) -> Self {
-        Bytes::from_static(text.as_bytes()).into()
-    }
-}
-
-impl fmt::Debug for Body {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
-            Kind::Whole(bytes) => write!(f, "Body({} bytes)", bytes.len()),
-            Kind::Streamed(_) => f.write_str("Body(streamed)"),
+impl<T: Into<Bytes>> From<T> for Body {
+    fn from(whole: T) -> Self {
+        Self {
+            inner: Full::new(whole.into()).boxed_unsync(),
+            _slot: None,
         }
     }
 }
@@ -86,32 +64,17 @@ impl hyper::body::Body for Body {
     type Error = Infallible;
 
     fn poll_frame(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let piece = match &mut self.get_mut().kind {
-            Kind::Whole(bytes) => {
-                let bytes = std::mem::take(bytes);
-                (!bytes.is_empty()).then_some(bytes)
-            }
-            Kind::Streamed(pieces) => ready!(pieces.as_mut().poll_next(cx)),
-        };
-        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+        Pin::new(&mut self.inner).poll_frame(cx)
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.kind {
-            Kind::Whole(bytes) => bytes.is_empty(),
-            Kind::Streamed(_) => false,
-        }
+        self.inner.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.kind {
-            Kind::Whole(bytes) => {
-                SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
-            }
-            Kind::Streamed(_) => SizeHint::default(),
-        }
+        self.inner.size_hint()
     }
 }

@@ -1,16 +1,17 @@
 //! Answers to HTTP requests: guards, the upgrade, the caller's own service.
 
 use std::convert::Infallible;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use bytes::{Buf as _, Bytes};
 use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
 
 use super::HttpConfig;
@@ -231,24 +232,21 @@ pub(super) fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<Body
 }
 
 /// Returns the whole body, or the reply if the body is larger than `max` or incomplete.
-async fn collect(
-    body: impl hyper::body::Body,
+async fn collect<B: hyper::body::Body>(
+    body: B,
     max: usize,
 ) -> Result<Bytes, (StatusCode, &'static str)> {
     let too_large = (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
-    let max_hint = u64::try_from(max).unwrap_or(u64::MAX);
-    if body.size_hint().lower() > max_hint {
+    if body.size_hint().lower() > u64::try_from(max).unwrap_or(u64::MAX) {
         return Err(too_large);
     }
-    let (mut body, mut all) = (pin!(body), BytesMut::new());
-    while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-        let frame = frame.map_err(|_| (StatusCode::BAD_REQUEST, "the body breaks off"))?;
-        if let Ok(data) = frame.into_data() {
-            if data.remaining() > max.saturating_sub(all.len()) {
-                return Err(too_large);
-            }
-            all.put(data);
-        }
+    let whole = |mut data: B::Data| data.copy_to_bytes(data.remaining());
+    let body = body
+        .map_frame(|frame| frame.map_data(whole))
+        .map_err(|_| "the body breaks off");
+    match Limited::new(body, max).collect().await {
+        Ok(whole) => Ok(whole.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large),
+        Err(_) => Err((StatusCode::BAD_REQUEST, "the body breaks off")),
     }
-    Ok(all.freeze())
 }

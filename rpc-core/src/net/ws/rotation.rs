@@ -36,22 +36,21 @@ impl Rotation {
     /// Begins an attempt: with the address that is [kept](Self::keep), else behind the one that was
     /// dialled last, else at the beginning of the order.
     pub(super) fn pass(&self) -> Pass {
-        let mut urls: VecDeque<usize> = (0..self.urls).collect();
+        let mut urls: Vec<usize> = (0..self.urls).collect();
         if let Some(seed) = self.seed {
-            urls.make_contiguous().sort_by_key(|url| mix(seed, url));
+            urls.sort_by_key(|url| mix(seed, url));
         }
         if let Some((last, _)) = self.last {
             let at = urls.iter().position(|url| *url == last).unwrap_or(0);
             urls.rotate_left(at);
         }
+        let steps = urls.into_iter().map(|url| Step::Resolve { url });
         Pass {
-            urls,
+            steps: steps.collect(),
             seed: self.seed,
             first: self.last,
             is_kept: self.is_kept,
             url: 0,
-            ahead: VecDeque::new(),
-            behind: VecDeque::new(),
         }
     }
 
@@ -97,34 +96,24 @@ pub(super) enum Step {
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Pass {
-    /// Not yet resolved.
-    urls: VecDeque<usize>,
+    /// The steps that are left.
+    steps: VecDeque<Step>,
     seed: Option<u64>,
     /// Where the round stands, until that URL is resolved.
     first: Option<(usize, SocketAddr)>,
     is_kept: bool,
-    /// Whose answers `ahead` holds.
+    /// The URL that was resolved last.
     url: usize,
-    ahead: VecDeque<SocketAddr>,
-    /// The answers of the first URL whose turn comes after all other URLs.
-    behind: VecDeque<(usize, SocketAddr)>,
 }
 
 impl Pass {
     /// Returns the next step.
     pub(super) fn step(&mut self) -> Step {
-        if let Some(address) = self.ahead.pop_front() {
-            let url = self.url;
-            return Step::Dial { url, address };
-        }
-        if let Some(url) = self.urls.pop_front() {
+        let step = self.steps.pop_front().unwrap_or(Step::Done);
+        if let Step::Resolve { url } = step {
             self.url = url;
-            return Step::Resolve { url };
         }
-        match self.behind.pop_front() {
-            Some((url, address)) => Step::Dial { url, address },
-            None => Step::Done,
-        }
+        step
     }
 
     /// Like [`resolved`](Self::resolved), but begins with the first answer wherever the round stands: for a
@@ -136,30 +125,31 @@ impl Pass {
 
     /// Takes the answers for the URL of the last [`Step::Resolve`].
     pub(super) fn resolved(&mut self, answers: &[SocketAddr]) {
-        let mut ordered: VecDeque<SocketAddr> = VecDeque::with_capacity(answers.len());
+        let url = self.url;
+        let mut ordered: Vec<SocketAddr> = Vec::with_capacity(answers.len());
         for answer in answers {
             if !ordered.contains(answer) {
-                ordered.push_back(*answer);
+                ordered.push(*answer);
             }
         }
         if let (Some(seed), Some(first)) = (self.seed, answers.first()) {
-            let order = |it: &SocketAddr| (it.is_ipv4() != first.is_ipv4(), mix(seed, it));
-            ordered.make_contiguous().sort_by_key(order);
+            ordered.sort_by_key(|it| (it.is_ipv4() != first.is_ipv4(), mix(seed, it)));
         }
-        if let Some((url, last)) = self.first.take_if(|(url, _)| *url == self.url)
-            && let Some(at) = ordered.iter().position(|answer| *answer == last)
-        {
-            let later = ordered.split_off(at + usize::from(!self.is_kept));
-            let earlier = std::mem::replace(&mut ordered, later);
-            self.behind = earlier.into_iter().map(|answer| (url, answer)).collect();
+        let last = self.first.take_if(|(first, _)| *first == url);
+        let at = last.and_then(|(_, last)| ordered.iter().position(|answer| *answer == last));
+        let later = ordered.split_off(at.map_or(0, |at| at + usize::from(!self.is_kept)));
+        let dial = |address| Step::Dial { url, address };
+        for address in later.into_iter().rev() {
+            self.steps.push_front(dial(address));
         }
-        self.ahead = ordered;
+        // Their turn comes after all other URLs.
+        self.steps.extend(ordered.into_iter().map(dial));
     }
 
     /// Returns how many steps are left, a URL that is not yet resolved counted as one: to share
     /// out the time of the attempt.
     pub(super) fn left(&self) -> usize {
-        self.ahead.len() + self.urls.len() + self.behind.len()
+        self.steps.len()
     }
 }
 

@@ -150,6 +150,23 @@ impl RouterRuntime {
         self.read(|hub| hub.clients().cloned().collect())
     }
 
+    /// Waits until a client of this name is registered, and returns it; `None` if the runtime has
+    /// ended.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn registered(&self, name: &str) -> Option<RegisteredClient> {
+        let mut events = self.events();
+        loop {
+            let mut clients = self.clients().into_iter();
+            let client = clients.find(|it| it.registration.name == *name);
+            if client.is_some() {
+                return client;
+            }
+            events.next().await?;
+        }
+    }
+
     /// Returns the last ended deliveries in the order in which they ended, newest last.
     #[must_use]
     pub fn history(&self) -> Vec<HistoryEntry> {

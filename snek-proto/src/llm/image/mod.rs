@@ -21,7 +21,6 @@ mod format;
 mod mime;
 mod urls;
 
-use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -62,12 +61,8 @@ impl Image {
     }
 }
 
-impl fmt::Debug for Image {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Image")
-            .field("url", &self.url)
-            .field("mime", &self.mime)
-            .field("bytes", &self.bytes.len())
-            .finish()
-    }
-}
+rpc_core::debug_fields!([] Image, this => {
+    url: this.url,
+    mime: this.mime,
+    bytes: this.bytes.len(),
+});

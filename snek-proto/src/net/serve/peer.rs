@@ -1,6 +1,5 @@
 //! [`Peer`]: one connection, as a [`Backend`](super::Backend) sees it.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -64,14 +63,10 @@ impl Peer {
     }
 }
 
-impl fmt::Debug for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Peer")
-            .field("id", &self.id)
-            .field("address", &self.address)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Peer, this => {
+    id: this.id,
+    address: this.address,
+});
 
 pub(super) fn slow_reader() -> CloseFrame {
     CloseFrame::new(CloseFrame::TRY_AGAIN, "slow reader")
