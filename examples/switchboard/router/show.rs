@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use smarthole_proto::frame::Priority;
 use smarthole_proto::hub::{HistoryEntry, HubEvent, Outcome, RegisteredClient, Unroutable};
 use smarthole_proto::router::RouteRequest;
-use switchboard::screen::Numbers;
+use switchboard::router::Numbers;
 use switchboard::screen::{Colour, printable};
 
 use crate::router::json;
