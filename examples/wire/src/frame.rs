@@ -172,9 +172,11 @@ impl<'a> Frame<'a> {
 /// Adds members in words. Those that tell nothing, or what stands elsewhere, are left out.
 fn tell(members: &[(Cow<'_, str>, &str)], words: &mut String, most: usize) {
     let is_told = |(name, raw): &&(Cow<'_, str>, &str)| {
-        !matches!(&**name, "type" | "id" | "callId" | "method" | "messageId")
-            && !(name == "event" && raw.starts_with('"'))
-            && !matches!(*raw, "null" | "{}" | "[]")
+        let is_elsewhere = match &**name {
+            "type" | "id" | "callId" | "method" | "messageId" => true,
+            name => name == "event" && raw.starts_with('"'),
+        };
+        !is_elsewhere && !matches!(*raw, "null" | "{}" | "[]")
     };
     let told: Vec<_> = members.iter().filter(is_told).collect();
     for (name, raw) in &told {

@@ -301,7 +301,7 @@ impl Order {
                 return first.and_then(|line| behind(line, "the hello"));
             }
             (Exoclaw, Side::Server, "error") if seen.frame.id.is_none() => {
-                self.refused = Some(seen.line)
+                self.refused = Some(seen.line);
             }
             (Exoclaw, Side::Client, "token") => {
                 let is_first = self.named.replace(seen.line).is_none();
@@ -342,14 +342,12 @@ impl Order {
                 self.is_resumed |= text_of(seen.text, &["status"]).as_deref() == Some("running");
                 return (!is_answer).then(|| "answers no CONNECT".to_owned());
             }
-            (ConnectOnion, Side::Client, "INPUT" | "ASK_USER_RESPONSE" | "APPROVAL_RESPONSE")
-                if self.open.is_none() =>
-            {
-                return before("CONNECTED");
-            }
-            (ConnectOnion, Side::Server, "OUTPUT" | "RUNTIME_INPUT_ACK") if self.open.is_none() => {
-                return before("CONNECTED");
-            }
+            (
+                ConnectOnion,
+                _,
+                "INPUT" | "ASK_USER_RESPONSE" | "APPROVAL_RESPONSE" | "OUTPUT"
+                | "RUNTIME_INPUT_ACK",
+            ) if self.open.is_none() => return before("CONNECTED"),
             _ => {}
         }
         None
@@ -379,7 +377,7 @@ impl Order {
                 }
             }
             (Side::Server, "RUNTIME_INPUT_ACK") => {
-                *answers = self.runs.pop_back().map(|run| run.answered(seen.at))
+                *answers = self.runs.pop_back().map(|run| run.answered(seen.at));
             }
             (Side::Server, "ERROR") if self.is_input_last => {
                 self.doubtful += usize::from(self.runs.pop_back().is_some());

@@ -313,7 +313,7 @@ impl Found {
                 Rule::Form => self.text(raw),
             },
             Some(b'0'..=b'9' | b'-') if rule == Rule::All => {
-                self.hide(raw, format!("\"{HIDDEN}\""))
+                self.hide(raw, format!("\"{HIDDEN}\""));
             }
             _ => {}
         }

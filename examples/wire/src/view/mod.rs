@@ -160,7 +160,7 @@ impl Lines {
                 None
             }
             Ok(_) => None,
-            Err(error) => Some(Row::bad(n, error.why)),
+            Err(error) => Some(Row::bad(n, &error.why)),
         }
     }
 

@@ -47,9 +47,9 @@ pub struct Row {
 
 impl Row {
     /// A line that is none of a recording.
-    pub(super) fn bad(n: usize, why: String) -> Self {
+    pub(super) fn bad(n: usize, why: &str) -> Self {
         let note = Entry::new(std::time::Duration::ZERO, 0, None, Kind::Note, "");
-        let explained = Explained::plain(Kind::Note.name(), why.as_str());
+        let explained = Explained::plain(Kind::Note.name(), why);
         Self {
             entry: "bad",
             problem: Some(format!("not a line of a recording: {why}")),

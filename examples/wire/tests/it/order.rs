@@ -280,24 +280,24 @@ const ACOLYTE: &str = r#"
 fn acolyte() {
     use Protocol::Acolyte;
     assert_eq!(wrong(Acolyte, ACOLYTE), []);
-    let without = |at: usize| changed(ACOLYTE, |it| self::without(it, at));
+    let lacking = |at: usize| changed(ACOLYTE, |it| without(it, at));
     let swapped = |a: usize, b: usize| changed(ACOLYTE, |it| it.swap(a, b));
     let twice = |at: usize| changed(ACOLYTE, |it| it.insert(at + 1, it[at]));
     for (conversation, line, part) in [
-        (without(4), 5, "tool call"),
+        (lacking(4), 5, "tool call"),
         (swapped(4, 6), 5, "tool call"),
         (swapped(5, 6), 7, "behind the result"),
         (twice(6), 8, "behind the result"),
         (swapped(1, 2), 2, "before chat.accepted"),
-        (without(2), 3, "before chat.started"),
+        (lacking(2), 3, "before chat.started"),
         (twice(1), 3, "a second time"),
         (twice(2), 4, "a second time"),
-        (without(7), 9, "another text"),
+        (lacking(7), 9, "another text"),
         (swapped(7, 8), 10, "another text"),
         (twice(8), 11, "another text"),
         (twice(9), 11, "behind the end"),
         (swapped(8, 9), 10, "behind the end"),
-        (without(9), 1, "nobody has answered"),
+        (lacking(9), 1, "nobody has answered"),
     ] {
         assert_wrong(Acolyte, &conversation, line, part);
     }
