@@ -3,7 +3,7 @@
 use smarthole_proto::frame::Priority;
 use smarthole_proto::hub::{HistoryEntry, HubEvent, Outcome, RegisteredClient, Unroutable};
 use smarthole_proto::router::RouteRequest;
-use switchboard::screen::Numbers;
+use switchboard::router::Numbers;
 use switchboard::screen::{Colour, printable};
 
 /// Puts events into lines. People see numbers in place of ids.

@@ -16,10 +16,11 @@ pub mod page;
 pub mod pictures;
 pub mod replies;
 pub mod router;
+pub mod screen;
 pub mod terminal;
 pub mod tools;
 
-pub use switchboard_wire::{screen, web};
+pub use switchboard_wire::web;
 
 /// The quick start of the top-level README, compiled and run with the documentation tests.
 #[cfg(doctest)]

@@ -9,10 +9,11 @@ use rpc_core::testing::Side;
 use rpc_core::testing::transcript::{BadLine, Entry, Item, Reader};
 use serde::Serialize;
 
-use super::explain::{Answers, Explained, Explainer};
+use super::explain::{Explained, Explainer};
+use super::order::Answers;
 use super::place::place;
 use super::{Protocol, direction};
-use crate::screen::{Colour, printable};
+use crate::text::{Colour, printable};
 
 /// The longest line of a transcript, in bytes.
 const MAX_LINE: u64 = 256 * 1024 * 1024;
@@ -136,7 +137,7 @@ pub fn decode(
         last = entry.at;
         count.problems += usize::from(explained.problem.is_some()) + explained.unanswered.len();
         count.faults += usize::from(explained.fault.is_some());
-        count.unknown += usize::from(explained.unknown_kind || !explained.unknown.is_empty());
+        count.unknown += usize::from(explained.is_unknown());
         if options.problems && !explained.is_problem() {
             continue;
         }

@@ -1,7 +1,4 @@
-//! [`Explainer`]: the lines of a transcript in words: what each frame is, what it belongs to, and what
-//! is wrong with it.
-
-mod connection;
+//! [`Explainer`]: the lines of a transcript in words: what each frame is, what it belongs to, and what is wrong with it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,20 +7,21 @@ use std::time::Duration;
 
 use rpc_core::testing::Side;
 use rpc_core::testing::transcript::{Entry, Kind};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
-use self::connection::{Connection, Place};
-use super::dialect::{Fault, Link, Reading, read_sse, redact};
+use super::frame::{Fault, Frame, typed};
 use super::members::{Known, Quick};
+use super::order::{Answers, Order, Seen};
 use super::shape::Shape;
-use super::stage::{Stage, stage};
-use super::{Protocol, heads};
+use super::{Protocol, secrets};
 
 /// Most connections that are followed at once.
 const MAX_CONNECTIONS: usize = 4096;
+/// The codes of a Close that nobody has to explain; none is one of them.
+const USUAL: [u16; 3] = [1000, 1001, 1005];
 
 /// The explanation of a line.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Explained {
     /// The kind of the frame, or of the entry if it is no frame.
@@ -33,7 +31,7 @@ pub struct Explained {
     pub words: String,
     /// The id of the call that it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub call: Option<Cow<'static, str>>,
+    pub call: Option<String>,
     /// Whether it begins the call.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub asks: bool,
@@ -55,7 +53,7 @@ pub struct Explained {
     /// Why it is no frame of the protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
-    /// What is wrong with its place among the frames of its call.
+    /// What is wrong with its place among the other frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
     /// What went wrong, in a few words.
@@ -69,23 +67,6 @@ pub struct Explained {
     pub redacted: bool,
 }
 
-/// The line that a frame answers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct Answers {
-    /// The number of the line.
-    pub line: usize,
-    /// The kind of its frame.
-    pub kind: String,
-    /// The time since then, in seconds.
-    #[serde(serialize_with = "seconds")]
-    pub after: Duration,
-}
-
-fn seconds<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_f64(time.as_secs_f64())
-}
-
 impl Explained {
     /// Returns whether something went wrong, or is not known.
     #[must_use]
@@ -93,31 +74,29 @@ impl Explained {
         self.problem.is_some() || !self.unanswered.is_empty()
     }
 
-    /// Returns whether it is a frame of the protocol, at its place, of which all is known.
+    /// Returns whether the frame, or a member of it, is not known.
     #[must_use]
-    pub const fn is_known(&self) -> bool {
-        let is_known = !self.unknown_kind && self.unknown.is_empty();
-        is_known && self.fault.is_none() && self.order.is_none()
+    pub const fn is_unknown(&self) -> bool {
+        self.unknown_kind || !self.unknown.is_empty()
     }
 
     pub(super) fn plain(kind: impl Into<String>, words: impl Into<String>) -> Self {
         Self {
             kind: kind.into(),
             words: words.into(),
-            call: None,
-            asks: false,
-            answers: None,
-            partial: false,
-            failed: false,
-            unknown_kind: false,
-            unknown: Vec::new(),
-            fault: None,
-            order: None,
-            problem: None,
-            unanswered: Vec::new(),
-            redacted: false,
+            ..Self::default()
         }
     }
+}
+
+/// What is known of a connection beside the order of its frames.
+#[derive(Default)]
+struct Connection {
+    order: Order,
+    is_socket: bool,
+    is_closed: bool,
+    /// Whether it is over, as far as frames are concerned.
+    is_over: bool,
 }
 
 /// An explainer of the lines of a transcript, in their order.
@@ -183,9 +162,30 @@ impl Explainer {
                 self.connections.clear();
             }
         }
-        let mut explained = self.words(line, entry);
+        let mut explained = match entry.kind {
+            Kind::Text | Kind::Sse => self.frame(line, entry),
+            Kind::Http | Kind::Open => self.head(entry),
+            Kind::Binary => Explained::plain(
+                "binary",
+                format!("{} bytes; only text is allowed", entry.data.len() / 2),
+            ),
+            Kind::Ping | Kind::Pong => {
+                Explained::plain(entry.kind.name(), format!("{} bytes", entry.data.len() / 2))
+            }
+            Kind::Close => {
+                let code = entry
+                    .code
+                    .map_or_else(|| "without a code".to_owned(), |it| it.to_string());
+                Explained::plain("close", format!("{code} {}", self.data(entry)).trim_end())
+            }
+            Kind::Eof => Explained::plain("eof", "the connection ended without a Close"),
+            Kind::Body if !self.shows_secrets => {
+                Explained::plain("body", format!("{} bytes", entry.data.len()))
+            }
+            kind => Explained::plain(kind.name(), self.data(entry)),
+        };
         let connection = self.connections.entry(entry.conn).or_default();
-        explained.unanswered = connection.other(entry);
+        explained.unanswered = connection.note(entry);
         explained.problem = connection.problem(entry, &explained);
         explained
     }
@@ -194,82 +194,45 @@ impl Explainer {
     #[must_use]
     pub fn unanswered(&self, now: Duration) -> Vec<Answers> {
         let open = self.connections.values();
-        let mut open: Vec<_> = open.flat_map(|it| it.unanswered(now)).collect();
+        let mut open: Vec<_> = open.flat_map(|it| it.order.unanswered(now)).collect();
         open.sort_by_key(|it| it.line);
         open
-    }
-
-    fn words(&mut self, line: usize, entry: &Entry<'_>) -> Explained {
-        match entry.kind {
-            Kind::Text | Kind::Sse => self.frame(line, entry),
-            Kind::Http | Kind::Open => self.head(entry),
-            Kind::Binary => {
-                let len = entry.data.len() / 2;
-                Explained::plain(
-                    entry.kind.name(),
-                    format!("{len} bytes; only text is allowed"),
-                )
-            }
-            Kind::Ping | Kind::Pong => {
-                Explained::plain(entry.kind.name(), format!("{} bytes", entry.data.len() / 2))
-            }
-            Kind::Close => {
-                let code = entry
-                    .code
-                    .map_or_else(|| "without a code".to_owned(), |it| it.to_string());
-                Explained::plain(
-                    entry.kind.name(),
-                    format!("{code} {}", entry.data).trim_end(),
-                )
-            }
-            Kind::Eof => {
-                Explained::plain(entry.kind.name(), "the connection ended without a Close")
-            }
-            Kind::Body if self.shows_secrets => Explained::plain(entry.kind.name(), &*entry.data),
-            Kind::Body => {
-                Explained::plain(entry.kind.name(), format!("{} bytes", entry.data.len()))
-            }
-            kind => Explained::plain(kind.name(), &*entry.data),
-        }
     }
 
     /// Returns the data of an entry without its secrets, unless they are wanted.
     #[must_use]
     pub fn data<'a>(&self, entry: &'a Entry<'_>) -> Cow<'a, str> {
-        if self.shows_secrets {
-            return Cow::Borrowed(&entry.data);
-        }
-        match (entry.kind, self.protocol().zip(entry.from)) {
-            (Kind::Text | Kind::Sse, Some((protocol, from))) => redact(protocol, from, &entry.data),
-            (Kind::Text | Kind::Sse | Kind::Body, _) => Cow::Borrowed(""),
-            (Kind::Http | Kind::Open, _) => Cow::Owned(heads::redact(heads::split(&entry.data).0)),
-            _ => Cow::Borrowed(&entry.data),
+        match entry.kind {
+            _ if self.shows_secrets => Cow::Borrowed(&entry.data),
+            Kind::Text | Kind::Sse => secrets::frame(&entry.data),
+            Kind::Body => Cow::Borrowed(""),
+            Kind::Http | Kind::Open => Cow::Owned(secrets::head(secrets::split(&entry.data).0)),
+            _ => Cow::Owned(secrets::within(&entry.data)),
         }
     }
 
     /// The head of an HTTP message, or the path of a WebSocket.
     fn head(&mut self, entry: &Entry<'_>) -> Explained {
-        let (head, body) = heads::split(&entry.data);
+        let (head, body) = secrets::split(&entry.data);
         let first = head.lines().next().unwrap_or_default();
         if entry.from == Some(Side::Client) {
             let path = first.split(' ').find(|word| word.starts_with('/'));
-            let path = path.and_then(Protocol::of_path);
-            self.found = self.found.or(path);
+            self.found = self.found.or_else(|| Protocol::of_path(path?));
         }
         let shown = match self.shows_secrets {
             true => head.to_owned(),
-            false => heads::redact(head),
+            false => secrets::head(head),
         };
         let mut lines = shown.lines();
         let mut words = lines.next().unwrap_or_default().to_owned();
-        let told = lines.filter(|line| {
-            let line = line.to_ascii_lowercase();
-            ["sec-websocket-protocol:", "origin:", "location:"]
+        for line in lines {
+            let lower = line.to_ascii_lowercase();
+            if ["sec-websocket-protocol:", "origin:", "location:"]
                 .iter()
-                .any(|it| line.starts_with(it))
-        });
-        for line in told {
-            words = format!("{words}; {line}");
+                .any(|it| lower.starts_with(it))
+            {
+                words = format!("{words}; {line}");
+            }
         }
         if !body.is_empty() {
             words = match self.shows_secrets {
@@ -288,94 +251,139 @@ impl Explainer {
         let Some(from) = entry.from else {
             return Explained::plain(entry.kind.name(), "a frame that nobody sent");
         };
-        if self.protocol().is_none() {
-            self.found = match entry.kind {
-                Kind::Sse => Some(Protocol::Acolyte),
-                _ => Protocol::of_frame(text),
-            };
-        }
-        let Some(protocol) = self.protocol() else {
-            let words = match self.shows_secrets {
-                true => text.to_owned(),
-                false => format!("{} bytes of a protocol that is not known yet", text.len()),
-            };
-            return Explained::plain(entry.kind.name(), words);
+        let shown = match self.shows_secrets {
+            true => Cow::Borrowed(text),
+            false => secrets::frame(text),
         };
-        let look = self.shape.of(protocol, from, text);
-        let mut shown = match !self.shows_secrets && look.may_hold_secret {
-            true => redact(protocol, from, text),
-            false => Cow::Borrowed(text),
+        let redacted = matches!(shown, Cow::Owned(_));
+        let is_sse = entry.kind == Kind::Sse;
+        self.found = self.found.or_else(|| match is_sse {
+            true => Some(Protocol::Acolyte),
+            false => Protocol::of_frame(text),
+        });
+        let Some(protocol) = self.protocol() else {
+            return Explained {
+                redacted,
+                ..Explained::plain(entry.kind.name(), shown)
+            };
         };
         let connection = self.connections.entry(entry.conn).or_default();
-        connection.frame(entry.kind);
-        let is_sse = entry.kind == Kind::Sse;
-        let other = match &shown {
-            Cow::Borrowed(_) if self.shortens => look.short,
-            Cow::Borrowed(_) => None,
-            Cow::Owned(shown) => Some(shown.as_str()),
-        };
-        let read = match is_sse {
-            true => read_sse(text),
-            false => {
-                let dialect = connection.dialect.get_or_insert_with(|| protocol.into());
-                dialect.read(from, text, other)
-            }
-        };
-        if read.is_err() && !self.shows_secrets {
-            shown = redact(protocol, from, text);
-        }
-        let redacted = matches!(shown, Cow::Owned(_));
-        let mut place = Place {
+        connection.is_over = false;
+        connection.is_socket |= !is_sse;
+        let typed = typed(
+            (protocol, from, is_sse),
+            text,
+            connection.order.is_first(),
+            false,
+        );
+        let frame = Frame::new(protocol, from, text).unwrap_or_else(|| Frame {
+            kind: Cow::Borrowed("?"),
+            ..Frame::default()
+        });
+        let is_known = typed.as_ref().is_ok_and(|it| it.is_known);
+        let placed = connection.order.take(&Seen {
             protocol,
             from,
+            is_sse,
             line,
             at: entry.at,
-            kind: "?",
-            stage: Stage::Partial,
-        };
-        let Reading {
-            kind,
+            frame: &frame,
+            text,
             is_known,
-            link,
-            words,
-        } = match read {
-            Ok(reading) => reading,
-            Err(fault) => {
-                let kind = super::tag(text).unwrap_or(Cow::Borrowed("?"));
-                place.kind = &kind;
-                connection.faulty(&place, text);
-                return Explained {
-                    fault: Some(fault),
-                    redacted,
-                    ..Explained::plain(kind, &*shown)
-                };
+            is_valid: typed.is_ok(),
+        });
+        let fault = typed.err();
+        let words = match (&shown, &fault) {
+            (Cow::Borrowed(_), None) => frame.words(self.shortens),
+            (Cow::Owned(shown), None) => Frame::new(protocol, from, shown)
+                .map_or_else(|| shown.clone(), |it| it.words(self.shortens)),
+            // What is wrong with it is seen in its text.
+            (shown, Some(_)) => shown.to_string(),
+        };
+        let unknown = match &fault {
+            Some(_) => Vec::new(),
+            None => {
+                let shape = self.shape.of(protocol, from, text);
+                self.known.unknown(shape, (protocol, from, is_sse), text)
             }
         };
-        let (call, asks) = match &link {
-            Link::None => (None, false),
-            Link::Asks(id) => (Some(id.clone()), true),
-            Link::Answers(id) => (Some(id.clone()), false),
-        };
-        let stage = match is_known || protocol == Protocol::SmartHole {
-            true => stage(protocol, is_sse, &kind, text),
-            // It may be anything; the end is known.
-            false => Stage::Partial,
-        };
-        (place.kind, place.stage) = (&kind, stage);
-        let (answers, order) = connection.link(&place, link);
         Explained {
-            call,
-            asks,
-            answers,
-            order,
-            partial: !asks && stage == Stage::Partial,
-            failed: stage == Stage::Failed,
-            unknown_kind: !is_known,
-            unknown: self.known.unknown(look.shape, protocol, from, is_sse, text),
+            call: placed.call,
+            asks: placed.asks,
+            answers: placed.answers,
+            order: placed.wrong,
+            partial: placed.partial,
+            failed: placed.failed,
+            unknown_kind: fault.is_none() && !is_known,
+            unknown,
+            fault,
             redacted,
-            ..Explained::plain(kind, words.unwrap_or_else(|| shown.into_owned()))
+            ..Explained::plain(frame.kind, words)
         }
     }
+}
+
+impl Connection {
+    /// Notes a line that is no frame. Returns the requests that nobody will answer any more.
+    fn note(&mut self, entry: &Entry<'_>) -> Vec<Answers> {
+        let begin = |is_socket| Self {
+            order: Order::opened(),
+            is_socket,
+            ..Self::default()
+        };
+        match entry.kind {
+            Kind::Open => *self = begin(true),
+            Kind::Http if entry.from == Some(Side::Client) => *self = begin(false),
+            Kind::Http => self.is_socket |= status(&entry.data) == Some(101),
+            Kind::Close | Kind::Eof => {
+                self.is_closed |= entry.kind == Kind::Close;
+                self.is_over = true;
+                return self.order.end(entry.at);
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// Returns what is wrong with an entry, in a few words.
+    fn problem(&self, entry: &Entry<'_>, explained: &Explained) -> Option<String> {
+        match entry.kind {
+            Kind::Text | Kind::Sse => {
+                match (&explained.fault, &explained.order, &explained.unknown[..]) {
+                    (Some(fault), ..) => Some(format!("not a valid frame: {}", fault.error)),
+                    (_, Some(order), _) => Some(order.clone()),
+                    _ if explained.unknown_kind => Some("the kind is not known".to_owned()),
+                    _ if explained.failed => Some("says that it failed".to_owned()),
+                    (.., []) => None,
+                    (.., [path]) => Some(format!("the member `{path}` is not known")),
+                    (.., [path, ..]) => {
+                        Some(format!("the member `{path}` and others are not known"))
+                    }
+                }
+            }
+            Kind::Http if entry.from == Some(Side::Server) => {
+                let status = status(&entry.data)?;
+                (status >= 400).then(|| format!("HTTP status {status}"))
+            }
+            Kind::Binary => Some("a binary message: only text is allowed".to_owned()),
+            Kind::Close => {
+                let code = entry.code.filter(|code| !USUAL.contains(code))?;
+                Some(format!("closed with {code}"))
+            }
+            Kind::Eof => {
+                let is_cut = self.is_socket && !self.is_closed;
+                is_cut.then(|| "ended without a Close".to_owned())
+            }
+            Kind::Fault => Some("done on purpose by the proxy".to_owned()),
+            // What the proxy says of a connection.
+            Kind::Note if entry.conn > 0 => Some(explained.words.clone()),
+            _ => None,
+        }
+    }
+}
+
+fn status(head: &str) -> Option<u16> {
+    head.split(' ').nth(1)?.get(..3)?.parse().ok()
 }
 
 impl fmt::Debug for Explainer {

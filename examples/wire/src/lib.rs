@@ -4,21 +4,22 @@ pub mod check;
 pub mod cli;
 pub mod command;
 pub mod decode;
-pub mod dialect;
 pub mod explain;
 pub mod faults;
-pub mod heads;
+pub mod frame;
 pub mod load;
 mod members;
+pub mod order;
 pub mod page;
 pub mod place;
 pub mod proxy;
+pub mod recent;
 #[cfg(test)]
 mod recordings;
 pub mod replay;
-pub mod screen;
+pub mod secrets;
 mod shape;
-mod stage;
+pub mod text;
 pub mod view;
 pub mod web;
 

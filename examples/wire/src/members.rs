@@ -7,7 +7,7 @@ use rpc_core::testing::Side;
 use serde_json::Value;
 
 use super::Protocol;
-use super::dialect::rewritten;
+use super::frame::typed;
 
 /// Most shapes that are remembered.
 const MAX_SHAPES: usize = 4096;
@@ -65,9 +65,7 @@ impl Known {
     pub(super) fn unknown(
         &mut self,
         shape: &[u8],
-        protocol: Protocol,
-        from: Side,
-        is_sse: bool,
+        whose: (Protocol, Side, bool),
         text: &str,
     ) -> Vec<String> {
         // A null is not told, and no shape tells of it.
@@ -76,9 +74,9 @@ impl Known {
         {
             return unknown.clone();
         }
-        let write = |text: &str| rewritten(protocol, from, is_sse, text);
+        let write = |text: &str| typed(whose, text, true, true).ok()?.written;
         let mut unknown = compare(text, write);
-        if (protocol, from) == (Protocol::ConnectOnion, Side::Client) {
+        if (whose.0, whose.1) == (Protocol::ConnectOnion, Side::Client) {
             unknown.retain(|path| !SIGNED.contains(&&**path));
         }
         // A path through an array is of one item, and a shape of all that are alike.
@@ -173,8 +171,8 @@ mod tests {
 
     fn unknown(protocol: Protocol, from: Side, text: &str) -> Vec<String> {
         let mut shape = Shape::default();
-        let shape = shape.of(protocol, from, text).shape;
-        Known::default().unknown(shape, protocol, from, false, text)
+        let shape = shape.of(protocol, from, text);
+        Known::default().unknown(shape, (protocol, from, false), text)
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::screen::printable;
+use crate::text::printable;
 
 /// How much of a frame stands before and behind the place of an error, in characters.
 const REACH: (usize, usize) = (60, 40);

@@ -2,7 +2,6 @@
 
 use acolyte_proto::event::{Checklist, ChecklistItem, ItemStatus};
 
-pub use crate::screen::acolyte::mark;
 use crate::screen::shortened;
 
 /// Most items.
@@ -48,6 +47,17 @@ fn read(line: &str) -> (ItemStatus, &str) {
         }
     }
     (ItemStatus::Pending, line)
+}
+
+/// Returns the box of a status.
+#[must_use]
+pub fn mark(status: &ItemStatus) -> &'static str {
+    match status {
+        ItemStatus::InProgress => "[~]",
+        ItemStatus::Done => "[x]",
+        ItemStatus::Failed => "[!]",
+        _ => "[ ]",
+    }
 }
 
 #[cfg(test)]

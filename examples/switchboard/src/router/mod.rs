@@ -3,6 +3,8 @@
 
 pub mod model;
 mod notes;
+mod numbers;
 
 pub use model::{Chooser, ModelRouter};
 pub use notes::{Note, Notes, asks_for_notes};
+pub use numbers::Numbers;

@@ -32,9 +32,10 @@ fn links(text: &str) -> Vec<(&str, &str)> {
 }
 
 /// Texts that are read as files and not as documentation.
-const TEXTS: [&str; 7] = [
+const TEXTS: [&str; 8] = [
     "README.md",
     "examples/switchboard/README.md",
+    "examples/wire/README.md",
     "examples/bench/README.md",
     "examples/switchboard/install/README.md",
     "fuzz/README.md",

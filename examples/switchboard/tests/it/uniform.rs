@@ -285,6 +285,7 @@ pub(crate) fn tests_near(folder: &str) -> HashSet<String> {
         "fuzz/testing",
         "examples",
         "examples/switchboard",
+        "examples/wire",
     ])
 }
 

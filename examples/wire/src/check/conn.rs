@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Cursor};
+use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::net::ws::{WsConfig, WsStream};
 use rpc_core::net::{DialError, Message};
 use rpc_core::{CloseFrame, Outgoing, Text};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, join};
+use tokio::time::timeout;
 
 use super::broken::{Direction, Frame, Passed, Passing, Rules};
 use super::http::Answer;
@@ -20,6 +22,8 @@ pub type Line = Box<dyn Stream>;
 
 /// The largest message that a check reads or sends.
 pub(super) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
+/// The time for a peer to take the end of a connection.
+const SHUT_TIME: Duration = Duration::from_secs(1);
 /// The largest head of a request.
 const MAX_HEAD: usize = 16 * 1024;
 
@@ -108,6 +112,29 @@ impl Conn {
         self.io = Io::None;
     }
 
+    /// Answers a Close and ends TCP: some peers are done only then.
+    async fn shut(&mut self) {
+        if let Io::WebSocket(ws) = &mut self.io {
+            let _ = timeout(SHUT_TIME, ws.close()).await;
+        }
+        self.io = Io::None;
+    }
+
+    /// Reads on, for a while, to the end of a connection that the script has closed, and ends TCP. What comes is
+    /// received later.
+    pub(super) async fn finish(&mut self, rules: &Rules, patience: Duration) {
+        let mut came = VecDeque::new();
+        let reading = async {
+            while !matches!(came.back(), Some(Frame::Close(_) | Frame::End(_))) {
+                let frame = self.receive(rules).await;
+                came.push_back(frame);
+            }
+        };
+        let _ = timeout(patience, reading).await;
+        came.append(&mut self.pending);
+        self.pending = came;
+    }
+
     /// Drops the connection.
     pub(super) fn cut(&mut self) {
         self.io = Io::None;
@@ -133,6 +160,9 @@ impl Conn {
             }
             let passed = rules.pass(&mut self.passing, self.incoming, frame);
             self.hangs = ends && passed.is_empty();
+            if ends && !self.hangs {
+                self.shut().await;
+            }
             self.take(passed);
         }
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use rpc_core::testing::Side;
 use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -12,8 +13,10 @@ use super::hide::hide;
 use super::pattern::{self, short};
 use super::peer::Ended;
 use super::play::Script;
-use super::run::Entry;
+use super::run::{Entry, Peer};
 use super::script;
+use crate::order::Seen;
+use crate::{frame, secrets};
 
 /// The most frames and bytes of a frame that are kept as evidence.
 const MAX_EVIDENCE: (usize, usize) = (200, 4096);
@@ -79,7 +82,10 @@ impl Script<'_> {
         loop {
             let value = match self.receive(number, deadline, &expected, patience).await? {
                 Frame::Text(text) => match rpc_core::json::from_slice(text.as_bytes()) {
-                    Ok(value) => value,
+                    Ok(value) => {
+                        self.last = text;
+                        value
+                    }
                     Err(_) if skip => continue,
                     Err(error) => return Err(format!("{error}, expected {expected}")),
                 },
@@ -212,7 +218,10 @@ impl Script<'_> {
 
     pub(super) fn log_frame(&mut self, connection: u8, sent: bool, frame: &Frame) {
         let text = match frame {
-            Frame::Text(text) => text.clone(),
+            Frame::Text(text) => {
+                self.follow(connection, sent, text);
+                secrets::frame(text).into_owned()
+            }
             Frame::Binary(bytes) => format!("(binary, {} bytes)", bytes.len()),
             Frame::Ping(_) => "(ping)".to_owned(),
             Frame::Pong(_) => "(pong)".to_owned(),
@@ -220,6 +229,38 @@ impl Script<'_> {
             Frame::End(why) => format!("({why})"),
         };
         self.log(connection, sent, &text);
+    }
+
+    /// Notes what the peer does against the order of its protocol.
+    fn follow(&mut self, connection: u8, sent: bool, text: &str) {
+        let Some(order) = self.orders.get_mut(&connection) else {
+            return;
+        };
+        let (protocol, is_client) = (self.suite.protocol, matches!(self.peer, Peer::Client(_)));
+        let from = if is_client == sent {
+            Side::Server
+        } else {
+            Side::Client
+        };
+        let Some(frame) = frame::Frame::new(protocol, from, text) else {
+            return;
+        };
+        let typed = frame::typed((protocol, from, false), text, order.is_first(), false);
+        let placed = order.take(&Seen {
+            protocol,
+            from,
+            is_sse: false,
+            line: self.evidence.len() + 1,
+            at: self.started.elapsed(),
+            frame: &frame,
+            text,
+            is_known: typed.as_ref().is_ok_and(|it| it.is_known),
+            is_valid: typed.is_ok(),
+        });
+        if let Some(wrong) = placed.wrong.filter(|_| !sent) {
+            self.disorder
+                .get_or_insert(format!("{} {wrong}", short(&secrets::frame(text))));
+        }
     }
 
     pub(super) fn log(&mut self, connection: u8, sent: bool, text: &str) {

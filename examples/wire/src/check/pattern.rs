@@ -40,8 +40,11 @@ impl Variables {
 
     /// Sets a part of frames, in which other variables may stand, unless there is such a variable.
     pub(super) fn set_part(&mut self, name: &str, text: &str) -> Result<(), String> {
-        let part = self.expand(text)?;
-        self.parts.insert(name.to_owned(), part);
+        // It would never end.
+        if text.contains(&format!("${{{name}}}")) {
+            return Err(format!("{name} stands in itself"));
+        }
+        self.parts.insert(name.to_owned(), text.to_owned());
         Ok(())
     }
 
@@ -60,6 +63,11 @@ impl Variables {
             .get(name)
             .is_some_and(|value| *value != Value::String(String::new()))
             || self.parts.contains_key(name)
+    }
+
+    /// Returns the names of the variables that are set.
+    pub(super) fn names(&self) -> Vec<&str> {
+        self.values.keys().map(String::as_str).collect()
     }
 
     /// Returns the text of a variable.
@@ -101,7 +109,7 @@ impl Variables {
                     }
                     Some(value) => out.push_str(&value.to_string()),
                     None => match self.parts.get(name) {
-                        Some(part) => out.push_str(part),
+                        Some(part) => out.push_str(&self.expand(part)?),
                         None if self.lenient => out.push('0'),
                         None => return Err(format!("no variable {name} is set")),
                     },

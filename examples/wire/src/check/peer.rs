@@ -8,11 +8,11 @@ use std::process::Stdio;
 use async_trait::async_trait;
 use rpc_core::net::DialError;
 use rpc_core::net::ws::WsDialer;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::TcpListener;
 use tokio::process::Child;
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
 
 use super::conn::Line;
 use super::pattern::Variables;
@@ -85,8 +85,30 @@ pub struct Ended {
     pub code: Option<i32>,
     /// What it wrote to standard output.
     pub output: String,
+    /// What it wrote to standard error.
+    pub errors: String,
 }
 
+impl Ended {
+    /// Says how the client has ended, with the last lines of what it wrote.
+    pub(super) fn words(&self) -> String {
+        let code = self
+            .code
+            .map_or_else(|| "by a signal".to_owned(), |code| format!("with {code}"));
+        let said = [&self.output, &self.errors].into_iter().flat_map(|text| {
+            let lines = text.trim_end().lines().rev().take(MAX_LINES);
+            lines.collect::<Vec<_>>().into_iter().rev()
+        });
+        let said: Vec<_> = said.collect();
+        match said.is_empty() {
+            true => format!("the client has ended {code}, and wrote nothing"),
+            false => format!("the client has ended {code}: {}", said.join("\n")),
+        }
+    }
+}
+
+/// The most lines of what a client wrote that are told.
+const MAX_LINES: usize = 10;
 /// The most that is kept of what a client writes.
 const MAX_OUTPUT: u64 = 1024 * 1024;
 /// Connections that wait for the script.
@@ -116,9 +138,10 @@ impl Client for Command {
             .env("SWITCHBOARD_URL", &url)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+            .stderr(Stdio::piped());
         let mut group = Group::spawn(command)?;
-        let stdout = group.child.stdout.take();
+        let output = collect(group.child.stdout.take());
+        let errors = collect(group.child.stderr.take());
         let (sender, connections) = mpsc::channel(BACKLOG);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
@@ -130,19 +153,6 @@ impl Client for Command {
             }
             std::future::pending::<()>().await;
         });
-        let (told, output) = oneshot::channel();
-        tasks.spawn(async move {
-            let mut output = Vec::new();
-            if let Some(mut stdout) = stdout {
-                let _ = (&mut stdout)
-                    .take(MAX_OUTPUT)
-                    .read_to_end(&mut output)
-                    .await;
-                // A program that has more to say must not wait for ever.
-                let _ = tokio::io::copy(&mut stdout, &mut tokio::io::sink()).await;
-            }
-            let _ = told.send(output);
-        });
         // Holds the tasks and the program: they end with this future.
         let ended = Box::pin(async move {
             let _tasks = tasks;
@@ -151,11 +161,25 @@ impl Client for Command {
             group.kill();
             Ended {
                 code: status.ok().and_then(|status| status.code()),
-                output: String::from_utf8_lossy(&output.await.unwrap_or_default()).into_owned(),
+                output: output.await.unwrap_or_default(),
+                errors: errors.await.unwrap_or_default(),
             }
         });
         Ok(Started { connections, ended })
     }
+}
+
+/// Collects what a program writes. It ends with the pipe.
+fn collect(pipe: Option<impl AsyncRead + Unpin + Send + 'static>) -> JoinHandle<String> {
+    tokio::spawn(async move {
+        let mut output = Vec::new();
+        if let Some(mut pipe) = pipe {
+            let _ = (&mut pipe).take(MAX_OUTPUT).read_to_end(&mut output).await;
+            // A program that has more to say must not wait for ever.
+            let _ = tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await;
+        }
+        String::from_utf8_lossy(&output).into_owned()
+    })
 }
 
 /// A program and everything that it starts in its process group, killed when the value is dropped.

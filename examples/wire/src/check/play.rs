@@ -1,11 +1,12 @@
 //! [`Script`]: a row that runs, step by step.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use rpc_core::net::DialError;
 use rpc_core::net::ws::{BadHeader, WsDialer, WsStream};
 use serde_json::Value;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::broken::{Direction, Frame, Rules};
 use super::conn::{self, Conn, Line, Request};
@@ -16,6 +17,10 @@ use super::peer::{Dial, Ended, Started};
 use super::run::{Entry, Peer, Settings, Verdict};
 use super::script::{self, Action, Headers, Step};
 use super::suite::{Row, Suite};
+use crate::order::Order;
+
+/// The time for a client to connect first.
+const START_TIME: Duration = Duration::from_secs(30);
 
 /// A row that runs.
 pub(super) struct Script<'a> {
@@ -42,6 +47,11 @@ pub(super) struct Script<'a> {
     pub(super) ended_by: String,
     /// Whether something came that must not.
     pub(super) violated: bool,
+    /// The order of the frames of each WebSocket, and what the peer has done against it.
+    pub(super) orders: BTreeMap<u8, Order>,
+    pub(super) disorder: Option<String>,
+    /// The text of the last message that was expected.
+    pub(super) last: String,
 }
 
 impl<'a> Script<'a> {
@@ -70,6 +80,9 @@ impl<'a> Script<'a> {
             evidence: Vec::new(),
             ended_by: String::new(),
             violated: false,
+            orders: BTreeMap::new(),
+            disorder: None,
+            last: String::new(),
         }
     }
 
@@ -83,7 +96,7 @@ impl<'a> Script<'a> {
             match client.start(&self.suite.path, &self.variables).await {
                 Ok(started) => self.client = Some(started),
                 Err(error) => {
-                    return Verdict::NotApplicable {
+                    return Verdict::Blocked {
                         reason: format!("the client cannot be started: {error}"),
                     };
                 }
@@ -91,20 +104,25 @@ impl<'a> Script<'a> {
         }
         let preamble = self.suite.preamble(row).iter().map(|step| (step, true));
         for (step, before) in preamble.chain(row.steps.iter().map(|step| (step, false))) {
-            if step
-                .only_if
-                .as_ref()
-                .is_some_and(|name| !self.variables.has(name))
-            {
+            let is_skipped = |(name, is_set): &(String, bool)| self.variables.has(name) != *is_set;
+            if step.only_if.as_ref().is_some_and(is_skipped) {
                 continue;
             }
-            let Err(reason) = self.step(step).await else {
+            let began = Instant::now();
+            let outcome = self.step(step).await.and_then(|()| match step.not_before {
+                Some(time) if began.elapsed() < time || self.is_early() => Err(format!(
+                    "too early: after {} s",
+                    began.elapsed().as_secs_f64()
+                )),
+                _ => Ok(()),
+            });
+            let Err(reason) = outcome else {
                 continue;
             };
             let reason = self.redacted(&reason);
             return match (before, step.soft) {
-                (true, _) => Verdict::NotApplicable {
-                    reason: format!("the row cannot begin: {}: {reason}", step.line),
+                (true, _) => Verdict::Blocked {
+                    reason: format!("{}: {reason}", step.line),
                 },
                 (false, true) if !self.violated => Verdict::NotApplicable {
                     reason: format!("{}: {reason}", step.line),
@@ -116,6 +134,12 @@ impl<'a> Script<'a> {
             };
         }
         Verdict::Pass
+    }
+
+    /// Returns whether a broken client takes no time.
+    fn is_early(&self) -> bool {
+        let opened = self.opened.to_string();
+        self.rules.word(Direction::ToServer, "connection", &opened) == Some("early")
     }
 
     async fn step(&mut self, step: &Step) -> Result<(), String> {
@@ -176,7 +200,12 @@ impl<'a> Script<'a> {
             }
             Action::SendClose(code) => {
                 self.ended_by = code.to_string();
-                self.send(number, Frame::Close(*code)).await
+                self.send(number, Frame::Close(*code)).await?;
+                let quiet = self.settings.quiet;
+                if let Some(conn) = self.conns.get_mut(&number) {
+                    conn.finish(&self.rules, quiet).await;
+                }
+                Ok(())
             }
             Action::Cut => {
                 self.log(number, true, "(cut)");
@@ -264,6 +293,7 @@ impl<'a> Script<'a> {
                 )
             }
             Action::Alone => self.alone().await,
+            Action::Signed => super::signed::verify(&self.last),
         }
     }
 
@@ -304,6 +334,7 @@ impl<'a> Script<'a> {
                     true,
                     &format!("(open {})", path.unwrap_or_default()),
                 );
+                self.orders.insert(number, Order::opened());
                 self.conns.insert(
                     number,
                     Conn::websocket(ws, number, Direction::ToClient, &self.rules),
@@ -312,6 +343,7 @@ impl<'a> Script<'a> {
             Peer::Client(_) => {
                 let request = self.request(number, deadline).await?;
                 let ws = request.accept(&conn::config()).await?;
+                self.orders.insert(number, Order::opened());
                 self.conns.insert(
                     number,
                     Conn::websocket(ws, number, Direction::ToServer, &self.rules),
@@ -324,12 +356,24 @@ impl<'a> Script<'a> {
     /// The next request of the client.
     async fn request(&mut self, number: u8, deadline: Instant) -> Result<Request, String> {
         let none = || "the client does not connect".to_owned();
+        // Some programs need a while to start.
+        let deadline = match self.opened {
+            0 => deadline.max(self.started + START_TIME),
+            _ => deadline,
+        };
         loop {
             let client = self.client.as_mut().ok_or_else(none)?;
-            let line = timeout_at(deadline, client.connections.recv())
-                .await
-                .map_err(|_| none())?;
-            let line = line.ok_or_else(|| "the client has ended".to_owned())?;
+            let line = tokio::select! {
+                biased;
+                line = client.connections.recv() => line,
+                ended = client.ended.as_mut(), if self.ended.is_none() => {
+                    let why = ended.words();
+                    self.ended = Some(ended);
+                    return Err(why);
+                }
+                () = sleep_until(deadline) => return Err(none()),
+            };
+            let line = line.ok_or_else(none)?;
             let request = timeout_at(deadline, Request::read(line))
                 .await
                 .map_err(|_| "no upgrade comes")?;

@@ -1,9 +1,11 @@
 //! What a check has found, for people and programs: JSON, `JUnit` XML and one HTML page.
 
+use std::time::SystemTime;
+
 use quick_junit::{NonSuccessKind, Report as JUnit, TestCase, TestCaseStatus, TestSuite};
 use serde::Serialize;
 
-use super::{Entry, Level, Outcome, Role, Row, Suite, Verdict};
+use super::{Entry, Level, Outcome, Role, Row, Settings, Suite, Verdict};
 use crate::Protocol;
 
 /// A report: what was checked, and each row with its verdict.
@@ -15,6 +17,10 @@ pub struct Report<'a> {
     pub role: Role,
     /// Its URL or its command.
     pub target: &'a str,
+    /// When it was checked.
+    pub date: String,
+    /// The settings: times, and the names of the variables that were set.
+    pub settings: String,
     /// How many rows have which verdict.
     pub counts: Counts,
     /// The rows.
@@ -31,7 +37,9 @@ pub struct Counts {
     pub fail_must: usize,
     /// Rows that the specification suggests, and that fail.
     pub fail_should: usize,
-    /// Rows that could not be found out.
+    /// Rows that could not begin.
+    pub blocked: usize,
+    /// Rows that do not apply.
     pub not_applicable: usize,
 }
 
@@ -63,6 +71,7 @@ impl<'a> Report<'a> {
         role: Role,
         target: &'a str,
         suite: &'a Suite,
+        settings: &Settings,
         outcomes: &'a [Outcome],
     ) -> Self {
         let mut counts = Counts::default();
@@ -83,6 +92,8 @@ impl<'a> Report<'a> {
             protocol: protocol.name(),
             role,
             target,
+            date: rpc_core::timestamp::format(SystemTime::now()),
+            settings: settings.words(),
             counts,
             rows,
         }
@@ -104,6 +115,12 @@ impl<'a> Report<'a> {
                         Level::Should => TestCaseStatus::skipped(),
                     };
                     status.set_message(format!("{}: {step}: {reason}", row.says));
+                    status.set_description(evidence(row.evidence));
+                    status
+                }
+                Verdict::Blocked { reason } => {
+                    let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+                    status.set_message(format!("could not begin: {reason}"));
                     status.set_description(evidence(row.evidence));
                     status
                 }
@@ -134,34 +151,51 @@ impl<'a> Report<'a> {
         let mut page = format!(
             "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width\">\n\
              <meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-             <title>{title}</title>\n<style>{STYLE}</style>\n<h1>{title}</h1>\n<p>{}\n",
+             <title>{title}</title>\n<style>{STYLE}</style>\n<h1>{title}</h1>\n<p>{}\n<p>{}, {}\n",
             escaped(&self.counts.to_string()),
+            escaped(&self.date),
+            escaped(&self.settings),
             title = escaped(&title),
         );
+        let is_failure =
+            |row: &&Line<'_>| matches!(row.verdict, Verdict::Fail { .. } | Verdict::Blocked { .. });
+        let failures: Vec<_> = self.rows.iter().filter(is_failure).collect();
+        if !failures.is_empty() {
+            page.push_str("<h2>What fails</h2>\n");
+            failures.iter().for_each(|row| page.push_str(&row.html()));
+        }
         let mut section = "";
-        for row in &self.rows {
+        for row in self.rows.iter().filter(|row| !is_failure(row)) {
             if row.section != section {
                 section = row.section;
                 page.push_str(&format!("<h2>{}</h2>\n", escaped(section)));
             }
-            let (class, why) = match row.verdict {
-                Verdict::Pass => ("pass", String::new()),
-                Verdict::Fail { step, reason } => ("fail", format!("{step}: {reason}")),
-                Verdict::NotApplicable { reason } => ("na", reason.clone()),
-            };
-            let open = if class == "fail" { " open" } else { "" };
-            page.push_str(&format!(
-                "<details class={class} id=\"{id}\"{open}><summary><b>{word}</b> {level} <code>{id}</code> {says}</summary>\n\
-                 <p>{why}</p>\n<pre>{evidence}</pre></details>\n",
-                id = escaped(row.id),
-                word = row.verdict.word(),
-                level = row.level.name(),
-                says = escaped(row.says),
-                why = escaped(&why),
-                evidence = escaped(&evidence(row.evidence)),
-            ));
+            page.push_str(&row.html());
         }
         page
+    }
+}
+
+impl Line<'_> {
+    fn html(&self) -> String {
+        let (class, why) = match self.verdict {
+            Verdict::Pass => ("pass", String::new()),
+            Verdict::Fail { step, reason } => ("fail", format!("At the step {step}: {reason}")),
+            Verdict::Blocked { reason } => ("fail", format!("It could not begin: {reason}")),
+            Verdict::NotApplicable { reason } => ("na", reason.clone()),
+        };
+        format!(
+            "<details class={class} id=\"{id}\"{open}><summary><b>{word}</b> {level} {says} <small>{section}, <code>{id}</code></small>\
+             </summary>\n<p>{why}</p>\n<pre>{evidence}</pre></details>\n",
+            id = escaped(self.id),
+            open = if class == "fail" { " open" } else { "" },
+            word = self.verdict.word(),
+            level = self.level.name(),
+            says = escaped(self.says),
+            section = escaped(self.section),
+            why = escaped(&why),
+            evidence = escaped(&evidence(self.evidence)),
+        )
     }
 }
 
@@ -178,6 +212,7 @@ impl Counts {
             (Verdict::Pass, _) => &mut self.pass,
             (Verdict::Fail { .. }, Level::Must) => &mut self.fail_must,
             (Verdict::Fail { .. }, Level::Should) => &mut self.fail_should,
+            (Verdict::Blocked { .. }, _) => &mut self.blocked,
             (Verdict::NotApplicable { .. }, _) => &mut self.not_applicable,
         } += 1;
     }
@@ -189,11 +224,12 @@ impl std::fmt::Display for Counts {
             pass,
             fail_must,
             fail_should,
+            blocked,
             not_applicable,
         } = self;
         write!(
             f,
-            "{pass} hold, {fail_must} MUST and {fail_should} SHOULD fail, {not_applicable} not applicable"
+            "{pass} hold, {fail_must} MUST and {fail_should} SHOULD fail, {blocked} could not begin, {not_applicable} not applicable"
         )
     }
 }
@@ -205,6 +241,7 @@ impl Verdict {
         match self {
             Self::Pass => "pass",
             Self::Fail { .. } => "FAIL",
+            Self::Blocked { .. } => "stop",
             Self::NotApplicable { .. } => "n/a",
         }
     }
@@ -226,7 +263,7 @@ impl Level {
 pub fn evidence(entries: &[Entry]) -> String {
     let lines = entries.iter().map(|entry| {
         let arrow = if entry.sent { "->" } else { "<-" };
-        let text = crate::screen::printable(&entry.text);
+        let text = crate::text::printable(&entry.text);
         format!(
             "{:>6} ms  #{} {arrow} {text}\n",
             entry.millis, entry.connection
@@ -242,7 +279,7 @@ const fn is_allowed(letter: char) -> bool {
 
 /// Escapes what would be markup, and characters that control a terminal or reorder text.
 fn escaped(text: &str) -> String {
-    let lines = crate::screen::printable_lines(text);
+    let lines = crate::text::printable_lines(text);
     let mut out = String::with_capacity(lines.len());
     for letter in lines.chars() {
         match letter {
@@ -286,6 +323,7 @@ mod tests {
                 verdict: verdict.clone(),
                 evidence: vec![entry.clone()],
                 elapsed: Duration::from_millis(7),
+                disorder: None,
                 noticed: Vec::new(),
             })
             .collect()
@@ -295,11 +333,19 @@ mod tests {
     fn no_report_passes_markup_or_controls_of_a_peer_on() {
         let suite = Suite::load(Protocol::Exoclaw, Role::Server).unwrap();
         let outcomes = outcomes(&suite);
+        let settings = Settings {
+            timeout: Duration::from_secs(5),
+            quiet: Duration::ZERO,
+            jobs: 1,
+            variables: super::super::Variables::default(),
+            broken: String::new(),
+        };
         let report = Report::new(
             Protocol::Exoclaw,
             Role::Server,
             "ws://x/<i>",
             &suite,
+            &settings,
             &outcomes,
         );
         let (page, xml) = (report.html(), report.junit().unwrap());
@@ -321,7 +367,11 @@ mod tests {
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["rows"][1]["verdict"], "fail");
         let counts = report.counts;
-        let all = counts.pass + counts.fail_must + counts.fail_should + counts.not_applicable;
+        let all = counts.pass
+            + counts.fail_must
+            + counts.fail_should
+            + counts.blocked
+            + counts.not_applicable;
         assert_eq!(all, suite.rows.len());
         assert!(counts.fail_must > 0 && counts.fail_should > 0, "{counts}");
     }

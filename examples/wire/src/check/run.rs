@@ -12,7 +12,8 @@ use super::pattern::Variables;
 use super::peer::{Client, Dial};
 use super::play::Script;
 use super::signed;
-use super::suite::{Row, Suite};
+use super::suite::{ORDER, Row, Suite};
+use crate::Protocol;
 
 /// Who is checked.
 #[derive(Clone)]
@@ -47,6 +48,18 @@ pub struct Settings {
     pub broken: String,
 }
 
+impl Settings {
+    /// Returns the settings in words. Values of variables may be secrets.
+    pub(super) fn words(&self) -> String {
+        let names = self.variables.names().join(", ");
+        let (timeout, quiet) = (self.timeout.as_secs_f64(), self.quiet.as_secs_f64());
+        format!(
+            "timeout {timeout} s, silence {quiet} s, {} rows at once, set: {names}",
+            self.jobs
+        )
+    }
+}
+
 /// What a row has found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
@@ -60,7 +73,12 @@ pub enum Verdict {
         /// Why.
         reason: String,
     },
-    /// It could not be found out.
+    /// What has to come before it failed, so that it could not begin.
+    Blocked {
+        /// Why.
+        reason: String,
+    },
+    /// It does not apply.
     NotApplicable {
         /// Why.
         reason: String,
@@ -89,6 +107,8 @@ pub struct Outcome {
     pub evidence: Vec<Entry>,
     /// How long it took.
     pub elapsed: Duration,
+    /// What the peer did against the order of the protocol.
+    pub disorder: Option<String>,
     /// The rules of [`Settings::broken`] behind `watch` that would have changed something.
     pub noticed: Vec<String>,
 }
@@ -109,13 +129,31 @@ pub async fn run(
         .map(|row| row_of(suite, row, peer, settings));
     let mut outcomes = stream::iter(rows).buffered(settings.jobs.max(1));
     let mut all = Vec::with_capacity(suite.rows.len());
-    while let Some(outcome) = outcomes.next().await {
+    let mut disorder = None;
+    while let Some(mut outcome) = outcomes.next().await {
         if let Some(row) = suite.rows.get(all.len()) {
+            disorder =
+                disorder.or_else(|| Some(format!("{}: {}", row.id, outcome.disorder.as_ref()?)));
+            if row.id.ends_with(ORDER) {
+                outcome.verdict = in_order(&all, disorder.take());
+            }
             tell(row, &outcome);
         }
         all.push(outcome);
     }
     all
+}
+
+/// Judges the order of the frames of all rows.
+fn in_order(all: &[Outcome], disorder: Option<String>) -> Verdict {
+    let step = "in the row".to_owned();
+    match disorder {
+        Some(reason) => Verdict::Fail { step, reason },
+        None if all.iter().any(|it| it.verdict == Verdict::Pass) => Verdict::Pass,
+        None => Verdict::NotApplicable {
+            reason: "no row could be checked".to_owned(),
+        },
+    }
 }
 
 pub(super) async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Settings) -> Outcome {
@@ -124,7 +162,7 @@ pub(super) async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Set
     let nonce = nonce();
     variables.set("hex", rpc_core::text::beginning(&nonce, 6));
     variables.set("nonce", nonce);
-    let signed = match suite.signs {
+    let signed = match suite.protocol == Protocol::ConnectOnion {
         true => signed::set_parts(&mut variables),
         false => Ok(()),
     };
@@ -144,6 +182,7 @@ pub(super) async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Set
             verdict: Verdict::NotApplicable { reason },
             evidence: Vec::new(),
             elapsed: Duration::ZERO,
+            disorder: None,
             noticed: Vec::new(),
         };
     }
@@ -152,6 +191,7 @@ pub(super) async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Set
     Outcome {
         verdict,
         noticed: script.rules.noticed(),
+        disorder: script.disorder,
         evidence: script.evidence,
         elapsed: started.elapsed(),
     }

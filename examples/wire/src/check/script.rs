@@ -19,11 +19,12 @@
 //! | `silence` | nothing comes for a while |
 //! | `end` | the client, or the connection, ends by itself |
 //! | `exit CODE`, `output REGEX` | how the program of a client ended, and what it wrote |
+//! | `signed` | the message that was expected last has a signature of now (ConnectOnion) |
 //! | `alone` | the client opens no further connection for a while |
 //!
 //! In front of a step: a number for another connection than the first (`2> {}`); `?` if the row is not
-//! applicable where the step fails; `if NAME` for a step that needs a variable; `within 15s` for another
-//! time than the usual one.
+//! applicable where the step fails; `if NAME` for a step that needs a variable, `without NAME` for one that does not;
+//! `within 15s` for another time than the usual one; `at-least 2s` for one that may not succeed before.
 
 use std::time::Duration;
 
@@ -39,8 +40,11 @@ pub(super) struct Step {
     pub(super) connection: u8,
     /// Whether a failure means that the row is not applicable.
     pub(super) soft: bool,
-    pub(super) only_if: Option<String>,
+    /// A variable that has to be set, or not.
+    pub(super) only_if: Option<(String, bool)>,
     pub(super) within: Option<Duration>,
+    /// How long it takes at least.
+    pub(super) not_before: Option<Duration>,
     pub(super) action: Action,
 }
 
@@ -89,6 +93,7 @@ pub(super) enum Action {
     Exit(String),
     Output(String),
     Alone,
+    Signed,
 }
 
 pub(super) type Headers = Vec<(String, String)>;
@@ -109,15 +114,24 @@ fn step(line: &str, variables: &Variables) -> Result<Step, String> {
         soft: false,
         only_if: None,
         within: None,
+        not_before: None,
         action: Action::Silence,
     };
     loop {
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        if let Some(behind) = rest.strip_prefix("if ") {
+        let condition = rest.strip_prefix("if ").map(|behind| (behind, true));
+        let condition = condition.or_else(|| Some((rest.strip_prefix("without ")?, false)));
+        if let Some((behind, is_set)) = condition {
             let (name, behind) = behind
                 .split_once(' ')
                 .ok_or("the name of a variable and a step are missing")?;
-            step.only_if = Some(name.to_owned());
+            step.only_if = Some((name.to_owned(), is_set));
+            rest = behind;
+        } else if let Some(behind) = rest.strip_prefix("at-least ") {
+            let (time, behind) = behind
+                .split_once(' ')
+                .ok_or("a time and a step are missing")?;
+            step.not_before = Some(crate::cli::duration(time)?);
             rest = behind;
         } else if let Some(behind) = rest.strip_prefix("within ") {
             let (time, behind) = behind
@@ -229,6 +243,7 @@ fn action(word: &str, argument: &str, variables: &Variables) -> Result<Action, S
         "exit" => Action::Exit(text()),
         "output" => Action::Output(text()),
         "alone" => Action::Alone,
+        "signed" => Action::Signed,
         _ => return Err("unknown step".to_owned()),
     })
 }
@@ -266,8 +281,8 @@ mod tests {
     fn a_step_has_a_connection_a_time_and_a_condition() {
         let step = read("if token within 15s 2?<*close 4001", &Variables::default()).unwrap();
         assert_eq!(
-            (step.connection, step.soft, step.only_if.as_deref()),
-            (2, true, Some("token"))
+            (step.connection, step.soft, step.only_if),
+            (2, true, Some(("token".to_owned(), true)))
         );
         assert_eq!(step.within, Some(Duration::from_secs(15)));
         assert!(matches!(

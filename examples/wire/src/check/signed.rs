@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use connectonion_proto::auth::{Address, Draft, Signer};
+use connectonion_proto::auth::{Address, Draft, Signer, Verifier, unix_seconds};
 use connectonion_proto::frame::Signed;
 use serde_json::json;
 
@@ -46,11 +46,9 @@ pub(super) fn set_parts(variables: &mut Variables) -> Result<(), String> {
     changed.payload.clone_from(&good2.payload);
     forged.from.clone_from(&good.from);
     prefixed.signature = prefixed.signature.map(|it| format!("0x{it}").into());
-    let misaddressed = Draft::new(now).with_to(other.address());
     for (name, signed) in [
         ("old", sign(&own, draft(now - TOO_FAR))?),
         ("future", sign(&own, draft(now + TOO_FAR))?),
-        ("misaddressed", sign(&own, misaddressed)?),
         ("changed", changed),
         ("forged", forged),
         ("prefixed", prefixed),
@@ -62,6 +60,18 @@ pub(super) fn set_parts(variables: &mut Variables) -> Result<(), String> {
         variables.set_part(name, &members(&signed))?;
     }
     Ok(())
+}
+
+/// Verifies the signature of a frame, as hosts do.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn verify(text: &str) -> Result<(), String> {
+    let signed: Signed = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let verified = Verifier::default().verify(&signed, unix_seconds(SystemTime::now()));
+    verified
+        .map(drop)
+        .map_err(|error| format!("the signature is not valid: {error}"))
 }
 
 fn members(signed: &Signed) -> String {

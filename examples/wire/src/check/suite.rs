@@ -46,10 +46,11 @@ impl Role {
 }
 
 /// How much a row weighs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Level {
     /// The specification demands it.
+    #[default]
     Must,
     /// The specification suggests it, or leaves it open and the known programs agree.
     Should,
@@ -60,9 +61,8 @@ pub enum Level {
 pub struct Suite {
     /// The rows, in the order of the specification.
     pub rows: Vec<Row>,
+    pub(super) protocol: Protocol,
     pub(super) path: String,
-    /// Whether frames are signed.
-    pub(super) signs: bool,
     /// The paths and bodies of what a played server answers over HTTP.
     pub(super) gets: Vec<(String, String)>,
     pub(super) lets: Vec<(String, String)>,
@@ -70,7 +70,7 @@ pub struct Suite {
 }
 
 /// One thing to check.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Row {
     /// The id, such as `exoclaw.server.chat.done-last`. It never changes.
     pub id: String,
@@ -89,8 +89,18 @@ pub struct Row {
     pub(super) steps: Vec<Step>,
 }
 
+/// How the id of the row ends that judges the frames of all others.
+pub(super) const ORDER: &str = ".order";
 /// The script in front of every row.
 const READY: &str = "ready";
+
+impl Row {
+    /// Returns the variables that have to be set for it, if there are any.
+    #[must_use]
+    pub fn needs(&self) -> Option<String> {
+        (!self.needs.is_empty()).then(|| self.needs.join(", "))
+    }
+}
 
 impl Suite {
     /// Returns the suite of a protocol and role.
@@ -114,11 +124,36 @@ impl Suite {
             }
             (Protocol::Acolyte, Role::Client) => include_str!("suites/acolyte-client.txt"),
         };
-        Self::read(text, &format!("{}.{}", protocol.name(), role.name()))
+        let mut suite = Self::read(
+            text,
+            protocol,
+            &format!("{}.{}", protocol.name(), role.name()),
+        )?;
+        suite.rows.push(Row {
+            id: format!("{}.{}{ORDER}", protocol.name(), role.name()),
+            section: "All of it".to_owned(),
+            says: "In all rows, frames come in the order of the protocol.".to_owned(),
+            ..Row::default()
+        });
+        Ok(suite)
     }
 
-    fn read(text: &str, prefix: &str) -> Result<Self, String> {
-        let mut reader = Reader::new(prefix);
+    /// Returns the variables that rows need, and those with a default, which stands behind it.
+    #[must_use]
+    pub fn variables(&self) -> (Vec<&str>, &[(String, String)]) {
+        let mut needed: Vec<_> = self
+            .rows
+            .iter()
+            .flat_map(|row| &row.needs)
+            .map(String::as_str)
+            .collect();
+        needed.sort_unstable();
+        needed.dedup();
+        (needed, &self.lets)
+    }
+
+    fn read(text: &str, protocol: Protocol, prefix: &str) -> Result<Self, String> {
+        let mut reader = Reader::new(protocol, prefix);
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
             if !line.is_empty() && !line.starts_with("# ") {
@@ -168,11 +203,11 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(prefix: &str) -> Self {
+    fn new(protocol: Protocol, prefix: &str) -> Self {
         let suite = Suite {
             rows: Vec::new(),
+            protocol,
             path: String::new(),
-            signs: prefix.starts_with(Protocol::ConnectOnion.name()),
             gets: Vec::new(),
             lets: Vec::new(),
             scripts: BTreeMap::new(),
@@ -247,15 +282,12 @@ impl Reader {
             section: self.section.clone(),
             level,
             says: says.to_owned(),
-            broken: String::new(),
-            needs: Vec::new(),
-            unless: Vec::new(),
             after: self
                 .suite
                 .scripts
                 .contains_key(READY)
                 .then(|| READY.to_owned()),
-            steps: Vec::new(),
+            ..Row::default()
         });
         Ok(())
     }
@@ -292,13 +324,13 @@ mod tests {
             ("MUST a", "p, line 1: a row has an id"),
             ("get /info", "p, line 1: a body is missing"),
         ] {
-            let error = Suite::read(text, "p").unwrap_err();
+            let error = Suite::read(text, Protocol::Snek, "p").unwrap_err();
             assert!(error.starts_with(why), "{error}");
         }
         let row = "MUST a: b\nsilence\nx s2c pong drop\n";
-        assert_eq!(Suite::read(row, "p").unwrap().rows.len(), 1);
+        assert_eq!(Suite::read(row, Protocol::Snek, "p").unwrap().rows.len(), 1);
         assert!(
-            Suite::read(&row.repeat(2), "p")
+            Suite::read(&row.repeat(2), Protocol::Snek, "p")
                 .unwrap_err()
                 .contains("two of them")
         );

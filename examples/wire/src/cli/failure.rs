@@ -94,7 +94,7 @@ pub fn finish(outcome: Result<(), Failure>) -> ExitCode {
         // That was told when it happened.
         Ok(()) => ExitCode::from(FAILURE),
         Err(Failure { code, message }) => {
-            let message = crate::screen::printable_lines(&message);
+            let message = crate::text::printable_lines(&message);
             super::ask(format_args!("error: {message}"));
             ExitCode::from(code)
         }

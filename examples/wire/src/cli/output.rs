@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::screen::escaped_json;
+use crate::text::escaped_json;
 
 /// Whether something could not be written.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
@@ -33,7 +33,7 @@ impl Write for Stdout {
 }
 
 /// Writes a line to standard output. In JSON, what could control a terminal is escaped; other lines
-/// must be [`printable`](crate::screen::printable).
+/// must be [`printable`](crate::text::printable).
 pub fn say(line: impl Display) {
     let line = line.to_string() + "\n";
     let _ = Stdout.write_all(escaped_json(&line).as_bytes());

@@ -7,11 +7,11 @@ use std::time::Duration;
 use crate::Protocol;
 use crate::check::report::{Report, evidence};
 use crate::check::{
-    Command, Outcome, Peer, Remote, Role, Row, Settings, Suite, Variables, Verdict, run,
+    Command, Dial as _, Outcome, Peer, Remote, Role, Row, Settings, Suite, Variables, Verdict, run,
 };
 use crate::cli::{self, Failure, say};
-use crate::heads::redact_url;
-use crate::screen::{Colour, printable_lines};
+use crate::secrets::within;
+use crate::text::{Colour, printable, printable_lines};
 use clap::Subcommand;
 
 const EXAMPLES: &str = "\
@@ -111,8 +111,13 @@ pub(crate) async fn check(args: CheckArgs) -> Result<(), Failure> {
         Who::Server { url, options } => {
             let remote = Remote::new(&url).map_err(Failure::usage)?;
             let protocol = options.protocol.or_else(|| of_url(&url));
+            if !options.list {
+                let dialing = tokio::time::timeout(options.timeout, remote.dial()).await;
+                let dialed = dialing.map_err(|_| Failure::refused("the server does not answer"))?;
+                dialed.map_err(Failure::refused)?;
+            }
             let peer = Peer::Server(Arc::new(remote), url.clone());
-            report(protocol, Role::Server, &redact_url(&url), &peer, options).await
+            report(protocol, Role::Server, &within(&url), &peer, options).await
         }
         Who::Client { options, command } => {
             let target = command.join(" ");
@@ -140,7 +145,23 @@ async fn report(
     }
     if options.list {
         for row in &suite.rows {
-            say(format!("{:6} {}: {}", row.level.name(), row.id, row.says));
+            let needs = row
+                .needs()
+                .map_or_else(String::new, |needs| format!(" (needs --set {needs})"));
+            say(format!(
+                "{:6} {}: {}{needs}",
+                row.level.name(),
+                row.id,
+                row.says
+            ));
+        }
+        let (needed, defaults) = suite.variables();
+        say(format!(
+            "\nVariables without a default: {}",
+            needed.join(", ")
+        ));
+        for (name, value) in defaults {
+            say(format!("Default: {name}={value}"));
         }
         return Ok(());
     }
@@ -172,7 +193,7 @@ async fn report(
         () = cli::end_signal() => return Err(Failure::aborted()),
         outcomes = run(&suite, peer, &settings, told) => outcomes,
     };
-    let report = Report::new(protocol, role, target, &suite, &outcomes);
+    let report = Report::new(protocol, role, target, &suite, &settings, &outcomes);
     if let Some(file) = &options.junit {
         write(file, &report.junit().map_err(Failure::new)?)?;
     }
@@ -191,6 +212,21 @@ async fn report(
             counts.fail_must
         )));
     }
+    let blocked = outcomes.iter().find_map(|outcome| match &outcome.verdict {
+        Verdict::Blocked { reason } => Some(reason.as_str()),
+        _ => None,
+    });
+    if let Some(reason) = blocked {
+        let words = format!(
+            "{} rows could not begin: {}",
+            counts.blocked,
+            printable(reason)
+        );
+        return Err(match counts.pass {
+            0 => Failure::refused(words),
+            _ => Failure::new(words),
+        });
+    }
     if counts.pass == 0 {
         return Err(Failure::refused(format!(
             "no row could be checked: is this a {name} {}?",
@@ -206,6 +242,7 @@ fn tell(row: &Row, outcome: &Outcome, frames: bool, colour: bool) {
         (_, false) => format!("{word:4}"),
         (Verdict::Pass, true) => Colour::Green.paint("pass"),
         (Verdict::Fail { .. }, true) => Colour::Red.paint("FAIL"),
+        (Verdict::Blocked { .. }, true) => Colour::Yellow.paint("stop"),
         (Verdict::NotApplicable { .. }, true) => Colour::Dim.paint("n/a "),
     };
     say(format!(
@@ -217,9 +254,14 @@ fn tell(row: &Row, outcome: &Outcome, frames: bool, colour: bool) {
     let why = match &outcome.verdict {
         Verdict::Pass => None,
         Verdict::Fail { step, reason } => Some(format!("at {step}\n{reason}")),
+        Verdict::Blocked { reason } => Some(format!("could not begin: {reason}")),
         Verdict::NotApplicable { reason } => Some(reason.clone()),
     };
-    let shows = frames || matches!(outcome.verdict, Verdict::Fail { .. });
+    let shows = frames
+        || matches!(
+            outcome.verdict,
+            Verdict::Fail { .. } | Verdict::Blocked { .. }
+        );
     let text = why.map_or_else(String::new, |why| format!("{why}\n"))
         + &if shows {
             evidence(&outcome.evidence)

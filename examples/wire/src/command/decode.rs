@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::Protocol;
 use crate::cli::{Failure, Stdout, complain, is_output_lost, wants_colour};
 use crate::decode::{Count, Options, decode};
-use crate::screen::printable;
+use crate::text::printable;
 use rpc_core::testing::transcript::BadLine;
 
 /// Most lines that are none of a transcript and are still named.

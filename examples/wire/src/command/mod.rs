@@ -1,4 +1,8 @@
 //! `switchboard wire`: tools for the protocols.
+#![allow(
+    clippy::doc_markdown,
+    reason = "comments on options are help texts, not Markdown"
+)]
 
 mod check;
 mod decode;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::Protocol;
 use crate::cli::{self, Failure, Reach, Signals, TlsArgs, complain, say};
 use crate::page::{Site, http_config, offline};
-use crate::screen::printable;
+use crate::text::printable;
 use crate::view::{Lines, Shared, lock, open};
 use rpc_core::net::server::{Accepted, HttpConfig, ProtocolServer, ServerProtocol};
 use serde_json::json;
@@ -55,7 +55,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
             Some(file) => open(file, lines, &view)
                 .map_err(|error| Failure::new(format_args!("{name}: {error}"))),
             None => {
-                lock(&view).end();
+                lock(&view).end(&[]);
                 Ok(())
             }
         }

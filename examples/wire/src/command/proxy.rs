@@ -12,7 +12,7 @@ use crate::cli::{self, Failure, Reach, Signals, TlsArgs, complain, say};
 use crate::faults::{Plan, Rules};
 use crate::page::Site;
 use crate::proxy::{Faults, Proxy, Recorder};
-use crate::screen::printable;
+use crate::text::printable;
 use crate::view::{Feed, Lines, Shared};
 use rpc_core::net::server::{Guards, Listener};
 use rpc_core::net::ws::{WsDialer, redact_urls};
@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 /// Frames pass byte for byte, with their headers, subprotocols and codes. Only headers of requests that
 /// have to change do: Host, Connection of plain requests, and the offer of compression, which is left out.
 /// With --fault or --page each frame is taken apart first: a ping may then pass before the rest of a
-/// message in parts, and what is no WebSocket frame, or one above 16 MiB, ends the connection.
+/// message in parts. What is no WebSocket frame, or one above 16 MiB, passes as it is.
 /// Ctrl-C ends it, after a while for what is open; a second one ends at once.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -64,7 +64,7 @@ pub(super) struct Args {
     /// Trust servers with a certificate of these issuers, and no others: a PEM file.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// The origin of web pages that may connect; may be given again. Default: none.
+    /// The origin of web pages that may connect, null and file:// among them; may be given again. Default: none.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
     /// Most connections at a time.
@@ -95,7 +95,11 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let listener = listener
         .map_err(|error| Failure::new(format_args!("cannot listen on {}: {error}", args.listen)))?;
     let local = listener.local_addr().map_err(Failure::new)?;
-    let guards = cli::guards(Guards::default(), &args.reach.hosts, &args.origins)?;
+    let is_opaque = |origin: &&String| matches!(origin.as_str(), "null" | "file://");
+    let (opaque, origins): (Vec<_>, Vec<_>) = args.origins.iter().partition(is_opaque);
+    let origins: Vec<_> = origins.into_iter().cloned().collect();
+    proxy.origins = opaque.into_iter().cloned().collect();
+    let guards = cli::guards(Guards::default(), &args.reach.hosts, &origins)?;
     proxy.guards = guards.for_bind(local);
     proxy.faults = faults(&args)?;
     let view = args.page.map(|_| Shared::default());

@@ -8,7 +8,7 @@ use crate::cli::{self, Failure, Reach, TlsArgs, complain, say};
 use crate::replay::{
     Clients, Difference, Peer, Playback, Script, Server, Settings, is_signed, signs, with_bodies,
 };
-use crate::screen::{Colour, printable, printable_lines};
+use crate::text::{Colour, printable, printable_lines};
 use clap::ValueEnum;
 use connectonion_proto::auth::Signer;
 use rpc_core::net::server::{Guards, Listener};

@@ -350,7 +350,14 @@ impl Lane {
         }
     }
 
-    /// Takes bytes that are no frame, or the end of the connection.
+    /// Takes bytes that are no frame.
+    pub fn other(&mut self, now: Instant, bytes: Bytes) {
+        if !self.is_lost && !bytes.is_empty() {
+            self.push(now, Action::Send(bytes));
+        }
+    }
+
+    /// Takes the end of the connection.
     pub fn end(&mut self, now: Instant) {
         if !self.is_lost {
             self.release(now);

@@ -208,7 +208,7 @@ impl Run {
             tried.push(after);
             connections.spawn(keep(Arc::clone(&self.shared), index, calls, first));
         }
-        let is_stopped = tokio::select! {
+        let mut is_stopped = tokio::select! {
             _ = join_all(tried) => false,
             () = &mut stop => true,
         };
@@ -223,14 +223,21 @@ impl Run {
             tokio::select! {
                 made = self.dispatch(start, &alarm, &senders) => made?,
                 () = watches.keep(start, self.load.schedule.warmup, self.load.pid) => {}
-                () = &mut stop => {}
+                () = &mut stop => is_stopped = true,
             }
         }
         let now = start.elapsed().min(self.load.schedule.end());
         let (unsent, blocked) = {
             let mut dispatch = lock(&self.shared.dispatch);
             dispatch.stop();
-            (dispatch.backlog(now), dispatch.blocked())
+            let mut stats = lock(&self.shared.stats);
+            let unsent = dispatch.backlog(now).inspect(|call| {
+                // What was due in the moment of the stop did not fail.
+                if !is_stopped {
+                    stats.unsent(*call, now);
+                }
+            });
+            (unsent.count() as u64, dispatch.blocked())
         };
         let (own, server) = watches.end();
         drop(senders);

@@ -164,14 +164,17 @@ impl Dispatch {
         self.slots.iter().filter(|slot| slot.is_open).count()
     }
 
-    /// Returns how many calls that count were due before `now`, and were neither sent nor given up.
-    #[must_use]
-    pub fn backlog(&self, now: Duration) -> u64 {
+    /// Returns the calls that count, were due before `now`, and were neither sent nor given up.
+    pub fn backlog(&self, now: Duration) -> impl Iterator<Item = Call> {
         let from = self
             .next
             .max(self.schedule.due_before(self.schedule.warmup));
         let to = self.schedule.due_before(now.min(self.schedule.end()));
-        to.saturating_sub(from)
+        let schedule = self.schedule;
+        (from..to).filter_map(move |number| {
+            let due = schedule.due(number)?;
+            Some(Call { number, due })
+        })
     }
 
     /// Returns how many calls had to wait because no connection was free.
@@ -301,7 +304,7 @@ mod tests {
         assert_eq!(sent(&mut dispatch, ms(0)), [(0, 0)]);
         assert_eq!(dispatch.next(ms(100)), Next::Blocked(ms(700)));
         assert!(matches!(dispatch.next(ms(200)), Next::Blocked(_)));
-        assert_eq!(dispatch.backlog(ms(450)), 3);
+        assert_eq!(dispatch.backlog(ms(450)).count(), 3);
         assert_eq!(dispatch.blocked(), 1);
         dispatch.finished(0);
         let call = Call {
@@ -342,7 +345,7 @@ mod tests {
         dispatch.opened(0);
         assert_eq!(sent(&mut dispatch, ms(0)), [(0, 0)]);
         assert_eq!(dispatch.next(ms(700)), Next::Over);
-        assert_eq!(dispatch.backlog(ms(900)), 5);
+        assert_eq!(dispatch.backlog(ms(900)).count(), 5);
         // But nothing is left that only a pause of this process has held up.
         dispatch.finished(0);
         assert_eq!(sent(&mut dispatch, ms(701)), [(0, 1)]);

@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::schedule::{Call, Schedule};
-use crate::screen::printable;
+use crate::text::printable;
 
 /// Most kinds of errors that are told apart.
 const MAX_KINDS: usize = 32;
@@ -191,6 +191,14 @@ impl Stats {
     pub fn failed(&mut self, call: Call, kind: &str) {
         if self.schedule.counts(call.due) {
             self.failed.add(kind);
+        }
+    }
+
+    /// Notes that a call was due and never sent: whoever waited for it has waited until `now`.
+    pub fn unsent(&mut self, call: Call, now: Duration) {
+        self.failed(call, "never sent");
+        if self.schedule.counts(call.due) {
+            self.latency.add(now.saturating_sub(call.due));
         }
     }
 

@@ -197,5 +197,6 @@ async fn a_slow_server_leaves_calls_unsent_and_that_is_said() {
     load.patience = MOMENT * 2;
     let finished = go(load).await.unwrap();
     let (sent, failed) = (finished.stats.sent, finished.stats.failed.total());
-    assert_eq!((sent, finished.unsent + failed), (3, 30));
+    assert_eq!((sent, failed), (3, 30));
+    assert!(finished.unsent > 0);
 }

@@ -60,7 +60,7 @@ function tell(news) {
   const parts = [countOf(model.rows.length, "frame")];
   if (!complete) parts.push(problems);
   if (pending > 0 && !complete) parts.push(`${countOf(pending, "call")} pending`);
-  if (model.dropped > 0) parts.push(`${countOf(model.dropped, "older frame")} no longer here`);
+  if (model.dropped > 0) parts.push(`${countOf(model.dropped, "frame")} behind the first ${count(FIRST_ROWS)} left out`);
   setText(get("counts"), parts.join(" · "));
   // What is read out changes seldom.
   let state = part === undefined ? "Loading" : `Loading, ${Math.round(part * 4) * 25} %`;

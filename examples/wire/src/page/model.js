@@ -1,6 +1,8 @@
 // The frames that the page has: the last ones, their calls, what went wrong, and what the filter lets through.
 
 const MAX_ROWS = 100000;
+/** So many frames from the beginning stay. */
+const FIRST_ROWS = 1000;
 const MAX_BYTES = 256 * 1024 * 1024;
 /** How long a task may work before others have their turn, in milliseconds. */
 const SLICE = 12;
@@ -180,16 +182,18 @@ class Model {
     });
   }
 
-  /** Forgets the oldest frames if there are too many. */
+  /** Forgets the oldest frames behind the beginning if there are too many. */
   trim() {
+    const first = Math.min(FIRST_ROWS, this.rows.length >> 1);
     let count = this.rows.length - MAX_ROWS;
     let bytes = this.bytes;
-    for (let at = 0; at < this.rows.length && bytes > MAX_BYTES; at++) {
+    for (let at = first; at < this.rows.length && bytes > MAX_BYTES; at++) {
       bytes -= size(this.rows[at]);
-      count = Math.max(count, at + 1);
+      count = Math.max(count, at - first + 1);
     }
     if (count <= 0) return;
-    for (const row of this.rows.splice(0, count)) {
+    const from = this.rows[first].n;
+    for (const row of this.rows.splice(first, count)) {
       this.bytes -= size(row);
       if (row.problem !== undefined) this.problems--;
       const call = this.calls.get(row.n);
@@ -197,8 +201,8 @@ class Model {
       this.calls.delete(row.n);
     }
     this.dropped += count;
-    const first = this.rows[0]?.n ?? Infinity;
-    for (const list of Object.values(this.lists)) list.splice(0, placeOf(list, first));
+    const to = this.rows[first]?.n ?? Infinity;
+    for (const list of Object.values(this.lists)) list.splice(placeOf(list, from), placeOf(list, to) - placeOf(list, from));
   }
 
   /** Shows only what fits. */

@@ -104,15 +104,16 @@ pub(super) async fn pass(
     // Boxed: a task for each connection holds them.
     let passed = super::both(Box::pin(up.run(up_first)), Box::pin(down.run(down_first))).await;
     let how = *ending.borrow();
-    if how == Ending::Reset {
-        for socket in [
+    let is_reset = |passed: &io::Result<()>| {
+        passed
+            .as_ref()
+            .is_err_and(|it| it.kind() == io::ErrorKind::ConnectionReset)
+    };
+    if how == Ending::Reset || is_reset(&passed) {
+        super::reset([
             client_reads.unsplit(client_writes),
             server_reads.unsplit(server_writes),
-        ] {
-            if let Some(tcp) = socket.tcp() {
-                let _ = tcp.set_zero_linger();
-            }
-        }
+        ]);
     }
     match how {
         Ending::Not => passed,
@@ -187,7 +188,12 @@ impl Way<'_> {
     fn take(&mut self, scanner: &mut Scanner, bytes: &[u8]) -> io::Result<bool> {
         scanner.push(bytes);
         let (now, mut is_closed) = (Instant::now(), false);
-        while let Some(message) = scanner.next_message() {
+        loop {
+            let message = scanner.next_message();
+            self.lane.other(now, scanner.take_other());
+            let Some(message) = message else {
+                return Ok(is_closed);
+            };
             if let Some(recorder) = &self.recorder {
                 recorder.message(self.conn, self.from, &message);
             }
@@ -200,10 +206,9 @@ impl Way<'_> {
                     is_closed = true;
                     (Cow::Borrowed("close"), None)
                 }
-                Message::TooLong(_) | Message::Nonsense => {
-                    let why = "no frame, or one too long for faults: the connection ends here";
-                    return Err(io::Error::other(why));
-                }
+                // Its bytes pass as they are.
+                Message::TooLong(_) => continue,
+                Message::Nonsense => (Cow::Borrowed("bytes"), None),
             };
             let (raw, mask) = scanner.take_bytes();
             self.lane.frame(
@@ -216,7 +221,6 @@ impl Way<'_> {
                 },
             );
         }
-        Ok(is_closed)
     }
 
     /// Records what was done on purpose.

@@ -51,7 +51,8 @@ impl Head {
                 "the peer does not speak HTTP/1.1",
             )
         };
-        let text = std::str::from_utf8(bytes).map_err(|_| bad())?;
+        // A character for each byte: heads need not be UTF-8.
+        let text: String = bytes.iter().copied().map(char::from).collect();
         let mut lines = text
             .trim_end_matches("\r\n")
             .split("\r\n")
@@ -136,12 +137,17 @@ impl Head {
         let mut request = http::Request::builder().uri(self.target());
         for line in &self.lines {
             let (name, value) = line.split_once(':')?;
-            request = request.header(name, value.trim());
+            request = request.header(name, bytes(value.trim()));
         }
         Some(request.body(()).ok()?.into_parts().0)
     }
 
     /// Returns the head as it is sent.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        bytes(&self.text())
+    }
+
+    /// Returns the head with a character for each byte.
     pub(super) fn text(&self) -> String {
         let mut text = format!("{}\r\n", self.first);
         for line in &self.lines {
@@ -151,6 +157,13 @@ impl Head {
         text.push_str("\r\n");
         text
     }
+}
+
+/// Returns the bytes that these characters stand for.
+fn bytes(text: &str) -> Vec<u8> {
+    text.chars()
+        .map(|c| u8::try_from(c).unwrap_or(b'?'))
+        .collect()
 }
 
 #[cfg(test)]
@@ -173,6 +186,17 @@ mod tests {
         let expected = "GET /rpc HTTP/1.1\r\nhOST: there:1\r\nUpgrade: WebSocket\r\n\r\n";
         assert_eq!(head.text(), expected);
         assert_eq!(head.parts().unwrap().headers["host"], "there:1");
+    }
+
+    #[test]
+    fn bytes_beyond_ascii_stay_as_they_are() {
+        let text = b"GET / HTTP/1.1\r\nX-Name: J\xfcrgen \xc3\xbc\r\n\r\n";
+        let head = Head::parse(text).unwrap();
+        assert_eq!(head.bytes(), text);
+        assert_eq!(
+            head.parts().unwrap().headers["x-name"].as_bytes(),
+            b"J\xfcrgen \xc3\xbc"
+        );
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub struct Proxy {
     pub path: String,
     /// Which requests are passed on.
     pub guards: Guards,
+    /// Origins that pass beside those that the guards admit, such as `null` and `file://`.
+    pub origins: Vec<String>,
     /// TLS for the clients.
     pub tls: Option<TlsAcceptor>,
     /// Where frames are recorded.
@@ -91,6 +93,7 @@ impl Proxy {
             server,
             path: path.to_owned(),
             guards: Guards::default(),
+            origins: Vec::new(),
             tls: None,
             recorder: None,
             faults: None,
@@ -102,7 +105,7 @@ impl Proxy {
     /// connection.
     ///
     /// # Errors
-    /// If the recording could not be written: everything ends then.
+    /// At the end, if the recording could not be written.
     ///
     /// # Cancel safety
     /// Dropping the future closes all connections.
@@ -118,10 +121,14 @@ impl Proxy {
         let mut open = JoinSet::new();
         let mut flush = interval(FLUSH);
         let mut stop = std::pin::pin!(stop);
+        // A disk that is full ends the recording, and no connection.
+        let mut is_full = false;
         loop {
             tokio::select! {
                 () = &mut stop => break,
-                _ = flush.tick() => this.flush()?,
+                _ = flush.tick() => if let Err(error) = this.flush() && !std::mem::replace(&mut is_full, true) {
+                    warn(format!("the recording ends here: {error}"));
+                },
                 Some(_) = open.join_next(), if !open.is_empty() => {}
                 accepted = listener.accept(), if open.len() < this.max_connections => {
                     let Ok((tcp, peer)) = accepted else {
@@ -212,13 +219,22 @@ impl Proxy {
             let status = "400 Bad Request".to_owned();
             (status, "the request is not valid".to_owned())
         };
-        let parts = head.parts().ok_or_else(bad)?;
+        let mut parts = head.parts().ok_or_else(bad)?;
         // Which of the two ends the body, client and server might see in different ways.
         if head.header("content-length").is_some() && head.header("transfer-encoding").is_some() {
             return Err(bad());
         }
+        let origin = head.header("origin").map(str::to_owned);
+        if origin.as_ref().is_some_and(|it| self.origins.contains(it)) {
+            parts.headers.remove(http::header::ORIGIN);
+        }
         let checked = self.guards.check(&parts, peer);
-        checked.map_err(|(status, why)| (status.to_string(), why.to_owned()))
+        checked.map_err(|(status, why)| {
+            let hint = origin.map_or_else(String::new, |origin| {
+                format!("; --allow-origin {origin} admits its page")
+            });
+            (status.to_string(), format!("{why}{hint}"))
+        })
     }
 
     fn change(&self, head: &mut Head) {
@@ -247,41 +263,37 @@ impl Proxy {
         is_upgrade: bool,
         conn: u32,
     ) -> io::Result<()> {
-        server.write_all(head.text().as_bytes()).await?;
+        server.write_all(&head.bytes()).await?;
         server.flush().await?;
-        let (client_reads, mut client_writes) = tokio::io::split(client);
-        let (mut server_reads, server_writes) = tokio::io::split(server);
+        let (mut client_reads, mut client_writes) = tokio::io::split(client);
+        let (mut server_reads, mut server_writes) = tokio::io::split(server);
         let in_chunks = |head: &Head| head.header("transfer-encoding").is_some();
         let body = |from, is_sse, in_chunks| {
             let recorder = self.recorder.clone();
             recorder.map(|recorder| Tap::body(recorder, conn, from, is_sse, in_chunks))
         };
+        let (server_in, client_out) = (&mut server_reads, &mut client_writes);
         let answer = async move {
             let mut came = Vec::new();
             loop {
-                let Some((answer, rest)) = read_head(&mut server_reads, came).await? else {
+                let Some((answer, rest)) = read_head(server_in, came).await? else {
                     return Err(io::Error::other("the server closed without an answer"));
                 };
                 self.record(conn, Some(Side::Server), Kind::Http, &answer.text());
-                client_writes.write_all(answer.text().as_bytes()).await?;
-                client_writes.flush().await?;
+                client_out.write_all(&answer.bytes()).await?;
+                client_out.flush().await?;
                 if !answer.is_interim() {
-                    return Ok((answer, rest, server_reads, client_writes));
+                    return Ok((answer, rest, server_in, client_out));
                 }
                 came = rest;
             }
         };
-        if is_upgrade {
+        let passed = if is_upgrade {
             let answer = timeout(HEAD_TIME, answer).await;
             let late = |_| io::Error::other("the server did not answer in time");
-            let (answer, answer_rest, server_reads, client_writes) = answer.map_err(late)??;
-            let taps = [Side::Client, Side::Server].map(|from| {
-                let recorder = self.recorder.clone();
-                recorder.map(|recorder| Tap::web_socket(recorder, conn, from))
-            });
-            if answer.status() == Some(101)
-                && let Some(faults) = &self.faults
-            {
+            let (answer, answer_rest, server_in, client_out) = answer.map_err(late)??;
+            let is_web_socket = answer.status() == Some(101);
+            if is_web_socket && let Some(faults) = &self.faults {
                 let (client, server) = (
                     client_reads.unsplit(client_writes),
                     server_reads.unsplit(server_writes),
@@ -290,30 +302,64 @@ impl Proxy {
                 let first = [rest, answer_rest];
                 return faulty::pass(faults, recorder, conn, client, server, first).await;
             }
-            let [up_tap, down_tap] = match answer.status() {
-                Some(101) => taps,
-                _ => [
+            let tap = |from| {
+                let recorder = self.recorder.clone();
+                recorder.map(|recorder| Tap::web_socket(recorder, conn, from))
+            };
+            let (up_tap, down_tap) = match is_web_socket {
+                true => (tap(Side::Client), tap(Side::Server)),
+                false => (
                     body(Side::Client, false, false),
                     body(Side::Server, false, in_chunks(&answer)),
-                ],
+                ),
             };
-            let up = pump(client_reads, server_writes, up_tap, rest);
-            let down = pump(server_reads, client_writes, down_tap, answer_rest);
-            return both(up, down).await;
-        }
-        let up_tap = body(Side::Client, false, in_chunks(head));
-        let up = pump(client_reads, server_writes, up_tap, rest);
-        let down = async {
-            let (answer, rest, server_reads, client_writes) = answer.await?;
-            let kind = answer.header("content-type").unwrap_or_default();
-            let tap = body(
-                Side::Server,
-                kind.starts_with("text/event-stream"),
-                in_chunks(&answer),
+            let up = pump(
+                &mut client_reads,
+                &mut server_writes,
+                up_tap,
+                rest,
+                u64::MAX,
             );
-            pump(server_reads, client_writes, tap, rest).await
+            let down = pump(server_in, client_out, down_tap, answer_rest, u64::MAX);
+            both(up, down).await
+        } else {
+            // Another request behind this one has a connection of its own.
+            let len = match in_chunks(head) {
+                true => u64::MAX,
+                false => head
+                    .header("content-length")
+                    .map_or(0, |len| len.parse().unwrap_or(0)),
+            };
+            let up_tap = body(Side::Client, false, in_chunks(head));
+            let up = pump(&mut client_reads, &mut server_writes, up_tap, rest, len);
+            let down = async {
+                let (answer, rest, server_in, client_out) = answer.await?;
+                let kind = answer.header("content-type").unwrap_or_default();
+                let is_sse = kind.starts_with("text/event-stream");
+                let tap = body(Side::Server, is_sse, in_chunks(&answer));
+                pump(server_in, client_out, tap, rest, u64::MAX).await
+            };
+            both(up, down).await
         };
-        both(up, down).await
+        if passed
+            .as_ref()
+            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionReset)
+        {
+            reset([
+                client_reads.unsplit(client_writes),
+                server_reads.unsplit(server_writes),
+            ]);
+        }
+        passed
+    }
+}
+
+/// Resets connections: what one side did, the other one is to see.
+fn reset(sockets: [Socket; 2]) {
+    for socket in sockets {
+        if let Some(tcp) = socket.tcp() {
+            let _ = tcp.set_zero_linger();
+        }
     }
 }
 
@@ -336,18 +382,22 @@ async fn both(
     }
 }
 
-/// Passes on all bytes from one side to the other, the first ones first.
+/// Passes on the bytes from one side to the other, the first ones first, and at most so many. Behind them, it waits for
+/// the end.
 async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut tap: Option<Tap>,
     first: Vec<u8>,
+    mut most: u64,
 ) -> io::Result<()> {
     let mut buffer = first;
     let mut len = buffer.len();
     buffer.resize(len.max(BUFFER), 0);
     loop {
-        let bytes = buffer.get(..len).unwrap_or_default();
+        let passed = len.min(usize::try_from(most).unwrap_or(usize::MAX));
+        most = most.saturating_sub(if most == u64::MAX { 0 } else { passed as u64 });
+        let bytes = buffer.get(..passed).unwrap_or_default();
         if !bytes.is_empty() {
             if let Some(tap) = &mut tap {
                 tap.push(bytes);

@@ -45,6 +45,8 @@ pub struct Scanner {
     /// The bytes of the messages, if they are wanted: of the last one, and of the one still coming.
     raw: Option<Box<[BytesMut; 2]>>,
     mask: Option<[u8; 4]>,
+    /// Bytes that are no part of a message, if they are wanted.
+    other: BytesMut,
 }
 
 /// The start of a frame.
@@ -83,10 +85,27 @@ impl Scanner {
         (raw.unwrap_or_default(), self.mask)
     }
 
+    /// Returns the bytes before the next message that belong to none: of messages that are too long, and behind what
+    /// is no frame.
+    pub fn take_other(&mut self) -> Bytes {
+        std::mem::take(&mut self.other).freeze()
+    }
+
     /// Adds bytes that came.
     pub fn push(&mut self, bytes: &[u8]) {
-        if !self.is_lost {
-            self.bytes.extend_from_slice(bytes);
+        match self.is_lost {
+            false => self.bytes.extend_from_slice(bytes),
+            true if self.raw.is_some() => self.other.extend_from_slice(bytes),
+            true => {}
+        }
+    }
+
+    /// Leaves out bytes, or keeps them for [`take_other`](Self::take_other).
+    fn leave(&mut self, len: usize) {
+        let left = self.bytes.split_to(len);
+        if let Some(raw) = &mut self.raw {
+            self.other.unsplit(std::mem::take(&mut raw[1]));
+            self.other.extend_from_slice(&left);
         }
     }
 
@@ -96,7 +115,9 @@ impl Scanner {
             let skipped = usize::try_from(self.skip)
                 .unwrap_or(usize::MAX)
                 .min(self.bytes.len());
-            self.bytes.advance(skipped);
+            if skipped > 0 {
+                self.leave(skipped);
+            }
             self.skip -= skipped as u64;
             if self.skip > 0 || self.is_lost {
                 return None;
@@ -108,7 +129,7 @@ impl Scanner {
                 .map_or(0, |(_, payload)| payload.len());
             let whole = header.payload.saturating_add(so_far as u64);
             if whole > MAX_MESSAGE as u64 {
-                self.bytes.advance(header.len);
+                self.leave(header.len);
                 (self.skip, self.partial) = (header.payload, None);
                 return Some(Message::TooLong(whole));
             }
@@ -174,7 +195,7 @@ impl Scanner {
             }
             _ => {
                 self.is_lost = true;
-                self.bytes = BytesMut::new();
+                self.leave(self.bytes.len());
                 Message::Nonsense
             }
         })

@@ -10,7 +10,7 @@ use super::exchange::Exchange;
 use super::line::Line;
 use super::{Difference, Peer, Playback, Script};
 use crate::check::conn::{self, Request};
-use crate::heads::{redact_url, split};
+use crate::secrets::{split, within};
 
 /// The time for a request to come after a client has connected.
 const HEAD_TIME: Duration = Duration::from_secs(10);
@@ -87,7 +87,7 @@ impl Clients {
         // Queries hold tokens and numbers of attempts.
         let without_query = |path: &str| path.split('?').next().unwrap_or_default().to_owned();
         if !path.is_empty() && without_query(&path) != without_query(&request.path) {
-            let (got, recorded) = (redact_url(&request.path), redact_url(&path));
+            let (got, recorded) = (within(&request.path), within(&path));
             let _ = request.refuse("404").await;
             return Err(format!("a request for {got} comes: {recorded} is recorded"));
         }

@@ -5,9 +5,10 @@ use std::fmt;
 
 use super::bind::{Bindings, New};
 use super::leaves::{Leaf, leaves};
-use super::names::is_secret;
 use rpc_core::testing::transcript::{Entry, Kind};
 use rpc_core::text::beginning;
+
+use crate::secrets::{self, is_secret};
 
 /// Most members of a difference that are shown.
 const MAX_CHANGES: usize = 20;
@@ -163,20 +164,12 @@ fn value(leaf: &Leaf<'_>, raw: &str) -> String {
     }
 }
 
-/// Returns the beginning of a frame, without the values of secret members.
+/// Returns the beginning of a frame, without its secrets.
 fn excerpt(text: &str) -> String {
-    let (mut out, mut at) = (String::new(), 0);
-    let found = leaves(text);
-    if found.is_none() {
-        return format!("{:?}", cut(text, MAX_FRAME));
+    match leaves(text) {
+        Some(_) => cut(&secrets::frame(text), MAX_FRAME),
+        None => format!("{:?}", cut(&secrets::within(text), MAX_FRAME)),
     }
-    for leaf in found.iter().flatten().filter(|leaf| is_secret(&leaf.name)) {
-        out.push_str(text.get(at..leaf.start).unwrap_or_default());
-        out.push_str("\"***\"");
-        at = leaf.start + leaf.raw.len();
-    }
-    out.push_str(text.get(at..).unwrap_or_default());
-    cut(&out, MAX_FRAME)
 }
 
 fn cut(text: &str, max: usize) -> String {

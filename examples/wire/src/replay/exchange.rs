@@ -4,7 +4,7 @@ use rpc_core::testing::Side;
 use rpc_core::testing::transcript::{Entry, Kind};
 
 use super::Script;
-use crate::heads::split;
+use crate::secrets::split;
 
 /// The request that opened a connection, and its answer.
 #[derive(Debug, Default)]

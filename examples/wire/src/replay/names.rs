@@ -2,6 +2,8 @@
 
 use rpc_core::timestamp;
 
+use crate::secrets::is_secret;
+
 /// What a value is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
@@ -27,27 +29,14 @@ pub(super) fn role(name: &str, recorded: &str, live: &str) -> Role {
         .any(|it| it.len() >= 16 || it.bytes().any(|byte| byte.is_ascii_digit()));
     // Some random letters and digits are letters only.
     let looks_made = looks_made || has_same_ending(recorded, live);
-    if is_secret(name) || (is_id(name) && looks_made) || same_form(recorded, live) {
+    if is_secret(name)
+        || name.contains("nonce")
+        || (is_id(name) && looks_made)
+        || same_form(recorded, live)
+    {
         return Role::Made;
     }
     Role::Content
-}
-
-/// Returns whether values of this name are secrets, which are not shown.
-pub(super) fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let parts = [
-        "token",
-        "secret",
-        "password",
-        "signature",
-        "nonce",
-        "credential",
-        "authorization",
-        "api_key",
-        "apikey",
-    ];
-    parts.iter().any(|part| name.contains(part)) && !name.contains("tokens")
 }
 
 fn is_id(name: &str) -> bool {

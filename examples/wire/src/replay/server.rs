@@ -8,7 +8,7 @@ use super::exchange::Exchange;
 use super::line::Line;
 use super::{Difference, Peer, Playback, Script};
 use crate::check::http;
-use crate::heads::split;
+use crate::secrets::split;
 
 /// Headers that belong to a connection, and are made anew.
 const OWN: [&str; 12] = [

@@ -48,7 +48,7 @@ impl<W: Write> Feed<W> {
                         view.push(row);
                     }
                 }
-                lock(&view).end();
+                lock(&view).end(&explain.unanswered());
             })?;
         Ok(Self {
             out,
@@ -90,7 +90,7 @@ pub fn open(mut input: impl BufRead, mut explain: Lines, view: &Shared) -> io::R
         bytes.clear();
         let mut line = input.by_ref().take(MAX_LINE);
         if line.read_until(b'\n', &mut bytes)? == 0 {
-            lock(view).end();
+            lock(view).end(&explain.unanswered());
             return Ok(());
         }
         n += 1;

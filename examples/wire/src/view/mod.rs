@@ -1,6 +1,5 @@
-//! [`View`]: the last frames of a recording or of a running proxy, with their calls and what went wrong.
+//! [`View`]: the frames of a recording or of a running proxy, and what went wrong: the first ones and the last ones.
 
-mod calls;
 mod feed;
 mod row;
 
@@ -11,27 +10,24 @@ use rpc_core::testing::transcript::{Header, Item, Reader};
 
 use super::Protocol;
 use super::explain::Explainer;
-use super::heads::redact_words;
+use super::order::Answers;
+use super::secrets;
 
-pub use calls::{Call, State};
 pub use feed::{Feed, open};
 pub use row::Row;
 
-use self::calls::Calls;
-
 /// Most frames of a view.
 pub const MAX_ROWS: usize = 100_000;
+/// So many frames from the beginning stay.
+pub const FIRST_ROWS: usize = 1_000;
 /// Most bytes of the frames of a view.
 const MAX_BYTES: usize = 128 * 1024 * 1024;
-/// What a frame takes beside its texts, in bytes.
-const ROW: usize = 512;
 
-/// The last frames, oldest first.
+/// The first frames and the last ones, oldest first.
 #[derive(Debug, Default)]
 pub struct View {
     rows: VecDeque<Row>,
     bytes: usize,
-    calls: Calls,
     header: Header,
     dropped: usize,
     is_complete: bool,
@@ -44,29 +40,25 @@ impl View {
         Self::default()
     }
 
-    /// Adds a frame, and forgets the oldest ones if there are too many.
+    /// Adds a frame, and forgets the oldest ones behind the beginning if there are too many.
     pub fn push(&mut self, row: Row) {
-        for line in self.calls.push(&row) {
-            self.blame(line);
-        }
-        self.bytes += row.data.len() + row.explained.words.len() + ROW;
+        self.blame(&row.explained.unanswered);
+        self.bytes += row.size();
         self.rows.push_back(row);
         while self.rows.len() > MAX_ROWS || self.bytes > MAX_BYTES {
-            let Some(row) = self.rows.pop_front() else {
-                break;
-            };
-            self.bytes -= row.data.len() + row.explained.words.len() + ROW;
-            self.calls.forget(row.n);
-            self.dropped += 1;
+            // Many at once: those before them have to be moved.
+            let at = FIRST_ROWS.min(self.rows.len() / 2);
+            let count = (self.rows.len() / 100).max(1);
+            let dropped = self.rows.drain(at..at + count);
+            self.bytes -= dropped.map(|row| row.size()).sum::<usize>();
+            self.dropped += count;
         }
     }
 
-    /// Notes that nothing follows: what has not been answered never will be.
-    pub fn end(&mut self) {
+    /// Notes that nothing follows: these requests will never be answered.
+    pub fn end(&mut self, unanswered: &[Answers]) {
         self.is_complete = true;
-        for line in self.calls.end() {
-            self.blame(line);
-        }
+        self.blame(unanswered);
     }
 
     /// Notes that frames came faster than they could be explained.
@@ -97,27 +89,6 @@ impl View {
         self.rows.partition_point(|row| row.n <= line)
     }
 
-    /// Returns the frame of a line.
-    #[must_use]
-    pub fn row(&self, line: usize) -> Option<&Row> {
-        let index = self.rows.partition_point(|row| row.n < line);
-        self.rows.get(index).filter(|row| row.n == line)
-    }
-
-    /// Returns the calls, oldest first.
-    #[must_use]
-    pub const fn calls(&self) -> &VecDeque<Call> {
-        self.calls.all()
-    }
-
-    /// Returns the call whose request is in this line.
-    #[must_use]
-    pub fn call(&self, line: usize) -> Option<&Call> {
-        let calls = self.calls.all();
-        let index = calls.partition_point(|call| call.line < line);
-        calls.get(index).filter(|call| call.line == line)
-    }
-
     /// Returns how many frames are no longer here, or never were.
     #[must_use]
     pub const fn dropped(&self) -> usize {
@@ -130,12 +101,14 @@ impl View {
         self.is_complete
     }
 
-    /// Says of a frame that nobody answered it.
-    fn blame(&mut self, line: usize) {
-        let index = self.rows.partition_point(|row| row.n < line);
-        if let Some(row) = self.rows.get_mut(index).filter(|row| row.n == line) {
-            row.problem
-                .get_or_insert_with(|| "never answered".to_owned());
+    /// Says of these frames that nobody answered them.
+    fn blame(&mut self, unanswered: &[Answers]) {
+        for line in unanswered.iter().map(|it| it.line) {
+            let index = self.rows.partition_point(|row| row.n < line);
+            if let Some(row) = self.rows.get_mut(index).filter(|row| row.n == line) {
+                row.problem
+                    .get_or_insert_with(|| "never answered".to_owned());
+            }
         }
     }
 }
@@ -180,21 +153,21 @@ impl Lines {
                         .into_iter()
                         .flatten()
                     {
-                        *words = redact_words(words);
+                        *words = secrets::within(words);
                     }
                 }
                 begin(header);
                 None
             }
             Ok(_) => None,
-            Err(error) => Some(Row::bad(n, error.why)),
+            Err(error) => Some(Row::bad(n, &error.why)),
         }
     }
 
-    /// Returns the protocol, as far as it is known.
+    /// Returns the requests that nobody has answered.
     #[must_use]
-    pub fn protocol(&self) -> Option<Protocol> {
-        self.explainer.protocol()
+    pub fn unanswered(&self) -> Vec<Answers> {
+        self.explainer.unanswered(std::time::Duration::ZERO)
     }
 }
 

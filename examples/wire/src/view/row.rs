@@ -9,6 +9,9 @@ use crate::direction;
 use crate::explain::Explained;
 use crate::place::place;
 
+/// What a frame takes beside its texts, in bytes.
+const ROW: usize = 512;
+
 /// A frame, or something else that happened to a connection. What comes from peers may hold any
 /// characters.
 #[derive(Clone, Debug, Serialize)]
@@ -44,24 +47,21 @@ pub struct Row {
 
 impl Row {
     /// A line that is none of a recording.
-    pub(super) fn bad(n: usize, why: String) -> Self {
+    pub(super) fn bad(n: usize, why: &str) -> Self {
         let note = Entry::new(std::time::Duration::ZERO, 0, None, Kind::Note, "");
         let explained = Explained::plain(Kind::Note.name(), why);
         Self {
             entry: "bad",
-            problem: Some("not a line of a recording".to_owned()),
+            problem: Some(format!("not a line of a recording: {why}")),
             ..Self::new(n, &note, explained, "".into())
         }
     }
 
-    /// Returns whether the frame, or a member of it, is not known.
-    #[must_use]
-    pub const fn is_unknown(&self) -> bool {
-        self.explained.unknown_kind || !self.explained.unknown.is_empty()
+    /// About as many bytes as it takes.
+    pub(super) fn size(&self) -> usize {
+        self.data.len() + self.explained.words.len() + ROW
     }
-}
 
-impl Row {
     pub(super) fn new(
         n: usize,
         entry: &Entry<'_>,

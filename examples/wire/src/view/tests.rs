@@ -24,7 +24,7 @@ pub(crate) fn view(text: &str) -> View {
 
 fn problems(view: &View) -> Vec<(usize, &str)> {
     let rows = view.rows().iter();
-    rows.filter_map(|row| Some((row.n, row.problem.as_deref()?)))
+    rows.filter_map(|row| Some((row.n, row.problem.as_deref()?.split(": ").next()?)))
         .collect()
 }
 
@@ -41,24 +41,6 @@ fn what_went_wrong_is_said_of_the_frame_at_fault() {
 }
 
 #[test]
-fn calls_have_their_answers_and_how_they_went() {
-    let view = view(RUN);
-    let told: Vec<_> = view
-        .calls()
-        .iter()
-        .map(|call| (call.line, &*call.kind, call.answers, call.state))
-        .collect();
-    let expected = [
-        (2, "ping", 1, State::Done),
-        (4, "chat.send", 1, State::Unanswered),
-        (6, "status", 1, State::Failed),
-        (9, "token", 0, State::Unanswered),
-    ];
-    assert_eq!(told, expected);
-    assert_eq!(view.calls()[0].answered, Some((0.004, 0.004)));
-}
-
-#[test]
 fn a_running_recording_gives_up_no_call() {
     let (view, mut lines) = (Shared::default(), Lines::new(None, false));
     for (index, line) in RUN.lines().take(6).enumerate() {
@@ -68,8 +50,6 @@ fn a_running_recording_gives_up_no_call() {
     }
     let view = lock(&view);
     assert_eq!(problems(&view), []);
-    let states: Vec<_> = view.calls().iter().map(|call| call.state).collect();
-    assert_eq!(states, [State::Done, State::Pending, State::Pending]);
 }
 
 #[test]
@@ -97,7 +77,7 @@ fn secrets_are_in_no_header_unless_they_are_wanted() {
 }
 
 #[test]
-fn the_oldest_frames_and_calls_make_room() {
+fn the_beginning_stays_when_frames_make_room() {
     let mut view = View::new();
     let mut lines = Lines::new(Some(Protocol::Exoclaw), false);
     let line = r#"{"at":0,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"method\":\"ping\"}"}"#;
@@ -105,10 +85,12 @@ fn the_oldest_frames_and_calls_make_room() {
     for n in 1..=MAX_ROWS + 10 {
         view.push(Row { n, ..row.clone() });
     }
-    assert_eq!((view.rows().len(), view.dropped()), (MAX_ROWS, 10));
-    assert_eq!(view.rows()[0].n, 11);
-    assert_eq!(view.calls()[0].line, 11);
-    assert_eq!(view.place_after(12), 2);
+    assert_eq!(view.rows().len() + view.dropped(), MAX_ROWS + 10);
+    assert!((MAX_ROWS * 98 / 100..=MAX_ROWS).contains(&view.rows().len()));
+    assert_eq!(
+        (view.rows()[0].n, view.rows()[FIRST_ROWS].n),
+        (1, FIRST_ROWS + 1 + view.dropped())
+    );
     let data = "x".repeat(MAX_BYTES / 2);
     for n in [MAX_ROWS + 11, MAX_ROWS + 12] {
         let data = data.clone();
@@ -118,8 +100,7 @@ fn the_oldest_frames_and_calls_make_room() {
             ..row.clone()
         });
     }
-    assert_eq!(view.rows().len(), 1);
-    assert_eq!(view.calls().len(), 1);
+    assert!(view.rows().len() <= 3 && view.rows()[0].n == 1);
 }
 
 #[test]

@@ -1,7 +1,10 @@
-//! The wire tool through its commands.
+//! The wire tool as a library: secrets, the order of frames.
 #![allow(
     clippy::expect_used,
     clippy::panic,
     clippy::unwrap_used,
     reason = "tests"
 )]
+
+mod order;
+mod secrets;

@@ -111,6 +111,7 @@ mod exoclaw {
         Ended {
             code: Some(code),
             output: output.to_string(),
+            ..Ended::default()
         }
     }
 
@@ -146,7 +147,7 @@ mod snek {
         let ended = bot.run_until(std::future::pending::<()>()).await;
         Ended {
             code: Some(i32::from(ended.is_err())),
-            output: String::new(),
+            ..Ended::default()
         }
     }
 
@@ -213,6 +214,7 @@ mod acolyte {
         Ended {
             code: Some(code),
             output,
+            ..Ended::default()
         }
     }
 
@@ -259,6 +261,7 @@ mod connectonion {
         Ended {
             code: Some(code),
             output,
+            ..Ended::default()
         }
     }
 

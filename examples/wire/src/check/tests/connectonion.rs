@@ -62,6 +62,7 @@ async fn a_host_that_is_broken_in_one_way_fails_one_row() {
     let address: &'static str = signer.address().to_string().leak();
     let variables = vec![
         ("address", address),
+        ("strict", "yes"),
         ("tool_prompt", "use a tool"),
         ("ask_prompt", "ask"),
         ("approval_prompt", "approve"),

@@ -2,11 +2,9 @@
 
 use snek_proto::net::{MemoryBackend, Server, ServerOptions};
 
-use super::{Protocol, Role, Setup, Suite, conforms, serve};
+use super::{Protocol, Role, Setup, Suite, Verdict, conforms, run, serve};
 
-#[tokio::test(start_paused = true)]
-async fn a_platform_that_is_broken_in_one_way_fails_one_row() {
-    let suite = Suite::load(Protocol::Snek, Role::Server).unwrap();
+fn platform() -> Setup {
     let backend = MemoryBackend::new()
         .with_channel("general", "General")
         .with_user("ann", "ann-secret", "Ann")
@@ -21,5 +19,27 @@ async fn a_platform_that_is_broken_in_one_way_fails_one_row() {
         ("other_password", "bob-secret"),
     ];
     let peer = serve(service);
-    conforms(&suite, &[Setup { peer, variables }]).await;
+    Setup { peer, variables }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_platform_that_is_broken_in_one_way_fails_one_row() {
+    let suite = Suite::load(Protocol::Snek, Role::Server).unwrap();
+    conforms(&suite, &[platform()]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_out_of_order_in_any_row_fails_the_row_on_the_order() {
+    let suite = Suite::load(Protocol::Snek, Role::Server).unwrap();
+    let setup = platform();
+    for (broken, fails) in [("", false), (r#"s2c {"callId":"login"} duplicate"#, true)] {
+        let settings = setup.settings(broken);
+        let outcomes = run(&suite, &setup.peer, &settings, |_, _| ()).await;
+        let verdict = &outcomes.last().unwrap().verdict;
+        assert_eq!(
+            matches!(verdict, Verdict::Fail { .. }),
+            fails,
+            "{verdict:?}"
+        );
+    }
 }

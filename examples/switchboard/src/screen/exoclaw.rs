@@ -5,7 +5,7 @@ use rpc_core::net::Direction;
 use rpc_core::{Json, Limits};
 
 use super::Describe;
-use super::recent::Recent;
+use switchboard_wire::recent::Recent;
 
 /// A describer of a client's frames. Requests get numbers that are easier to follow than their ids.
 #[derive(Debug, Default)]

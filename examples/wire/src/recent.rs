@@ -7,7 +7,7 @@ use std::hash::Hash;
 /// What is known of open requests, by id. Bounded: a peer that never answers has the oldest forgotten, and
 /// an answer that comes later than `HALF` others were asked may be nobody's.
 #[derive(Debug)]
-pub(crate) struct Recent<K, V, const HALF: usize = 1024> {
+pub struct Recent<K, V, const HALF: usize = 1024> {
     newer: HashMap<K, V>,
     older: HashMap<K, V>,
 }
@@ -23,7 +23,7 @@ impl<K, V, const HALF: usize> Default for Recent<K, V, HALF> {
 
 impl<K: Eq + Hash, V, const HALF: usize> Recent<K, V, HALF> {
     /// Adds a request. Returns the older ones that are forgotten for it.
-    pub(crate) fn insert(&mut self, id: K, value: V) -> HashMap<K, V> {
+    pub fn insert(&mut self, id: K, value: V) -> HashMap<K, V> {
         let mut forgotten = HashMap::new();
         if self.newer.len() >= HALF {
             let newer = std::mem::take(&mut self.newer);
@@ -34,13 +34,14 @@ impl<K: Eq + Hash, V, const HALF: usize> Recent<K, V, HALF> {
     }
 
     /// Returns all that is known; of an id that was asked again, the newer one.
-    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
+    pub fn values(&self) -> impl Iterator<Item = &V> {
         let older = self.older.iter();
         let older = older.filter(|(id, _)| !self.newer.contains_key(*id));
         self.newer.values().chain(older.map(|(_, value)| value))
     }
 
-    pub(crate) fn get_mut<Q: Eq + Hash + ?Sized>(&mut self, id: &Q) -> Option<&mut V>
+    /// Returns what is known of a request, to change it.
+    pub fn get_mut<Q: Eq + Hash + ?Sized>(&mut self, id: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
     {
@@ -50,14 +51,17 @@ impl<K: Eq + Hash, V, const HALF: usize> Recent<K, V, HALF> {
         }
     }
 
-    pub(crate) fn get<Q: Eq + Hash + ?Sized>(&self, id: &Q) -> Option<&V>
+    /// Returns what is known of a request.
+    #[must_use]
+    pub fn get<Q: Eq + Hash + ?Sized>(&self, id: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
     {
         self.newer.get(id).or_else(|| self.older.get(id))
     }
 
-    pub(super) fn remove<Q: Eq + Hash + ?Sized>(&mut self, id: &Q) -> Option<V>
+    /// Forgets a request, and returns what was known of it.
+    pub fn remove<Q: Eq + Hash + ?Sized>(&mut self, id: &Q) -> Option<V>
     where
         K: Borrow<Q>,
     {
@@ -66,7 +70,8 @@ impl<K: Eq + Hash, V, const HALF: usize> Recent<K, V, HALF> {
         newer.or(older)
     }
 
-    pub(crate) fn clear(&mut self) {
+    /// Forgets all.
+    pub fn clear(&mut self) {
         self.newer.clear();
         self.older.clear();
     }

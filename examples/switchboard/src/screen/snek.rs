@@ -5,7 +5,7 @@ use rpc_core::{Limits, Str};
 use snek_proto::frame::{ClientFrame, Event, Final, ServerFrame};
 
 use super::Describe;
-use super::recent::Recent;
+use switchboard_wire::recent::Recent;
 
 /// A describer of a client's frames. An answer is shown with its method.
 #[derive(Debug, Default)]

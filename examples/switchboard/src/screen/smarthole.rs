@@ -10,7 +10,7 @@ use smarthole_proto::frame::{
 use smarthole_proto::validate;
 
 use super::Describe;
-use super::numbers::Numbers;
+use crate::router::Numbers;
 
 /// A describer of a client's frames. Messages get numbers that are easier to follow than their ids;
 /// clones share them, so that a message to several clients has one number for all.

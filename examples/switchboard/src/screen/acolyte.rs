@@ -1,13 +1,14 @@
 //! [`Frames`]: descriptions of Acolyte's frames.
 
-use acolyte_proto::event::{DiffMarker, Event, FileHeader, ItemStatus, Part, RunKind, ToolHeader};
+use acolyte_proto::event::{DiffMarker, Event, FileHeader, Part, RunKind, ToolHeader};
 use acolyte_proto::frame::{Answer, ClientFrame, Request, ServerFrame};
 use acolyte_proto::id::RpcId;
 use rpc_core::Limits;
 use rpc_core::net::Direction;
 
 use super::Describe;
-use super::recent::Recent;
+use crate::daemon::checklist::mark;
+use switchboard_wire::recent::Recent;
 
 /// A describer of a client's frames. Requests get numbers that are easier to follow than their ids.
 #[derive(Debug, Default)]
@@ -138,17 +139,6 @@ fn part(part: &Part) -> String {
         Part::FileHeader(FileHeader { targets, .. }) => targets.join(", "),
         Part::ScopeHeader(search) => format!("{} found", search.matches),
         other => other.tag().to_owned(),
-    }
-}
-
-/// Returns the box of a status.
-#[must_use]
-pub fn mark(status: &ItemStatus) -> &'static str {
-    match status {
-        ItemStatus::InProgress => "[~]",
-        ItemStatus::Done => "[x]",
-        ItemStatus::Failed => "[!]",
-        _ => "[ ]",
     }
 }
 

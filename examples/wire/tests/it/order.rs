@@ -1,0 +1,311 @@
+//! What comes at the wrong moment is named, in the recordings of each protocol.
+
+use switchboard_wire::Protocol;
+use switchboard_wire::decode::{Options, decode};
+
+/// Decodes a conversation, a line each: `>` for what the client says, `<` for the server. Returns the lines in which
+/// something is wrong, from 1, and what is.
+fn wrong(protocol: Protocol, conversation: &str) -> Vec<(usize, String)> {
+    let mut recording = format!(
+        "{{\"transcript\":1,\"protocol\":\"{}\"}}\n",
+        protocol.name()
+    );
+    recording += "{\"at\":0,\"conn\":1,\"dir\":\"c2s\",\"kind\":\"open\",\"data\":\"/\"}\n";
+    for (at, line) in conversation.trim().lines().map(str::trim).enumerate() {
+        let (side, text) = line.split_once(' ').unwrap();
+        let dir = if side == ">" { "c2s" } else { "s2c" };
+        let data = serde_json::to_string(text).unwrap();
+        recording += &format!(
+            "{{\"at\":{at},\"conn\":1,\"dir\":\"{dir}\",\"kind\":\"text\",\"data\":{data}}}\n"
+        );
+    }
+    recording += "{\"at\":99,\"conn\":1,\"dir\":\"c2s\",\"kind\":\"close\",\"code\":1000}\n";
+    let options = Options {
+        json: true,
+        problems: true,
+        ..Options::default()
+    };
+    let mut out = Vec::new();
+    decode(&options, recording.as_bytes(), &mut out, |error| {
+        panic!("{error}")
+    })
+    .unwrap();
+    let mut found = Vec::new();
+    for line in String::from_utf8(out).unwrap().lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let number =
+            |it: &serde_json::Value| usize::try_from(it["line"].as_u64().unwrap()).unwrap() - 2;
+        if let Some(problem) = line["problem"].as_str() {
+            found.push((number(&line), problem.to_owned()));
+        }
+        for call in line["unanswered"].as_array().into_iter().flatten() {
+            found.push((number(call), "nobody has answered".to_owned()));
+        }
+    }
+    found
+}
+
+fn assert_wrong(protocol: Protocol, conversation: &str, line: usize, part: &str) {
+    let found = wrong(protocol, conversation);
+    assert!(
+        found
+            .iter()
+            .any(|(at, words)| *at == line && words.contains(part)),
+        "no {part:?} in line {line}: {found:?}{conversation}"
+    );
+}
+
+/// Without one of its lines, or with one twice or elsewhere.
+fn changed(conversation: &str, change: impl FnOnce(&mut Vec<&str>)) -> String {
+    let mut lines: Vec<_> = conversation.trim().lines().map(str::trim).collect();
+    change(&mut lines);
+    lines.join("\n")
+}
+
+fn without(lines: &mut Vec<&str>, at: usize) {
+    lines.remove(at);
+}
+
+const SNEK: &str = r#"
+    > {"method":"login","args":["a","b"],"kwargs":{},"callId":"1"}
+    < {"callId":"1","success":true,"data":{"username":"a"}}
+    > {"method":"get_user","args":[null],"kwargs":{},"callId":"2"}
+    < {"callId":"2","success":true,"data":{"username":"a"}}"#;
+
+#[test]
+fn snek() {
+    use Protocol::Snek;
+    assert_eq!(wrong(Snek, SNEK), []);
+    assert_wrong(
+        Snek,
+        &changed(SNEK, |it| it.swap(0, 2)),
+        1,
+        "before the login",
+    );
+    assert_wrong(
+        Snek,
+        &SNEK.replace("\"2\"", "\"1\""),
+        3,
+        "has the id of line",
+    );
+    assert_wrong(
+        Snek,
+        &changed(SNEK, |it| it.push(it[3])),
+        5,
+        "behind the end",
+    );
+    assert_wrong(
+        Snek,
+        &changed(SNEK, |it| without(it, 3)),
+        3,
+        "nobody has answered",
+    );
+    assert_wrong(
+        Snek,
+        &changed(SNEK, |it| without(it, 2)),
+        3,
+        "answers nothing",
+    );
+}
+
+const EXOCLAW: &str = r#"
+    > {"token":"t"}
+    < {"ok":true,"version":"0.1.0"}
+    > {"id":"1","method":"chat.send","params":{"channel":"w","account":"a","content":"q"}}
+    < {"id":"1","event":"tool_use","data":{"id":"c","name":"n","input":{}}}
+    < {"id":"1","event":"tool_result","data":{"tool_use_id":"c","content":"x"}}
+    < {"id":"1","event":"text","data":"x"}
+    < {"id":"1","event":"done"}"#;
+
+#[test]
+fn exoclaw() {
+    use Protocol::Exoclaw;
+    assert_eq!(wrong(Exoclaw, EXOCLAW), []);
+    assert_wrong(
+        Exoclaw,
+        &changed(EXOCLAW, |it| it.insert(2, it[1])),
+        3,
+        "behind the hello",
+    );
+    assert_wrong(
+        Exoclaw,
+        &changed(EXOCLAW, |it| it.swap(0, 1)),
+        2,
+        "behind the hello",
+    );
+    assert_wrong(
+        Exoclaw,
+        &changed(EXOCLAW, |it| it.swap(1, 2)),
+        2,
+        "before the hello",
+    );
+    let result = r#"< {"id":"7","result":"pong"}"#;
+    assert_wrong(
+        Exoclaw,
+        &changed(EXOCLAW, |it| it.push(result)),
+        8,
+        "answers nothing",
+    );
+    let error = r#"< {"id":"1","event":"error","data":"no"}"#;
+    assert_wrong(
+        Exoclaw,
+        &changed(EXOCLAW, |it| it.insert(5, error)),
+        7,
+        "behind the error",
+    );
+    assert_wrong(
+        Exoclaw,
+        &changed(EXOCLAW, |it| it.swap(3, 4)),
+        4,
+        "tool call",
+    );
+    assert_wrong(
+        Exoclaw,
+        &changed(EXOCLAW, |it| it.push(it[5])),
+        8,
+        "behind the end",
+    );
+    let refused = r#"
+        > {"token":"t"}
+        < {"error":"auth_failed","code":4001}
+        < {"ok":true,"version":"0.1.0"}"#;
+    assert_wrong(Exoclaw, refused, 3, "behind the refusal");
+}
+
+const SMARTHOLE: &str = r#"
+    > {"type":"registration","payload":{"name":"notes","description":"Keeps notes."}}
+    < {"type":"registration_response","payload":{"success":true,"clientId":"c","message":"m"}}
+    < {"type":"message","payload":{"id":"m1","text":"t","timestamp":"2024-01-15T10:30:00.000Z","metadata":{"inputMethod":"text","directRouted":true}}}
+    > {"type":"response","payload":{"messageId":"m1","type":"ack","payload":{}}}
+    > {"type":"response","payload":{"messageId":"m1","type":"notification","payload":{"title":"t"}}}"#;
+
+#[test]
+fn smarthole() {
+    use Protocol::SmartHole;
+    assert_eq!(wrong(SmartHole, SMARTHOLE), []);
+    assert_wrong(
+        SmartHole,
+        &changed(SMARTHOLE, |it| it.insert(4, it[3])),
+        5,
+        "a second time",
+    );
+    let orphan = SMARTHOLE.replace(
+        r#""messageId":"m1","type":"ack""#,
+        r#""messageId":"m9","type":"ack""#,
+    );
+    assert_wrong(SmartHole, &orphan, 4, "answers nothing");
+    assert_wrong(
+        SmartHole,
+        &changed(SMARTHOLE, |it| it.swap(1, 2)),
+        2,
+        "before a registration",
+    );
+    assert_wrong(
+        SmartHole,
+        &changed(SMARTHOLE, |it| it.insert(2, it[0])),
+        3,
+        "behind the accepted",
+    );
+    assert_wrong(
+        SmartHole,
+        &changed(SMARTHOLE, |it| it.truncate(3)),
+        3,
+        "nobody has answered",
+    );
+}
+
+const CONNECTONION: &str = r#"
+    > {"type":"CONNECT","payload":{"timestamp":1}}
+    < {"type":"CONNECTED","session_id":"s","status":"new"}
+    > {"type":"INPUT","prompt":"p"}
+    < {"type":"tool_call","tool_id":"t","name":"n","args":{},"id":"e1","ts":1,"session_id":"s"}
+    < {"type":"tool_result","tool_id":"t","name":"n","status":"success","result":"r","id":"e2","ts":1,"session_id":"s"}
+    < {"type":"OUTPUT","result":"r","session_id":"s","duration_ms":1,"session":{"messages":[]}}"#;
+
+#[test]
+fn connectonion() {
+    use Protocol::ConnectOnion;
+    assert_eq!(wrong(ConnectOnion, CONNECTONION), []);
+    assert_wrong(
+        ConnectOnion,
+        &changed(CONNECTONION, |it| without(it, 5)),
+        3,
+        "nobody has answered",
+    );
+    let again = changed(CONNECTONION, |it| {
+        let output = it.pop().unwrap();
+        it.push(it[2]);
+        it.push(output);
+    });
+    assert_wrong(ConnectOnion, &again, 6, "nobody has answered");
+    assert_wrong(
+        ConnectOnion,
+        &changed(CONNECTONION, |it| it.push(it[5])),
+        7,
+        "answers no INPUT",
+    );
+    assert_wrong(
+        ConnectOnion,
+        &changed(CONNECTONION, |it| it.swap(3, 4)),
+        4,
+        "tool call",
+    );
+    assert_wrong(
+        ConnectOnion,
+        &changed(CONNECTONION, |it| it.swap(1, 2)),
+        2,
+        "before CONNECTED",
+    );
+    assert_wrong(
+        ConnectOnion,
+        &changed(CONNECTONION, |it| it.insert(2, it[1])),
+        3,
+        "answers no CONNECT",
+    );
+}
+
+const ACOLYTE: &str = r#"
+    > {"id":"rpc_1","type":"chat.start","payload":{"request":{"message":"m","history":[],"model":"g"}}}
+    < {"id":"rpc_1","type":"chat.accepted","taskId":"task_1"}
+    < {"id":"rpc_1","type":"chat.started"}
+    < {"id":"rpc_1","type":"chat.event","event":{"type":"text-delta","text":"Let me see."}}
+    < {"id":"rpc_1","type":"chat.event","event":{"type":"tool-call","toolCallId":"c","toolName":"n","args":{}}}
+    < {"id":"rpc_1","type":"chat.event","event":{"type":"tool-output","toolCallId":"c","toolName":"n","content":{"kind":"text","text":"x"}}}
+    < {"id":"rpc_1","type":"chat.event","event":{"type":"tool-result","toolCallId":"c","toolName":"n"}}
+    < {"id":"rpc_1","type":"chat.event","event":{"type":"text-delta","text":"Hello "}}
+    < {"id":"rpc_1","type":"chat.event","event":{"type":"text-delta","text":"world"}}
+    < {"id":"rpc_1","type":"chat.done","reply":{"state":"done","model":"g","output":"Hello world"}}"#;
+
+#[test]
+fn acolyte() {
+    use Protocol::Acolyte;
+    assert_eq!(wrong(Acolyte, ACOLYTE), []);
+    let lacking = |at: usize| changed(ACOLYTE, |it| without(it, at));
+    let swapped = |a: usize, b: usize| changed(ACOLYTE, |it| it.swap(a, b));
+    let twice = |at: usize| changed(ACOLYTE, |it| it.insert(at + 1, it[at]));
+    for (conversation, line, part) in [
+        (lacking(4), 5, "tool call"),
+        (swapped(4, 6), 5, "tool call"),
+        (swapped(5, 6), 7, "behind the result"),
+        (twice(6), 8, "behind the result"),
+        (swapped(1, 2), 2, "before chat.accepted"),
+        (lacking(2), 3, "before chat.started"),
+        (twice(1), 3, "a second time"),
+        (twice(2), 4, "a second time"),
+        (lacking(7), 9, "another text"),
+        (swapped(7, 8), 10, "another text"),
+        (twice(8), 11, "another text"),
+        (twice(9), 11, "behind the end"),
+        (swapped(8, 9), 10, "behind the end"),
+        (lacking(9), 1, "nobody has answered"),
+    ] {
+        assert_wrong(Acolyte, &conversation, line, part);
+    }
+    let error = r#"< {"id":"rpc_1","type":"chat.error","errorMessage":"no"}"#;
+    assert_wrong(
+        Acolyte,
+        &changed(ACOLYTE, |it| it.push(error)),
+        11,
+        "behind the end",
+    );
+}
