@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_cannot_be_used_are_refused_early() {
+    fn invalid_keys_are_refused_early() {
         assert_eq!(ApiKey::new(" \n"), Err(invalid("it is empty")));
         assert_eq!(
             ApiKey::new("a\nb"),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_a_token_goes_into_a_subprotocol_behind_one_that_is_no_secret() {
+    fn a_key_that_is_a_valid_token_is_sent_as_the_second_subprotocol() {
         let offer = Offer::for_websocket(Some(&key("s3cret")));
         assert_eq!(
             exposed(&offer.subprotocols),
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_no_token_goes_into_the_header() {
+    fn a_key_that_is_not_a_valid_token_is_sent_in_a_header() {
         for text in ["a/b", "YQ==", "a b", "a,b", "clé"] {
             assert!(!key(text).is_token(), "{text}");
             let offer = Offer::for_websocket(Some(&key(text)));
@@ -293,13 +293,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_key_nothing_is_offered() {
+    fn without_a_key_no_subprotocol_is_offered() {
         assert_eq!(Offer::for_websocket(None), Offer::default());
         assert_eq!(Offer::for_http(None), Offer::default());
     }
 
     #[test]
-    fn either_way_of_showing_the_key_is_enough_in_its_exact_spelling() {
+    fn header_and_subprotocol_each_authenticate_and_compare_exactly() {
         let auth = Auth::key(key("k"));
         let header = |value| {
             let mut shown = Credentials::default();

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_strict_form_is_an_id() {
+    fn only_the_strict_form_parses_as_an_id() {
         for text in [
             "rpc_a",
             "rpc_0",

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_keeps_what_fits() {
+    fn a_list_keeps_its_valid_items() {
         let read = |json| {
             let Listed(found) = parse(json, &Limits::default()).unwrap();
             found

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_goes_forward_only() {
+    fn a_task_only_moves_forward() {
         let allowed = [
             (Accepted, Queued),
             (Accepted, Running),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_tells_when_its_state_changed_last() {
+    fn a_record_has_the_time_of_its_last_change() {
         let start = SystemTime::UNIX_EPOCH;
         let later = start + Duration::from_secs(1);
         let mut registry = TaskRegistry::new(1_000);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_task_that_has_ended_is_forgotten_first_and_a_live_one_never() {
+    fn the_oldest_ended_task_is_evicted_first() {
         let now = SystemTime::UNIX_EPOCH;
         let mut registry = TaskRegistry::new(3);
         for n in 0..3 {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_load_counts_what_is_remembered_what_runs_and_what_waits() {
+    fn load_counts_remembered_running_and_waiting_tasks() {
         let now = SystemTime::UNIX_EPOCH;
         let mut registry = TaskRegistry::new(1_000);
         for (n, states) in [

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_those_of_the_specification() {
+    fn console_lines_match_the_specification() {
         let owner = Owner::Key(crate::auth::Address::from_bytes([0x2f; 32]));
         let connected = |status| connected(owner, "aad5d1e2-1111", status);
         let connect = "✓ CONNECT identity=0x2f2f2f2f2f2f2f... session=aad5d1e2... status=";

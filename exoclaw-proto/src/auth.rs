@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_may_be_as_long_as_the_limit_and_no_longer() {
+    fn a_token_longer_than_the_limit_is_refused() {
         let longest = "x".repeat(MAX_TOKEN_BYTES);
         assert!(Auth::token(longest.as_str()).unwrap().check(&longest));
         assert_eq!(
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_whole_token_is_let_in() {
+    fn only_the_exact_token_is_accepted() {
         let auth = Auth::token("s3cret").unwrap();
         assert!(!auth.is_open() && auth.check("s3cret"));
         for wrong in ["", "s3cre", "s3cret ", "s3cret\0", "S3cret", "t3cret"] {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_gateway_lets_everybody_in() {
+    fn an_open_gateway_accepts_every_client() {
         assert!(Auth::open().is_open() && Auth::open().check(""));
         assert_ne!(Auth::open(), Auth::token("x").unwrap());
         assert_eq!(Auth::open(), Auth::open());
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_refusal_says_what_to_do() {
+    fn the_refusal_names_the_remedy() {
         let text = AuthError::TokenRequired.to_string();
         let start = "Auth token required when binding to non-loopback address. ";
         assert!(text.starts_with(start), "{text}");

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_binding_names_something_and_somebody() {
+    fn a_binding_needs_a_criterion_and_an_agent() {
         let bindings = vec![on_channel(), Binding::new("b")];
         let error = Router::new(bindings, None).unwrap_err();
         let words = "number 1 (agent 'b') names none of ";
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_named_has_to_be_equal() {
+    fn all_criteria_of_a_binding_must_match() {
         let router = router(vec![Binding {
             peer_id: Some("p".to_owned()),
             ..on_channel()
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_same_kind_who_names_more_wins_and_then_the_first() {
+    fn more_criteria_win_and_then_the_first_binding() {
         let router = router(vec![
             Binding {
                 peer_id: Some("p".into()),
@@ -390,14 +390,14 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_no_binding_goes_to_the_default_agent() {
+    fn unmatched_chats_go_to_the_default_agent() {
         let router = Router::new(vec![on_channel()], Some("d".to_owned())).unwrap();
         assert_eq!(router.resolve(&chat("x", "", "")), Ok("d"));
         assert_eq!(router.resolve(&chat("c", "", "")), Ok("a"));
     }
 
     #[test]
-    fn it_reads_as_in_a_configuration_file() {
+    fn bindings_deserialize_from_configuration_files() {
         let json = r#"{"agent_id":"a","channel":"c","guild_id":"g"}"#;
         let binding: Binding = serde_json::from_str(json).unwrap();
         let guild_id = Some("g".to_owned());
@@ -434,7 +434,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_agrees_with_a_look_at_every_binding(
+        fn the_router_agrees_with_a_linear_search(
             named in prop::collection::vec(fields(), 0..20),
             routes in prop::collection::vec(fields(), 1..20),
         ) {

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_written_in_the_order_of_the_specification() {
+    fn a_request_has_the_member_order_of_the_specification() {
         let mut buffer = String::new();
         let id = CallId::from_raw(0xab);
         encode_request(

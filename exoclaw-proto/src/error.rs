@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_told_apart_by_their_beginning() {
+    fn errors_are_classified_by_their_prefix() {
         for (text, kind) in [
             ("parse error: expected ident", ErrorKind::Parse),
             ("unknown method: nope", ErrorKind::UnknownMethod),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_here_is_told_apart_again() {
+    fn our_own_errors_are_classified() {
         let made = RpcError::invalid_params(Method::ChatSend, "x");
         assert_eq!(made.message(), "invalid chat.send params: x");
         assert_eq!(made.kind(), ErrorKind::InvalidParams);

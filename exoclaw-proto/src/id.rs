@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_reads_as_the_known_gateway_writes_it() {
+    fn a_numeric_id_is_formatted_like_the_known_gateway() {
         for (json, text) in [
             (r#""a\u0062""#, "ab"),
             (r#""""#, ""),
@@ -152,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_id() {
+    fn other_values_are_not_ids() {
         for json in ["null", "true", "[]", "{}", "1e999"] {
             assert!(WireId::new(raw(json)).is_err(), "{json}");
         }
     }
 
     #[test]
-    fn a_long_id_is_none() {
+    fn an_overlong_id_is_none() {
         let text = |len| format!("\"{}\"", "x".repeat(len - 2));
         assert!(WireId::new(raw(&text(MAX_ID_BYTES))).is_ok());
         assert!(WireId::new(raw(&text(MAX_ID_BYTES + 1))).is_err());
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_makes_an_id() {
+    fn an_id_is_made_from_a_string() {
         assert_eq!(WireId::from_text("a\"b").get(), r#""a\"b""#);
         assert_eq!(WireId::from_text("7"), WireId::new(raw("7")).unwrap());
     }

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ordinary_parts_appear_as_they_are() {
+    fn ordinary_parts_are_not_escaped() {
         let key = SessionKey::new("default", "websocket", "user-123", "main");
         assert_eq!(key.to_string(), "default:websocket:user-123:main");
         assert_eq!(
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_with_colons_do_not_mix_up_sessions() {
+    fn parts_with_colons_do_not_collide() {
         let (one, two) = (
             SessionKey::new("d", "a:b", "c", "m"),
             SessionKey::new("d", "a", "b:c", "m"),
@@ -173,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn empty_parts_are_parts() {
+    fn empty_parts_are_kept() {
         let key = SessionKey::new("d", "", "", "");
         assert_eq!(key.as_str(), "d:::");
         assert_eq!(SessionKey::parse("d:::"), Ok(key));
     }
 
     #[test]
-    fn texts_that_no_key_has_are_refused() {
+    fn invalid_session_keys_are_refused() {
         for (text, why) in [
             ("", "parts"),
             ("a:b:c", "parts"),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_a_string_in_json() {
+    fn a_session_key_is_a_json_string() {
         let key = SessionKey::new("d", "a:b", "\"c\"", "m");
         let json = serde_json::to_string(&key).unwrap();
         assert_eq!(json, r#""d:a%3Ab:\"c\":m""#);
@@ -206,7 +206,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_survive_the_text(
+        fn session_keys_round_trip(
             parts in prop::array::uniform4("[ab:%235Aé]{0,6}"),
             others in prop::array::uniform4("[:%23A5]{0,2}"),
         ) {
@@ -219,7 +219,7 @@ mod tests {
         }
 
         #[test]
-        fn a_text_that_is_accepted_is_the_text_of_its_parts(text in "[a:%23A5]{0,12}") {
+        fn an_accepted_key_equals_the_key_of_its_parts(text in "[a:%23A5]{0,12}") {
             if let Ok(key) = SessionKey::parse(&text) {
                 let again = SessionKey::new(
                     &key.agent(), &key.channel(), &key.account(), &key.peer(),

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_have_room_until_there_are_too_many_or_too_large_ones() {
+    fn events_are_bounded_by_number_and_size() {
         let limits = Limits::default();
         let limits = Limits {
             max_events: 2,
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_given_back_when_it_is_over() {
+    fn memory_of_a_burst_is_released() {
         let mut backlog = Backlog::new();
         for item in 0..100_u64 {
             backlog.push_back(item);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn one_item_at_a_time_needs_memory_once() {
+    fn one_item_at_a_time_reuses_its_memory() {
         let mut backlog = Backlog::new();
         backlog.push_back([0_u8; 4 * KEPT]);
         assert_eq!(backlog.items.capacity(), 1);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_small_items_stay_without_a_second_allocation() {
+    fn a_few_small_items_allocate_once() {
         let mut backlog = Backlog::new();
         for round in 0..2 {
             for item in 0..4_u64 {

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_that_makes_no_sense_keeps_the_delay_constant() {
+    fn an_invalid_factor_keeps_the_delay_constant() {
         for factor in [f64::NAN, f64::NEG_INFINITY, -2.0, 0.0, 0.5] {
             let policy = BackoffPolicy {
                 max_attempts: Some(3),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn no_delay_stays_none_at_any_attempt() {
+    fn a_zero_delay_stays_zero() {
         let policy = BackoffPolicy::new(Duration::ZERO, 2.0);
         assert_eq!(policy.delay(1), Duration::ZERO);
         assert_eq!(policy.delay(u32::MAX), Duration::ZERO);

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fifth_failure_in_a_row_opens_it() {
+    fn the_fifth_consecutive_failure_opens_the_breaker() {
         let now = Instant::now();
         let mut breaker = CircuitBreaker::default();
         for _ in 0..4 {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_call_after_the_timeout_makes_it_half_open() {
+    fn the_first_call_after_the_timeout_half_opens_the_breaker() {
         let now = Instant::now();
         let mut breaker = opened(now);
         assert!(
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fourth_trial_call_is_refused_and_a_cancelled_one_gives_its_place_back() {
+    fn trial_calls_are_bounded_and_cancelled_ones_released() {
         let now = Instant::now();
         let later = now + MINUTE;
         let mut breaker = opened(now);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn results_of_calls_from_before_a_change_of_state_do_not_count() {
+    fn results_of_calls_from_an_earlier_state_are_ignored() {
         let now = Instant::now();
         let mut breaker = CircuitBreaker::default();
         let mut old: Vec<_> = (0..9).map(|_| breaker.try_acquire(now).unwrap()).collect();
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_in_the_configuration_count_as_one() {
+    fn zero_limits_are_treated_as_one() {
         let now = Instant::now();
         let config = BreakerConfig {
             failure_threshold: 0,

@@ -363,7 +363,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_over_the_limit_is_never_worth_a_retry() {
+    fn an_oversized_message_is_never_retried() {
         let reason = CloseReason::Peer(CloseFrame::new(CloseFrame::TOO_BIG, ""));
         // The connection may come back, the message must not.
         assert_eq!(reason.retry(), Retry::Backoff);
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_refuses_says_whether_another_attempt_may_help() {
+    fn a_refusal_says_whether_to_retry() {
         let refused = |retryable| CloseReason::Refused {
             message: "the name is taken".to_owned(),
             retryable,
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_close_reads_as_one_sentence() {
+    fn a_close_reason_displays_as_one_sentence() {
         let reason = CloseReason::Peer(CloseFrame::new(1001, "restart"));
         assert_eq!(reason.to_string(), "closed by the peer (1001: restart)");
     }

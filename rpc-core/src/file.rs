@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_lock_is_refused_with_the_holder_of_the_first() {
+    fn a_second_lock_is_refused_with_its_holder() {
         let folder = Folder::new("lock");
         let path = folder.0.join("store");
         let first = Lock::take(&path).unwrap();
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_waits_for_one_that_ends() {
+    fn a_lock_waits_for_a_program_that_is_ending() {
         let folder = Folder::new("wait");
         let path = folder.0.join("store");
         let first = Lock::take(&path).unwrap();
@@ -290,7 +290,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_a_link_leads_to_is_locked_and_replaced() {
+    fn symlinks_are_followed_for_locks_and_replacements() {
         use std::os::unix::fs::symlink;
         let folder = Folder::new("link");
         let (path, link) = (folder.0.join("store"), folder.0.join("link"));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_replacement_leaves_the_old_file_and_nothing_else() {
+    fn a_failed_replacement_leaves_only_the_old_file() {
         let folder = Folder::new("replace");
         let path = folder.0.join("list");
         fs::write(&path, "old").unwrap();
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_added_on_lines_of_their_own() {
+    fn lines_are_appended_after_a_line_break() {
         let folder = Folder::new("lines");
         let path = folder.0.join("notes");
         fs::write(&path, "by hand").unwrap();

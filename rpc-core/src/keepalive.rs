@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_after_a_ping_is_death() {
+    fn silence_after_a_ping_disconnects() {
         let (mut line, start) = line();
         let ping = start + INTERVAL;
         assert_eq!(line.check(ping, false), Due::Ping);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_does_not_read_declares_nobody_dead() {
+    fn silence_is_not_detected_while_reading_is_paused() {
         let (mut line, start) = line();
         let ping = start + INTERVAL;
         assert_eq!(line.check(ping, true), Due::Ping);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_slept_gives_one_fresh_grace() {
+    fn waking_from_sleep_gives_one_fresh_grace() {
         let (mut line, start) = line();
         let ping = start + INTERVAL;
         assert_eq!(line.check(ping, false), Due::Ping);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn without_pings_silence_alone_is_death_after_one_grace_for_sleep() {
+    fn without_pings_silence_alone_disconnects() {
         let start = Instant::now();
         let config = KeepAlive {
             pong_timeout: SECOND * 75,
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn switched_off_it_has_no_deadline() {
+    fn a_disabled_keepalive_has_no_deadline() {
         let line = Line::new(KeepAlive::off(), Instant::now());
         assert_eq!(line.timers.next_timeout(), None);
     }

@@ -216,13 +216,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_close_reason_is_cut_at_a_character_boundary() {
+    fn a_long_close_reason_is_truncated_at_a_char_boundary() {
         let frame = CloseFrame::new(CloseFrame::NORMAL, "é".repeat(100));
         assert_eq!(frame.reason.len(), 122);
     }
 
     #[test]
-    fn debug_output_never_holds_the_text() {
+    fn debug_output_hides_the_text() {
         let out = Outgoing::Text(Text::from("hunter2"));
         assert_eq!(format!("{out:?}"), "Text(7 bytes)");
         let out = Outgoing::Binary(Bytes::from_static(b"hunter2"));

@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_outbox_keeps_little_and_a_quiet_one_nothing() {
+    fn an_idle_outbox_releases_its_memory() {
         let limits = Limits {
             max_message_bytes: 1_000_000,
             ..Limits::default()

@@ -97,7 +97,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_short_pause_is_caught_up_in_its_own_time() {
+    fn a_short_pause_is_caught_up_in_equal_time() {
         let start = Instant::now();
         let ms = Duration::from_millis;
         let mut pause = ReadPause::default();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_suspended_while_everything_is_read() {
+    fn deadlines_run_while_reading_is_active() {
         let now = Instant::now();
         let mut pause = ReadPause::default();
         assert!(pause.is_over(true, now));

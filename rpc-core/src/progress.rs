@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_earlier_requests_count_and_those_of_later_ones_do_not() {
+    fn only_frames_of_earlier_requests_are_progress() {
         let (mut progress, frames, start) = sent(3);
         progress.heard(frames[1], start + SECOND);
         let since: Vec<_> = frames.iter().map(|it| progress.since(*it)).collect();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_an_earlier_request_is_remembered_and_what_comes_later_is_not_counted() {
+    fn progress_ends_with_the_last_earlier_request() {
         let (mut progress, frames, start) = sent(3);
         progress.heard(frames[0], start + SECOND);
         progress.ended(frames[0]);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_request_lets_nothing_pile_up_behind_it() {
+    fn a_long_request_uses_bounded_memory() {
         let (mut progress, frames, start) = sent(1);
         let mut outbox = Outbox::default();
         let _ = outbox.json("").unwrap();
@@ -190,7 +190,7 @@ mod tests {
     proptest! {
         /// Against the definition, with every frame remembered.
         #[test]
-        fn what_was_forgotten_makes_no_difference(
+        fn evicted_entries_do_not_change_the_result(
             steps in prop::collection::vec((0_u8..4, 0_usize..64), 0..100),
         ) {
             let (_, _, start) = sent(0);

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_walk_through_the_sequence_until_the_user_asks_again() {
+    fn failures_follow_the_delays_until_reset() {
         let now = Instant::now();
         let mut reconnector = Reconnector::new(three());
         assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_on_open_is_there_for_the_specifications_that_want_it() {
+    fn delays_can_reset_when_the_connection_opens() {
         let now = Instant::now();
         let mut reconnector = Reconnector::new(ReconnectPolicy {
             reset_on: ResetOn::Open,
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_cycle_starts_at_the_first_delay_and_says_so() {
+    fn a_new_cycle_starts_at_the_first_delay() {
         let now = Instant::now();
         let mut reconnector = Reconnector::new(ReconnectPolicy {
             cycles: None,
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_cycles_is_kept() {
+    fn cycles_are_counted() {
         let now = Instant::now();
         let mut reconnector = Reconnector::new(ReconnectPolicy {
             cycles: Some(2),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn off_gives_up_whatever_the_cycles_say() {
+    fn a_disabled_policy_gives_up_at_once() {
         let now = Instant::now();
         for cycles in [None, Some(0), Some(5)] {
             let mut reconnector = Reconnector::new(ReconnectPolicy {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peers_wish_lengthens_the_delay_and_never_shortens_it() {
+    fn retry_after_only_lengthens_the_delay() {
         let now = Instant::now();
         let mut reconnector = Reconnector::new(three());
         let mut at = |wish| {

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_character_is_kept_whole_or_not_at_all() {
+    fn truncation_keeps_characters_whole() {
         let text = "aé😀";
         for (max, kept) in [
             (0, 0),

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_two_deadlines_the_sooner_counts_and_of_equal_ones_the_first() {
+    fn the_earliest_deadline_wins_and_then_the_first() {
         let now = Instant::now();
         let late = now + Duration::from_secs(1);
         let (one, other) = (Some((now, 1)), Some((late, 2)));

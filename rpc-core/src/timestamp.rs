@@ -40,7 +40,7 @@ mod tests {
     const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
     #[test]
-    fn milliseconds_are_always_written_and_the_rest_is_cut_off() {
+    fn timestamps_have_exactly_three_decimals() {
         let at = |nanos| format(SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos));
         assert_eq!(at(0), "1970-01-01T00:00:00.000Z");
         assert_eq!(at(1_999_999), "1970-01-01T00:00:00.001Z");
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn times_beyond_the_calendar_end_at_its_edge() {
+    fn times_beyond_the_calendar_are_clamped() {
         let before = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
         assert_eq!(format(before), "1970-01-01T00:00:00.000Z");
         let far = SystemTime::UNIX_EPOCH + LAST * 2;
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_timestamps_round_trip() {
         let time = SystemTime::UNIX_EPOCH + Duration::from_millis(1_705_314_600_789);
         assert_eq!(parse(&format(time)), Some(time));
         for text in [
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn every_day_of_the_calendar_is_read_as_it_is_written() {
+    fn every_day_of_the_calendar_round_trips() {
         let mut before = String::new();
         for day in 0..=LAST.as_secs() / SECONDS_PER_DAY {
             let time = SystemTime::UNIX_EPOCH + Duration::from_secs(day * SECONDS_PER_DAY);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_timestamp() {
+    fn invalid_timestamps_are_refused() {
         for text in [
             "yesterday",
             "",

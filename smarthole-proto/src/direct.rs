@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_an_ordinary_text() {
+    fn other_texts_are_not_direct() {
         for text in [
             "",
             ":",
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exact_name_comes_first_and_then_the_first_that_was_registered() {
+    fn an_exact_name_wins_and_then_the_first_registered() {
         let direct = parse("Notes: x").unwrap();
         assert_eq!(direct.client(["notes", "NOTES", "Notes"]), Some("Notes"));
         assert_eq!(direct.client(["note", "notes", "NOTES"]), Some("notes"));

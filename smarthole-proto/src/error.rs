@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_is_read_as_it_is_written() {
+    fn every_error_code_round_trips() {
         for code in [
             "INVALID_NAME",
             "INVALID_DESCRIPTION",

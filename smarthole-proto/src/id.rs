@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_uuids_of_version_4() {
+    fn ids_are_version_4_uuids() {
         let zeros = client_id(0);
         assert_eq!(zeros.as_str(), "00000000-0000-4000-8000-000000000000");
         let ones = message_id(u128::MAX);

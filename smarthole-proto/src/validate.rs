@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_for_names_are_those_of_the_specification() {
+    fn name_rules_match_the_specification() {
         let long = "a".repeat(64);
         for good in ["a", "Z", "my-client", "a_b-9", "notes-", &long] {
             assert_eq!(name(good), Ok(()), "{good}");
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_counts_a_description_in_characters_and_a_client_in_utf_16() {
+    fn servers_count_characters_and_clients_utf_16_units() {
         let ascii = "a".repeat(1024);
         assert_eq!(description(&ascii, Side::Client), Ok(()));
         assert_eq!(description(&ascii, Side::Server), Ok(()));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_is_broken_gives_the_code() {
+    fn the_first_broken_rule_determines_the_code() {
         for (json, expected) in [
             (r#"{"name":"a","description":"d"}"#, None),
             (
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_registration_is_kept_as_it_was_sent() {
+    fn a_valid_registration_is_kept_verbatim() {
         let json = r#"{"name":"my-client","description":" I handle t\u0061sks. ","version":"1.0.0","capabilities":["tasks","reminders"]}"#;
         let registration = payload(json).unwrap();
         assert_eq!(registration.name, "my-client");

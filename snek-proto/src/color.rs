@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_colours_come_out_right() {
+    fn known_colors_match() {
         for (h, s, l, hex) in [
             (0.0, 1.0, 0.5, "#FF0000"),
             (1.0 / 3.0, 1.0, 0.5, "#00FF00"),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_colour_has_a_strict_form() {
+    fn colors_have_a_strict_form() {
         assert!(is_html_color("#FF6B35") && is_html_color("#ff6b35"));
         for bad in [
             "",
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_seeds_give_different_colours() {
+    fn neighboring_seeds_give_different_colors() {
         let colors: std::collections::HashSet<_> = (0..100).map(random_color).collect();
         assert!(colors.len() > 95);
     }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn random_colours_fill_their_ranges() {
+    fn random_colors_fill_their_ranges() {
         let colors: Vec<_> = (0..20_000).map(|n| hsl(&random_color(n))).collect();
         let ranges = [0, 1, 2].map(|at| {
             let values = colors.iter().map(|color| color[at]);
@@ -157,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn random_colours_are_bright(entropy: u64) {
+        fn random_colors_are_bright(entropy: u64) {
             let color = random_color(entropy);
             prop_assert!(is_html_color(&color));
             let [_, saturation, lightness] = hsl(&color);

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_what_the_server_said() {
+    fn a_failure_has_the_servers_message() {
         for (rest, message) in [
             (
                 r#""success":false,"error":"top","data":{"error":"inner"}"#,
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_keeps_the_data_or_else_the_error() {
+    fn a_failure_keeps_its_data_or_error() {
         for (rest, data) in [
             (
                 r#""error":"top","data":{"error":"inner"}"#,
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_key_inside_a_value_is_no_failure() {
+    fn an_error_key_inside_a_value_is_not_a_failure() {
         for rest in [
             r#""data":{"error":"x"}"#,
             r#""success":true,"data":{"error":"x"}"#,

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uid_has_a_strict_end() {
+    fn a_uid_has_a_strict_form() {
         for good in ["ch1", "a-b_C9", "-"] {
             assert!(is_channel_uid(good), "{good}");
         }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn any_scalar_is_echoed_unchanged() {
+    fn any_scalar_id_is_echoed_unchanged() {
         for json in [r#""a\u0062""#, "7", "1.50", "true", r#""\ud800""#] {
             let id: WireId = rpc_core::json::parse(json, &rpc_core::Limits::default()).unwrap();
             assert_eq!(serde_json::to_string(&id).unwrap(), json);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_reads_as_text() {
+    fn an_id_displays_as_text() {
         let raw = Json::new(r#""a\u0062""#).unwrap();
         assert_eq!(WireId::new(raw).unwrap().as_text().as_deref(), Some("ab"));
         assert_eq!(WireId::text("a\"b").get(), r#""a\"b""#);

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn public_channels_need_a_reason() {
+    fn public_channels_need_a_trigger() {
         for tag in [None, Some("public"), Some("")] {
             assert!(!respond(tag, false, "hello"));
             assert!(respond(tag, true, "hello"));
@@ -81,12 +81,12 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_name_is_found_nowhere() {
+    fn an_empty_name_never_matches() {
         assert!(!should_respond(None, false, &Triggers::default(), "", "x"));
     }
 
     #[test]
-    fn a_broken_pattern_is_refused() {
+    fn an_invalid_pattern_is_refused() {
         assert!(Triggers::new(["("]).is_err());
     }
 }

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn own_messages_win_and_the_nick_does_not_count() {
+    fn own_messages_are_recognized_by_username_not_nick() {
         let me = User::new("mybot", "MyBot");
         let own = Message::new("ch1", "mybot", "x", "ping");
         assert_eq!(route(&me, &own), Route::OwnMessage);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_messages_go_nowhere() {
+    fn partial_messages_are_not_routed() {
         let me = User::new("mybot", "MyBot");
         for sender in ["mybot", "alice"] {
             let mut partial = Message::new("ch1", sender, "x", "ping");
@@ -141,14 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_an_at_sign_is_found() {
+    fn a_name_with_an_at_sign_matches() {
         let me = User::new("my@bot", "");
         let text = Message::new("ch1", "alice", "Alice", "hi @my@bot join");
         assert_eq!(route(&me, &text), Route::Join);
     }
 
     #[test]
-    fn pong_repeats_what_followed() {
+    fn pong_echoes_the_rest_of_the_text() {
         let me = User::new("mybot", "MyBot");
         for (text, answer) in [
             ("ping hello", "pong hello"),

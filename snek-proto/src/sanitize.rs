@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_broken_up_as_whole_words_in_any_case() {
+    fn names_are_broken_up_as_whole_words_ignoring_case() {
         for (text, expected) in [
             ("snek", "s-nek"),
             ("Snek, GROK! @lisa", "S-nek, G-ROK! @l-isa"),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_and_links_stay() {
+    fn other_words_and_links_are_unchanged() {
         for text in [
             "",
             "pirate snekbot snek_bot éira sneké s-nek",
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn drive_links_are_completed_wherever_they_stand() {
+    fn drive_links_are_completed_anywhere() {
         let base = DEFAULT_DRIVE_BASE;
         assert_eq!(
             rewrite_drive_urls("a (/drive.bin) (/drive.binary", base),

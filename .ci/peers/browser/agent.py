@@ -169,7 +169,7 @@ async def two_pages_see_the_same_conversation(chrome):
             await other.until(f"{DONE} && {has(ANSWER, '1 2 3')} && {many('#log .user', 2)}")
 
 
-async def images_and_files_go_along(chrome):
+async def images_and_files_are_sent(chrome):
     async with host() as real, chrome.page(real.http) as page:
         await page.until(READY)
         await page.run(PICK)
@@ -214,7 +214,7 @@ async def body(checks):
             a_question_is_answered_by_a_button_or_in_words, a_tool_waits_for_leave_but_not_in_another_mode,
             a_run_goes_on_after_a_reload, what_happened_while_the_page_was_away_is_shown,
             what_is_said_during_a_run_is_answered_as_well, stop_interrupts_the_agent_also_after_a_reload,
-            strangers_need_an_invite_code, two_pages_see_the_same_conversation, images_and_files_go_along,
+            strangers_need_an_invite_code, two_pages_see_the_same_conversation, images_and_files_are_sent,
             a_long_conversation_is_made_shorter,
         ):
             await checks.run(check, chrome)

@@ -125,7 +125,7 @@ async def a_user_may_leave(server, library, other):
     same((await user.socket.close(1000, "bye"))[0], 1000, "the answer to a close")
 
 
-async def foreign_pages_and_names_are_kept_out(server, library):
+async def foreign_origins_and_hosts_are_refused(server, library):
     for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Host": "evil.example"}):
         same((await refused(library.connect(server.url, headers=headers))).status, 403, headers)
 
@@ -157,7 +157,7 @@ async def body(checks):
         for library, other in ((python, aio), (aio, node), (node, python)):
             for check in CHECKS:
                 await checks.run(check, server, library, other)
-        await checks.run(foreign_pages_and_names_are_kept_out, server, aio)
+        await checks.run(foreign_origins_and_hosts_are_refused, server, aio)
         await checks.run(the_end_of_the_server_is_told, server, (python, aio, node))
 
 

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_ends_with_its_first_last_frame() {
+    fn a_stream_ends_at_its_first_terminal_frame() {
         let (mut chat, now) = started();
         chat.handle_bytes(
             b"data: {\"type\":\"done\",\"reply\":{\"output\":\"o\",\"model\":\"m\"}}\n\n\
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_is_cut_is_no_success() {
+    fn a_truncated_stream_is_an_error() {
         let (mut chat, now) = started();
         chat.handle_bytes(
             b"data: {\"type\":\"text-delta\",\"text\":\"so far\"}\n\ndata: {",
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_tells_the_servers_words() {
+    fn a_refusal_has_the_servers_message() {
         for (status, error) in [
             (400, RpcError::new("Invalid request shape")),
             (401, RpcError::of_status(401, "Invalid request shape")),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_that_lost_the_answer_does_not_say_that_nothing_ran() {
+    fn a_gateway_error_of_a_proxy_leaves_delivery_unknown() {
         for (status, may_have_run) in [
             (200, true),
             (400, false),
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_show_life_but_give_the_chat_no_time() {
+    fn comments_keep_the_connection_alive_but_do_not_extend_the_chat() {
         let (mut chat, mut now) = started();
         for _ in 0..17 {
             now += 10 * SECOND;
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_a_comment_is_dead() {
+    fn a_stream_without_comments_times_out() {
         let (mut chat, now) = started();
         assert_eq!(chat.poll_timeout(), Some(now + 55 * SECOND));
         chat.handle_timeout(now + 54 * SECOND);
@@ -368,14 +368,14 @@ mod tests {
     }
 
     #[test]
-    fn an_abort_ends_it_on_this_side() {
+    fn an_abort_ends_the_stream_locally() {
         let (mut chat, _) = started();
         chat.abort();
         assert_eq!(only(&mut chat), Outcome::Aborted { error: None });
     }
 
     #[test]
-    fn a_bad_frame_is_a_warning_and_a_bad_end_a_failure() {
+    fn a_bad_frame_is_a_warning_and_a_bad_terminal_frame_an_error() {
         let (mut chat, now) = started();
         chat.handle_bytes(b"data: nope\n\ndata: {\"type\":\"done\"}\n\n", now);
         assert!(matches!(chat.poll_update(), Some(ChatUpdate::Warning(_))));
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_without_its_call_is_told() {
+    fn a_result_without_its_call_is_reported() {
         let (mut chat, now) = started();
         let result =
             b"data: {\"type\":\"tool-result\",\"toolCallId\":\"c\",\"toolName\":\"t\"}\n\n";

@@ -95,7 +95,7 @@ fn ended(update: Option<&ChatUpdate>) -> &Outcome {
 }
 
 #[test]
-fn a_chat_is_told_step_by_step_and_ends_once() {
+fn a_chat_yields_its_steps_and_ends_once() {
     let mut played = Played::new();
     let id = played.chat();
     played.say(id, json!({"type": "chat.accepted", "taskId": "task_a"}));
@@ -124,7 +124,7 @@ fn a_chat_is_told_step_by_step_and_ends_once() {
 }
 
 #[test]
-fn requests_are_written_as_the_protocol_has_them() {
+fn requests_are_encoded_as_specified() {
     let mut played = Played::new();
     let request = ChatRequest {
         workspace: Some("/w".into()),
@@ -156,7 +156,7 @@ fn requests_are_written_as_the_protocol_has_them() {
 }
 
 #[test]
-fn a_request_that_servers_would_refuse_is_not_sent() {
+fn an_invalid_request_is_refused_locally() {
     let mut played = Played::new();
     let request = ChatRequest::new("\u{1f600}".repeat(50_001), "m");
     let refused = played.conn.start_chat(&request, played.now);
@@ -168,7 +168,7 @@ fn a_request_that_servers_would_refuse_is_not_sent() {
 }
 
 #[test]
-fn questions_get_typed_answers() {
+fn calls_return_typed_replies() {
     let mut played = Played::new();
     let status = played.conn.status(played.now).unwrap();
     let task_id = "task_a".parse::<TaskId>().unwrap();
@@ -212,7 +212,7 @@ fn questions_get_typed_answers() {
 }
 
 #[test]
-fn a_model_that_failed_is_no_success() {
+fn a_failed_model_is_an_error() {
     let mut played = Played::new();
     let id = played.chat();
     let reply = json!({"output": "", "outputStreamed": false, "model": "m", "error": "500"});
@@ -228,7 +228,7 @@ fn a_model_that_failed_is_no_success() {
 }
 
 #[test]
-fn a_server_that_failed_tells_all_it_knows() {
+fn a_server_error_keeps_all_its_details() {
     let mut played = Played::new();
     let id = played.chat();
     played.say(
@@ -248,7 +248,7 @@ fn a_server_that_failed_tells_all_it_knows() {
 }
 
 #[test]
-fn a_start_that_is_refused_ran_nothing() {
+fn a_refused_start_was_not_run() {
     let mut played = Played::new();
     let id = played.chat();
     let error = "RPC queue is full (25 queued). Try again shortly.";
@@ -261,7 +261,7 @@ fn a_start_that_is_refused_ran_nothing() {
 }
 
 #[test]
-fn an_error_in_a_chat_that_was_taken_is_its_failure() {
+fn an_error_after_acceptance_fails_the_chat() {
     let mut played = Played::new();
     let id = played.chat();
     played.say(id, json!({"type": "chat.started"}));
@@ -275,7 +275,7 @@ fn an_error_in_a_chat_that_was_taken_is_its_failure() {
 }
 
 #[test]
-fn an_error_without_an_id_is_for_the_oldest_request_that_is_unanswered() {
+fn an_error_without_an_id_answers_the_oldest_pending_request() {
     let mut played = Played::new();
     let answered = played.chat();
     played.say(answered, json!({"type": "chat.started"}));
@@ -308,7 +308,7 @@ fn an_error_without_an_id_is_for_the_oldest_request_that_is_unanswered() {
 }
 
 #[test]
-fn a_result_without_its_call_is_told_and_delivered() {
+fn a_result_without_its_call_is_reported_and_delivered() {
     let mut played = Played::new();
     let id = played.chat();
     let result = |id: &str| json!({"type": "tool-result", "toolCallId": id, "toolName": "t"});
@@ -331,7 +331,7 @@ fn a_result_without_its_call_is_told_and_delivered() {
 }
 
 #[test]
-fn an_output_without_its_call_is_told_in_words_that_fit_it() {
+fn an_output_without_its_call_has_a_warning_of_its_own() {
     let mut played = Played::new();
     let id = played.chat();
     let content = json!({"kind": "text", "text": "lost"});
@@ -368,7 +368,7 @@ fn an_error_event_does_not_end_a_chat() {
 }
 
 #[test]
-fn usage_is_told_as_it_comes_and_never_added_up() {
+fn usage_is_reported_as_received_and_never_summed() {
     let mut played = Played::new();
     let id = played.chat();
     for input in [3126, 11, 3126, 22] {
@@ -396,7 +396,7 @@ fn usage_is_told_as_it_comes_and_never_added_up() {
 }
 
 #[test]
-fn a_checklist_is_one_by_either_name() {
+fn a_checklist_is_recognized_by_either_name() {
     let mut played = Played::new();
     let id = played.chat();
     for name in ["checklist", "tasklist"] {
@@ -414,7 +414,7 @@ fn a_checklist_is_one_by_either_name() {
 }
 
 #[test]
-fn a_lost_line_ends_everything_and_says_what_was_sent() {
+fn a_lost_connection_ends_all_calls_and_reports_delivery() {
     let mut played = Played::new();
     let started = played.chat();
     played.say(started, json!({"type": "chat.started"}));
@@ -447,7 +447,7 @@ fn a_lost_line_ends_everything_and_says_what_was_sent() {
 }
 
 #[test]
-fn closing_ends_what_is_in_flight_and_takes_nothing_more() {
+fn closing_ends_pending_calls_and_refuses_new_ones() {
     let mut played = Played::new();
     played.chat();
     played.conn.close(played.now);
@@ -471,7 +471,7 @@ fn closing_ends_what_is_in_flight_and_takes_nothing_more() {
 }
 
 #[test]
-fn a_full_table_or_outbox_refuses_and_changes_nothing() {
+fn a_full_table_or_outbox_refuses_without_side_effects() {
     let limits = Limits {
         max_pending: 1,
         ..Limits::default()
@@ -497,7 +497,7 @@ fn a_full_table_or_outbox_refuses_and_changes_nothing() {
 }
 
 #[test]
-fn binary_messages_of_text_are_text() {
+fn binary_messages_that_hold_text_are_decoded() {
     let mut played = Played::new();
     let id = played.chat();
     let text = format!(r#"{{"id":"{id}","type":"chat.started"}}"#);

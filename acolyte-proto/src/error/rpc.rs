@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_are_told_apart_by_their_words() {
+    fn refusals_are_classified_by_their_message() {
         let id = RpcId::random(7);
         for (error, kind) in [
             (INVALID_MESSAGE.to_owned(), ErrorKind::InvalidMessage),

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capabilities_are_words_between_commas() {
+    fn capabilities_are_a_comma_separated_list() {
         let mut status = Status::new("m", "s");
         status.capabilities = " stream.sse ,workspace.path,, error.structured".into();
         assert_eq!(status.agree(&["stream.sse", "workspace.path"]), Ok(()));

@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_the_chat_itself() {
+    fn a_body_is_a_bare_chat_request() {
         let body = r#"{"message":"hi","history":[{"id":"msg_1"},null],"model":"m",
             "sessionId":"sess_a","resourceId":"user_a","workspace":"/tmp","suggestions":["s"],
             "activeSkills":[{"name":"n","instructions":"i"}]}"#;
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_websocket_would_refuse_passes() {
+    fn http_accepts_what_the_websocket_refuses() {
         let long = "x".repeat(100_001);
         let body = format!(
             r#"{{"message":"{long}","history":[],"model":"m","more":1,"sessionId":"a-b","resourceId":"x"}}"#
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_body_gets_the_words_of_known_servers() {
+    fn a_bad_body_gets_the_error_text_of_known_servers() {
         for body in [
             "",
             "{",

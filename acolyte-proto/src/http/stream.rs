@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn json_of_others_that_has_line_breaks_is_written_on_one_line() {
+    fn raw_json_with_line_breaks_is_written_on_one_line() {
         let args = Json::new("{\n \"a\":\r\n\"x\\n\"}").unwrap();
         let event = Event::ToolCall(ToolCall::new("c", "t", args));
         let mut text = String::new();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_cannot_be_read_does_not_end_the_stream() {
+    fn an_undecodable_block_does_not_end_the_stream() {
         let good = "data: {\"type\":\"text-delta\",\"text\":\"x\"}\n\n";
         for (bad, terminal) in [
             ("data: nope\n\n", false),

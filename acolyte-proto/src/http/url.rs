@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_there_already_is_not_added_again() {
+    fn a_path_that_is_already_present_is_not_added_again() {
         for given in [
             "http://h/a/v1/rpc",
             "ws://h/a/v1/rpc/",

@@ -111,7 +111,7 @@ mod tests {
     use crate::frame::Reply;
 
     #[test]
-    fn a_chat_counts_as_what_became_of_it() {
+    fn a_chat_is_counted_by_its_outcome() {
         let reply = || Box::new(Reply::new("o", "m"));
         let delivery = Delivery::Unknown;
         let reason = CloseReason::Lost;

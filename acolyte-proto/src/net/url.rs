@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_hides_behind_a_neutral_subprotocol_or_in_a_header() {
+    fn a_key_is_sent_behind_a_neutral_subprotocol_or_in_a_header() {
         let token = dialer(
             "http://h",
             &ClientConfig {

@@ -24,7 +24,7 @@ fn the_first_chat_runs_and_the_others_wait_from_place_1() {
 }
 
 #[test]
-fn one_chat_runs_and_25_wait_and_the_27th_is_refused() {
+fn one_chat_runs_25_wait_and_the_27th_is_refused() {
     let mut queue = Queue::new(25);
     for n in 0..26 {
         assert!(queue.start(id(n), n).is_ok(), "{n}");
@@ -40,7 +40,7 @@ fn one_chat_runs_and_25_wait_and_the_27th_is_refused() {
 }
 
 #[test]
-fn an_id_in_use_is_refused_whether_its_chat_runs_waits_or_winds_down() {
+fn an_id_in_use_is_refused() {
     let mut queue = Queue::new(25);
     queue.start(id(0), 0).unwrap();
     queue.start(id(1), 1).unwrap();
@@ -56,7 +56,7 @@ fn an_id_in_use_is_refused_whether_its_chat_runs_waits_or_winds_down() {
 }
 
 #[test]
-fn an_abort_in_the_line_moves_those_behind_it() {
+fn aborting_a_queued_chat_moves_those_behind_it() {
     let mut queue = Queue::new(25);
     for n in 0..4 {
         queue.start(id(n), n).unwrap();
@@ -67,7 +67,7 @@ fn an_abort_in_the_line_moves_those_behind_it() {
 }
 
 #[test]
-fn an_aborted_chat_runs_until_it_has_come_to_its_end() {
+fn an_aborted_chat_runs_until_it_finishes() {
     let mut queue = Queue::new(25);
     queue.start(id(0), 0).unwrap();
     queue.start(id(1), 1).unwrap();
@@ -172,7 +172,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn the_queue_does_what_a_plain_list_does(max_waiting in 0..5usize, steps in steps()) {
+    fn the_queue_agrees_with_a_plain_list(max_waiting in 0..5usize, steps in steps()) {
         let mut queue = Queue::new(max_waiting);
         let mut naive = Naive { max_waiting, ..Naive::default() };
         for (chat, step) in steps.into_iter().enumerate() {

@@ -139,7 +139,7 @@ impl Played {
 }
 
 #[test]
-fn a_chat_is_accepted_starts_says_its_steps_and_is_done() {
+fn a_chat_is_accepted_started_streamed_and_done() {
     let mut played = Played::new();
     assert_eq!(played.answer(&start("a")), ["a accepted", "a started"]);
     assert_eq!(played.orders(), ["start rpc_a"]);
@@ -154,7 +154,7 @@ fn a_chat_is_accepted_starts_says_its_steps_and_is_done() {
 }
 
 #[test]
-fn what_tools_put_out_is_refused_without_their_call_before_it() {
+fn tool_output_is_refused_before_its_call() {
     let mut played = Played::new();
     played.start(&["a", "b"]);
     let call = Event::ToolCall(ToolCall::new("c", "t", rpc_core::Json::EMPTY_OBJECT));
@@ -183,7 +183,7 @@ fn what_tools_put_out_is_refused_without_their_call_before_it() {
 }
 
 #[test]
-fn a_task_has_the_id_that_was_told_and_goes_through_its_states() {
+fn a_task_keeps_its_id_through_its_states() {
     let mut played = Played::new();
     played.take(&start("a"));
     let frame: Value = serde_json::from_str(&played.sent()[0]).unwrap();
@@ -207,7 +207,7 @@ fn a_task_has_the_id_that_was_told_and_goes_through_its_states() {
 }
 
 #[test]
-fn chats_wait_in_line_and_are_told_where_whenever_it_moves() {
+fn queued_chats_learn_their_position_when_it_changes() {
     let mut played = Played::new();
     played.start(&["a"]);
     assert_eq!(played.answer(&start("b")), ["b accepted", "b queued 1"]);
@@ -231,7 +231,7 @@ fn chats_wait_in_line_and_are_told_where_whenever_it_moves() {
 }
 
 #[test]
-fn starts_beyond_the_line_and_ids_in_use_are_refused_and_nothing_else_happens() {
+fn a_full_queue_and_ids_in_use_are_refused_without_side_effects() {
     let mut played = Played::with(ServerConfig {
         max_queued: 1,
         ..ServerConfig::default()
@@ -274,7 +274,7 @@ fn an_aborted_chat_ends_at_once_and_the_next_starts_when_its_work_has_stopped() 
 }
 
 #[test]
-fn work_that_does_not_stop_in_time_is_given_up_and_the_next_chat_starts() {
+fn work_that_does_not_stop_in_time_is_abandoned() {
     let mut played = Played::new();
     played.start(&["a", "b"]);
     played.take(&abort("x", "a"));
@@ -312,7 +312,7 @@ fn without_a_grace_the_next_chat_starts_with_the_abort() {
 }
 
 #[test]
-fn a_silent_abort_ends_without_a_terminal_message() {
+fn a_silent_abort_sends_no_terminal_message() {
     let mut played = Played::with(ServerConfig {
         silent_aborts: true,
         ..ServerConfig::default()
@@ -326,7 +326,7 @@ fn a_silent_abort_ends_without_a_terminal_message() {
 }
 
 #[test]
-fn an_abort_of_nothing_is_answered_with_false() {
+fn aborting_an_unknown_chat_returns_false() {
     let mut played = Played::new();
     assert_eq!(played.answer(&abort("x", "a")), ["x abort rpc_a false"]);
     assert!(played.events().is_empty());
@@ -348,7 +348,7 @@ fn an_aborted_id_is_in_use_until_its_work_has_stopped() {
 }
 
 #[test]
-fn what_is_no_request_is_answered_by_its_own_id_if_there_is_one() {
+fn an_invalid_request_is_answered_under_its_id() {
     let mut played = Played::new();
     for (text, id) in [
         ("{not json", "rpc_unknown"),
@@ -371,7 +371,7 @@ fn what_is_no_request_is_answered_by_its_own_id_if_there_is_one() {
 }
 
 #[test]
-fn requests_are_strict_unless_told_otherwise() {
+fn requests_are_strict_by_default() {
     let long = "x".repeat(100_001);
     let request = json!({"message": long, "history": [], "model": "m", "more": 1,
         "sessionId": "no", "workspace": null});
@@ -404,7 +404,7 @@ fn json_in_a_binary_message_is_a_request_too() {
 }
 
 #[test]
-fn questions_are_answered_once_each_by_the_application() {
+fn calls_are_answered_once_by_the_application() {
     let mut played = Played::new();
     let id = rpc("s");
     played.take(r#"{"id":"rpc_s","type":"status.get"}"#);
@@ -438,7 +438,7 @@ fn questions_are_answered_once_each_by_the_application() {
 }
 
 #[test]
-fn a_task_that_nobody_knows_is_null() {
+fn an_unknown_task_is_null() {
     let mut played = Played::new();
     played.take(r#"{"id":"rpc_s","type":"task.status","payload":{"taskId":"task_1"}}"#);
     played.conn.task_status(&rpc("s"), None).unwrap();
@@ -449,7 +449,7 @@ fn a_task_that_nobody_knows_is_null() {
 }
 
 #[test]
-fn the_event_error_is_no_step_of_a_chat_on_a_websocket() {
+fn an_error_event_is_refused_as_a_step_on_a_websocket() {
     let mut played = Played::new();
     played.start(&["a"]);
     let event = Event::Error(ChatError::new("no"));
@@ -458,7 +458,7 @@ fn the_event_error_is_no_step_of_a_chat_on_a_websocket() {
 }
 
 #[test]
-fn checklists_are_sent_by_the_configured_name() {
+fn checklists_have_the_configured_event_name() {
     for (tag, name) in [
         (ChecklistTag::Checklist, "checklist"),
         (ChecklistTag::Tasklist, "tasklist"),
@@ -477,7 +477,7 @@ fn checklists_are_sent_by_the_configured_name() {
 }
 
 #[test]
-fn an_error_is_told_with_all_that_known_servers_tell() {
+fn an_error_has_the_members_of_known_servers() {
     let mut played = Played::new();
     played.start(&["a"]);
     played

@@ -29,7 +29,7 @@ fn nasty() -> Vec<String> {
 }
 
 #[test]
-fn the_client_keeps_the_rules() {
+fn the_client_machine_conforms() {
     let now = Instant::now();
     let nasty = nasty();
     let texts: Vec<&str> = nasty.iter().map(String::as_str).collect();

@@ -122,7 +122,7 @@ impl Replay {
 }
 
 #[test]
-fn a_chat_of_either_era_is_read_to_its_end() {
+fn chats_of_both_eras_are_read_to_their_end() {
     for name in ["noauth-chat-happy", "v0210-noauth-chat-happy"] {
         let replay = Replay::of(name);
         let chat = replay.chat("rpc_chat0001");
@@ -148,7 +148,7 @@ fn a_chat_of_either_era_is_read_to_its_end() {
 }
 
 #[test]
-fn lists_of_either_era_are_checklists() {
+fn lists_of_both_eras_are_checklists() {
     for (name, tag) in [
         ("noauth-chat-tasklist", ChecklistTag::Tasklist),
         ("v0210-noauth-chat-tasklist", ChecklistTag::Checklist),
@@ -205,7 +205,7 @@ fn queues_and_aborts_end_every_chat_once() {
 }
 
 #[test]
-fn a_recorded_stream_is_the_same_chat() {
+fn a_recorded_sse_stream_is_the_same_chat() {
     let now = Instant::now();
     let mut chat = StreamChat::new(&ClientConfig::default(), now);
     chat.handle_head(200, true, now);

@@ -93,7 +93,7 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_given_up_before_its_answer_and_in_it() {
+async fn a_silent_server_times_out_before_and_during_its_response() {
     let idle = ClientConfig {
         chat_idle_timeout: Some(SHORT),
         ..config()
@@ -147,7 +147,7 @@ async fn a_silent_server_is_given_up_before_its_answer_and_in_it() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_cut_is_no_success_wherever_it_is_cut() {
+async fn a_truncated_response_is_an_error_wherever_it_is_cut() {
     let stage = Stage::start(config()).await;
     let half = HEAD.len() / 2;
     let whole = [HEAD, BARE_TEXT].concat();
@@ -173,7 +173,7 @@ async fn an_answer_that_is_cut_is_no_success_wherever_it_is_cut() {
 }
 
 #[tokio::test]
-async fn a_server_that_writes_byte_by_byte_is_waited_for() {
+async fn a_server_may_write_byte_by_byte() {
     let stage = Stage::start(config()).await;
     let (updates, outcome, ()) = stage
         .chat(async |mut line| {
@@ -188,7 +188,7 @@ async fn a_server_that_writes_byte_by_byte_is_waited_for() {
 }
 
 #[tokio::test]
-async fn comments_that_trickle_give_a_chat_no_more_time() {
+async fn trickling_comments_do_not_extend_a_chat() {
     let stage = Stage::start(ClientConfig {
         chat_idle_timeout: Some(SHORT),
         ..config()
@@ -206,7 +206,7 @@ async fn comments_that_trickle_give_a_chat_no_more_time() {
 }
 
 #[tokio::test]
-async fn events_that_cannot_be_read_are_skipped_and_told() {
+async fn undecodable_events_are_skipped_and_reported() {
     let deep = format!("data: {}\n\n", "[".repeat(MAX / 2));
     let long = format!("data: {}\n\n", "x".repeat(4 * MAX));
     let bad: [&[u8]; 5] = [
@@ -233,7 +233,7 @@ async fn events_that_cannot_be_read_are_skipped_and_told() {
 }
 
 #[tokio::test]
-async fn a_head_without_end_is_given_up() {
+async fn an_endless_head_is_an_error() {
     let stage = Stage::start(config()).await;
     let (_, outcome, ()) = stage
         .chat(async |mut line| {
@@ -247,7 +247,7 @@ async fn a_head_without_end_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_flood_of_events_is_read_no_faster_than_it_is_taken() {
+async fn a_flood_of_events_is_read_only_as_fast_as_it_is_consumed() {
     let stage = Stage::start(config()).await;
     let server = async {
         let mut line = stage.listener.accept().await.unwrap();
@@ -268,7 +268,7 @@ async fn a_flood_of_events_is_read_no_faster_than_it_is_taken() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_compressed_all_the_same_is_told_as_that() {
+async fn an_unrequested_compression_is_named_in_the_error() {
     let stage = Stage::start(config()).await;
     let gzip = b"\x1f\x8b\x08\0\0\0\0\0\0\x03junk";
     for (head, is_chat) in [

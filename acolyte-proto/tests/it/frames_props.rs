@@ -287,14 +287,14 @@ fn request() -> impl Strategy<Value = Request> {
 
 proptest! {
     #[test]
-    fn every_answer_is_read_as_it_was_written(id in rpc_id(), answer in answer()) {
+    fn replies_round_trip(id in rpc_id(), answer in answer()) {
         let frame = ServerFrame::new(id, answer);
         let text = codec::encode(&frame).unwrap();
         prop_assert_eq!(&ServerFrame::decode(text.as_str(), &limits::defaults()).unwrap(), &frame);
     }
 
     #[test]
-    fn every_request_is_read_as_it_was_written(id in rpc_id(), request in request()) {
+    fn requests_round_trip(id in rpc_id(), request in request()) {
         let frame = ClientFrame::new(id, request);
         let text = codec::encode(&frame).unwrap();
         prop_assert_eq!(&ClientFrame::decode(text.as_str(), &limits::defaults()).unwrap(), &frame);
@@ -306,7 +306,7 @@ proptest! {
     }
 
     #[test]
-    fn an_answer_that_is_cut_anywhere_is_survived(
+    fn truncated_replies_never_panic(
         id in rpc_id(),
         answer in answer(),
         at in any::<prop::sample::Index>(),

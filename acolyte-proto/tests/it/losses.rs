@@ -101,6 +101,6 @@ async fn scenario(lossy: Lossy) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_chat_ends_wherever_its_line_is_lost() {
+async fn every_chat_ends_wherever_its_connection_is_lost() {
     at_every_frame(scenario).await;
 }

@@ -68,14 +68,14 @@ fn held(play: impl AsyncFn(&mut Peer) + Copy + Send + 'static) -> i64 {
 }
 
 #[test]
-fn an_idle_connection_holds_little_at_the_server() {
+fn an_idle_connection_uses_little_memory() {
     let each = held(async |_| {});
     println!("idle at the server: {each} bytes");
     assert!(each <= 7 * 1024, "{each} bytes");
 }
 
 #[test]
-fn a_chat_that_has_ended_leaves_little_behind() {
+fn an_ended_chat_frees_its_memory() {
     let each = held(async |peer| {
         peer.start("rpc_a", "some").await;
         peer.until("a chat.done").await;

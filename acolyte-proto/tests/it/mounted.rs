@@ -63,7 +63,7 @@ async fn told(chat: &mut Chat) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn chats_tell_the_same_over_every_transport() {
+async fn chats_are_the_same_over_every_transport() {
     let (agent, ..) = puppet();
     let server = Server::bind("127.0.0.1:0", agent, ServerOptions::default())
         .await
@@ -95,7 +95,7 @@ async fn chats_tell_the_same_over_every_transport() {
 }
 
 #[tokio::test]
-async fn every_key_that_can_be_sent_lets_both_clients_in() {
+async fn every_valid_key_authenticates_both_clients() {
     for key in ["s3cret", "a/b=="] {
         let key = ApiKey::new(key).unwrap();
         let (agent, ..) = puppet();
@@ -147,7 +147,7 @@ async fn an_idle_connection_is_kept_alive_for_a_day() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_chat_starts_when_the_grace_of_an_aborted_one_is_over() {
+async fn the_next_chat_starts_after_the_abort_grace() {
     let grace = Duration::from_secs(5);
     let connection = ServerConfig {
         abort_grace: grace,
@@ -172,7 +172,7 @@ async fn the_next_chat_starts_when_the_grace_of_an_aborted_one_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_tasks_are_remembered_unless_it_is_told_otherwise() {
+async fn a_thousand_tasks_are_remembered_by_default() {
     for (options, kept) in [
         (ServerOptions::default(), 1_000),
         (
@@ -205,7 +205,7 @@ fn mount<A: Agent>(agent: A, options: ServerOptions) -> (Service, ServerHandle) 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_on_which_nothing_is_said_has_a_comment_every_15_seconds() {
+async fn an_idle_stream_gets_a_comment_every_15_seconds() {
     let (agent, shared, _told) = puppet();
     let (mut service, _handle) = mount(agent, ServerOptions::default());
     let body = r#"{"message":"wait","history":[],"model":"m"}"#;

@@ -117,7 +117,7 @@ async fn started(client: &Client, server: &mut Played<MemTransport>) -> (Chat, V
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_give_typed_answers() {
+async fn calls_give_typed_replies() {
     let client = served().await;
     let status = client.status().await.unwrap();
     assert_eq!(status.model, "m");
@@ -156,7 +156,7 @@ async fn a_chat_is_a_stream_whose_last_item_is_its_outcome() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_abort_ends_the_chat_and_says_so() {
+async fn an_abort_ends_the_chat_as_aborted() {
     let (client, mut server) = played().await;
     let (mut chat, id) = started(&client, &mut server).await;
     let play = async {
@@ -176,7 +176,7 @@ async fn an_abort_ends_the_chat_and_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_abort_is_answered_through_a_flood_that_nobody_reads() {
+async fn an_abort_is_answered_during_an_unread_flood() {
     let chats = QueueConfig {
         max_items: 4,
         policy: LagPolicy::Block {
@@ -224,7 +224,7 @@ async fn a_dropped_chat_is_aborted_at_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_line_ends_chats_and_tasks_are_asked_for_on_the_next() {
+async fn a_task_can_be_queried_after_a_reconnect() {
     let (client, mut events, mut listener) = open(ClientConfig::default(), link_config());
     let mut server = Played(listener.accept().await.unwrap());
     client.ready().await.unwrap();
@@ -262,7 +262,7 @@ async fn a_lost_line_ends_chats_and_tasks_are_asked_for_on_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_line_a_chat_says_that_it_was_not_sent() {
+async fn without_a_connection_a_chat_is_not_sent() {
     let (client, _, mut listener) = open(ClientConfig::default(), link_config());
     let mut early = start(&client, "too early").await;
     let outcome = early.finish().await;
@@ -283,7 +283,7 @@ async fn without_a_line_a_chat_says_that_it_was_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_nothing_is_not_waited_for_for_ever() {
+async fn a_silent_server_times_out() {
     let (client, mut server) = played().await;
     let (mut chat, id) = started(&client, &mut server).await;
     let quiet = tokio::spawn(async move {
@@ -316,7 +316,7 @@ async fn a_long_chat_waits_until_it_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chat_that_is_not_read_does_not_stop_the_others_for_ever() {
+async fn an_unread_chat_blocks_others_only_until_its_deadline() {
     let chats = QueueConfig {
         max_items: 2,
         policy: LagPolicy::Block {
@@ -364,7 +364,7 @@ async fn a_drain_lets_the_chat_finish() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn complaints_about_nothing_known_are_events() {
+async fn errors_without_a_known_id_are_events() {
     let (client, mut events, mut listener) = open(ClientConfig::default(), link_config());
     let mut server = Played(listener.accept().await.unwrap());
     client.ready().await.unwrap();
@@ -380,7 +380,7 @@ async fn complaints_about_nothing_known_are_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chat_may_wait_for_ever_while_others_may_not() {
+async fn one_chat_can_have_no_timeout() {
     let (client, mut server) = played().await;
     let patient = client.start_chat_within(None, ChatRequest::new("hi", "m"));
     let mut patient = patient.await;

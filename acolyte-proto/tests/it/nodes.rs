@@ -24,7 +24,7 @@ fn config() -> ClientConfig {
 }
 
 #[tokio::test]
-async fn a_client_shows_its_key_to_the_next_node_and_repeats_no_chat() {
+async fn a_client_authenticates_at_the_next_node_and_repeats_no_chat() {
     let ((first, a), (mut second, b)) = (node().await, node().await);
     let mut reconnect = reconnect_policy();
     reconnect.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
@@ -73,7 +73,7 @@ async fn http_stays_with_one_node_and_goes_to_the_next_once_that_is_gone() {
 }
 
 #[tokio::test]
-async fn a_chat_over_http_that_was_lost_is_not_sent_to_another_node() {
+async fn a_lost_http_chat_is_not_resent_to_another_node() {
     let ((first, a), (second, b)) = (node().await, node().await);
     let client = SseClient::new(&format!("{a},{b}"), config()).unwrap();
     let mut chat = client.start_chat(ChatRequest::new("hang", "m")).await;

@@ -86,7 +86,7 @@ fn end(updates: &[(CallId, ChatUpdate)], chat: CallId) -> Option<&Outcome> {
 }
 
 #[test]
-fn a_chat_goes_from_its_start_to_its_reply() {
+fn a_chat_runs_from_start_to_reply() {
     let mut line = Line::new(ServerConfig::default());
     let chat = line.chat();
     let id = line.started().unwrap();
@@ -155,7 +155,7 @@ fn an_aborted_chat_ends_and_the_next_starts_at_once() {
 }
 
 #[test]
-fn the_chat_that_finds_no_place_is_refused_and_the_others_stay() {
+fn a_chat_beyond_the_queue_is_refused() {
     let mut line = Line::new(ServerConfig::default());
     let chats: Vec<_> = (0..27).map(|_| line.chat()).collect();
     let updates = line.updates();
@@ -170,7 +170,7 @@ fn the_chat_that_finds_no_place_is_refused_and_the_others_stay() {
 }
 
 #[test]
-fn a_chat_that_nobody_wants_any_more_is_aborted_at_the_server() {
+fn an_unwanted_chat_is_aborted_at_the_server() {
     let mut line = Line::new(ServerConfig::default());
     let chat = line.chat();
     let id = line.started().unwrap();
@@ -184,7 +184,7 @@ fn a_chat_that_nobody_wants_any_more_is_aborted_at_the_server() {
 }
 
 #[test]
-fn a_lost_line_ends_the_chats_of_both_ends() {
+fn a_lost_connection_ends_chats_on_both_sides() {
     let mut line = Line::new(ServerConfig::default());
     let chat = line.chat();
     line.pair.cut();
@@ -199,7 +199,7 @@ fn a_lost_line_ends_the_chats_of_both_ends() {
 }
 
 #[test]
-fn two_quiet_ends_keep_each_other_alive() {
+fn two_idle_ends_keep_each_other_alive() {
     let mut line = Line::new(ServerConfig::default());
     line.pair.advance(600 * SECOND);
     assert_eq!(line.pair.take_client_events(), []);

@@ -195,30 +195,30 @@ fn replay(name: &str) {
 }
 
 #[test]
-fn chats_say_what_they_say_at_the_known_server() {
+fn chats_match_recordings_of_the_known_server() {
     for name in ["noauth-chat-happy", "noauth-chat-tool-call"] {
         replay(name);
     }
 }
 
 #[test]
-fn bad_requests_are_answered_as_at_the_known_server() {
+fn bad_requests_match_recordings_of_the_known_server() {
     for name in ["noauth-bad-json", "noauth-task-status", "noauth-status-get"] {
         replay(name);
     }
 }
 
 #[test]
-fn a_waiting_chat_is_aborted_as_at_the_known_server() {
+fn aborting_a_queued_chat_matches_the_known_server() {
     replay("noauth-abort-queued");
 }
 
 #[test]
-fn a_running_chat_is_aborted_as_at_the_known_server_if_so_configured() {
+fn aborting_a_running_chat_can_match_the_known_server() {
     replay("noauth-abort-running");
 }
 
 #[test]
-fn chats_follow_each_other_as_at_the_known_server() {
+fn consecutive_chats_match_the_known_server() {
     replay("noauth-queue-two");
 }

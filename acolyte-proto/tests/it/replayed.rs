@@ -64,12 +64,12 @@ fn play(model: &str) {
 }
 
 #[test]
-fn a_chat_of_the_known_server_is_had_again() {
+fn a_recorded_chat_replays() {
     play("gpt-5-mini");
 }
 
 #[test]
 #[should_panic = "`model`: recorded \"gpt-5-mini\", sent \"gpt-4\""]
-fn another_request_than_the_recorded_one_is_told() {
+fn a_request_that_differs_from_the_recording_is_reported() {
     play("gpt-4");
 }

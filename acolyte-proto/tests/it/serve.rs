@@ -33,7 +33,7 @@ fn with_key() -> ServerOptions {
 }
 
 #[tokio::test]
-async fn a_chat_starts_says_that_it_runs_says_its_steps_and_is_done() {
+async fn a_chat_starts_streams_its_steps_and_is_done() {
     let server = serve(ServerOptions::default()).await;
     let mut peer = server.client().await;
     peer.start("rpc_a", "hello").await;
@@ -50,7 +50,7 @@ async fn a_chat_starts_says_that_it_runs_says_its_steps_and_is_done() {
 }
 
 #[tokio::test]
-async fn a_task_may_be_asked_for_on_any_connection_while_it_runs_and_afterwards() {
+async fn a_task_can_be_queried_on_any_connection() {
     let server = serve(ServerOptions::default()).await;
     let mut peer = server.client().await;
     peer.start("rpc_a", "wait").await;
@@ -107,7 +107,7 @@ async fn a_message_of_16_mib_is_read() {
 }
 
 #[tokio::test]
-async fn chats_run_one_after_the_other_and_positions_are_told() {
+async fn chats_run_one_by_one_and_positions_are_sent() {
     let server = serve(ServerOptions::default()).await;
     let mut peer = server.client().await;
     peer.start("rpc_a", "wait").await;
@@ -124,7 +124,7 @@ async fn chats_run_one_after_the_other_and_positions_are_told() {
 }
 
 #[tokio::test]
-async fn a_running_chat_sees_that_another_waits() {
+async fn a_running_chat_sees_waiting_ones() {
     let server = serve(ServerOptions::default()).await;
     let mut peer = server.client().await;
     peer.start("rpc_a", "yield").await;
@@ -136,7 +136,7 @@ async fn a_running_chat_sees_that_another_waits() {
 }
 
 #[tokio::test]
-async fn an_abort_while_a_tool_runs_lets_no_further_tool_begin_and_the_next_chat_at_once() {
+async fn an_abort_during_a_tool_starts_no_further_tool() {
     let mut server = serve(patient()).await;
     let mut peer = server.client().await;
     peer.start("rpc_a", "tools").await;
@@ -160,7 +160,7 @@ async fn an_abort_while_a_tool_runs_lets_no_further_tool_begin_and_the_next_chat
 }
 
 #[tokio::test]
-async fn work_that_does_not_look_at_the_abort_is_dropped_and_the_next_chat_starts() {
+async fn work_that_ignores_an_abort_is_dropped() {
     for grace in [Duration::ZERO, Duration::from_millis(20)] {
         let connection = ServerConfig {
             abort_grace: grace,
@@ -183,7 +183,7 @@ async fn work_that_does_not_look_at_the_abort_is_dropped_and_the_next_chat_start
 }
 
 #[tokio::test]
-async fn an_agent_has_the_grace_to_come_to_its_end() {
+async fn an_agent_may_finish_within_the_abort_grace() {
     let mut server = serve(patient()).await;
     let mut peer = server.client().await;
     peer.start("rpc_a", "obey").await;
@@ -199,7 +199,7 @@ async fn an_agent_has_the_grace_to_come_to_its_end() {
 }
 
 #[tokio::test]
-async fn an_aborted_chat_whose_steps_still_wait_says_nothing_more() {
+async fn an_aborted_chat_discards_queued_steps() {
     let server = serve(patient()).await;
     let mut peer = server.client().await;
     peer.start("rpc_a", "flood").await;
@@ -211,7 +211,7 @@ async fn an_aborted_chat_whose_steps_still_wait_says_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_waiting_chat_is_aborted_without_ever_having_begun() {
+async fn a_queued_chat_is_aborted_without_starting() {
     let mut server = serve(ServerOptions::default()).await;
     let mut peer = server.client().await;
     peer.start("rpc_a", "wait").await;
@@ -247,7 +247,7 @@ async fn chats_of_one_connection_are_not_aborted_by_another() {
 }
 
 #[tokio::test]
-async fn whatever_goes_wrong_in_the_agent_ends_its_chat_and_nothing_else() {
+async fn a_failing_agent_ends_only_its_own_chat() {
     let server = serve(ServerOptions::default()).await;
     let mut peer = server.client().await;
     for (message, end) in [
@@ -267,7 +267,7 @@ async fn whatever_goes_wrong_in_the_agent_ends_its_chat_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_is_said_after_the_end_of_a_chat_goes_nowhere() {
+async fn output_after_the_end_of_a_chat_is_discarded() {
     let mut server = serve(ServerOptions::default()).await;
     let mut peer = server.client().await;
     peer.start("rpc_a", "keep").await;
@@ -327,7 +327,7 @@ async fn many_steps_come_in_order_and_none_is_lost() {
 }
 
 #[tokio::test]
-async fn an_agent_waits_for_a_client_that_does_not_read_and_goes_on_when_it_does() {
+async fn a_slow_client_applies_backpressure_to_the_agent() {
     let server = serve(ServerOptions::default()).await;
     let mut peer = server.client().await;
     peer.start("rpc_a", "flood").await;
@@ -352,7 +352,7 @@ async fn an_agent_waits_for_a_client_that_does_not_read_and_goes_on_when_it_does
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_given_up_and_its_work_dropped() {
+async fn a_client_that_reads_nothing_is_disconnected_and_its_work_dropped() {
     let mut options = ServerOptions::default();
     options.driver.write_timeout = Duration::from_millis(100);
     let mut server = serve(options).await;
@@ -367,7 +367,7 @@ fn subprotocol(peer: &Peer) -> Option<&str> {
 }
 
 #[tokio::test]
-async fn a_key_is_asked_for_in_the_header_or_in_a_subprotocol_and_the_first_one_is_echoed() {
+async fn a_key_is_required_in_a_header_or_subprotocol() {
     let server = serve(with_key()).await;
     let peer = server.dial(&["acolyte.v1", "bearer.s3cret"]).await.unwrap();
     assert_eq!(subprotocol(&peer), Some("acolyte.v1"));
@@ -406,7 +406,7 @@ async fn other_machines_are_not_served_without_a_key() {
 }
 
 #[tokio::test]
-async fn a_drain_lets_running_chats_end_refuses_others_and_closes_with_1001() {
+async fn a_drain_finishes_running_chats_and_closes_with_1001() {
     let server = serve(ServerOptions::default()).await;
     let mut peer = server.client().await;
     peer.start("rpc_a", "wait").await;
@@ -426,7 +426,7 @@ async fn a_drain_lets_running_chats_end_refuses_others_and_closes_with_1001() {
 }
 
 #[tokio::test]
-async fn a_drain_ends_chats_at_its_deadline_with_a_word() {
+async fn a_drain_ends_chats_at_its_deadline_with_an_error() {
     let options = ServerOptions {
         shutdown_timeout: Duration::from_millis(20),
         ..ServerOptions::default()
@@ -447,7 +447,7 @@ async fn a_drain_ends_chats_at_its_deadline_with_a_word() {
 }
 
 #[tokio::test]
-async fn no_web_page_connects_but_the_servers_own_and_those_of_the_list() {
+async fn only_listed_web_pages_may_connect() {
     let server = serve(ServerOptions::default()).await;
     let upgrade = |more: &str| {
         format!(

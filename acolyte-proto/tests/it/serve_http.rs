@@ -99,7 +99,7 @@ async fn a_chat_is_a_stream_of_its_events_that_ends_with_done() {
 }
 
 #[tokio::test]
-async fn a_chat_that_fails_ends_with_one_error_that_tells_all() {
+async fn a_failed_chat_ends_with_one_complete_error() {
     let server = serve(ServerOptions::default()).await;
     for (message, code) in [
         ("fail", "E_NO"),
@@ -126,7 +126,7 @@ async fn many_steps_come_in_order() {
 }
 
 #[tokio::test]
-async fn checks_of_the_body_are_laxer_and_its_faults_have_their_own_words() {
+async fn http_bodies_are_checked_less_strictly_with_their_own_errors() {
     let server = serve(ServerOptions::default()).await;
     let post = |body: &str| request("POST /v1/chat/stream", "", body);
     let lax = json!({"message": "x".repeat(100_001), "history": [], "model": "m",
@@ -170,7 +170,7 @@ async fn the_work_is_dropped_when_its_client_hangs_up() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_hung_up_on_and_the_agent_does_not_run_ahead() {
+async fn an_unread_http_stream_is_closed_and_bounds_the_agent() {
     let mut options = ServerOptions::default();
     options.http.limits = options
         .http
@@ -183,7 +183,7 @@ async fn a_client_that_reads_nothing_is_hung_up_on_and_the_agent_does_not_run_ah
 }
 
 #[tokio::test]
-async fn every_endpoint_but_health_wants_the_key() {
+async fn every_endpoint_but_health_requires_the_key() {
     let server = serve(with_key()).await;
     let good = "authorization: Bearer s3cret\r\n";
     let as_subprotocol = "sec-websocket-protocol: bearer.s3cret\r\n";
@@ -230,7 +230,7 @@ async fn every_endpoint_but_health_wants_the_key() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found_with_or_without_a_key() {
+async fn unknown_paths_are_404_with_or_without_a_key() {
     let server = serve(with_key()).await;
     for line in [
         "GET /",
@@ -247,7 +247,7 @@ async fn what_is_not_there_is_not_found_with_or_without_a_key() {
 }
 
 #[tokio::test]
-async fn a_get_of_the_websocket_says_what_is_wrong() {
+async fn a_plain_get_of_the_websocket_path_explains_the_upgrade() {
     let server = serve(ServerOptions::default()).await;
     let (status, _, said) = parts(&server.ask(&request("GET /v1/rpc", "", "")).await);
     assert_eq!((status, said.as_str()), (400, "WebSocket upgrade failed"));
@@ -256,7 +256,7 @@ async fn a_get_of_the_websocket_says_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_shutdown_is_answered_and_ends_everything_in_good_order() {
+async fn a_shutdown_request_is_answered_and_drains_the_server() {
     let options = ServerOptions {
         shutdown_timeout: Duration::from_millis(50),
         ..ServerOptions::default()
@@ -285,7 +285,7 @@ async fn a_shutdown_is_answered_and_ends_everything_in_good_order() {
 }
 
 #[tokio::test]
-async fn the_shutdown_may_be_switched_off() {
+async fn the_shutdown_endpoint_can_be_disabled() {
     let server = serve(ServerOptions {
         admin_shutdown: false,
         ..ServerOptions::default()

@@ -355,7 +355,7 @@ async fn a_server_that_selects_no_subprotocol_for_a_key_is_used() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_lets_nobody_in() {
+async fn a_wrong_key_is_refused() {
     let served = served().await;
     let config = ClientConfig::new(ApiKey::new("wrong").unwrap());
     let (client, _, connection) = net::connect_lazy(&served.url, config.clone()).unwrap();
@@ -381,7 +381,7 @@ async fn a_wrong_key_lets_nobody_in() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_was_sent_nothing() {
+async fn an_unreachable_server_was_sent_nothing() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", free.local_addr().unwrap());
     drop(free);
@@ -424,7 +424,7 @@ async fn answers(answer: &'static [u8]) -> String {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_is_no_success() {
+async fn a_truncated_stream_is_an_error() {
     for answer in [
         // In the middle of a chunk, and in order but without an end.
         &b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -443,7 +443,7 @@ async fn a_stream_that_is_cut_is_no_success() {
 }
 
 #[tokio::test]
-async fn what_is_no_stream_is_a_refusal() {
+async fn a_response_that_is_not_a_stream_is_an_error() {
     let page = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello";
     let sse = SseClient::new(&answers(page).await, ClientConfig::default()).unwrap();
     let outcome = sse

@@ -57,7 +57,7 @@ fn again(frame: &impl serde::Serialize) -> Value {
 }
 
 #[test]
-fn every_recorded_answer_is_typed_and_written_as_it_was() {
+fn every_recorded_reply_round_trips() {
     let limits = limits::defaults();
     let mut seen = HashMap::<String, u32>::new();
     for (name, lines) in recordings() {
@@ -102,7 +102,7 @@ fn every_recorded_answer_is_typed_and_written_as_it_was() {
 }
 
 #[test]
-fn every_recorded_request_is_read_as_the_server_read_it() {
+fn every_recorded_request_decodes() {
     let limits = limits::defaults();
     let mut refused = 0;
     for (name, lines) in recordings() {
@@ -167,7 +167,7 @@ fn a_recorded_stream_over_http_has_the_same_events() {
 
 /// What the real client made of answers of a scripted server.
 #[test]
-fn what_the_real_client_shows_is_typed_too() {
+fn what_the_real_client_shows_decodes() {
     let limits = limits::defaults();
     let (_, cases) = recordings()
         .into_iter()
@@ -190,7 +190,7 @@ fn what_the_real_client_shows_is_typed_too() {
 }
 
 #[test]
-fn every_recorded_connection_keeps_the_order() {
+fn every_recorded_connection_is_in_order() {
     let limits = limits::defaults();
     let mut chats = 0;
     for (name, lines) in recordings() {

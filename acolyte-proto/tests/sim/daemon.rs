@@ -574,7 +574,7 @@ impl World for Daemon {
 }
 
 #[test]
-fn whatever_happens_to_lines_chats_take_their_turns_and_every_one_ends_once() {
+fn chats_run_in_turn_and_end_once_under_random_faults() {
     sim::lifecycles("acolyte", 400, |rng, tally| {
         let mut daemon = Daemon::new(rng.clone());
         let steps = 20 + rng.below(120);

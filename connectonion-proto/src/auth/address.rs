@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn only_32_bytes_are_an_address() {
+    fn an_address_has_32_bytes() {
         let short = TEXT.get(..64).unwrap();
         for text in ["", "0x", short, &format!("{TEXT}00"), &format!("{TEXT} ")] {
             assert_eq!(

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_are_those_of_the_known_hosts() {
+    fn error_texts_match_known_hosts() {
         for (error, words) in [
             (
                 AuthError::SignedRequestRequired,

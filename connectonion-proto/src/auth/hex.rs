@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_may_have_a_prefix_and_any_case() {
+    fn hex_may_have_a_prefix_and_any_case() {
         for text in ["00ff1A", "0x00ff1a", "0X00FF1A"] {
             assert_eq!(parse(text), Some([0, 255, 26]), "{text}");
         }

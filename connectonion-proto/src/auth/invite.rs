@@ -93,14 +93,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_codes_nothing_is_one() {
+    fn without_invite_codes_none_is_accepted() {
         let codes = InviteCodes::default();
         assert!(codes.is_empty() && !codes.check(""));
         assert!(!codes.check("OpenOnion"));
     }
 
     #[test]
-    fn codes_have_bounds() {
+    fn invite_codes_are_bounded() {
         let longest = "x".repeat(MAX_INVITE_CODE_BYTES);
         let codes = InviteCodes::new([longest.as_str()]).unwrap();
         assert!(codes.check(&longest) && !codes.check(&(longest.clone() + "x")));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_not_printed() {
+    fn invite_codes_are_not_printed() {
         let codes = InviteCodes::new(["s3cret"]).unwrap();
         assert!(!format!("{codes:?}").contains("s3cret"));
     }

@@ -159,19 +159,19 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_two_members_counts() {
+    fn the_last_of_two_repeated_members_wins() {
         let payload = payload(r#"{"to":"a","\u0074o":"b"}"#);
         assert_eq!(payload.text("to").as_deref(), Some("b"));
     }
 
     #[test]
-    fn half_a_surrogate_pair_is_a_replacement_character() {
+    fn a_lone_surrogate_becomes_a_replacement_character() {
         let text = payload(r#"{"a":"\ud83e"}"#).text("a");
         assert_eq!(text.as_deref(), Some("\u{fffd}"));
     }
 
     #[test]
-    fn only_an_object_is_a_payload() {
+    fn a_payload_must_be_an_object() {
         for text in ["[]", "null", "\"a\"", "1"] {
             let error = Payload::parse(text, &Limits::default()).unwrap_err();
             assert_eq!(error.kind(), DecodeErrorKind::NotAnObject, "{text}");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_has_its_time_to_the_millisecond() {
+    fn a_draft_has_millisecond_timestamps() {
         assert_eq!(json(&Draft::new(12.25)), r#"{"timestamp":12.25}"#);
         assert_eq!(json(&Draft::new(12.9996)), r#"{"timestamp":13}"#);
         assert_eq!(json(&Draft::new(100.0)), r#"{"timestamp":100}"#);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_shows_no_invite_code() {
+    fn a_draft_redacts_the_invite_code() {
         let draft = Draft::new(1.0).with("invite_code", "s3cret");
         assert_eq!(json(&draft), r#"{"invite_code":"s3cret","timestamp":1}"#);
         assert_eq!(format!("{draft:?}"), r#"{"invite_code", "timestamp"}"#);

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signature_is_read_in_every_spelling_and_written_bare() {
+    fn signatures_are_accepted_with_or_without_prefix_and_written_without() {
         let text = "0fA".repeat(42) + "00";
         let signature = Signature::parse(&text).unwrap();
         assert_eq!(signature.to_string(), text.to_lowercase());

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_says_when_it_fails_is_about_the_run() {
+    fn an_agents_error_concerns_the_run() {
         for words in [
             "scripted LLM failure",
             "KeyError: 'SESSION_STATUS'",
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hosts_own_words_are_about_what_was_sent() {
+    fn a_hosts_error_concerns_what_was_sent() {
         for (words, expected) in [
             ("prompt required", ErrorTarget::Input),
             ("session already has a running agent", ErrorTarget::Input),

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_to_the_last_such_prompt_is_found() {
+    fn the_answer_to_the_last_matching_prompt_is_found() {
         let session = json!({"turn": 2, "messages": [
             {"role": "user", "content": "hi"}, {"role": "assistant", "content": "old"},
             {"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": []},
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_without_an_answer_did_arrive() {
+    fn a_prompt_without_an_answer_was_delivered() {
         let session = json!({"messages": [{"role": "user", "content": "hi"}]});
         assert_eq!(found(&session, "hi", None), Found::Prompt);
     }
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_conversation_says_nothing() {
+    fn an_invalid_conversation_yields_no_answer() {
         for odd in [
             json!({}),
             json!({"messages": {}}),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_resume_is_read_back() {
+    fn a_saved_resume_round_trips() {
         let session = codec::to_json(&json!({"turn": 3, "theirs": [1]})).unwrap();
         let resume = Resume {
             session_id: Some("a\"b".into()),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_from_before_a_run_loses_to_any_of_the_host() {
+    fn a_conversation_from_before_a_run_loses_to_the_hosts() {
         let session = codec::to_json(&json!({"turn": 3, "iteration": 7, "x": [1]})).unwrap();
         let mut resume = Resume::default();
         let limits = Limits::default();
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_holds_no_session_is_an_error_and_none_is_a_new_one() {
+    fn a_corrupt_session_file_is_an_error_and_a_missing_one_is_new() {
         let folder = std::env::temp_dir().join(format!("resume-{}", std::process::id()));
         let file = folder.join("of").join("an.agent");
         assert_eq!(Resume::load(&file).unwrap(), Resume::default());

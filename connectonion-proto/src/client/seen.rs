@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_without_an_id_is_always_new() {
+    fn an_event_without_an_id_is_never_a_duplicate() {
         let mut seen = Seen::default();
         let mut thought = event("t", EventKind::Thinking(Thinking::new("x")));
         thought.id = None;

@@ -136,7 +136,7 @@ fn closed(events: &[ClientEvent]) -> CloseReason {
 }
 
 #[test]
-fn the_connect_leaves_first_and_its_answer_lets_the_client_in() {
+fn the_client_is_ready_after_connect_and_its_reply() {
     let mut played = Played::new(ClientConfig::default());
     let sent = played.sent();
     assert_eq!(
@@ -172,7 +172,7 @@ fn a_prompt_becomes_a_run_and_the_output_ends_it() {
 }
 
 #[test]
-fn a_host_that_shows_no_steps_ends_the_run_all_the_same() {
+fn a_run_ends_without_any_steps() {
     let mut played = Played::ready();
     let id = played.input("hello");
     played.take(&output("hi"));
@@ -182,7 +182,7 @@ fn a_host_that_shows_no_steps_ends_the_run_all_the_same() {
 }
 
 #[test]
-fn a_prompt_in_mid_run_is_acknowledged_and_the_run_goes_on() {
+fn a_prompt_during_a_run_is_acknowledged() {
     let (mut played, _) = Played::running();
     let id = played.input("and this");
     assert_eq!(played.after(&ack("r1")), queued(id, "r1"));
@@ -192,7 +192,7 @@ fn a_prompt_in_mid_run_is_acknowledged_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_prompt_that_comes_too_late_for_the_run_is_refused_or_starts_the_next() {
+fn a_late_prompt_is_refused_or_starts_the_next_run() {
     let (mut played, _) = Played::running();
     let id = played.input("late");
     let rejected = json!({"type": "ERROR", "code": "RUNTIME_INPUT_REJECTED", "message": "retry",
@@ -216,7 +216,7 @@ fn a_prompt_that_comes_too_late_for_the_run_is_refused_or_starts_the_next() {
 }
 
 #[test]
-fn a_run_of_another_device_takes_the_prompt_as_an_interjection() {
+fn a_prompt_joins_a_run_of_another_device() {
     let mut played = Played::ready();
     let id = played.input("hello");
     assert_eq!(played.after(&ack("r1")), queued(id, "r1"));
@@ -226,7 +226,7 @@ fn a_run_of_another_device_takes_the_prompt_as_an_interjection() {
 }
 
 #[test]
-fn an_acknowledgement_that_overtakes_the_first_step_is_the_interjections() {
+fn an_acknowledgement_before_the_first_step_belongs_to_the_joined_prompt() {
     let mut played = Played::ready();
     let first = played.input("first");
     let second = played.input("second");
@@ -274,7 +274,7 @@ fn a_client_whose_session_the_host_has_removed_connects_again() {
 }
 
 #[test]
-fn a_prompt_that_a_host_cannot_take_leaves_the_run_alone() {
+fn a_refused_prompt_does_not_end_the_run() {
     let (mut played, _) = Played::running();
     let id = played.input("and");
     let mut words = error("the prompt was not stored: the disk is full");
@@ -288,7 +288,7 @@ fn a_prompt_that_a_host_cannot_take_leaves_the_run_alone() {
 }
 
 #[test]
-fn a_complaint_about_something_else_leaves_the_run_alone() {
+fn an_unrelated_error_does_not_end_the_run() {
     let (mut played, _) = Played::running();
     for words in [
         "unknown message type: 'mode_change'",
@@ -316,7 +316,7 @@ fn pings_are_answered_at_once_in_every_state() {
 }
 
 #[test]
-fn any_frame_is_a_sign_of_life_and_silence_is_death() {
+fn any_frame_counts_as_life_and_silence_disconnects() {
     let (mut played, _) = Played::running();
     for frame in [
         json!({"type": "PING"}),
@@ -340,7 +340,7 @@ fn any_frame_is_a_sign_of_life_and_silence_is_death() {
 }
 
 #[test]
-fn a_human_may_think_for_hours() {
+fn an_open_question_suspends_timeouts() {
     let (mut played, _) = Played::running();
     for _ in 0..1000 {
         played.wait(PING_INTERVAL);
@@ -351,7 +351,7 @@ fn a_human_may_think_for_hours() {
 }
 
 #[test]
-fn a_silence_that_is_noticed_late_is_forgiven_once() {
+fn a_late_silence_timeout_gets_one_fresh_grace() {
     let mut played = Played::ready();
     played.wait(3 * SILENCE_TIMEOUT);
     assert!(!played.conn.is_closed());
@@ -360,7 +360,7 @@ fn a_silence_that_is_noticed_late_is_forgiven_once() {
 }
 
 #[test]
-fn whoever_takes_no_events_hears_no_silence() {
+fn silence_is_not_detected_while_events_are_not_taken() {
     let limits = Limits {
         max_events: 1,
         ..Limits::default()
@@ -384,7 +384,7 @@ fn whoever_takes_no_events_hears_no_silence() {
 }
 
 #[test]
-fn a_host_that_does_not_answer_the_connect_is_left() {
+fn an_unanswered_connect_times_out() {
     let mut played = Played::new(ClientConfig::default());
     played.sent();
     played.wait(29 * SECOND);
@@ -434,7 +434,7 @@ fn a_refused_connect_ends_the_connection_with_the_reason() {
 }
 
 #[test]
-fn a_session_that_runs_goes_on_where_it_is() {
+fn a_running_session_is_resumed() {
     for word in ["running", "executing"] {
         let mut played = Played::new(ClientConfig::default());
         played.take(&connected(word));
@@ -449,7 +449,7 @@ fn a_session_that_runs_goes_on_where_it_is() {
 }
 
 #[test]
-fn what_was_under_way_ends_once_when_the_line_is_lost() {
+fn a_lost_connection_ends_pending_work_once() {
     let mut played = Played::ready();
     let sent = played.input("sent");
     played.sent();
@@ -472,7 +472,7 @@ fn what_was_under_way_ends_once_when_the_line_is_lost() {
 }
 
 #[test]
-fn questions_to_the_host_have_a_deadline_and_an_answer() {
+fn queries_have_a_timeout_and_a_reply() {
     let mut played = Played::ready();
     let asked = played.conn.query("s", played.now).unwrap();
     assert_eq!(
@@ -502,7 +502,7 @@ fn questions_to_the_host_have_a_deadline_and_an_answer() {
 }
 
 #[test]
-fn what_nobody_waits_for_any_more_is_answered_to_nobody() {
+fn replies_to_dropped_queries_are_discarded() {
     let (mut played, _) = Played::running();
     let first = played.input("first");
     let second = played.input("second");
@@ -514,7 +514,7 @@ fn what_nobody_waits_for_any_more_is_answered_to_nobody() {
 }
 
 #[test]
-fn modes_goals_and_interrupts_are_sent_as_hosts_read_them() {
+fn modes_goals_and_interrupts_are_encoded_as_specified() {
     let (mut played, _) = Played::running();
     let mut change = ModeChange::new(Mode::Ulw);
     change.turns = Some(5);
@@ -552,7 +552,7 @@ fn an_empty_prompt_and_one_that_is_too_large_are_refused_at_once() {
 }
 
 #[test]
-fn a_change_of_mode_between_two_runs_begins_none() {
+fn a_mode_change_between_runs_starts_none() {
     let mut played = Played::ready();
     let changed = json!({"type": "mode_changed", "mode": "plan", "id": "m", "ts": 1.0});
     assert!(matches!(played.after(&changed), ClientEvent::Step(_)));
@@ -572,7 +572,7 @@ fn conversations_after_every_step_can_be_left_out() {
 }
 
 #[test]
-fn odd_frames_are_warnings() {
+fn unexpected_frames_are_warnings() {
     let mut played = Played::ready();
     for frame in [
         connected("new"),

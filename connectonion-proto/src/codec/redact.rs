@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_are_cut_and_still_say_what_they_are() {
+    fn contents_are_shortened_and_keep_their_kind() {
         let contents = "A".repeat(100);
         let text = format!(
             r#"{{"images":["data:image/png;base64,{contents}"],"files":[{{"name":"a","data":"{contents}"}}]}}"#

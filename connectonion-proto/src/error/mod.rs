@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_goes_back_with_its_place() {
+    fn invalid_json_is_returned_with_its_position() {
         for text in [
             "{\"type\":\n    INPUT, \"prompt\": \"é\"}",
             "[1,",
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_goes_back_in_part() {
+    fn a_long_received_text_is_returned_shortened() {
         let text = "é".repeat(200);
         assert_eq!(refused(&text).received.as_deref(), Some(&*text));
         let long = "é".repeat(201);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_json_but_no_object_is_told_so() {
+    fn json_that_is_not_an_object_is_reported() {
         for text in ["[1,2]", "\"hi\"", "3", "null", " true "] {
             let error = refused(text);
             assert_eq!(error.message, "Invalid message: not a JSON object");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_is_no_text_is_named_as_python_does() {
+    fn a_type_that_is_not_a_string_is_shown_as_in_python() {
         for (json, words) in [
             ("7", "7"),
             ("1.50", "1.50"),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_type_is_named_as_python_does() {
+    fn an_unknown_type_is_shown_as_in_python() {
         for (json, words) in [
             ("\"SEAL\"", "'SEAL'"),
             (r#""it's""#, r"'it\'s'"),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_type_with_a_wrong_member_is_told_which() {
+    fn a_wrong_member_of_a_known_type_is_named() {
         for (text, words) in [
             (
                 r#"{"type":"INPUT","prompt":1}"#,
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_python_reads_and_json_does_not_is_told_so_too() {
+    fn json_that_only_python_accepts_is_refused() {
         for text in [r#"{"type":NaN}"#, "NaN"] {
             let message = message(text);
             assert!(message.starts_with("Invalid JSON: "), "{message}");

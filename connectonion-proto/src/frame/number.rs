@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_becomes_nothing() {
+    fn an_invalid_number_becomes_none() {
         for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(Number::from(odd), Number::from(0_u64));
         }

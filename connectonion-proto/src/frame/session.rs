@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_added_behind_those_that_are_there() {
+    fn items_are_appended() {
         let mut session = parse(r#"{"messages":[ {"a":1.0} ],"trace":7}"#);
         session.append("messages", [1, 2]).unwrap();
         session.append("trace", ["x"]).unwrap();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absent_null_or_of_another_type_is_not_there() {
+    fn absent_null_and_mistyped_members_are_none() {
         let session = parse(r#"{"turn":"2","iteration":null,"updated":1.5,"mode":7}"#);
         assert_eq!(
             (session.number("turn"), session.number("iteration")),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_object_is_a_session() {
+    fn a_session_must_be_an_object() {
         for text in ["", "[]", "null", r#"{"a":1"#, r#"{"a":1} {}"#, "\"x\""] {
             assert!(Session::parse(text, &Limits::default()).is_err(), "{text}");
         }
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_private_is_printed() {
+    fn debug_output_is_redacted() {
         let session = parse(r#"{"messages":["hunter2"]}"#);
         assert_eq!(
             format!("{session:?}"),

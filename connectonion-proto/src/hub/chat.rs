@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_conversation_that_was_compacted_the_last_turns_are_shown() {
+    fn a_compacted_conversation_shows_its_last_turns() {
         let session = r#"{"messages":[{"role":"user","content":"2"},{"role":"assistant","content":"b"}],
             "trace":[{"type":"user_input","content":"1"},{"type":"thinking","content":"old"},
             {"type":"user_input","content":"2"},{"type":"thinking","content":"new"}]}"#;
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_that_was_cut_belongs_to_the_last_prompts() {
+    fn a_truncated_trace_belongs_to_the_last_prompts() {
         let session = r#"{"messages":[{"role":"user","content":"1"},{"role":"assistant","content":"a"},
             {"role":"user","content":"2"},{"role":"assistant","content":"b"}],
             "trace":[{"type":"user_input","content":"2"},{"type":"thinking","content":"hm"}]}"#;
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_left_out() {
+    fn undecodable_items_are_left_out() {
         for session in ["", "[]", "{}", r#"{"messages":7,"trace":{}}"#] {
             assert_eq!(items(session), "[]", "{session}");
         }

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_that_read_long_fractions_inexactly_read_the_time_as_it_is() {
+    fn timestamps_survive_inexact_float_parsing() {
         for step in 0..20_000 {
             let since = Duration::from_nanos(1_795_000_000_000_000_000 + step * 987_654_321_987);
             let now = Now::new(Instant::now(), UNIX_EPOCH + since);

@@ -16,7 +16,7 @@ struct Vector {
 }
 
 #[test]
-fn the_vectors_come_out_as_written() {
+fn merges_match_the_vectors() {
     let vectors: Vec<Vector> =
         serde_json::from_str(include_str!("../../tests/vectors/merge.json")).unwrap();
     assert!(vectors.len() >= 30);
@@ -79,7 +79,7 @@ fn the_client_wins_a_tie() {
 }
 
 #[test]
-fn who_sends_nothing_loses() {
+fn an_absent_session_loses_the_merge() {
     assert!(merge(Some("{}"), None).server_newer);
     assert_eq!(merge(Some("{}"), None).session, Some("{}"));
     assert_eq!(merge(None, Some("{}")).session, Some("{}"));
@@ -89,7 +89,7 @@ fn who_sends_nothing_loses() {
 }
 
 #[test]
-fn a_session_that_is_no_object_is_none() {
+fn a_session_that_is_not_an_object_is_none() {
     for text in ["", "null", "[]", r#""x""#, "7", r#"{"turn":9"#] {
         assert!(merge(Some("{}"), Some(text)).server_newer, "{text}");
         assert_eq!(merge(Some(text), None).session, None, "{text}");
@@ -97,7 +97,7 @@ fn a_session_that_is_no_object_is_none() {
 }
 
 #[test]
-fn what_is_no_number_counts_as_0() {
+fn a_non_number_counts_as_0() {
     for turn in [r#""9""#, "null", "true", "[9]", r#"{"turn":9}"#, "1e999"] {
         let text = format!(r#"{{"turn":{turn},"updated":5}}"#);
         assert_eq!(version(&text), Some([0.0, 0.0, 5.0]), "{turn}");
@@ -106,13 +106,13 @@ fn what_is_no_number_counts_as_0() {
 }
 
 #[test]
-fn of_a_repeated_member_the_last_one_counts() {
+fn the_last_repeated_member_wins() {
     let text = r#"{"turn":9,"turn":1,"\u0074urn":2,"turns":7}"#;
     assert_eq!(version(text), Some([2.0, 0.0, 0.0]));
 }
 
 #[test]
-fn the_winner_is_taken_as_it_came() {
+fn the_winner_is_kept_verbatim() {
     let server = r#" { "turn" : 1, "mine": {"b":1,"a":[ 1.50 ]}, "\u00fc": null } "#;
     assert_eq!(merge(Some(server), Some("{}")).session, Some(server));
 }
@@ -162,7 +162,7 @@ fn turn_of(copy: &str) -> Option<f64> {
 
 proptest! {
     #[test]
-    fn merging_again_changes_nothing(server in session(), client in session()) {
+    fn merging_is_idempotent(server in session(), client in session()) {
         let (server, client) = (server.as_deref(), client.as_deref());
         let merged = merge(server, client);
         prop_assert_eq!(merge(server, merged.session).session, merged.session);
@@ -174,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn the_sides_do_not_matter_unless_the_versions_are_equal(
+    fn merging_is_symmetric_unless_versions_are_equal(
         one in session(),
         other in session(),
     ) {

@@ -30,7 +30,7 @@ fn resumed(log: &EventLog, id: Option<&str>) -> (Vec<String>, Option<u64>) {
 }
 
 #[test]
-fn reading_goes_on_after_the_first_event_with_the_id() {
+fn replay_starts_after_the_first_event_with_the_id() {
     let mut log = log(LogLimits::default());
     for id in ["a", "b", "c", "b", "d"] {
         log.push(event(id));
@@ -40,7 +40,7 @@ fn reading_goes_on_after_the_first_event_with_the_id() {
 }
 
 #[test]
-fn an_absent_or_unknown_id_means_the_whole_run() {
+fn an_absent_or_unknown_id_replays_the_whole_run() {
     let mut log = log(LogLimits::default());
     log.push(event("a"));
     log.push(Entry::new("no id".into(), None, Replay::Whole));
@@ -52,7 +52,7 @@ fn an_absent_or_unknown_id_means_the_whole_run() {
 }
 
 #[test]
-fn an_unknown_id_in_a_run_that_begins_again_means_what_follows() {
+fn an_unknown_id_in_a_restarted_run_replays_what_follows() {
     let mut log = log(LogLimits::default());
     log.begin();
     log.push(event("a"));
@@ -73,7 +73,7 @@ fn an_unknown_id_in_a_run_that_begins_again_means_what_follows() {
 }
 
 #[test]
-fn earlier_runs_are_not_replayed_but_slow_readers_get_them() {
+fn only_slow_readers_get_events_of_earlier_runs() {
     let mut log = log(LogLimits::default());
     let slow = log.end();
     log.push(event("a"));
@@ -86,7 +86,7 @@ fn earlier_runs_are_not_replayed_but_slow_readers_get_them() {
 }
 
 #[test]
-fn what_was_dropped_is_told() {
+fn dropped_events_are_reported() {
     let mut log = log(LogLimits {
         max_events: 2,
         ..LogLimits::default()
@@ -135,7 +135,7 @@ fn bytes_are_bounded_but_the_newest_event_is_kept() {
 }
 
 #[test]
-fn superseded_snapshots_go_first_and_leave_no_gap() {
+fn superseded_snapshots_are_evicted_first_without_a_gap() {
     let mut log = log(LogLimits {
         max_bytes: 100,
         ..LogLimits::default()
@@ -206,7 +206,7 @@ fn parts_that_were_dropped_are_not_looked_for_when_the_text_is_whole() {
 }
 
 #[test]
-fn a_cleared_log_holds_nothing_and_keeps_its_places() {
+fn a_cleared_log_keeps_its_numbering() {
     let mut log = log(LogLimits::default());
     let before = log.end();
     log.push(event("a"));

@@ -98,7 +98,7 @@ impl Rig {
 }
 
 #[test]
-fn a_client_is_in_when_the_application_says_so() {
+fn a_client_is_ready_when_the_application_accepts() {
     let mut rig = Rig::new();
     assert_eq!(rig.conn.state(), ServerState::AwaitConnect);
     rig.say(CONNECT);
@@ -111,7 +111,7 @@ fn a_client_is_in_when_the_application_says_so() {
 }
 
 #[test]
-fn what_comes_while_a_verdict_is_awaited_is_neither_lost_nor_overtaken() {
+fn frames_during_authentication_are_kept_in_order() {
     let mut rig = Rig::new();
     rig.say(CONNECT);
     rig.say(INPUT);
@@ -190,7 +190,7 @@ fn gate(rig: &mut Rig) {
 const OFFER: &str = r#"{"type":"ONBOARD_SUBMIT","payload":{"invite_code":"c"}}"#;
 
 #[test]
-fn at_the_gate_the_last_connect_waits_for_as_long_as_it_takes() {
+fn the_last_connect_waits_during_onboarding() {
     let mut rig = gated();
     assert_eq!(rig.conn.state(), ServerState::Gated);
     rig.say(INPUT);
@@ -252,7 +252,7 @@ fn one_empty_input_right_after_onboarding_is_swallowed() {
 }
 
 #[test]
-fn only_who_is_at_the_gate_has_something_to_offer() {
+fn onboarding_offers_need_an_open_onboarding() {
     let mut rig = Rig::new();
     rig.say(OFFER);
     assert_eq!(rig.error(), AUTHENTICATE_FIRST);
@@ -266,7 +266,7 @@ fn only_who_is_at_the_gate_has_something_to_offer() {
 }
 
 #[test]
-fn a_connect_that_is_too_large_does_not_wait_at_the_gate() {
+fn an_oversized_connect_does_not_wait_for_onboarding() {
     let config = ServerConfig {
         max_gated_bytes: 10,
         ..ServerConfig::default()
@@ -282,7 +282,7 @@ fn a_connect_that_is_too_large_does_not_wait_at_the_gate() {
 }
 
 #[test]
-fn a_ping_comes_every_30_seconds_from_the_opening_on() {
+fn pings_are_sent_every_30_seconds_from_the_start() {
     let mut rig = Rig::new();
     let ping = r#"{"type":"PING"}"#;
     rig.wait(SECOND * 29);
@@ -314,7 +314,7 @@ fn an_interval_of_zero_does_not_spin() {
 }
 
 #[test]
-fn a_line_that_carries_nothing_is_dropped() {
+fn a_silent_connection_is_closed() {
     let mut rig = Rig::with(ServerConfig {
         ping_interval: None,
         ..ServerConfig::default()
@@ -330,7 +330,7 @@ fn a_line_that_carries_nothing_is_dropped() {
 }
 
 #[test]
-fn a_client_that_does_not_connect_in_time_is_sent_away_if_there_is_a_time() {
+fn a_client_that_does_not_connect_in_time_is_closed() {
     let config = ServerConfig {
         connect_timeout: Some(SECOND),
         ..ServerConfig::default()
@@ -347,7 +347,7 @@ fn a_client_that_does_not_connect_in_time_is_sent_away_if_there_is_a_time() {
 }
 
 #[test]
-fn what_is_no_text_is_answered() {
+fn binary_messages_are_answered_with_an_error() {
     let mut rig = Rig::new();
     rig.conn.handle_message(Incoming::Binary(&[0xff]), rig.now);
     assert_eq!(rig.error(), "unknown message type: None");
@@ -358,7 +358,7 @@ fn what_is_no_text_is_answered() {
 }
 
 #[test]
-fn too_much_and_too_many_close() {
+fn oversized_and_too_many_messages_close_the_connection() {
     let limits = Limits {
         max_message_bytes: 50,
         max_message_rate: Some(RateLimit::new(2, SECOND)),
@@ -380,7 +380,7 @@ fn too_much_and_too_many_close() {
 }
 
 #[test]
-fn a_full_outbox_says_so_and_when_there_is_room_again() {
+fn a_full_outbox_refuses_and_reports_writability() {
     let limits = Limits {
         max_outbox_frames: 4,
         ..defaults()
@@ -403,7 +403,7 @@ fn a_full_outbox_says_so_and_when_there_is_room_again() {
 }
 
 #[test]
-fn a_closed_connection_promises_no_room() {
+fn a_closed_connection_reports_no_writability() {
     let limits = Limits {
         max_outbox_frames: 4,
         ..defaults()
@@ -426,7 +426,7 @@ fn a_closed_connection_promises_no_room() {
 }
 
 #[test]
-fn a_client_that_reads_no_errors_is_sent_away() {
+fn a_client_that_reads_no_errors_is_closed() {
     let limits = Limits {
         max_outbox_frames: 4,
         ..defaults()
@@ -443,7 +443,7 @@ fn a_client_that_reads_no_errors_is_sent_away() {
 }
 
 #[test]
-fn events_are_for_clients_that_are_in() {
+fn events_go_to_ready_clients_only() {
     let mut rig = gated();
     assert_eq!(rig.conn.send(Text::from("{}")), Err(Refused::NotReady));
     rig.conn.tell_text(Text::from("{}")).unwrap();

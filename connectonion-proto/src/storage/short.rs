@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_what_is_new_and_a_long_text_once() {
+    fn a_record_stores_only_new_text_once() {
         let long = "x\u{e9}".repeat(LONG);
         let began = record(&long, &said(&long, ""));
         let line = write(&began, None).unwrap();
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_read_behind_the_record_that_it_adds_to_and_no_other() {
+    fn a_delta_is_read_only_after_its_base_record() {
         let long = "x".repeat(LONG);
         let began = record(&long, &said(&long, ""));
         let next = record(&long, &said(&long, r#",{"content":"hi"}"#));
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_short_is_not() {
+    fn incompressible_records_are_stored_whole() {
         let long = "x".repeat(LONG);
         let between = format!("{},", ",[1]".repeat(LONG));
         for (prompt, session) in [
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn members_keep_their_order_and_those_that_go_are_gone() {
+    fn members_keep_their_order_and_removed_ones_stay_removed() {
         let base = r#"{"a":[ 1 ],"b":[],"c":"x","d":null}"#;
         for session in [
             r#"{"c":"x","a":[ 1,2],"b":[3]}"#,

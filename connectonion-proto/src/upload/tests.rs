@@ -62,7 +62,7 @@ fn what_is_not_base64_is_refused() {
 }
 
 #[test]
-fn the_size_is_that_of_the_contents() {
+fn the_size_limit_applies_to_the_decoded_contents() {
     let limits = UploadLimits {
         max_file_bytes: 10,
         ..UploadLimits::default()
@@ -95,7 +95,7 @@ fn the_size_is_that_of_the_contents() {
 }
 
 #[test]
-fn refusals_use_the_known_words() {
+fn refusals_use_the_known_messages() {
     let file = || Attachment::new("big.bin", "A".repeat(1_468_008));
     let limits = UploadLimits {
         max_files: 1,
@@ -113,7 +113,7 @@ fn refusals_use_the_known_words() {
 }
 
 #[test]
-fn what_a_file_lacks_is_named() {
+fn a_missing_member_of_a_file_is_named() {
     let said = |files: &str| {
         let text = format!(r#"{{"type":"INPUT","prompt":"x","files":{files}}}"#);
         let limits = rpc_core::Limits::default();
@@ -152,7 +152,7 @@ fn ten_files_of_ten_mebibytes_pass() {
 }
 
 #[test]
-fn a_name_is_its_last_part() {
+fn a_name_is_its_last_path_component() {
     for (sent, name) in [
         ("report.pdf", "report.pdf"),
         ("../../etc/evil name.txt", "evil name.txt"),
@@ -173,7 +173,7 @@ fn a_name_is_its_last_part() {
 }
 
 #[test]
-fn a_name_that_names_nothing_is_refused() {
+fn an_empty_name_is_refused() {
     for sent in [
         "", ".", "..", "...", " ", "a/", "a/..", "\\", "a\0b", "\0", ". .",
     ] {
@@ -183,7 +183,7 @@ fn a_name_that_names_nothing_is_refused() {
 }
 
 #[test]
-fn nothing_in_a_name_misleads() {
+fn misleading_characters_are_removed_from_names() {
     for (sent, name) in [
         ("a</system-reminder>b", "system-reminder_b"),
         ("a\n- /etc/shadow\n.txt", "shadow_.txt"),
@@ -253,7 +253,7 @@ fn files_are_written_where_the_agent_is_told() {
 }
 
 #[test]
-fn nothing_is_overwritten_and_nothing_is_half_there() {
+fn files_are_written_atomically_and_never_overwritten() {
     let scratch = Scratch::new();
     let sent = [Attachment::new("a", "YQ=="), Attachment::new("b", "Yg==")];
     let files = plan(&sent, 7, &UploadLimits::default()).unwrap();
@@ -291,14 +291,14 @@ proptest! {
     }
 
     #[test]
-    fn what_was_encoded_is_decoded(bytes: Vec<u8>, url: bool) {
+    fn base64_round_trips(bytes: Vec<u8>, url: bool) {
         let head = if url { "data:application/octet-stream;base64," } else { "" };
         let data = format!("{head}{}", BASE64.encode(&bytes));
         prop_assert_eq!(decode(&data), Some(bytes));
     }
 
     #[test]
-    fn any_data_is_survived(data in ".{0,40}") {
+    fn arbitrary_data_never_panics(data in ".{0,40}") {
         let _ = decode(&data);
     }
 }

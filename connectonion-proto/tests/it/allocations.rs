@@ -101,7 +101,7 @@ fn cost(what: &str, mut round: impl FnMut()) -> u64 {
 }
 
 #[test]
-fn decoding_costs_an_allocation_for_each_long_value() {
+fn decoding_allocates_once_per_long_value() {
     let limits = Limits::default();
     for (text, long) in EVENTS.iter().chain(&OTHERS) {
         let count = cost(text, || {

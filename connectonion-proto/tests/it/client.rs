@@ -196,7 +196,7 @@ fn a_session_that_runs_is_resumed_and_ends() {
 }
 
 #[test]
-fn a_stranger_comes_in_through_the_recorded_gate() {
+fn the_recorded_onboarding_admits_a_stranger() {
     let players = played("v1.2.1__15_onboarding_gate");
     assert!(
         players
@@ -221,7 +221,7 @@ fn questions_and_approvals_are_answered_as_recorded() {
 }
 
 #[test]
-fn an_agent_that_failed_has_failed_once() {
+fn a_failed_agent_fails_its_run_once() {
     let players = played("v1.2.1__27_agent_error");
     let made = &players[0].made;
     assert_eq!((made.failures, made.outputs, made.replies), (1, 0, 2));
@@ -249,7 +249,7 @@ fn every_recording_is_understood_to_its_end() {
 }
 
 #[test]
-fn an_offer_at_no_gate_is_refused_here() {
+fn an_offer_without_onboarding_is_refused_locally() {
     let now = Instant::now();
     let connect = Connect::new(Signed::none());
     let mut conn = ClientConn::new(ClientConfig::default(), &connect, 7, now);

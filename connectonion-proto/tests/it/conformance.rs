@@ -81,7 +81,7 @@ fn gated(now: Instant) -> ClientConn {
 }
 
 #[test]
-fn the_client_keeps_the_rules_in_every_state() {
+fn the_client_machine_conforms_in_every_state() {
     let now = Instant::now();
     let nasty = nasty();
     let texts: Vec<&str> = nasty.iter().map(String::as_str).collect();

@@ -79,7 +79,7 @@ async fn step(run: &mut Run, name: &str) {
 }
 
 #[tokio::test]
-async fn a_run_survives_every_way_in_which_a_line_can_end() {
+async fn a_run_survives_every_way_a_connection_can_end() {
     let (agent, mut run, listener, line) = in_mid_run(10).await;
     drop(line);
     // A host that comes back and fails at once, in each of the usual ways.
@@ -103,7 +103,7 @@ async fn a_run_survives_every_way_in_which_a_line_can_end() {
 }
 
 #[tokio::test]
-async fn a_run_ends_with_the_reason_once_there_will_be_no_line() {
+async fn a_run_ends_with_the_reason_when_the_client_gives_up() {
     let (agent, mut run, listener, line) = in_mid_run(2).await;
     drop(line);
     drop(soon(listener.accept()).await.unwrap());

@@ -53,7 +53,7 @@ fn raw(value: &(impl Serialize + ?Sized)) -> Json {
 }
 
 #[test]
-fn a_connect_is_that_of_the_specification() {
+fn a_connect_matches_the_specification() {
     let printed = r#"{
   "type": "CONNECT",
   "session_id": "550e8400-...",
@@ -82,7 +82,7 @@ struct Payload {
 }
 
 #[test]
-fn a_connect_leaves_out_what_it_does_not_say() {
+fn a_connect_omits_absent_members() {
     let printed = r#"{"type":"CONNECT","payload":{},"from":"0xab","signature":"00"}"#;
     let signed = Signed::new(raw(&json!({})), "0xab", "00");
     comes_from_a_client(printed, &Connect::new(signed));
@@ -90,7 +90,7 @@ fn a_connect_leaves_out_what_it_does_not_say() {
 }
 
 #[test]
-fn an_input_is_that_of_the_specification() {
+fn an_input_matches_the_specification() {
     let printed = r#"{
   "type": "INPUT",
   "prompt": "Translate hello to Spanish",
@@ -112,7 +112,7 @@ fn an_input_is_that_of_the_specification() {
 }
 
 #[test]
-fn a_pong_is_that_of_the_specification() {
+fn a_pong_matches_the_specification() {
     comes_from_a_client(r#"{ "type": "PONG" }"#, &ClientFrame::Pong);
 }
 
@@ -124,7 +124,7 @@ fn response(answer: Answer) -> Response {
 }
 
 #[test]
-fn responses_are_those_of_the_specification() {
+fn responses_match_the_specification() {
     let answer = Answer::AskUser(raw(&json!("Python 3")));
     comes_from_a_client(
         r#"{ "type": "ASK_USER_RESPONSE", "answer": "Python 3" }"#,
@@ -141,7 +141,7 @@ fn responses_are_those_of_the_specification() {
 }
 
 #[test]
-fn the_gate_is_that_of_the_specification() {
+fn onboarding_matches_the_specification() {
     let payload = raw(&json!({"invite_code": "OpenOnion"}));
     let submit = OnboardSubmit::new(Signed::new(payload, "0xab", "00"));
     assert_eq!(
@@ -168,7 +168,7 @@ fn the_gate_is_that_of_the_specification() {
 }
 
 #[test]
-fn a_connected_is_that_of_the_specification() {
+fn a_connected_matches_the_specification() {
     let printed = r#"{
   "type": "CONNECTED",
   "session_id": "550e8400-...",
@@ -190,7 +190,7 @@ fn a_connected_is_that_of_the_specification() {
 }
 
 #[test]
-fn an_output_is_that_of_the_specification() {
+fn an_output_matches_the_specification() {
     let printed = r#"{
   "type": "OUTPUT",
   "result": "Hola",
@@ -205,12 +205,12 @@ fn an_output_is_that_of_the_specification() {
 }
 
 #[test]
-fn a_ping_is_that_of_the_specification() {
+fn a_ping_matches_the_specification() {
     comes_from_a_server(r#"{ "type": "PING" }"#, &ServerFrame::Ping);
 }
 
 #[test]
-fn an_acknowledgement_is_that_of_the_specification() {
+fn an_acknowledgement_matches_the_specification() {
     let printed = r#"{
   "type": "RUNTIME_INPUT_ACK",
   "session_id": "550e8400-...",
@@ -221,7 +221,7 @@ fn an_acknowledgement_is_that_of_the_specification() {
 }
 
 #[test]
-fn an_error_is_that_of_the_specification() {
+fn an_error_matches_the_specification() {
     let printed = r#"{
   "type": "ERROR",
   "message": "Invalid JSON: Expecting property name enclosed in double quotes at line 2 col 5 (pos 18)",

@@ -103,7 +103,7 @@ where
 }
 
 #[test]
-fn every_word_is_read_as_it_is_written() {
+fn every_word_round_trips() {
     check_words::<Mode>(&MODES);
     check_words::<Rejection>(&REJECTIONS);
     check_words::<Scope>(&["once", "session"]);
@@ -207,7 +207,7 @@ fn limits() -> Limits {
 
 proptest! {
     #[test]
-    fn every_event_is_read_as_it_was_written(event in event()) {
+    fn every_event_round_trips(event in event()) {
         let written = codec::encode(&event).unwrap();
         let read = ServerFrame::decode(written.as_str(), &limits()).unwrap();
         let ServerFrame::Event(read) = read else {
@@ -217,7 +217,7 @@ proptest! {
     }
 
     #[test]
-    fn every_connect_is_read_as_it_was_written(
+    fn every_connect_round_trips(
         signed in signed(),
         ids in (text(), text()),
         session in prop::option::of(object()),
@@ -236,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn every_input_is_read_as_it_was_written(
+    fn every_input_round_trips(
         prompt in text(),
         images in prop::collection::vec(any::<String>(), 0..3),
         id in maybe(),
@@ -257,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn every_response_is_read_as_it_was_written(id in text(), answer in answer()) {
+    fn every_response_round_trips(id in text(), answer in answer()) {
         let response = Response::new(id, answer);
         let written = codec::encode(&response).unwrap();
         let read = ClientFrame::decode(written.as_str(), &limits()).unwrap();
@@ -268,7 +268,7 @@ proptest! {
     }
 
     #[test]
-    fn the_other_frames_of_clients_are_read_as_they_were_written(
+    fn other_client_frames_round_trip(
         signed in signed(),
         mode in word::<Mode>(&MODES),
         turns in any::<u64>(),
@@ -293,7 +293,7 @@ proptest! {
     }
 
     #[test]
-    fn every_answer_of_a_server_is_read_as_it_was_written(
+    fn every_server_frame_round_trips(
         texts in (text(), text(), maybe()),
         session in object(),
         items in prop::collection::vec(any::<String>(), 0..3),
@@ -341,7 +341,7 @@ proptest! {
     }
 
     #[test]
-    fn a_session_keeps_everything_but_what_is_changed(
+    fn changing_a_session_keeps_all_other_members(
         json in members(json()),
         name in "[a-z_]{0,8}",
         value in json(),
@@ -362,7 +362,7 @@ proptest! {
     }
 
     #[test]
-    fn a_frame_of_a_new_type_survives_as_it_is(payload in json(), more in json()) {
+    fn a_frame_of_an_unknown_type_is_kept_verbatim(payload in json(), more in json()) {
         let text = format!(r#"{{"type":"LATER","payload":{payload},"more":{more}}}"#);
         let client = ClientFrame::decode(&text, &limits()).unwrap();
         let written = codec::encode(&client).unwrap();
@@ -373,7 +373,7 @@ proptest! {
     }
 
     #[test]
-    fn a_frame_that_is_cut_anywhere_is_refused(event in event(), at in any::<prop::sample::Index>()) {
+    fn a_truncated_frame_is_refused(event in event(), at in any::<prop::sample::Index>()) {
         let written = codec::encode(&event).unwrap();
         let letters: Vec<char> = written.as_str().chars().collect();
         let cut: String = letters[..at.index(letters.len())].iter().collect();

@@ -92,7 +92,7 @@ async fn a_remote_agent_talks_to_a_host() {
 }
 
 #[tokio::test]
-async fn websockets_are_at_their_path_only() {
+async fn websockets_upgrade_only_at_their_path() {
     let host = start(options()).await;
     for path in ["/ws", "/ws?token=1"] {
         let answer = ask(host.address, &upgrade(path, "")).await;
@@ -105,7 +105,7 @@ async fn websockets_are_at_their_path_only() {
 }
 
 #[tokio::test]
-async fn foreign_pages_and_names_are_kept_out() {
+async fn foreign_origins_and_hosts_are_refused() {
     let host = start(options()).await;
     let page = upgrade("/ws", "\r\nOrigin: https://evil.example");
     assert!(ask(host.address, &page).await.starts_with("403"));
@@ -116,7 +116,7 @@ async fn foreign_pages_and_names_are_kept_out() {
 }
 
 #[tokio::test]
-async fn the_neighbours_of_the_socket_are_answered() {
+async fn plain_http_endpoints_are_answered() {
     let mut options = options();
     (options.name, options.tools) = ("helper".into(), vec!["add".into()]);
     let host = start(options).await;
@@ -218,7 +218,7 @@ async fn files_are_saved_and_read_and_a_refusal_leaves_the_session_usable() {
 }
 
 #[tokio::test]
-async fn a_host_that_ends_lets_agents_finish_and_says_1012() {
+async fn a_shutdown_lets_agents_finish_and_closes_with_1012() {
     let mut options = options();
     options.shutdown_timeout = Duration::from_millis(300);
     let host = start(options).await;

@@ -28,7 +28,7 @@ fn offer(key: &Signer, code: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_signature_does_not_go_through_the_gate_and_in_again() {
+async fn one_signature_cannot_onboard_and_connect() {
     let mut options = careful();
     options.access = options.access.with_used_signatures(MAX_USED_SIGNATURES);
     let runtime = runtime_with(options);
@@ -57,7 +57,7 @@ async fn one_signature_does_not_go_through_the_gate_and_in_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stranger_comes_in_with_an_invite_code() {
+async fn an_invite_code_admits_a_stranger() {
     let runtime = runtime_with(careful());
     let mut client = Client::open(&runtime);
     let key = client_key();
@@ -101,7 +101,7 @@ async fn a_stranger_comes_in_with_an_invite_code() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_blocked_sees_no_gate() {
+async fn a_blocked_caller_is_offered_no_onboarding() {
     let mut book = TrustBook::default();
     book.blocked.insert(*client_key().address()).unwrap();
     let codes = InviteCodes::new(["red-onion"]).unwrap();
@@ -116,7 +116,7 @@ async fn who_is_blocked_sees_no_gate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_administrators_administrate() {
+async fn only_administrators_may_send_admin_commands() {
     let runtime = runtime();
     let admin = Signer::from_seed(&[9; 32]);
     let mut client = Client::open(&runtime);
@@ -179,7 +179,7 @@ impl Payments for Ledger {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_payment_counts_when_it_was_found() {
+async fn a_payment_admits_once_it_is_verified() {
     let access =
         AccessControl::new(*host_key().address(), TrustLevel::Careful).with_payment(10_u64, None);
     let told = Arc::new(AtomicUsize::new(0));
@@ -246,7 +246,7 @@ async fn counts_once(runtime: &HostRuntime, connect: &Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_signature_may_be_made_to_count_once() {
+async fn signatures_can_be_single_use() {
     let access = AccessControl::new(*host_key().address(), TrustLevel::Open)
         .with_used_signatures(MAX_USED_SIGNATURES);
     let runtime = runtime_with(RuntimeOptions::with_access(access));
@@ -254,7 +254,7 @@ async fn a_signature_may_be_made_to_count_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_sign_is_known_by_the_session_alone() {
+async fn an_unsigned_caller_is_known_by_its_session_alone() {
     let runtime = runtime();
     let unsigned = json!({"type": "CONNECT", "session_id": "open"});
     let mut client = Client::open(&runtime);
@@ -277,7 +277,7 @@ async fn who_does_not_sign_is_known_by_the_session_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_blocked_does_not_come_in_by_leaving_out_the_signature() {
+async fn a_blocked_caller_is_refused_without_a_signature_too() {
     let blacklist = AddressList::parse(&client_key().address().to_string());
     let us = *host_key().address();
     for level in [TrustLevel::Open, TrustLevel::Careful] {
@@ -322,7 +322,7 @@ async fn who_is_blocked_does_not_come_in_by_leaving_out_the_signature() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_prompts_the_signed_one_counts() {
+async fn the_signed_prompt_wins_over_the_unsigned_one() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
     let draft = Draft::new(now()).with("prompt", "signed");
@@ -343,7 +343,7 @@ async fn of_two_prompts_the_signed_one_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_comes_without_a_signature_is_told_at_careful_that_one_is_recommended() {
+async fn a_careful_host_recommends_signatures_to_unsigned_callers() {
     for (level, recommended) in [
         (TrustLevel::Careful, json!(true)),
         (TrustLevel::Open, json!(null)),
@@ -362,7 +362,7 @@ async fn who_comes_without_a_signature_is_told_at_careful_that_one_is_recommende
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_key_at_two_gates_comes_in_at_both() {
+async fn one_key_can_onboard_on_two_connections() {
     let runtime = runtime_with(careful());
     let offer = |code: &str, nonce: u128| {
         let draft = Draft::new(now())

@@ -62,7 +62,7 @@ async fn put_out(runtime: &HostRuntime, client: &mut Client, idle: &mut Client) 
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_blocked_is_put_out_and_its_run_ends() {
+async fn blocking_a_caller_disconnects_it_and_ends_its_run() {
     let runtime = runtime_with(RuntimeOptions::with_access(access()));
     let mut admin = inside(&runtime, &admin_key()).await;
     let mut busy = inside(&runtime, &client_key()).await;
@@ -76,7 +76,7 @@ async fn who_is_blocked_is_put_out_and_its_run_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_that_somebody_else_has_changed_count_from_the_next_connect_on() {
+async fn lists_changed_elsewhere_apply_from_the_next_connect() {
     let changed = Arc::new(Mutex::new(None::<TrustBook>));
     let source = Arc::clone(&changed);
     let mut options = RuntimeOptions::with_access(access());
@@ -97,7 +97,7 @@ async fn lists_that_somebody_else_has_changed_count_from_the_next_connect_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_signed_once_counts_once_across_restarts() {
+async fn used_signatures_are_remembered_across_restarts() {
     let kept = Arc::new(Mutex::new(Vec::<String>::new()));
     let start = || {
         let spent: Vec<Spent> = kept
@@ -136,7 +136,7 @@ async fn what_was_signed_once_counts_once_across_restarts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_signed_as_one_thing_does_no_other() {
+async fn a_signed_frame_cannot_be_used_as_another_type() {
     let codes = connectonion_proto::auth::InviteCodes::new(["red-onion"]).unwrap();
     let gated = AccessControl::new(*host_key().address(), TrustLevel::Careful).with_invites(codes);
     let (gated, open) = (

@@ -97,7 +97,7 @@ async fn each_command_of_an_administrator_does_what_its_name_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_host_names_administrators_and_dismisses_them() {
+async fn only_the_host_adds_and_removes_administrators() {
     let runtime = runtime();
     let mut host = inside(&runtime, &host_key()).await;
     let mut admin = inside(&runtime, &admin_key()).await;
@@ -129,7 +129,7 @@ async fn only_the_host_names_administrators_and_dismisses_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn administrators_and_the_host_come_in_at_every_level_unless_blocked() {
+async fn administrators_and_the_host_are_admitted_at_every_level() {
     for level in [TrustLevel::Open, TrustLevel::Careful, TrustLevel::Strict] {
         let access = AccessControl::new(*host_key().address(), level).require_signatures();
         let runtime = runtime_with(RuntimeOptions::with_access(access));
@@ -150,7 +150,7 @@ async fn administrators_and_the_host_come_in_at_every_level_unless_blocked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_administrators_command_is_refused_on_the_connection_of_somebody_else() {
+async fn an_admin_command_on_a_foreign_connection_is_refused() {
     let runtime = desk_with_admin();
     let block = about_client("ADMIN_BLOCK", &admin_key(), 1);
     let mut nobody = Client::open(&runtime);
@@ -228,7 +228,7 @@ fn prompt(key: &Signer, text: &str, nonce: u128) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_signs_its_commands_is_heard_in_all_of_them() {
+async fn signed_commands_are_all_accepted() {
     let runtime = runtime();
     let (mut client, _) = signing(&runtime, json!({})).await;
     let key = client_key();
@@ -261,7 +261,7 @@ async fn who_signs_its_commands_is_heard_in_all_of_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_slips_a_command_in_where_they_are_signed() {
+async fn unsigned_commands_are_refused_where_signing_is_on() {
     let runtime = runtime();
     let (mut client, connected) = signing(&runtime, json!({})).await;
     let key = client_key();
@@ -334,7 +334,7 @@ async fn nobody_slips_a_command_in_where_they_are_signed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_wish_for_signed_commands_goes_through_the_gate() {
+async fn signed_commands_stay_on_through_onboarding() {
     let codes = connectonion_proto::auth::InviteCodes::new(["red-onion"]).unwrap();
     let access = AccessControl::new(*host_key().address(), TrustLevel::Careful).with_invites(codes);
     let runtime = runtime_with(RuntimeOptions::with_access(access));

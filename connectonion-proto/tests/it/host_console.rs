@@ -90,7 +90,7 @@ fn identity() -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_to_a_client_is_told_on_the_console() {
+async fn client_events_are_logged_on_the_console() {
     let scratch = Scratch::new();
     let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
     options.uploads = scratch.path().into();
@@ -148,7 +148,7 @@ async fn what_happens_to_a_client_is_told_on_the_console() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_refusal_of_a_connect_or_an_input_is_told_on_the_console() {
+async fn every_refused_connect_or_input_is_logged_on_the_console() {
     let access = AccessControl::new(*host_key().address(), TrustLevel::Open);
     let access = access.with_used_signatures(MAX_USED_SIGNATURES);
     let runtime = runtime_with(RuntimeOptions::with_access(access));

@@ -104,7 +104,7 @@ async fn sessions_and_uploads_are_kept_in_the_project_of_the_agent() {
 }
 
 #[tokio::test]
-async fn a_message_of_16_mebibytes_is_taken_and_a_larger_one_closes_with_1009() {
+async fn a_message_over_16_mebibytes_closes_with_1009() {
     let scratch = Scratch::new();
     let host = Host::start(scratch.path());
     let (mut client, _) = Client::dial_in(&host.url, json!({})).await;

@@ -11,7 +11,7 @@ use crate::scratch::Scratch;
 use crate::staff::{Client, Scripted, host_key, input, now, runtime, runtime_with, types};
 
 #[tokio::test(start_paused = true)]
-async fn an_interjection_brings_its_images_and_files() {
+async fn a_prompt_during_a_run_keeps_its_images_and_files() {
     let scratch = Scratch::new();
     let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
     options.uploads = scratch.path().into();
@@ -38,7 +38,7 @@ async fn an_interjection_brings_its_images_and_files() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_goal_that_was_set_last_reaches_the_running_agent() {
+async fn the_last_goal_reaches_the_running_agent() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
     let update = |goal: &str| json!({"type": "prompt_update", "prompt": goal});
@@ -77,7 +77,7 @@ async fn the_status_of_a_session_is_that_of_its_agent() {
 }
 
 #[tokio::test]
-async fn a_long_prompt_takes_its_size_of_the_file_once() {
+async fn a_long_prompt_is_stored_once() {
     let scratch = Scratch::new();
     let path = scratch.file("sessions.jsonl");
     let storage = Arc::new(JsonlStorage::open(&path, JsonlOptions::default()).unwrap());
@@ -108,7 +108,7 @@ async fn a_long_prompt_takes_its_size_of_the_file_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_acknowledged_is_read_even_if_the_agent_fails() {
+async fn acknowledged_prompts_are_read_even_if_the_agent_fails() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
     client.say(&input("ask what")).await;
@@ -138,7 +138,7 @@ async fn what_was_acknowledged_is_read_even_if_the_agent_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_interjection_too_many_is_refused_in_words_of_its_own() {
+async fn too_many_waiting_prompts_have_their_own_error() {
     let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
     options.hub.max_inputs = 2;
     let runtime = runtime_with(options);

@@ -37,7 +37,7 @@ async fn the_child_that_is_killed() {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_survives_a_kill() {
+async fn acknowledged_prompts_survive_a_kill() {
     let scratch = Scratch::new();
     let path = scratch.file("sessions.jsonl");
     let mut child = Command::new(env::current_exe().unwrap())

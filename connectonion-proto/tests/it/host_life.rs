@@ -40,7 +40,7 @@ async fn status(runtime: &HostRuntime) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pongs_keep_a_session_that_does_nothing() {
+async fn pongs_keep_an_idle_session_alive() {
     let runtime = runtime();
     let (mut client, _) = pinged(&runtime).await;
     for _ in 0..50 {
@@ -74,7 +74,7 @@ async fn a_resumed_run_is_pinged_every_30_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_output_says_how_long_its_run_took() {
+async fn an_output_has_the_duration_of_its_run() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
     for (prompt, took) in [("sleep 5", 5_000), ("sleep 2", 2_000)] {
@@ -140,7 +140,7 @@ fn said(connected: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_is_resumed_with_the_newer_conversation_of_the_host_and_all_that_was_missed() {
+async fn a_resumed_run_gets_the_hosts_newer_conversation_and_missed_events() {
     let runtime = runtime();
     let (mut client, connected) = resumed_with_an_old_conversation(&runtime).await;
     assert_eq!(connected["status"], "running");
@@ -157,7 +157,7 @@ async fn a_run_is_resumed_with_the_newer_conversation_of_the_host_and_all_that_w
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_events_are_gone_is_resumed_with_all_that_was_said_in_it() {
+async fn a_run_whose_events_were_evicted_is_resumed_with_its_conversation() {
     let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
     options.hub.log = LogLimits {
         max_events: 4,

@@ -47,7 +47,7 @@ async fn a_prompt_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_call_of_a_tool_is_told_and_so_is_how_it_ended_and_when() {
+async fn a_tool_call_and_its_timed_result_are_sent() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
     client.say(&input("break the cup")).await;
@@ -95,7 +95,7 @@ async fn an_agent_reads_the_conversation_as_values_of_its_own_type() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_but_connect_comes_before_connect() {
+async fn only_connect_is_accepted_first() {
     let runtime = runtime();
     let mut client = Client::open(&runtime);
     for kind in ["INPUT", "INTERRUPT", "ONBOARD_SUBMIT"] {
@@ -110,7 +110,7 @@ async fn nothing_but_connect_comes_before_connect() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_frame_is_answered_and_the_socket_stays() {
+async fn an_invalid_frame_is_answered_and_the_connection_stays() {
     let runtime = runtime();
     let mut client = Client::open(&runtime);
     client.say_text("{type: 'INPUT'}").await;
@@ -142,7 +142,7 @@ async fn a_bad_signature_is_refused_and_a_good_one_may_follow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_connect_has_to_be_for_the_same() {
+async fn a_second_connect_must_be_for_the_same_session() {
     let runtime = runtime();
     let (mut client, connected) = Client::inside(&runtime, json!({})).await;
     let id = &connected["session_id"];
@@ -169,7 +169,7 @@ async fn a_second_connect_has_to_be_for_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_elses_session_is_another_one() {
+async fn a_foreign_session_id_gets_a_new_session() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({"session_id": "mine"})).await;
     client.ask("secret").await;
@@ -249,7 +249,7 @@ async fn a_client_that_was_away_gets_the_newer_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_clients_conversation_is_what_the_agent_sees() {
+async fn the_agent_sees_the_clients_conversation() {
     let runtime = runtime();
     let session = json!({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}],
         "turn": 1, "mode": "plan", "theirs": {"z": 1}});
@@ -285,7 +285,7 @@ async fn a_session_that_comes_with_the_prompt_is_used_if_connect_brought_none() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_to_an_agent_that_does_not_listen_is_answered_all_the_same() {
+async fn prompts_an_agent_never_reads_are_still_answered() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
     client.say(&input("sleep 2")).await;
@@ -330,7 +330,7 @@ async fn an_agent_that_fails_leaves_the_session_usable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_reads_too_slowly_gets_the_conversation_for_what_it_missed() {
+async fn a_slow_client_gets_the_conversation_for_missed_events() {
     let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
     let log = LogLimits {
         max_events: 10,
@@ -364,7 +364,7 @@ async fn a_client_that_reads_too_slowly_gets_the_conversation_for_what_it_missed
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_are_for_the_question_that_they_name() {
+async fn answers_go_to_the_question_they_name() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
     let late = json!({"type":"APPROVAL_RESPONSE","approved":true,"request_id":"old"});
@@ -398,7 +398,7 @@ async fn answers_are_for_the_question_that_they_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_outlives_the_line_that_it_was_asked_on() {
+async fn a_question_survives_its_connection() {
     let runtime = runtime();
     let (mut client, connected) = Client::inside(&runtime, json!({})).await;
     let id = connected["session_id"].clone();
@@ -428,7 +428,7 @@ async fn an_interrupt_ends_the_run_after_its_step() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mode_holds_at_once_and_everybody_is_told() {
+async fn a_mode_change_applies_at_once_to_all_clients() {
     let runtime = runtime();
     let (mut one, connected) = Client::inside(&runtime, json!({})).await;
     let same = json!({"session_id": connected["session_id"]});
@@ -449,7 +449,7 @@ async fn a_mode_holds_at_once_and_everybody_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mode_holds_also_for_a_client_that_was_away() {
+async fn a_returning_client_gets_the_current_mode() {
     let runtime = runtime();
     let say = |mode: &str| json!({"type": "mode_change", "mode": mode});
     let (mut client, connected) = Client::inside(&runtime, json!({})).await;
@@ -473,7 +473,7 @@ async fn a_mode_holds_also_for_a_client_that_was_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_knows_how_many_turns_the_user_allows() {
+async fn an_agent_gets_the_allowed_number_of_turns() {
     let runtime = runtime();
     let (mut client, connected) = Client::inside(&runtime, json!({})).await;
     assert_eq!(client.ask("turns").await, "turns None");
@@ -512,7 +512,7 @@ async fn an_agent_knows_how_many_turns_the_user_allows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mode_that_no_agent_knows_is_refused() {
+async fn an_unknown_mode_is_refused() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
     client
@@ -543,7 +543,7 @@ async fn a_mode_that_no_agent_knows_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crowd_that_loses_its_lines_comes_back_to_what_runs() {
+async fn many_clients_resume_their_runs_after_lost_connections() {
     const CROWD: usize = 500;
     let runtime = runtime();
     let enter = |number: usize| {

@@ -40,7 +40,7 @@ fn a_prompt_is_stored_before_it_is_acknowledged() {
 }
 
 #[test]
-fn the_console_tells_the_story_of_the_specification() {
+fn the_console_log_matches_the_specification() {
     let mut play = Play::new(HubConfig::default());
     let told = |play: &mut Play, expected: &[&str]| {
         let lines: Vec<_> = play.lines.drain(..).collect();
@@ -94,7 +94,7 @@ fn the_console_tells_the_story_of_the_specification() {
 }
 
 #[test]
-fn an_agent_that_says_nothing_reads_what_was_acknowledged() {
+fn a_silent_agent_reads_acknowledged_prompts() {
     let mut play = Play::new(HubConfig::default());
     play.connect(1, owner(1), None);
     for prompt in ["first", "second"] {
@@ -154,7 +154,7 @@ fn an_agent_cannot_send_the_frames_of_its_host() {
 }
 
 #[test]
-fn what_waits_for_another_run_survives_a_kill() {
+fn waiting_prompts_survive_a_kill() {
     let mut play = Play::new(HubConfig::default());
     play.connect(1, owner(1), Some("s"));
     play.store_all();
@@ -179,7 +179,7 @@ fn what_waits_for_another_run_survives_a_kill() {
 }
 
 #[test]
-fn what_was_acknowledged_before_a_kill_outlives_a_clients_copy_of_the_same_turn() {
+fn acknowledged_prompts_outlive_a_clients_copy_of_the_turn() {
     let mut play = Play::new(HubConfig::default());
     play.connect(1, owner(1), Some("s"));
     play.store_all();
@@ -236,7 +236,7 @@ fn a_storage_that_fails_refuses_prompts_and_keeps_results() {
 }
 
 #[test]
-fn a_run_that_nobody_gives_a_sign_of_is_stopped_and_told() {
+fn a_silent_run_is_stopped_and_reported() {
     let mut play = Play::new(HubConfig::default());
     play.connect(1, owner(1), Some("s"));
     play.store_all();
@@ -264,7 +264,7 @@ fn a_run_that_nobody_gives_a_sign_of_is_stopped_and_told() {
 }
 
 #[test]
-fn no_more_agents_run_than_may() {
+fn concurrent_agents_are_bounded() {
     let mut play = Play::new(config(|it| it.max_running = 2));
     for conn in 1..=3 {
         play.connect(conn, owner(1), None);
@@ -279,7 +279,7 @@ fn no_more_agents_run_than_may() {
 }
 
 #[test]
-fn what_an_evicted_session_still_stores_is_not_taken_for_the_next_ones() {
+fn late_writes_of_an_evicted_session_do_not_reach_the_next() {
     let mut play = Play::new(config(|it| it.max_sessions = 1));
     play.connect(1, owner(1), Some("s"));
     play.connect(2, owner(1), Some("s"));
@@ -379,7 +379,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn whatever_happens_every_prompt_is_answered_for(ops in prop::collection::vec(op(), 0..120)) {
+    fn every_prompt_is_accounted_for_under_random_faults(ops in prop::collection::vec(op(), 0..120)) {
         let mut play = Play::new(HubConfig::default());
         // One socket watches each session for all the time.
         for conn in 0..3 {

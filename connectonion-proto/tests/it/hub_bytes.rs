@@ -39,7 +39,7 @@ fn refused(play: &Play, conn: u64) -> &str {
 }
 
 #[test]
-fn a_conversation_that_is_too_long_is_refused_with_its_size_and_a_way_out() {
+fn an_oversized_conversation_is_refused_with_its_size_and_a_remedy() {
     let mut play = Play::new(config());
     assert!(!enter(&mut play, 1, ALICE, 100_001));
     let words = refused(&play, 1);
@@ -61,7 +61,7 @@ fn a_conversation_that_is_too_long_is_refused_with_its_size_and_a_way_out() {
 }
 
 #[test]
-fn what_a_caller_holds_is_bounded_and_so_is_what_all_hold() {
+fn bytes_are_bounded_per_caller_and_in_total() {
     let mut play = Play::new(config());
     let entered = |play: &mut Play, from: u64, owner: &dyn Fn(u64) -> Owner| {
         (from..from + 9)
@@ -81,7 +81,7 @@ fn what_a_caller_holds_is_bounded_and_so_is_what_all_hold() {
 }
 
 #[test]
-fn the_same_conversation_counts_once_however_often_its_client_comes() {
+fn a_conversation_counts_once_across_reconnects() {
     let mut play = Play::new(config());
     let mut connect = conversation(90_000);
     connect.session_id = Some("s".into());

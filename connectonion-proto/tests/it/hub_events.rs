@@ -59,14 +59,14 @@ fn events_are_sent_at_once_and_stored_in_batches() {
 }
 
 #[test]
-fn a_host_without_such_a_storage_stores_no_events() {
+fn a_storage_without_event_support_stores_none() {
     let (mut play, run) = running(HubConfig::default());
     play.emit(run, "a");
     assert_eq!(play.jobs(), 0);
 }
 
 #[test]
-fn a_client_resumes_among_the_events_of_an_interrupted_run() {
+fn a_client_resumes_within_an_interrupted_run() {
     for comes_first in [true, false] {
         let (mut play, run) = running(keeping());
         let ids = ["a", "b", "c"].map(|text| play.emit(run, text).unwrap());
@@ -96,7 +96,7 @@ fn a_client_resumes_among_the_events_of_an_interrupted_run() {
 }
 
 #[test]
-fn a_client_with_an_event_that_was_not_stored_gets_the_new_run_alone() {
+fn a_client_ahead_of_the_store_gets_only_the_new_run() {
     let (mut play, run) = running(keeping());
     play.emit(run, "a");
     play.store_all();
@@ -114,7 +114,7 @@ fn a_client_with_an_event_that_was_not_stored_gets_the_new_run_alone() {
 }
 
 #[test]
-fn a_run_that_is_interrupted_twice_keeps_the_events_of_both() {
+fn a_run_interrupted_twice_keeps_all_its_events() {
     let (mut play, run) = running(keeping());
     let first = play.emit(run, "first").unwrap();
     play.store_all();
@@ -141,7 +141,7 @@ fn questions_of_a_dead_host_are_not_asked_again() {
 }
 
 #[test]
-fn the_steps_of_a_run_that_is_not_run_again_are_in_the_conversation() {
+fn steps_of_a_run_that_is_not_rerun_stay_in_the_conversation() {
     let (mut play, run) = running(keeping());
     play.emit(run, "a");
     play.store_all();
@@ -160,7 +160,7 @@ fn the_steps_of_a_run_that_is_not_run_again_are_in_the_conversation() {
 }
 
 #[test]
-fn no_more_events_are_stored_than_a_log_holds() {
+fn stored_events_are_bounded() {
     let log = LogLimits {
         max_events: 3,
         ..LogLimits::default()
@@ -177,7 +177,7 @@ fn no_more_events_are_stored_than_a_log_holds() {
 }
 
 #[test]
-fn an_owner_that_is_refused_with_an_event_stops() {
+fn an_owner_whose_event_is_refused_stops() {
     let (mut play, run) = running(keeping());
     play.emit(run, "a");
     play.store_fenced();

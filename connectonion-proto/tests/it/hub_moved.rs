@@ -9,7 +9,7 @@ use crate::hub_play::Play;
 const OWNER: Owner = Owner::Unsigned;
 
 #[test]
-fn a_prompt_of_a_session_that_another_host_serves_is_not_acknowledged() {
+fn a_prompt_for_a_session_of_another_host_is_not_acknowledged() {
     let mut play = Play::new(HubConfig::default());
     play.connect(1, OWNER, Some("s"));
     play.connect(2, OWNER, Some("s"));
@@ -31,7 +31,7 @@ fn a_prompt_of_a_session_that_another_host_serves_is_not_acknowledged() {
 }
 
 #[test]
-fn a_prompt_that_comes_after_its_session_was_given_up_is_refused_for_that_reason() {
+fn a_prompt_after_its_session_moved_is_refused_with_that_reason() {
     let mut play = Play::new(HubConfig::default());
     play.connect(1, OWNER, Some("s"));
     play.store_all();
@@ -48,7 +48,7 @@ fn a_prompt_that_comes_after_its_session_was_given_up_is_refused_for_that_reason
 }
 
 #[test]
-fn a_result_that_may_not_be_stored_is_not_sent() {
+fn a_fenced_result_is_not_sent() {
     let mut play = Play::new(HubConfig::default());
     let run = play.begin("s", "first");
     play.finish(run, "done");
@@ -59,7 +59,7 @@ fn a_result_that_may_not_be_stored_is_not_sent() {
 }
 
 #[test]
-fn a_session_of_another_host_is_not_entered() {
+fn a_session_of_another_host_is_refused() {
     let mut play = Play::new(HubConfig::default());
     play.connect(1, OWNER, Some("s"));
     play.store_fenced();
@@ -69,7 +69,7 @@ fn a_session_of_another_host_is_not_entered() {
 }
 
 #[test]
-fn a_prompt_that_waits_while_its_session_moves_begins_no_run() {
+fn a_waiting_prompt_of_a_moved_session_starts_no_run() {
     let mut play = Play::new(HubConfig::default());
     play.connect(1, OWNER, Some("s"));
     play.store_all();
@@ -85,7 +85,7 @@ fn a_prompt_that_waits_while_its_session_moves_begins_no_run() {
 }
 
 #[test]
-fn an_interrupted_run_begins_again_as_often_as_it_may() {
+fn an_interrupted_run_restarts_up_to_its_limit() {
     let config = HubConfig {
         max_reruns: 2,
         ..HubConfig::default()
@@ -119,7 +119,7 @@ fn an_interrupted_run_begins_again_as_often_as_it_may() {
 }
 
 #[test]
-fn a_run_that_began_again_and_ended_is_over() {
+fn a_restarted_run_that_ended_stays_ended() {
     let config = HubConfig {
         max_reruns: 9,
         ..HubConfig::default()

@@ -31,7 +31,7 @@ fn heir(config: HubConfig, sessions: &[&str]) -> Play {
 }
 
 #[test]
-fn an_interrupted_run_is_finished_without_a_client_who_finds_the_result() {
+fn an_interrupted_run_finishes_without_a_client() {
     let mut play = heir(reruns(), &["s"]);
     assert!(play.recover("s"));
     play.store_all();
@@ -51,7 +51,7 @@ fn an_interrupted_run_is_finished_without_a_client_who_finds_the_result() {
 }
 
 #[test]
-fn a_client_that_comes_while_its_session_is_taken_over_gets_the_one_run() {
+fn a_client_arriving_during_a_takeover_gets_the_one_run() {
     // Before, between and after the jobs of the storage.
     for jobs in 0..4 {
         let mut play = heir(reruns(), &["s"]);
@@ -74,7 +74,7 @@ fn a_client_that_comes_while_its_session_is_taken_over_gets_the_one_run() {
 }
 
 #[test]
-fn a_session_whose_client_came_first_is_not_taken_over_again() {
+fn a_session_is_taken_over_once() {
     let mut play = heir(reruns(), &["s"]);
     play.connect(9, OWNER, Some("s"));
     assert!(play.recover("s"));
@@ -84,7 +84,7 @@ fn a_session_whose_client_came_first_is_not_taken_over_again() {
 }
 
 #[test]
-fn a_session_that_a_client_waits_for_is_not_released_before_it_comes() {
+fn a_session_with_a_waiting_client_is_not_released() {
     // Nothing of it begins again, so it is taken over for nobody.
     let mut play = heir(HubConfig::default(), &["s"]);
     assert!(play.recover("s"));
@@ -102,7 +102,7 @@ fn a_session_that_a_client_waits_for_is_not_released_before_it_comes() {
 }
 
 #[test]
-fn a_session_without_a_run_to_begin_is_released() {
+fn a_session_without_an_interrupted_run_is_released() {
     // It ended, it may not be run again, and nothing is known of it.
     let mut play = heir(HubConfig::default(), &["cut"]);
     let run = play.begin("idle", "hello");
@@ -120,7 +120,7 @@ fn a_session_without_a_run_to_begin_is_released() {
 }
 
 #[test]
-fn a_session_that_another_host_took_over_first_is_left_to_it() {
+fn a_session_taken_over_elsewhere_is_left_alone() {
     let mut play = heir(reruns(), &["s"]);
     assert!(play.recover("s"));
     play.store_fenced();

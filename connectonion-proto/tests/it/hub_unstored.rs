@@ -48,7 +48,7 @@ fn survives(mut play: Play) -> bool {
 }
 
 #[test]
-fn a_result_that_was_not_stored_is_stored_as_soon_as_there_is_room() {
+fn an_unstored_result_is_stored_once_there_is_room() {
     let mut play = answered();
     assert!(play.hub.poll_timeout().unwrap() <= play.now.instant + DELAY);
     play.advance(DELAY / 2);
@@ -75,7 +75,7 @@ fn a_result_that_was_not_stored_is_stored_as_soon_as_there_is_room() {
 }
 
 #[test]
-fn a_result_that_was_not_stored_is_stored_when_the_host_ends() {
+fn an_unstored_result_is_stored_at_shutdown() {
     let mut play = answered();
     play.store_again();
     assert!(!play.hub.is_idle(), "the end waits for it");
@@ -87,7 +87,7 @@ fn a_result_that_was_not_stored_is_stored_when_the_host_ends() {
 }
 
 #[test]
-fn the_next_run_stores_the_result_before_it() {
+fn the_next_run_stores_the_previous_result() {
     let mut play = answered();
     play.input(1, "again");
     play.store_all();
@@ -101,7 +101,7 @@ fn the_next_run_stores_the_result_before_it() {
 }
 
 #[test]
-fn a_prompt_that_is_refused_does_not_keep_the_result_before_it_from_being_stored() {
+fn a_refused_prompt_does_not_prevent_storing_the_previous_result() {
     let mut play = answered();
     play.input(1, "again");
     play.advance(DELAY);
@@ -113,7 +113,7 @@ fn a_prompt_that_is_refused_does_not_keep_the_result_before_it_from_being_stored
 }
 
 #[test]
-fn a_change_of_mode_stores_the_result_before_it() {
+fn a_mode_change_stores_the_previous_result() {
     let mut play = answered();
     play.mode(1);
     play.store_all();
@@ -124,7 +124,7 @@ fn a_change_of_mode_stores_the_result_before_it() {
 }
 
 #[test]
-fn a_change_of_mode_that_was_not_stored_is_stored_later() {
+fn an_unstored_mode_change_is_stored_later() {
     let mut play = Play::new(reruns());
     play.connect(1, OWNER, Some("s"));
     play.store_all();
@@ -138,7 +138,7 @@ fn a_change_of_mode_that_was_not_stored_is_stored_later() {
 }
 
 #[test]
-fn a_session_that_is_removed_stores_its_result_once_more_and_is_then_released() {
+fn a_removed_session_tries_to_store_its_result_once_more() {
     let mut play = answered();
     play.disconnect(1);
     play.advance(11 * MINUTE);
@@ -149,7 +149,7 @@ fn a_session_that_is_removed_stores_its_result_once_more_and_is_then_released() 
 }
 
 #[test]
-fn a_result_that_is_too_large_is_not_tried_again() {
+fn an_oversized_result_is_not_retried() {
     let mut play = Play::new(reruns());
     let run = play.begin("s", "roll");
     play.finish(run, "six");
@@ -160,7 +160,7 @@ fn a_result_that_is_too_large_is_not_tried_again() {
 }
 
 #[test]
-fn a_session_that_another_host_has_taken_over_is_left_to_it() {
+fn a_session_owned_elsewhere_is_left_alone() {
     let mut play = answered();
     play.advance(DELAY);
     play.store_fenced();

@@ -16,7 +16,7 @@ fn key(project: &Scratch) -> PathBuf {
 }
 
 #[test]
-fn a_key_is_saved_as_the_sdks_save_it_and_loaded_again() {
+fn keys_are_stored_in_the_sdks_format() {
     let folder = Scratch::new();
     let signer = Signer::from_seed(&[7; 32]);
     signer.save(key(&folder)).unwrap();
@@ -51,7 +51,7 @@ fn a_key_is_never_replaced() {
 }
 
 #[test]
-fn a_key_in_digits_is_loaded_too() {
+fn a_hex_key_is_loaded_too() {
     let folder = Scratch::new();
     let path = folder.file("key");
     for text in ["07".repeat(32), format!("0x{}\n", "07".repeat(32))] {
@@ -62,7 +62,7 @@ fn a_key_in_digits_is_loaded_too() {
 }
 
 #[test]
-fn a_file_without_a_key_says_so_and_not_what_it_holds() {
+fn a_file_without_a_key_is_an_error_without_its_contents() {
     let folder = Scratch::new();
     let path = folder.file("key");
     for contents in ["", "s3cret", &"07".repeat(33), &"s3cret".repeat(1000)] {
@@ -76,7 +76,7 @@ fn a_file_without_a_key_says_so_and_not_what_it_holds() {
 }
 
 #[test]
-fn all_who_ask_at_once_get_the_same_new_key() {
+fn concurrent_callers_get_the_same_new_key() {
     let folder = Scratch::new();
     let path = key(&folder);
     let asking: Vec<_> = (0..8)

@@ -40,7 +40,7 @@ fn the_child_that_is_killed() {
 }
 
 #[test]
-fn what_was_stored_survives_a_kill() {
+fn stored_records_survive_a_kill() {
     let scratch = Scratch::new();
     for round in 0..3 {
         let path = scratch.file(&format!("{round}.jsonl"));

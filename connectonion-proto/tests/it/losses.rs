@@ -150,11 +150,11 @@ async fn scenario(lossy: Lossy, interjects: bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_with_questions_ends_wherever_its_line_is_lost() {
+async fn a_run_with_questions_ends_wherever_its_connection_is_lost() {
     at_every_frame(|lossy| scenario(lossy, false)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interjection_is_told_what_became_of_it_wherever_its_line_is_lost() {
+async fn a_prompt_during_a_run_learns_its_outcome_wherever_the_connection_is_lost() {
     at_every_frame(|lossy| scenario(lossy, true)).await;
 }

@@ -85,7 +85,7 @@ async fn hears_nothing(host: &mut Host) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_was_lost_with_its_line_is_sent_again() {
+async fn an_answer_lost_with_its_connection_is_resent() {
     let mut it = answered(false).await;
     it.host.cut();
     for _ in 0..2 {
@@ -104,7 +104,7 @@ async fn an_answer_that_was_lost_with_its_line_is_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permission_that_was_lost_with_its_line_is_asked_for_again() {
+async fn an_approval_lost_with_its_connection_is_asked_again() {
     let (_agent, _events, mut host, mut listener, mut run) = asking(&approval_needed("q")).await;
     let Some(Ok(RunEvent::Approval(ask))) = run.next().await else {
         panic!("a question");
@@ -129,7 +129,7 @@ async fn a_permission_that_was_lost_with_its_line_is_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_was_given_too_late_is_not_sent_to_the_next_question() {
+async fn a_late_answer_is_not_sent_to_the_next_question() {
     for goes_on in [true, false] {
         let (_agent, _events, host, mut listener, mut run) = asking(&ask_user("q")).await;
         let Some(Ok(RunEvent::AskUser(ask))) = run.next().await else {
@@ -154,7 +154,7 @@ async fn an_answer_that_was_given_too_late_is_not_sent_to_the_next_question() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_a_silent_line_has_swallowed_is_sent_again() {
+async fn an_answer_swallowed_by_a_dead_connection_is_resent() {
     let mut it = answered(false).await;
     // The line stays, and nothing comes any more: the client leaves it after 60 s.
     let (mut host, _) = Host::answered(&mut it.listener, &connected("running")).await;
@@ -166,7 +166,7 @@ async fn an_answer_that_a_silent_line_has_swallowed_is_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_has_arrived_is_not_sent_again_to_the_next_question() {
+async fn a_delivered_answer_is_not_resent_to_the_next_question() {
     for next in [tool_result("r"), approval_needed("q2")] {
         let mut it = answered(false).await;
         it.host.cut();
@@ -184,7 +184,7 @@ async fn an_answer_that_has_arrived_is_not_sent_again_to_the_next_question() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_the_host_is_known_to_have_is_not_sent_again_while_it_works() {
+async fn a_confirmed_answer_is_not_resent_during_the_run() {
     let mut it = answered(true).await;
     hears_nothing(&mut it.host).await;
     it.host.cut();
@@ -198,7 +198,7 @@ async fn an_answer_that_the_host_is_known_to_have_is_not_sent_again_while_it_wor
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_binds_answers_gets_them_again_at_once_and_its_refusal_is_nobodys_fault() {
+async fn a_refused_repeat_of_a_bound_answer_is_no_error() {
     let mut it = answered(false).await;
     it.host.cut();
     let (mut host, _) = Host::answered(&mut it.listener, &bound()).await;
@@ -218,7 +218,7 @@ async fn a_host_that_binds_answers_gets_them_again_at_once_and_its_refusal_is_no
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_answer_to_a_run_that_is_over_is_not_sent_to_the_next_one() {
+async fn an_answer_for_an_ended_run_is_not_sent_to_the_next() {
     let mut it = answered(false).await;
     it.host.cut();
     let (mut host, _) = Host::answered(&mut it.listener, &connected("connected")).await;
@@ -236,7 +236,7 @@ async fn the_answer_to_a_run_that_is_over_is_not_sent_to_the_next_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_the_questions_of_a_replay_the_last_one_is_open() {
+async fn the_last_replayed_question_is_open() {
     let resume = Resume::parse(r#"{"session_id":"s-1","last_msg_id":"u"}"#);
     let (agent, _events, mut listener) = open(AgentOptions {
         resume: resume.unwrap(),
@@ -266,7 +266,7 @@ async fn of_the_questions_of_a_replay_the_last_one_is_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_attaches_later_hears_the_question_that_is_open() {
+async fn attaching_delivers_the_open_question() {
     let resume = Resume::parse(r#"{"session_id":"s-1","last_msg_id":"u"}"#);
     let (agent, mut events, mut listener) = open(AgentOptions {
         resume: resume.unwrap(),
@@ -289,7 +289,7 @@ async fn who_attaches_later_hears_the_question_that_is_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_of_the_replay_is_shown_before_the_run_ends() {
+async fn a_replayed_question_is_delivered_before_the_run_ends() {
     let resume = Resume::parse(r#"{"session_id":"s-1","last_msg_id":"u"}"#);
     let (agent, _events, mut listener) = open(AgentOptions {
         resume: resume.unwrap(),
@@ -303,7 +303,7 @@ async fn a_question_of_the_replay_is_shown_before_the_run_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_receipt_of_an_answer_is_not_taken_for_the_answer_to_a_query() {
+async fn a_receipt_is_not_mistaken_for_a_query_reply() {
     let it = answered(true).await;
     let mut host = it.host;
     let asked = it.agent.status("other");

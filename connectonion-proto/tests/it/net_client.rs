@@ -71,7 +71,7 @@ pub async fn failure(run: &mut Run) -> CallError<connectonion_proto::frame::Erro
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connect_is_signed_for_this_host_and_like_no_other() {
+async fn a_connect_is_signed_for_one_host() {
     let mut nonces = Vec::new();
     for _ in 0..2 {
         let (agent, _events, mut listener) = open(options());
@@ -110,7 +110,7 @@ async fn a_prompt_gives_its_steps_and_then_the_output() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn images_and_files_go_along() {
+async fn images_and_files_are_sent() {
     use connectonion_proto::codec::to_json;
     use connectonion_proto::frame::Attachment;
     let (agent, _events, mut host, _listener) = ready().await;
@@ -214,7 +214,7 @@ async fn questions_of_the_agent_are_answered_by_their_values() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_declines_every_question() {
+async fn output_declines_every_question() {
     let (agent, _events, mut host, _listener) = ready().await;
     let mut run = agent.input("work").await;
     host.hear_type("INPUT").await;
@@ -257,7 +257,7 @@ impl Human for Yes {
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_answers_while_the_run_is_read_to_its_end() {
+async fn a_human_answers_while_the_run_is_read() {
     let (agent, _events, mut host, _listener) = ready().await;
     let mut run = agent.input("work").await;
     host.hear_type("INPUT").await;
@@ -280,7 +280,7 @@ async fn somebody_answers_while_the_run_is_read_to_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interjection_is_acknowledged_and_the_run_answers_both() {
+async fn a_prompt_during_a_run_is_acknowledged_and_answered() {
     let (agent, _events, mut host, _listener) = ready().await;
     let mut run = agent.input("hello").await;
     host.hear_type("INPUT").await;
@@ -312,7 +312,7 @@ async fn an_interjection_is_acknowledged_and_the_run_answers_both() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_that_misses_the_run_gets_the_next_one_for_itself() {
+async fn a_prompt_that_misses_the_run_gets_the_next() {
     let (agent, _events, mut host, _listener) = ready().await;
     let mut first = agent.input("one").await;
     host.hear_type("INPUT").await;
@@ -327,7 +327,7 @@ async fn a_prompt_that_misses_the_run_gets_the_next_one_for_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_no_run_listens_to_is_an_event() {
+async fn frames_without_a_run_are_events() {
     let (agent, mut events, mut host, _listener) = ready().await;
     drop(agent.input("hello").await);
     host.hear_type("INPUT").await;
@@ -354,7 +354,7 @@ async fn what_no_run_listens_to_is_an_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_of_another_device_is_followed_to_its_output() {
+async fn a_run_of_another_device_can_be_followed() {
     let (agent, mut events, mut host, mut listener) = ready().await;
     host.say(&user_input("from the other one", "u")).await;
     assert!(matches!(next(&mut events).await, ClientEvent::Step(_)));
@@ -370,7 +370,7 @@ async fn a_run_of_another_device_is_followed_to_its_output() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_conversation_in_mid_run_does_not_flood_the_run_unless_it_is_wanted() {
+async fn session_syncs_are_delivered_only_on_request() {
     for wanted in [false, true] {
         let config = ClientConfig {
             session_sync: wanted,
@@ -399,7 +399,7 @@ async fn the_conversation_in_mid_run_does_not_flood_the_run_unless_it_is_wanted(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_not_taken_loses_its_oldest_steps_and_never_its_end() {
+async fn an_unread_run_drops_its_oldest_steps_and_keeps_its_end() {
     let queue = QueueConfig {
         max_items: 3,
         ..QueueConfig::default()
@@ -431,7 +431,7 @@ async fn a_run_that_is_not_taken_loses_its_oldest_steps_and_never_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn orders_are_sent_as_hosts_read_them() {
+async fn commands_are_encoded_as_specified() {
     let (agent, _events, mut host, _listener) = ready().await;
     agent.set_mode(Mode::Plan, None).await.unwrap();
     agent.update_prompt("better").await.unwrap();
@@ -485,7 +485,7 @@ async fn before_connected_nothing_is_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_signature_ends_it_all() {
+async fn a_refused_signature_ends_the_connection_for_good() {
     let (agent, mut events, mut listener) = open(options());
     let mut run = agent.attach();
     let _host = Host::answered(&mut listener, &error("unauthorized: invalid signature")).await;
@@ -501,7 +501,7 @@ async fn a_refused_signature_ends_it_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_line_is_kept_by_runs_and_closed_with_the_last_of_them() {
+async fn the_connection_lives_until_its_last_run_ends() {
     let (agent, events, mut host, _listener) = ready().await;
     let run = agent.input("hello").await;
     host.hear_type("INPUT").await;
@@ -513,7 +513,7 @@ async fn the_line_is_kept_by_runs_and_closed_with_the_last_of_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_ends_when_its_agent_is_closed_or_its_task_is_gone() {
+async fn a_run_ends_when_its_client_closes_or_its_task_is_dropped() {
     let (agent, _events, mut host, _listener) = ready().await;
     let mut run = agent.input("hello").await;
     host.hear_type("INPUT").await;
@@ -543,7 +543,7 @@ async fn a_run_ends_when_its_agent_is_closed_or_its_task_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn debug_output_shows_nothing_that_is_secret() {
+async fn debug_output_shows_no_secret() {
     let options = AgentOptions {
         invite_code: Some("s3cret".into()),
         ..options()

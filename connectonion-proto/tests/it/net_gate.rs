@@ -20,7 +20,7 @@ fn success() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stranger_tries_until_a_code_is_right() {
+async fn a_stranger_may_retry_invite_codes() {
     let (agent, mut events, mut listener) = open(options());
     let (mut host, _) = Host::answered(&mut listener, &gate()).await;
     assert!(matches!(
@@ -49,7 +49,7 @@ async fn a_stranger_tries_until_a_code_is_right() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_code_that_is_known_is_offered_by_itself_once() {
+async fn a_configured_invite_code_is_offered_once() {
     let (agent, mut events, mut listener) = open(AgentOptions {
         invite_code: Some("secret".into()),
         ..options()
@@ -75,7 +75,7 @@ async fn a_code_that_is_known_is_offered_by_itself_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_old_host_gets_a_freshly_signed_connect_after_its_gate() {
+async fn an_old_host_gets_a_freshly_signed_connect_after_onboarding() {
     let (agent, _events, mut listener) = open(AgentOptions {
         invite_code: Some("secret".into()),
         ..options()
@@ -91,7 +91,7 @@ async fn an_old_host_gets_a_freshly_signed_connect_after_its_gate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_of_a_stranger_is_sent_once_and_not_before_the_gate_is_passed() {
+async fn a_strangers_prompt_is_sent_once_after_onboarding() {
     let (agent, _events, mut listener) = open(options());
     let (mut host, _) = Host::answered(&mut listener, &gate()).await;
     let early = agent.input("hello").await.output().await;

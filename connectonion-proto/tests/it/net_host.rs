@@ -82,7 +82,7 @@ impl Human for Yes {
 }
 
 #[tokio::test]
-async fn every_question_of_the_host_reaches_its_human() {
+async fn every_question_reaches_the_human() {
     let agent = open(&host().await, options()).await;
     for (prompt, expected) in [
         ("ask Really?", "answer \"yes\""),
@@ -97,7 +97,7 @@ async fn every_question_of_the_host_reaches_its_human() {
 }
 
 #[tokio::test]
-async fn a_run_survives_its_line() {
+async fn a_run_survives_its_connection() {
     let agent = open(&host().await, options()).await;
     let mut run = agent.input("listen").await;
     assert!(matches!(run.next().await, Some(Ok(RunEvent::Step(_)))));
@@ -111,7 +111,7 @@ async fn a_run_survives_its_line() {
 }
 
 #[tokio::test]
-async fn a_question_survives_its_line_and_its_program() {
+async fn a_question_survives_its_connection_and_program() {
     let url = host().await;
     let agent = open(&url, options()).await;
     let mut run = agent.input("ask Which?").await;
@@ -179,7 +179,7 @@ async fn an_interrupt_ends_the_run() {
 }
 
 #[tokio::test]
-async fn two_devices_hear_one_run() {
+async fn two_devices_can_follow_one_run() {
     let url = host().await;
     let first = open(&url, options()).await;
     answer(&mut first.input("hi").await).await;
@@ -201,7 +201,7 @@ async fn two_devices_hear_one_run() {
 }
 
 #[tokio::test]
-async fn a_host_is_found_by_its_own_word() {
+async fn a_host_is_found_by_its_address() {
     let url = host().await;
     let found = net::find(&url, Some(host_key().address())).await.unwrap();
     assert_eq!(found.url, url);
@@ -233,7 +233,7 @@ async fn a_connect_for_another_host_is_refused() {
 }
 
 #[tokio::test]
-async fn a_known_code_opens_the_gate() {
+async fn a_configured_invite_code_completes_onboarding() {
     let codes = InviteCodes::new(["letmein"]).unwrap();
     let access = AccessControl::new(*host_key().address(), TrustLevel::Careful).with_invites(codes);
     let mut careful = ServerOptions::with_runtime(RuntimeOptions::with_access(access));

@@ -37,7 +37,7 @@ async fn hears_nothing_more(mut host: Host) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_goes_on_after_its_line_was_lost_and_what_comes_twice_is_shown_once() {
+async fn a_resumed_run_delivers_each_event_once() {
     let (agent, mut run, mut listener) = cut_in_mid_run().await;
     let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
     assert_eq!(connect["session_id"], "s-1");
@@ -84,7 +84,7 @@ async fn updates_of_one_id_are_shown_where_nothing_was_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_ended_meanwhile_ends_with_the_answer_in_the_conversation() {
+async fn a_run_that_ended_meanwhile_takes_its_answer_from_the_conversation() {
     for status in ["connected", "new"] {
         let (agent, mut run, mut listener) = cut_in_mid_run().await;
         let (host, _) = Host::answered(&mut listener, &newer(status, "while you were away")).await;
@@ -98,7 +98,7 @@ async fn a_run_that_ended_meanwhile_ends_with_the_answer_in_the_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_the_host_has_forgotten_ends_with_what_is_known_of_its_prompt() {
+async fn a_forgotten_run_ends_with_the_delivery_of_its_prompt() {
     let (_agent, mut run, mut listener) = cut_in_mid_run().await;
     let (host, _) = Host::answered(&mut listener, &connected("new")).await;
     let lost = failure(&mut run).await;
@@ -114,7 +114,7 @@ async fn a_run_that_the_host_has_forgotten_ends_with_what_is_known_of_its_prompt
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_that_may_have_been_lost_is_not_sent_again() {
+async fn a_possibly_lost_prompt_is_not_resent() {
     for (answer, expected) in [
         (connected("connected"), Err(Delivery::Unknown)),
         (connected("new"), Err(Delivery::Unknown)),
@@ -133,7 +133,7 @@ async fn a_prompt_that_may_have_been_lost_is_not_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_running_session_says_that_the_prompt_did_arrive() {
+async fn a_running_session_confirms_the_prompt() {
     let (agent, _, mut host, mut listener) = ready().await;
     let mut run = agent.input("hello").await;
     host.hear_type("INPUT").await;
@@ -147,7 +147,7 @@ async fn a_running_session_says_that_the_prompt_did_arrive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_lost_lines_are_one_run() {
+async fn a_run_survives_several_lost_connections() {
     let (_agent, mut run, mut listener) = cut_in_mid_run().await;
     for id in ["t2", "t3", "t4"] {
         let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
@@ -162,7 +162,7 @@ async fn several_lost_lines_are_one_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_answered_over_the_next_line() {
+async fn a_question_can_be_answered_after_a_reconnect() {
     let (agent, _, mut host, mut listener) = ready().await;
     let mut run = agent.input("hello").await;
     host.hear_type("INPUT").await;
@@ -190,7 +190,7 @@ async fn a_question_is_answered_over_the_next_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_of_an_agent_that_is_gone_cannot_be_answered() {
+async fn a_question_of_an_ended_agent_cannot_be_answered() {
     let (agent, _, mut host, _listener) = ready().await;
     let mut run = agent.input("hello").await;
     host.hear_type("INPUT").await;
@@ -209,7 +209,7 @@ async fn a_question_of_an_agent_that_is_gone_cannot_be_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_program_that_was_started_anew_goes_on_with_its_run() {
+async fn a_restarted_program_resumes_its_run() {
     let resume = Resume::parse(
         r#"{"session_id":"s-1","last_msg_id":"t1","session":{"turn":1,"messages":[]}}"#,
     );
@@ -228,7 +228,7 @@ async fn a_program_that_was_started_anew_goes_on_with_its_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_program_that_was_started_anew_hears_the_question_that_is_open() {
+async fn a_restarted_program_gets_the_open_question() {
     let (agent, _, mut host, _listener) = ready().await;
     let mut run = agent.input("hello").await;
     host.hear_type("INPUT").await;
@@ -250,7 +250,7 @@ async fn a_program_that_was_started_anew_hears_the_question_that_is_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_from_before_the_run_gives_way_to_the_hosts() {
+async fn an_older_conversation_yields_to_the_hosts() {
     let (agent, _, mut host, mut listener) = ready().await;
     let mut run = agent.input("hello").await;
     host.hear_type("INPUT").await;
@@ -269,7 +269,7 @@ async fn a_conversation_from_before_the_run_gives_way_to_the_hosts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_that_is_too_large_to_be_sent_does_not_keep_the_client_out() {
+async fn an_oversized_conversation_does_not_prevent_connecting() {
     let small = ClientConfig {
         max_sent_bytes: 1024,
         ..ClientConfig::default()
@@ -322,7 +322,7 @@ async fn a_new_session_is_a_new_connection_with_or_without_the_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_attaches_to_an_idle_session_is_told_so() {
+async fn attaching_to_an_idle_session_reports_it() {
     let (agent, mut events, mut listener) = open(options());
     let mut run = agent.attach();
     let (_host, _) = Host::answered(&mut listener, &newer("connected", "old")).await;
@@ -341,7 +341,7 @@ async fn whoever_attaches_to_an_idle_session_is_told_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_session_than_the_one_that_was_asked_for_is_the_one_that_counts() {
+async fn the_session_that_the_host_assigns_counts() {
     let (agent, mut run, mut listener) = cut_in_mid_run().await;
     let mut other = connected("new");
     other["session_id"] = json!("s-2");
@@ -355,7 +355,7 @@ async fn another_session_than_the_one_that_was_asked_for_is_the_one_that_counts(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_of_another_device_is_not_the_answer_to_a_prompt() {
+async fn a_run_of_another_device_does_not_answer_a_prompt() {
     let (agent, _, mut host, mut listener) = ready().await;
     let mut run = agent.input("mine").await;
     host.hear_type("INPUT").await;
@@ -373,7 +373,7 @@ async fn a_run_of_another_device_is_not_the_answer_to_a_prompt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconnects_wait_longer_each_time_and_a_connected_starts_them_anew() {
+async fn reconnect_delays_grow_and_reset_when_connected() {
     let (agent, _events, mut listener) = open(options());
     let mut waits = Vec::new();
     let mut lost = Instant::now();
@@ -397,7 +397,7 @@ async fn reconnects_wait_longer_each_time_and_a_connected_starts_them_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_host_is_left_and_the_run_goes_on_elsewhere() {
+async fn a_silent_host_is_disconnected_and_the_run_resumed() {
     let (agent, mut events, mut host, mut listener) = ready().await;
     let mut run = agent.input("hello").await;
     host.hear_type("INPUT").await;
@@ -417,7 +417,7 @@ async fn a_silent_host_is_left_and_the_run_goes_on_elsewhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_reconnects_a_run_ends_with_its_line() {
+async fn without_reconnects_a_run_ends_with_its_connection() {
     let link = AgentOptions::default().link;
     let link = LinkConfig {
         reconnect: ReconnectPolicy::off(),
@@ -443,7 +443,7 @@ async fn without_reconnects_a_run_ends_with_its_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_refuses_after_a_lost_line_ends_the_run() {
+async fn a_refused_reconnect_ends_the_run() {
     let (agent, mut run, mut listener) = cut_in_mid_run().await;
     let _host = Host::answered(&mut listener, &error("forbidden: blacklisted")).await;
     let ended = failure(&mut run).await;
@@ -458,7 +458,7 @@ async fn a_host_that_refuses_after_a_lost_line_ends_the_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interjection_whose_line_was_lost_says_whether_it_may_have_arrived() {
+async fn a_lost_prompt_during_a_run_reports_its_delivery() {
     let (agent, _, mut host, mut listener) = ready().await;
     let mut run = agent.input("hello").await;
     host.hear_type("INPUT").await;
@@ -494,7 +494,7 @@ async fn the_conversation_of_the_last_run_opens_the_next_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_that_was_not_taken_is_told_again_to_the_next_program() {
+async fn an_undelivered_step_is_replayed_to_the_next_program() {
     let (agent, _, mut host, mut listener) = ready().await;
     let mut run = agent.input("hello").await;
     host.hear_type("INPUT").await;
@@ -528,7 +528,7 @@ async fn a_step_that_was_not_taken_is_told_again_to_the_next_program() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_text_that_is_not_whole_is_told_again_to_the_next_program() {
+async fn an_incomplete_text_is_replayed_to_the_next_program() {
     let (agent, _, mut host, mut listener) = ready().await;
     let mut run = agent.input("hello").await;
     host.hear_type("INPUT").await;
@@ -562,7 +562,7 @@ async fn a_text_that_is_not_whole_is_told_again_to_the_next_program() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_of_the_session_before_says_nothing_about_the_new_one() {
+async fn steps_of_the_previous_session_do_not_affect_the_new_one() {
     let (agent, _, mut host, mut listener) = ready().await;
     let mut run = agent.input("hello").await;
     host.hear_type("INPUT").await;

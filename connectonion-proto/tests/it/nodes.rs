@@ -44,7 +44,7 @@ async fn open(urls: &str) -> Client {
 }
 
 #[tokio::test]
-async fn a_session_goes_on_at_the_next_node_of_its_host() {
+async fn a_session_continues_at_the_next_node() {
     let storage = memory();
     let ((a, first), (b, _second)) = (node(&storage).await, node(&storage).await);
     let agent = open(&format!("{a},{b}")).await;
@@ -71,7 +71,7 @@ async fn a_session_goes_on_at_the_next_node_of_its_host() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_was_lost_with_its_node_is_not_sent_to_the_next_one() {
+async fn a_prompt_lost_with_its_node_is_not_resent_to_the_next() {
     let (here, there) = (memory(), memory());
     let ((a, first), (b, _second)) = (node(&here).await, node(&there).await);
     let agent = open(&format!("{a},{b}")).await;

@@ -53,7 +53,7 @@ const EVENTS: [&str; 27] = [
 ];
 
 #[test]
-fn every_event_is_written_as_it_was_read() {
+fn every_event_is_reencoded_verbatim() {
     let common = r#""id":"ev-1","ts":1795293032.5080616,"session_id":"s""#;
     for text in EVENTS {
         let bare = server(text);
@@ -76,7 +76,7 @@ fn every_event_is_written_as_it_was_read() {
 }
 
 #[test]
-fn frames_beyond_the_specification_are_written_as_they_were_read() {
+fn frames_beyond_the_specification_are_reencoded_verbatim() {
     for text in [
         r#"{"type":"SESSION_STATUS","session_id":"s","status":"not_found"}"#,
         r#"{"type":"SESSION_STATUS","session_id":null,"status":"running"}"#,
@@ -112,7 +112,7 @@ fn frames_beyond_the_specification_are_written_as_they_were_read() {
 }
 
 #[test]
-fn what_hosts_write_in_other_ways_is_read_too() {
+fn variants_of_known_hosts_decode() {
     for (text, ours) in [
         // Older hosts.
         (
@@ -308,7 +308,7 @@ fn a_known_frame_with_a_wrong_member_is_a_loud_error() {
 }
 
 #[test]
-fn a_member_that_comes_twice_is_an_error_if_it_is_known() {
+fn a_repeated_known_member_is_an_error() {
     for text in [
         r#"{"type":"INPUT","prompt":"a","prompt":"b"}"#,
         r#"{"type":"INPUT","prompt":null,"pr\u006fmpt":"b"}"#,
@@ -324,7 +324,7 @@ fn a_member_that_comes_twice_is_an_error_if_it_is_known() {
 }
 
 #[test]
-fn size_and_number_of_members_are_bounded_and_depth_is_not() {
+fn size_and_number_of_members_are_bounded() {
     let limits = Limits {
         max_items: 20,
         max_message_bytes: 2_000_000,
@@ -402,7 +402,7 @@ fn an_agent_sends_events_of_its_own() {
 }
 
 #[test]
-fn words_are_known_or_kept() {
+fn unknown_words_are_kept() {
     let ServerFrame::Event(event) =
         server(r#"{"type":"mode_changed","mode":"plan","triggered_by":"later"}"#)
     else {
@@ -431,7 +431,7 @@ fn words_are_known_or_kept() {
 }
 
 #[test]
-fn lists_are_read_when_somebody_asks() {
+fn lists_are_parsed_on_demand() {
     let limits = Limits::default();
     let ServerFrame::Event(event) = server(EVENTS[9]) else {
         panic!("no event");
@@ -536,7 +536,7 @@ fn chat_items_are_typed_and_others_are_kept() {
 }
 
 #[test]
-fn what_is_printed_of_a_frame_is_its_type() {
+fn debug_output_of_a_frame_is_its_type() {
     let text = r#"{"type":"CONNECT","payload":{"invite_code":"hunter2"},"from":"0x1","signature":"hunter2"}"#;
     let frame = client(text);
     assert_eq!(

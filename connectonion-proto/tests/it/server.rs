@@ -37,7 +37,7 @@ fn inside() -> Line {
 }
 
 #[test]
-fn a_prompt_goes_there_and_its_output_back() {
+fn a_prompt_gets_its_output() {
     let mut line = inside();
     let now = line.now();
     line.client.input(&Input::new("hello"), now).unwrap();
@@ -70,7 +70,7 @@ fn pings_keep_both_sides_alive_for_hours() {
 }
 
 #[test]
-fn a_refused_connect_is_told() {
+fn a_refused_connect_is_reported() {
     let mut line = line();
     line.server
         .refuse(&ErrorFrame::new("unauthorized: invalid signature"))
@@ -86,7 +86,7 @@ fn a_refused_connect_is_told() {
 }
 
 #[test]
-fn the_machine_keeps_the_rules() {
+fn the_server_machine_conforms() {
     let now = Instant::now();
     let mut nasty = conformance::nasty_texts();
     for text in [

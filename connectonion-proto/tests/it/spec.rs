@@ -9,7 +9,7 @@ use connectonion_proto::server::ServerConfig;
 use connectonion_proto::session::HubConfig;
 
 #[test]
-fn every_word_of_a_status_is_the_specified_one() {
+fn every_status_matches_the_specification() {
     let states = [
         (SessionState::New, "new"),
         (SessionState::Connected, "connected"),
@@ -22,7 +22,7 @@ fn every_word_of_a_status_is_the_specified_one() {
 }
 
 #[test]
-fn the_numbers_and_names_of_the_specification_are_these() {
+fn limits_match_the_specification() {
     for (name, specified) in [
         (limits::TRUNCATED, "...(truncated)"),
         (

@@ -238,7 +238,7 @@ pub fn input(prompt: &str) -> Value {
 
 /// A client that says what it is told to say.
 pub struct Client<T = MemTransport> {
-    line: T,
+    pub line: T,
 }
 
 impl Client {
@@ -291,11 +291,6 @@ impl Client<WsStream> {
 }
 
 impl<T: Transport> Client<T> {
-    /// A client on this line.
-    pub const fn over(line: T) -> Self {
-        Self { line }
-    }
-
     /// How the host closes.
     pub async fn close_frame(&mut self) -> CloseFrame {
         loop {
@@ -310,12 +305,6 @@ impl<T: Transport> Client<T> {
 
     pub async fn say(&mut self, frame: &Value) {
         self.say_text(&frame.to_string()).await;
-    }
-
-    /// Says this, if the line takes it.
-    pub async fn try_say(&mut self, frame: &Value) -> Option<()> {
-        let text = Text::from(frame.to_string());
-        self.line.send(Outgoing::Text(text)).await.ok()
     }
 
     pub async fn say_text(&mut self, text: &str) {

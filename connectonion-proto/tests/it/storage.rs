@@ -107,7 +107,7 @@ fn the_last_record_of_a_session_counts() {
 }
 
 #[test]
-fn everything_that_a_record_says_comes_back() {
+fn records_round_trip() {
     let inputs = vec![
         prompt("i1", "also \"this\"\n", &[]),
         prompt("i2", "look", &["data:image/png;base64,AA=="]),
@@ -139,7 +139,7 @@ fn everything_that_a_record_says_comes_back() {
 }
 
 #[test]
-fn a_session_object_is_one_line_whatever_white_space_it_came_with() {
+fn a_session_is_stored_on_one_line() {
     let pretty = "{\r\n  \"messages\": [\n],\n\"s\":\"a\\nb\"\n}";
     let mut record = running("x");
     record.session = json(pretty);
@@ -151,7 +151,7 @@ fn a_session_object_is_one_line_whatever_white_space_it_came_with() {
 }
 
 #[test]
-fn a_run_that_began_does_not_hide_what_was_answered_before() {
+fn a_started_run_does_not_hide_earlier_answers() {
     both(|storage| {
         storage.append(&done("a", r#"{"turn":1}"#)).unwrap();
         storage.append(&running("a")).unwrap();
@@ -164,7 +164,7 @@ fn a_run_that_began_does_not_hide_what_was_answered_before() {
 }
 
 #[test]
-fn the_session_of_somebody_else_is_not_taken_over() {
+fn a_foreign_session_is_not_overwritten() {
     both(|storage| {
         let alice = with_owner(done("a", r#"{"secret":1}"#), ALICE);
         storage.append(&alice).unwrap();
@@ -176,7 +176,7 @@ fn the_session_of_somebody_else_is_not_taken_over() {
 }
 
 #[test]
-fn a_writer_that_knows_no_owners_does_not_give_a_session_away() {
+fn a_writer_without_owners_keeps_the_owner() {
     both(|storage| {
         storage.append(&with_owner(running("a"), ALICE)).unwrap();
         storage.append(&done("a", "{}")).unwrap();
@@ -189,7 +189,7 @@ fn a_writer_that_knows_no_owners_does_not_give_a_session_away() {
 }
 
 #[test]
-fn a_record_expires_but_a_run_does_not() {
+fn records_expire_and_runs_do_not() {
     both(|storage| {
         storage.append(&done("a", "{}")).unwrap();
         storage.append(&running("b")).unwrap();
@@ -207,7 +207,7 @@ fn a_record_expires_but_a_run_does_not() {
 }
 
 #[test]
-fn runs_that_lost_their_host_are_found_once_and_keep_what_was_said() {
+fn orphaned_runs_are_found_once_with_their_conversation() {
     both(|storage| {
         let unread = vec![prompt("i", "also this", &[])];
         storage.append(&running("a")).unwrap();
@@ -231,7 +231,7 @@ fn runs_that_lost_their_host_are_found_once_and_keep_what_was_said() {
 }
 
 #[test]
-fn the_memory_is_bounded() {
+fn memory_is_bounded() {
     let storage = MemoryStorage::new(2);
     for id in ["a", "b", "a", "c"] {
         storage.append(&running(id)).unwrap();
@@ -242,7 +242,7 @@ fn the_memory_is_bounded() {
 }
 
 #[test]
-fn the_file_of_a_real_host_is_read_and_written_alike() {
+fn files_of_the_real_host_round_trip() {
     let sample = include_str!("../vectors/session_results-1.2.1.jsonl");
     let scratch = Scratch::new();
     let path = scratch.file("results.jsonl");
@@ -269,7 +269,7 @@ fn the_file_of_a_real_host_is_read_and_written_alike() {
 }
 
 #[test]
-fn a_file_cut_at_any_byte_keeps_every_whole_record_and_takes_new_ones() {
+fn a_file_cut_at_any_byte_keeps_every_whole_record() {
     let scratch = Scratch::new();
     let whole = scratch.file("whole.jsonl");
     let storage = open(&whole);
@@ -318,7 +318,7 @@ fn a_file_cut_at_any_byte_keeps_every_whole_record_and_takes_new_ones() {
 }
 
 #[test]
-fn lines_that_are_no_records_are_skipped() {
+fn invalid_lines_are_skipped() {
     let scratch = Scratch::new();
     let path = scratch.file("results.jsonl");
     let good = running("a").to_line();
@@ -363,7 +363,7 @@ fn lines_are_bounded() {
 }
 
 #[test]
-fn a_file_grows_with_what_counts_and_not_with_what_was_written() {
+fn a_file_grows_with_live_records_only() {
     let scratch = Scratch::new();
     let path = scratch.file("results.jsonl");
     let options = JsonlOptions {
@@ -383,7 +383,7 @@ fn a_file_grows_with_what_counts_and_not_with_what_was_written() {
 }
 
 #[test]
-fn a_host_that_runs_for_long_does_not_keep_what_has_expired() {
+fn expired_records_are_removed_while_running() {
     let scratch = Scratch::new();
     let path = scratch.file("results.jsonl");
     let options = JsonlOptions {
@@ -403,7 +403,7 @@ fn a_host_that_runs_for_long_does_not_keep_what_has_expired() {
 }
 
 #[test]
-fn what_a_crash_left_of_a_compaction_is_no_obstacle() {
+fn an_interrupted_compaction_is_recovered() {
     let scratch = Scratch::new();
     let path = scratch.file("results.jsonl");
     fs::write(scratch.file("results.jsonl.tmp"), "{\"session").unwrap();
@@ -436,7 +436,7 @@ fn a_compaction_that_fails_loses_nothing() {
 }
 
 #[test]
-fn a_second_storage_is_refused_with_who_has_the_file() {
+fn a_second_storage_on_the_same_file_is_refused() {
     let scratch = Scratch::new();
     let path = scratch.file("results.jsonl");
     let storage = open(&path);
@@ -462,7 +462,7 @@ fn a_second_storage_is_refused_with_who_has_the_file() {
 }
 
 #[test]
-fn a_file_has_a_size_and_each_owner_a_quarter_of_it() {
+fn the_file_is_bounded_with_a_quarter_per_owner() {
     let scratch = Scratch::new();
     let path = scratch.file("results.jsonl");
     let options = JsonlOptions {
@@ -523,7 +523,7 @@ fn the_child_with_a_full_disk() {
 
 #[cfg(unix)]
 #[test]
-fn a_write_that_a_full_disk_refuses_leaves_nothing_behind() {
+fn a_write_refused_by_a_full_disk_leaves_nothing_behind() {
     let scratch = Scratch::new();
     let path = scratch.file("results.jsonl");
     // A file that grows beyond the limit is an error, and no signal.
@@ -546,7 +546,7 @@ fn a_write_that_a_full_disk_refuses_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_file_that_somebody_else_emptied_is_noticed() {
+fn a_file_truncated_by_another_program_is_detected() {
     let scratch = Scratch::new();
     let path = scratch.file("results.jsonl");
     let storage = open(&path);
@@ -556,7 +556,7 @@ fn a_file_that_somebody_else_emptied_is_noticed() {
 }
 
 #[test]
-fn synced_records_are_written_alike() {
+fn syncing_does_not_change_records() {
     let scratch = Scratch::new();
     let path = scratch.path().join("new/folders/results.jsonl");
     let options = JsonlOptions {
@@ -571,7 +571,7 @@ fn synced_records_are_written_alike() {
 
 #[cfg(unix)]
 #[test]
-fn only_its_user_may_read_the_file() {
+fn only_the_user_may_read_the_file() {
     use std::os::unix::fs::PermissionsExt;
     let scratch = Scratch::new();
     let path = scratch.file("results.jsonl");

@@ -22,7 +22,7 @@ const EVENTS: u64 = 3;
 const OWNER: Owner = Owner::Unsigned;
 
 #[test]
-fn a_thousand_sockets_come_back_twenty_times_and_miss_nothing() {
+fn a_thousand_clients_reconnect_twenty_times_without_loss() {
     let mut play = Play::new(HubConfig::default());
     // The event that each client has heard last.
     let mut last: HashMap<u64, String> = HashMap::new();
@@ -86,7 +86,7 @@ async fn enter(runtime: &HostRuntime, session: u64, last: Option<&Value>) -> (Cl
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_stands_a_storm_of_reconnects() {
+async fn a_host_survives_a_reconnect_storm() {
     let runtime = runtime();
     let all = |last: Vec<Option<Value>>| {
         let runtime = runtime.clone();
@@ -126,7 +126,7 @@ async fn a_host_stands_a_storm_of_reconnects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_has_ten_thousand_sessions_of_which_a_thousand_run() {
+async fn a_host_serves_ten_thousand_sessions_and_a_thousand_runs() {
     let runtime = runtime();
     let entering = (0..10_000).map(|number| {
         let runtime = runtime.clone();

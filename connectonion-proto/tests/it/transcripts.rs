@@ -85,7 +85,7 @@ fn read_on(name: &str, session: Option<&str>, items: Option<&str>) {
 }
 
 #[test]
-fn every_frame_of_the_host_is_read_and_written_again() {
+fn every_host_frame_round_trips() {
     let limits = Limits::default();
     let frames = frames("s2c");
     assert!(frames.len() > 300, "{}", frames.len());
@@ -132,7 +132,7 @@ fn every_frame_of_the_host_is_read_and_written_again() {
 }
 
 #[test]
-fn every_frame_of_the_client_is_read_and_written_again() {
+fn every_client_frame_round_trips() {
     let limits = Limits::default();
     let frames = frames("c2s");
     assert!(frames.len() > 80, "{}", frames.len());
@@ -160,7 +160,7 @@ fn every_frame_of_the_client_is_read_and_written_again() {
 }
 
 #[test]
-fn what_was_signed_is_there_as_it_was_sent() {
+fn signed_payloads_are_kept_verbatim() {
     for (_, text) in frames("c2s") {
         let Ok(ClientFrame::Connect(connect)) = ClientFrame::decode(&text, &Limits::default())
         else {
@@ -180,7 +180,7 @@ fn what_was_signed_is_there_as_it_was_sent() {
 }
 
 #[test]
-fn what_was_no_frame_is_refused_in_the_words_of_the_host() {
+fn invalid_frames_are_refused_with_the_hosts_errors() {
     let mut answered = 0;
     for (_, lines) in recordings() {
         for pair in lines.windows(2) {

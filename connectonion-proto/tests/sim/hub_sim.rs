@@ -393,6 +393,6 @@ fn live(rng: &mut Rng, tally: &mut Tally) -> Outcome {
 }
 
 #[test]
-fn whatever_happens_to_hosts_and_lines_nothing_is_lost_or_done_twice() {
+fn random_faults_lose_and_double_nothing() {
     sim::lifecycles("connectonion's hub", 600, live);
 }

@@ -509,7 +509,7 @@ impl World for Life {
 }
 
 #[test]
-fn whatever_happens_to_lines_and_hosts_prompts_run_once_and_nothing_is_shown_twice() {
+fn random_faults_never_run_a_prompt_twice() {
     sim::lifecycles("connectonion", 300, |rng, tally| {
         let mut life = Life::new(rng.clone());
         let steps = 20 + rng.below(100);

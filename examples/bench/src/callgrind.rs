@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_of_the_allocator_are_added_up() {
+    fn allocator_calls_are_counted() {
         let profile = "fn=(1) main\n1 5\ncfn=(2) malloc\ncalls=3 0\n1 30\ncfn=(3) free\ncalls=9 0\n1 9\nfn=(4) other\ncfn=(2)\ncalls=2 0\n1 8\ntotals: 123\n";
         assert_eq!((instructions(profile), allocations(profile)), (123, 5));
     }

@@ -53,7 +53,7 @@ const JANUARY_31: u64 = 30 * SECONDS_PER_DAY;
 const FEBRUARY_1: u64 = 31 * SECONDS_PER_DAY;
 
 #[test]
-fn the_error_reads_as_the_specification_says() {
+fn the_error_text_matches_the_specification() {
     for (scope, used, limit, text) in [
         (
             Scope::Session,
@@ -76,7 +76,7 @@ fn the_error_reads_as_the_specification_says() {
 }
 
 #[test]
-fn the_error_is_read_with_the_name_of_the_session_too() {
+fn the_error_parses_with_a_session_name() {
     let expected = Exceeded {
         scope: Scope::Session,
         used: 39,
@@ -89,7 +89,7 @@ fn the_error_is_read_with_the_name_of_the_session_too() {
 }
 
 #[test]
-fn other_errors_are_no_exceeded_budgets() {
+fn other_errors_do_not_parse_as_exceeded_budgets() {
     for text in [
         "",
         "token budget exceeded (",
@@ -113,12 +113,12 @@ fn other_errors_are_no_exceeded_budgets() {
 }
 
 #[test]
-fn an_estimate_is_a_quarter_of_the_bytes_and_one() {
+fn an_estimate_is_a_quarter_of_the_bytes_plus_one() {
     assert_eq!([0, 3, 4, 8].map(estimate), [1, 1, 2, 3]);
 }
 
 #[test]
-fn a_budget_may_be_used_up_exactly() {
+fn a_budget_can_be_used_up_exactly() {
     let ledger = session(10);
     used(&ledger, "a", 6, 0).unwrap();
     assert_eq!(refusal(&ledger, "a", 5, 0), exceeded(Scope::Session, 6, 10));
@@ -129,7 +129,7 @@ fn a_budget_may_be_used_up_exactly() {
 }
 
 #[test]
-fn what_others_reserve_is_not_free() {
+fn reserved_tokens_are_not_available() {
     let ledger = daily(10);
     let mut one = ledger.reserve(&key("a"), 6, 0).unwrap();
     assert_eq!(refusal(&ledger, "b", 5, 0), exceeded(Scope::Daily, 0, 10));
@@ -140,7 +140,7 @@ fn what_others_reserve_is_not_free() {
 }
 
 #[test]
-fn what_was_spent_counts_beyond_the_budget() {
+fn tokens_beyond_the_budget_are_counted() {
     let ledger = daily(60);
     used(&ledger, "a", 65, 0).unwrap();
     let refused = refusal(&ledger, "b", 0, 0);
@@ -148,7 +148,7 @@ fn what_was_spent_counts_beyond_the_budget() {
 }
 
 #[test]
-fn the_narrower_budget_is_named_first() {
+fn the_narrower_budget_is_reported_first() {
     let ledger = Ledger::new(Budgets {
         session: Some(3),
         daily: Some(2),
@@ -164,7 +164,7 @@ fn the_narrower_budget_is_named_first() {
 }
 
 #[test]
-fn a_new_day_and_a_new_month_have_whole_budgets() {
+fn budgets_reset_each_day_and_month() {
     let ledger = Ledger::new(Budgets {
         daily: Some(10),
         monthly: Some(15),
@@ -179,7 +179,7 @@ fn a_new_day_and_a_new_month_have_whole_budgets() {
 }
 
 #[test]
-fn a_clock_that_goes_back_changes_nothing() {
+fn a_clock_going_backwards_changes_nothing() {
     let ledger = daily(10);
     used(&ledger, "a", 4, FEBRUARY_1).unwrap();
     used(&ledger, "a", 4, JANUARY_31).unwrap();
@@ -191,7 +191,7 @@ fn a_clock_that_goes_back_changes_nothing() {
 }
 
 #[test]
-fn a_run_over_midnight_counts_for_the_day_it_began() {
+fn a_run_over_midnight_counts_for_its_first_day() {
     let ledger = daily(10);
     let mut over = ledger.reserve(&key("a"), 10, JANUARY_31 - 1).unwrap();
     let other = ledger.reserve(&key("b"), 10, JANUARY_31).unwrap();
@@ -207,7 +207,7 @@ fn a_run_over_midnight_counts_for_the_day_it_began() {
 }
 
 #[test]
-fn a_hundred_thousand_sessions_are_counted_and_then_the_idle_ones_are_forgotten() {
+fn beyond_100_000_sessions_idle_ones_are_evicted() {
     let ledger = session(1);
     let open = ledger.reserve(&key("open"), 1, 0).unwrap();
     for number in 1..100_000 {
@@ -229,7 +229,7 @@ fn a_hundred_thousand_sessions_are_counted_and_then_the_idle_ones_are_forgotten(
 }
 
 #[test]
-fn strangers_with_many_names_do_not_lock_new_sessions_out() {
+fn many_new_sessions_do_not_lock_others_out() {
     let ledger = session(1_000);
     ledger.state().max_sessions = 10;
     for number in 0..30_u64 {
@@ -245,7 +245,7 @@ fn strangers_with_many_names_do_not_lock_new_sessions_out() {
 }
 
 #[test]
-fn a_run_that_breaks_off_keeps_what_it_used_and_frees_the_rest() {
+fn an_aborted_run_keeps_used_tokens_and_frees_the_rest() {
     let ledger = daily(100);
     let mut run = ledger.reserve(&key("ann"), 80, 0).unwrap();
     run.record(30);
@@ -257,7 +257,7 @@ fn a_run_that_breaks_off_keeps_what_it_used_and_frees_the_rest() {
 }
 
 #[test]
-fn a_run_that_used_nothing_leaves_nothing_behind() {
+fn a_run_without_usage_leaves_nothing_behind() {
     let ledger = session(1);
     used(&ledger, "a", 0, 0).unwrap();
     assert!(ledger.state().sessions.is_empty());
@@ -278,7 +278,7 @@ fn absurd_numbers_do_not_overflow() {
 }
 
 #[test]
-fn a_restored_ledger_adds_up_what_is_named_twice() {
+fn a_restored_ledger_sums_repeated_entries() {
     let sessions = [("a", 3), ("a", 4), ("b", 0)].map(|(name, tokens)| (key(name), tokens));
     let days = [(29, 1), (30, 20), (30, 300), (31, 4_000)];
     let ledger = Ledger::restore(Budgets::default(), days, sessions, JANUARY_31);
@@ -366,7 +366,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn it_agrees_with_adding_up_everything(
+    fn the_ledger_agrees_with_a_plain_sum(
         limits in prop::array::uniform3(prop::option::of(0_u64..300)),
         steps in prop::collection::vec(step(), 0..150),
         start in 0_u64..4_000_000_000,
@@ -421,7 +421,7 @@ proptest! {
     }
 
     #[test]
-    fn every_error_that_is_written_is_read(used: u64, limit: u64, which in 0_usize..3) {
+    fn every_budget_error_round_trips(used: u64, limit: u64, which in 0_usize..3) {
         let scope = [Scope::Session, Scope::Daily, Scope::Monthly][which];
         let error = Exceeded { scope, used, limit };
         prop_assert_eq!(Exceeded::parse(&error.to_string()), Some(error));

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reconnects_double_up_to_half_a_minute_and_never_end() {
+    fn reconnect_delays_double_up_to_30_seconds_forever() {
         let mut reconnector = Reconnector::new(reconnect_policy());
         let now = Instant::now();
         for most in [1, 2, 4, 8, 16, 30, 30, 30] {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chat_carries_the_configured_place() {
+    fn a_chat_has_the_configured_session() {
         let config = ClientConfig {
             account: "ann".into(),
             peer: Some("p".into()),

@@ -132,7 +132,7 @@ fn the_token_goes_first_and_the_hello_makes_ready() {
 }
 
 #[test]
-fn a_gateway_that_wants_no_token_may_call_it_a_bad_request_once() {
+fn a_gateway_without_a_token_may_answer_it_with_one_error() {
     // Before the hello, and behind it.
     for frames in [[ECHO, HELLO], [HELLO, ECHO]] {
         let mut played = Played::with_token();
@@ -149,7 +149,7 @@ fn a_gateway_that_wants_no_token_may_call_it_a_bad_request_once() {
 }
 
 #[test]
-fn complaints_that_have_nothing_to_do_with_the_token_are_told() {
+fn unrelated_errors_during_authentication_are_events() {
     let mut played = Played::with_token();
     played.take(HELLO);
     played.take(r#"{"error":"no route"}"#);
@@ -178,7 +178,7 @@ fn complaints_that_have_nothing_to_do_with_the_token_are_told() {
 }
 
 #[test]
-fn a_refused_token_closes_for_good_in_the_gateways_words() {
+fn a_refused_token_closes_for_good_with_the_gateways_message() {
     for frame in [
         r#"{"error":"auth_failed","code":4001}"#,
         r#"{"id":"0","error":"auth_failed","code":4001}"#,
@@ -197,7 +197,7 @@ fn a_refused_token_closes_for_good_in_the_gateways_words() {
 }
 
 #[test]
-fn an_orderly_close_before_the_hello_is_a_refusal_and_a_cut_line_is_not() {
+fn a_clean_close_before_the_hello_is_a_refusal() {
     let closed = |code: u16| Disconnect::PeerClosed(Some(CloseFrame::new(code, "")));
     for config in [ClientConfig::default(), ClientConfig::new("t")] {
         let fresh = || Played::with(config.clone());
@@ -236,7 +236,7 @@ fn after_the_hello_only_4001_is_a_refusal() {
 }
 
 #[test]
-fn a_gateway_that_has_let_the_client_in_before_refuses_it_only_in_words_or_with_4001() {
+fn a_reconnect_is_refused_only_by_an_error_or_4001() {
     let again = |config: &ClientConfig| {
         let now = Instant::now();
         let conn = ClientConn::again(config.clone(), 7, now);
@@ -269,7 +269,7 @@ fn a_gateway_that_has_let_the_client_in_before_refuses_it_only_in_words_or_with_
 }
 
 #[test]
-fn silence_without_a_token_is_the_wish_for_one() {
+fn silence_without_a_token_means_one_is_required() {
     let mut played = Played::with(ClientConfig::default());
     assert_eq!(
         played.conn.next_timeout(),
@@ -282,7 +282,7 @@ fn silence_without_a_token_is_the_wish_for_one() {
 }
 
 #[test]
-fn silence_behind_a_token_is_a_timeout_that_may_be_retried() {
+fn silence_after_a_token_is_a_retryable_timeout() {
     let mut played = Played::with_token();
     played.wait(HELLO_TIMEOUT);
     let after = HELLO_TIMEOUT;
@@ -308,7 +308,7 @@ fn nothing_is_pinged_before_the_hello() {
 }
 
 #[test]
-fn an_idle_gateway_that_answers_no_ping_is_gone() {
+fn an_idle_gateway_that_misses_pongs_is_disconnected() {
     let mut played = Played::ready();
     let moment = Duration::from_millis(1);
     played.wait(PING_INTERVAL - moment);
@@ -323,7 +323,7 @@ fn an_idle_gateway_that_answers_no_ping_is_gone() {
 }
 
 #[test]
-fn a_gateway_that_works_on_a_chat_may_leave_pings_unanswered() {
+fn pongs_are_not_required_during_a_chat() {
     let config = ClientConfig {
         chat_idle_timeout: None,
         ..ClientConfig::default()
@@ -340,7 +340,7 @@ fn a_gateway_that_works_on_a_chat_may_leave_pings_unanswered() {
 }
 
 #[test]
-fn commands_are_taken_whole_or_not_at_all() {
+fn commands_are_all_or_nothing() {
     let limits = Limits {
         max_pending: 1,
         max_message_bytes: 200,
@@ -370,7 +370,7 @@ fn commands_are_taken_whole_or_not_at_all() {
 }
 
 #[test]
-fn every_method_is_written_as_the_server_reads_it() {
+fn every_method_round_trips_through_the_server() {
     let mut played = Played::ready();
     let now = played.now;
     let conn = &mut played.conn;
@@ -417,7 +417,7 @@ fn every_method_is_written_as_the_server_reads_it() {
 }
 
 #[test]
-fn however_a_connection_ends_everything_on_it_ends_once_with_the_reason() {
+fn a_closed_connection_ends_every_call_once_with_the_reason() {
     let mut played = Played::ready();
     let sent = played.chat();
     played.sent();
@@ -456,7 +456,7 @@ fn however_a_connection_ends_everything_on_it_ends_once_with_the_reason() {
 }
 
 #[test]
-fn a_close_says_1000_behind_what_is_queued_and_ends_what_is_in_flight() {
+fn a_close_sends_1000_after_queued_frames() {
     let mut played = Played::ready();
     let id = played.chat();
     played.conn.close(played.now);
@@ -486,7 +486,7 @@ fn a_close_says_1000_behind_what_is_queued_and_ends_what_is_in_flight() {
 }
 
 #[test]
-fn events_that_nobody_takes_stop_the_reading() {
+fn unread_events_stop_reading() {
     let limits = Limits {
         max_events: 3,
         ..Limits::default()
@@ -519,7 +519,7 @@ fn events_that_nobody_takes_stop_the_reading() {
 }
 
 #[test]
-fn answers_to_nobody_and_a_second_hello_are_dropped() {
+fn unmatched_replies_and_a_second_hello_are_dropped() {
     let mut played = Played::ready();
     for frame in [
         HELLO,
@@ -535,7 +535,7 @@ fn answers_to_nobody_and_a_second_hello_are_dropped() {
 }
 
 #[test]
-fn what_has_come_while_nothing_was_read_is_read_before_anything_times_out() {
+fn buffered_input_is_processed_before_timeouts() {
     let limits = Limits {
         max_events: 2,
         ..Limits::default()

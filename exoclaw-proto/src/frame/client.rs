@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_written_as_the_specification_shows_it() {
+    fn a_request_matches_the_example_of_the_specification() {
         let text = r#"{"jsonrpc":"2.0","params":{"a":1},"method":"m","id":7}"#;
         assert_eq!(written(text), r#"{"id":"7","method":"m","params":{"a":1}}"#);
         let text = r#"{"id":"1","method":"ping","params":null,"token":"t"}"#;
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_an_id_or_a_method_is_no_token() {
+    fn an_object_with_an_id_or_method_is_not_a_token() {
         for text in [
             r#"{"id":"1","token":"t"}"#,
             r#"{"method":"ping","token":"t"}"#,
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_passes_for_a_request() {
+    fn an_array_is_accepted_as_a_request() {
         let text = r#"["1","ping"]"#;
         assert_eq!(written(text), r#"{"id":"1","method":"ping","params":{}}"#);
         for text in ["[]", r#"[{"id":"1","method":"ping"}]"#, r#"["1","a",{},0]"#] {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_a_bad_request_is_found_where_there_is_one() {
+    fn the_id_of_a_bad_request_is_extracted() {
         for (text, id) in [
             (r#"{"id":"5"}"#, Some("5")),
             (r#"{"id":5,"method":7}"#, Some("5")),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_parameters_of_a_known_method_are_passed_on_as_they_came() {
+    fn invalid_parameters_are_passed_on_verbatim() {
         for (text, refusal) in [
             (
                 r#"{"id":"1","method":"chat.history","params":{}}"#,
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chat_without_a_peer_has_the_peer_main() {
+    fn a_chat_without_a_peer_uses_main() {
         for params in [
             r#"{"channel":"c","account":"a","content":"","peer":null,"team":null,"x":1}"#,
             r#"["c","a",null,""]"#,
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_without_parameters_do_not_look_at_them() {
+    fn methods_without_parameters_ignore_them() {
         for params in ["null", "[]", "\"x\"", "{}"] {
             let text = format!(r#"{{"id":"1","method":"ping","params":{params}}}"#);
             let request = Request::decode(&text, &limits()).unwrap();

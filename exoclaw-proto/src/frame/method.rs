@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_exact() {
+    fn method_names_are_case_sensitive() {
         for method in Method::ALL {
             assert_eq!(Method::parse(method.name()), Some(method));
         }

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn every_frame_of_the_specification_is_written_as_it_stands_there() {
+    fn every_frame_matches_the_specification() {
         for text in [
             r#"{"ok":true,"version":"0.1.0"}"#,
             r#"{"error":"auth_failed","code":4001}"#,
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn data_before_its_event_is_read_as_data_behind_it() {
+    fn data_may_come_before_its_event() {
         for (event, data) in [
             ("text", r#""Hello""#),
             ("text", r#""a\nb""#),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_by_its_word_or_its_code_and_has_no_id() {
+    fn a_refusal_is_recognized_by_its_error_or_code() {
         for text in [
             r#"{"error":"auth_failed"}"#,
             r#"{"error":"no","code":4001}"#,

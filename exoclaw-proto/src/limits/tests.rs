@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{error, id, limits};
 
 #[test]
-fn the_numbers_and_names_of_the_specification_are_these() {
+fn limits_match_the_specification() {
     for (name, specified) in [
         (limits::WS_PATH, "/ws"),
         (limits::HEALTH_PATH, "/health"),

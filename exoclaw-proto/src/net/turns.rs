@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_of_one_session_follow_one_another_and_others_run_beside() {
+    fn turns_of_one_session_run_in_order_and_others_concurrently() {
         let turns = SessionTurns::default();
         let first = now(turns.enter(&key("a"))).unwrap();
         let other = now(turns.enter(&key("b"))).unwrap();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_goes_away_holds_nobody_up() {
+    fn a_cancelled_waiter_blocks_nobody() {
         let turns = SessionTurns::default();
         let key = key("a");
         let first = now(turns.enter(&key)).unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_was_given_to_somebody_who_has_left_goes_on_to_the_next() {
+    fn a_turn_granted_to_a_dropped_waiter_passes_to_the_next() {
         let turns = SessionTurns::default();
         let key = key("a");
         let first = now(turns.enter(&key)).unwrap();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn sixty_four_turns_of_a_session_and_65536_in_all_wait() {
+    fn waiting_turns_are_bounded_per_session_and_in_total() {
         let turns = SessionTurns::default();
         let mut places = Vec::new();
         let mut line_up = |name: usize| {

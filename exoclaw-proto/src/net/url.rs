@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_without_a_path_gets_that_of_the_specification() {
+    fn a_url_without_a_path_gets_the_default_path() {
         for (url, end) in [
             ("ws://127.0.0.1:7200", "/ws\""),
             ("ws://127.0.0.1:7200/", "/ws\""),

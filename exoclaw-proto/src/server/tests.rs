@@ -98,7 +98,7 @@ fn wrong_token() -> CloseReason {
 }
 
 #[test]
-fn without_a_token_hello_is_said_at_once() {
+fn without_a_token_hello_is_sent_at_once() {
     let mut played = Played::with(ServerConfig::default());
     assert_eq!(played.sent(), [HELLO]);
     assert_eq!(played.conn.state(), ServerState::Ready);
@@ -116,7 +116,7 @@ fn without_a_token_hello_is_said_at_once() {
 }
 
 #[test]
-fn with_a_token_hello_waits_for_it_and_pings_may_come_before() {
+fn hello_waits_for_the_token_and_pings_may_precede_it() {
     let mut played = Played::with(with_token());
     for message in [Incoming::Ping(b"x"), Incoming::Pong(b"")] {
         played.conn.handle_message(message, played.now);
@@ -131,7 +131,7 @@ fn with_a_token_hello_waits_for_it_and_pings_may_come_before() {
 }
 
 #[test]
-fn anything_but_the_right_token_is_refused_alike() {
+fn every_wrong_token_is_refused_alike() {
     for text in [
         r#"{"token":"wrong"}"#,
         r#"{"token":""}"#,
@@ -157,7 +157,7 @@ fn anything_but_the_right_token_is_refused_alike() {
 }
 
 #[test]
-fn a_client_that_sends_no_token_is_refused_in_the_end() {
+fn a_missing_token_is_refused_at_the_deadline() {
     let mut played = Played::with(with_token());
     assert_eq!(played.conn.next_timeout().unwrap().1, "auth");
     played.wait(AUTH_TIMEOUT - Duration::from_millis(1));
@@ -172,7 +172,7 @@ fn a_client_that_sends_no_token_is_refused_in_the_end() {
 }
 
 #[test]
-fn without_a_deadline_a_client_may_take_its_time_with_the_token() {
+fn without_a_deadline_the_token_may_come_late() {
     let mut played = Played::with(ServerConfig {
         auth_timeout: None,
         ..with_token()
@@ -185,7 +185,7 @@ fn without_a_deadline_a_client_may_take_its_time_with_the_token() {
 }
 
 #[test]
-fn requests_right_behind_a_good_token_are_answered() {
+fn requests_pipelined_after_a_valid_token_are_answered() {
     let mut played = Played::with(with_token());
     played.take(TOKEN);
     played.take(r#"{"id":"1","method":"ping"}"#);
@@ -193,7 +193,7 @@ fn requests_right_behind_a_good_token_are_answered() {
 }
 
 #[test]
-fn a_token_that_is_not_wanted_is_a_bad_request() {
+fn an_unexpected_token_is_a_bad_request() {
     let answer = r#"{"id":"0","error":"parse error: member `id` is missing at line 1 column 1"}"#;
     let mut played = Played::ready(ServerConfig::default());
     assert_eq!(played.answer(TOKEN), [answer]);
@@ -204,7 +204,7 @@ fn a_token_that_is_not_wanted_is_a_bad_request() {
 }
 
 #[test]
-fn a_text_that_is_no_request_is_answered_with_its_id_if_it_has_one() {
+fn an_invalid_request_is_answered_with_its_id() {
     let mut played = Played::ready(ServerConfig::default());
     for (text, id) in [
         ("not json", "0"),
@@ -248,7 +248,7 @@ fn unknown_methods_and_wrong_parameters_are_answered_with_their_id() {
 }
 
 #[test]
-fn extensions_reach_the_application_only_if_they_are_switched_on() {
+fn extensions_are_disabled_by_default() {
     let mut played = Played::ready(ServerConfig {
         extensions: Method::EXTENSIONS.to_vec(),
         ..ServerConfig::default()
@@ -264,7 +264,7 @@ fn extensions_reach_the_application_only_if_they_are_switched_on() {
 }
 
 #[test]
-fn numbers_come_back_as_strings_or_as_they_came() {
+fn numeric_ids_are_echoed_as_strings_or_verbatim() {
     let ping = |id: &str| format!(r#"{{"id":{id},"method":"ping"}}"#);
     let mut played = Played::ready(ServerConfig::default());
     for (id, text) in [("7", "7"), ("1e3", "1000.0"), (r#""a\"b""#, r#"a\"b"#)] {
@@ -285,7 +285,7 @@ fn numbers_come_back_as_strings_or_as_they_came() {
 }
 
 #[test]
-fn the_same_id_twice_is_answered_twice() {
+fn a_repeated_id_is_answered_twice() {
     let mut played = Played::ready(ServerConfig::default());
     let (first, second) = (played.ask(&chat_text("x")), played.ask(&chat_text("x")));
     played.conn.text(second, "2").unwrap();
@@ -345,7 +345,7 @@ fn a_chat_fails_before_its_first_event_or_with_error_and_done() {
 }
 
 #[test]
-fn an_error_waits_until_there_is_room_for_its_done_too() {
+fn an_error_waits_for_room_for_its_done() {
     let limits = Limits {
         max_outbox_frames: 4,
         ..Limits::default()
@@ -378,7 +378,7 @@ fn only_chats_have_streams() {
 }
 
 #[test]
-fn streams_interleave_and_a_ping_between_them_is_answered_at_once() {
+fn streams_interleave_and_pings_are_answered_between() {
     let mut played = Played::ready(ServerConfig::default());
     let (a, b) = (played.ask(&chat_text("a")), played.ask(&chat_text("b")));
     played.conn.text(a, "1").unwrap();
@@ -394,7 +394,7 @@ fn streams_interleave_and_a_ping_between_them_is_answered_at_once() {
 }
 
 #[test]
-fn in_order_a_request_waits_for_the_one_before() {
+fn ordered_requests_wait_for_the_one_before() {
     let mut played = Played::ready(ServerConfig {
         in_order: true,
         ..ServerConfig::default()
@@ -423,7 +423,7 @@ fn in_order_a_request_waits_for_the_one_before() {
 }
 
 #[test]
-fn a_silent_client_is_pinged_and_then_given_up() {
+fn a_silent_client_is_pinged_and_then_disconnected() {
     let mut played = Played::ready(ServerConfig::default());
     let moment = Duration::from_millis(1);
     played.wait(PING_INTERVAL - moment);
@@ -456,7 +456,7 @@ fn a_closed_connection_refuses_commands() {
 }
 
 #[test]
-fn a_connection_that_is_gone_holds_no_request() {
+fn a_lost_connection_drops_its_requests() {
     let mut played = Played::ready(ServerConfig::default());
     played.ask(&chat_text("1"));
     assert_eq!(played.conn.in_flight(), 1);
@@ -475,7 +475,7 @@ fn an_id_that_is_too_long_is_a_bad_request() {
 }
 
 #[test]
-fn a_method_with_a_long_name_is_named_in_part() {
+fn an_overlong_method_name_is_shortened_in_errors() {
     let mut played = Played::ready(ServerConfig::default());
     let name = "é".repeat(Limits::default().max_message_bytes / 2 - 50);
     let answer = played.answer(&format!(r#"{{"id":"1","method":"{name}"}}"#));
@@ -486,7 +486,7 @@ fn a_method_with_a_long_name_is_named_in_part() {
 }
 
 #[test]
-fn a_client_that_still_has_much_to_read_is_not_given_up() {
+fn a_slow_reader_is_not_disconnected() {
     let mut played = Played::ready(ServerConfig::default());
     let id = played.ask(&chat_text("1"));
     let pong = Incoming::Pong(b"");

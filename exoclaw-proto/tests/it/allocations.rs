@@ -82,7 +82,7 @@ fn encoding_into_a_buffer_with_room_costs_no_allocation() {
 }
 
 #[test]
-fn a_text_event_costs_the_client_its_text_at_most() {
+fn a_text_event_allocates_at_most_its_text() {
     let now = Instant::now();
     let mut client = ready(7, now).client;
     let said = ChatSend::new("websocket", "user", "hi");
@@ -115,7 +115,7 @@ fn a_text_event_costs_the_client_its_text_at_most() {
 }
 
 #[test]
-fn an_answered_request_costs_a_client_its_frame() {
+fn a_request_allocates_one_frame() {
     let now = Instant::now();
     let mut client = ready(7, now).client;
     let mut answer = String::with_capacity(256);
@@ -154,7 +154,7 @@ fn server() -> (ServerConn, Instant) {
 }
 
 #[test]
-fn a_lone_chunk_costs_its_frame_and_many_share_a_buffer() {
+fn chunks_share_a_write_buffer() {
     let (mut conn, now) = server();
     conn.handle_message(Incoming::Text(&chat("1", "x")), now);
     let Some(ServerEvent::Request { id, .. }) = conn.poll_event() else {
@@ -179,7 +179,7 @@ fn a_lone_chunk_costs_its_frame_and_many_share_a_buffer() {
 }
 
 #[test]
-fn a_ping_and_a_short_chat_cost_their_answers() {
+fn a_ping_and_a_short_chat_allocate_only_their_replies() {
     let (mut conn, now) = server();
     let chat = chat("1", "x");
     let mut one = |text: &str| {
@@ -200,7 +200,7 @@ fn a_ping_and_a_short_chat_cost_their_answers() {
 }
 
 #[test]
-fn finding_the_agent_of_a_chat_costs_no_allocation() {
+fn routing_a_chat_allocates_nothing() {
     let bindings = (0..100).map(|n| Binding {
         peer_id: Some(n.to_string()),
         ..Binding::new("a")
@@ -223,7 +223,7 @@ fn finding_the_agent_of_a_chat_costs_no_allocation() {
 }
 
 #[test]
-fn a_small_step_keeps_nothing_of_the_large_frame_around_it() {
+fn a_small_step_does_not_pin_a_large_frame() {
     let now = Instant::now();
     let mut client = ready(7, now).client;
     let said = ChatSend::new("websocket", "user", "hi");

@@ -18,7 +18,7 @@ fn chat(line: &mut Line, content: &str) -> CallId {
 }
 
 #[test]
-fn the_conversation_of_the_specification() {
+fn the_example_conversation_of_the_specification() {
     let config = ClientConfig::new("secret");
     let mut line = line(config, 0, Instant::now());
     line.settle();
@@ -71,7 +71,7 @@ fn the_conversation_of_the_specification() {
 }
 
 #[test]
-fn a_close_with_4001_behind_the_token_is_final() {
+fn a_close_with_4001_after_the_token_is_final() {
     let config = ClientConfig::new("wrong");
     let mut line = line(config, 0, Instant::now());
     line.set_latency(Duration::from_millis(10));
@@ -86,7 +86,7 @@ fn a_close_with_4001_behind_the_token_is_final() {
 }
 
 #[test]
-fn a_hello_that_crosses_the_token_is_enough() {
+fn a_hello_that_crosses_the_token_is_accepted() {
     let config = ClientConfig::new("not wanted");
     let mut line = line(config, 0, Instant::now());
     line.set_latency(Duration::from_millis(10));
@@ -138,7 +138,7 @@ fn a_slow_provider_times_out_while_another_chat_streams_on() {
 }
 
 #[test]
-fn refusals_before_the_stream_and_failures_in_it_are_one_outcome() {
+fn errors_before_and_during_a_stream_are_one_outcome() {
     let mut line = ready(1, Instant::now());
     let (refused, broken) = (chat(&mut line, "a"), chat(&mut line, "b"));
     line.settle();
@@ -171,7 +171,7 @@ fn refusals_before_the_stream_and_failures_in_it_are_one_outcome() {
 }
 
 #[test]
-fn a_line_that_is_cut_ends_every_chat_with_the_reason() {
+fn a_lost_connection_ends_every_chat_with_the_reason() {
     let mut line = ready(1, Instant::now());
     let ids = [chat(&mut line, "a"), chat(&mut line, "b")];
     line.settle();

@@ -33,7 +33,7 @@ fn chat(client: &mut ClientConn, now: Instant) -> Option<CallId> {
 }
 
 #[test]
-fn the_client_keeps_the_rules() {
+fn the_client_machine_conforms() {
     let now = Instant::now();
     let nasty = nasty();
     let texts: Vec<&str> = nasty.iter().map(String::as_str).collect();

@@ -15,7 +15,7 @@ use crate::wire::{Frame, Wire, frame, text};
 const STREAMS: usize = 1_000;
 
 #[tokio::test]
-async fn a_thousand_streams_share_a_connection_that_still_answers() {
+async fn a_thousand_streams_share_a_responsive_connection() {
     let server = start(ServerOptions::default()).await;
     let mut wire = server.client().await;
     for n in 0..STREAMS {
@@ -108,7 +108,7 @@ async fn open_large() -> (Wire, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn the_extensions_that_a_backend_has_are_told_and_served() {
+async fn a_backends_extensions_are_advertised_and_served() {
     let (mut wire, _) = open_large().await;
     let hello = r#"{"ok":true,"version":"0.1.0","extensions":["session.list"]}"#;
     assert_eq!(wire.text().await, hello);
@@ -125,7 +125,7 @@ async fn the_extensions_that_a_backend_has_are_told_and_served() {
 }
 
 #[tokio::test]
-async fn answers_that_nobody_reads_are_not_made() {
+async fn replies_are_not_produced_for_a_client_that_does_not_read() {
     const ASKED: usize = 400;
     let (mut wire, made) = open_large().await;
     wire.text().await;

@@ -141,7 +141,7 @@ const SERVER: [&str; 8] = [
 
 proptest! {
     #[test]
-    fn every_server_frame_is_read_as_it_was_written(frame in server_frame()) {
+    fn every_server_frame_round_trips(frame in server_frame()) {
         let limits = Limits::default();
         let written = codec::encode(&frame).unwrap();
         let read = ServerFrame::decode(written.as_str(), &limits).unwrap();
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn every_client_frame_is_read_as_it_was_written(
+    fn every_client_frame_round_trips(
         id in any::<String>(),
         call in call(),
         token in any::<String>(),
@@ -189,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_decoded_or_refused(text in any::<String>()) {
+    fn arbitrary_text_never_panics(text in any::<String>()) {
         let limits = Limits::default();
         let _ = ClientFrame::decode(&text, &limits);
         let _ = ServerFrame::decode(&text, &limits);
@@ -197,7 +197,7 @@ proptest! {
     }
 
     #[test]
-    fn a_frame_that_is_cut_anywhere_is_survived(frame in server_frame(), at in any::<prop::sample::Index>()) {
+    fn truncated_frames_never_panic(frame in server_frame(), at in any::<prop::sample::Index>()) {
         let written = codec::encode(&frame).unwrap();
         let chars: Vec<char> = written.as_str().chars().collect();
         let cut: String = chars[..at.index(chars.len())].iter().collect();

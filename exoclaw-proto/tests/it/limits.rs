@@ -48,7 +48,7 @@ async fn a_message_that_is_too_large_closes_with_1009() {
 }
 
 #[tokio::test]
-async fn a_message_may_have_four_mebibytes_unless_told_otherwise() {
+async fn the_default_message_limit_is_four_mebibytes() {
     const MOST: usize = 4 * 1024 * 1024;
     let server = start(ServerOptions::default()).await;
     let mut wire = server.client().await;
@@ -118,7 +118,7 @@ async fn requests_above_the_limit_wait_and_none_is_lost() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_cut_and_others_do_not_feel_it() {
+async fn a_client_that_reads_nothing_is_disconnected_alone() {
     let driver = DriverConfig {
         write_timeout: Duration::from_millis(200),
         close_timeout: Duration::from_millis(100),

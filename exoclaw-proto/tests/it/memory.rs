@@ -74,14 +74,14 @@ fn held_at_the_server(play: impl AsyncFn(&mut Wire) + Copy + Send + 'static) -> 
 }
 
 #[test]
-fn an_idle_connection_holds_little_at_the_server() {
+fn an_idle_connection_uses_little_memory() {
     let each = held_at_the_server(async |_| {});
     println!("idle at the server: {each} bytes");
     assert!(each <= 7 * 1024, "{each} bytes");
 }
 
 #[test]
-fn a_chat_that_has_ended_leaves_little_behind() {
+fn an_ended_chat_frees_its_memory() {
     let words = "word ".repeat(1_000);
     let request: &'static str = chat("c", &words).leak();
     let each = held_at_the_server(async move |wire| {
@@ -120,7 +120,7 @@ fn served() -> (String, ServerHandle) {
 }
 
 #[test]
-fn an_idle_client_holds_little() {
+fn an_idle_client_uses_little_memory() {
     let (url, server) = served();
     let runtime = runtime();
     let first = runtime.block_on(clients(&url, 1));

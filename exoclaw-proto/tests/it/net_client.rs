@@ -107,7 +107,7 @@ async fn played() -> (Client, Gateway<MemTransport>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_give_typed_answers() {
+async fn requests_give_typed_replies() {
     let client = served().await;
     client.ping().await.unwrap();
     let status = client.status().await.unwrap();
@@ -127,7 +127,7 @@ async fn requests_give_typed_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_of_the_wrong_shape_is_an_error_of_the_gateway() {
+async fn a_mistyped_reply_is_a_peer_error() {
     for status in [
         json!("pong"),
         json!({"version": "0.1.0", "plugins": 1}),
@@ -146,7 +146,7 @@ async fn an_answer_of_the_wrong_shape_is_an_error_of_the_gateway() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chat_is_a_stream_that_ends_after_its_outcome() {
+async fn a_chat_stream_ends_after_its_outcome() {
     let client = served().await;
     let mut chat = client.chat("hello there").await;
     let mut texts = Vec::new();
@@ -206,7 +206,7 @@ async fn served_in_order() -> Client {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_wait_for_those_before_them_at_a_gateway_that_answers_in_order() {
+async fn requests_wait_for_earlier_ones_at_an_ordered_gateway() {
     let client = served_in_order().await;
     let mut chats = Vec::new();
     for n in 0..100 {
@@ -223,7 +223,7 @@ async fn requests_wait_for_those_before_them_at_a_gateway_that_answers_in_order(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_waits_for_a_chat_that_was_dropped() {
+async fn a_request_waits_for_a_dropped_chat() {
     let client = served_in_order().await;
     for _ in 0..30 {
         let chat = client.chat("never mind").await;
@@ -235,7 +235,7 @@ async fn a_request_waits_for_a_chat_that_was_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chat_or_a_call_may_be_bounded_as_a_whole() {
+async fn chats_and_calls_can_have_a_total_timeout() {
     let client = served_in_order().await;
     let mut first = client.chat("first").await;
     let place = || ChatSend::new("websocket", "user", "second");
@@ -249,7 +249,7 @@ async fn a_chat_or_a_call_may_be_bounded_as_a_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_configuration_may_bound_every_chat_as_a_whole() {
+async fn the_configuration_can_set_a_total_timeout() {
     let config = ClientConfig {
         chat_total_timeout: Some(CHAT_TIME),
         ..ClientConfig::default()
@@ -264,7 +264,7 @@ async fn the_configuration_may_bound_every_chat_as_a_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_in_the_stream_is_its_last_item() {
+async fn an_error_is_the_last_item_of_a_stream() {
     let (client, mut gateway) = played().await;
     let mut chat = client.chat("hi").await;
     let id = gateway.hear().await.unwrap()["id"].clone();
@@ -289,7 +289,7 @@ async fn a_failure_in_the_stream_is_its_last_item() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_chat_is_forgotten_and_the_connection_goes_on() {
+async fn dropping_a_chat_keeps_the_connection() {
     let (client, mut gateway) = played().await;
     let chat = client.chat("hi").await;
     let id = gateway.hear().await.unwrap()["id"].clone();
@@ -319,7 +319,7 @@ async fn a_long_answer_waits_until_it_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chat_that_is_not_read_does_not_stop_the_others_for_ever() {
+async fn an_unread_chat_blocks_others_only_until_its_deadline() {
     let limits = QueueConfig {
         max_items: 2,
         policy: rpc_core::net::LagPolicy::Block {
@@ -352,7 +352,7 @@ async fn a_chat_that_is_not_read_does_not_stop_the_others_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_that_drops_events_ends_the_chat_instead() {
+async fn a_dropping_policy_ends_a_lagging_chat() {
     let limits = QueueConfig {
         max_items: 2,
         policy: rpc_core::net::LagPolicy::DropOldest,
@@ -376,7 +376,7 @@ async fn a_policy_that_drops_events_ends_the_chat_instead() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn text_that_never_ends_is_cut_off() {
+async fn endless_text_is_limited() {
     let limits = Limits {
         max_event_bytes: 8,
         ..Limits::default()
@@ -403,7 +403,7 @@ async fn text_that_never_ends_is_cut_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_the_hello_and_without_a_line_a_chat_says_so() {
+async fn a_chat_without_a_connection_fails_at_once() {
     let (client, _, mut listener) = open(ClientConfig::default(), link_config());
     let mut gateway = Gateway(listener.accept().await.unwrap());
     let mut chat = client.chat("too early").await;
@@ -427,7 +427,7 @@ async fn before_the_hello_and_without_a_line_a_chat_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_line_ends_chats_and_comes_back() {
+async fn a_lost_connection_ends_chats_and_reconnects() {
     let (client, mut events, mut listener) = open(ClientConfig::default(), link_config());
     let mut gateway = accept(&mut listener).await;
     assert_eq!(client.ready().await.unwrap(), 1);
@@ -450,7 +450,7 @@ async fn a_lost_line_ends_chats_and_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gateway_that_has_let_the_client_in_before_and_is_in_trouble_is_tried_again() {
+async fn a_failing_gateway_that_accepted_the_token_before_is_retried() {
     for token in [None, Some("t")] {
         let config = ClientConfig {
             token: token.map(Into::into),
@@ -474,7 +474,7 @@ async fn a_gateway_that_has_let_the_client_in_before_and_is_in_trouble_is_tried_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_token_ends_the_link_for_good() {
+async fn a_refused_token_stops_reconnecting() {
     for close in [None, Some(CloseFrame::new(4001, ""))] {
         let config = ClientConfig::new("wrong");
         let (client, _, mut listener) = open(config, link_config());
@@ -515,7 +515,7 @@ async fn a_drain_lets_the_chat_finish() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn complaints_about_nothing_known_are_events() {
+async fn errors_without_a_known_id_are_events() {
     let (client, mut events, mut listener) = open(ClientConfig::default(), link_config());
     let mut gateway = accept(&mut listener).await;
     client.ready().await.unwrap();

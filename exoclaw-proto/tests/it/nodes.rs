@@ -39,7 +39,7 @@ async fn client(urls: &str) -> Client {
 }
 
 #[tokio::test]
-async fn a_client_shows_its_token_to_the_next_node_and_repeats_no_chat() {
+async fn a_client_authenticates_at_the_next_node_and_repeats_no_chat() {
     let ((first, a), (mut second, b)) = (node().await, node().await);
     let client = client(&format!("{a},{b}")).await;
     assert_eq!(client.node().unwrap().url(), a);

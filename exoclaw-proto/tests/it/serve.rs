@@ -51,7 +51,7 @@ async fn open() -> Running {
 }
 
 #[tokio::test]
-async fn a_refusal_is_never_lost_behind_what_the_client_has_piped() {
+async fn a_refusal_arrives_despite_pipelined_input() {
     let server = start(with_token()).await;
     let mut piped = text(r#"{"token":"wrong"}"#);
     for _ in 0..16 {
@@ -79,7 +79,7 @@ async fn a_refusal_is_never_lost_behind_what_the_client_has_piped() {
 }
 
 #[tokio::test]
-async fn a_close_right_behind_a_wrong_token_takes_no_refusal_away() {
+async fn a_close_after_a_wrong_token_does_not_lose_the_refusal() {
     let server = start(with_token()).await;
     let mut wire = Wire::open(server.address).await;
     let mut bytes = text(r#"{"token":"wrong"}"#);
@@ -90,7 +90,7 @@ async fn a_close_right_behind_a_wrong_token_takes_no_refusal_away() {
 }
 
 #[tokio::test]
-async fn requests_piped_behind_a_good_token_are_answered_and_pings_may_come_before() {
+async fn pipelined_requests_and_early_pings_are_answered() {
     let server = start(with_token()).await;
     let mut wire = Wire::open(server.address).await;
     let mut bytes = frame(9, b"early");
@@ -122,7 +122,7 @@ async fn other_machines_are_not_served_without_a_token() {
 }
 
 #[tokio::test]
-async fn the_memory_backend_repeats_words_and_counts_sessions() {
+async fn the_memory_backend_echoes_and_counts_sessions() {
     let backend = MemoryBackend::new().with_plugin("echo").with_plugin("b");
     let server = Server::bind("localhost:0", backend, ServerOptions::default())
         .await
@@ -155,7 +155,7 @@ async fn the_memory_backend_repeats_words_and_counts_sessions() {
 }
 
 #[tokio::test]
-async fn the_memory_backend_counts_a_session_once_and_none_with_endless_names() {
+async fn the_memory_backend_counts_each_valid_session_once() {
     let options = ServerOptions::default();
     let server = Server::bind("127.0.0.1:0", MemoryBackend::new(), options).await;
     let server = server.unwrap();
@@ -199,7 +199,7 @@ async fn pings_are_answered_while_a_reply_streams() {
 }
 
 #[tokio::test]
-async fn in_order_a_ping_waits_for_the_chat_before_it() {
+async fn ordered_pings_wait_for_the_chat_before() {
     let config = ServerConfig {
         in_order: true,
         ..ServerConfig::default()
@@ -224,7 +224,7 @@ async fn in_order_a_ping_waits_for_the_chat_before_it() {
 }
 
 #[tokio::test]
-async fn chats_run_side_by_side_and_are_told_apart_by_their_id() {
+async fn chats_run_concurrently_and_are_separated_by_id() {
     let server = open().await;
     let mut wire = server.client().await;
     wire.say(&chat("1", "wait")).await;
@@ -249,7 +249,7 @@ async fn thousands_of_chunks_arrive_in_order() {
 }
 
 #[tokio::test]
-async fn a_text_that_is_too_long_for_one_message_is_sent_in_several() {
+async fn an_oversized_text_is_split() {
     let limits = Limits {
         max_message_bytes: 64 * 1024,
         ..Limits::default()
@@ -279,7 +279,7 @@ async fn a_text_that_is_too_long_for_one_message_is_sent_in_several() {
 }
 
 #[tokio::test]
-async fn a_chat_fails_as_its_backend_says_and_a_panic_is_an_internal_error() {
+async fn a_chat_has_its_backends_error_and_a_panic_is_internal() {
     let server = open().await;
     let mut wire = server.client().await;
     let response = |error: &str| format!(r#"{{"id":"1","error":"{error}"}}"#);
@@ -334,7 +334,7 @@ async fn a_close_is_echoed_with_its_code() {
 }
 
 #[tokio::test]
-async fn a_client_that_vanishes_in_mid_stream_ends_the_run() {
+async fn a_client_lost_during_a_stream_ends_the_run() {
     let mut server = open().await;
     let mut wire = server.client().await;
     wire.say(&chat("1", "hang")).await;
@@ -345,7 +345,7 @@ async fn a_client_that_vanishes_in_mid_stream_ends_the_run() {
 }
 
 #[tokio::test]
-async fn a_backend_may_close_the_connection() {
+async fn a_backend_can_close_the_connection() {
     let server = open().await;
     let mut wire = server.client().await;
     wire.say(&chat("1", "close")).await;
@@ -358,7 +358,7 @@ async fn a_backend_may_close_the_connection() {
 }
 
 #[tokio::test]
-async fn what_was_said_before_a_close_arrives_before_it() {
+async fn frames_before_a_close_arrive_before_it() {
     let server = open().await;
     let mut wire = server.client().await;
     wire.say(&chat("1", "say and close")).await;
@@ -368,7 +368,7 @@ async fn what_was_said_before_a_close_arrives_before_it() {
 }
 
 #[tokio::test]
-async fn a_step_that_fits_no_message_ends_the_chat_on_both_sides() {
+async fn an_oversized_step_ends_the_chat_on_both_sides() {
     let mut server = open().await;
     let mut wire = server.client().await;
     wire.say(&chat("1", "too large")).await;
@@ -380,7 +380,7 @@ async fn a_step_that_fits_no_message_ends_the_chat_on_both_sides() {
 }
 
 #[tokio::test]
-async fn a_drain_lets_chats_finish_and_says_why_it_closes() {
+async fn a_drain_finishes_chats_and_closes_with_a_reason() {
     let mut server = open().await;
     let (mut busy, mut idle) = (server.client().await, server.client().await);
     busy.say(&chat("1", "wait")).await;
@@ -425,7 +425,7 @@ async fn a_drain_cuts_chats_off_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn a_drain_gives_chats_five_seconds_unless_told_otherwise() {
+async fn a_drain_waits_five_seconds_by_default() {
     let mut server = start(ServerOptions::default()).await;
     let mut wire = server.client().await;
     wire.say(&chat("1", "hang")).await;
@@ -440,7 +440,7 @@ async fn a_drain_gives_chats_five_seconds_unless_told_otherwise() {
 }
 
 #[tokio::test]
-async fn only_the_path_of_the_specification_upgrades() {
+async fn only_the_specified_path_upgrades() {
     let http = http_config().with_http(|request, _| async move {
         let mut response = Response::new(request.uri().path().to_owned());
         *response.status_mut() = StatusCode::ACCEPTED;
@@ -467,7 +467,7 @@ async fn only_the_path_of_the_specification_upgrades() {
 }
 
 #[tokio::test]
-async fn an_upgrade_is_answered_with_101_and_the_key_of_the_request_alone() {
+async fn an_upgrade_gets_101_and_the_accept_key() {
     let server = open().await;
     let mut tcp = tokio::net::TcpStream::connect(server.address)
         .await
@@ -495,7 +495,7 @@ async fn an_upgrade_is_answered_with_101_and_the_key_of_the_request_alone() {
 }
 
 #[tokio::test]
-async fn a_page_of_another_site_and_a_foreign_host_are_kept_out() {
+async fn foreign_origins_and_hosts_are_refused() {
     let server = open().await;
     let origin = |origin: &str| upgrade_request("/ws", &format!("origin: {origin}\r\n"));
     for foreign in ["https://evil.example", "null"] {

@@ -36,7 +36,7 @@ fn nasty() -> Vec<String> {
 }
 
 #[test]
-fn the_machine_keeps_the_rules() {
+fn the_server_machine_conforms() {
     let nasty = nasty();
     let texts: Vec<&str> = nasty.iter().map(String::as_str).collect();
     let now = Instant::now();
@@ -134,7 +134,7 @@ impl Book {
 
 proptest! {
     #[test]
-    fn nothing_follows_the_end_of_a_request(
+    fn no_frame_follows_the_end_of_a_request(
         steps in prop::collection::vec(step(), 0..80),
         in_order in any::<bool>(),
         frames in 8..40_usize,

@@ -6,7 +6,7 @@ use exoclaw_proto::frame::Method;
 use exoclaw_proto::{client, server};
 
 #[test]
-fn the_names_of_all_methods_are_the_specified_ones() {
+fn method_names_match_the_specification() {
     let named = |keep: fn(&Method) -> bool| -> Vec<_> {
         let methods = Method::ALL.into_iter().filter(keep);
         methods.map(Method::name).collect()
@@ -30,7 +30,7 @@ fn the_names_of_all_methods_are_the_specified_ones() {
 }
 
 #[test]
-fn what_is_not_in_the_first_version_is_off_by_default() {
+fn unspecified_extensions_are_off_by_default() {
     let server = server::ServerConfig::default();
     assert!(server.extensions.is_empty() && !server.in_order && !server.echo_numbers);
     let client = client::ClientConfig::default();

@@ -155,7 +155,7 @@ fn step(event: &StreamEvent) -> String {
 }
 
 #[test]
-fn every_recorded_frame_is_read_and_written_again() {
+fn every_recorded_frame_round_trips() {
     let limits = Limits::default();
     let mut count = 0;
     for (name, lines) in recordings() {

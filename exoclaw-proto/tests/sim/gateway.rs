@@ -517,7 +517,7 @@ impl World for Gateway {
 }
 
 #[test]
-fn whatever_happens_to_lines_streams_come_whole_and_in_order_and_end_once() {
+fn streams_arrive_in_order_and_end_once_under_random_faults() {
     sim::lifecycles("exoclaw", 400, |rng, tally| {
         let mut gateway = Gateway::new(rng.clone());
         let steps = 20 + rng.below(120);

@@ -105,7 +105,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn any_bytes_keep_the_rules_of_every_target(
+    fn arbitrary_bytes_keep_the_rules_of_every_target(
         data in prop::collection::vec(any::<u8>(), 0..400),
         text: String,
     ) {

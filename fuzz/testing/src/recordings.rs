@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recordings_from_before_the_format_are_read() {
+    fn recordings_of_the_old_format_are_read() {
         for (line, expected) in [
             (
                 r#"{"t": 3, "dir": "c2s", "kind": "text", "msg": {"id": "a"}}"#,

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_are_written_out_wherever_they_stand() {
+    fn long_texts_are_expanded_everywhere() {
         for (short, written) in [
             ("<3 ab>", "ababab"),
             ("a<2 b>c<1 d>", "abbcd"),

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_types_in_typescript_are_those_in_rust() {
+    fn typescript_types_match_the_rust_types() {
         for protocol in PROTOCOLS {
             let (file, text) = types(protocol);
             assert_same(&file, &text);

@@ -100,14 +100,14 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_finds_its_successor_in_the_log_stops() {
+    fn an_owner_stops_at_its_successors_record() {
         let mut fence = Fence::new(7);
         fence.read(3, Some(2)).unwrap();
         assert_eq!(fence.read(5, Some(8)), Err(Fenced));
     }
 
     #[test]
-    fn an_owner_whose_record_is_stored_reads_no_record_of_another() {
+    fn an_owner_whose_record_is_stored_has_read_all_others() {
         let mut fence = Fence::new(7);
         fence.stored(9, true);
         assert_eq!(fence.read(9, None), Ok(()), "read before");

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_cannot_reach_beyond_its_place_in_a_subject() {
+    fn a_name_is_always_one_token_of_a_subject() {
         for (name, expected) in [
             ("", "="),
             ("*", "=2A"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_name_becomes_has_no_name() {
+    fn an_invalid_token_has_no_name() {
         for wrong in [
             "", "=4", "=g0", "=2e", "=41", "a.b", "==", "=C3", "a b", "é",
         ] {
@@ -138,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_comes_back_from_a_token_of_plain_characters(name: String) {
+        fn every_name_round_trips_through_a_plain_token(name: String) {
             let token = token(&name);
             prop_assert!(!token.is_empty());
             prop_assert!(token.bytes().all(|byte| kept(byte) || byte == b'='));
@@ -151,7 +151,7 @@ mod tests {
         }
 
         #[test]
-        fn a_text_is_a_token_only_if_its_name_makes_it(text in "[=.A-Fa-f0-9é]{0,8}") {
+        fn a_token_is_valid_only_in_its_canonical_form(text in "[=.A-Fa-f0-9é]{0,8}") {
             if let Some(name) = name_of(&text) {
                 prop_assert_eq!(token(&name), text);
             }

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_ends_it_once() {
+    fn a_reply_completes_a_publish_once() {
         let (mut publish, now) = start();
         publish.handle_reply(1, PublishReply::Stored { sequence: 5 }, now);
         publish.handle_reply(1, PublishReply::Stored { sequence: 6 }, now);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_answer_it_is_sent_again_and_the_answer_to_any_attempt_counts() {
+    fn a_publish_is_resent_and_any_reply_completes_it() {
         let (mut publish, _) = start();
         let now = lose(&mut publish);
         publish.handle_reply(1, PublishReply::Stored { sequence: 5 }, now);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_of_the_only_attempt_says_that_nothing_is_stored() {
+    fn a_refused_single_attempt_stored_nothing() {
         for (reply, error) in [
             (
                 PublishReply::Conflict,
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_after_an_attempt_without_an_answer_says_that_it_may_be_stored() {
+    fn a_refusal_after_an_unanswered_attempt_is_unknown() {
         let (mut publish, _) = start();
         let now = lose(&mut publish);
         publish.handle_reply(2, PublishReply::Refused, now);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_learns_at_the_deadline_that_the_outcome_is_unknown() {
+    fn at_the_deadline_the_outcome_is_unknown() {
         let (mut publish, start) = start();
         let mut attempts = 1;
         while let Some(now) = publish.poll_timeout() {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_line_is_retried_sooner_than_silence() {
+    fn a_connection_error_is_retried_sooner_than_silence() {
         let (mut publish, now) = start();
         publish.handle_reply(1, PublishReply::Unknown, now);
         let next = publish.poll_timeout().unwrap();

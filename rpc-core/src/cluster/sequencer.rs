@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_order_passes_and_nothing_is_asked_for() {
+    fn in_order_records_pass_without_a_query() {
         let (mut sequencer, now) = start();
         sequencer.handle_live(12, 10, 12, now);
         sequencer.handle_live(15, 12, 15, now);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_is_dropped() {
+    fn old_records_are_dropped() {
         let (mut sequencer, now) = start();
         for _ in 0..2 {
             sequencer.handle_live(9, 3, 9, now);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_follow_waits_until_the_store_was_asked() {
+    fn an_out_of_order_record_waits_for_the_store() {
         let (mut sequencer, now) = start();
         let open = Fill {
             after: 10,
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_a_page_that_ended_early_is_asked_for() {
+    fn the_rest_of_a_short_page_is_requested() {
         let (mut sequencer, now) = start();
         sequencer.handle_live(15, 13, 15, now);
         assert_eq!(sequencer.poll_request(), Some(fill(10, 13)));
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_what_must_be_there_is_asked_for_again_later() {
+    fn an_incomplete_page_is_requested_again_later() {
         let (mut sequencer, now) = start();
         sequencer.handle_live(15, 13, 15, now);
         assert_eq!(sequencer.poll_request(), Some(fill(10, 13)));
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_filled_later() {
+    fn records_beyond_the_buffer_are_read_later() {
         let now = Instant::now();
         let mut sequencer = Sequencer::new(0, 1);
         for sequence in 2..6 {
@@ -352,7 +352,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_feed_does_the_order_is_the_stores(seed: u64, max_held in 0_usize..5) {
+        fn the_order_is_always_the_stores(seed: u64, max_held in 0_usize..5) {
             let rng = &mut Rng::new(seed);
             let mut now = Instant::now();
             let mut sequencer = Sequencer::new(0, max_held);

@@ -121,7 +121,7 @@ impl Cluster {
 }
 
 #[test]
-fn a_lease_is_valid_once_stored_and_renewed_every_third_of_it() {
+fn a_lease_is_renewed_every_third_of_its_duration() {
     let mut cluster = Cluster::new();
     let mut lease = cluster.lease("a");
     assert!(!lease.is_valid(cluster.now));
@@ -140,7 +140,7 @@ fn a_lease_is_valid_once_stored_and_renewed_every_third_of_it() {
 }
 
 #[test]
-fn a_lease_counts_from_the_sending_and_ends_a_margin_early() {
+fn a_lease_starts_when_sent_and_ends_a_margin_early() {
     let mut cluster = Cluster::new();
     let mut lease = cluster.lease("a");
     let sent = cluster.now;
@@ -150,7 +150,7 @@ fn a_lease_counts_from_the_sending_and_ends_a_margin_early() {
 }
 
 #[test]
-fn a_pause_of_the_process_ends_the_lease_when_time_is_looked_at() {
+fn a_pause_of_the_process_ends_the_lease() {
     let mut cluster = Cluster::new();
     let mut lease = cluster.acquired("a");
     let awake = cluster.now + 9 * SECOND;
@@ -165,7 +165,7 @@ fn a_pause_of_the_process_ends_the_lease_when_time_is_looked_at() {
 }
 
 #[test]
-fn an_answer_that_comes_after_the_lease_does_not_revive_it() {
+fn a_late_reply_does_not_revive_a_lease() {
     let mut cluster = Cluster::new();
     let mut lease = cluster.acquired("a");
     cluster.now = lease.poll_timeout().unwrap();
@@ -179,7 +179,7 @@ fn an_answer_that_comes_after_the_lease_does_not_revive_it() {
 }
 
 #[test]
-fn a_renewal_whose_answer_was_lost_is_found_by_reading() {
+fn a_renewal_with_a_lost_reply_is_found_by_reading() {
     let mut cluster = Cluster::new();
     let mut lease = cluster.acquired("a");
     cluster.now = lease.poll_timeout().unwrap();
@@ -198,7 +198,7 @@ fn a_renewal_whose_answer_was_lost_is_found_by_reading() {
 }
 
 #[test]
-fn a_lease_that_the_store_no_longer_has_is_lost() {
+fn a_lease_missing_from_the_store_is_lost() {
     let mut cluster = Cluster::new();
     let mut lease = cluster.acquired("a");
     cluster.nodes.keys.clear();
@@ -213,7 +213,7 @@ fn a_lease_that_the_store_no_longer_has_is_lost() {
 }
 
 #[test]
-fn two_nodes_with_one_id_are_noticed() {
+fn two_nodes_with_one_id_are_detected() {
     let mut cluster = Cluster::new();
     cluster.nodes.write("a", "other", 0);
     let mut lease = cluster.lease("a");
@@ -222,7 +222,7 @@ fn two_nodes_with_one_id_are_noticed() {
 }
 
 #[test]
-fn a_released_lease_is_over_at_once_and_its_key_removed() {
+fn a_released_lease_ends_and_removes_its_key() {
     let mut cluster = Cluster::new();
     let mut lease = cluster.acquired("a");
     lease.release(cluster.now);
@@ -237,7 +237,7 @@ fn a_released_lease_is_over_at_once_and_its_key_removed() {
 }
 
 #[test]
-fn a_store_that_is_away_at_the_start_is_asked_until_it_is_there() {
+fn an_unreachable_store_is_retried_at_start() {
     let mut cluster = Cluster::new();
     let mut lease = cluster.lease("a");
     for _ in 0..50 {
@@ -266,7 +266,7 @@ fn a_name_without_owner_is_created() {
 }
 
 #[test]
-fn a_name_of_a_node_that_is_alive_is_held() {
+fn a_name_of_a_live_node_is_held() {
     let mut cluster = Cluster::new();
     let _alive = cluster.acquired("a");
     cluster.settle(
@@ -280,7 +280,7 @@ fn a_name_of_a_node_that_is_alive_is_held() {
 }
 
 #[test]
-fn a_name_of_a_node_that_is_gone_is_taken_over_by_one_of_two() {
+fn a_name_of_a_dead_node_is_taken_over_once() {
     let mut cluster = Cluster::new();
     cluster.settle(
         "a",
@@ -307,7 +307,7 @@ fn a_name_of_a_node_that_is_gone_is_taken_over_by_one_of_two() {
 }
 
 #[test]
-fn a_claim_whose_answer_was_lost_gets_a_new_revision() {
+fn a_claim_with_a_lost_reply_gets_a_new_revision() {
     let mut cluster = Cluster::new();
     let mut claim = cluster.claim("a");
     let request = claim.poll_request().unwrap();
@@ -322,7 +322,7 @@ fn a_claim_whose_answer_was_lost_gets_a_new_revision() {
 }
 
 #[test]
-fn a_store_without_answers_makes_a_claim_unavailable_at_the_deadline() {
+fn an_unresponsive_store_fails_a_claim_at_the_deadline() {
     let mut cluster = Cluster::new();
     let mut claim = cluster.claim("a");
     let start = cluster.now;
@@ -340,7 +340,7 @@ fn a_store_without_answers_makes_a_claim_unavailable_at_the_deadline() {
 }
 
 #[test]
-fn a_released_name_is_free_for_others() {
+fn a_released_name_can_be_claimed() {
     let mut cluster = Cluster::new();
     let _alive = cluster.acquired("a");
     let mut claim = cluster.claim("a");
@@ -358,7 +358,7 @@ fn a_released_name_is_free_for_others() {
 }
 
 #[test]
-fn answers_that_are_no_longer_waited_for_change_nothing() {
+fn stale_replies_are_ignored() {
     let mut cluster = Cluster::new();
     let mut claim = cluster.claim("a");
     let late = claim.poll_request().unwrap();

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uuid_says_its_version_and_variant_whatever_the_bits() {
+    fn a_uuid_has_its_version_and_variant_for_any_bits() {
         assert_eq!(uuid(u128::MAX), "ffffffff-ffff-4fff-bfff-ffffffffffff");
         assert_eq!(
             uuid(0x550e_8400_e29b_31d4_2716_4466_5544_0000),
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_comes_twice_and_another_seed_gives_others() {
+    fn ids_never_repeat_and_depend_on_the_seed() {
         let mut seen = HashSet::new();
         for seed in [0, 1, u128::MAX] {
             let mut bits = UniqueBits::new(seed);

@@ -70,33 +70,33 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_found_as_it_was_sent() {
+    fn a_member_is_found_verbatim() {
         let object = r#" {"a":{"id":1},"id": "x\ny" ,"b":[[]]}"#;
         assert_eq!(found(object, "id").as_deref(), Some(r#""x\ny""#));
         assert_eq!(found(object, "b").as_deref(), Some("[[]]"));
     }
 
     #[test]
-    fn an_escaped_name_is_the_name() {
+    fn an_escaped_name_matches() {
         assert_eq!(found(r#"{"\u0069d":7}"#, "id").as_deref(), Some("7"));
     }
 
     #[test]
-    fn of_several_the_first_is_found_and_null_is_none() {
+    fn the_first_of_repeated_members_is_found_and_null_is_none() {
         assert_eq!(found(r#"{"id":1,"id":2}"#, "id").as_deref(), Some("1"));
         assert_eq!(found(r#"{"id":null}"#, "id").as_deref(), None);
         assert_eq!(found(r#"{"ID":1}"#, "id").as_deref(), None);
     }
 
     #[test]
-    fn what_is_no_object_has_no_member() {
+    fn a_non_object_has_no_members() {
         for text in ["", "[]", r#"["id",1]"#, r#""id""#, r#"{"id":1"#, "{]"] {
             assert_eq!(found(text, "id"), None, "{text}");
         }
     }
 
     #[test]
-    fn depth_does_not_matter() {
+    fn depth_is_not_limited() {
         let object = format!(
             r#"{{"deep":{}{},"id":1}}"#,
             "[".repeat(100_000),

@@ -92,7 +92,7 @@ mod tests {
     use serde_json::Value;
 
     #[test]
-    fn only_what_is_half_a_pair_is_replaced() {
+    fn only_lone_surrogates_are_replaced() {
         for (json, expected) in [
             (
                 r#"{"\ud83d":["\uDE00\uD83D"]}"#,

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_is_told_apart_at_every_place() {
+    fn every_byte_is_classified_at_every_position() {
         for len in 0..80 {
             for at in 0..len {
                 for byte in 0..=u8::MAX {
@@ -276,7 +276,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_same_end_is_found_as_byte_by_byte(
+        fn the_end_agrees_with_a_bytewise_scan(
             bytes in proptest::collection::vec(
                 prop_oneof![8 => any::<u8>(), 1 => Just(b'"'), 30 => Just(b'a'), 1 => Just(b'\\')], 0..200),
             from in 0_usize..64,

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_surrogate_alone_is_a_mark_of_its_place() {
+    fn a_lone_surrogate_is_marked_in_place() {
         for (inner, expected) in [
             (r"a\ud83d\ude00b", "a😀b"),
             (r"a\ud83d", "a\u{fffd}"),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_that_is_not_well_formed_is_wrong_at_its_place() {
+    fn a_malformed_string_has_an_error_position() {
         for (text, place) in [
             (r"a\x", 2),
             (r"a\u12", 5),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_is_read_with_what_follows_it() {
+    fn a_string_ends_at_its_closing_quote() {
         for run in 0..40 {
             for unit in ["x", "é", "\\n", "\\\"", "\\\\", "\\/", "\\t\\r\\b\\f"] {
                 for before in ["", "ab", "\\\""] {

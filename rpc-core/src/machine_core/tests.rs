@@ -14,7 +14,7 @@ fn polled(core: &mut MachineCore<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn the_end_is_told_once_behind_the_events_before_it() {
+fn the_end_is_emitted_once_after_earlier_events() {
     let (mut core, now) = core(&Limits::default());
     core.push_event(1, 0);
     assert!(core.close(CloseReason::RateLimited, CloseFrame::POLICY));
@@ -30,7 +30,7 @@ fn the_end_is_told_once_behind_the_events_before_it() {
 }
 
 #[test]
-fn what_is_closed_has_no_deadline_and_takes_any_input() {
+fn a_closed_machine_is_inert() {
     let limits = Limits {
         max_events: 1,
         ..Limits::default()
@@ -49,7 +49,7 @@ fn what_is_closed_has_no_deadline_and_takes_any_input() {
 }
 
 #[test]
-fn only_what_was_left_behind_by_a_lost_line_was_not_sent() {
+fn only_queued_frames_of_a_lost_connection_are_not_sent() {
     for lost in [false, true] {
         let (mut core, _) = core(&Limits::default());
         let [left, waits] = [1, 2].map(|n| core.send_json(&n).unwrap());
@@ -68,7 +68,7 @@ fn only_what_was_left_behind_by_a_lost_line_was_not_sent() {
 }
 
 #[test]
-fn a_lost_line_takes_the_close_that_was_queued_with_it() {
+fn a_lost_connection_drops_the_queued_close() {
     let (mut core, _) = core(&Limits::default());
     core.close(CloseReason::Local, CloseFrame::NORMAL);
     assert!(!core.disconnected(CloseReason::Lost));
@@ -77,7 +77,7 @@ fn a_lost_line_takes_the_close_that_was_queued_with_it() {
 }
 
 #[test]
-fn deadlines_are_suspended_from_the_event_that_fills_the_room() {
+fn deadlines_are_suspended_once_the_backlog_is_full() {
     let limits = Limits {
         max_event_bytes: 10,
         ..Limits::default()
@@ -96,7 +96,7 @@ fn deadlines_are_suspended_from_the_event_that_fills_the_room() {
 }
 
 #[test]
-fn a_pong_that_waits_unread_is_no_silence() {
+fn an_unread_pong_is_not_silence() {
     let limits = Limits {
         max_events: 1,
         ..Limits::default()
@@ -117,7 +117,7 @@ fn a_pong_that_waits_unread_is_no_silence() {
 }
 
 #[test]
-fn a_peer_that_pings_and_says_nothing_of_use_is_closed_after_ten_unanswered_pings() {
+fn a_peer_that_only_pings_is_closed_after_ten_missed_pongs() {
     let (config, second) = (KeepAlive::default(), Duration::from_secs(1));
     for (message, lives) in [
         (Incoming::Ping(b""), false),
@@ -140,7 +140,7 @@ fn a_peer_that_pings_and_says_nothing_of_use_is_closed_after_ten_unanswered_ping
 }
 
 #[test]
-fn before_the_login_only_pongs_count_and_then_what_is_sent_to_a_peer_without_pongs() {
+fn before_login_only_pongs_count_as_life() {
     let (config, second) = (KeepAlive::default(), Duration::from_secs(1));
     for (is_logged_in, has_ponged, lives) in [
         (false, false, false),
@@ -167,7 +167,7 @@ fn before_the_login_only_pongs_count_and_then_what_is_sent_to_a_peer_without_pon
 }
 
 #[test]
-fn where_only_pongs_count_nothing_else_shows_life() {
+fn in_strict_mode_only_pongs_count_as_life() {
     for only_pongs in [false, true] {
         let (mut core, now) = core(&Limits::default());
         if only_pongs {
@@ -185,7 +185,7 @@ fn where_only_pongs_count_nothing_else_shows_life() {
 }
 
 #[test]
-fn a_refused_stream_is_told_once_when_half_of_its_room_is_free() {
+fn a_refused_stream_is_notified_once_when_half_empty() {
     let limits = Limits {
         max_outbox_frames: 16,
         ..Limits::default()
@@ -212,7 +212,7 @@ fn a_refused_stream_is_told_once_when_half_of_its_room_is_free() {
 }
 
 #[test]
-fn frames_that_belong_together_are_refused_together() {
+fn frames_of_one_command_are_refused_together() {
     let limits = Limits {
         max_outbox_frames: 2,
         ..Limits::default()

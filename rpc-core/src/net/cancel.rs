@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_cancellation_is_seen_by_every_clone_and_stays() {
+    async fn a_cancellation_is_permanent_and_shared_by_clones() {
         let (canceller, mut first) = Cancellation::new();
         let mut second = first.clone();
         assert!(first.cancelled().now_or_never().is_none());

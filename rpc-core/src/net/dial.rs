@@ -217,7 +217,7 @@ mod tests {
     use crate::error::Retry;
 
     #[test]
-    fn a_node_prints_its_address_beside_a_name_only() {
+    fn a_node_displays_its_address_beside_its_name() {
         for (url, address, printed) in [
             ("ws://h/x", "10.0.0.7:80", "ws://h/x (10.0.0.7:80)"),
             ("ws://10.0.0.7/x", "10.0.0.7:80", "ws://10.0.0.7/x"),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_401_is_a_refusal_of_the_credentials_and_other_statuses_are_not() {
+    fn only_401_means_refused_credentials() {
         for (status, refused, retry) in [
             (401, true, Retry::Never),
             (403, false, Retry::Never),

@@ -308,7 +308,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn the_task_that_runs_a_hub_is_woken_for_work_and_not_for_anything_else() {
+    async fn a_hubs_task_is_woken_only_for_work() {
         let hub = SharedHub::new(Jobs::default());
         let mut changed = pin!(hub.changed());
         assert!(changed.as_mut().now_or_never().is_none());
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_deadline_is_handled_in_time_also_one_that_comes_nearer() {
+    async fn earlier_deadlines_of_a_hub_are_honored() {
         let hub = SharedHub::new(Jobs::default());
         let running = hub.clone();
         let task = tokio::spawn(async move {
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_drain_refuses_what_is_new_and_ends_when_nothing_is_open() {
+    async fn a_drain_refuses_new_work_and_ends_when_idle() {
         let hub = SharedHub::new(Jobs::default());
         assert_eq!(hub.with_open(|jobs, _| jobs.inbox.push(1)), Some(()));
         assert!(!hub.drain(SECOND).await, "work is open");
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hub_that_nobody_runs_any_more_has_ended() {
+    fn a_hub_ends_when_its_task_is_dropped() {
         let hub = SharedHub::new(Jobs::default());
         drop(hub.running());
         assert!(hub.peek(|jobs| jobs.has_ended));

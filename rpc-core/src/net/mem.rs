@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cut_line_loses_what_was_under_way() {
+    async fn a_cut_loses_frames_in_flight() {
         let (mut a, mut b) = duplex(8);
         a.send(text("1")).await.unwrap();
         a.cutter().cut();
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pings_of_an_end_that_reads_nothing_fill_no_memory() {
+    async fn pings_of_an_end_that_reads_nothing_are_bounded() {
         let (mut a, mut b) = duplex(4);
         for _ in 0..1000 {
             a.send(Outgoing::Ping("p".into())).await.unwrap();
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_dropped_end_looks_like_a_cut_line() {
+    async fn a_dropped_end_looks_like_a_cut() {
         let (a, mut b) = duplex(8);
         drop(a);
         assert!(b.next().await.is_none());

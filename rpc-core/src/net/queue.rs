@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn drop_oldest_keeps_the_newest_and_says_how_many_were_lost() {
+    fn drop_oldest_keeps_the_newest_and_counts_the_dropped() {
         let (producer, mut consumer) = queue(config(2, LagPolicy::DropOldest));
         for item in 0..5 {
             assert_eq!(producer.push(item, 1), Push::Done);
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn notices_outlive_items_that_are_dropped() {
+    fn notices_survive_dropped_items() {
         for policy in [LagPolicy::DropOldest, LagPolicy::Latest] {
             let (producer, mut consumer) = queue(config(1, policy));
             producer.notice(0);
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn close_refuses_what_does_not_fit() {
+    fn close_refuses_items_without_room() {
         let (producer, mut consumer) = queue(config(1, LagPolicy::Close));
         assert_eq!(producer.push(1, 1), Push::Done);
         assert_eq!(producer.push(2, 1), Push::Overflow);
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn no_items_count_as_one() {
+    fn a_capacity_of_zero_is_treated_as_one() {
         let (producer, mut consumer) = queue(config(0, LagPolicy::Close));
         assert_eq!(producer.push(1, 1), Push::Done);
         assert_eq!(producer.push(2, 1), Push::Overflow);
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_bounded_too_but_one_large_item_passes() {
+    fn bytes_are_bounded_but_one_large_item_passes() {
         let config = QueueConfig {
             max_bytes: 10,
             ..config(10, LagPolicy::DropOldest)
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_dropped_producer_ends_the_queue_behind_its_items() {
+    async fn a_dropped_producer_ends_the_queue_after_its_items() {
         let (producer, mut consumer) = queue(QueueConfig::default());
         producer.push(1, 1);
         drop(producer);
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_consumer_takes_nothing_and_blocks_nobody() {
+    fn a_dropped_consumer_blocks_nobody() {
         let block = LagPolicy::Block {
             deadline: Duration::from_secs(1),
         };

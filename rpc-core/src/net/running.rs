@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_woken_costs_one_turn_and_no_more() {
+    fn a_woken_future_is_polled_once() {
         let wakes = Arc::new(Wakes::default());
         let waker = Arc::clone(&wakes).into();
         let mut cx = Context::from_waker(&waker);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_woken_goes_on_before_what_is_new_starts() {
+    fn woken_futures_run_before_new_ones() {
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut cx = Context::from_waker(Waker::noop());
         let mut running = Running::new();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_of_each_is_told_once_and_none_is_awaited_for_ever() {
+    async fn every_future_completes_once() {
         let mut running = Running::new();
         assert!(running.next().now_or_never().is_none());
         let (first, waits) = oneshot::channel::<()>();

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_without_a_certificate_that_can_be_read_are_refused() {
+    fn texts_without_a_valid_certificate_are_refused() {
         let junk = b"-----BEGIN CERTIFICATE-----\nanVuaw==\n-----END CERTIFICATE-----\n";
         for (pem, why) in [
             (&b""[..], "there is no certificate"),

@@ -16,7 +16,7 @@ fn ms(millis: u64) -> Duration {
 }
 
 #[test]
-fn ids_are_the_ones_announced_and_never_repeat() {
+fn ids_are_predictable_and_never_repeat() {
     let start = Instant::now();
     let mut calls = Calls::new(7, 3, start);
     let mut seen = HashSet::new();
@@ -43,7 +43,7 @@ fn ids_are_the_ones_announced_and_never_repeat() {
 }
 
 #[test]
-fn a_late_reply_is_told_from_an_unknown_one() {
+fn a_late_reply_is_distinct_from_an_unknown_one() {
     let start = Instant::now();
     let mut calls = Calls::new(0, 8, start);
     let id = calls.insert(1, None).unwrap();
@@ -65,7 +65,7 @@ fn a_late_reply_is_told_from_an_unknown_one() {
 }
 
 #[test]
-fn a_call_whose_deadline_has_passed_can_be_extended_in_its_place() {
+fn an_overdue_call_can_be_extended() {
     let start = Instant::now();
     let mut calls = Calls::new(0, 8, start);
     let [one, two] = [1, 2].map(|tag| calls.insert(tag, Some(start + ms(5))).unwrap());
@@ -95,7 +95,7 @@ fn a_call_never_expires_before_its_deadline() {
 }
 
 #[test]
-fn past_deadlines_expire_at_once_and_far_ones_do_not_overflow() {
+fn past_and_far_deadlines_are_handled() {
     let start = Instant::now() + ms(1000);
     let mut calls = Calls::new(0, 8, start);
     let far = (0..60)
@@ -136,7 +136,7 @@ fn equal_deadlines_expire_in_order_of_insertion_even_across_cascades() {
 }
 
 #[test]
-fn a_call_that_waits_for_a_human_has_no_deadline() {
+fn a_suspended_call_has_no_deadline() {
     let start = Instant::now();
     let mut calls = Calls::new(0, 8, start);
     let id = calls.insert(1, Some(start + ms(10))).unwrap();
@@ -192,7 +192,7 @@ fn insert_errors_become_refusals() {
 }
 
 #[test]
-fn a_map_refuses_a_key_that_is_in_flight_and_takes_it_again_later() {
+fn a_map_refuses_a_pending_key_until_it_completes() {
     let start = Instant::now();
     let mut map = PendingMap::<String, u32>::new(1, start);
     map.insert("a".to_owned(), 1, Some(start + ms(5))).unwrap();

@@ -140,7 +140,7 @@ fn split_and_broken_utf8_is_handled() {
 }
 
 #[test]
-fn ids_with_nul_and_retries_that_are_no_number_are_ignored() {
+fn ids_with_nul_and_invalid_retries_are_ignored() {
     let mut decoder = decoder();
     let text = b"id: 1\ndata: x\n\nid: a\0b\nretry: -5\nretry:\nretry: 1s\ndata: y\n\n";
     let got = feed(&mut decoder, text);
@@ -170,7 +170,7 @@ fn a_line_over_the_limit_is_reported_once_and_costs_one_event() {
 }
 
 #[test]
-fn a_line_without_end_does_not_grow() {
+fn an_endless_line_uses_bounded_memory() {
     let mut decoder = decoder().with_max_line_bytes(100);
     let mut errors = 0;
     for _ in 0..1000 {
@@ -198,7 +198,7 @@ fn an_event_over_the_limit_is_reported_once_and_skipped() {
 }
 
 #[test]
-fn names_and_ids_that_would_break_the_format_are_refused() {
+fn invalid_names_and_ids_are_refused() {
     let mut out = BytesMut::new();
     for bad in ["a\nb", "a\rb"] {
         let event = encode(&named("", bad), &mut out);
@@ -266,7 +266,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_chunking_gives_what_the_standard_says(
+    fn any_chunking_agrees_with_the_standard(
         stream in stream(),
         cuts in prop::collection::vec(1_usize..7, 1..20),
     ) {
@@ -300,7 +300,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded(
+    fn events_round_trip(
         data in "(?s)[^\r]{0,40}",
         name in prop::option::of("[^\r\n]{1,10}"),
         id in prop::option::of("[^\r\n\0]{0,10}"),

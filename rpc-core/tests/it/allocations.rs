@@ -32,7 +32,7 @@ fn per_round(what: &str, mut round: impl FnMut()) -> u64 {
 }
 
 #[test]
-fn a_pending_call_costs_no_allocation() {
+fn a_pending_call_allocates_nothing() {
     let mut now = Instant::now();
     let mut calls: PendingCalls<u64> = PendingCalls::new(7, 1_000, now);
     let cost = per_round("100 pending calls", || {
@@ -58,7 +58,7 @@ fn a_pending_call_costs_no_allocation() {
 }
 
 #[test]
-fn a_pending_map_entry_costs_no_allocation_beside_its_key() {
+fn a_pending_map_entry_allocates_only_its_key() {
     let mut map: PendingMap<u64, ()> = PendingMap::new(1_000, Instant::now());
     let mut next = 0;
     let cost = per_round("100 map entries", || {
@@ -74,7 +74,7 @@ fn a_pending_map_entry_costs_no_allocation_beside_its_key() {
 }
 
 #[test]
-fn a_small_frame_costs_an_allocation_and_many_share_theirs() {
+fn small_frames_share_a_buffer() {
     let mut core = MachineCore::<()>::default();
     let one = per_round("a frame that is sent before the next", || {
         core.send_json(&"short").unwrap();
@@ -93,7 +93,7 @@ fn a_small_frame_costs_an_allocation_and_many_share_theirs() {
 }
 
 #[test]
-fn an_event_of_a_stream_costs_its_data_and_its_type() {
+fn an_sse_event_allocates_its_data_and_type() {
     let mut decoder = sse::Decoder::new(&Limits::default());
     let plain = b"data: {\"type\":\"delta\",\"text\":\"hello\"}\n\n";
     let cost = per_round("an event with data only", || {
@@ -127,7 +127,7 @@ fn paused() -> tokio::runtime::Runtime {
 }
 
 #[test]
-fn a_call_over_two_drivers_allocates_for_the_toys_strings_only() {
+fn a_call_over_two_drivers_allocates_only_its_strings() {
     let runtime = paused();
     let mut drivers = runtime.block_on(async {
         let (left, right) = mem::duplex(16);

@@ -61,7 +61,7 @@ impl Calls for Doubled {
 }
 
 #[test]
-fn the_machines_of_the_guide_keep_the_rules() {
+fn the_machines_of_the_guide_conform() {
     let nasty = conformance::nasty_texts();
     let texts: Vec<_> = nasty.iter().map(String::as_str).collect();
     let now = Instant::now();
@@ -78,7 +78,7 @@ fn the_machines_of_the_guide_keep_the_rules() {
 }
 
 #[test]
-fn every_call_of_the_guide_ends_once_over_random_schedules() {
+fn every_call_of_the_guide_ends_once_under_random_faults() {
     sim::run(200, |rng| {
         conformance::every_call_ends_once(&mut Doubled::default(), rng, 60, Instant::now())
     });
@@ -143,7 +143,7 @@ async fn the_server_of_the_guide_drains() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_arrived_is_answered_before_the_goodbye() {
+async fn received_requests_are_answered_before_the_close() {
     let (mut line, there) = mem::duplex(16);
     for n in 1..=3 {
         let text = format!(r#"{{"id":"{n}","n":{n}}}"#);
@@ -165,7 +165,7 @@ async fn what_has_arrived_is_answered_before_the_goodbye() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_was_lost_is_not_sent_again() {
+async fn a_lost_call_is_not_resent() {
     let (dialer, mut listener) = mem::listen(16);
     let (link, _events, connection) = rpc_core::net::open(Doubling, dialer, LinkConfig::default());
     tokio::spawn(connection.run());
@@ -228,7 +228,7 @@ fn the_protocol_of_the_guide_is_short() {
 }
 
 #[test]
-fn every_page_is_short_starts_alike_and_says_what_it_promises() {
+fn every_guide_page_is_short_and_lists_its_promises() {
     let mut found = 0;
     let (_, index) = pages()
         .into_iter()

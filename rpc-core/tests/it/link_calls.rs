@@ -55,7 +55,7 @@ async fn a_refusal_of_the_machine_reaches_the_caller_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_remote_error_is_the_peers_own() {
+async fn a_remote_error_is_the_peers_error() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
@@ -72,7 +72,7 @@ async fn a_remote_error_is_the_peers_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_without_an_answer_times_out() {
+async fn an_unanswered_call_times_out() {
     let (_guest, host, _) = connected(config(), config()).await;
     let outcome = host.link.call("ask", |m, now| m.ask("?", now)).await;
     assert_eq!(
@@ -84,7 +84,7 @@ async fn a_call_without_an_answer_times_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_line_ends_all_calls_at_once_with_the_reason() {
+async fn a_lost_connection_ends_all_calls_with_the_reason() {
     let (mut guest, host, cutter) = connected(config(), config()).await;
     let calls: Vec<_> = (0..10)
         .map(|_| {
@@ -120,7 +120,7 @@ impl Wake for Noting {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_learns_of_a_lost_line_from_a_call_does_not_find_it_ready() {
+async fn the_state_is_not_ready_after_a_call_fails_with_its_connection() {
     let (mut guest, host, cutter) = connected(config(), config()).await;
     let noting = Arc::new(Noting {
         link: host.link.clone(),
@@ -158,7 +158,7 @@ async fn a_dropped_task_ends_all_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_gives_its_parts_and_then_its_outcome() {
+async fn a_stream_yields_its_items_and_then_its_outcome() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let mut stream = host.link.stream("ask", |m, now| m.ask("?", now)).await;
     let id = guest.asked().await;
@@ -201,7 +201,7 @@ async fn dropping_a_stream_cancels_it_at_the_peer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_weak_handle_works_while_another_one_lives_and_keeps_nothing_open() {
+async fn a_weak_handle_does_not_keep_the_connection_open() {
     let (guest, host, _) = connected(config(), config()).await;
     let weak = host.link.downgrade();
     let strong = weak.upgrade().expect("the connection is there");
@@ -234,7 +234,7 @@ async fn dropping_the_last_handle_closes_and_dropping_a_clone_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_events_stops_delivery_and_no_call() {
+async fn dropping_events_stops_delivery_but_no_call() {
     let (guest, host, _) = connected(config(), config()).await;
     tokio::spawn(echo(guest));
     drop(host.events);
@@ -272,7 +272,7 @@ async fn close_ends_calls_in_flight_and_refuses_new_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_lets_calls_finish_and_takes_no_new_ones() {
+async fn a_drain_finishes_calls_and_refuses_new_ones() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
@@ -299,7 +299,7 @@ async fn a_drain_lets_calls_finish_and_takes_no_new_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_cuts_off_what_does_not_finish_in_time() {
+async fn a_drain_aborts_unfinished_calls_at_its_deadline() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
@@ -340,7 +340,7 @@ async fn an_observer_sees_every_frame_and_no_secret() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_task_is_seen_by_everybody_who_watches() {
+async fn a_dropped_task_is_visible_to_all_watchers() {
     let (_guest, mut host, _) = connected(config(), config()).await;
     host.task.abort();
     assert_eq!(host.link.closed().await, CloseReason::TaskGone);
@@ -353,7 +353,7 @@ async fn a_dropped_task_is_seen_by_everybody_who_watches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_in_a_command_ends_every_call_and_is_seen() {
+async fn a_panic_in_a_command_ends_every_call() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();

@@ -33,7 +33,7 @@ pub async fn poll_times<F: Future>(future: F, polls: usize) -> Option<F::Output>
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_dropped_at_any_await_leaves_nothing_behind() {
+async fn a_call_can_be_dropped_at_any_await() {
     let (guest, host, _) = connected(LinkConfig::default(), LinkConfig::default()).await;
     tokio::spawn(echo(guest));
     for polls in 0..12 {
@@ -62,7 +62,7 @@ async fn a_call_dropped_at_any_await_leaves_nothing_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_an_event_loses_none_when_dropped() {
+async fn waiting_for_events_is_cancel_safe() {
     let (mut guest, host, _) = connected(LinkConfig::default(), LinkConfig::default()).await;
     for n in 0..50 {
         poll_times(guest.event(), n % 3).await;
@@ -79,7 +79,7 @@ async fn waiting_for_an_event_loses_none_when_dropped() {
 
 /// Counts how often each call resolves.
 #[test]
-fn every_call_over_a_link_ends_once_whatever_happens_to_the_line() {
+fn every_call_of_a_link_ends_once_under_random_faults() {
     sim::run(60, |rng| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()

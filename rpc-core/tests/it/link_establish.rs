@@ -8,7 +8,7 @@ use rpc_core::{CloseReason, Refused};
 use crate::toy::net::{GuestSide, HostSide};
 
 #[tokio::test(start_paused = true)]
-async fn an_established_connection_is_ready_and_loses_no_event() {
+async fn an_established_connection_is_ready_with_all_events() {
     let (left, right) = mem::duplex(16);
     let host = rpc_core::net::over(HostSide::default(), right, LinkConfig::default());
     let (host, _questions, work) = host;
@@ -26,7 +26,7 @@ async fn an_established_connection_is_ready_and_loses_no_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_first_attempt_is_its_reason_and_is_not_repeated() {
+async fn a_refused_first_attempt_is_returned_and_not_retried() {
     let (dialer, listener) = mem::listen(8);
     drop(listener);
     let (guest, _events, connection) =

@@ -62,7 +62,7 @@ async fn drop_oldest_keeps_the_newest_events_and_reports_the_loss() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn block_loses_nothing_while_the_consumer_is_only_slow() {
+async fn block_loses_nothing_with_a_slow_consumer() {
     let (mut guest, host, _) = connected(events(1, BLOCK), LinkConfig::default()).await;
     let teller = tokio::spawn(async move {
         tell(&host.link, 200).await;
@@ -76,7 +76,7 @@ async fn block_loses_nothing_while_the_consumer_is_only_slow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn block_closes_when_the_consumer_takes_nothing_for_too_long() {
+async fn block_closes_at_its_deadline() {
     let (guest, host, _) = connected(events(1, BLOCK), LinkConfig::default()).await;
     tell(&host.link, 10).await;
     assert_eq!(guest.task.await.unwrap(), CloseReason::SlowConsumer);
@@ -92,7 +92,7 @@ async fn close_closes_at_the_first_event_without_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replies_do_not_wait_behind_events_that_nobody_takes() {
+async fn replies_do_not_wait_behind_unread_events() {
     for policy in [LagPolicy::DropOldest, LagPolicy::Latest] {
         let (guest, host, _) = connected(LinkConfig::default(), events(1, policy)).await;
         tokio::spawn(echo(guest));
@@ -106,7 +106,7 @@ async fn replies_do_not_wait_behind_events_that_nobody_takes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_may_call_back_with_room_for_one_of_everything() {
+async fn a_handler_can_call_back_at_any_capacity() {
     let one = LinkConfig {
         max_commands: 1,
         ..events(1, LagPolicy::DropOldest)
@@ -199,7 +199,7 @@ async fn a_slow_stream_under_block_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_that_came_before_an_answer_are_queued_before_the_call_resolves() {
+async fn events_before_a_reply_are_queued_before_the_call_resolves() {
     let (mut guest, host, _) = connected(LinkConfig::default(), LinkConfig::default()).await;
     let mut stream = host.link.stream("ask", |m, now| m.ask("?", now)).await;
     let id = guest.asked().await;
@@ -214,7 +214,7 @@ async fn events_that_came_before_an_answer_are_queued_before_the_call_resolves()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_overflows_is_cancelled_at_the_peer_at_once() {
+async fn an_overflowing_stream_is_cancelled_at_the_peer() {
     let config = streams(LagPolicy::Close);
     let (mut guest, host, _) = connected(LinkConfig::default(), config).await;
     let stream = host
@@ -236,7 +236,7 @@ async fn a_stream_that_overflows_is_cancelled_at_the_peer_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_stream_holds_up_no_other_call_once_the_line_is_gone() {
+async fn a_full_stream_delays_no_other_call_after_a_disconnect() {
     let (mut guest, host, cutter) = connected(LinkConfig::default(), streams(BLOCK)).await;
     let mut stream = host
         .link

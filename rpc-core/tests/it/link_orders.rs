@@ -47,7 +47,7 @@ async fn soon<T>(what: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_overrules_a_reconnect_on_order() {
+async fn a_drain_overrides_a_requested_reconnect() {
     let (dialer, mut listener) = mem::listen(8);
     let guest = End::spawn(open(GuestSide::new("ann"), dialer, config()));
     let host = accept(&mut listener).await;
@@ -60,7 +60,7 @@ async fn a_drain_overrules_a_reconnect_on_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stale_order_to_reconnect_takes_no_other_ones_place() {
+async fn a_stale_reconnect_request_is_ignored() {
     let (guest, _host, mut listener) = dialled().await;
     guest.link.reconnect(1);
     let _second = accept(&mut listener).await;
@@ -73,7 +73,7 @@ async fn a_stale_order_to_reconnect_takes_no_other_ones_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_drains_the_earlier_deadline_counts() {
+async fn the_earlier_of_two_drain_deadlines_wins() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
@@ -95,7 +95,7 @@ async fn of_two_drains_the_earlier_deadline_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_close_during_a_drain_ends_it_with_a_true_report() {
+async fn a_close_during_a_drain_ends_it_with_a_report() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
@@ -118,7 +118,7 @@ async fn a_close_during_a_drain_ends_it_with_a_true_report() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waits_may_be_as_long_as_a_duration_goes() {
+async fn timeouts_can_be_as_long_as_duration_max() {
     let driver = DriverConfig {
         write_timeout: Duration::MAX,
         close_timeout: Duration::MAX,
@@ -170,7 +170,7 @@ async fn waits_may_be_as_long_as_a_duration_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_driver_without_a_read_budget_reads_all_the_same() {
+async fn a_driver_without_a_read_budget_still_reads() {
     let mut none = LinkConfig {
         max_commands: 0,
         ..config()
@@ -194,7 +194,7 @@ async fn call_until_the_end(link: rpc_core::net::Link<HostSide>) -> CallError<St
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn calls_that_race_with_the_end_of_their_link_all_end() {
+async fn calls_racing_with_the_end_of_a_link_all_end() {
     for round in 0..3000 {
         let (left, _right) = mem::duplex(8);
         let (link, _events, connection) = over(HostSide::default(), left, config());
@@ -242,7 +242,7 @@ async fn end_behind<F: Future>(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_gets_its_place_in_the_command_queue_too_late_ends_with_the_link() {
+async fn a_command_queued_too_late_ends_with_the_link() {
     for is_dropped in [false, true] {
         let call = |link: rpc_core::net::Link<HostSide>| async move {
             link.call("ask", |m, now| m.ask("?", now)).await
@@ -257,7 +257,7 @@ async fn what_gets_its_place_in_the_command_queue_too_late_ends_with_the_link() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_link_that_does_not_dial_ignores_a_reconnect_on_order() {
+async fn a_link_that_cannot_dial_ignores_reconnect_requests() {
     let (guest, host, _cutter) = connected(config(), config()).await;
     tokio::spawn(echo(guest));
     let generation = host.link.ready().await.unwrap();
@@ -267,7 +267,7 @@ async fn a_link_that_does_not_dial_ignores_a_reconnect_on_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_left_with_the_protocol_leaves_after_a_wake_up() {
+async fn output_deferred_by_the_protocol_is_sent_after_a_wake() {
     let (left, right) = mem::duplex(8);
     let side = HostSide::default();
     let mail = Arc::clone(&side.mail);
@@ -326,7 +326,7 @@ impl Sink<Outgoing> for Noting {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_answer_tells_the_peer_is_known_here_before_it_leaves() {
+async fn local_state_changes_before_the_answer_is_sent() {
     let (line, theirs) = mem::duplex(8);
     let (seen, mut states) = mpsc::unbounded_channel();
     let link = Arc::new(OnceLock::new());
@@ -372,7 +372,7 @@ async fn welcome(listener: &RawListener) -> RawPeer {
 }
 
 #[tokio::test]
-async fn a_line_that_waits_for_the_answer_to_its_close_is_not_ready() {
+async fn a_closing_connection_is_not_ready() {
     let listener = RawListener::bind().await.unwrap();
     let (guest, _line) = ready_with(&listener).await;
     let mut states = guest.link.states();
@@ -386,7 +386,7 @@ async fn a_line_that_waits_for_the_answer_to_its_close_is_not_ready() {
 }
 
 #[tokio::test]
-async fn a_loop_of_ready_and_call_does_not_spin_on_a_line_that_lingers() {
+async fn a_loop_of_ready_and_call_does_not_spin_while_closing() {
     let listener = RawListener::bind().await.unwrap();
     let (guest, mut line) = ready_with(&listener).await;
     let too_large = RawFrame::text("").announcing(1025);

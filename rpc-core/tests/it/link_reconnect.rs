@@ -37,7 +37,7 @@ async fn accept(listener: &mut mem::MemListener) -> (End<HostSide>, mem::Cutter)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_line_comes_back_after_the_first_delay() {
+async fn a_lost_connection_reconnects_after_the_first_delay() {
     let (dialer, mut listener) = mem::listen(8);
     let guest = guest("ann", dialer);
     let (_host, cutter) = accept(&mut listener).await;
@@ -62,7 +62,7 @@ async fn a_lost_line_comes_back_after_the_first_delay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn attempts_that_fail_before_the_handshake_walk_through_all_delays() {
+async fn attempts_that_fail_before_the_handshake_use_all_delays() {
     let (dialer, mut listener) = mem::listen(8);
     let guest = guest("ann", dialer);
     let start = tokio::time::Instant::now();
@@ -78,7 +78,7 @@ async fn attempts_that_fail_before_the_handshake_walk_through_all_delays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_login_is_not_tried_again() {
+async fn a_refused_login_is_not_retried() {
     let (dialer, mut listener) = mem::listen(8);
     let guest = guest("mallory", dialer);
     let (_host, _) = accept(&mut listener).await;
@@ -90,7 +90,7 @@ async fn a_refused_login_is_not_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_tasks_that_find_the_line_dead_lead_to_one_reconnect() {
+async fn many_failed_calls_cause_one_reconnect() {
     let (dialer, mut listener) = mem::listen(8);
     let guest = guest("ann", dialer);
     let (_host, cutter) = accept(&mut listener).await;
@@ -115,7 +115,7 @@ async fn many_tasks_that_find_the_line_dead_lead_to_one_reconnect() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_while_the_line_is_down_fails_at_once() {
+async fn a_command_while_disconnected_fails_at_once() {
     let (dialer, mut listener) = mem::listen(8);
     let guest = guest("ann", dialer);
     let (_host, cutter) = accept(&mut listener).await;
@@ -128,7 +128,7 @@ async fn a_command_while_the_line_is_down_fails_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closing_while_the_line_is_down_ends_the_link() {
+async fn closing_while_disconnected_ends_the_link() {
     let (dialer, mut listener) = mem::listen(8);
     let guest = guest("ann", dialer);
     drop(listener.accept().await.unwrap());
@@ -142,7 +142,7 @@ async fn closing_while_the_line_is_down_ends_the_link() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dial_that_hangs_ends_at_the_connect_timeout() {
+async fn a_hanging_dial_ends_at_the_connect_timeout() {
     struct Hang;
     impl rpc_core::net::Dialer for Hang {
         type Transport = mem::MemTransport;
@@ -169,7 +169,7 @@ async fn a_dial_that_hangs_ends_at_the_connect_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconnect_on_order_replaces_a_line_that_is_up_once() {
+async fn a_requested_reconnect_replaces_a_live_connection_once() {
     let (dialer, mut listener) = mem::listen(8);
     let guest = guest("ann", dialer);
     let (_host, _) = accept(&mut listener).await;
@@ -186,7 +186,7 @@ async fn a_reconnect_on_order_replaces_a_line_that_is_up_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_that_is_cut_from_inside_comes_back() {
+async fn a_connection_aborted_by_its_machine_reconnects() {
     let (dialer, mut listener) = mem::listen(8);
     let guest = guest("ann", dialer);
     let (host, _) = accept(&mut listener).await;

@@ -53,7 +53,7 @@ async fn a_server_on_a_loopback_address_takes_both_families() {
 }
 
 #[tokio::test]
-async fn a_server_serves_where_another_program_has_the_other_family() {
+async fn a_loopback_server_starts_when_one_family_is_taken() {
     if !has_ipv6().await {
         return;
     }
@@ -75,7 +75,7 @@ async fn a_server_serves_where_another_program_has_the_other_family() {
 }
 
 #[tokio::test]
-async fn a_client_of_localhost_begins_with_ipv4_each_time() {
+async fn a_client_of_localhost_tries_ipv4_first() {
     let server = Server::bind("127.0.0.1:0", |_| async {}, HttpConfig::default());
     let server = server.await.unwrap();
     let port = server.local_addr().port();

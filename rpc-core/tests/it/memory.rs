@@ -63,7 +63,7 @@ fn held_by_each(max_commands: usize, max_events: usize) -> i64 {
 }
 
 #[test]
-fn an_idle_link_holds_little_however_much_it_may_hold() {
+fn an_idle_link_uses_little_memory() {
     let each = held_by_each(1, 1);
     println!("both ends of an idle link: {each} bytes");
     assert!(each <= 7 * 1024, "{each} bytes");
@@ -137,7 +137,7 @@ fn assert_holds(most: i64, pieces: &[Bytes], messages: usize, sent: &[usize]) {
 }
 
 #[test]
-fn an_idle_websocket_holds_one_small_buffer() {
+fn an_idle_websocket_has_one_small_buffer() {
     assert_holds(1_600, &[], 0, &[]);
     let small = Bytes::from(b"\x81\x02hi\x89\x04ping".repeat(1_000));
     let [begin, end] = [&b"\x01\x02be"[..], b"\x80\x03gun"].map(Bytes::from_static);
@@ -147,7 +147,7 @@ fn an_idle_websocket_holds_one_small_buffer() {
 }
 
 #[test]
-fn what_a_large_message_needed_is_given_back_with_the_next_ones() {
+fn memory_of_a_large_message_is_released() {
     let mut large = vec![0x82, 127, 0, 0, 0, 0, 0, 0x10, 0, 0];
     large.resize(large.len() + (1 << 20), 7);
     let small = b"\x81\x02hi\x89\x04ping".repeat(1_000);

@@ -46,7 +46,7 @@ fn echo() -> HttpConfig {
 }
 
 #[tokio::test]
-async fn a_peer_that_the_host_does_not_name_passes_no_policy() {
+async fn a_peer_without_an_address_passes_no_policy() {
     let guards = Guards::default().with_peers(PeerPolicy::LocalhostOnly);
     let (_server, mut service) = mount(echo().with_guards(guards));
     assert_eq!(status(&mut service, request("".into())).await, 403);
@@ -59,7 +59,7 @@ async fn a_peer_that_the_host_does_not_name_passes_no_policy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_never_ends_is_answered_in_time_and_one_too_large_at_once() {
+async fn endless_and_oversized_bodies_are_answered() {
     let (server, mut service) = mount(echo());
     let endless = Body::stream(stream::pending());
     assert_eq!(status(&mut service, request(endless)).await, 408);
@@ -85,7 +85,7 @@ async fn a_request_counts_until_its_answer_is_sent() {
 }
 
 #[tokio::test]
-async fn the_oldest_request_that_is_not_complete_makes_room() {
+async fn the_oldest_incomplete_request_makes_room() {
     let limits = ServerLimits::default().with_max_connections(1);
     let (_server, mut service) = mount(echo().with_limits(limits));
     let endless = service.call(request(Body::stream(stream::pending())));
@@ -105,7 +105,7 @@ async fn a_host_without_upgrades_gets_501() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_during_its_upgrade_leaves_nothing_behind() {
+async fn a_client_lost_during_its_upgrade_leaves_nothing_behind() {
     let served = Arc::new(Notify::new());
     let called = Arc::clone(&served);
     let serve = move |_: Accepted| {
@@ -129,7 +129,7 @@ async fn a_client_that_leaves_during_its_upgrade_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_dropped_answers_nothing_more() {
+async fn a_dropped_server_stops_answering() {
     let (server, mut service) = mount(echo());
     drop(server);
     assert_eq!(status(&mut service, request("".into())).await, 503);

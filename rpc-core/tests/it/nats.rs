@@ -37,7 +37,7 @@ const fn bytes(text: &'static str) -> Bytes {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn of_two_writers_with_one_revision_the_second_is_refused() {
+async fn the_second_writer_at_one_revision_is_refused() {
     let server = NatsServer::start();
     let (one, other) = (connect(&server).await, connect(&server).await);
     let (one, other) = (bucket(&one).await, bucket(&other).await);
@@ -66,7 +66,7 @@ async fn of_two_writers_with_one_revision_the_second_is_refused() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn what_was_opened_is_made_again_when_the_server_has_lost_it() {
+async fn lost_streams_are_created_again() {
     let mut server = NatsServer::start();
     let store = connect(&server).await;
     let (bucket, log) = (bucket(&store).await, log(&store).await);
@@ -101,7 +101,7 @@ async fn delete_stream(server: &NatsServer, name: &str) {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_watch_tells_what_is_there_and_what_changes() {
+async fn a_watch_reports_existing_and_changed_keys() {
     let server = NatsServer::start();
     let bucket = bucket(&connect(&server).await).await;
     bucket.put("m.ann.c1", bytes("1")).await.unwrap();
@@ -123,7 +123,7 @@ async fn a_watch_tells_what_is_there_and_what_changes() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_removed_key_leaves_nothing_and_a_deleted_one_its_name() {
+async fn a_removed_key_leaves_no_trace() {
     let server = NatsServer::start();
     let bucket = bucket(&connect(&server).await).await;
     let first = bucket.create("m.ann", bytes("1")).await.unwrap();
@@ -149,7 +149,7 @@ async fn a_removed_key_leaves_nothing_and_a_deleted_one_its_name() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_record_with_a_known_id_is_not_stored_again() {
+async fn a_record_with_a_known_id_is_a_duplicate() {
     let server = NatsServer::start();
     let log = log(&connect(&server).await).await;
     let append = async |id, last| {
@@ -215,7 +215,7 @@ async fn records_are_read_in_order_by_pattern_and_number() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_watch_that_is_behind_misses_nothing_when_another_subject_is_purged() {
+async fn a_lagging_watch_survives_a_purge_of_another_subject() {
     let server = NatsServer::start();
     let log = log(&connect(&server).await).await;
     // More than the server sends before somebody reads.
@@ -233,7 +233,7 @@ async fn a_watch_that_is_behind_misses_nothing_when_another_subject_is_purged() 
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_feed_tells_records_and_messages_in_one_order() {
+async fn a_feed_delivers_records_and_messages_in_one_order() {
     let server = NatsServer::start();
     let (store, other) = (connect(&server).await, connect(&server).await);
     for (subjects, feed, subject, told) in [
@@ -269,7 +269,7 @@ async fn a_feed_tells_records_and_messages_in_one_order() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_question_is_answered_or_its_end_is_told() {
+async fn a_request_gets_a_reply_or_a_reason() {
     let server = NatsServer::start();
     let (store, other) = (connect(&server).await, connect(&server).await);
     let ask = async |within| store.ask("q.a", bytes("?"), within).await;
@@ -291,7 +291,7 @@ async fn a_question_is_answered_or_its_end_is_told() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_new_connection_is_a_gap_and_ends_a_watch() {
+async fn a_reconnect_is_a_gap_and_ends_a_watch() {
     let mut server = NatsServer::start();
     let store = connect(&server).await;
     let mut gaps = store.gaps();
@@ -316,7 +316,7 @@ async fn a_new_connection_is_a_gap_and_ends_a_watch() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_restarted_server_is_found_again_with_what_it_stored() {
+async fn a_restarted_server_is_reconnected_with_its_data() {
     let mut server = NatsServer::start();
     let bucket = bucket(&connect(&server).await).await;
     let revision = bucket.create("key", bytes("one")).await.unwrap();
@@ -351,7 +351,7 @@ async fn a_server_that_hangs_is_unavailable() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_full_bucket_and_a_large_value_are_told_apart() {
+async fn full_and_too_large_are_distinct_errors() {
     let server = NatsServer::start_with("max_payload: 65536", &[]);
     let store = connect(&server).await;
     let small = BucketConfig {
@@ -401,7 +401,7 @@ async fn more_replicas_than_the_server_has_are_a_bad_configuration() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn an_account_without_jetstream_says_so() {
+async fn an_account_without_jetstream_is_reported() {
     let accounts = "accounts { A { jetstream: disabled, users: [ { user: ann, password: x } ] } }";
     let server = NatsServer::start_with(accounts, &[]);
     let error = Nats::connect(config_of(&server).with_user("ann", "x"));
@@ -410,7 +410,7 @@ async fn an_account_without_jetstream_says_so() {
 }
 
 #[tokio::test]
-async fn no_server_and_a_bad_configuration_say_so() {
+async fn a_missing_server_and_a_bad_configuration_are_reported() {
     let mut nobody = NatsConfig::new("nats://127.0.0.1:1");
     nobody.timeout = Duration::from_millis(200);
     let error = Nats::connect(nobody).await.unwrap_err();
@@ -454,7 +454,7 @@ async fn a_bucket_that_was_made_with_a_shorter_age_is_not_opened() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn wrong_credentials_are_denied_and_right_ones_are_not() {
+async fn wrong_credentials_are_denied() {
     let server = NatsServer::start_with(
         "authorization { user: ann, password: wonder }\njetstream: {}",
         &[],
@@ -508,7 +508,7 @@ async fn credentials_in_the_url_log_in_and_are_never_shown() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_token_and_an_nkey_open_the_door() {
+async fn tokens_and_nkeys_authenticate() {
     // A pair that was made for this test and opens nothing else, from the bytes 7 to 38.
     let seed = "SUAAOCAJBIFQYDIOB4IBCEQTCQKRMFYYDENBWHA5DYPSAIJCEMSCKJR2OM";
     let public = "UAANAWQ5D2RFCOLNKV5PXVCYRM6G3GO35OLS73IQUMSWF2RG3TOPUNZ4";
@@ -524,7 +524,7 @@ async fn a_token_and_an_nkey_open_the_door() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn an_unknown_issuer_is_refused_and_a_trusted_one_is_not() {
+async fn an_unknown_certificate_authority_is_refused() {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let folder = std::env::temp_dir().join(format!("switchboard-nats-tls-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

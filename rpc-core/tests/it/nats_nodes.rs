@@ -112,7 +112,7 @@ async fn write(node: &Node, text: &'static str, last: u64) -> Result<u64, StoreE
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_name_belongs_to_the_node_that_claimed_it_as_long_as_it_lives() {
+async fn a_claimed_name_belongs_to_its_node_while_it_lives() {
     let server = NatsServer::start();
     let (one, other) = (living(&server).await, living(&server).await);
     let ownership = owned(&one, "a.b *>").await;
@@ -168,7 +168,7 @@ async fn a_paused_owner_is_replaced_and_its_writes_are_refused() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn of_many_nodes_one_takes_over() {
+async fn exactly_one_node_takes_over() {
     let server = NatsServer::start();
     let (dead, renewal) = node(&server).await;
     let renewal = tokio::spawn(renewal.run());
@@ -199,7 +199,7 @@ async fn of_many_nodes_one_takes_over() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_released_lease_frees_its_names_at_once() {
+async fn a_released_lease_frees_its_names() {
     let server = NatsServer::start();
     let store = connect(&server).await;
     // Nobody waits for this to expire.
@@ -221,7 +221,7 @@ async fn a_released_lease_frees_its_names_at_once() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn the_names_of_nodes_that_are_gone_are_found_until_somebody_takes_them() {
+async fn names_of_dead_nodes_are_found_until_claimed() {
     let server = NatsServer::start();
     let one = living(&server).await;
     let (gone, renewal) = node(&server).await;
@@ -254,7 +254,7 @@ async fn a_node_without_nats_loses_its_lease_in_time() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_lease_survives_a_restart_of_nats_that_is_shorter() {
+async fn a_lease_survives_a_shorter_restart_of_nats() {
     let mut server = NatsServer::start();
     let node = living(&server).await;
     server.restart();
@@ -264,7 +264,7 @@ async fn a_lease_survives_a_restart_of_nats_that_is_shorter() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_name_that_is_too_long_is_refused() {
+async fn an_overlong_name_is_refused() {
     let server = NatsServer::start();
     let node = living(&server).await;
     let name = ".".repeat(400);

@@ -80,7 +80,7 @@ async fn the_documented_permissions_are_enough() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn what_is_denied_is_said_at_once_with_the_words_of_the_server() {
+async fn a_denied_operation_fails_with_the_servers_message() {
     for without in ["$JS.API.>", "p.>"] {
         let left: Vec<_> = PUBLISH.into_iter().filter(|it| *it != without).collect();
         let server = server(&left, &["p.>"]);

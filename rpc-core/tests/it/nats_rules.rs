@@ -52,6 +52,6 @@ impl Server {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn nats_keeps_all_rules_of_a_store() {
+async fn nats_conforms_to_all_store_rules() {
     store::all(&Server(Mutex::new(NatsServer::start()))).await;
 }

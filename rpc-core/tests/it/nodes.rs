@@ -89,7 +89,7 @@ async fn refusing(status: StatusCode) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn the_client_of_a_dead_node_comes_to_the_next_one_and_says_so() {
+async fn the_client_of_a_dead_node_reconnects_to_the_next() {
     let (mut a, mut b) = (House::open().await, House::open().await);
     let urls = format!("ws://{}/?token=hunter2,ws://{}", a.address, b.address);
     let guest = guest(listed(&urls), eager());
@@ -110,7 +110,7 @@ async fn the_client_of_a_dead_node_comes_to_the_next_one_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_node_that_drains_is_left_for_the_next_one() {
+async fn a_draining_node_is_left_for_the_next() {
     let (mut a, mut b) = (House::open().await, House::open().await);
     let urls = format!("ws://{},ws://{}", a.address, b.address);
     let guest = guest(listed(&urls), eager());
@@ -122,7 +122,7 @@ async fn a_node_that_drains_is_left_for_the_next_one() {
 }
 
 #[tokio::test]
-async fn addresses_where_nothing_listens_are_passed_over_in_one_attempt() {
+async fn unreachable_addresses_are_skipped_in_one_attempt() {
     let mut b = House::open().await;
     let urls = format!(
         "ws://{},ws://{},ws://{}",
@@ -138,7 +138,7 @@ async fn addresses_where_nothing_listens_are_passed_over_in_one_attempt() {
 }
 
 #[tokio::test]
-async fn a_node_that_is_busy_ends_the_attempt_and_the_next_one_goes_elsewhere() {
+async fn a_busy_node_ends_the_attempt_and_the_next_goes_elsewhere() {
     let busy = refusing(StatusCode::SERVICE_UNAVAILABLE).await;
     let b = House::open().await;
     let dialer = listed(&format!("ws://{busy},ws://{}", b.address));
@@ -154,7 +154,7 @@ async fn a_node_that_is_busy_ends_the_attempt_and_the_next_one_goes_elsewhere() 
 }
 
 #[tokio::test]
-async fn a_node_without_the_path_is_passed_over_and_final_only_if_all_are() {
+async fn a_node_without_the_path_is_skipped() {
     let lost = refusing(StatusCode::NOT_FOUND).await;
     let b = House::open().await;
     let dialer = listed(&format!("ws://{lost},ws://{}", b.address));
@@ -171,7 +171,7 @@ async fn a_node_without_the_path_is_passed_over_and_final_only_if_all_are() {
 }
 
 #[tokio::test]
-async fn a_refused_login_is_not_tried_elsewhere() {
+async fn a_refused_login_is_not_retried_elsewhere() {
     let locked = refusing(StatusCode::UNAUTHORIZED).await;
     let b = House::open().await;
     let guest = guest(
@@ -202,7 +202,7 @@ async fn the_answers_of_one_name_are_nodes_too() {
 }
 
 #[tokio::test]
-async fn a_name_that_hangs_uses_up_its_share_of_the_time_only() {
+async fn a_hanging_name_uses_only_its_share_of_the_timeout() {
     let b = House::open().await;
     let table = Table::new([("b.example", vec![b.address])]);
     let dialer = named("ws://a.example,ws://b.example", &table);
@@ -237,7 +237,7 @@ async fn a_list_of_dead_nodes_keeps_the_delays_of_one() {
 }
 
 #[tokio::test]
-async fn plain_http_stays_with_its_node_until_that_is_left() {
+async fn plain_http_uses_the_node_of_the_connection() {
     let (a, b) = (House::open().await, House::open().await);
     let dialer = listed(&format!("ws://{},ws://{}", a.address, b.address));
     for _ in 0..3 {

@@ -165,7 +165,7 @@ fn no_log_line_and_no_debug_output_holds_a_secret() {
 }
 
 #[test]
-fn nothing_is_logged_at_info_or_above_while_all_is_well() {
+fn nothing_is_logged_at_info_in_normal_operation() {
     let (traced, ()) = traced(async || {
         let mut house = House::open().await;
         let room = house.echoing("ann").await;

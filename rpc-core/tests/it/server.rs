@@ -164,7 +164,7 @@ async fn frames_sent_together_with_the_request_are_not_lost() {
 }
 
 #[tokio::test]
-async fn a_plain_get_gets_a_helpful_answer() {
+async fn a_plain_get_gets_a_helpful_response() {
     let server = start(HttpConfig::default().with_path("/rpc.ws")).await;
     let answer = server
         .ask("GET /rpc.ws HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -241,7 +241,7 @@ async fn a_foreign_host_is_refused_for_plain_requests_too() {
 }
 
 #[tokio::test]
-async fn the_upgrade_hook_authenticates_and_hands_on_what_it_found() {
+async fn the_upgrade_hook_authenticates_and_passes_extensions() {
     #[derive(Clone)]
     struct User(&'static str);
     let config = HttpConfig::default().with_on_upgrade(|parts, _| {
@@ -306,7 +306,7 @@ async fn a_subprotocol_that_was_not_offered_is_never_sent() {
 }
 
 #[tokio::test]
-async fn a_bad_upgrade_says_what_is_wrong() {
+async fn a_bad_upgrade_gets_a_reason() {
     let server = start(HttpConfig::default()).await;
     let answer = server
         .ask(&upgrade("").replace("Version: 13", "Version: 8"))
@@ -320,7 +320,7 @@ async fn a_bad_upgrade_says_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn websockets_over_their_cap_get_503_while_plain_requests_go_on() {
+async fn websockets_over_their_cap_get_503() {
     let service = |_: Request<Bytes>, _: std::net::SocketAddr| async {
         Response::new(Bytes::from_static(b"served"))
     };
@@ -345,7 +345,7 @@ async fn websockets_over_their_cap_get_503_while_plain_requests_go_on() {
 }
 
 #[tokio::test]
-async fn an_upgrade_that_a_hook_refuses_takes_no_place_for_long() {
+async fn a_refused_upgrade_frees_its_permit() {
     let config = limits(|limits| limits.with_max_websockets(Some(1)))
         .with_on_upgrade(|_, _| Err((StatusCode::UNAUTHORIZED, "no".to_owned())));
     let server = start(config).await;
@@ -356,7 +356,7 @@ async fn an_upgrade_that_a_hook_refuses_takes_no_place_for_long() {
 }
 
 #[tokio::test]
-async fn a_header_that_comes_slowly_is_cut_off() {
+async fn a_slow_header_times_out() {
     let server = start(limits(|l| l.with_header_timeout(Duration::from_millis(50)))).await;
     for start in ["", "GET / HTTP/1.1\r\nHost: loc"] {
         let mut tcp = TcpStream::connect(server.address).await.unwrap();
@@ -368,7 +368,7 @@ async fn a_header_that_comes_slowly_is_cut_off() {
 }
 
 #[tokio::test]
-async fn limits_may_be_as_large_as_their_types_go() {
+async fn limits_can_be_maximal() {
     let running = start(limits(|l| {
         l.with_header_timeout(Duration::MAX)
             .with_handshake_timeout(Duration::MAX)
@@ -383,7 +383,7 @@ async fn limits_may_be_as_large_as_their_types_go() {
 }
 
 #[tokio::test]
-async fn a_body_that_comes_slowly_is_cut_off() {
+async fn a_slow_body_times_out() {
     let service = |_: Request<Bytes>, _| async { Response::new(Bytes::new()) };
     let limits = |l: ServerLimits| l.with_handshake_timeout(Duration::from_millis(50));
     let server = start(self::limits(limits).with_http(service)).await;
@@ -394,7 +394,7 @@ async fn a_body_that_comes_slowly_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_header_that_is_too_large_gets_431() {
+async fn an_oversized_header_gets_431() {
     let server = start(limits(|limits| limits.with_max_header_bytes(1000))).await;
     let request = upgrade(&format!("x: {}\r\n", "y".repeat(2000)));
     assert_eq!(server.status(&request).await, "431");
@@ -419,7 +419,7 @@ async fn a_panic_in_a_handler_ends_one_connection_only() {
 }
 
 #[tokio::test]
-async fn a_drain_says_goodbye_and_reports() {
+async fn a_drain_closes_connections_and_reports() {
     let server = start(HttpConfig::default()).await;
     let mut ws = server.dial().await.unwrap();
     let idle = TcpStream::connect(server.address).await.unwrap();
@@ -437,7 +437,7 @@ async fn a_drain_says_goodbye_and_reports() {
 }
 
 #[tokio::test]
-async fn a_drain_cuts_handlers_that_do_not_listen() {
+async fn a_drain_aborts_unresponsive_handlers() {
     let server = start_with(HttpConfig::default(), |accepted: Accepted| async move {
         let _held = accepted;
         std::future::pending::<()>().await;

@@ -59,7 +59,7 @@ async fn at_the_cap_the_oldest_connection_without_a_request_makes_room() {
 }
 
 #[tokio::test]
-async fn a_crowd_that_says_nothing_keeps_nobody_out() {
+async fn silent_connections_keep_nobody_out() {
     let server = start(limits(|limits| limits.with_max_connections(32))).await;
     let mut crowd = Vec::new();
     for _ in 0..200 {
@@ -74,7 +74,7 @@ async fn a_crowd_that_says_nothing_keeps_nobody_out() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_an_answer_keeps_the_place() {
+async fn a_connection_awaiting_a_response_is_kept() {
     let service = |_: Request<Bytes>, _: std::net::SocketAddr| async {
         std::future::pending::<Response<Bytes>>().await
     };
@@ -97,7 +97,7 @@ async fn silent_at_the_cap(server: &Running, evicted: &mut TcpStream) -> TcpStre
 }
 
 #[tokio::test]
-async fn everybody_who_is_refused_is_told_503() {
+async fn every_refused_connection_gets_503() {
     let server = start(limits(|limits| limits.with_max_connections(1))).await;
     let _first = server.dial().await.unwrap();
     let request = upgrade("");
@@ -107,7 +107,7 @@ async fn everybody_who_is_refused_is_told_503() {
 }
 
 #[tokio::test]
-async fn one_address_has_a_quarter_of_a_server_that_others_can_reach() {
+async fn one_address_gets_a_quarter_of_a_public_server() {
     let limits = ServerLimits::default().with_max_connections(8);
     let only_here = Guards::default().with_peers(PeerPolicy::LocalhostOnly);
     for (address, guards, most) in [
@@ -143,7 +143,7 @@ fn dialer(url: &str) -> net::ws::WsDialer {
 }
 
 #[tokio::test]
-async fn a_crowd_from_one_address_makes_room_among_itself() {
+async fn connections_of_one_address_evict_each_other() {
     let limits = limits(|limits| limits.with_max_connections_per_ip(Some(2)));
     let server = start(limits).await;
     let socket = TcpSocket::new_v4().unwrap();
@@ -173,7 +173,7 @@ async fn silent_stranger(server: &Running) -> TcpStream {
 }
 
 #[tokio::test]
-async fn whoever_opens_many_makes_room_before_others_do() {
+async fn the_busiest_address_makes_room_first() {
     let limits = limits(|limits| {
         limits
             .with_max_connections(3)
@@ -192,7 +192,7 @@ async fn whoever_opens_many_makes_room_before_others_do() {
 }
 
 #[tokio::test]
-async fn whoever_was_answered_and_does_not_hang_up_makes_room() {
+async fn an_idle_answered_connection_makes_room() {
     let server = start(limits(|limits| limits.with_max_connections(1))).await;
     let mut lingers = TcpStream::connect(server.address).await.unwrap();
     let request = b"GET /elsewhere HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -206,13 +206,13 @@ async fn whoever_was_answered_and_does_not_hang_up_makes_room() {
 }
 
 #[tokio::test]
-async fn an_address_may_have_no_connection_at_all() {
+async fn an_address_can_be_limited_to_zero_connections() {
     let server = start(limits(|limits| limits.with_max_connections_per_ip(Some(0)))).await;
     assert_eq!(server.status(&upgrade("")).await, "503");
 }
 
 #[tokio::test]
-async fn a_connection_over_the_cap_gets_503_and_the_place_becomes_free_again() {
+async fn a_connection_over_the_cap_gets_503_until_one_ends() {
     let server = start(limits(|limits| limits.with_max_connections(1))).await;
     let mut first = server.dial().await.unwrap();
     let error = server.dial().await.unwrap_err();
@@ -251,7 +251,7 @@ async fn ask_from(local: &str, server: &Running, request: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_peer_that_is_not_served_gets_403_from_a_full_server_and_takes_no_place() {
+async fn a_refused_peer_gets_403_from_a_full_server() {
     let guards = Guards::default().with_peers(PeerPolicy::LocalhostOnly);
     let config = limits(|limits| limits.with_max_connections(1)).with_guards(guards);
     let server = start(config).await;
@@ -289,7 +289,7 @@ impl ConnectionHandler for Silent {
 }
 
 #[tokio::test]
-async fn a_websocket_that_has_not_logged_in_makes_room_and_one_that_has_does_not() {
+async fn an_unauthenticated_websocket_makes_room() {
     for is_full in [false, true] {
         let limits = match is_full {
             false => limits(|limits| limits.with_max_connections(2)),

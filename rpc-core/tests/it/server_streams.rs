@@ -51,7 +51,7 @@ async fn ask(address: SocketAddr, sender: &mpsc::Sender<Bytes>) -> TcpStream {
 }
 
 #[tokio::test]
-async fn a_streamed_answer_comes_piece_by_piece_and_outlasts_the_handshake() {
+async fn a_streamed_response_outlasts_the_handshake_timeout() {
     let limits = ServerLimits::default().with_handshake_timeout(Duration::from_millis(50));
     let (address, sender) = start(limits).await;
     let mut tcp = ask(address, &sender).await;
@@ -74,7 +74,7 @@ async fn a_silent_stream_is_dropped_when_its_peer_hangs_up() {
 }
 
 #[tokio::test]
-async fn a_peer_that_takes_nothing_of_a_stream_is_hung_up_on() {
+async fn a_peer_that_reads_nothing_of_a_stream_is_closed() {
     let limits = ServerLimits::default().with_write_timeout(Duration::from_millis(50));
     let (address, sender) = start(limits).await;
     let socket = TcpSocket::new_v4().unwrap();

@@ -52,7 +52,7 @@ fn every_file_is_short_and_says_what_lives_there() {
 }
 
 #[test]
-fn every_public_async_function_says_what_dropping_it_does() {
+fn every_public_async_function_documents_cancel_safety() {
     let mut found = 0;
     for (name, text) in sources() {
         let library = is_library(&name);
@@ -83,7 +83,7 @@ fn every_public_async_function_says_what_dropping_it_does() {
 }
 
 #[test]
-fn every_test_that_the_table_of_faults_names_exists() {
+fn every_test_named_in_the_fault_table_exists() {
     let table = fs::read_to_string(root().join("FAULTS.md")).unwrap();
     // `tests/it/ws.rs::name` and `src/outbox.rs::name` between backticks.
     let quoted = table.split('`').skip(1).step_by(2);
@@ -111,7 +111,7 @@ fn the_list_of_common_failures_has_every_number_once() {
 }
 
 #[test]
-fn every_public_enum_may_grow_or_says_why_not() {
+fn every_public_enum_is_non_exhaustive_or_documents_why_not() {
     let mut found = 0;
     for (name, text) in sources() {
         if !is_library(&name) {
@@ -145,7 +145,7 @@ fn unsafe_code_is_forbidden() {
 }
 
 #[test]
-fn nothing_is_on_by_default() {
+fn no_feature_is_on_by_default() {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     assert!(manifest.contains("\ndefault = []\n"));
 }

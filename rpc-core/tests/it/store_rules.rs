@@ -243,7 +243,7 @@ impl Log for BrokenLog {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_in_memory_keeps_all_rules() {
+async fn the_memory_store_conforms_to_all_rules() {
     store::all(&Memory::new(Break::Nothing)).await;
 }
 
@@ -258,7 +258,7 @@ async fn said_of(broken: Break) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_engine_is_told_which_rule_it_breaks_and_how() {
+async fn a_broken_engine_fails_the_rule_it_breaks() {
     for (broken, rule, how) in [
         (Break::Ids, "with the same id one is stored", "the second"),
         (

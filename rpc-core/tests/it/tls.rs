@@ -71,7 +71,7 @@ fn dialer(host: &str, port: u16, tls: TlsConfig) -> WsDialer {
 }
 
 #[tokio::test]
-async fn a_certificate_of_the_own_authority_is_trusted() {
+async fn a_certificate_of_a_configured_authority_is_trusted() {
     let authority = authority("localhost");
     let port = start(authority.acceptor()).await.port();
     let tls = authority.trusted();
@@ -90,7 +90,7 @@ async fn a_certificate_of_the_own_authority_is_trusted() {
 }
 
 #[tokio::test]
-async fn addresses_as_names_work_as_well() {
+async fn certificates_for_ip_addresses_are_accepted() {
     let authority = authority("127.0.0.1");
     let port = start(authority.acceptor()).await.port();
     let mut ws = dialer("127.0.0.1", port, authority.trusted())
@@ -101,7 +101,7 @@ async fn addresses_as_names_work_as_well() {
 }
 
 #[tokio::test]
-async fn an_unknown_authority_is_refused_for_good() {
+async fn an_unknown_authority_is_a_final_error() {
     let (theirs, other) = (authority("localhost"), authority("localhost"));
     let port = start(theirs.acceptor()).await.port();
     let tls = other.trusted();
@@ -121,7 +121,7 @@ async fn an_unknown_authority_is_refused_for_good() {
 }
 
 #[tokio::test]
-async fn a_certificate_for_another_name_is_refused_for_good() {
+async fn a_certificate_for_another_name_is_a_final_error() {
     let authority = authority("elsewhere.example");
     let port = start(authority.acceptor()).await.port();
     let tls = authority.trusted();
@@ -151,7 +151,7 @@ fn own_authority(names: &[&str], common: &str) -> Authority {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_its_own_authority_is_trusted_for_its_names() {
+async fn a_self_signed_certificate_can_be_trusted() {
     for (names, common, is_accepted) in [
         (&[][..], "localhost", true),
         (&[], "LocalHost", true),
@@ -174,7 +174,7 @@ async fn a_certificate_that_is_its_own_authority_is_trusted_for_its_names() {
 }
 
 #[tokio::test]
-async fn a_trusted_certificate_that_has_expired_is_refused() {
+async fn an_expired_trusted_certificate_is_refused() {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params
@@ -197,8 +197,7 @@ async fn both(port: u16) -> std::io::Result<Vec<SocketAddr>> {
 }
 
 #[tokio::test]
-async fn a_refused_certificate_is_told_though_nobody_listens_at_the_other_address_of_this_machine()
-{
+async fn a_refused_certificate_is_reported_before_a_refused_port() {
     let (theirs, other) = (authority("localhost"), authority("localhost"));
     let port = start(theirs.acceptor()).await.port();
     let tls = other.trusted();
@@ -223,7 +222,7 @@ async fn the_connect_deadline_covers_a_tls_handshake_that_is_never_answered() {
 }
 
 #[tokio::test]
-async fn a_plain_client_of_a_tls_server_is_hung_up_on() {
+async fn a_plain_client_of_a_tls_server_is_closed() {
     let authority = authority("localhost");
     let address = start(authority.acceptor()).await;
     let tcp = TcpStream::connect(address).await.unwrap();

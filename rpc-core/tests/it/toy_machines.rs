@@ -22,7 +22,7 @@ fn ids(events: &[GuestEvent]) -> Vec<String> {
 }
 
 #[test]
-fn an_answer_reaches_the_call_that_asked() {
+fn a_reply_reaches_its_call() {
     let mut pair = pair(Instant::now(), 7);
     let first = pair.server.ask("one?", pair.now()).unwrap();
     let second = pair.server.ask("two?", pair.now()).unwrap();
@@ -40,7 +40,7 @@ fn an_answer_reaches_the_call_that_asked() {
 }
 
 #[test]
-fn a_call_times_out_at_its_deadline_and_its_late_answer_is_dropped() {
+fn a_late_reply_is_dropped_after_the_timeout() {
     let mut pair = pair(Instant::now(), 7);
     let call = pair.server.ask("?", pair.now()).unwrap();
     pair.advance(ANSWER - Duration::from_millis(1));
@@ -62,7 +62,7 @@ fn a_call_times_out_at_its_deadline_and_its_late_answer_is_dropped() {
 }
 
 #[test]
-fn a_cut_ends_every_call_at_once_and_says_what_was_sent() {
+fn a_cut_ends_every_call_with_its_delivery() {
     let mut pair = pair(Instant::now(), 7);
     let sent = pair.server.ask("sent", pair.now()).unwrap();
     pair.settle();
@@ -85,7 +85,7 @@ fn a_cut_ends_every_call_at_once_and_says_what_was_sent() {
 }
 
 #[test]
-fn a_guest_that_is_refused_learns_why() {
+fn a_refused_client_learns_the_reason() {
     let now = Instant::now();
     let mut pair = Pair::new(Guest::new("mallory", now), Host::new(1, now), now);
     pair.settle();
@@ -96,7 +96,7 @@ fn a_guest_that_is_refused_learns_why() {
 }
 
 #[test]
-fn a_silent_peer_ends_the_handshake_on_both_sides() {
+fn a_silent_peer_times_out_the_handshake_on_both_sides() {
     let now = Instant::now();
     let mut guest = Guest::new("ann", now);
     guest.handle_timeout(now + HANDSHAKE);
@@ -108,7 +108,7 @@ fn a_silent_peer_ends_the_handshake_on_both_sides() {
 }
 
 #[test]
-fn a_call_before_the_handshake_is_refused_and_changes_nothing() {
+fn a_call_before_the_handshake_is_refused_without_side_effects() {
     let now = Instant::now();
     let mut host = Host::new(1, now);
     assert_eq!(host.ask("?", now), Err(Refused::NotReady));
@@ -116,7 +116,7 @@ fn a_call_before_the_handshake_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_message_over_the_limit_is_refused_without_a_pending_call() {
+fn an_oversized_call_is_refused_without_side_effects() {
     let mut pair = pair(Instant::now(), 7);
     let long = "x".repeat(5 << 20);
     assert!(matches!(
@@ -127,7 +127,7 @@ fn a_message_over_the_limit_is_refused_without_a_pending_call() {
 }
 
 #[test]
-fn both_machines_keep_the_rules() {
+fn both_machines_conform() {
     let nasty = conformance::nasty_texts();
     let texts: Vec<&str> = nasty.iter().map(String::as_str).collect();
     let now = Instant::now();
@@ -145,7 +145,7 @@ fn both_machines_keep_the_rules() {
 }
 
 #[test]
-fn a_guest_whose_events_are_not_taken_stops_reading_and_loses_nothing() {
+fn unread_events_stop_reading_without_loss() {
     let now = Instant::now();
     let limits = Limits {
         max_events: 4,
@@ -228,14 +228,14 @@ impl Calls for HostCalls {
 }
 
 #[test]
-fn every_call_ends_exactly_once_over_random_schedules() {
+fn every_call_ends_exactly_once_under_random_faults() {
     sim::run(300, |rng| {
         conformance::every_call_ends_once(&mut HostCalls::default(), rng, 200, Instant::now())
     });
 }
 
 #[test]
-fn a_random_schedule_repeats_with_its_seed() {
+fn a_random_schedule_is_reproducible_from_its_seed() {
     let run = || {
         let mut calls = HostCalls::default();
         let mut rng = sim::Rng::new(3);

@@ -18,7 +18,7 @@ async fn ask(room: &Room, text: &str) -> Result<String, CallError<String>> {
 }
 
 #[tokio::test]
-async fn a_guest_says_hello_and_answers() {
+async fn a_client_says_hello_and_answers() {
     let mut house = House::open().await;
     let guest = house.guest("ann", config());
     assert_eq!(guest.link.ready().await, Ok(1));
@@ -35,7 +35,7 @@ async fn a_guest_says_hello_and_answers() {
 }
 
 #[tokio::test]
-async fn many_guests_are_asked_at_once_and_each_answers_its_own_questions() {
+async fn many_clients_are_asked_at_once() {
     let mut house = House::open().await;
     let mut rooms = Vec::new();
     for n in 0..100 {
@@ -53,7 +53,7 @@ async fn many_guests_are_asked_at_once_and_each_answers_its_own_questions() {
 }
 
 #[tokio::test]
-async fn a_guest_comes_back_when_its_server_does() {
+async fn a_client_reconnects_when_its_server_returns() {
     let mut house = House::open().await;
     let guest = house.guest("ann", eager());
     let _room = house.room().await;
@@ -69,7 +69,7 @@ async fn a_guest_comes_back_when_its_server_does() {
 }
 
 #[tokio::test]
-async fn a_drained_server_tells_its_guests_1001_and_reports() {
+async fn a_drained_server_closes_with_1001_and_reports() {
     let mut house = House::open().await;
     let mut guests = Vec::new();
     for name in ["ann", "ben", "eve"] {
@@ -94,7 +94,7 @@ async fn a_drained_server_tells_its_guests_1001_and_reports() {
 }
 
 #[tokio::test]
-async fn calls_in_flight_end_with_the_reason_when_the_server_goes() {
+async fn calls_in_flight_end_with_the_servers_close_reason() {
     let mut house = House::open().await;
     let mut guest = house.guest("ann", config());
     let room = house.room().await;
@@ -118,7 +118,7 @@ async fn calls_in_flight_end_with_the_reason_when_the_server_goes() {
 }
 
 #[tokio::test]
-async fn a_guest_that_is_refused_is_told_why_and_does_not_dial_again() {
+async fn a_refused_client_does_not_reconnect() {
     let house = House::open().await;
     let guest = house.guest("mallory", eager());
     let cause = CloseReason::Authentication {
@@ -131,7 +131,7 @@ async fn a_guest_that_is_refused_is_told_why_and_does_not_dial_again() {
 
 /// Whatever is dropped half way, the next question is answered over the same line.
 #[tokio::test]
-async fn futures_dropped_at_any_await_leave_the_line_intact() {
+async fn futures_can_be_dropped_at_any_await() {
     let mut house = House::open().await;
     let room = house.echoing("ann").await;
     let long = "x".repeat(100_000);
@@ -163,7 +163,7 @@ async fn futures_dropped_at_any_await_leave_the_line_intact() {
 }
 
 #[tokio::test]
-async fn dials_dropped_at_any_await_leave_no_connection_behind() {
+async fn dials_can_be_dropped_at_any_await() {
     let house = House::open().await;
     for polls in 0..30 {
         let dialled = poll_times(house.dialer().dial(), polls).await;
@@ -178,7 +178,7 @@ async fn dials_dropped_at_any_await_leave_no_connection_behind() {
 }
 
 #[tokio::test]
-async fn a_drain_dropped_at_any_await_goes_on() {
+async fn a_drain_continues_after_its_future_is_dropped() {
     for polls in 0..8 {
         let mut house = House::open().await;
         let guest = house.guest("ann", config());
@@ -192,7 +192,7 @@ async fn a_drain_dropped_at_any_await_goes_on() {
 }
 
 #[tokio::test]
-async fn a_call_on_a_line_that_is_being_closed_is_told_that_another_may_come() {
+async fn a_call_on_a_closing_connection_is_retryable() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}", listener.local_addr().unwrap());
     // It says nothing, so the host gives it up; it does not answer the Close either.
@@ -229,7 +229,7 @@ async fn a_call_on_a_line_that_is_being_closed_is_told_that_another_may_come() {
 }
 
 #[tokio::test]
-async fn a_drain_while_a_line_is_being_replaced_ends_the_link() {
+async fn a_drain_during_a_reconnect_ends_the_link() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}", listener.local_addr().unwrap());
     // It does not answer the Close, so the old line stays for a while.

@@ -54,7 +54,7 @@ async fn deaf_guest(address: SocketAddr) -> TcpStream {
 }
 
 #[tokio::test]
-async fn a_guest_that_stops_reading_is_given_up_and_nobody_else_is_disturbed() {
+async fn a_client_that_stops_reading_is_disconnected_alone() {
     let mut house = House::open().await;
     let other = house.echoing("ann").await;
     let _line = deaf_guest(house.address).await;
@@ -93,7 +93,7 @@ async fn a_guest_that_stops_reading_is_given_up_and_nobody_else_is_disturbed() {
 }
 
 #[tokio::test]
-async fn garbage_is_skipped_and_the_same_guest_still_answers() {
+async fn garbage_is_skipped_and_the_connection_continues() {
     let mut house = House::open().await;
     let mut guest = house.socket().await;
     let deep = |open: &str, close: &str| open.repeat(100_000) + &close.repeat(100_000);
@@ -131,7 +131,7 @@ async fn garbage_is_skipped_and_the_same_guest_still_answers() {
 }
 
 #[tokio::test]
-async fn sixteen_mebibytes_end_one_connection_with_1009_and_no_other() {
+async fn an_oversized_message_closes_only_its_connection() {
     let mut house = House::open().await;
     let other = house.echoing("ann").await;
     let (mut sink, mut stream) = house.socket().await.split();
@@ -157,7 +157,7 @@ async fn sixteen_mebibytes_end_one_connection_with_1009_and_no_other() {
 }
 
 #[tokio::test]
-async fn who_sends_on_after_breaking_the_rules_can_still_hear_why() {
+async fn a_violator_that_keeps_sending_gets_the_close_reason() {
     let house = House::open().await;
     let mut tcp = deaf_guest(house.address).await;
     // More than the buffers of the line hold, so that a reset would meet it.
@@ -170,7 +170,7 @@ async fn who_sends_on_after_breaking_the_rules_can_still_hear_why() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_websocket_end_one_connection_and_no_other() {
+async fn garbage_bytes_close_only_their_connection() {
     let mut house = House::open().await;
     let other = house.echoing("ann").await;
     for bytes in [&[0xff; 14][..], b"\x81\x05hello", b"\x83\x80\0\0\0\0"] {
@@ -187,7 +187,7 @@ async fn bytes_that_are_no_websocket_end_one_connection_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_guest_that_says_nothing_is_gone_at_the_handshake_deadline() {
+async fn a_silent_client_is_closed_at_the_handshake_deadline() {
     let mut house = House::open().await;
     let _silent = house.socket().await;
     let room = house.rooms.recv().await.unwrap();
@@ -257,7 +257,7 @@ async fn answer_length(address: SocketAddr) -> usize {
 }
 
 #[tokio::test]
-async fn a_line_that_dies_before_the_upgrade_ends_at_the_connect_deadline() {
+async fn a_connection_stalled_before_the_upgrade_ends_at_the_connect_timeout() {
     let house = House::open().await;
     let proxy = Proxy::start(house.address, 10, true).await;
     let reason = guest(proxy.address, "ann", config()).task.await.unwrap();
@@ -272,7 +272,7 @@ async fn a_line_that_dies_before_the_upgrade_ends_at_the_connect_deadline() {
 }
 
 #[tokio::test]
-async fn a_line_that_dies_behind_the_upgrade_ends_at_the_handshake_deadline() {
+async fn a_connection_stalled_after_the_upgrade_ends_at_the_handshake_timeout() {
     let mut house = House::open().await;
     let pass = answer_length(house.address).await;
     drop(house.rooms.recv().await);
@@ -282,7 +282,7 @@ async fn a_line_that_dies_behind_the_upgrade_ends_at_the_handshake_deadline() {
 }
 
 #[tokio::test]
-async fn a_guest_behind_a_dead_line_comes_back_once_the_line_works() {
+async fn a_client_reconnects_once_the_network_recovers() {
     let mut house = House::open().await;
     let pass = answer_length(house.address).await;
     drop(house.rooms.recv().await);
@@ -306,7 +306,7 @@ async fn a_guest_behind_a_dead_line_comes_back_once_the_line_works() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_answers_a_close_is_left_at_the_close_deadline() {
+async fn an_unanswered_close_ends_at_its_deadline() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let guest = guest(address, "ann", config());
@@ -324,7 +324,7 @@ async fn a_server_that_never_answers_a_close_is_left_at_the_close_deadline() {
 }
 
 #[tokio::test]
-async fn a_driver_of_an_accepted_socket_can_be_served_without_a_server() {
+async fn an_accepted_socket_can_be_driven_without_a_server() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(echo(guest(address, "ann", config())));

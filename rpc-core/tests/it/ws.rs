@@ -102,7 +102,7 @@ async fn an_idle_client_survives_three_pings() {
 }
 
 #[tokio::test]
-async fn a_pong_leaves_although_nobody_polls_after_the_ping() {
+async fn a_pong_is_sent_without_another_poll() {
     let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 1024).await;
     peer.write_all(&frame(0x89, b"hi")).await.unwrap();
     assert_eq!(
@@ -115,7 +115,7 @@ async fn a_pong_leaves_although_nobody_polls_after_the_ping() {
 }
 
 #[tokio::test]
-async fn a_pong_that_was_stuck_leaves_once_the_line_is_free() {
+async fn a_stuck_pong_is_sent_once_the_socket_is_writable() {
     let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 64).await;
     let stuck = Bytes::from(vec![b'x'; 100]);
     assert!(ws.send(Outgoing::Binary(stuck)).now_or_never().is_none());
@@ -130,7 +130,7 @@ async fn a_pong_that_was_stuck_leaves_once_the_line_is_free() {
 }
 
 #[tokio::test]
-async fn reading_stops_when_a_peer_sends_pings_and_takes_no_pongs() {
+async fn reading_stops_when_a_peer_reads_no_pongs() {
     let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 256).await;
     let flood = tokio::spawn(async move {
         let ping = frame(0x89, &[7; 125]);
@@ -202,7 +202,7 @@ async fn sixteen_mebibytes_are_refused_over_a_real_socket() {
 }
 
 #[tokio::test]
-async fn fragments_that_add_up_over_the_limit_are_refused() {
+async fn fragments_over_the_limit_are_refused() {
     let config = WsConfig::default().with_max_message(1000);
     let (mut ws, mut peer) = raw_peer(&config, 4096).await;
     peer.write_all(&frame(0x01, &[b'a'; 600])).await.unwrap();
@@ -216,7 +216,7 @@ async fn fragments_that_add_up_over_the_limit_are_refused() {
 }
 
 #[tokio::test]
-async fn a_fragmented_message_is_put_together_around_a_ping() {
+async fn a_fragmented_message_is_reassembled_around_a_ping() {
     let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 1024).await;
     // The two bytes of one character come in different fragments.
     for bytes in [
@@ -254,7 +254,7 @@ async fn a_frame_with_reserved_bits_closes_with_1002() {
 }
 
 #[tokio::test]
-async fn the_peers_close_is_handed_out_and_answered_and_ends_the_stream() {
+async fn a_peers_close_is_returned_answered_and_ends_the_stream() {
     let (mut client, mut server) = pair(WsConfig::default(), WsConfig::default()).await;
     server
         .send(Outgoing::Close(CloseFrame::new(1001, "bye")))
@@ -278,7 +278,7 @@ async fn the_peers_close_is_handed_out_and_answered_and_ends_the_stream() {
 }
 
 #[tokio::test]
-async fn closing_the_sink_says_1000_and_shuts_the_line_down() {
+async fn closing_the_sink_sends_1000_and_shuts_down() {
     let (mut client, mut server) = pair(WsConfig::default(), WsConfig::default()).await;
     client.close().await.unwrap();
     let close = server.next().await.unwrap().unwrap();
@@ -288,7 +288,7 @@ async fn closing_the_sink_says_1000_and_shuts_the_line_down() {
 }
 
 #[tokio::test]
-async fn a_line_that_ends_without_a_close_ends_the_stream() {
+async fn a_connection_lost_without_a_close_ends_the_stream() {
     let (mut ws, peer) = raw_peer(&WsConfig::default(), 1024).await;
     drop(peer);
     assert!(ws.next().await.is_none());
@@ -313,7 +313,7 @@ async fn a_half_closed_peer_ends_the_stream() {
 }
 
 #[tokio::test]
-async fn the_sink_takes_no_more_than_a_buffer_beyond_a_stuck_line() {
+async fn the_sink_buffers_a_bounded_amount_on_a_stuck_socket() {
     let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 64).await;
     let chunk = "y".repeat(1000);
     let mut fed = 0u32;
@@ -336,7 +336,7 @@ async fn the_sink_takes_no_more_than_a_buffer_beyond_a_stuck_line() {
 }
 
 #[tokio::test]
-async fn a_frame_sent_without_asking_is_kept_and_the_next_is_refused() {
+async fn a_frame_sent_without_poll_ready_is_kept_and_the_next_refused() {
     let config = WsConfig::default().with_max_outgoing(10_000);
     let (mut ws, mut peer) = raw_peer(&config, 64).await;
     let mut taken = 0;
@@ -356,7 +356,7 @@ async fn a_frame_sent_without_asking_is_kept_and_the_next_is_refused() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_too_large_to_send_leaves_nothing_behind() {
+async fn an_oversized_send_leaves_nothing_behind() {
     let config = WsConfig::default().with_max_outgoing(10);
     let (mut ws, mut peer) = raw_peer(&config, 64).await;
     assert!(ws.send(text("eleven byte")).await.is_err());
@@ -372,7 +372,7 @@ async fn a_message_that_is_too_large_to_send_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_close_code_that_must_not_be_sent_is_left_out() {
+async fn a_reserved_close_code_is_left_out() {
     let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 64).await;
     ws.send(Outgoing::Close(CloseFrame::new(1006, "x")))
         .await
@@ -383,7 +383,7 @@ async fn a_close_code_that_must_not_be_sent_is_left_out() {
 }
 
 #[tokio::test]
-async fn halves_in_two_tasks_do_not_lose_each_others_wake_ups() {
+async fn split_halves_keep_their_own_wakers() {
     let (client, server) = pair(WsConfig::default(), WsConfig::default()).await;
     let (mut client_out, mut client_in) = client.split();
     let (mut server_out, mut server_in) = server.split();
@@ -421,7 +421,7 @@ async fn halves_in_two_tasks_do_not_lose_each_others_wake_ups() {
 }
 
 #[tokio::test]
-async fn the_selected_subprotocol_and_the_answers_headers_can_be_read() {
+async fn the_selected_subprotocol_and_response_headers_are_available() {
     let offer = |names: &[&str]| {
         names.iter().fold(WsConfig::default(), |config, name| {
             config.with_subprotocol(*name).unwrap()
@@ -454,7 +454,7 @@ async fn accepting_has_a_deadline_too() {
 }
 
 #[tokio::test]
-async fn another_status_than_101_is_reported() {
+async fn a_status_other_than_101_is_reported() {
     let (ours, mut theirs) = duplex(4096);
     let answer = tokio::spawn(async move {
         let mut request = vec![0; 4096];
@@ -488,7 +488,7 @@ async fn another_status_than_101_is_reported() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_up_during_the_upgrade_may_be_dialled_again() {
+async fn a_disconnect_during_the_upgrade_is_retryable() {
     let (ours, theirs) = duplex(4096);
     drop(theirs);
     let dialer = WsDialer::new("ws://example.com/").unwrap();
@@ -497,7 +497,7 @@ async fn a_server_that_hangs_up_during_the_upgrade_may_be_dialled_again() {
 }
 
 #[tokio::test]
-async fn an_address_that_nobody_listens_on_is_unreachable() {
+async fn an_unused_port_is_unreachable() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);

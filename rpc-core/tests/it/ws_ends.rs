@@ -40,7 +40,7 @@ fn close(code: u16) -> Outgoing {
 }
 
 #[tokio::test]
-async fn when_both_close_at_once_neither_answers() {
+async fn simultaneous_closes_are_not_answered() {
     let (mut ws, mut peer) = server().await;
     ws.send(close(1000)).await.unwrap();
     peer.write_all(b"\x88\x82\0\0\0\0\x03\xe9").await.unwrap();
@@ -52,7 +52,7 @@ async fn when_both_close_at_once_neither_answers() {
 }
 
 #[tokio::test]
-async fn what_follows_the_peers_close_is_ignored() {
+async fn frames_after_the_peers_close_are_ignored() {
     let (mut ws, mut peer) = client().await;
     peer.write_all(b"\x88\x00\x81\x04late\xff\xff")
         .await
@@ -73,7 +73,7 @@ async fn a_close_without_a_code_is_answered_without_one() {
 }
 
 #[tokio::test]
-async fn after_our_close_messages_still_come_and_pings_are_not_answered() {
+async fn after_our_close_messages_arrive_but_pings_are_not_answered() {
     let (mut ws, mut peer) = server().await;
     ws.send(close(1001)).await.unwrap();
     peer.write_all(b"\x89\x80\0\0\0\0\x81\x82\0\0\0\0hi")
@@ -96,7 +96,7 @@ async fn after_our_close_messages_still_come_and_pings_are_not_answered() {
 }
 
 #[tokio::test]
-async fn a_bad_close_is_an_error_and_told_to_the_peer() {
+async fn a_bad_close_is_an_error_and_reported_to_the_peer() {
     for (payload, code) in [
         (&b"\x03"[..], 1002_u16),
         (b"\x03\xed", 1002),
@@ -124,7 +124,7 @@ async fn a_bad_close_is_an_error_and_told_to_the_peer() {
 }
 
 #[tokio::test]
-async fn a_line_that_ends_inside_a_frame_ends_the_stream_and_the_sink() {
+async fn a_connection_lost_inside_a_frame_ends_stream_and_sink() {
     let (mut ws, mut peer) = client().await;
     peer.write_all(b"\x81\x05hel").await.unwrap();
     peer.shutdown().await.unwrap();
@@ -196,7 +196,7 @@ fn dialer() -> WsDialer {
 }
 
 #[tokio::test]
-async fn what_a_server_says_right_behind_its_answer_is_read() {
+async fn frames_right_after_the_upgrade_response_are_read() {
     let mut ws = dial(dialer(), |answer| {
         [answer.as_bytes(), b"\x81\x05hello\x81\x02hi"].concat()
     })
@@ -209,7 +209,7 @@ async fn what_a_server_says_right_behind_its_answer_is_read() {
 }
 
 #[tokio::test]
-async fn what_a_client_says_right_behind_its_request_is_read() {
+async fn frames_right_after_the_upgrade_request_are_read() {
     let (ours, mut theirs) = duplex(4096);
     theirs
         .write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n\x81\x82\0\0\0\0hi")
@@ -227,7 +227,7 @@ async fn what_a_client_says_right_behind_its_request_is_read() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_byte_by_byte_is_read() {
+async fn a_response_arriving_byte_by_byte_is_read() {
     let (ours, mut theirs) = duplex(1);
     let answering = async {
         let request = request(&mut theirs).await;
@@ -241,7 +241,7 @@ async fn an_answer_that_comes_byte_by_byte_is_read() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_fit_the_request_is_refused() {
+async fn a_mismatched_upgrade_response_is_refused() {
     let cases: [(&str, &str, &str); 5] = [
         ("Sec-WebSocket-Accept: ", "Sec-WebSocket-Accept: x", "key"),
         ("Upgrade: websocket", "Upgrade: h2c", "switch"),
@@ -296,7 +296,7 @@ async fn a_server_may_select_one_offered_subprotocol_or_none() {
 }
 
 #[tokio::test]
-async fn an_answer_without_an_end_is_refused() {
+async fn an_endless_response_is_refused() {
     let error = dial(dialer(), |_| {
         let mut endless = b"HTTP/1.1 101 Switching Protocols\r\nx: ".to_vec();
         endless.resize(100_000, b'x');
@@ -308,7 +308,7 @@ async fn an_answer_without_an_end_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_refused_by_both_ends() {
+async fn non_http_bytes_are_refused_by_both_ends() {
     let error = dial(dialer(), |_| b"SSH-2.0-OpenSSH_9.2\r\n\r\n".to_vec())
         .await
         .unwrap_err();
@@ -321,7 +321,7 @@ async fn what_is_no_http_is_refused_by_both_ends() {
 }
 
 #[tokio::test]
-async fn a_large_message_leaves_whole_before_the_answer_to_a_close() {
+async fn a_large_message_is_sent_whole_before_the_close_reply() {
     let (ours, mut peer) = duplex(1024);
     let config = WsConfig::default();
     let mut ws = WsStream::from_upgraded(ours, Bytes::new(), Role::Server, &config).await;
@@ -345,7 +345,7 @@ async fn a_large_message_leaves_whole_before_the_answer_to_a_close() {
 }
 
 #[tokio::test]
-async fn a_peers_own_1002_is_its_close_and_no_error() {
+async fn a_close_with_1002_from_the_peer_is_not_an_error() {
     for reason in ["", "Protocol violation"] {
         let (mut ws, mut peer) = client().await;
         let length = u8::try_from(2 + reason.len()).unwrap();
@@ -357,7 +357,7 @@ async fn a_peers_own_1002_is_its_close_and_no_error() {
 }
 
 #[tokio::test]
-async fn small_fragments_of_one_message_are_reported_behind_the_first_32() {
+async fn small_fragments_are_reported_after_the_first_32() {
     let (mut ws, mut peer) = server().await;
     let frames = [
         &b"\x01\x80\0\0\0\0"[..],
@@ -375,7 +375,7 @@ async fn small_fragments_of_one_message_are_reported_behind_the_first_32() {
 }
 
 #[tokio::test]
-async fn an_answer_before_the_last_is_skipped_and_two_accepts_are_refused() {
+async fn informational_responses_are_skipped_and_two_accepts_refused() {
     let early = |answer: String| format!("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n{answer}");
     dial(dialer(), |answer| early(answer.to_owned()).into())
         .await
@@ -388,7 +388,7 @@ async fn an_answer_before_the_last_is_skipped_and_two_accepts_are_refused() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_why_in_one_clean_line() {
+async fn a_refused_upgrade_has_a_one_line_reason() {
     let refused = dial(dialer(), |_| {
         let body = "too \x1b[31mmany\r\nclients";
         let length = body.len();
@@ -401,7 +401,7 @@ async fn a_refusal_says_why_in_one_clean_line() {
 }
 
 #[tokio::test]
-async fn a_wrong_request_is_answered_with_the_reason() {
+async fn a_bad_request_is_answered_with_the_reason() {
     let request = "GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     for (part, other, status) in [

@@ -153,7 +153,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn a_message_of_the_whole_limit_passes_and_one_byte_more_does_not() {
+async fn a_message_one_byte_over_the_limit_is_refused() {
     let whole = Message::Binary(Bytes::from(vec![7; MAX]));
     assert_eq!(messages([RawFrame::binary([7; MAX])]).await, [whole]);
     assert_eq!(code([RawFrame::binary([7; MAX + 1])]).await, 1009);
@@ -214,7 +214,7 @@ async fn a_control_frame_is_neither_fragmented_nor_long() {
 }
 
 #[tokio::test]
-async fn a_client_takes_no_masked_frame_and_a_server_no_other() {
+async fn clients_refuse_masked_frames_and_servers_unmasked_ones() {
     assert_eq!(code([RawFrame::text(*b"x").masked(false)]).await, 1002);
     let masked = RawFrame::text(*b"x").into_bytes(Role::Client);
     let Outcome { error, told, .. } = outcome(Role::Client, [&masked[..]]).await;
@@ -402,7 +402,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 
 proptest! {
     #[test]
-    fn any_fragments_in_any_chunks_give_the_messages_back(
+    fn messages_survive_any_fragmentation_and_chunking(
         sent in proptest::collection::vec(message(), 1..6),
         sizes in proptest::collection::vec(1usize..50, 1..10),
     ) {
@@ -416,7 +416,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_survived_and_chunking_changes_nothing(
+    fn arbitrary_bytes_never_panic_in_any_chunking(
         bytes in proptest::collection::vec(any::<u8>(), 0..200),
         sizes in proptest::collection::vec(1usize..20, 1..5),
         is_client: bool,

@@ -7,7 +7,7 @@ use switchboard_testing::sim::{Rng, Tally, lifecycles, run};
 use super::world::{Break, live};
 
 #[test]
-fn whatever_fails_one_order_one_writer_and_nothing_lost_or_doubled() {
+fn random_faults_keep_one_order_and_one_writer() {
     lifecycles("cluster", 200, |rng, tally| {
         live(rng, tally, Break::Nothing)
     });
@@ -15,7 +15,7 @@ fn whatever_fails_one_order_one_writer_and_nothing_lost_or_doubled() {
 
 /// The lease keeps nodes from trying; what they write without it is refused.
 #[test]
-fn nodes_that_work_on_without_their_lease_break_nothing() {
+fn nodes_without_a_lease_break_nothing() {
     run(500, |rng| live(rng, &mut Tally::default(), Break::Lease));
 }
 
@@ -55,7 +55,7 @@ fn with_an_id_for_each_attempt_a_message_is_doubled() {
 }
 
 #[test]
-fn without_a_margin_a_slow_clock_has_two_nodes_believe_that_they_own_a_name() {
+fn without_a_margin_a_slow_clock_yields_two_owners() {
     die_of(Break::Margin, &["two leases"]);
 }
 
@@ -70,12 +70,12 @@ fn without_checks_the_last_message_is_missed() {
 }
 
 #[test]
-fn an_owner_that_does_not_look_for_its_successor_takes_its_place() {
+fn an_owner_that_skips_the_successor_check_overwrites_it() {
     die_of(Break::Successor, &["two writers"]);
 }
 
 #[test]
-fn an_owner_that_does_not_say_so_first_is_written_between() {
+fn an_unannounced_owner_is_interleaved_with_another() {
     die_of(Break::OwnerRecord, &["two writers"]);
 }
 
@@ -85,6 +85,6 @@ fn without_recovery_a_client_never_learns_what_became_of_its_prompt() {
 }
 
 #[test]
-fn what_is_acknowledged_before_it_is_stored_is_lost() {
+fn acknowledging_before_storing_loses_records() {
     die_of(Break::Answer, &["lost"]);
 }

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_attempts_that_fail_double_their_delays_up_to_30_seconds() {
+    fn ten_failed_attempts_double_their_delays_up_to_30_seconds() {
         let schedule = [1, 2, 4, 8, 16, 30, 30, 30, 30, 30];
         assert_eq!(delays(reconnect_policy(), |_| {}), schedule);
         let literal = ReconnectPolicy {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_socket_starts_the_delays_anew_only_where_that_is_asked_for() {
+    fn an_open_socket_resets_the_delays_only_if_configured() {
         let refused = |reconnector: &mut Reconnector| reconnector.on_open();
         let schedule = [1, 2, 4, 8, 16, 30, 30, 30, 30, 30];
         assert_eq!(delays(reconnect_policy(), refused), schedule);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registration_starts_the_delays_anew() {
+    fn a_registration_resets_the_delays() {
         let registered = |reconnector: &mut Reconnector| {
             reconnector.on_open();
             reconnector.on_ready();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registration_that_would_be_refused_makes_no_configuration() {
+    fn an_invalid_registration_is_a_configuration_error() {
         for (name, description, code) in [
             ("1", "d", ErrorCode::InvalidName),
             ("a", " ", ErrorCode::InvalidDescription),

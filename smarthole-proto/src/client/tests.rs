@@ -73,7 +73,7 @@ fn response(id: &str, tag: &str, payload: &Value) -> Value {
 }
 
 #[test]
-fn the_registration_leaves_at_once() {
+fn the_registration_is_sent_at_once() {
     let registration = Registration {
         version: Some("1.0.0".into()),
         ..Registration::new("notes", "I keep notes.")
@@ -98,7 +98,7 @@ fn the_registration_leaves_at_once() {
 }
 
 #[test]
-fn an_answer_without_an_id_registers_too() {
+fn a_reply_without_an_id_completes_the_registration() {
     let mut played = Played::new(config());
     played.take(&refused(&json!({"success": true})));
     assert_eq!(played.conn.state(), ClientState::Ready);
@@ -106,7 +106,7 @@ fn an_answer_without_an_id_registers_too() {
 }
 
 #[test]
-fn a_refusal_closes_with_4000_and_says_whether_another_attempt_may_help() {
+fn a_refusal_closes_with_4000_and_says_whether_to_retry() {
     for (code, retry) in [
         ("DUPLICATE_NAME", Retry::Backoff),
         ("LATER", Retry::Backoff),
@@ -135,7 +135,7 @@ fn a_refusal_closes_with_4000_and_says_whether_another_attempt_may_help() {
 }
 
 #[test]
-fn a_refusal_that_gives_no_reason_may_pass() {
+fn a_refusal_without_a_reason_is_retried() {
     let mut played = Played::new(config());
     played.take(&refused(&json!({"success": false})));
     let [
@@ -149,7 +149,7 @@ fn a_refusal_that_gives_no_reason_may_pass() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_the_registration_is_left() {
+fn an_unanswered_registration_times_out() {
     let mut played = Played::new(ClientConfig {
         keep_alive: KeepAlive::off(),
         ..config()
@@ -181,7 +181,7 @@ fn a_server_that_does_not_answer_the_registration_is_left() {
 }
 
 #[test]
-fn an_answer_to_the_registration_that_comes_again_is_a_warning() {
+fn a_repeated_registration_reply_is_a_warning() {
     let mut played = Played::ready(config());
     played.take(&accepted());
     let error = json!({"success": false, "code": "ALREADY_REGISTERED", "message": "again"});
@@ -192,7 +192,7 @@ fn an_answer_to_the_registration_that_comes_again_is_a_warning() {
 }
 
 #[test]
-fn a_message_carries_its_deadline_and_everything_that_was_sent() {
+fn a_message_has_its_deadline_and_all_members() {
     let mut played = Played::ready(config());
     let mut frame = message("msg-1");
     frame["payload"]["metadata"] = json!({
@@ -218,7 +218,7 @@ fn a_message_carries_its_deadline_and_everything_that_was_sent() {
 }
 
 #[test]
-fn responses_have_the_shapes_of_the_specification() {
+fn responses_match_the_specification_shapes() {
     let mut played = Played::ready(config());
     let conn = &mut played.conn;
     conn.respond("1", Answer::Ack).unwrap();
@@ -256,7 +256,7 @@ fn responses_have_the_shapes_of_the_specification() {
 }
 
 #[test]
-fn the_first_response_stops_the_clock_and_more_may_follow() {
+fn the_first_response_stops_the_deadline_and_more_may_follow() {
     for first in ["ack", "reject", "notification"] {
         let mut played = Played::ready(config());
         played.take(&message("m"));
@@ -279,7 +279,7 @@ fn the_first_response_stops_the_clock_and_more_may_follow() {
 }
 
 #[test]
-fn an_answer_that_servers_do_not_know_stops_no_clock() {
+fn an_unknown_response_does_not_stop_the_deadline() {
     let mut played = Played::ready(config());
     played.take(&message("m"));
     let later = Answer::Unknown {
@@ -310,7 +310,7 @@ fn a_message_without_a_response_is_overdue_once() {
 }
 
 #[test]
-fn a_message_that_is_sent_again_wants_its_response_later() {
+fn a_repeated_message_restarts_its_deadline() {
     let mut played = Played::ready(ClientConfig {
         keep_alive: KeepAlive::off(),
         ..config()
@@ -327,7 +327,7 @@ fn a_message_that_is_sent_again_wants_its_response_later() {
 }
 
 #[test]
-fn messages_from_before_the_answer_come_behind_it() {
+fn messages_before_the_registration_reply_are_delivered_after_it() {
     let mut played = Played::new(config());
     played.take(&message("early"));
     assert_eq!(played.events(), []);
@@ -347,7 +347,7 @@ fn messages_from_before_the_answer_come_behind_it() {
 }
 
 #[test]
-fn of_too_many_early_messages_the_newest_are_kept() {
+fn early_messages_are_bounded_to_the_newest() {
     let mut played = Played::new(ClientConfig {
         limits: Limits {
             max_events: 2,
@@ -374,7 +374,7 @@ fn of_too_many_early_messages_the_newest_are_kept() {
 }
 
 #[test]
-fn before_the_registration_and_after_the_end_commands_are_refused() {
+fn commands_are_refused_unless_registered() {
     let mut played = Played::new(config());
     played.sent();
     assert_eq!(
@@ -389,7 +389,7 @@ fn before_the_registration_and_after_the_end_commands_are_refused() {
 }
 
 #[test]
-fn the_limit_on_messages_is_none_on_pings() {
+fn the_message_limit_does_not_apply_to_pings() {
     let limits = Limits {
         max_message_bytes: 124,
         ..defaults()
@@ -401,7 +401,7 @@ fn the_limit_on_messages_is_none_on_pings() {
 }
 
 #[test]
-fn a_response_that_is_too_large_is_refused_and_the_message_stays_open() {
+fn an_oversized_response_leaves_the_message_open() {
     let limits = Limits {
         max_message_bytes: 256,
         ..defaults()
@@ -417,7 +417,7 @@ fn a_response_that_is_too_large_is_refused_and_the_message_stays_open() {
 }
 
 #[test]
-fn a_promised_response_leaves_as_soon_as_it_can() {
+fn a_promised_response_is_sent_as_soon_as_possible() {
     let reject = |id: &str| Response::new(id, Answer::reject(Some("dropped".into())));
     let mut played = Played::new(ClientConfig {
         limits: Limits {
@@ -456,7 +456,7 @@ fn a_promised_response_leaves_as_soon_as_it_can() {
 }
 
 #[test]
-fn a_promised_response_that_is_too_large_loses_its_reason() {
+fn an_oversized_promised_response_loses_its_reason() {
     let limits = Limits {
         max_message_bytes: 256,
         ..defaults()
@@ -472,7 +472,7 @@ fn a_promised_response_that_is_too_large_loses_its_reason() {
 }
 
 #[test]
-fn no_more_is_read_while_too_many_messages_are_open() {
+fn reading_stops_while_too_many_messages_are_open() {
     let mut played = Played::ready(ClientConfig {
         limits: Limits {
             max_pending: 2,
@@ -517,7 +517,7 @@ fn large_open_messages_count_by_their_bytes() {
 }
 
 #[test]
-fn a_message_of_exactly_the_limit_is_read_and_a_larger_one_closes_with_1009() {
+fn an_oversized_message_closes_with_1009() {
     let mut frame = message("m");
     let size = frame.to_string().len() - "milk".len();
     frame["payload"]["text"] = json!("x".repeat(1_048_576 - size));
@@ -538,7 +538,7 @@ fn a_message_of_exactly_the_limit_is_read_and_a_larger_one_closes_with_1009() {
 }
 
 #[test]
-fn what_is_no_frame_is_skipped_with_a_warning() {
+fn an_invalid_frame_is_skipped_with_a_warning() {
     let mut played = Played::ready(config());
     for text in ["", "[]", "{", r#"{"type":"message"}"#, r#"{"type":7}"#] {
         played.conn.handle_message(Incoming::Text(text), played.now);
@@ -559,7 +559,7 @@ fn what_is_no_frame_is_skipped_with_a_warning() {
 }
 
 #[test]
-fn anything_that_arrives_is_life_and_silence_is_death() {
+fn any_input_counts_as_life_and_silence_disconnects() {
     let mut played = Played::ready(config());
     played.wait(PING_INTERVAL);
     assert_eq!(played.sent(), [json!("ping")]);
@@ -580,7 +580,7 @@ fn anything_that_arrives_is_life_and_silence_is_death() {
 }
 
 #[test]
-fn a_lost_line_ends_without_a_word_about_open_messages() {
+fn a_lost_connection_ends_open_messages_silently() {
     let mut played = Played::ready(config());
     played.take(&message("m"));
     played.events();
@@ -591,7 +591,7 @@ fn a_lost_line_ends_without_a_word_about_open_messages() {
 }
 
 #[test]
-fn debug_output_shows_nothing_of_what_is_said() {
+fn debug_output_shows_no_contents() {
     let mut played = Played::ready(config());
     played.take(&message("secret-id"));
     assert!(!format!("{:?}", played.conn).contains("secret"));

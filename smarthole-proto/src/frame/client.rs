@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn every_frame_of_the_specification_is_written_as_it_stands_there() {
+    fn every_frame_matches_the_specification() {
         for text in [
             r#"{"type":"registration","payload":{"name":"my-client","description":"I handle task management and to-do lists.","version":"1.0.0","capabilities":["tasks","reminders"]}}"#,
             r#"{"type":"response","payload":{"messageId":"msg-1","type":"ack","payload":{}}}"#,
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registration_leaves_out_what_it_does_not_say() {
+    fn a_registration_omits_absent_members() {
         let mut registration = Registration::new("a", "d");
         assert_eq!(
             serde_json::to_string(&registration.frame()).unwrap(),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_original_clients_send_is_accepted() {
+    fn frames_of_original_clients_are_accepted() {
         for (payload, answer) in [
             (r#"{"messageId":"m","type":"ack"}"#, Answer::Ack),
             (
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_a_type_or_payload_is_no_frame() {
+    fn a_text_without_type_or_payload_is_not_a_frame() {
         for text in [
             "",
             "null",

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn every_frame_of_the_specification_is_written_as_it_stands_there() {
+    fn every_frame_matches_the_specification() {
         for text in [
             r#"{"type":"registration_response","payload":{"success":true,"clientId":"550e8400-e29b-41d4-a716-446655440000","message":"Client 'my-client' registered successfully"}}"#,
             r#"{"type":"registration_response","payload":{"success":false,"code":"DUPLICATE_NAME","message":"A client with name 'my-client' is already registered"}}"#,
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_servers_send_or_leave_out_is_accepted() {
+    fn variants_of_other_servers_are_accepted() {
         for (text, written) in [
             (
                 r#"{"type":"registration_response","payload":{"success":true,"clientId":null}}"#,
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_confidence_that_is_no_number_is_left_out() {
+    fn an_invalid_confidence_is_omitted() {
         for confidence in [f64::NAN, f64::INFINITY] {
             let metadata = Metadata {
                 input_method: InputMethod::Voice,

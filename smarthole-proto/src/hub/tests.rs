@@ -103,7 +103,7 @@ fn whys(events: &[HubEvent]) -> Vec<&Ignored> {
 }
 
 #[test]
-fn names_are_unique_to_the_letter_and_connections_register_once() {
+fn names_are_unique_and_case_sensitive() {
     let mut test = Test::new(&["notes"]);
     let mut register = |conn, name: &str| {
         let registration = Registration::new(name, "d");
@@ -132,7 +132,7 @@ fn names_are_unique_to_the_letter_and_connections_register_once() {
 }
 
 #[test]
-fn a_name_is_free_as_soon_as_its_connection_is_gone() {
+fn a_name_is_free_once_its_connection_is_lost() {
     let mut test = Test::new(&["notes"]);
     assert!(test.hub.disconnect(ConnId(1)));
     assert!(!test.hub.disconnect(ConnId(1)));
@@ -143,7 +143,7 @@ fn a_name_is_free_as_soon_as_its_connection_is_gone() {
 }
 
 #[test]
-fn a_hub_counts_a_description_in_characters() {
+fn description_length_is_counted_in_characters() {
     let mut test = Test::new(&[]);
     for (number, faces, fits) in [(1, 1_024, true), (2, 1_025, false)] {
         let registration = Registration::new(format!("c{number}"), "😀".repeat(faces));
@@ -153,7 +153,7 @@ fn a_hub_counts_a_description_in_characters() {
 }
 
 #[test]
-fn what_cannot_be_sent_to_anybody_is_refused_at_once() {
+fn a_message_nobody_can_receive_is_refused_at_once() {
     let mut test = Test::new(&[]);
     assert_eq!(test.say(""), Err(HubError::Blank));
     assert_eq!(test.say(" \n\u{feff}"), Err(HubError::Blank));
@@ -164,7 +164,7 @@ fn what_cannot_be_sent_to_anybody_is_refused_at_once() {
 }
 
 #[test]
-fn a_frame_of_exactly_a_mebibyte_passes_and_one_more_byte_does_not() {
+fn a_frame_over_a_mebibyte_is_refused() {
     for prefix in ["", "notes: "] {
         let mut test = Test::new(&["notes"]);
         let mut text = format!("{prefix}x");
@@ -198,7 +198,7 @@ fn a_frame_of_exactly_a_mebibyte_passes_and_one_more_byte_does_not() {
 }
 
 #[test]
-fn a_direct_text_that_could_not_be_routed_on_is_refused_only_where_it_would_be() {
+fn an_oversized_direct_text_is_refused_only_if_rerouted() {
     for reroutes in [false, true] {
         let config = HubConfig {
             reroute_direct: reroutes,
@@ -237,7 +237,7 @@ fn a_direct_text_that_could_not_be_routed_on_is_refused_only_where_it_would_be()
 }
 
 #[test]
-fn a_text_of_the_router_that_is_blank_or_too_large_is_replaced_by_the_users() {
+fn a_blank_or_oversized_router_text_falls_back_to_the_users() {
     let mut test = Test::new(&["a", "b", "c"]);
     test.say("mine").unwrap();
     let large = "x".repeat(MAX_PAYLOAD);
@@ -297,7 +297,7 @@ fn equal_frames_are_encoded_once() {
 }
 
 #[test]
-fn confidence_is_told_for_voice_and_within_bounds_only() {
+fn confidence_is_sent_for_voice_only_and_within_bounds() {
     let mut test = Test::new(&["notes"]);
     let typed = Input {
         confidence: Some(0.5),
@@ -379,7 +379,7 @@ fn waiting_frames_and_events_are_bounded() {
 }
 
 #[test]
-fn a_question_is_answered_once() {
+fn a_routing_request_is_answered_once() {
     let mut test = Test::new(&["a", "b"]);
     test.say("x").unwrap();
     let question = test.question();
@@ -392,7 +392,7 @@ fn a_question_is_answered_once() {
 }
 
 #[test]
-fn unknown_excluded_and_repeated_names_are_skipped() {
+fn unknown_excluded_and_repeated_clients_are_skipped() {
     let mut test = Test::new(&["a", "b", "c"]);
     let id = test.say("x").unwrap();
     let choices = ["a", "nobody", "A", "a"].map(Choice::new).to_vec();
@@ -405,7 +405,7 @@ fn unknown_excluded_and_repeated_names_are_skipped() {
 }
 
 #[test]
-fn a_router_that_names_nobody_who_can_be_ends_the_message() {
+fn a_router_choosing_no_candidate_ends_the_message() {
     for names in [&[][..], &["nobody"], &["A"]] {
         let mut test = Test::new(&["a"]);
         let id = test.say("x").unwrap();
@@ -432,7 +432,7 @@ fn a_router_that_names_nobody_who_can_be_ends_the_message() {
 }
 
 #[test]
-fn responses_that_belong_to_nothing_are_ignored_and_named() {
+fn unmatched_responses_are_ignored_and_reported() {
     let mut test = Test::new(&["a", "b"]);
     let id = test.send(&["a"]);
     let ghost = MessageId::new("msg-ghost");
@@ -466,7 +466,7 @@ fn responses_that_belong_to_nothing_are_ignored_and_named() {
 }
 
 #[test]
-fn a_rejection_without_words_gets_some_and_long_ones_are_cut() {
+fn a_rejection_gets_a_default_reason_and_long_ones_are_shortened() {
     for (reason, kept) in [
         (None, "No reason provided".to_owned()),
         (Some(" ".to_owned()), "No reason provided".to_owned()),
@@ -488,7 +488,7 @@ fn a_rejection_without_words_gets_some_and_long_ones_are_cut() {
 }
 
 #[test]
-fn a_look_before_the_deadline_changes_nothing() {
+fn an_early_timeout_changes_nothing() {
     let mut test = Test::new(&["a"]);
     test.send(&["a"]);
     let deadline = test.now + Duration::from_secs(30);
@@ -502,7 +502,7 @@ fn a_look_before_the_deadline_changes_nothing() {
 }
 
 #[test]
-fn a_title_that_is_absent_or_empty_is_the_name_of_the_client() {
+fn a_missing_title_defaults_to_the_client_name() {
     let mut test = Test::new(&["notes"]);
     let id = test.send(&["notes"]);
     let untitled = Notification::new("x");
@@ -532,7 +532,7 @@ fn a_title_that_is_absent_or_empty_is_the_name_of_the_client() {
 }
 
 #[test]
-fn of_names_that_differ_in_case_the_exact_one_gets_the_text_and_else_the_first() {
+fn of_names_differing_in_case_the_exact_one_wins() {
     let mut test = Test::new(&["nOTES", "NOTES", "notes"]);
     for (text, conn) in [("notes: x", 3_u64), ("NOTES, x", 2), ("Notes: x", 1)] {
         test.say(text).unwrap();
@@ -542,7 +542,7 @@ fn of_names_that_differ_in_case_the_exact_one_gets_the_text_and_else_the_first()
 }
 
 #[test]
-fn a_routing_limit_of_zero_counts_as_one() {
+fn a_routing_limit_of_zero_is_treated_as_one() {
     let config = HubConfig {
         routing_limit: 0,
         ..HubConfig::default()
@@ -567,7 +567,7 @@ fn a_routing_limit_of_zero_counts_as_one() {
 }
 
 #[test]
-fn a_notification_may_come_before_an_acknowledgement_and_behind_it() {
+fn a_notification_may_come_before_or_after_an_ack() {
     let mut test = Test::new(&["a"]);
     let id = test.send(&["a"]);
     let shown = || Answer::Notification(Notification::new("x"));

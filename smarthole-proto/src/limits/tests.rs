@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::limits;
 
 #[test]
-fn the_numbers_of_the_specification_are_these() {
+fn limits_match_the_specification() {
     assert_eq!(limits::DEFAULT_URL, "ws://127.0.0.1:9473");
     assert_eq!(limits::DEFAULT_PORT, 9473);
     for (number, specified) in [

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_is_the_errors_text_within_bounds() {
+    fn a_reason_is_the_bounded_error_text() {
         assert_eq!(PluginError::rejected("only notes").reason(), "only notes");
         let io = std::io::Error::other("disk full");
         assert_eq!(PluginError::from(io).reason(), "disk full");

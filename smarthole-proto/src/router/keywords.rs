@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_counts_more_than_a_capability_and_that_more_than_a_description() {
+    fn names_weigh_more_than_capabilities_and_those_more_than_descriptions() {
         let request = RouteRequest {
             candidates: [
                 Candidate::new("a", "Plays music."),
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_clients_the_one_that_registered_first_is_chosen() {
+    fn ties_go_to_the_first_registered_client() {
         let twins = ["b", "a"].map(|name| Candidate::new(name, "Plays music."));
         let request = RouteRequest {
             candidates: twins.into_iter().collect(),
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_several_parts_goes_to_everybody_who_is_clearly_meant() {
+    fn a_text_with_several_parts_goes_to_each_clear_match() {
         assert_eq!(
             chosen("turn on the lights and remind me of the cake"),
             ["home", "calendar"]
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn each_of_several_is_told_the_words_of_its_own_part() {
+    fn each_recipient_gets_its_own_part() {
         let choices = Keywords::new().choose(&ask("lights on and note my ideas and a list"));
         let reasons: Vec<_> = choices.iter().map(|one| one.reason.as_deref()).collect();
         assert_eq!(
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_guessed_unless_there_is_only_one_client_or_one_left() {
+    fn without_a_match_only_a_sole_client_is_chosen() {
         assert_eq!(chosen("sing a song"), Vec::<String>::new());
         assert_eq!(chosen("please do it for me"), Vec::<String>::new());
         assert_eq!(chosen(""), Vec::<String>::new());
@@ -441,14 +441,14 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_countless_parts_is_looked_at_in_a_few() {
+    fn the_number_of_parts_considered_is_bounded() {
         let text = "lights and notes; ".repeat(10_000);
         assert_eq!(chosen(&text), ["home", "notes"]);
         assert_eq!(parts(&text).len(), MAX_PARTS);
     }
 
     #[test]
-    fn of_countless_words_the_first_are_looked_at() {
+    fn the_number_of_words_considered_is_bounded() {
         let mut busy = Candidate::new("busy", "Does much.");
         let hints = (10_000..75_536).map(|number| format!("word{number}").into());
         busy.capabilities = hints.collect();
@@ -470,7 +470,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_survived_and_only_candidates_are_chosen_each_once(text in ".{0,60}|([a-z]{1,8}| and |;|-|notes|lights){0,20}") {
+        fn arbitrary_text_chooses_only_candidates_each_once(text in ".{0,60}|([a-z]{1,8}| and |;|-|notes|lights){0,20}") {
             let names = chosen(&text);
             let mut unique = names.clone();
             unique.sort();

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_of_a_word_are_the_same_word() {
+    fn forms_of_a_word_match() {
         for forms in [
             &["note", "notes", "Noted", "NOTING"][..],
             &["list", "lists", "listing"],
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_not() {
+    fn different_words_do_not_match() {
         for (one, other) in [
             ("bus", "bug"),
             ("pass", "past"),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn fillers_and_single_letters_say_nothing() {
+    fn fillers_and_single_letters_are_ignored() {
         assert_eq!(
             stems("I'd like you to ADD a, b: milk!"),
             [stem("add"), stem("milk")]
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_as_one_is_found_in_its_parts_and_as_a_whole() {
+    fn compound_words_match_whole_and_in_parts() {
         assert_eq!(stems("to-do"), ["todo"]);
         assert_eq!(stems("todo"), ["todo"]);
         assert_eq!(stems("toDo"), ["todo"]);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn fillers_are_sorted_for_the_search() {
+    fn fillers_are_sorted() {
         assert!(FILLERS.is_sorted());
     }
 }

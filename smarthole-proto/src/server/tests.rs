@@ -110,7 +110,7 @@ fn limited(limits: Limits) -> ServerConfig {
 }
 
 #[test]
-fn an_accepted_client_is_told_so_as_the_specification_has_it() {
+fn an_accepted_client_gets_the_specified_reply() {
     let mut played = Played::new();
     assert_eq!(played.conn.state(), ServerState::AwaitRegistration);
     played.take(
@@ -159,7 +159,7 @@ fn a_refused_client_may_try_again_on_the_same_connection() {
 }
 
 #[test]
-fn what_is_wrong_with_a_registration_is_answered_by_the_machine() {
+fn an_invalid_registration_is_answered_by_the_machine() {
     let mut played = Played::new();
     for (payload, code) in [
         ("null", "VALIDATION_ERROR"),
@@ -183,7 +183,7 @@ fn what_is_wrong_with_a_registration_is_answered_by_the_machine() {
 }
 
 #[test]
-fn a_registered_connection_registers_no_second_time_whatever_it_sends() {
+fn a_second_registration_is_ignored() {
     let mut played = Played::ready(ServerConfig::default());
     for payload in ["null", "{}", r#"{"name":"other","description":"d"}"#] {
         assert_eq!(played.refusal(payload), "ALREADY_REGISTERED", "{payload}");
@@ -223,7 +223,7 @@ fn responses_reach_the_application_in_order() {
 }
 
 #[test]
-fn text_in_a_binary_message_is_read_like_any_other() {
+fn text_in_a_binary_message_is_decoded() {
     let mut played = Played::new();
     let binary = |played: &mut Played, bytes| {
         played
@@ -244,7 +244,7 @@ fn text_in_a_binary_message_is_read_like_any_other() {
 }
 
 #[test]
-fn junk_is_ignored_with_a_warning_and_without_an_answer() {
+fn invalid_input_is_ignored_with_a_warning() {
     let mut played = Played::ready(ServerConfig::default());
     for junk in [
         "",
@@ -289,7 +289,7 @@ fn a_response_before_the_registration_is_ignored() {
 }
 
 #[test]
-fn what_follows_an_undecided_registration_waits_for_the_verdict() {
+fn frames_after_an_undecided_registration_wait() {
     let mut played = Played::new();
     played.take(NOTES);
     assert!(!played.conn.wants_input());
@@ -313,7 +313,7 @@ fn what_follows_an_undecided_registration_waits_for_the_verdict() {
 }
 
 #[test]
-fn registrations_that_come_together_are_decided_one_after_the_other() {
+fn pipelined_registrations_are_decided_in_order() {
     let mut played = Played::new();
     for name in ["a", "b", "c"] {
         played.take(&registration(name));
@@ -334,7 +334,7 @@ fn registrations_that_come_together_are_decided_one_after_the_other() {
 }
 
 #[test]
-fn what_is_held_is_bounded() {
+fn held_frames_are_bounded_in_number() {
     let mut played = Played::new();
     played.take(NOTES);
     for _ in 0..MAX_HELD {
@@ -349,7 +349,7 @@ fn what_is_held_is_bounded() {
 }
 
 #[test]
-fn what_is_held_is_bounded_in_bytes_too() {
+fn held_frames_are_bounded_in_bytes() {
     let mut played = Played::with(limited(Limits {
         max_event_bytes: 3 * ACK.len(),
         ..Limits::default()
@@ -378,7 +378,7 @@ fn what_is_held_is_bounded_in_bytes_too() {
 }
 
 #[test]
-fn a_client_that_pings_and_never_reads_fills_no_queue() {
+fn pings_of_a_client_that_never_reads_are_bounded() {
     let mut played = Played::ready(limited(Limits {
         max_outbox_frames: 8,
         ..Limits::default()
@@ -395,7 +395,7 @@ fn a_client_that_pings_and_never_reads_fills_no_queue() {
 }
 
 #[test]
-fn a_client_that_reads_slowly_lives_by_its_pongs() {
+fn a_slow_client_stays_connected_by_its_pongs() {
     let mut played = Played::ready(limited(Limits {
         max_outbox_frames: 2,
         ..Limits::default()
@@ -415,7 +415,7 @@ fn a_client_that_reads_slowly_lives_by_its_pongs() {
 }
 
 #[test]
-fn commands_out_of_turn_are_refused_and_change_nothing() {
+fn commands_in_the_wrong_state_are_refused_without_side_effects() {
     let mut played = Played::new();
     let refusal = || RegistrationError::duplicate_name("notes");
     let id = client_id(0);
@@ -457,7 +457,7 @@ fn a_frame_for_a_client_that_reads_nothing_is_refused() {
 }
 
 #[test]
-fn a_client_that_asks_and_never_reads_is_disconnected() {
+fn a_client_that_never_reads_its_replies_is_disconnected() {
     let mut played = Played::ready(limited(Limits {
         max_outbox_frames: 8,
         ..Limits::default()
@@ -474,7 +474,7 @@ fn a_client_that_asks_and_never_reads_is_disconnected() {
 }
 
 #[test]
-fn input_stops_while_events_are_not_taken() {
+fn reading_stops_while_events_are_unread() {
     let mut played = Played::ready(limited(Limits {
         max_event_bytes: 2 * ACK.len(),
         ..Limits::default()
@@ -494,7 +494,7 @@ fn input_stops_while_events_are_not_taken() {
 }
 
 #[test]
-fn a_client_is_pinged_every_30_seconds_and_lives_by_its_pongs() {
+fn a_client_is_pinged_every_30_seconds() {
     let mut played = Played::ready(ServerConfig::default());
     for _ in 0..3 {
         played.wait(Duration::from_millis(29_999));
@@ -507,7 +507,7 @@ fn a_client_is_pinged_every_30_seconds_and_lives_by_its_pongs() {
 }
 
 #[test]
-fn a_client_that_answers_no_ping_within_10_seconds_is_closed_with_1001() {
+fn a_missed_pong_closes_with_1001_after_10_seconds() {
     let mut played = Played::ready(ServerConfig::default());
     played.wait(Duration::from_secs(30));
     assert_eq!(played.sent(), ["ping"]);
@@ -530,7 +530,7 @@ fn a_client_that_answers_no_ping_within_10_seconds_is_closed_with_1001() {
 }
 
 #[test]
-fn a_client_that_is_not_registered_is_pinged_too_and_never_timed_out_by_default() {
+fn an_unregistered_client_has_no_deadline_by_default() {
     let mut played = Played::new();
     for _ in 0..1000 {
         played.wait(Duration::from_secs(30));
@@ -541,7 +541,7 @@ fn a_client_that_is_not_registered_is_pinged_too_and_never_timed_out_by_default(
 }
 
 #[test]
-fn a_client_that_never_registers_may_be_given_a_deadline() {
+fn registration_can_have_a_deadline() {
     let timeout = Duration::from_secs(5);
     let config = ServerConfig {
         registration_timeout: Some(timeout),
@@ -580,7 +580,7 @@ fn a_client_above_the_rate_limit_is_disconnected() {
 }
 
 #[test]
-fn by_default_5_000_frames_may_come_at_once_and_one_more_each_millisecond() {
+fn the_default_rate_limit_is_5_000_at_once_and_1_000_per_second() {
     let mut played = Played::ready(ServerConfig::default());
     // The registration was the first one.
     for _ in 1..5_000 {

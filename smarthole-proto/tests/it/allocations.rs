@@ -71,7 +71,7 @@ fn encoding_into_a_buffer_with_room_costs_no_allocation() {
 }
 
 #[test]
-fn a_message_costs_the_client_its_long_texts_and_the_frame_and_its_ack_one_allocation() {
+fn a_message_allocates_its_long_texts_and_one_ack() {
     let now = Instant::now();
     let mut client = ready(now).client;
     let message = cost("message through the client", || {
@@ -91,7 +91,7 @@ fn a_message_costs_the_client_its_long_texts_and_the_frame_and_its_ack_one_alloc
 }
 
 #[test]
-fn a_response_costs_the_server_one_allocation() {
+fn a_response_allocates_once_at_the_server() {
     let now = Instant::now();
     let mut server = ready(now).server;
     let mut times = 0_u32;

@@ -50,7 +50,7 @@ pub fn encoded(id: &str) -> Text {
 }
 
 #[test]
-fn the_conversation_of_the_specification() {
+fn the_example_conversation_of_the_specification() {
     let registration = Registration {
         version: Some("1.0.0".into()),
         capabilities: vec!["tasks".into(), "reminders".into()],
@@ -100,7 +100,7 @@ fn the_conversation_of_the_specification() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_worth_another_try() {
+fn a_taken_name_is_retried() {
     let mut line = line(config(), Instant::now());
     line.settle();
     let error = RegistrationError::duplicate_name("notes");
@@ -127,7 +127,7 @@ fn a_name_that_is_taken_is_worth_another_try() {
 }
 
 #[test]
-fn a_line_on_which_nothing_is_said_stays_up() {
+fn an_idle_connection_stays_open() {
     let mut line = ready(Instant::now());
     line.advance(3600 * SECOND);
     assert_eq!(line.take_client_events(), []);
@@ -135,7 +135,7 @@ fn a_line_on_which_nothing_is_said_stays_up() {
 }
 
 #[test]
-fn a_half_open_line_is_noticed_by_both_sides() {
+fn a_half_open_connection_is_detected_by_both_sides() {
     let mut line = ready(Instant::now());
     line.mute_pongs();
     line.advance(40 * SECOND);
@@ -160,7 +160,7 @@ fn the_deadline_of_a_message_counts_from_its_arrival() {
 }
 
 #[test]
-fn while_an_application_takes_no_events_nothing_is_lost() {
+fn unread_events_are_not_lost() {
     let now = Instant::now();
     let limits = Limits {
         max_events: 3,
@@ -276,6 +276,6 @@ fn every_message_ends_once(rng: &mut Rng) -> Result<(), String> {
 }
 
 #[test]
-fn every_message_ends_exactly_once_over_random_schedules() {
+fn every_message_ends_exactly_once_under_random_faults() {
     sim::run(100, every_message_ends_once);
 }

@@ -72,7 +72,7 @@ fn of_size(size: usize) -> String {
 }
 
 #[tokio::test]
-async fn a_message_of_a_megabyte_is_taken_and_one_byte_more_closes_with_1009() {
+async fn a_message_over_a_mebibyte_closes_with_1009() {
     let (client, mut events, mut router, listener) = connected().await;
     router.say_text(&of_size(MEGABYTE)).await;
     let message = soon(received(&mut events)).await;
@@ -97,7 +97,7 @@ async fn a_message_of_a_megabyte_is_taken_and_one_byte_more_closes_with_1009() {
 }
 
 #[tokio::test]
-async fn a_response_of_a_megabyte_leaves_and_a_larger_one_is_refused() {
+async fn a_response_over_a_mebibyte_is_refused() {
     let (client, mut events, mut router, _listener) = connected().await;
     router.route("m", "text").await;
     let message = soon(received(&mut events)).await;
@@ -118,7 +118,7 @@ async fn a_response_of_a_megabyte_leaves_and_a_larger_one_is_refused() {
 }
 
 #[tokio::test]
-async fn a_client_answers_every_ping_while_nothing_else_is_said() {
+async fn an_idle_client_answers_every_ping() {
     let (_client, _events, mut router, _listener) = connected().await;
     for payload in ["", "anything"] {
         let ping = Outgoing::Ping(Bytes::from_static(payload.as_bytes()));

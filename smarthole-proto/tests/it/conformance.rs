@@ -41,7 +41,7 @@ fn check(mut machine: impl Machine, texts: &[&str], now: Instant) {
 }
 
 #[test]
-fn both_machines_keep_the_rules() {
+fn both_machines_conform() {
     let now = Instant::now();
     let nasty = nasty();
     let texts: Vec<&str> = nasty.iter().map(String::as_str).collect();

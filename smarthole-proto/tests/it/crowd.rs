@@ -156,7 +156,7 @@ async fn a_thousand_direct_messages_end_once_each() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_routed_messages_end_once_for_each_client_that_gets_them() {
+async fn a_thousand_routed_messages_end_once_per_recipient() {
     // To one client that rejects or says nothing, so that most are routed again, or to two.
     let book = each_ends_once(|number| match number % 2 {
         0 => format!("for {} only", name(number % CLIENTS)),

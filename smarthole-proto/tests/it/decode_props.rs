@@ -149,7 +149,7 @@ const MEMBERS: [&str; 4] = ["type", "payload", "messageId", "id"];
 
 proptest! {
     #[test]
-    fn every_response_is_read_as_it_was_written(id in text(), answer in answer()) {
+    fn every_response_round_trips(id in text(), answer in answer()) {
         let response = Response::new(id, answer);
         let frame = ClientFrame::Response(response);
         let written = codec::encode(&frame).unwrap();
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn every_registration_is_read_as_it_was_written(
+    fn every_registration_round_trips(
         name in name(),
         description in description(),
         version in prop::option::of(any::<String>()),
@@ -180,7 +180,7 @@ proptest! {
     }
 
     #[test]
-    fn every_server_frame_is_read_as_it_was_written(frame in server_frame()) {
+    fn every_server_frame_round_trips(frame in server_frame()) {
         let written = codec::encode(&frame).unwrap();
         let read = ServerFrame::decode(written.as_str(), &Limits::default()).unwrap();
         prop_assert_eq!(&read, &frame);
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn a_frame_of_a_new_type_survives_as_it_is(payload in json(), more in json()) {
+    fn a_frame_of_an_unknown_type_is_kept_verbatim(payload in json(), more in json()) {
         let text = format!(r#"{{"type":"later","payload":{payload},"more":{more}}}"#);
         let limits = Limits::default();
         let client = ClientFrame::decode(&text, &limits).unwrap();
@@ -221,7 +221,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_decoded_or_refused(text in any::<String>()) {
+    fn arbitrary_text_never_panics(text in any::<String>()) {
         let limits = Limits::default();
         let _ = ClientFrame::decode(&text, &limits);
         let _ = ServerFrame::decode(&text, &limits);
@@ -229,7 +229,7 @@ proptest! {
     }
 
     #[test]
-    fn a_frame_that_is_cut_anywhere_is_refused(
+    fn a_truncated_frame_is_refused(
         frame in server_frame(),
         at in any::<prop::sample::Index>(),
     ) {

@@ -112,7 +112,7 @@ async fn works(line: &mut RawPeer) {
 }
 
 #[tokio::test]
-async fn a_plugin_outlives_handlers_that_panic() {
+async fn a_plugin_survives_panicking_handlers() {
     let plugin = start().await;
     let mut line = plugin.registered().await;
     for id in ["1", "2", "3"] {
@@ -123,7 +123,7 @@ async fn a_plugin_outlives_handlers_that_panic() {
 }
 
 #[tokio::test]
-async fn handlers_that_never_return_block_neither_the_plugin_nor_its_end() {
+async fn hanging_handlers_do_not_block_the_plugin() {
     let plugin = start().await;
     let mut line = plugin.registered().await;
     route(&mut line, "1", "hang").await;
@@ -136,7 +136,7 @@ async fn handlers_that_never_return_block_neither_the_plugin_nor_its_end() {
 }
 
 #[tokio::test]
-async fn a_plugin_registers_again_however_its_line_ends() {
+async fn a_plugin_registers_again_after_any_disconnect() {
     let plugin = start().await;
     let mut line = plugin.registered().await;
     works(&mut line).await;
@@ -160,7 +160,7 @@ async fn a_plugin_registers_again_however_its_line_ends() {
 }
 
 #[tokio::test]
-async fn a_plugin_ends_when_told_to_wherever_it_stands() {
+async fn a_plugin_can_be_stopped_in_any_state() {
     // While it dials.
     let plugin = start().await;
     let line = soon(plugin.listener.accept()).await.unwrap();

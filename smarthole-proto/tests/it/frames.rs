@@ -67,7 +67,7 @@ const fn answer(response: RegistrationResponse) -> ServerFrame {
 }
 
 #[test]
-fn a_registration_is_that_of_the_specification() {
+fn a_registration_matches_the_specification() {
     let example = Example::new(
         r#"{
   "type": "registration",
@@ -98,7 +98,7 @@ fn a_registration_is_that_of_the_specification() {
 }
 
 #[test]
-fn both_answers_to_a_registration_are_those_of_the_specification() {
+fn both_registration_replies_match_the_specification() {
     let accepted = Example::new(
         r#"{
   "type": "registration_response",
@@ -126,7 +126,7 @@ fn both_answers_to_a_registration_are_those_of_the_specification() {
 }
 
 #[test]
-fn each_code_of_the_specification_is_sent_as_it_stands_there() {
+fn every_error_code_matches_the_specification() {
     for (code, word) in [
         (ErrorCode::InvalidName, "INVALID_NAME"),
         (ErrorCode::InvalidDescription, "INVALID_DESCRIPTION"),
@@ -147,7 +147,7 @@ fn each_code_of_the_specification_is_sent_as_it_stands_there() {
 }
 
 #[test]
-fn a_routed_message_is_that_of_the_specification() {
+fn a_routed_message_matches_the_specification() {
     let example = Example::new(
         r#"{
   "type": "message",
@@ -183,7 +183,7 @@ fn a_routed_message_is_that_of_the_specification() {
 }
 
 #[test]
-fn what_a_message_does_not_say_is_left_out() {
+fn absent_members_of_a_message_are_omitted() {
     let mut direct = Metadata::default();
     direct.direct_routed = true;
     let message = Message {
@@ -199,7 +199,7 @@ fn what_a_message_does_not_say_is_left_out() {
 }
 
 #[test]
-fn an_ack_is_that_of_the_specification() {
+fn an_ack_matches_the_specification() {
     let example = Example::new(
         r#"{
   "type": "response",
@@ -214,7 +214,7 @@ fn an_ack_is_that_of_the_specification() {
 }
 
 #[test]
-fn a_reject_is_that_of_the_specification() {
+fn a_reject_matches_the_specification() {
     let example = Example::new(
         r#"{
   "type": "response",
@@ -232,7 +232,7 @@ fn a_reject_is_that_of_the_specification() {
 }
 
 #[test]
-fn a_notification_is_that_of_the_specification() {
+fn a_notification_matches_the_specification() {
     let example = Example::new(
         r#"{
   "type": "response",
@@ -256,7 +256,7 @@ fn a_notification_is_that_of_the_specification() {
 }
 
 #[test]
-fn every_priority_of_the_specification_is_sent_as_it_stands_there() {
+fn every_priority_matches_the_specification() {
     for (priority, word) in [
         (Priority::Low, "low"),
         (Priority::Normal, "normal"),
@@ -278,7 +278,7 @@ fn every_priority_of_the_specification_is_sent_as_it_stands_there() {
 }
 
 #[test]
-fn no_frame_prints_private_text_when_it_is_debugged() {
+fn debug_output_of_frames_hides_private_text() {
     let secret = "hunter2";
     for text in [
         format!(r#"{{"type":"registration","payload":{{"name":"a","description":"{secret}"}}}}"#),

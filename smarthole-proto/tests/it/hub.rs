@@ -6,7 +6,7 @@ use smarthole_proto::hub::HubConfig;
 use super::hub_play::{play, play_with};
 
 #[test]
-fn a_message_goes_to_whom_the_router_chooses() {
+fn a_message_goes_to_the_chosen_clients() {
     assert_snapshot!(play(
         "join notes
          join lights
@@ -22,7 +22,7 @@ fn a_message_goes_to_whom_the_router_chooses() {
 }
 
 #[test]
-fn a_named_client_gets_the_rest_of_the_text_at_once() {
+fn a_direct_message_goes_to_the_named_client_at_once() {
     assert_snapshot!(play(
         "join notes
          join Lights
@@ -37,7 +37,7 @@ fn a_named_client_gets_the_rest_of_the_text_at_once() {
 }
 
 #[test]
-fn a_rejection_is_routed_on_with_its_reason() {
+fn a_rejected_message_is_rerouted_with_the_reason() {
     assert_snapshot!(play(
         "join notes
          join lights
@@ -51,7 +51,7 @@ fn a_rejection_is_routed_on_with_its_reason() {
 }
 
 #[test]
-fn every_copy_of_a_message_carries_the_time_at_which_it_was_said() {
+fn every_copy_of_a_message_has_its_original_time() {
     let trace = play(
         "wait 1.5
          join notes
@@ -70,7 +70,7 @@ fn every_copy_of_a_message_carries_the_time_at_which_it_was_said() {
 }
 
 #[test]
-fn silence_is_a_rejection_after_thirty_seconds() {
+fn silence_counts_as_a_rejection_after_thirty_seconds() {
     assert_snapshot!(play(
         "join notes
          join lights
@@ -86,7 +86,7 @@ fn silence_is_a_rejection_after_thirty_seconds() {
 }
 
 #[test]
-fn three_clients_in_a_row_may_reject_and_a_fourth_is_not_asked() {
+fn three_rejections_end_a_message() {
     assert_snapshot!(play(
         "join a
          join b
@@ -103,7 +103,7 @@ fn three_clients_in_a_row_may_reject_and_a_fourth_is_not_asked() {
 }
 
 #[test]
-fn with_nobody_left_the_message_ends() {
+fn without_further_candidates_a_message_ends() {
     assert_snapshot!(play(
         "join a
          join b
@@ -116,7 +116,7 @@ fn with_nobody_left_the_message_ends() {
 }
 
 #[test]
-fn several_recipients_have_one_id_and_answer_each_for_itself() {
+fn several_recipients_share_one_id_and_answer_separately() {
     assert_snapshot!(play(
         "join a
          join b
@@ -131,7 +131,7 @@ fn several_recipients_have_one_id_and_answer_each_for_itself() {
 }
 
 #[test]
-fn an_ack_outlives_the_rejections_of_others() {
+fn an_ack_stands_despite_rejections_of_others() {
     assert_snapshot!(play(
         "join a
          join b
@@ -143,7 +143,7 @@ fn an_ack_outlives_the_rejections_of_others() {
 }
 
 #[test]
-fn copies_that_are_routed_on_never_reach_the_same_client() {
+fn rerouted_copies_never_reach_the_same_client() {
     assert_snapshot!(play(
         "join a
          join b
@@ -161,7 +161,7 @@ fn copies_that_are_routed_on_never_reach_the_same_client() {
 }
 
 #[test]
-fn a_choice_that_another_question_has_used_up_is_asked_again() {
+fn a_stale_choice_is_requested_again() {
     assert_snapshot!(play(
         "join a
          join b
@@ -180,7 +180,7 @@ fn a_choice_that_another_question_has_used_up_is_asked_again() {
 }
 
 #[test]
-fn late_responses_are_recorded_and_move_nothing() {
+fn late_responses_are_recorded_without_effect() {
     assert_snapshot!(play(
         "join a
          join b
@@ -197,7 +197,7 @@ fn late_responses_are_recorded_and_move_nothing() {
 }
 
 #[test]
-fn a_client_that_rejects_what_it_took_is_taken_at_its_word() {
+fn a_client_may_reject_after_an_ack() {
     assert_snapshot!(play(
         "join a
          join b
@@ -212,7 +212,7 @@ fn a_client_that_rejects_what_it_took_is_taken_at_its_word() {
 }
 
 #[test]
-fn a_named_client_that_rejects_ends_the_message_even_after_an_ack() {
+fn a_rejected_direct_message_ends() {
     assert_snapshot!(play(
         "join a
          join b
@@ -225,7 +225,7 @@ fn a_named_client_that_rejects_ends_the_message_even_after_an_ack() {
 }
 
 #[test]
-fn if_so_configured_the_message_of_a_named_client_is_routed_on_with_its_prefix() {
+fn a_rejected_direct_message_can_be_rerouted() {
     let config = HubConfig {
         reroute_direct: true,
         ..HubConfig::default()
@@ -242,7 +242,7 @@ fn if_so_configured_the_message_of_a_named_client_is_routed_on_with_its_prefix()
 }
 
 #[test]
-fn a_client_that_vanishes_may_come_back_and_answer() {
+fn a_reconnected_client_can_still_answer() {
     assert_snapshot!(play(
         "join a
          join b
@@ -262,7 +262,7 @@ fn a_client_that_vanishes_may_come_back_and_answer() {
 }
 
 #[test]
-fn clients_that_vanish_before_they_are_chosen_are_skipped() {
+fn clients_that_left_before_being_chosen_are_skipped() {
     assert_snapshot!(play(
         "join a
          join b
@@ -280,7 +280,7 @@ fn clients_that_vanish_before_they_are_chosen_are_skipped() {
 }
 
 #[test]
-fn with_everybody_gone_a_message_ends() {
+fn a_message_ends_when_all_clients_have_left() {
     assert_snapshot!(play(
         "say x
          join a
@@ -296,7 +296,7 @@ fn with_everybody_gone_a_message_ends() {
 }
 
 #[test]
-fn clients_that_vanish_again_and_again_use_the_limit_up() {
+fn vanishing_clients_use_up_the_routing_limit() {
     assert_snapshot!(play(
         "join a
          join b
@@ -313,7 +313,7 @@ fn clients_that_vanish_again_and_again_use_the_limit_up() {
 }
 
 #[test]
-fn a_router_that_fails_ends_the_message() {
+fn a_failing_router_ends_the_message() {
     assert_snapshot!(play(
         "join a
          join b
@@ -327,7 +327,7 @@ fn a_router_that_fails_ends_the_message() {
 }
 
 #[test]
-fn a_client_that_joins_meanwhile_may_be_chosen_the_next_time() {
+fn a_newly_joined_client_can_be_chosen_on_rerouting() {
     assert_snapshot!(play(
         "join a
          say x
@@ -340,7 +340,7 @@ fn a_client_that_joins_meanwhile_may_be_chosen_the_next_time() {
 }
 
 #[test]
-fn unknown_answers_do_not_stop_the_time() {
+fn unknown_responses_do_not_stop_the_deadline() {
     assert_snapshot!(play(
         "join a
          say a: x

@@ -114,7 +114,7 @@ impl Crowd {
 }
 
 #[test]
-fn every_message_of_a_thousand_is_answered_or_times_out_exactly_once() {
+fn each_of_a_thousand_messages_ends_exactly_once() {
     let mut crowd = Crowd::new();
     for number in 0..MESSAGES {
         crowd.say(format!("{number} topic{}", number % CLIENTS));

@@ -257,7 +257,7 @@ fn answer(kind: Kind) -> Answer {
 
 proptest! {
     #[test]
-    fn the_hub_does_what_a_naive_model_does(
+    fn the_hub_agrees_with_a_naive_model(
         limit in 0..5_u32,
         reroute_direct: bool,
         max_history in prop_oneof![Just(0_usize), Just(1), Just(3), Just(100)],

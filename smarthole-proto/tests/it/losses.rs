@@ -84,6 +84,6 @@ async fn scenario(lossy: Lossy) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_message_is_settled_wherever_its_line_is_lost() {
+async fn every_message_is_settled_wherever_the_connection_is_lost() {
     at_every_frame(scenario).await;
 }

@@ -89,14 +89,14 @@ fn held_at_the_server(talk: bool) -> i64 {
 }
 
 #[test]
-fn an_idle_client_holds_little_at_the_server() {
+fn an_idle_client_uses_little_memory_at_the_server() {
     let each = held_at_the_server(false);
     println!("a registered client at the server: {each} bytes");
     assert!(each <= 7 * 1024, "{each} bytes");
 }
 
 #[test]
-fn a_message_that_was_answered_leaves_little_behind() {
+fn an_answered_message_frees_its_memory() {
     let each = held_at_the_server(true);
     println!("after a message, at the server: {each} bytes");
     assert!(each <= 8 * 1024, "{each} bytes");

@@ -60,7 +60,7 @@ async fn received(events: &mut Events) -> InboundMessage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_is_answered_as_often_as_its_client_likes() {
+async fn a_message_can_be_answered_several_times() {
     let (client, mut events, mut router, _listener) = registered().await;
     let registered = events.next_link().await;
     assert!(matches!(
@@ -99,7 +99,7 @@ async fn a_message_is_answered_as_often_as_its_client_likes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_is_dropped_is_rejected_once() {
+async fn a_dropped_message_is_rejected_once() {
     let (client, mut events, mut router, _listener) = registered().await;
     router.route("1", "a").await;
     router.route("2", "b").await;
@@ -115,7 +115,7 @@ async fn a_message_that_is_dropped_is_rejected_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_its_queue_drops_is_rejected() {
+async fn a_message_evicted_from_the_queue_is_rejected() {
     let queue = QueueConfig {
         max_items: 2,
         ..QueueConfig::default()
@@ -142,7 +142,7 @@ async fn a_message_that_its_queue_drops_is_rejected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_that_nobody_takes_are_rejected() {
+async fn unread_messages_are_rejected() {
     let (_client, events, mut router, _listener) = registered().await;
     router.route("1", "waits in the queue").await;
     tokio::time::sleep(SECOND).await;
@@ -168,7 +168,7 @@ async fn thousands_of_dropped_messages_are_each_rejected_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn on_many_threads_every_message_has_exactly_one_response() {
+async fn every_message_has_exactly_one_response_across_threads() {
     const COUNT: usize = 2_000;
     let (client, mut events, mut router, _listener) = registered().await;
     tokio::spawn(async move {
@@ -206,7 +206,7 @@ async fn on_many_threads_every_message_has_exactly_one_response() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_the_deadline_a_dropped_message_is_not_rejected() {
+async fn a_message_dropped_after_its_deadline_is_not_rejected() {
     let (client, mut events, mut router, _listener) = registered().await;
     router.route("1", "text").await;
     let message = received(&mut events).await;
@@ -221,7 +221,7 @@ async fn after_the_deadline_a_dropped_message_is_not_rejected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_dropped_without_a_line_is_rejected_on_the_next_one() {
+async fn a_message_dropped_while_disconnected_is_rejected_after_the_reconnect() {
     let (client, mut events, mut router, mut listener) = registered().await;
     for id in ["1", "2"] {
         router.route(id, "text").await;
@@ -238,7 +238,7 @@ async fn a_message_dropped_without_a_line_is_rejected_on_the_next_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_dropped_without_a_line_for_too_long_is_not_rejected() {
+async fn a_message_dropped_while_long_disconnected_is_not_rejected() {
     let (client, mut events, mut router, mut listener) = registered().await;
     router.route("1", "text").await;
     let message = received(&mut events).await;
@@ -261,7 +261,7 @@ async fn what_is_dropped_without_a_line_for_too_long_is_not_rejected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_responder_outlives_its_message_and_waits_for_the_line() {
+async fn a_responder_outlives_its_message_and_a_disconnect() {
     let (client, mut events, mut router, mut listener) = registered().await;
     router.route("1", "text").await;
     let message = received(&mut events).await;
@@ -292,7 +292,7 @@ async fn a_responder_outlives_its_message_and_waits_for_the_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_is_kept_keeps_no_connection_open() {
+async fn a_held_message_does_not_keep_the_connection_open() {
     let (client, mut events, mut router, _listener) = registered().await;
     router.route("1", "text").await;
     let message = received(&mut events).await;
@@ -303,7 +303,7 @@ async fn a_message_that_is_kept_keeps_no_connection_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_left_is_sent_unless_there_was_another() {
+async fn a_deferred_answer_is_sent_unless_another_was() {
     let (_client, mut events, mut router, _listener) = registered().await;
     router.route("1", "text").await;
     let message = received(&mut events).await;
@@ -316,7 +316,7 @@ async fn an_answer_that_is_left_is_sent_unless_there_was_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_ack_whose_future_is_dropped_is_followed_by_no_rejection() {
+async fn a_dropped_ack_future_sends_no_rejection() {
     let (_client, mut events, mut router, _listener) = registered().await;
     router.route("1", "text").await;
     let message = received(&mut events).await;
@@ -327,7 +327,7 @@ async fn an_ack_whose_future_is_dropped_is_followed_by_no_rejection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_waits_until_every_message_has_its_response() {
+async fn a_drain_waits_for_all_responses() {
     let (client, mut events, mut router, _listener) = registered().await;
     for id in ["1", "2"] {
         router.route(id, "text").await;
@@ -395,7 +395,7 @@ async fn always_refused(code: &str, link: LinkConfig, dials: usize) -> (Vec<u64>
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_router_that_is_away_is_tried_ten_times_and_then_given_up() {
+async fn an_unreachable_router_is_retried_ten_times() {
     let times = Arc::<Mutex<Vec<Instant>>>::default();
     let dialer = Dials {
         times: Arc::clone(&times),
@@ -410,7 +410,7 @@ async fn a_router_that_is_away_is_tried_ten_times_and_then_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_stays_taken_is_tried_ten_times_and_then_given_up() {
+async fn a_taken_name_is_retried_ten_times() {
     let (delays, state) = always_refused("DUPLICATE_NAME", link_config(), 11).await;
     assert_eq!(delays, SCHEDULE);
     let LinkState::GaveUp { cause } = state else {
@@ -422,7 +422,7 @@ async fn a_name_that_stays_taken_is_tried_ten_times_and_then_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn read_literally_the_specification_tries_again_every_second_for_ever() {
+async fn the_literal_reconnect_policy_retries_every_second_forever() {
     let literal = LinkConfig {
         reconnect: ReconnectPolicy {
             reset_on: ResetOn::Open,
@@ -436,7 +436,7 @@ async fn read_literally_the_specification_tries_again_every_second_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registration_that_is_wrong_is_not_tried_again() {
+async fn an_invalid_registration_is_not_retried() {
     let (delays, state) = always_refused("INVALID_NAME", link_config(), 1).await;
     assert_eq!(delays, [] as [u64; 0]);
     let retryable = false;
@@ -446,7 +446,7 @@ async fn a_registration_that_is_wrong_is_not_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_an_event_before_the_line_is_lost() {
+async fn a_refusal_is_an_event_before_the_disconnect() {
     let (_client, mut events, mut listener) = open(link_config());
     let mut router = Router::accept(&mut listener).await;
     router.refuse("DUPLICATE_NAME").await;
@@ -467,7 +467,7 @@ async fn a_refusal_is_an_event_before_the_line_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_successful_registration_starts_the_delays_anew() {
+async fn a_successful_registration_resets_the_delays() {
     let (dialer, mut listener) = mem::listen(64);
     let times = Arc::<Mutex<Vec<Instant>>>::default();
     let dialer = Dials {
@@ -486,7 +486,7 @@ async fn a_successful_registration_starts_the_delays_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_frames_and_junk_are_events() {
+async fn unknown_and_invalid_frames_are_events() {
     let (_client, mut events, mut router, _listener) = registered().await;
     router.say(&json!({"type": "later", "payload": 1})).await;
     router.say_text("junk").await;

@@ -34,7 +34,7 @@ fn rejected(reason: &'static str) -> Outcome {
 }
 
 #[test]
-fn the_whole_conversation_reads_as_the_specification_has_it() {
+fn the_whole_conversation_matches_the_specification() {
     let mut house = House::new();
     let notes = house.client("notes");
     let client_id = house.hub.client("notes").unwrap().id.to_string();
@@ -61,7 +61,7 @@ fn the_whole_conversation_reads_as_the_specification_has_it() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_refused_and_free_when_its_client_has_gone() {
+fn a_taken_name_is_free_once_its_client_has_left() {
     let mut house = House::new();
     let first = house.client("notes");
     let second = house.open(config("notes"));
@@ -106,7 +106,7 @@ fn a_rejection_reaches_the_router_with_its_reason() {
 }
 
 #[test]
-fn the_router_is_told_what_a_client_can_do_and_how_the_text_was_entered() {
+fn the_router_gets_capabilities_and_input_method() {
     let mut house = House::new();
     let registration = Registration {
         version: Some("1.0.0".into()),
@@ -135,7 +135,7 @@ fn the_router_is_told_what_a_client_can_do_and_how_the_text_was_entered() {
 }
 
 #[test]
-fn silence_is_a_rejection_after_30_seconds_at_both_ends() {
+fn both_ends_time_out_after_30_seconds() {
     let mut house = House::new();
     let notes = house.client("notes");
     let id = house.say("notes: hello");
@@ -168,7 +168,7 @@ fn silence_is_a_rejection_after_30_seconds_at_both_ends() {
 }
 
 #[test]
-fn one_message_for_two_ends_when_both_have_answered() {
+fn a_message_for_two_ends_when_both_have_answered() {
     let mut house = House::new();
     let (notes, lights) = (house.client("notes"), house.client("lights"));
     let id = house.say("everybody");
@@ -196,7 +196,7 @@ fn one_message_for_two_ends_when_both_have_answered() {
 }
 
 #[test]
-fn a_client_that_comes_back_under_its_name_answers_for_it() {
+fn a_client_that_returns_under_its_name_can_answer() {
     let mut house = House::new();
     let first = house.client("notes");
     let id = house.say("notes: hello");
@@ -213,7 +213,7 @@ fn a_client_that_comes_back_under_its_name_answers_for_it() {
 }
 
 #[test]
-fn both_ends_live_for_hours_on_pings_alone() {
+fn pings_alone_keep_both_ends_connected() {
     let mut house = House::new();
     let notes = house.client("notes");
     house.events();
@@ -226,7 +226,7 @@ fn both_ends_live_for_hours_on_pings_alone() {
 }
 
 #[test]
-fn a_half_open_line_is_closed_10_seconds_after_a_ping() {
+fn a_half_open_connection_closes_10_seconds_after_a_ping() {
     let mut house = House::new();
     let notes = house.client("notes");
     house.events();
@@ -251,7 +251,7 @@ fn a_half_open_line_is_closed_10_seconds_after_a_ping() {
 }
 
 #[test]
-fn answers_that_mean_nothing_harm_nobody() {
+fn meaningless_responses_are_harmless() {
     let mut house = House::new();
     let notes = house.client("notes");
     let id = house.say("notes: hello");
@@ -288,7 +288,7 @@ fn answers_that_mean_nothing_harm_nobody() {
 }
 
 #[test]
-fn a_latency_on_the_line_is_the_clients_risk() {
+fn latency_counts_against_the_client() {
     let timeout = HubConfig {
         response_timeout: SECOND,
         ..HubConfig::default()

@@ -122,7 +122,7 @@ impl Handler for Obedient {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_message_gets_a_response_whatever_its_handler_does() {
+async fn every_message_gets_a_response_whatever_the_handler_does() {
     let handler = Obedient::default();
     let (_stage, mut router) = registered(config(), handler.clone()).await;
     for (text, frame) in [
@@ -154,7 +154,7 @@ async fn every_message_gets_a_response_whatever_its_handler_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_closure_may_take_the_message_wherever_it_likes() {
+async fn a_closure_can_move_the_message() {
     let (sender, mut kept) = mpsc::unbounded_channel();
     let handler = handler_fn(move |cx, message| {
         let sender = sender.clone();
@@ -205,7 +205,7 @@ struct Counting {
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_many_handlers_run_at_once_and_no_more() {
+async fn concurrent_handlers_are_bounded() {
     let counting = Arc::new(Counting {
         gate: Semaphore::new(0),
         now: AtomicUsize::new(0),
@@ -248,7 +248,7 @@ async fn so_many_handlers_run_at_once_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_whose_time_runs_out_before_its_turn_is_not_handled() {
+async fn an_expired_message_is_not_handled() {
     let handler = Obedient::default();
     let (_stage, mut router) = registered(
         PluginConfig {
@@ -280,7 +280,7 @@ async fn a_message_whose_time_runs_out_before_its_turn_is_not_handled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_acknowledgement_waits_for_a_line_that_comes_back() {
+async fn an_ack_waits_for_the_reconnect() {
     let handler = Obedient::default();
     let (mut harness, mut router) = registered(config(), handler.clone()).await;
     router.route("1", "wait").await;
@@ -300,7 +300,7 @@ async fn an_acknowledgement_waits_for_a_line_that_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_lets_handlers_finish_and_turns_away_what_comes() {
+async fn a_shutdown_finishes_handlers_and_rejects_new_messages() {
     let (harness, mut router) = registered(config(), Obedient::default()).await;
     router.route("1", "wait for the end").await;
     tokio::time::sleep(SECOND).await;
@@ -329,7 +329,7 @@ async fn a_shutdown_lets_handlers_finish_and_turns_away_what_comes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_that_do_not_end_are_cut_off_and_their_messages_rejected() {
+async fn unfinished_handlers_are_aborted_and_their_messages_rejected() {
     let (harness, mut router) = registered(config(), Obedient::default()).await;
     router.route("1", "wait for ever").await;
     tokio::time::sleep(SECOND).await;
@@ -354,7 +354,7 @@ async fn closing_the_client_ends_the_plugin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_router_that_stays_away_ends_the_plugin_even_if_all_handlers_hang() {
+async fn an_unreachable_router_ends_the_plugin_despite_hanging_handlers() {
     let config = PluginConfig {
         max_handlers: 1,
         ..config()
@@ -371,7 +371,7 @@ async fn a_router_that_stays_away_ends_the_plugin_even_if_all_handlers_hang() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wrong_registration_ends_the_plugin_at_once_and_a_taken_name_after_ten_more_attempts() {
+async fn a_refused_registration_ends_the_plugin() {
     for (code, attempts) in [("INVALID_DESCRIPTION", 1), ("DUPLICATE_NAME", 11)] {
         let handler = Obedient::default();
         let mut harness = start(config(), handler.clone());
@@ -392,7 +392,7 @@ async fn a_wrong_registration_ends_the_plugin_at_once_and_a_taken_name_after_ten
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_gets_free_is_taken() {
+async fn a_freed_name_is_taken() {
     let handler = Obedient::default();
     let mut harness = start(config(), handler.clone());
     let mut router = Router::accept(&mut harness.listener).await;
@@ -426,7 +426,7 @@ async fn a_plugin_over_a_real_websocket() {
 }
 
 #[test]
-fn what_is_wrong_with_a_plugin_is_known_before_it_runs() {
+fn an_invalid_plugin_is_refused_before_it_runs() {
     let refused = PluginConfig::new(Registration::new("1", "I keep notes."));
     assert_eq!(refused.unwrap_err().code, ErrorCode::InvalidName);
     let plugin = |url| Plugin::new(url, config(), Obedient::default());
@@ -435,7 +435,7 @@ fn what_is_wrong_with_a_plugin_is_known_before_it_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_attempt_is_told_with_its_delay_and_its_number() {
+async fn every_attempt_is_reported_with_delay_and_number() {
     let handler = Obedient::default();
     let (mut harness, router) = registered(config(), handler.clone()).await;
     router.cut();

@@ -99,7 +99,7 @@ async fn settle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_counts_as_a_rejection_after_30_seconds_and_three_clients_are_tried() {
+async fn silence_reroutes_after_30_seconds_up_to_three_clients() {
     let runtime = runtime();
     let mut clients = Vec::new();
     for name in ["a", "b", "c", "d"] {
@@ -127,7 +127,7 @@ async fn silence_counts_as_a_rejection_after_30_seconds_and_three_clients_are_tr
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_response_in_the_last_moment_counts_and_a_late_one_moves_nothing() {
+async fn a_late_response_has_no_effect() {
     let runtime = runtime();
     let mut events = runtime.events();
     let mut notes = Client::new(&runtime, "notes").await;
@@ -154,7 +154,7 @@ async fn a_response_in_the_last_moment_counts_and_a_late_one_moves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_comes_back_under_its_name_may_still_answer() {
+async fn a_client_that_returns_can_still_answer() {
     let runtime = runtime();
     let mut notes = Client::new(&runtime, "notes").await;
     let asked = ask(&runtime, "hello");
@@ -168,7 +168,7 @@ async fn a_client_that_comes_back_under_its_name_may_still_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_is_gone_costs_its_message_30_seconds_and_no_more() {
+async fn a_lost_client_delays_its_message_30_seconds() {
     let runtime = runtime();
     let mut notes = Client::new(&runtime, "notes").await;
     let mut lights = Client::new(&runtime, "lights").await;
@@ -198,7 +198,7 @@ impl Router for Slow {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_leaves_while_the_router_decides_is_passed_over() {
+async fn a_client_that_leaves_during_routing_is_skipped() {
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let runtime = switch_with(HubConfig::default(), Slow(Arc::clone(&gate)));
     let notes = Client::new(&runtime, "notes").await;
@@ -215,7 +215,7 @@ async fn a_client_that_leaves_while_the_router_decides_is_passed_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_router_without_end_is_given_up_after_30_seconds() {
+async fn a_hanging_router_times_out_after_30_seconds() {
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let runtime = switch_with(HubConfig::default(), Slow(gate));
     let _notes = Client::new(&runtime, "notes").await;
@@ -228,7 +228,7 @@ async fn a_router_without_end_is_given_up_after_30_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_lives_by_its_pongs_alone_and_dies_10_seconds_after_an_unanswered_ping() {
+async fn a_client_is_disconnected_10_seconds_after_a_missed_pong() {
     let runtime = runtime();
     let mut alive = Client::with(&runtime, "alive", ServerConfig::default()).await;
     let dead = Client::with(&runtime, "dead", ServerConfig::default()).await;
@@ -254,7 +254,7 @@ async fn a_client_lives_by_its_pongs_alone_and_dies_10_seconds_after_an_unanswer
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_switch_the_application_decides_and_answers() {
+async fn without_automatic_registration_the_application_decides() {
     let (mut line, theirs) = mem::duplex(64);
     let conn = ServerConn::new(ServerConfig::default(), time::now());
     let mut driver = Driver::new(conn, theirs);
@@ -285,7 +285,7 @@ async fn without_a_switch_the_application_decides_and_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_ask_gives_up_the_answer_and_not_the_message() {
+async fn dropping_an_ask_does_not_cancel_the_message() {
     let runtime = runtime();
     let mut events = runtime.events();
     let mut notes = Client::new(&runtime, "notes").await;
@@ -301,7 +301,7 @@ async fn a_dropped_ask_gives_up_the_answer_and_not_the_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_is_told_in_order() {
+async fn events_are_emitted_in_order() {
     let runtime = runtime();
     let mut events = runtime.events();
     let mut notes = Client::new(&runtime, "notes").await;

@@ -24,7 +24,7 @@ async fn open() -> Running {
 }
 
 #[tokio::test]
-async fn one_connection_may_try_until_its_registration_is_accepted() {
+async fn a_connection_can_retry_its_registration() {
     let server = open().await;
     let _other = Wire::client(server.address, "notes").await;
     let mut wire = Wire::open(server.address).await;
@@ -60,7 +60,7 @@ async fn one_connection_may_try_until_its_registration_is_accepted() {
 }
 
 #[tokio::test]
-async fn a_name_is_free_at_once_when_its_client_leaves() {
+async fn a_name_is_free_once_its_client_leaves() {
     let server = open().await;
     for _ in 0..20 {
         let mut first = Wire::client(server.address, "notes").await;
@@ -122,7 +122,7 @@ async fn a_message_is_acknowledged_and_its_notification_shown() {
 }
 
 #[tokio::test]
-async fn a_rejection_goes_with_its_reason_to_the_next_client() {
+async fn a_rejected_message_goes_to_the_next_client() {
     let server = open().await;
     let mut notes = Wire::client(server.address, "notes").await;
     let mut lights = Wire::client(server.address, "lights").await;
@@ -144,7 +144,7 @@ async fn a_rejection_goes_with_its_reason_to_the_next_client() {
 }
 
 #[tokio::test]
-async fn a_direct_message_reaches_its_client_without_the_router_and_without_its_prefix() {
+async fn a_direct_message_skips_the_router_and_loses_its_prefix() {
     let server = open().await;
     let mut notes = Wire::client(server.address, "notes").await;
     let _lights = Wire::client(server.address, "lights").await;
@@ -164,7 +164,7 @@ async fn a_direct_message_reaches_its_client_without_the_router_and_without_its_
 }
 
 #[tokio::test]
-async fn a_message_for_two_has_one_id_and_is_settled_when_both_have_answered() {
+async fn a_message_for_two_has_one_id_and_two_answers() {
     let server = open().await;
     let mut notes = Wire::client(server.address, "notes").await;
     let mut lights = Wire::client(server.address, "lights").await;
@@ -183,7 +183,7 @@ async fn a_message_for_two_has_one_id_and_is_settled_when_both_have_answered() {
 }
 
 #[tokio::test]
-async fn only_localhost_itself_gets_in() {
+async fn only_loopback_peers_are_accepted() {
     let server = open().await;
     let request = upgrade_request("");
     let answer = ask_from("127.0.0.2:0", server.address, &request).await;
@@ -193,7 +193,7 @@ async fn only_localhost_itself_gets_in() {
 }
 
 #[tokio::test]
-async fn a_foreign_page_and_a_foreign_host_are_kept_out() {
+async fn foreign_origins_and_hosts_are_refused() {
     let server = open().await;
     for (header, status) in [
         ("", "101"),
@@ -218,7 +218,7 @@ async fn a_foreign_page_and_a_foreign_host_are_kept_out() {
 }
 
 #[tokio::test]
-async fn the_101st_client_gets_503_and_plain_requests_are_served_meanwhile() {
+async fn the_101st_client_gets_503() {
     let http = http_config().with_http(|request, _| async move {
         let mut response = Response::new(request.into_body());
         *response.status_mut() = StatusCode::ACCEPTED;
@@ -249,7 +249,7 @@ async fn the_101st_client_gets_503_and_plain_requests_are_served_meanwhile() {
 }
 
 #[tokio::test]
-async fn whoever_learns_that_a_client_has_left_may_send_another_one() {
+async fn a_leave_event_follows_the_freed_slot() {
     let limits = ServerLimits::default().with_max_websockets(Some(1));
     let http = http_config().with_limits(limits);
     let server = start(ServerOptions {
@@ -300,7 +300,7 @@ fn notification_of(id: &str, size: usize) -> String {
 }
 
 #[tokio::test]
-async fn a_message_of_1_048_576_bytes_passes_and_one_more_closes_with_1009() {
+async fn a_message_over_1_048_576_bytes_closes_with_1009() {
     let server = open().await;
     let mut events = server.runtime.events();
     let mut notes = Wire::client(server.address, "notes").await;
@@ -320,7 +320,7 @@ async fn a_message_of_1_048_576_bytes_passes_and_one_more_closes_with_1009() {
 }
 
 #[tokio::test]
-async fn a_text_is_taken_up_to_a_frame_of_1_048_576_bytes() {
+async fn a_text_is_accepted_up_to_a_frame_of_1_048_576_bytes() {
     let server = open().await;
     let mut notes = Wire::client(server.address, "notes").await;
     server.runtime.submit(Input::text("notes: x")).unwrap();
@@ -339,7 +339,7 @@ async fn a_text_is_taken_up_to_a_frame_of_1_048_576_bytes() {
 }
 
 #[tokio::test]
-async fn text_in_a_binary_message_is_read_and_junk_is_ignored() {
+async fn binary_text_is_decoded_and_invalid_input_ignored() {
     let server = open().await;
     let mut notes = Wire::open(server.address).await;
     for junk in [
@@ -374,7 +374,7 @@ async fn text_in_a_binary_message_is_read_and_junk_is_ignored() {
 }
 
 #[tokio::test]
-async fn frames_that_come_in_one_write_are_taken_in_order() {
+async fn frames_in_one_write_are_handled_in_order() {
     let server = open().await;
     let _other = Wire::client(server.address, "notes").await;
     let mut events = server.runtime.events();

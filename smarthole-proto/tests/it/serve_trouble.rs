@@ -21,7 +21,7 @@ async fn open() -> Running {
 }
 
 #[tokio::test]
-async fn a_client_that_vanishes_with_a_message_loses_it_to_another() {
+async fn a_vanished_clients_message_goes_to_another() {
     let server = start_with_timeout(100).await;
     let mut notes = Wire::client(server.address, "notes").await;
     let mut lights = Wire::client(server.address, "lights").await;
@@ -39,7 +39,7 @@ async fn a_client_that_vanishes_with_a_message_loses_it_to_another() {
 }
 
 #[tokio::test]
-async fn what_a_client_answers_before_it_leaves_counts() {
+async fn a_response_before_leaving_counts() {
     let server = open().await;
     for _ in 0..20 {
         let mut notes = Wire::client(server.address, "notes").await;
@@ -56,7 +56,7 @@ async fn what_a_client_answers_before_it_leaves_counts() {
 }
 
 #[tokio::test]
-async fn a_client_that_answers_no_ping_is_told_and_dropped() {
+async fn a_client_that_misses_pongs_is_disconnected_and_reported() {
     let beat = KeepAlive::every(Duration::from_millis(50), Duration::from_millis(50));
     let config = ServerConfig {
         keep_alive: beat,
@@ -77,7 +77,7 @@ async fn a_client_that_answers_no_ping_is_told_and_dropped() {
 }
 
 #[tokio::test]
-async fn a_client_that_never_reads_is_disconnected_and_the_others_are_not() {
+async fn a_client_that_never_reads_is_disconnected_alone() {
     let limits = Limits {
         max_message_bytes: MAX_PAYLOAD,
         max_outbox_bytes: 1 << 20,
@@ -122,7 +122,7 @@ async fn a_client_that_never_reads_is_disconnected_and_the_others_are_not() {
 }
 
 #[tokio::test]
-async fn a_router_that_fails_panics_or_chooses_nobody_says_so_and_goes_on() {
+async fn router_failures_are_reported_and_survived() {
     let server = open().await;
     let mut notes = Wire::client(server.address, "notes").await;
     for (text, why) in [
@@ -145,7 +145,7 @@ async fn a_router_that_fails_panics_or_chooses_nobody_says_so_and_goes_on() {
 }
 
 #[tokio::test]
-async fn a_router_that_hangs_is_given_up_and_keeps_others_waiting_no_longer() {
+async fn a_hanging_router_does_not_block_other_messages() {
     let after = Duration::from_millis(100);
     let router = RouterOptions {
         timeout: after,
@@ -172,7 +172,7 @@ async fn a_router_that_hangs_is_given_up_and_keeps_others_waiting_no_longer() {
 }
 
 #[tokio::test]
-async fn a_drain_lets_clients_answer_and_then_says_1001() {
+async fn a_drain_awaits_responses_and_closes_with_1001() {
     let server = open().await;
     let mut notes = Wire::client(server.address, "notes").await;
     let mut idle = Wire::open(server.address).await;
@@ -210,7 +210,7 @@ async fn a_drain_lets_clients_answer_and_then_says_1001() {
 }
 
 #[tokio::test]
-async fn what_nobody_answers_before_the_end_is_reported() {
+async fn unanswered_messages_are_reported_at_shutdown() {
     let timeout = Duration::from_millis(50);
     let server = start(ServerOptions {
         shutdown_timeout: timeout,
@@ -242,7 +242,7 @@ async fn what_nobody_answers_before_the_end_is_reported() {
 }
 
 #[tokio::test]
-async fn a_shutdown_waits_a_second_for_a_client_that_says_nothing() {
+async fn a_shutdown_waits_a_second_for_a_silent_client() {
     let server = open().await;
     let mut silent = Wire::client(server.address, "silent").await;
     server.runtime.submit(Input::text("a")).unwrap();
@@ -260,7 +260,7 @@ async fn a_shutdown_waits_a_second_for_a_client_that_says_nothing() {
 }
 
 #[tokio::test]
-async fn a_listener_that_is_slow_loses_the_oldest_events_and_is_told_how_many() {
+async fn a_slow_listener_loses_the_oldest_events_and_their_count() {
     let server = open().await;
     let mut slow = server.runtime.events_with(QueueConfig {
         max_items: 2,
@@ -280,7 +280,7 @@ async fn a_listener_that_is_slow_loses_the_oldest_events_and_is_told_how_many() 
 }
 
 #[tokio::test]
-async fn without_clients_nothing_is_taken() {
+async fn without_clients_messages_are_refused() {
     let server = open().await;
     let _unregistered = Wire::open(server.address).await;
     let refused = server.runtime.ask(Input::text("a")).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use smarthole_proto::{client, hub, server};
 
 #[test]
-fn the_numbers_of_the_specification_are_the_defaults() {
+fn defaults_match_the_specification() {
     let seconds = Duration::from_secs;
     let hub = hub::HubConfig::default();
     assert_eq!(hub.response_timeout, seconds(30));

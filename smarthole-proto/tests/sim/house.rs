@@ -449,7 +449,7 @@ impl World for House {
 }
 
 #[test]
-fn whatever_happens_to_lines_every_message_is_settled_once_and_nobody_gets_it_twice() {
+fn every_message_is_settled_once_under_random_faults() {
     sim::lifecycles("smarthole", 400, |rng, tally| {
         let mut house = House::new(rng.clone());
         let steps = 20 + rng.below(120);

@@ -221,7 +221,7 @@ mod tests {
     impl Handler for Plain {}
 
     #[test]
-    fn a_notice_is_logged_and_a_warning_as_a_warning() {
+    fn notices_and_warnings_are_logged_at_their_level() {
         let levels = Levels::default();
         tracing::subscriber::with_default(levels.clone(), || {
             let error = DecodeError::new(DecodeErrorKind::Binary);

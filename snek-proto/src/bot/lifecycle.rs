@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn every_state_but_the_last_may_fail_or_shut_down() {
+    fn every_state_but_the_last_can_fail_or_shut_down() {
         for state in State::ALL {
             let last = state == State::Shutdown;
             assert_eq!(

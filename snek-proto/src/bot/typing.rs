@@ -177,7 +177,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_channel_is_due_at_once_and_then_once_per_interval_however_many_guards() {
+    fn typing_is_sent_once_per_interval_per_channel() {
         let mut table = Table::default();
         let now = Instant::now();
         let (one, two) = (ChannelUid::new("one"), ChannelUid::new("two"));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_guard_of_a_channel_leaves_nothing_behind() {
+    fn the_last_guard_of_a_channel_frees_its_state() {
         let mut table = Table::default();
         let now = Instant::now();
         let channel = ChannelUid::new("one");

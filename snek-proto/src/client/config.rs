@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reconnects_come_after_1_2_and_4_seconds_and_then_start_again() {
+    fn reconnect_delays_are_1_2_and_4_seconds_in_cycles() {
         let mut reconnector = Reconnector::new(reconnect_policy());
         let now = Instant::now();
         let mut waits = Vec::new();

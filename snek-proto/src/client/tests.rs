@@ -76,7 +76,7 @@ fn reason(events: &[ClientEvent]) -> CloseReason {
 }
 
 #[test]
-fn the_opening_is_login_user_channels() {
+fn the_handshake_is_login_user_and_channels() {
     let mut played = Played::new();
     let login = played.sent();
     assert_eq!(login[0]["method"], "login");
@@ -127,7 +127,7 @@ fn a_refused_login_closes_for_good() {
 }
 
 #[test]
-fn an_odd_answer_in_the_opening_is_a_violation() {
+fn an_invalid_handshake_reply_is_a_violation() {
     for data in [json!(null), json!([]), json!({"nick": "x"}), json!("user")] {
         let mut played = Played::new();
         played.answer(&json!({}));
@@ -140,7 +140,7 @@ fn an_odd_answer_in_the_opening_is_a_violation() {
 }
 
 #[test]
-fn a_silent_server_ends_the_opening() {
+fn a_silent_server_times_out_the_handshake() {
     let mut played = Played::new();
     let login = played.sent()[0]["callId"].clone();
     for _ in 0..18 {
@@ -159,7 +159,7 @@ fn a_silent_server_ends_the_opening() {
 }
 
 #[test]
-fn the_opening_as_a_whole_has_its_own_deadline() {
+fn the_handshake_has_its_own_deadline() {
     let config = ClientConfig {
         handshake_timeout: Some(SECOND * 3),
         ..ClientConfig::new("mybot", "x")
@@ -175,7 +175,7 @@ fn the_opening_as_a_whole_has_its_own_deadline() {
 }
 
 #[test]
-fn without_a_deadline_of_its_own_the_opening_ends_with_one_of_its_calls() {
+fn without_its_own_deadline_the_handshake_ends_with_its_calls() {
     let config = ClientConfig {
         handshake_timeout: None,
         call_timeout: SECOND * 3,
@@ -255,7 +255,7 @@ fn commands_before_ready_and_after_the_end_are_refused() {
 }
 
 #[test]
-fn invalid_arguments_are_refused_with_nothing_changed() {
+fn invalid_arguments_are_refused_without_side_effects() {
     let mut played = Played::ready();
     let now = played.now;
     for channel in ["", "a b", "ch1\n"] {
@@ -287,7 +287,7 @@ fn invalid_arguments_are_refused_with_nothing_changed() {
 }
 
 #[test]
-fn answers_reach_their_calls_in_any_order() {
+fn replies_reach_their_calls_in_any_order() {
     let mut played = Played::ready();
     let first = played.send();
     let second = played
@@ -315,7 +315,7 @@ fn answers_reach_their_calls_in_any_order() {
 }
 
 #[test]
-fn a_pending_id_wins_over_an_event_and_a_foreign_id_does_not() {
+fn a_pending_call_id_takes_precedence_over_an_event() {
     let mut played = Played::ready();
     let call = played.send();
     let mut frame = json!({"event": "join", "data": {"channel_uid": "c"}, "callId": "foreign"});
@@ -341,7 +341,7 @@ fn a_pending_id_wins_over_an_event_and_a_foreign_id_does_not() {
 }
 
 #[test]
-fn late_repeated_and_unknown_answers_are_dropped() {
+fn late_repeated_and_unknown_replies_are_dropped() {
     let mut played = Played::ready();
     let call = played.send();
     let answer = json!({"callId": call.to_string(), "data": 1}).to_string();
@@ -389,7 +389,7 @@ fn nothing_times_out_while_its_answer_may_be_unread() {
 }
 
 #[test]
-fn a_call_times_out_alone() {
+fn a_timeout_ends_only_its_call() {
     let mut played = Played::ready();
     let call = played.send();
     let patient = played.send();
@@ -423,7 +423,7 @@ fn a_call_times_out_alone() {
 }
 
 #[test]
-fn a_cancelled_call_and_a_notification_leave_nothing_behind() {
+fn cancelled_calls_and_notifications_leave_nothing_behind() {
     let mut played = Played::ready();
     let call = played.send();
     assert!(played.conn.cancel(call) && !played.conn.cancel(call));
@@ -438,7 +438,7 @@ fn a_cancelled_call_and_a_notification_leave_nothing_behind() {
 }
 
 #[test]
-fn a_cut_ends_every_call_once_and_says_what_was_sent() {
+fn a_cut_ends_every_call_once_with_its_delivery() {
     let mut played = Played::ready();
     let sent = played.send();
     played.sent();
@@ -483,7 +483,7 @@ fn closing_sends_what_is_queued_first() {
 }
 
 #[test]
-fn a_dead_peer_is_noticed_and_any_frame_is_life() {
+fn a_dead_peer_is_detected_and_any_frame_counts_as_life() {
     let mut played = Played::ready();
     for _ in 0..3 {
         played.wait(WS_HEARTBEAT);
@@ -526,7 +526,7 @@ fn bad_frames_are_skipped_with_a_warning() {
 }
 
 #[test]
-fn nothing_more_is_read_while_events_wait() {
+fn reading_stops_while_events_wait() {
     let limits = Limits {
         max_events: 2,
         ..Limits::default()
@@ -560,7 +560,7 @@ fn calls_are_bounded() {
 }
 
 #[test]
-fn debug_output_never_holds_the_password() {
+fn debug_output_hides_the_password() {
     let played = Played::new();
     let config = ClientConfig::new("mybot", "hunter2");
     assert!(!format!("{:?} {config:?}", played.conn).contains("hunter2"));

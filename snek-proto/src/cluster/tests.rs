@@ -23,7 +23,7 @@ fn three() -> World {
 }
 
 #[test]
-fn a_message_reaches_all_members_on_all_nodes_once_the_sender_included() {
+fn a_message_reaches_every_member_on_every_node_once() {
     let mut world = three();
     let id = world.send(0, 1, "hi");
     assert_eq!(world.sent[&(0, id)], Ok(()));
@@ -39,7 +39,7 @@ fn a_message_reaches_all_members_on_all_nodes_once_the_sender_included() {
 }
 
 #[test]
-fn what_a_feed_loses_comes_from_the_stream_before_what_follows() {
+fn records_lost_by_the_feed_are_read_from_the_stream_in_order() {
     let mut world = three();
     world.lose = Box::new(|what| what == Lost::Live(1));
     world.send(0, 1, "one");
@@ -51,7 +51,7 @@ fn what_a_feed_loses_comes_from_the_stream_before_what_follows() {
 }
 
 #[test]
-fn the_last_loss_is_found_when_the_line_is_there_again() {
+fn a_loss_at_the_end_is_found_after_the_reconnect() {
     let mut world = three();
     world.lose = Box::new(|what| matches!(what, Lost::Live(_)));
     world.send(0, 1, "one");
@@ -63,7 +63,7 @@ fn the_last_loss_is_found_when_the_line_is_there_again() {
 }
 
 #[test]
-fn a_message_whose_answer_is_lost_is_repeated_and_stored_once() {
+fn a_message_with_a_lost_reply_is_stored_once() {
     let mut world = three();
     let mut answers = 0;
     world.lose = Box::new(move |what| {
@@ -111,7 +111,7 @@ fn every_sender_learns_the_outcome_while_the_store_is_gone() {
 }
 
 #[test]
-fn an_answer_that_refuses_reaches_the_sender_and_nobody_else() {
+fn a_refusal_reaches_the_sender_alone() {
     for (reply, error) in [
         (SendReply::Full, SendError::Full),
         (SendReply::TooLarge, SendError::TooLarge),
@@ -152,7 +152,7 @@ fn too_many_open_messages_are_refused() {
 }
 
 #[test]
-fn partial_messages_keep_their_place_among_the_final_ones_of_their_sender() {
+fn partial_messages_keep_their_order_among_final_ones() {
     let mut world = three();
     world.post(0, 1, "general", "a", false);
     let mut attempts = 0;
@@ -171,7 +171,7 @@ fn partial_messages_keep_their_place_among_the_final_ones_of_their_sender() {
 }
 
 #[test]
-fn a_final_message_drops_the_partial_one_that_waits() {
+fn a_final_message_drops_the_waiting_partial_one() {
     let mut world = three();
     world.is_down = true;
     world.send(0, 1, "ab");
@@ -226,7 +226,7 @@ fn a_connection_is_ready_when_all_its_channels_are_open() {
 }
 
 #[test]
-fn what_comes_while_a_channel_opens_is_delivered() {
+fn messages_arriving_while_a_channel_opens_are_delivered() {
     let mut world = three();
     world.lose = Box::new(|what| what == Lost::Open);
     let cid = record("cid", &["c1"], 1);
@@ -260,7 +260,7 @@ fn a_node_subscribes_to_the_channels_of_its_users_only() {
 }
 
 #[test]
-fn a_changed_record_joins_and_leaves_with_the_events_of_a_single_server() {
+fn a_changed_record_emits_the_joins_and_leaves_of_a_single_server() {
     let mut world = three();
     world.nodes[0].handle_member(record("ann", &["c1"], 2), world.now);
     world.run();
@@ -296,7 +296,7 @@ fn a_new_public_channel_has_all_users_in_it() {
 }
 
 #[test]
-fn a_removed_channel_is_left_by_all_but_those_whose_records_name_it() {
+fn a_removed_channel_keeps_only_listed_members() {
     let mut world = three();
     world.nodes[1].handle_member(record("bob", &["general"], 2), world.now);
     for node in &mut world.nodes {
@@ -323,7 +323,7 @@ fn a_removed_user_is_on_no_node_and_all_connections_are_returned() {
 }
 
 #[test]
-fn nobody_speaks_where_they_are_not_a_member() {
+fn only_members_can_send() {
     let mut world = three();
     world.connect(0, 7, "cid");
     let call = |uid: &str| Call::SendMessage {
@@ -413,7 +413,7 @@ proptest! {
     /// Whatever gets lost: everybody hears the same in the same order, nothing that was
     /// acknowledged is missing, and nothing comes twice.
     #[test]
-    fn all_hear_the_stream_whatever_gets_lost(
+    fn everybody_gets_the_stream_under_random_losses(
         steps in prop::collection::vec((0_usize..3, 0_u64..1_000), 1..60),
         seed in any::<u64>(),
     ) {

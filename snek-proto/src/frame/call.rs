@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_come_by_position_or_by_name() {
+    fn arguments_are_positional_or_named() {
         for text in [
             r##"{"method":"set_typing","args":["ch1","#FF0000"]}"##,
             r##"{"method":"set_typing","args":["ch1"],"kwargs":{"color":"#FF0000"}}"##,
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn get_user_takes_null_or_nothing_for_oneself() {
+    fn get_user_without_arguments_means_oneself() {
         for args in ["[]", "[null]"] {
             with_call(
                 &format!(r#"{{"method":"get_user","args":{args}}}"#),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_arguments_are_named() {
+    fn invalid_arguments_are_named() {
         for (text, message) in [
             (
                 r#"{"method":"ping","args":{}}"#,

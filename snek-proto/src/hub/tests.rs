@@ -52,7 +52,7 @@ fn a_message_reaches_every_connection_of_every_member_and_is_encoded_once() {
 }
 
 #[test]
-fn bots_like_the_platforms_own_sample_hear_complete_messages_only() {
+fn sample_like_bots_get_complete_messages_only() {
     let mut hub = Hub::new(HubConfig {
         new_message: true,
         ..HubConfig::default()
@@ -93,7 +93,7 @@ fn bots_like_the_platforms_own_sample_hear_complete_messages_only() {
 }
 
 #[test]
-fn only_members_may_speak() {
+fn only_members_can_send_to_a_channel() {
     let mut hub = hub();
     assert_eq!(
         hub.send_message("ann", "ch1", "x", Final::Yes),
@@ -110,7 +110,7 @@ fn only_members_may_speak() {
 }
 
 #[test]
-fn joining_and_leaving_tell_the_user_only() {
+fn joins_and_leaves_notify_the_user_only() {
     let mut hub = hub();
     hub.connect(ConnId(1), "ann").unwrap();
     hub.connect(ConnId(2), "bob").unwrap();
@@ -145,7 +145,7 @@ fn two_users_share_one_direct_channel_named_after_the_other() {
 }
 
 #[test]
-fn a_full_queue_refuses_and_changes_nothing() {
+fn a_full_queue_refuses_without_side_effects() {
     let mut hub = Hub::new(HubConfig {
         max_queued: 1,
         ..HubConfig::default()
@@ -246,7 +246,7 @@ impl Model {
 
 proptest! {
     #[test]
-    fn a_hub_does_what_the_naive_model_does(ops in prop::collection::vec(op(), 1..80)) {
+    fn the_hub_agrees_with_the_naive_model(ops in prop::collection::vec(op(), 1..80)) {
         let user = |at: usize| format!("u{at}");
         let room = |at: usize| format!("r{at}");
         let mut hub = Hub::new(HubConfig::default());

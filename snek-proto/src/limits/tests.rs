@@ -55,7 +55,7 @@ fn constant(name: &str) -> Constant {
 }
 
 #[test]
-fn constants_have_the_values_of_the_vectors() {
+fn constants_match_the_vectors() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors");
     vectors::run(folder, "constants", |vector| {
         let expected = match (

@@ -101,7 +101,7 @@ fn a_login_is_decided_by_the_application() {
 }
 
 #[test]
-fn nothing_but_a_login_is_answered_before_the_login() {
+fn only_login_is_answered_before_the_login() {
     let mut played = Played::new();
     for method in ["get_channels", "ping", "search_user"] {
         played.take(&json!({"method": method, "callId": 1}).to_string());
@@ -115,7 +115,7 @@ fn nothing_but_a_login_is_answered_before_the_login() {
 }
 
 #[test]
-fn one_login_at_a_time_and_only_one_in_all() {
+fn only_one_login_succeeds() {
     let mut played = Played::new();
     let id = played.try_login();
     played.take(r#"{"method":"login","args":["ann","secret"],"callId":"M"}"#);
@@ -173,7 +173,7 @@ fn a_forgotten_login_makes_room_for_another() {
 }
 
 #[test]
-fn a_login_is_not_answered_like_a_request_nor_a_request_like_a_login() {
+fn logins_and_requests_are_answered_separately() {
     let mut played = Played::new();
     let user = User::new("ann", "Ann");
     let login = played.try_login();
@@ -205,7 +205,7 @@ fn a_client_that_never_logs_in_is_closed() {
 }
 
 #[test]
-fn requests_are_answered_in_any_order_with_their_own_ids() {
+fn requests_are_answered_in_any_order_under_their_ids() {
     let mut played = Played::ready();
     let (first, call) = played.request(
         r#"{"method":"send_message","args":["ch1","hi\n",true],"kwargs":{},"callId":"A"}"#,
@@ -232,7 +232,7 @@ fn requests_are_answered_in_any_order_with_their_own_ids() {
 }
 
 #[test]
-fn a_request_without_an_id_is_carried_out_and_not_answered() {
+fn a_request_without_an_id_is_executed_without_a_reply() {
     let mut played = Played::ready();
     let (id, _) = played.request(r#"{"method":"ping"}"#);
     played.conn.reply(id, &json!({"pong": []})).unwrap();
@@ -241,7 +241,7 @@ fn a_request_without_an_id_is_carried_out_and_not_answered() {
 }
 
 #[test]
-fn wrong_arguments_are_answered_without_the_application() {
+fn invalid_arguments_are_answered_without_the_application() {
     let mut played = Played::ready();
     played.take(r#"{"method":"send_message","args":["ch1"],"callId":"A"}"#);
     assert_eq!(
@@ -252,7 +252,7 @@ fn wrong_arguments_are_answered_without_the_application() {
 }
 
 #[test]
-fn arguments_of_the_wrong_shape_are_answered_if_the_rest_is_a_request() {
+fn mistyped_arguments_of_a_request_are_answered() {
     let mut played = Played::ready();
     played.take(r#"{"method":"dance","args":{"a":1},"callId":7}"#);
     assert_eq!(
@@ -280,7 +280,7 @@ fn arguments_of_the_wrong_shape_are_answered_if_the_rest_is_a_request() {
 }
 
 #[test]
-fn an_unknown_method_is_the_applications_business() {
+fn an_unknown_method_is_passed_to_the_application() {
     let mut played = Played::ready();
     let (id, call) = played.request(r#"{"method":"search_user","args":["a"],"callId":"A"}"#);
     assert!(matches!(call, Call::Unknown { args, .. } if args.get() == r#"["a"]"#));
@@ -310,7 +310,7 @@ fn bad_frames_are_ignored_with_a_warning() {
 }
 
 #[test]
-fn nothing_more_is_read_while_too_much_is_in_flight() {
+fn reading_stops_while_too_many_requests_are_open() {
     let mut played = Played::with(ServerConfig {
         max_requests: 1,
         ..ServerConfig::default()
@@ -328,7 +328,7 @@ fn nothing_more_is_read_while_too_much_is_in_flight() {
 }
 
 #[test]
-fn a_hundred_requests_of_a_client_are_worked_on_at_once() {
+fn a_hundred_requests_of_a_client_run_concurrently() {
     let mut played = Played::ready();
     for number in 0..100 {
         assert!(played.conn.wants_input(), "{number}");
@@ -338,7 +338,7 @@ fn a_hundred_requests_of_a_client_are_worked_on_at_once() {
 }
 
 #[test]
-fn a_client_that_asks_and_never_reads_is_closed() {
+fn a_client_that_never_reads_its_replies_is_closed() {
     let limits = Limits {
         max_outbox_frames: 2,
         ..Limits::default()
@@ -359,7 +359,7 @@ fn a_client_that_asks_and_never_reads_is_closed() {
 }
 
 #[test]
-fn a_client_over_the_rate_is_closed() {
+fn a_client_over_the_rate_limit_is_closed() {
     let rate = RateLimit::new(2, Duration::from_secs(1));
     let limits = Limits {
         max_message_rate: Some(rate),
@@ -380,7 +380,7 @@ fn a_client_over_the_rate_is_closed() {
 }
 
 #[test]
-fn events_are_pushed_only_to_those_who_are_logged_in() {
+fn events_are_sent_to_logged_in_clients_only() {
     let mut played = Played::new();
     let event = Text::from(r#"{"event":"join","data":{"channel_uid":"c"}}"#);
     assert_eq!(played.conn.push(event.clone()), Err(Refused::NotReady));
@@ -393,7 +393,7 @@ fn events_are_pushed_only_to_those_who_are_logged_in() {
 }
 
 #[test]
-fn an_answer_that_is_too_large_leaves_the_request_open() {
+fn an_oversized_reply_leaves_the_request_open() {
     let limits = Limits {
         max_message_bytes: 200,
         ..Limits::default()
@@ -411,7 +411,7 @@ fn an_answer_that_is_too_large_leaves_the_request_open() {
 }
 
 #[test]
-fn a_dead_client_is_noticed() {
+fn a_dead_client_is_detected() {
     let mut played = Played::ready();
     played.wait(WS_HEARTBEAT);
     assert_eq!(played.sent(), [json!("ping")]);
@@ -425,7 +425,7 @@ fn a_dead_client_is_noticed() {
 }
 
 #[test]
-fn after_the_end_commands_are_refused_and_nothing_is_left() {
+fn commands_are_refused_after_the_end() {
     let mut played = Played::ready();
     let (id, _) = played.request(r#"{"method":"ping","callId":"A"}"#);
     played.conn.close(played.now);
@@ -437,7 +437,7 @@ fn after_the_end_commands_are_refused_and_nothing_is_left() {
 }
 
 #[test]
-fn requests_at_work_are_bounded_in_bytes_too() {
+fn open_requests_are_bounded_in_bytes() {
     let limits = Limits {
         max_event_bytes: 200,
         ..Limits::default()

@@ -18,7 +18,7 @@ fn sent(text: &str, is_final: bool) -> Option<(String, bool)> {
 }
 
 #[test]
-fn the_newest_text_wins_while_a_message_is_in_flight() {
+fn only_the_newest_text_is_sent_next() {
     let (mut stream, now) = stream(StreamConfig::default());
     stream.push("a");
     assert_eq!(texts(&mut stream, now), sent("a", false));
@@ -37,7 +37,7 @@ fn the_newest_text_wins_while_a_message_is_in_flight() {
 }
 
 #[test]
-fn partials_keep_their_interval_and_the_final_one_does_not_wait_for_it() {
+fn partials_are_throttled_and_the_final_one_is_not() {
     let interval = Duration::from_millis(100);
     let (mut stream, now) = stream(StreamConfig {
         interval,
@@ -60,7 +60,7 @@ fn partials_keep_their_interval_and_the_final_one_does_not_wait_for_it() {
 }
 
 #[test]
-fn a_partial_that_failed_is_not_repeated_and_the_next_one_waits_a_little() {
+fn a_failed_partial_is_not_repeated_and_delays_the_next() {
     let pause = Duration::from_secs(2);
     let (mut stream, now) = stream(StreamConfig {
         pause,
@@ -94,7 +94,7 @@ fn equal_and_empty_partials_are_skipped() {
 }
 
 #[test]
-fn an_empty_answer_has_a_final_message() {
+fn an_empty_reply_has_a_final_message() {
     let (mut stream, now) = stream(StreamConfig::default());
     stream.finish();
     assert_eq!(texts(&mut stream, now), sent("", true));
@@ -102,7 +102,7 @@ fn an_empty_answer_has_a_final_message() {
 }
 
 #[test]
-fn a_broken_off_answer_says_so_below_its_text() {
+fn an_aborted_reply_ends_with_a_note() {
     let (mut stream, now) = stream(StreamConfig::default());
     stream.push("so far");
     stream.fail("the snek bit");
@@ -124,7 +124,7 @@ fn a_broken_off_answer_says_so_below_its_text() {
 }
 
 #[test]
-fn an_abandoned_answer_ends_at_once_and_once() {
+fn an_abandoned_reply_ends_once() {
     let (mut stream, now) = stream(StreamConfig::default());
     stream.push("a");
     assert!(stream.poll_send(now).is_some());
@@ -140,7 +140,7 @@ fn an_abandoned_answer_ends_at_once_and_once() {
 }
 
 #[test]
-fn an_answer_that_was_finished_and_then_abandoned_has_no_note() {
+fn a_finished_reply_gets_no_note_when_abandoned() {
     let (mut stream, now) = stream(StreamConfig::default());
     stream.push("a");
     assert!(stream.poll_send(now).is_some());
@@ -149,7 +149,7 @@ fn an_answer_that_was_finished_and_then_abandoned_has_no_note() {
 }
 
 #[test]
-fn a_name_split_over_two_pieces_is_broken_up() {
+fn a_name_split_over_two_chunks_is_broken_up() {
     let (mut stream, now) = stream(StreamConfig::default());
     stream.push("ask sn");
     assert_eq!(texts(&mut stream, now), sent("ask sn", false));
@@ -162,7 +162,7 @@ fn a_name_split_over_two_pieces_is_broken_up() {
 }
 
 #[test]
-fn a_text_over_the_limit_is_cut_between_characters_and_reported() {
+fn an_oversized_text_is_truncated_and_reported() {
     let (mut stream, now) = stream(StreamConfig {
         max_bytes: 5,
         ..StreamConfig::default()
@@ -183,7 +183,7 @@ fn a_text_over_the_limit_is_cut_between_characters_and_reported() {
 }
 
 #[test]
-fn a_text_that_is_replaced_by_a_shorter_one_fits_again() {
+fn a_shorter_replacement_text_fits_again() {
     let (mut stream, now) = stream(StreamConfig {
         max_bytes: 5,
         ..StreamConfig::default()
@@ -196,7 +196,7 @@ fn a_text_that_is_replaced_by_a_shorter_one_fits_again() {
 }
 
 #[test]
-fn escapes_count_as_they_are_sent_and_the_note_stays_whole() {
+fn escapes_count_in_their_encoded_length() {
     let (mut stream, now) = stream(StreamConfig {
         max_bytes: 12,
         ..StreamConfig::default()
@@ -209,7 +209,7 @@ fn escapes_count_as_they_are_sent_and_the_note_stays_whole() {
 }
 
 #[test]
-fn a_cut_makes_no_name() {
+fn truncation_creates_no_name() {
     let (mut stream, now) = stream(StreamConfig {
         max_bytes: 8,
         ..StreamConfig::default()
@@ -222,13 +222,13 @@ fn a_cut_makes_no_name() {
 
 proptest! {
     #[test]
-    fn json_lengths_are_those_of_the_encoder(text: String) {
+    fn json_lengths_match_the_encoder(text: String) {
         let encoded = serde_json::to_string(&text).unwrap();
         prop_assert_eq!(json_len(&text), encoded.len() - 2);
     }
 
     #[test]
-    fn whatever_is_cut_fits(text: String, note: String, max in 0_usize..40) {
+    fn truncated_texts_fit(text: String, note: String, max in 0_usize..40) {
         let mut stream = TextStream::new(StreamConfig { max_bytes: max, ..StreamConfig::default() });
         stream.push(&text);
         stream.fail(&note);
@@ -315,7 +315,7 @@ impl Model {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
-    fn every_schedule_gives_growing_texts_in_order_and_one_final(
+    fn texts_grow_in_order_and_end_once_under_any_schedule(
         steps in proptest::collection::vec(step(), 0..40),
         interval in 0_u64..200,
     ) {

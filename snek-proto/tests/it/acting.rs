@@ -87,7 +87,7 @@ pub fn config() -> BotConfig {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_posts_in_any_channel() {
+async fn a_handler_can_send_to_any_channel() {
     let mut bot = Acting::start(BotConfig::new("mybot", "pass"), |cx| async move {
         cx.send(&ChannelUid::new("dm1"), "snek").await?;
         Ok(())
@@ -97,7 +97,7 @@ async fn a_handler_posts_in_any_channel() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_invalid_channel_is_a_validation_error_and_nothing_is_sent() {
+async fn an_invalid_channel_is_a_validation_error() {
     let mut bot = Acting::start(BotConfig::new("mybot", "pass"), |cx| async move {
         cx.send(&ChannelUid::new("no/channel"), "x").await?;
         Ok(())

@@ -61,7 +61,7 @@ fn encoding_into_a_buffer_with_room_costs_no_allocation() {
 }
 
 #[test]
-fn an_event_of_short_texts_and_a_dropped_answer_cost_a_machine_no_allocation() {
+fn short_events_and_dropped_replies_allocate_nothing() {
     let now = Instant::now();
     let mut client = ready(7, now).client;
     let event = cost("event through the client", || {
@@ -78,7 +78,7 @@ fn an_event_of_short_texts_and_a_dropped_answer_cost_a_machine_no_allocation() {
 }
 
 #[test]
-fn an_answered_call_costs_a_client_its_frame_alone() {
+fn a_call_allocates_only_its_frame() {
     let now = Instant::now();
     let mut client = ready(7, now).client;
     let mut answer = String::with_capacity(256);

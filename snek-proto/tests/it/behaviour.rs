@@ -29,7 +29,7 @@ const SECOND: Duration = Duration::from_secs(1);
 // The client's machine
 
 #[test]
-fn events_between_the_calls_of_the_opening_come_after_ready_in_order() {
+fn events_during_the_handshake_are_delivered_after_ready() {
     let mut hand = Hand::new(config());
     let join = |channel: &str| json!({"event": "join", "data": {"channel_uid": channel}});
     for (n, data) in [
@@ -58,7 +58,7 @@ fn events_between_the_calls_of_the_opening_come_after_ready_in_order() {
 }
 
 #[test]
-fn any_number_of_notifications_leaves_no_entry_behind() {
+fn notifications_leave_no_pending_calls() {
     let mut hand = Hand::ready(config());
     let mut ids = HashSet::new();
     for _ in 0..10_000 {
@@ -73,7 +73,7 @@ fn any_number_of_notifications_leaves_no_entry_behind() {
 }
 
 #[test]
-fn a_message_of_4_mib_is_read_and_a_larger_one_is_skipped() {
+fn a_message_over_4_mib_is_skipped() {
     let mut hand = Hand::ready(config());
     let id = hand.conn.ping(hand.now).unwrap();
     let frame = |data: &str| json!({"callId": id.to_string(), "data": data}).to_string();
@@ -93,7 +93,7 @@ fn a_message_of_4_mib_is_read_and_a_larger_one_is_skipped() {
 }
 
 #[test]
-fn a_message_over_the_limit_is_refused_before_it_is_sent() {
+fn an_oversized_message_is_refused_before_sending() {
     let mut config = config();
     config.limits.max_message_bytes = 300;
     let mut hand = Hand::ready(config);
@@ -123,7 +123,7 @@ fn a_bad_frame_does_not_delay_the_next_one() {
 // Client and server together
 
 #[test]
-fn both_ends_ping_after_30_seconds_and_give_up_15_seconds_later() {
+fn both_ends_ping_after_30_seconds_and_disconnect_15_later() {
     let mut pair = ready(11, std::time::Instant::now());
     pair.take_client_events();
     pair.mute_pongs();
@@ -146,7 +146,7 @@ fn both_ends_ping_after_30_seconds_and_give_up_15_seconds_later() {
 }
 
 #[test]
-fn a_message_without_an_id_is_posted_and_not_answered() {
+fn a_message_without_an_id_is_posted_without_a_reply() {
     let mut hub = Hub::new(HubConfig::default());
     hub.add_user(User::new("mybot", "MyBot")).unwrap();
     hub.add_channel(Channel::new("ch1", "general", None))
@@ -173,7 +173,7 @@ fn a_message_without_an_id_is_posted_and_not_answered() {
 }
 
 #[test]
-fn a_failed_login_leaves_the_line_open_for_another() {
+fn a_failed_login_can_be_repeated_on_the_connection() {
     let mut pair = crate::played::line(config(), 14, std::time::Instant::now());
     pair.settle();
     let login = pair.take_server_events();
@@ -196,7 +196,7 @@ fn a_failed_login_leaves_the_line_open_for_another() {
 }
 
 #[test]
-fn calls_of_one_client_are_open_together_and_answered_in_any_order() {
+fn calls_of_one_client_run_concurrently() {
     let mut pair = ready(15, std::time::Instant::now());
     pair.take_client_events();
     let now = pair.now();
@@ -240,7 +240,7 @@ fn client() -> (Client, MemListener) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_whose_answer_waits_unread_under_block_does_not_time_out() {
+async fn a_call_does_not_time_out_while_block_stops_reading() {
     let (dialer, mut listener) = mem::listen(64);
     let config = ClientConfig {
         limits: Limits {
@@ -293,7 +293,7 @@ async fn calls_without_a_connection_fail_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_in_flight_fail_at_once_when_the_line_is_lost() {
+async fn calls_in_flight_fail_when_the_connection_is_lost() {
     let (client, mut listener) = client();
     let mut line = Line::logged_in(&mut listener).await;
     client.ready().await.unwrap();
@@ -316,7 +316,7 @@ async fn calls_in_flight_fail_at_once_when_the_line_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_gives_up_leaves_no_entry_behind() {
+async fn a_dropped_call_leaves_no_entry_behind() {
     let (client, mut listener) = client();
     let mut line = Line::logged_in(&mut listener).await;
     client.ready().await.unwrap();
@@ -333,7 +333,7 @@ async fn a_caller_that_gives_up_leaves_no_entry_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_of_another_type_fails_its_call() {
+async fn a_mistyped_reply_fails_its_call() {
     let (client, mut listener) = client();
     let mut line = Line::logged_in(&mut listener).await;
     client.ready().await.unwrap();
@@ -430,7 +430,7 @@ async fn settle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_event_reaches_the_handlers_of_messages() {
+async fn other_events_do_not_reach_message_handlers() {
     let (seen, mut listener, _run) = bot(bot_config());
     let mut line = Line::logged_in(&mut listener).await;
     let data = json!({"channel_uid": "ch1", "username": "ann", "message": "x"});
@@ -470,7 +470,7 @@ async fn joins_by_event_and_by_message_reach_the_same_handler() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_that_come_before_the_own_name_is_known_are_routed_after_it() {
+async fn messages_before_the_own_name_is_known_are_routed_after() {
     let (seen, mut listener, _run) = bot(bot_config());
     let mut line = Line::accept(&mut listener).await;
     let login = line.request().await;
@@ -490,7 +490,7 @@ async fn messages_that_come_before_the_own_name_is_known_are_routed_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_that_is_not_listed_is_public() {
+async fn an_unlisted_channel_is_public() {
     let (seen, mut listener, _run) = bot(bot_config());
     let mut line = Line::logged_in(&mut listener).await;
     line.say("elsewhere", "ann", "hello").await;
@@ -566,7 +566,7 @@ async fn a_flood_of_early_events_does_not_cost_the_bot_its_own_name() {
 }
 
 #[test]
-fn waits_without_an_end_are_taken_as_very_long_ones() {
+fn infinite_timeouts_are_accepted() {
     use rpc_core::Limits;
     use rpc_core::keepalive::KeepAlive;
     use rpc_core::rate::RateLimit;

@@ -134,7 +134,7 @@ async fn settle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_message_goes_to_the_handler_of_its_priority() {
+async fn each_message_goes_to_the_handler_with_its_priority() {
     let mut bot = start(BotConfig {
         triggers: Triggers::new(["^!"]).unwrap(),
         ..config()
@@ -175,7 +175,7 @@ async fn each_message_goes_to_the_handler_of_its_priority() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn partial_messages_reach_no_handler_of_messages() {
+async fn partial_messages_do_not_reach_message_handlers() {
     let mut bot = start(config());
     let mut line = Line::logged_in(&mut bot.listener).await;
     line.send(json!({
@@ -190,7 +190,7 @@ async fn partial_messages_reach_no_handler_of_messages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn outgoing_names_are_broken_up_and_incoming_drive_links_completed() {
+async fn outgoing_names_and_incoming_drive_links_are_sanitized() {
     let mut bot = start(config());
     let mut line = Line::logged_in(&mut bot.listener).await;
     line.say("dm1", "ann", "see [x](/drive.bin/1) of Snek")
@@ -205,7 +205,7 @@ async fn outgoing_names_are_broken_up_and_incoming_drive_links_completed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pongs_and_changes_to_texts_can_be_switched_off() {
+async fn pongs_and_sanitizing_can_be_disabled() {
     let config = BotConfig {
         auto_pong: false,
         sanitize: false,
@@ -223,7 +223,7 @@ async fn pongs_and_changes_to_texts_can_be_switched_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_line_is_healed_by_a_full_login_and_the_joined_set_is_kept() {
+async fn a_reconnect_logs_in_fully_and_keeps_joined_channels() {
     let mut bot = start(config());
     let mut line = Line::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "@MyBot join").await;
@@ -256,7 +256,7 @@ async fn a_lost_line_is_healed_by_a_full_login_and_the_joined_set_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_half_open_line_is_replaced_after_a_heartbeat_without_a_pong() {
+async fn a_half_open_connection_is_replaced_after_a_missed_pong() {
     let mut bot = start(config());
     let _deaf = Line::logged_in(&mut bot.listener).await;
     let before = tokio::time::Instant::now();
@@ -268,7 +268,7 @@ async fn a_half_open_line_is_replaced_after_a_heartbeat_without_a_pong() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unanswered_message_is_sent_three_times_each_on_a_fresh_login() {
+async fn an_unanswered_message_is_sent_three_times() {
     let mut bot = start(config());
     let mut line = Line::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "@MyBot").await;
@@ -304,7 +304,7 @@ async fn an_unanswered_message_is_sent_three_times_each_on_a_fresh_login() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_lost_with_its_line_is_sent_again_after_one_second() {
+async fn a_message_lost_with_its_connection_is_resent_after_one_second() {
     let mut bot = start(config());
     let mut line = Line::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "@MyBot").await;
@@ -317,7 +317,7 @@ async fn a_message_lost_with_its_line_is_sent_again_after_one_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_reconnect_uses_an_attempt_up() {
+async fn a_failed_reconnect_uses_up_an_attempt() {
     let mut bot = start(config());
     let mut line = Line::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "@MyBot").await;
@@ -357,7 +357,7 @@ async fn only_if_unsent_never_posts_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_if_unsent_repeats_what_never_left() {
+async fn only_if_unsent_resends_unsent_messages() {
     let config = BotConfig {
         retry_send: RetrySend::OnlyIfUnsent,
         ..config()
@@ -377,7 +377,7 @@ async fn only_if_unsent_repeats_what_never_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_message_is_not_sent_again() {
+async fn a_refused_message_is_not_resent() {
     let mut bot = start(config());
     let mut line = Line::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "@MyBot").await;
@@ -399,7 +399,7 @@ fn limited(limits: Limits) -> BotConfig {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_finds_no_room_is_sent_again_over_the_same_line() {
+async fn a_message_without_room_is_resent_on_the_same_connection() {
     let mut bot = start(limited(Limits {
         max_pending: 1,
         ..Limits::default()
@@ -416,7 +416,7 @@ async fn a_message_that_finds_no_room_is_sent_again_over_the_same_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_over_the_limit_is_not_sent_again() {
+async fn an_oversized_message_is_not_resent() {
     let config = limited(Limits {
         max_message_bytes: 1024,
         ..Limits::default()
@@ -434,7 +434,7 @@ async fn a_message_over_the_limit_is_not_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_messages_that_fail_at_once_lead_to_one_reconnect() {
+async fn many_failed_messages_cause_one_reconnect() {
     let mut bot = start(config());
     let mut line = Line::logged_in(&mut bot.listener).await;
     for _ in 0..20 {
@@ -480,7 +480,7 @@ async fn a_panicking_handler_is_reported_and_survived() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_states_are_those_of_the_specification() {
+async fn states_match_the_specification() {
     let mut bot = start(config());
     let mut seen = vec![*bot.states.borrow_and_update()];
     let states = bot.states.clone();
@@ -521,7 +521,7 @@ async fn a_bot_without_a_connection_is_not_running() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_lets_handlers_finish_and_cuts_off_those_that_do_not() {
+async fn a_shutdown_finishes_or_aborts_handlers() {
     let mut bot = start(config());
     let mut line = Line::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "@MyBot wait").await;
@@ -543,7 +543,7 @@ async fn a_shutdown_lets_handlers_finish_and_cuts_off_those_that_do_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_run_side_by_side_up_to_the_bound() {
+async fn handlers_run_concurrently_up_to_the_bound() {
     let mut bot = start(BotConfig {
         max_handlers: 2,
         ..config()
@@ -562,7 +562,7 @@ async fn handlers_run_side_by_side_up_to_the_bound() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_handlers_run_side_by_side_unless_told_otherwise() {
+async fn a_hundred_handlers_run_concurrently_by_default() {
     let mut bot = start(config());
     let mut line = Line::logged_in(&mut bot.listener).await;
     for _ in 0..120 {
@@ -576,7 +576,7 @@ async fn a_hundred_handlers_run_side_by_side_unless_told_otherwise() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bot_that_falls_behind_learns_how_many_events_it_has_missed() {
+async fn a_lagging_bot_gets_the_number_of_missed_events() {
     let mut bot = start(BotConfig {
         max_handlers: 1,
         ..config()

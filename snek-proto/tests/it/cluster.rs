@@ -228,7 +228,7 @@ async fn a_gap_in_the_feed_is_filled_from_the_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_is_left_behind_keeps_the_order_of_partial_and_final_messages() {
+async fn a_lagging_node_keeps_the_order_of_partial_and_final_messages() {
     // With room for all that it is behind, and without.
     for queue in [4_096, 16] {
         let store = MemoryStore::new();
@@ -342,7 +342,7 @@ async fn without_open_a_stranger_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn direct_channels_and_memberships_show_on_all_nodes() {
+async fn direct_channels_and_memberships_appear_on_all_nodes() {
     let store = MemoryStore::new();
     let nodes = three(&store).await;
     let (ann, mut ann_events) = login(&nodes[0], "ann").await;
@@ -373,7 +373,7 @@ async fn direct_channels_and_memberships_show_on_all_nodes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_removed_channel_is_left_by_its_members_on_all_nodes() {
+async fn a_removed_channel_loses_its_members_on_all_nodes() {
     let store = MemoryStore::new();
     let nodes = three(&store).await;
     let (ann, mut ann_events) = login(&nodes[0], "ann").await;
@@ -403,7 +403,7 @@ async fn a_removed_channel_is_left_by_its_members_on_all_nodes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_removed_user_is_sent_away_by_all_nodes_and_may_come_again_as_a_new_one() {
+async fn a_removed_user_is_disconnected_on_all_nodes() {
     let store = MemoryStore::new();
     let closed = ClusterOptions {
         open: false,

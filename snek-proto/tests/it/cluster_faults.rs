@@ -78,7 +78,7 @@ async fn a_restarted_store_loses_and_doubles_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_store_hangs_a_call_waits_and_is_stored_once() {
+async fn a_call_waits_for_a_hanging_store_and_is_stored_once() {
     let store = MemoryStore::new();
     let nodes = [node_on(store.connect(), hasty()).await, node(&store).await];
     nodes[0].backend.put_channel("general", "").await.unwrap();
@@ -103,7 +103,7 @@ async fn while_the_store_hangs_a_call_waits_and_is_stored_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_fails_in_time_when_the_store_stays_away_and_the_node_sends_its_clients_elsewhere() {
+async fn an_unreachable_store_fails_calls_and_redirects_clients() {
     let hasty = ClusterOptions {
         publish: options().publish.with_deadline(Duration::from_millis(300)),
         max_outage: Duration::from_millis(1_500),
@@ -146,7 +146,7 @@ async fn a_call_fails_in_time_when_the_store_stays_away_and_the_node_sends_its_c
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_store_refuses_with_a_clear_answer() {
+async fn a_full_store_refuses_with_a_clear_error() {
     let node = node_on(MemoryStore::new(), options()).await;
     node.backend.put_channel("general", "").await.unwrap();
     let (ann, _events) = login(&node, "ann").await;
@@ -168,7 +168,7 @@ async fn a_full_store_refuses_with_a_clear_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_comes_back_empty_serves_those_who_are_there_and_those_who_come() {
+async fn an_emptied_store_serves_existing_and_new_clients() {
     let store = MemoryStore::new();
     let (nodes, mut talking) = two_that_talk(&store).await;
     store.restart_empty();
@@ -178,7 +178,7 @@ async fn a_store_that_comes_back_empty_serves_those_who_are_there_and_those_who_
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_of_a_stream_that_was_deleted_meanwhile_are_heard() {
+async fn messages_after_a_deleted_stream_are_delivered() {
     let store = MemoryStore::new();
     let (_nodes, mut talking) = two_that_talk(&store).await;
     store.delete_log("snek");
@@ -188,7 +188,7 @@ async fn messages_of_a_stream_that_was_deleted_meanwhile_are_heard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_comes_back_with_an_older_copy_doubles_nothing_and_loses_nothing_new() {
+async fn a_rolled_back_store_doubles_and_loses_nothing_new() {
     let store = MemoryStore::new();
     let (_nodes, mut talking) = two_that_talk(&store).await;
     let copy = store.snapshot();

@@ -52,7 +52,7 @@ async fn a_restarted_nats_loses_and_doubles_nothing() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_nats_that_comes_back_with_an_older_copy_doubles_nothing_and_loses_nothing_new() {
+async fn a_rolled_back_nats_doubles_and_loses_nothing_new() {
     let mut server = NatsServer::start();
     let (data, copy) = (
         server.folder().join("jetstream"),
@@ -93,7 +93,7 @@ async fn a_nats_that_comes_back_with_an_older_copy_doubles_nothing_and_loses_not
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_full_nats_refuses_with_a_clear_answer() {
+async fn a_full_nats_refuses_with_a_clear_error() {
     let config = "jetstream { max_file_store: 300KB }";
     let server = NatsServer::start_with(config, &[]);
     let node = node(&server).await;

@@ -12,7 +12,7 @@ use switchboard_testing::sim;
 use crate::played::{Line, config, ready};
 
 #[test]
-fn both_machines_keep_the_rules() {
+fn both_machines_conform() {
     let now = Instant::now();
     let mut nasty = conformance::nasty_texts();
     for text in [
@@ -95,7 +95,7 @@ impl Calls for SnekCalls {
 }
 
 #[test]
-fn every_call_ends_exactly_once_over_random_schedules() {
+fn every_call_ends_exactly_once_under_random_faults() {
     sim::run(100, |rng| {
         conformance::every_call_ends_once(&mut SnekCalls::default(), rng, 100, Instant::now())
     });

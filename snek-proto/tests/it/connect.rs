@@ -9,7 +9,7 @@ fn config(password: &str) -> ClientConfig {
 }
 
 #[tokio::test]
-async fn what_keeps_a_client_out_is_said_at_once() {
+async fn connect_fails_at_once_with_the_reason() {
     let backend = MemoryBackend::new().with_user("ann", "a", "Ann");
     let options = ServerOptions {
         http: http_config().with_path("/rpc.ws"),

@@ -66,7 +66,7 @@ const SERVER: [&str; 10] = [
 
 proptest! {
     #[test]
-    fn a_request_survives_the_round_trip(text in object(&CLIENT)) {
+    fn requests_round_trip(text in object(&CLIENT)) {
         let limits = Limits::default();
         if let Ok(frame) = ClientFrame::decode(&text, &limits) {
             let again = codec::encode(&frame).unwrap();
@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_decoded_or_refused(text in any::<String>()) {
+    fn arbitrary_text_never_panics(text in any::<String>()) {
         let limits = Limits::default();
         let _ = ClientFrame::decode(&text, &limits);
         let _ = ServerFrame::decode(&text, &limits);

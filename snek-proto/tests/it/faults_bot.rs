@@ -150,7 +150,7 @@ async fn works(line: &mut RawPeer) {
 }
 
 #[tokio::test]
-async fn a_bot_outlives_handlers_that_panic() {
+async fn a_bot_survives_panicking_handlers() {
     let bot = start().await;
     let mut line = bot.logged_in().await;
     for _ in 0..3 {
@@ -161,7 +161,7 @@ async fn a_bot_outlives_handlers_that_panic() {
 }
 
 #[tokio::test]
-async fn handlers_that_never_return_block_neither_the_bot_nor_its_end() {
+async fn hanging_handlers_do_not_block_the_bot() {
     let bot = start().await;
     let mut line = bot.logged_in().await;
     for _ in 0..3 {
@@ -175,7 +175,7 @@ async fn handlers_that_never_return_block_neither_the_bot_nor_its_end() {
 }
 
 #[tokio::test]
-async fn a_bot_logs_in_again_however_its_line_ends() {
+async fn a_bot_logs_in_again_after_any_disconnect() {
     let bot = start().await;
     let mut line = bot.logged_in().await;
     works(&mut line).await;
@@ -199,7 +199,7 @@ async fn a_bot_logs_in_again_however_its_line_ends() {
 }
 
 #[tokio::test]
-async fn a_bot_ends_when_told_to_wherever_it_stands() {
+async fn a_bot_can_be_stopped_in_any_state() {
     // While it dials.
     let bot = start().await;
     let line = soon(bot.listener.accept()).await.unwrap();

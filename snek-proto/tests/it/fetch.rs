@@ -169,7 +169,7 @@ impl Resolver for Answers {
 }
 
 #[tokio::test]
-async fn an_image_is_fetched_after_a_look_at_its_size() {
+async fn an_image_is_fetched_after_a_size_check() {
     let stub = Stub::default().image("/a.png?b=c");
     let port = stub.start(None).await;
     let url = format!("http://127.0.0.1:{port}/a.png?b=c");
@@ -180,7 +180,7 @@ async fn an_image_is_fetched_after_a_look_at_its_size() {
 }
 
 #[tokio::test]
-async fn a_server_without_head_requests_is_asked_all_the_same() {
+async fn a_server_without_head_support_is_still_asked() {
     let get = Reply::Body(200, PNG.to_vec());
     for head in [
         Reply::Body(405, Vec::new()),
@@ -213,7 +213,7 @@ async fn any_status_but_200_is_an_error() {
 }
 
 #[tokio::test]
-async fn an_image_that_says_it_is_too_large_is_not_begun() {
+async fn an_image_declared_too_large_is_not_fetched() {
     let too_large = Err(FetchError::TooLarge { max: 10 });
     let stub = Stub::default().on("HEAD /a.png", Reply::Length(11));
     let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
@@ -237,7 +237,7 @@ async fn an_image_that_says_it_is_too_large_is_not_begun() {
 }
 
 #[tokio::test]
-async fn ten_mebibytes_are_the_limit_unless_told_otherwise() {
+async fn the_default_image_limit_is_ten_mebibytes() {
     let max = 10 * 1024 * 1024;
     let stub = Stub::default()
         .on("HEAD /a.png", Reply::Length(max))
@@ -251,7 +251,7 @@ async fn ten_mebibytes_are_the_limit_unless_told_otherwise() {
 }
 
 #[tokio::test]
-async fn a_body_without_an_end_is_cut_at_the_limit() {
+async fn an_endless_body_fails_at_the_limit() {
     let stub = Stub::default().on("GET /a.png", Reply::Endless);
     let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
     let error = fetcher(FetchConfig {
@@ -264,7 +264,7 @@ async fn a_body_without_an_end_is_cut_at_the_limit() {
 }
 
 #[tokio::test]
-async fn an_image_of_exactly_the_limit_is_taken() {
+async fn an_image_of_exactly_the_limit_is_accepted() {
     let stub = Stub::default().image("/a.png");
     let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
     let fetcher = fetcher(FetchConfig {
@@ -275,7 +275,7 @@ async fn an_image_of_exactly_the_limit_is_taken() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_too_slow_is_given_up() {
+async fn a_slow_server_times_out() {
     let after = Duration::from_millis(100);
     for reply in [Reply::Silent, Reply::Stuck] {
         let stub = Stub::default().on("GET /a.png", reply);
@@ -335,7 +335,7 @@ async fn only_http_is_fetched() {
 }
 
 #[tokio::test]
-async fn addresses_that_are_not_public_are_refused_however_they_are_written() {
+async fn non_public_addresses_are_refused_in_every_spelling() {
     let fetcher = fetcher(FetchConfig::default());
     for host in [
         "127.0.0.1",
@@ -363,7 +363,7 @@ async fn addresses_that_are_not_public_are_refused_however_they_are_written() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_an_address_that_is_not_public_is_refused() {
+async fn a_redirect_to_a_non_public_address_is_refused() {
     let inner = Stub::default().image("/a.png");
     let port = inner.start(None).await;
     // Only the outer server's address is allowed.
@@ -379,7 +379,7 @@ async fn a_redirect_to_an_address_that_is_not_public_is_refused() {
 }
 
 #[tokio::test]
-async fn a_name_of_an_address_that_is_not_public_is_refused() {
+async fn a_name_resolving_to_a_non_public_address_is_refused() {
     let stub = Stub::default().image("/a.png");
     let port = stub.start(None).await;
     let answers = Answers::new([&[LOOPBACK]]);
@@ -399,7 +399,7 @@ async fn a_name_of_an_address_that_is_not_public_is_refused() {
 }
 
 #[tokio::test]
-async fn a_name_whose_second_lookup_answers_differently_gains_nothing() {
+async fn dns_rebinding_is_refused() {
     let inner: IpAddr = "127.0.0.2".parse().unwrap();
     let stub = Stub::default().image("/a.png");
     let url = format!("http://images.test:{}/a.png", stub.start(None).await);
@@ -411,7 +411,7 @@ async fn a_name_whose_second_lookup_answers_differently_gains_nothing() {
 }
 
 #[tokio::test]
-async fn of_several_addresses_of_a_name_only_the_allowed_ones_are_asked() {
+async fn only_allowed_addresses_of_a_name_are_tried() {
     let inner: IpAddr = "127.0.0.2".parse().unwrap();
     let stub = Stub::default().image("/a.png");
     let url = format!("http://images.test:{}/a.png", stub.start(None).await);
@@ -421,7 +421,7 @@ async fn of_several_addresses_of_a_name_only_the_allowed_ones_are_asked() {
 }
 
 #[tokio::test]
-async fn a_name_without_an_address_and_a_closed_port_are_told_apart() {
+async fn an_unresolvable_name_and_a_closed_port_are_distinct() {
     let url = "http://images.test:1/a.png";
     let nowhere = resolving(config(), Answers::new([&[]]));
     let error = nowhere.fetch(url).await.unwrap_err().to_string();
@@ -435,7 +435,7 @@ async fn a_name_without_an_address_and_a_closed_port_are_told_apart() {
 }
 
 #[tokio::test]
-async fn https_trusts_the_configured_authority_and_no_other() {
+async fn https_trusts_only_the_configured_authority() {
     let key = rcgen::generate_simple_self_signed(["images.test".to_owned()]).unwrap();
     let (chain, signing) = (key.cert.pem(), key.signing_key.serialize_pem());
     let acceptor = TlsAcceptor::from_pem(chain.as_bytes(), signing.as_bytes()).unwrap();
@@ -455,7 +455,7 @@ async fn https_trusts_the_configured_authority_and_no_other() {
 }
 
 #[tokio::test]
-async fn the_images_of_a_text_come_in_order_and_failures_stay_in_the_text() {
+async fn images_of_a_text_keep_their_order() {
     let stub = Stub::default().image("/a.png").image("/c.png");
     let base = format!("http://127.0.0.1:{}", stub.start(None).await);
     let text = format!("{base}/c.png {base}/b.png {base}/a.png and {base}/c.png");
@@ -519,7 +519,7 @@ fn elsewhere(count: usize) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn images_are_fetched_side_by_side_up_to_the_bound_that_clones_share() {
+async fn concurrent_fetches_are_bounded_across_clones() {
     for bound in [10, 3] {
         let config = FetchConfig {
             max_concurrent: bound,
@@ -546,7 +546,7 @@ async fn images_are_fetched_side_by_side_up_to_the_bound_that_clones_share() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_server_is_given_up_after_5_seconds_for_head_and_30_for_get() {
+async fn head_times_out_after_5_and_get_after_30_seconds() {
     for (head, seconds) in [(true, 35), (false, 30)] {
         let config = FetchConfig {
             head,
@@ -562,7 +562,7 @@ async fn a_silent_server_is_given_up_after_5_seconds_for_head_and_30_for_get() {
 }
 
 #[tokio::test]
-async fn a_text_full_of_addresses_leads_to_a_bounded_number_of_requests() {
+async fn the_number_of_images_per_text_is_bounded() {
     for max_images in [3, 10] {
         let stub = Stub::default().image("/a.png");
         let base = format!("http://127.0.0.1:{}", stub.start(None).await);

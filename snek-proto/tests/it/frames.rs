@@ -54,7 +54,7 @@ const FRAMES: [&str; 7] = [
 ];
 
 #[test]
-fn every_request_of_the_specification_is_written_as_it_stands() {
+fn every_request_matches_the_specification() {
     for text in REQUESTS {
         let frame = client(text);
         assert_eq!(encoded(&frame), text);
@@ -69,7 +69,7 @@ fn every_request_of_the_specification_is_written_as_it_stands() {
 }
 
 #[test]
-fn every_frame_of_the_specification_is_written_as_it_stands() {
+fn every_frame_of_the_specification_matches() {
     for text in FRAMES {
         assert_eq!(encoded(&server(text)), text);
     }
@@ -83,7 +83,7 @@ fn every_frame_of_the_specification_is_written_as_it_stands() {
 }
 
 #[test]
-fn a_request_is_written_with_all_four_members() {
+fn a_request_has_all_four_members() {
     let call_id = CallId::from_raw(0xfeed);
     let ping = r#"{"method":"ping","args":[],"kwargs":{},"callId":"000000000000feed"}"#;
     let frame = ClientFrame::new("ping", Some(WireId::text("000000000000feed")));
@@ -136,7 +136,7 @@ fn a_request_without_a_method_or_with_wrong_members_is_refused() {
 }
 
 #[test]
-fn any_scalar_call_id_comes_back_unchanged() {
+fn any_scalar_call_id_round_trips() {
     for id in [r#""1""#, "1", "1.50", "true", r#""\u0041""#] {
         let text = format!(r#"{{"method":"ping","callId":{id}}}"#);
         let frame = client(&text);
@@ -152,7 +152,7 @@ fn any_scalar_call_id_comes_back_unchanged() {
 }
 
 #[test]
-fn a_failure_carries_its_error_in_data() {
+fn a_failure_has_its_error_in_data() {
     assert_eq!(
         encoded(&ServerFrame::failure(WireId::text("1"), "not logged in")),
         r#"{"callId":"1","success":false,"data":{"error":"not logged in"}}"#
@@ -160,7 +160,7 @@ fn a_failure_carries_its_error_in_data() {
 }
 
 #[test]
-fn events_are_written_in_the_specifications_form() {
+fn events_match_the_specification() {
     let message = Message::new(
         "target_channel_uid",
         "sender_username",
@@ -210,7 +210,7 @@ fn the_platforms_nested_message_is_read_too() {
 }
 
 #[test]
-fn message_members_have_defaults_and_needs() {
+fn message_members_are_required_or_defaulted() {
     let text = r#"{"event":"message","message":"x","username":"alice","channel_uid":"ch1"}"#;
     let Some(Ok(Event::Message(message))) = server(text).into_event() else {
         panic!()
@@ -270,7 +270,7 @@ fn a_join_without_a_channel_is_refused() {
 }
 
 #[test]
-fn a_typing_event_may_hold_anything() {
+fn a_typing_event_can_have_any_members() {
     for data in ["{}", "null", r#"{"channel_uid":1,"color":[],"x":{"y":1}}"#] {
         assert!(
             event(&format!(r#"{{"event":"set_typing","data":{data}}}"#)).is_ok(),
@@ -294,7 +294,7 @@ fn an_unknown_event_keeps_everything() {
 }
 
 #[test]
-fn one_frame_can_be_seen_as_answer_and_as_event() {
+fn a_frame_can_be_read_as_reply_or_event() {
     let text = r#"{"callId":"1","event":"message","message":{"odd":1},"username":"bot","data":7,"extra":[1]}"#;
     let frame = server(text);
     assert_eq!(encoded(&frame), text);
@@ -308,7 +308,7 @@ fn one_frame_can_be_seen_as_answer_and_as_event() {
 }
 
 #[test]
-fn an_answer_keeps_every_member_that_it_does_not_know() {
+fn a_reply_keeps_unknown_members() {
     for text in [
         r#"{"callId":"1","x":1}"#,
         r#"{"callId":"1","success":true,"data":null,"x":1}"#,
@@ -329,7 +329,7 @@ fn null_and_missing_data_are_the_same_value() {
 }
 
 #[test]
-fn a_refused_login_is_known_even_without_a_success_member() {
+fn a_refused_login_is_recognized_without_success() {
     let refused = server(r#"{"callId":"1","data":{"error":"bad password"}}"#);
     let error = refused.into_login_result().unwrap_err();
     assert_eq!(error.message(), "bad password");
@@ -338,7 +338,7 @@ fn a_refused_login_is_known_even_without_a_success_member() {
 }
 
 #[test]
-fn records_ignore_what_they_do_not_know() {
+fn records_ignore_unknown_members() {
     let user: User =
         serde_json::from_str(r#"{"uid":"u1","username":"a","nick":null,"email":"x"}"#).unwrap();
     assert_eq!(user, User::new("a", ""));

@@ -105,7 +105,7 @@ async fn calls(lossy: Lossy) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_call_ends_wherever_its_line_is_lost() {
+async fn every_call_ends_wherever_the_connection_is_lost() {
     at_every_frame(calls).await;
 }
 
@@ -157,6 +157,6 @@ async fn streamed(lossy: Lossy) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streamed_answer_ends_wherever_its_line_is_lost() {
+async fn a_streamed_reply_ends_wherever_the_connection_is_lost() {
     at_every_frame(streamed).await;
 }

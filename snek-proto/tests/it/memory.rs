@@ -60,7 +60,7 @@ async fn crowd(url: &str, count: usize) -> (Runtime, Vec<(Client, Events)>) {
 }
 
 #[test]
-fn an_idle_connection_holds_little_at_the_server() {
+fn an_idle_connection_uses_little_memory() {
     let runtime = runtime();
     let server = runtime.block_on(bind());
     let url = server.url();
@@ -90,7 +90,7 @@ fn served() -> (String, ServerHandle) {
 }
 
 #[test]
-fn an_idle_client_holds_little() {
+fn an_idle_client_uses_little_memory() {
     let (url, server) = served();
     let runtime = runtime();
     let first = runtime.block_on(clients(&url, 1));

@@ -89,7 +89,7 @@ async fn head(tcp: &mut TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn the_handshake_and_the_frames_are_those_of_rfc_6455() {
+async fn handshake_and_frames_follow_rfc_6455() {
     let (url, _handle) = serve(backend(), ServerOptions::default()).await;
     let host = url
         .trim_start_matches("ws://")
@@ -136,7 +136,7 @@ async fn the_handshake_and_the_frames_are_those_of_rfc_6455() {
 }
 
 #[tokio::test]
-async fn a_client_asks_as_rfc_6455_has_it_and_takes_no_wrong_accept() {
+async fn a_client_follows_rfc_6455_and_checks_the_accept_key() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap();
     let (client, _events) = client(&format!("ws://{host}"), ClientConfig::new("ann", "a"));
@@ -182,7 +182,7 @@ async fn every_method_of_the_specification_is_answered() {
 }
 
 #[tokio::test]
-async fn messages_sent_without_waiting_arrive_and_leave_no_call_open() {
+async fn notifications_arrive_and_leave_no_pending_call() {
     let (url, _handle) = serve(backend(), ServerOptions::default()).await;
     let (ann, mut events) = login(&url, "ann", "a").await;
     let args = ("general", "so far", Final::No);
@@ -205,7 +205,7 @@ async fn messages_sent_without_waiting_arrive_and_leave_no_call_open() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_ends_the_client_with_the_servers_words() {
+async fn a_wrong_password_ends_the_client_with_the_servers_message() {
     let (url, _handle) = serve(backend(), ServerOptions::default()).await;
     let (client, _events) = client(&url, ClientConfig::new("ann", "wrong"));
     let message = "invalid credentials".to_owned();
@@ -216,7 +216,7 @@ async fn a_wrong_password_ends_the_client_with_the_servers_words() {
 }
 
 #[tokio::test]
-async fn an_open_server_lets_nobody_in_whose_name_is_blank_or_controls_what_others_see() {
+async fn an_open_server_refuses_blank_and_control_character_names() {
     let (url, _handle) = serve(backend().open(), ServerOptions::default()).await;
     for name in [
         "",
@@ -239,7 +239,7 @@ async fn an_open_server_lets_nobody_in_whose_name_is_blank_or_controls_what_othe
 }
 
 #[tokio::test]
-async fn a_line_that_is_cut_ends_the_client_at_once() {
+async fn a_cut_connection_ends_the_client() {
     let server = Server::bind("127.0.0.1:0", backend(), ServerOptions::default())
         .await
         .unwrap();
@@ -257,7 +257,7 @@ async fn a_line_that_is_cut_ends_the_client_at_once() {
 }
 
 #[tokio::test]
-async fn a_drained_server_says_1001_to_everybody() {
+async fn a_drained_server_closes_all_with_1001() {
     let (url, handle) = serve(backend(), ServerOptions::default()).await;
     let (ann, _events) = login(&url, "ann", "a").await;
     let report = handle.drain(Duration::from_millis(300)).await;
@@ -266,7 +266,7 @@ async fn a_drained_server_says_1001_to_everybody() {
 }
 
 #[tokio::test]
-async fn a_drained_server_answers_what_is_open_before_it_closes() {
+async fn a_drained_server_answers_open_calls_first() {
     let odd = Odd::default();
     let napping = Arc::clone(&odd.napping);
     let (url, handle) = serve(odd, ServerOptions::default()).await;
@@ -332,7 +332,7 @@ impl Backend for Odd {
 }
 
 #[tokio::test]
-async fn a_panicking_backend_answers_an_error_and_keeps_the_connection() {
+async fn a_panicking_backend_yields_an_error_reply() {
     let (url, _handle) = serve(Odd::default(), ServerOptions::default()).await;
     let (ann, _events) = login(&url, "ann", "a").await;
     let panicked = ann.call("panic", &[0; 0], &NoKwargs {}).await.unwrap_err();
@@ -344,7 +344,7 @@ async fn a_panicking_backend_answers_an_error_and_keeps_the_connection() {
 }
 
 #[tokio::test]
-async fn an_answer_over_the_limit_becomes_an_error() {
+async fn an_oversized_reply_becomes_an_error() {
     let (url, _handle) = serve(Odd::default(), ServerOptions::default()).await;
     let (ann, _events) = login(&url, "ann", "a").await;
     let large = ann.call("large", &[0; 0], &NoKwargs {}).await.unwrap_err();
@@ -352,7 +352,7 @@ async fn an_answer_over_the_limit_becomes_an_error() {
 }
 
 #[tokio::test]
-async fn a_slow_call_does_not_hold_up_the_others() {
+async fn a_slow_call_does_not_block_others() {
     let (url, _handle) = serve(Odd::default(), ServerOptions::default()).await;
     let (ann, _events) = login(&url, "ann", "a").await;
     let slow = ann.call("sleep", &[0; 0], &NoKwargs {});
@@ -401,7 +401,7 @@ async fn idle_connections_survive_many_heartbeats_on_both_sides() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_speaks_is_given_up_at_the_handshake_deadline() {
+async fn a_silent_server_times_out_at_the_handshake_deadline() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}", listener.local_addr().unwrap());
     let (ann, _events) = client(&url, ClientConfig::new("ann", "a"));
@@ -420,7 +420,7 @@ async fn a_server_that_never_speaks_is_given_up_at_the_handshake_deadline() {
 }
 
 #[tokio::test]
-async fn a_client_that_never_reads_is_disconnected_and_the_others_are_not() {
+async fn a_client_that_never_reads_is_disconnected_alone() {
     let limits = Limits {
         max_outbox_bytes: 1 << 20,
         ..Limits::default()
@@ -460,7 +460,7 @@ async fn a_client_that_never_reads_is_disconnected_and_the_others_are_not() {
 }
 
 #[tokio::test]
-async fn garbage_large_frames_and_deep_json_hurt_nobody_else() {
+async fn garbage_input_affects_only_its_connection() {
     let (url, _handle) = serve(backend(), ServerOptions::default()).await;
     let (ann, _events) = login(&url, "ann", "a").await;
     let ws = WsConfig::default().with_max_outgoing(32 << 20);

@@ -50,7 +50,7 @@ async fn message(events: &mut Events) -> String {
 }
 
 #[tokio::test]
-async fn a_client_logs_in_at_the_next_node_and_says_nothing_twice() {
+async fn a_client_logs_in_at_the_next_node_and_repeats_nothing() {
     let ((a, first), (b, _second)) = (node().await, node().await);
     let (bob, mut seen_at_b) = login(&b, "bob", "b").await;
     let (ann, mut events) = login(&format!("{a},{b}"), "ann", "a").await;

@@ -11,7 +11,7 @@ use snek_proto::net::{MemoryBackend, Server, ServerOptions, connect_lazy};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_of_one_client_are_posted_in_the_order_in_which_they_came() {
+async fn messages_of_one_client_are_posted_in_order() {
     let backend = MemoryBackend::new()
         .with_channel("general", "General")
         .with_user("ann", "secret", "Ann");

@@ -14,7 +14,7 @@ use snek_proto::server::ServerEvent;
 use crate::played::{config, line, ready, serve};
 
 #[test]
-fn the_whole_conversation_reads_as_the_specification_has_it() {
+fn the_whole_conversation_matches_the_specification() {
     let mut pair = ready(0, Instant::now());
     let hello = Message::new("ch1", "alice", "Alice", "hello @MyBot");
     pair.server
@@ -76,7 +76,7 @@ fn partial_messages_arrive_in_order_and_the_final_one_last() {
 }
 
 #[test]
-fn a_connection_lives_for_hours_on_pings_alone() {
+fn pings_alone_keep_a_connection_open() {
     let mut pair = ready(2, Instant::now());
     pair.take_client_events();
     pair.advance(Duration::from_secs(4 * 3600));
@@ -84,7 +84,7 @@ fn a_connection_lives_for_hours_on_pings_alone() {
 }
 
 #[test]
-fn a_half_open_line_is_noticed_by_both_ends() {
+fn a_half_open_connection_is_detected_by_both_ends() {
     let mut pair = ready(3, Instant::now());
     pair.take_client_events();
     let now = pair.now();
@@ -109,7 +109,7 @@ fn a_half_open_line_is_noticed_by_both_ends() {
 }
 
 #[test]
-fn a_server_that_never_answers_costs_one_call_and_not_the_connection() {
+fn an_unanswered_call_does_not_end_the_connection() {
     let mut pair = ready(4, Instant::now());
     pair.take_client_events();
     let now = pair.now();
@@ -155,7 +155,7 @@ fn a_refused_login_ends_both_sides() {
 }
 
 #[test]
-fn an_application_that_hangs_loses_nothing_and_pings_go_on() {
+fn a_hanging_application_loses_nothing_and_pings_continue() {
     let limits = Limits {
         max_events: 4,
         ..Limits::default()

@@ -11,7 +11,7 @@ use snek_proto::net::ServerOptions;
 use snek_proto::{client, server};
 
 #[test]
-fn the_errors_have_the_names_of_the_specification() {
+fn error_names_match_the_specification() {
     let cause = || Box::new(CallError::Refused(Refused::Closed));
     let message = String::new;
     let errors = [
@@ -50,7 +50,7 @@ fn the_errors_have_the_names_of_the_specification() {
 }
 
 #[test]
-fn the_numbers_of_the_specification_are_the_defaults() {
+fn defaults_match_the_specification() {
     let seconds = Duration::from_secs;
     let client = client::ClientConfig::new("bot", "password");
     assert_eq!(client.call_timeout, seconds(190));

@@ -72,7 +72,7 @@ async fn a_text_grows_in_partial_messages_and_ends_in_a_final_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_server_sees_the_first_text_the_newest_one_and_the_final_one() {
+async fn a_slow_server_gets_the_first_newest_and_final_text() {
     let mut bot = Acting::start(config(), |cx| async move {
         let deltas = pieces(&["a", "b", "c", "d", "e", "f"], Duration::from_secs(3));
         pumped(cx.stream().pump(deltas).await);
@@ -95,7 +95,7 @@ async fn a_slow_server_sees_the_first_text_the_newest_one_and_the_final_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_writer_without_a_producer_sends_what_it_can_without_waiting() {
+async fn try_push_sends_without_waiting() {
     let mut bot = Acting::start(config(), |cx| async move {
         let mut answer = cx.stream();
         answer.push("one");
@@ -120,7 +120,7 @@ async fn a_writer_without_a_producer_sends_what_it_can_without_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_partial_messages_do_not_cost_the_final_one() {
+async fn the_final_message_is_sent_despite_refused_partials() {
     let mut bot = Acting::start(config(), |cx| async move {
         let deltas = pieces(&["a", "b", "c"], Duration::from_millis(400));
         pumped(cx.stream().pump(deltas).await);
@@ -141,7 +141,7 @@ async fn refused_partial_messages_do_not_cost_the_final_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_refused_partial_message_the_next_one_waits_a_second() {
+async fn a_refused_partial_delays_the_next_by_a_second() {
     let mut bot = Acting::start(config(), |cx| async move {
         let deltas = pieces(&["a", "b", "c", "d"], Duration::from_millis(400));
         pumped(cx.stream().pump(deltas).await);
@@ -158,7 +158,7 @@ async fn after_a_refused_partial_message_the_next_one_waits_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn names_stay_where_the_bot_or_the_stream_is_told_to_leave_them() {
+async fn sanitizing_names_can_be_disabled_per_bot_and_stream() {
     let stream = StreamConfig {
         sanitize: false,
         ..StreamConfig::default()
@@ -180,7 +180,7 @@ async fn names_stay_where_the_bot_or_the_stream_is_told_to_leave_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unanswered_partial_messages_do_not_hold_up_the_final_one_for_long() {
+async fn unanswered_partials_delay_the_final_message_briefly() {
     let mut bot = Acting::start(config(), |cx| async move {
         pumped(cx.stream().pump(pieces(&["a", "b"], Duration::ZERO)).await);
         Ok(())
@@ -194,7 +194,7 @@ async fn unanswered_partial_messages_do_not_hold_up_the_final_one_for_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_timeout_of_calls_bounds_partial_messages_too() {
+async fn the_call_timeout_applies_to_partial_messages() {
     let mut config = config();
     config.client.call_timeout = Duration::from_secs(3);
     let mut bot = Acting::start(config, |cx| async move {
@@ -210,7 +210,7 @@ async fn the_timeout_of_calls_bounds_partial_messages_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_interval_between_partial_messages_is_kept() {
+async fn partial_messages_are_throttled() {
     let stream = StreamConfig {
         interval: Duration::from_secs(1),
         ..StreamConfig::default()
@@ -228,7 +228,7 @@ async fn the_interval_between_partial_messages_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_cut_in_mid_stream_is_replaced_and_the_final_message_arrives() {
+async fn a_stream_survives_a_reconnect_with_its_final_message() {
     let mut bot = Acting::start(config(), |cx| async move {
         let deltas = pieces(&["a", "b", "c"], Duration::from_millis(100));
         pumped(cx.stream().pump(deltas).await);
@@ -244,7 +244,7 @@ async fn a_line_cut_in_mid_stream_is_replaced_and_the_final_message_arrives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_goes_on_over_a_new_line() {
+async fn a_stream_continues_after_a_reconnect() {
     let mut bot = Acting::start(config(), |cx| async move {
         let deltas = pieces(&["a", "b", "c", "d", "e", "f"], Duration::from_millis(600));
         pumped(cx.stream().pump(deltas).await);
@@ -272,7 +272,7 @@ async fn a_stream_goes_on_over_a_new_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_producer_that_fails_leaves_the_text_so_far_and_a_note() {
+async fn a_failed_producer_leaves_its_text_and_a_note() {
     let mut bot = Acting::start(config(), |cx| async move {
         let oops = BotError::DatabaseError {
             message: "gone".into(),
@@ -293,7 +293,7 @@ async fn a_producer_that_fails_leaves_the_text_so_far_and_a_note() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_without_text_has_a_final_message_too() {
+async fn a_reply_without_text_has_a_final_message() {
     let mut bot = Acting::start(config(), |cx| async move {
         pumped(cx.stream().pump(pieces(&[], Duration::ZERO)).await);
         cx.stream().fail("nothing to say about ira").await?;
@@ -306,7 +306,7 @@ async fn an_answer_without_text_has_a_final_message_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_writer_sends_the_text_so_far_as_final() {
+async fn a_dropped_writer_finalizes_its_text() {
     let mut bot = Acting::start(config(), |cx| async move {
         let mut answer = cx.stream();
         answer.push("so");
@@ -324,7 +324,7 @@ async fn a_dropped_writer_sends_the_text_so_far_as_final() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_partial_message_that_never_left_stays_behind_when_the_writer_goes() {
+async fn an_unsent_partial_is_dropped_with_its_writer() {
     let mut bot = Acting::start(config(), |cx| async move {
         cx.stream().push("at once");
         Ok(())
@@ -335,7 +335,7 @@ async fn a_partial_message_that_never_left_stays_behind_when_the_writer_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_in_the_handler_still_ends_the_answer() {
+async fn a_panicking_handler_still_ends_its_reply() {
     let mut bot = Acting::start(config(), |cx| async move {
         let mut answer = cx.stream();
         answer.push("oh");
@@ -356,7 +356,7 @@ async fn endless(cx: Context) -> Result<(), BotError> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_cut_off_at_the_shutdown_still_ends_its_answer() {
+async fn an_aborted_handler_still_ends_its_reply() {
     let mut bot = Acting::start(config(), endless);
     let mut line = bot.mentioned().await;
     expect(&mut line, "begun", false).await;
@@ -370,7 +370,7 @@ async fn a_handler_cut_off_at_the_shutdown_still_ends_its_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_text_too_long_for_a_message_is_cut_and_reported() {
+async fn an_overlong_text_is_truncated_and_reported() {
     let stream = StreamConfig {
         max_bytes: 8,
         ..StreamConfig::default()
@@ -400,7 +400,7 @@ fn error_of_sending<E: std::fmt::Debug>(error: PumpError<E>) -> BotError {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_message_limit_of_the_connection_bounds_a_streamed_text() {
+async fn the_connections_message_limit_applies_to_streamed_text() {
     let mut config = config();
     config.client.limits.max_message_bytes = 1024;
     let mut bot = Acting::start(config, |cx| async move {

@@ -66,7 +66,7 @@ impl io::Write for Log {
 }
 
 #[test]
-fn every_call_has_a_span_on_both_sides_with_its_method_and_its_end() {
+fn every_call_has_a_span_with_method_and_outcome_on_both_sides() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()

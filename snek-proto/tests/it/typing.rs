@@ -29,7 +29,7 @@ async fn colors(line: &mut Line, within: Duration) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_indicator_comes_at_once_and_every_second_in_another_bright_colour() {
+async fn typing_is_sent_at_once_and_every_second_in_a_new_color() {
     let mut bot = Acting::start(config(), |cx| async move {
         let typing = cx.typing();
         sleep(SECOND * 10 + SECOND / 2).await;
@@ -48,7 +48,7 @@ async fn an_indicator_comes_at_once_and_every_second_in_another_bright_colour() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_indicator_is_shown_once_in_the_colour_asked_for_or_in_a_bright_one() {
+async fn typing_has_the_requested_or_a_bright_color() {
     let mut bot = Acting::start(config(), |cx| async move {
         cx.set_typing(Some("#010203")).await?;
         cx.set_typing(None).await?;
@@ -66,7 +66,7 @@ async fn an_indicator_is_shown_once_in_the_colour_asked_for_or_in_a_bright_one()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_indicator_is_shown_as_long_as_the_work_it_belongs_to() {
+async fn typing_lasts_as_long_as_its_guard() {
     let mut bot = Acting::start(config(), |cx| async move {
         let answer = cx.typing().during(async {
             sleep(SECOND * 3 + SECOND / 2).await;
@@ -81,7 +81,7 @@ async fn an_indicator_is_shown_as_long_as_the_work_it_belongs_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_handlers_in_one_channel_show_one_indicator() {
+async fn two_handlers_in_one_channel_share_typing() {
     let mut bot = Acting::start(config(), |cx| async move {
         cx.typing().during(sleep(SECOND * 3 + SECOND / 2)).await;
         Ok(())
@@ -92,7 +92,7 @@ async fn two_handlers_in_one_channel_show_one_indicator() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_indicator_ends_with_a_handler_that_panics() {
+async fn typing_ends_with_a_panicking_handler() {
     let mut bot = Acting::start(config(), |cx| async move {
         let _typing = cx.typing();
         sleep(SECOND * 2 + SECOND / 2).await;
@@ -103,7 +103,7 @@ async fn an_indicator_ends_with_a_handler_that_panics() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_indicator_ends_with_a_handler_that_is_cut_off_and_lasts_until_then() {
+async fn typing_ends_with_an_aborted_handler() {
     let mut bot = Acting::start(config(), |cx| async move {
         let _typing = cx.typing();
         std::future::pending().await
@@ -121,7 +121,7 @@ async fn an_indicator_ends_with_a_handler_that_is_cut_off_and_lasts_until_then()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_indicator_survives_a_lost_line() {
+async fn typing_survives_a_reconnect() {
     let mut bot = Acting::start(config(), |cx| async move {
         cx.typing().during(sleep(SECOND * 10)).await;
         Ok(())
@@ -136,7 +136,7 @@ async fn an_indicator_survives_a_lost_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_interval_of_indicators_can_be_changed_but_not_to_nothing() {
+async fn the_typing_interval_is_configurable_and_not_zero() {
     let config = BotConfig {
         typing_interval: Duration::ZERO,
         ..config()

@@ -111,7 +111,7 @@ async fn grow(line: &mut Line, channel: &str, username: &str, text: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_growing_message_is_shown_at_once_and_its_newest_text_when_there_is_time() {
+async fn a_growing_message_shows_its_newest_text() {
     let (display, mut listener, _run) = start(config());
     let mut line = Line::logged_in(&mut listener).await;
     settle().await;
@@ -141,7 +141,7 @@ async fn a_growing_message_is_shown_at_once_and_its_newest_text_when_there_is_ti
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_complete_message_takes_the_place_of_the_growing_one_that_waits() {
+async fn a_complete_message_replaces_the_waiting_partial() {
     let (display, mut listener, _run) = start(config());
     let mut line = Line::logged_in(&mut listener).await;
     settle().await;
@@ -159,7 +159,7 @@ async fn a_complete_message_takes_the_place_of_the_growing_one_that_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_display_that_panics_sees_the_next_growing_message() {
+async fn a_panicking_display_gets_the_next_partial() {
     let (display, mut listener, _run) = start(config());
     let mut line = Line::logged_in(&mut listener).await;
     settle().await;
@@ -172,7 +172,7 @@ async fn a_display_that_panics_sees_the_next_growing_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connected_means_logged_in_with_the_channels_known() {
+async fn connected_means_logged_in_with_known_channels() {
     let (display, mut listener, _run) = start(config());
     let mut line = Line::accept(&mut listener).await;
     let answers = [
@@ -198,7 +198,7 @@ async fn connected_means_logged_in_with_the_channels_known() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_sees_the_error_of_a_bot_that_has_failed() {
+async fn a_watcher_gets_the_error_of_a_failed_bot() {
     let link = LinkConfig {
         reconnect: ReconnectPolicy {
             cycles: Some(1),
@@ -232,7 +232,7 @@ async fn a_watcher_sees_the_error_of_a_bot_that_has_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_set_of_joined_channels_is_bounded() {
+async fn joined_channels_are_bounded() {
     for (config, room) in [
         (
             BotConfig {

@@ -585,7 +585,7 @@ impl Chat {
 }
 
 #[test]
-fn whatever_happens_to_lines_every_call_ends_once_and_everybody_hears_the_same() {
+fn every_call_ends_once_and_all_get_the_same_under_random_faults() {
     sim::lifecycles("snek", 400, |rng, tally| {
         let mut chat = Chat::new(rng.clone());
         let steps = 20 + rng.below(120);

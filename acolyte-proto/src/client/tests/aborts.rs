@@ -20,7 +20,7 @@ fn started() -> (Played, CallId, CallId) {
 }
 
 #[test]
-fn an_abort_ends_a_chat_of_which_nothing_more_is_said() {
+fn an_abort_ends_a_chat_that_sends_nothing_more() {
     let (mut played, chat, abort) = started();
     answer(&mut played, abort, chat, true);
     played.done(chat);
@@ -41,7 +41,7 @@ fn an_abort_ends_a_chat_of_which_nothing_more_is_said() {
 }
 
 #[test]
-fn an_abort_ends_a_chat_whose_error_comes_first() {
+fn an_error_before_the_abort_reply_ends_the_aborted_chat() {
     let (mut played, chat, abort) = started();
     let error = json!({"type": "chat.error", "errorMessage": "aborted", "errorCode": "E_ABORTED"});
     played.say(chat, error);
@@ -64,7 +64,7 @@ fn an_abort_ends_a_chat_whose_error_comes_first() {
 }
 
 #[test]
-fn a_reply_that_overtakes_the_abort_counts() {
+fn a_reply_before_the_abort_reply_completes_the_chat() {
     let (mut played, chat, abort) = started();
     played.done(chat);
     answer(&mut played, abort, chat, true);
@@ -88,7 +88,7 @@ fn a_reply_that_overtakes_the_abort_counts() {
 }
 
 #[test]
-fn a_chat_that_the_server_does_not_know_ends_soon() {
+fn an_aborted_chat_unknown_to_the_server_ends() {
     let (mut played, chat, abort) = started();
     assert!(played.conn.set_idle_timeout(chat, None, played.now));
     answer(&mut played, abort, chat, false);
@@ -107,7 +107,7 @@ fn a_chat_that_the_server_does_not_know_ends_soon() {
 }
 
 #[test]
-fn a_chat_that_goes_on_after_a_vain_abort_has_its_own_time_again() {
+fn a_failed_abort_restores_the_chats_timeout() {
     let (mut played, chat, abort) = started();
     answer(&mut played, abort, chat, false);
     played.event(chat, &json!({"type": "text-delta", "text": "still here"}));
@@ -122,7 +122,7 @@ fn a_chat_that_goes_on_after_a_vain_abort_has_its_own_time_again() {
 }
 
 #[test]
-fn an_abort_without_an_answer_ends_the_chat_too() {
+fn an_unanswered_abort_ends_the_chat() {
     let (mut played, chat, _) = started();
     assert!(played.conn.set_idle_timeout(chat, None, played.now));
     played.wait(10 * SECOND);
@@ -146,7 +146,7 @@ fn an_abort_without_an_answer_ends_the_chat_too() {
 }
 
 #[test]
-fn an_abort_that_is_refused_or_garbled_does_not_leave_the_chat_hanging() {
+fn a_refused_or_malformed_abort_reply_does_not_leave_the_chat_pending() {
     for answer in [
         json!({"type": "error", "error": "Invalid RPC message"}),
         json!({"type": "chat.abort.result"}),
@@ -170,7 +170,7 @@ fn an_abort_that_is_refused_or_garbled_does_not_leave_the_chat_hanging() {
 }
 
 #[test]
-fn what_is_no_chat_cannot_be_aborted() {
+fn only_chats_can_be_aborted() {
     let mut played = Played::new();
     let status = played.conn.status(played.now).unwrap();
     let chat = played.chat();
@@ -181,7 +181,7 @@ fn what_is_no_chat_cannot_be_aborted() {
 }
 
 #[test]
-fn a_cancelled_chat_is_aborted_and_told_of_no_more() {
+fn a_dropped_chat_is_aborted_and_emits_nothing_more() {
     let mut played = Played::new();
     let chat = played.chat();
     assert!(played.conn.cancel(chat, played.now));
@@ -200,7 +200,7 @@ fn a_cancelled_chat_is_aborted_and_told_of_no_more() {
 }
 
 #[test]
-fn an_abort_that_finds_no_room_is_sent_later() {
+fn an_abort_waits_for_room_in_the_outbox() {
     let limits = Limits {
         max_outbox_frames: 2,
         ..Limits::default()
@@ -218,7 +218,7 @@ fn an_abort_that_finds_no_room_is_sent_later() {
 }
 
 #[test]
-fn closing_sends_the_aborts_that_are_owed_first() {
+fn closing_sends_pending_aborts_first() {
     let mut played = Played::new();
     let chat = played.chat();
     played.conn.cancel(chat, played.now);

@@ -50,7 +50,7 @@ fn after(message: Value) -> After {
 }
 
 #[test]
-fn no_malformed_end_leaves_a_chat_hanging() {
+fn a_malformed_terminal_frame_ends_the_chat() {
     let reply = |reply: Value| json!({"type": "chat.done", "reply": reply});
     for (message, expected) in [
         // Known clients never settle on these.
@@ -139,7 +139,7 @@ fn no_malformed_end_leaves_a_chat_hanging() {
 }
 
 #[test]
-fn no_malformed_step_ends_a_chat_or_gets_lost() {
+fn a_malformed_step_is_reported_and_does_not_end_the_chat() {
     let event = |event: Value| json!({"type": "chat.event", "event": event});
     for message in [
         json!({"type": "chat.accepted"}),
@@ -186,7 +186,7 @@ fn no_malformed_step_ends_a_chat_or_gets_lost() {
 }
 
 #[test]
-fn a_malformed_answer_ends_a_question() {
+fn a_malformed_reply_ends_its_call() {
     for members in [
         json!({"type": "status.result"}),
         json!({"type": "status.result", "status": 7}),
@@ -211,7 +211,7 @@ fn a_malformed_answer_ends_a_question() {
 }
 
 #[test]
-fn what_belongs_to_nothing_is_survived() {
+fn frames_for_unknown_ids_are_tolerated() {
     let mut played = Played::new();
     for (id, members) in [
         (

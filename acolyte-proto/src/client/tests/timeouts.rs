@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn any_message_of_a_chat_gives_it_time_again() {
+fn any_message_of_a_chat_restarts_its_timeout() {
     let mut played = Played::with(quiet());
     let id = played.chat();
     for members in [
@@ -31,7 +31,7 @@ fn any_message_of_a_chat_gives_it_time_again() {
 }
 
 #[test]
-fn an_interactive_chat_waits_for_ever() {
+fn an_interactive_chat_has_no_timeout() {
     let mut played = Played::with(ClientConfig {
         chat_idle_timeout: None,
         ..quiet()
@@ -43,7 +43,7 @@ fn an_interactive_chat_waits_for_ever() {
 }
 
 #[test]
-fn questions_wait_ten_seconds() {
+fn calls_time_out_after_ten_seconds() {
     let mut played = Played::new();
     let task_id = "task_a".parse::<TaskId>().unwrap();
     let status = played.conn.status(played.now).unwrap();
@@ -67,7 +67,7 @@ fn questions_wait_ten_seconds() {
 }
 
 #[test]
-fn a_chat_in_the_queue_waits_as_long_as_another_gets_on() {
+fn a_queued_chat_waits_while_the_running_one_progresses() {
     let mut played = Played::with(quiet());
     let runs = played.chat();
     let waits = played.chat();
@@ -97,7 +97,7 @@ fn a_chat_in_the_queue_waits_as_long_as_another_gets_on() {
 }
 
 #[test]
-fn a_queued_chat_that_the_server_forgets_ends_although_later_ones_get_on() {
+fn a_forgotten_queued_chat_times_out_although_later_ones_progress() {
     let mut played = Played::with(quiet());
     let forgotten = played.chat();
     let busy = played.chat();
@@ -117,7 +117,7 @@ fn a_queued_chat_that_the_server_forgets_ends_although_later_ones_get_on() {
 }
 
 #[test]
-fn a_chat_that_leaves_the_queue_has_its_own_time_again() {
+fn a_chat_that_leaves_the_queue_gets_its_own_timeout() {
     let mut played = Played::with(quiet());
     let runs = played.chat();
     let waits = played.chat();
@@ -136,7 +136,7 @@ fn a_chat_that_leaves_the_queue_has_its_own_time_again() {
 }
 
 #[test]
-fn a_quiet_server_is_pinged_and_a_dead_one_is_left() {
+fn a_quiet_server_is_pinged_and_a_dead_one_disconnected() {
     let mut played = Played::with(ClientConfig::default());
     played.wait(25 * SECOND);
     assert_eq!(played.sent(), [json!("ping")]);

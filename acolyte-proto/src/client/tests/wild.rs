@@ -180,7 +180,7 @@ limits,
 
     /// Nothing but silence, and an application that takes its events: then every wait has an end.
     #[test]
-    fn silence_ends_every_request(ops in ops()) {
+    fn silence_times_out_every_request(ops in ops()) {
         let mut played = Played::new();
         for op in ops {
             let now = played.now;

@@ -6,7 +6,7 @@ use super::*;
 use crate::limits::{MAX_UNANSWERED, PING_INTERVAL, PONG_TIMEOUT, defaults};
 
 #[test]
-fn a_full_stream_is_told_when_there_is_room_and_leaves_room_for_the_end() {
+fn a_full_stream_reports_writability_and_keeps_room_for_the_end() {
     let limits = Limits {
         max_outbox_frames: 16,
         ..defaults()
@@ -32,7 +32,7 @@ fn a_full_stream_is_told_when_there_is_room_and_leaves_room_for_the_end() {
 }
 
 #[test]
-fn a_call_that_found_no_room_makes_its_output_and_its_result_none() {
+fn output_of_a_call_without_room_is_dropped_too() {
     let limits = Limits {
         max_outbox_frames: 16,
         ..defaults()
@@ -64,7 +64,7 @@ fn a_call_that_found_no_room_makes_its_output_and_its_result_none() {
 }
 
 #[test]
-fn an_end_for_which_there_is_no_room_changes_nothing() {
+fn an_end_without_room_has_no_side_effects() {
     let limits = Limits {
         max_outbox_frames: 12,
         ..defaults()
@@ -125,7 +125,7 @@ fn a_client_above_the_rate_limit_is_disconnected() {
 }
 
 #[test]
-fn a_silent_client_is_pinged_and_then_given_up() {
+fn a_silent_client_is_pinged_and_then_disconnected() {
     let mut played = Played::new();
     played.wait(PING_INTERVAL);
     assert_eq!(played.sent(), ["ping"]);
@@ -135,7 +135,7 @@ fn a_silent_client_is_pinged_and_then_given_up() {
 }
 
 #[test]
-fn a_lost_line_cancels_every_task_that_has_not_ended() {
+fn a_lost_connection_cancels_every_open_task() {
     let mut played = Played::new();
     played.start(&["a", "b", "c"]);
     played.take(&abort("x", "a"));
@@ -158,7 +158,7 @@ fn a_lost_line_cancels_every_task_that_has_not_ended() {
 }
 
 #[test]
-fn a_close_ends_every_chat_before_it() {
+fn a_close_ends_every_open_chat() {
     let mut played = Played::new();
     played.start(&["a", "b"]);
     played.conn.close(played.now);
@@ -185,7 +185,7 @@ fn a_close_does_not_end_an_aborted_chat_again() {
 }
 
 #[test]
-fn a_server_that_ends_lets_the_running_chat_end_and_takes_no_other() {
+fn a_draining_server_finishes_the_running_chat_and_refuses_others() {
     let mut played = Played::new();
     played.start(&["a", "b"]);
     played.conn.stop_taking();
@@ -229,7 +229,7 @@ fn a_message_over_the_limit_is_refused_when_it_is_sent() {
 }
 
 #[test]
-fn chats_that_hold_too_many_bytes_are_refused_unless_there_is_only_one() {
+fn chats_over_the_byte_limit_are_refused_unless_alone() {
     let limits = Limits {
         max_event_bytes: 150,
         ..defaults()
@@ -250,7 +250,7 @@ fn chats_that_hold_too_many_bytes_are_refused_unless_there_is_only_one() {
 }
 
 #[test]
-fn an_aborted_chat_that_waited_makes_room_for_another() {
+fn aborting_a_queued_chat_makes_room() {
     let limits = Limits {
         max_event_bytes: 2 * start("a").len(),
         ..defaults()
@@ -268,7 +268,7 @@ fn an_aborted_chat_that_waited_makes_room_for_another() {
 }
 
 #[test]
-fn nothing_is_read_while_too_many_answers_are_owed() {
+fn reading_stops_while_too_many_replies_are_pending() {
     let mut played = Played::new();
     for _ in 0..MAX_UNANSWERED {
         assert!(played.conn.wants_input());

@@ -19,7 +19,7 @@ use rpc_core::Json;
 use super::{answer, event, id, written};
 
 #[test]
-fn every_answer_is_written_flat_and_without_nulls() {
+fn replies_are_flat_and_without_nulls() {
     let at = SystemTime::UNIX_EPOCH + Duration::from_millis(1_705_314_600_123);
     let mut task = Task::new(TaskId::random(1), at);
     task.state = TaskState::Cancelled;
@@ -112,7 +112,7 @@ fn every_answer_is_written_flat_and_without_nulls() {
 }
 
 #[test]
-fn a_reply_is_never_written_without_a_model() {
+fn a_reply_always_names_a_model() {
     let reply = Reply::new("o", "");
     let frame = ServerFrame::new(id(), Answer::Done(Box::new(reply)));
     assert_eq!(
@@ -285,7 +285,7 @@ fn every_part_is_written_as_the_known_server_writes_it() {
 }
 
 #[test]
-fn what_is_not_known_is_kept_as_it_was_sent() {
+fn unknown_values_are_kept_verbatim() {
     for text in [
         r#"{"id":"rpc_a","type":"chat.later","x":[1, null]}"#,
         r#"{"x":{},"type":"later","id":"rpc_a"}"#,
@@ -320,7 +320,7 @@ fn what_is_not_known_is_kept_as_it_was_sent() {
 }
 
 #[test]
-fn open_objects_keep_members_that_are_not_known() {
+fn open_objects_keep_unknown_members() {
     for text in [
         r#"{"type":"tool-result","toolCallId":"c","toolName":"t","output":{"a":1}}"#,
         r#"{"type":"error","errorMessage":"m","error":{"code":"E","stack":["x"]}}"#,
@@ -337,7 +337,7 @@ fn open_objects_keep_members_that_are_not_known() {
 }
 
 #[test]
-fn a_server_is_well_unless_it_says_otherwise() {
+fn a_server_is_healthy_by_default() {
     for (text, ok) in [
         ("{}", true),
         (r#"{"ok":null}"#, true),
@@ -349,7 +349,7 @@ fn a_server_is_well_unless_it_says_otherwise() {
 }
 
 #[test]
-fn capabilities_are_words_between_commas() {
+fn capabilities_are_a_comma_separated_list() {
     let mut status = Status::new("m", "s");
     let words: Vec<_> = status.capability_words().collect();
     assert_eq!(words, ["error.structured", "stream.sse"]);

@@ -12,7 +12,7 @@ use super::{answer, event, id};
 
 /// Every one of these leaves a known client waiting.
 #[test]
-fn an_answer_that_ends_a_chat_is_read_whatever_it_can_do_without() {
+fn a_terminal_frame_decodes_without_optional_members() {
     for reply in [
         r#"{"output":"fine","model":"m"}"#,
         r#"{"output":"fine","model":"m","state":"done"}"#,
@@ -70,7 +70,7 @@ fn an_answer_that_ends_a_chat_is_read_whatever_it_can_do_without() {
 }
 
 #[test]
-fn a_usage_without_its_total_is_summed_up() {
+fn a_missing_usage_total_is_computed() {
     for (total, expected) in [
         ("", 3),
         (r#","totalTokens":null"#, 3),
@@ -89,7 +89,7 @@ fn a_usage_without_its_total_is_summed_up() {
 }
 
 #[test]
-fn a_model_that_failed_is_told_apart_from_an_answer() {
+fn a_failed_model_is_distinct_from_a_reply() {
     let text =
         r#"{"id":"rpc_a","type":"chat.done","reply":{"output":"","model":"m","error":{"a":1}}}"#;
     let Answer::Done(reply) = answer(text).answer else {
@@ -99,7 +99,7 @@ fn a_model_that_failed_is_told_apart_from_an_answer() {
 }
 
 #[test]
-fn a_wrong_answer_says_whom_it_belongs_to_and_what_it_was() {
+fn a_malformed_reply_names_its_id_and_kind() {
     for (text, tag) in [
         (r#"{"id":"rpc_a","type":"chat.done"}"#, Some("chat.done")),
         (
@@ -163,7 +163,7 @@ fn a_wrong_answer_says_whom_it_belongs_to_and_what_it_was() {
 }
 
 #[test]
-fn what_a_client_can_live_with_is_accepted() {
+fn tolerable_deviations_are_accepted() {
     let mut with_detail = ToolResult::failed("c", "t");
     with_detail.detail = Some(Box::new(ErrorDetail {
         code: Some("E".into()),
@@ -257,7 +257,7 @@ const EVENTS: [&str; 16] = [
 ];
 
 #[test]
-fn members_that_nobody_knows_change_nothing_in_any_event() {
+fn unknown_members_are_ignored_in_every_event() {
     for text in EVENTS {
         let usual = event(&text.replace('@', ""));
         let mut more = event(&text.replace('@', r#","later":{"type":[null]}"#));
@@ -303,7 +303,7 @@ fn members_may_come_in_any_order() {
 }
 
 #[test]
-fn nothing_private_is_printed() {
+fn debug_output_is_redacted() {
     let text = r#"{"id":"rpc_a","type":"later","x":"secret"}"#;
     assert!(!format!("{:?}", answer(text)).contains("secret"));
     let text = r#"{"type":"tool-result","toolCallId":"c","toolName":"t","output":"secret"}"#;
@@ -311,7 +311,7 @@ fn nothing_private_is_printed() {
 }
 
 #[test]
-fn a_character_that_javascript_has_cut_in_two_makes_nothing_unreadable() {
+fn a_lone_surrogate_is_replaced_in_every_frame() {
     let text =
         r#"{"id":"rpc_a","type":"chat.event","event":{"type":"text-delta","text":"a\ud83d"}}"#;
     assert_eq!(answer(text).answer, Answer::Event(Event::text("a\u{fffd}")));

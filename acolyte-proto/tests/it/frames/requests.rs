@@ -30,7 +30,7 @@ fn every_request_is_written_as_the_known_client_writes_it() {
 }
 
 #[test]
-fn what_a_request_carries_beside_its_payload_is_ignored() {
+fn members_beside_the_payload_are_ignored() {
     for text in [
         r#"{"x":null,"id":"rpc_a","type":"status.get","payload":7}"#,
         r#"{"payload":[],"type":"status.get","id":"rpc_a"}"#,
@@ -90,7 +90,7 @@ fn a_request_without_a_readable_id_is_refused_as_unknown() {
 }
 
 #[test]
-fn of_a_member_that_comes_twice_the_last_counts() {
+fn the_last_of_repeated_members_wins() {
     let text = r#"{"id":"rpc_x","id":"rpc_a","type":"chat.abort","type":"status.get"}"#;
     let frame = request(text).unwrap();
     assert_eq!((frame.id, frame.request), (id(), Request::StatusGet));
@@ -219,7 +219,7 @@ fn the_limits_of_a_chat_are_exact() {
 }
 
 #[test]
-fn a_message_that_is_too_large_is_not_read() {
+fn an_oversized_message_is_not_decoded() {
     let limits = Limits {
         max_message_bytes: 40,
         ..limits::defaults()

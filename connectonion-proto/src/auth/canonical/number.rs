@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn other_numbers_are_written_as_short_as_they_get() {
+    fn other_numbers_are_written_in_their_shortest_form() {
         for (text, expected) in [
             ("1.50", "1.5"),
             ("1e5", "100000.0"),

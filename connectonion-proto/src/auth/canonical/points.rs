@@ -124,14 +124,14 @@ mod tests {
     }
 
     #[test]
-    fn escapes_are_the_characters_that_they_stand_for() {
+    fn escapes_are_decoded() {
         assert_eq!(points(r#"a\"\\\/\b"#), [0x61, 0x22, 0x5c, 0x2f, 0x08]);
         assert_eq!(points(r"\f\n\r\t\u0041"), [0x0c, 0x0a, 0x0d, 0x09, 0x41]);
         assert_eq!(points(r"é\u00E9🧅"), [0xe9, 0xe9, 0x1_f9c5]);
     }
 
     #[test]
-    fn a_pair_of_surrogates_is_one_character_and_a_half_stays_alone() {
+    fn surrogate_pairs_are_joined_and_lone_ones_kept() {
         assert_eq!(points(r"\ud83e\uddc5"), [0x1_f9c5]);
         assert_eq!(points(r"\ud83ex"), [0xd83e, 0x78]);
         assert_eq!(points(r"\uddc5\ud83e"), [0xddc5, 0xd83e]);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_two_languages_sort_characters_beyond_the_first_plane_differently() {
+    fn python_and_javascript_sort_astral_characters_differently() {
         assert_eq!(by_points("\u{ffee}", "🧅"), Ordering::Less);
         assert_eq!(as_javascript("\u{ffee}", "🧅"), Ordering::Greater);
         assert_eq!(by_points(r"\ud83e\uddc5", "🧅"), Ordering::Equal);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_come_first_in_javascript() {
+    fn integer_keys_come_first_in_javascript() {
         for (less, greater) in [
             ("9", "10"),
             ("10", "010"),

@@ -13,7 +13,7 @@ fn kind(text: &str) -> Option<DecodeErrorKind> {
 }
 
 #[test]
-fn what_is_no_json_is_refused() {
+fn invalid_json_is_refused() {
     for text in [
         "",
         " ",
@@ -44,7 +44,7 @@ fn what_is_no_json_is_refused() {
 }
 
 #[test]
-fn nesting_has_an_end() {
+fn nesting_is_bounded() {
     let nested = |depth| "[".repeat(depth) + &"]".repeat(depth);
     assert_eq!(kind(&nested(128)), None);
     let too_deep = Some(DecodeErrorKind::TooDeep { max: 128 });
@@ -64,7 +64,7 @@ fn nesting_has_an_end() {
 }
 
 #[test]
-fn values_are_counted() {
+fn the_number_of_values_is_bounded() {
     let limits = Limits {
         max_items: 3,
         ..Limits::default()
@@ -77,7 +77,7 @@ fn values_are_counted() {
 }
 
 #[test]
-fn a_text_has_a_largest_size() {
+fn the_size_of_a_text_is_bounded() {
     let text = " ".repeat(MAX_SERVER_MESSAGE);
     let too_large = DecodeErrorKind::TooLarge {
         size: MAX_SERVER_MESSAGE + 1,
@@ -88,7 +88,7 @@ fn a_text_has_a_largest_size() {
 }
 
 #[test]
-fn many_members_of_the_same_name_take_no_time() {
+fn many_repeated_members_take_linear_time() {
     // Quadratic ways take minutes.
     let members = vec![r#""a":1"#; 60_000].join(",");
     let written = canonical_json(&format!("{{{members}}}"), Canonical::TopLevel);
@@ -97,7 +97,7 @@ fn many_members_of_the_same_name_take_no_time() {
 
 proptest! {
     #[test]
-    fn the_same_texts_are_json_as_for_serde_json(
+    fn valid_json_is_what_serde_json_accepts(
         text in r#"([\[\]\{\},: ]|"(a|\\u00|\\ud83e|\\n|\\q|é)?"?|-|0|1|\.5|e|E\+|true|fals|null|\n){0,12}"#,
     ) {
         let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
@@ -105,7 +105,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_sending_does_not_matter_where_members_are_sorted(
+    fn sorted_members_do_not_depend_on_the_order_sent(
         members in prop::collection::hash_map("[a-cé🧅]{0,2}", 0..9_u8, 0..6),
     ) {
         let quoted = |name: &str| serde_json::Value::from(name).to_string();

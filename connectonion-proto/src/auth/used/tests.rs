@@ -26,7 +26,7 @@ fn spend(used: &mut UsedSignatures, timestamp: f64, now: f64) -> Result<(), Auth
 }
 
 #[test]
-fn a_signature_can_be_used_up() {
+fn a_signature_is_accepted_once() {
     let mut used = UsedSignatures::new(MAX_USED_SIGNATURES);
     assert_eq!(spend(&mut used, NOW, NOW), Ok(()));
     assert_eq!(spend(&mut used, NOW, NOW), Err(AuthError::AlreadyUsed));
@@ -40,7 +40,7 @@ fn a_signature_can_be_used_up() {
 }
 
 #[test]
-fn another_spelling_of_a_used_signature_is_used_too() {
+fn another_spelling_of_a_used_signature_is_refused() {
     let mut used = UsedSignatures::new(MAX_USED_SIGNATURES);
     let signed = signed(&json!({"timestamp": 1_702_234_567}));
     let first = verifier().verify(&signed, NOW).unwrap();
@@ -53,7 +53,7 @@ fn another_spelling_of_a_used_signature_is_used_too() {
 }
 
 #[test]
-fn a_signature_that_is_valid_is_not_forgotten_for_another() {
+fn valid_signatures_are_never_evicted() {
     let mut used = UsedSignatures::new(2);
     assert_eq!(spend(&mut used, NOW - 200.0, NOW), Ok(()));
     assert_eq!(spend(&mut used, NOW, NOW), Ok(()));
@@ -71,7 +71,7 @@ fn a_signature_that_is_valid_is_not_forgotten_for_another() {
 }
 
 #[test]
-fn one_signer_keeps_no_other_out_of_the_memory() {
+fn one_signer_cannot_exhaust_the_memory_of_others() {
     let mut used = UsedSignatures::new(100);
     let full = Err(AuthError::ReplayProtectionUnavailable);
     let mut place = 0.0;

@@ -8,7 +8,7 @@ use super::{Played, raw};
 use crate::frame::{Answer, Response};
 
 #[test]
-fn questions_are_answered_by_their_id_and_a_late_answer_is_told() {
+fn questions_are_answered_by_id_and_late_answers_reported() {
     let (mut played, _) = Played::running();
     played.take(&json!({"type": "ask_user", "question": "Which?", "id": "q", "ts": 1.0}));
     let answer = Response::new("q", Answer::AskUser(raw("\"red\"")));
@@ -30,7 +30,7 @@ fn questions_are_answered_by_their_id_and_a_late_answer_is_told() {
 }
 
 #[test]
-fn an_answer_that_had_not_left_when_the_line_was_lost_comes_back() {
+fn an_unsent_answer_is_returned_when_the_connection_is_lost() {
     let (mut played, _) = Played::running();
     let sent = Response::new("q1", Answer::PlanReview("yes".into()));
     let unsent = Response::new("q2", Answer::PlanReview("no".into()));
@@ -47,7 +47,7 @@ fn an_answer_that_had_not_left_when_the_line_was_lost_comes_back() {
 }
 
 #[test]
-fn an_answer_that_the_host_is_known_to_have_does_not_come_back() {
+fn a_delivered_answer_is_not_returned() {
     let (mut played, _) = Played::running();
     for id in ["q1", "q2", "q3"] {
         let answer = Response::new(id, Answer::PlanReview("yes".into()));
@@ -68,7 +68,7 @@ fn an_answer_that_the_host_is_known_to_have_does_not_come_back() {
 }
 
 #[test]
-fn a_host_that_knows_no_queries_is_asked_for_one_receipt_only() {
+fn a_host_without_receipts_is_queried_once() {
     let complaints = [
         json!({"type": "ERROR", "message": "no such frame: SESSION_STATUS"}),
         json!({"type": "ERROR", "message": "what?", "received": "{\"type\":\"SESSION_STATUS\"}"}),

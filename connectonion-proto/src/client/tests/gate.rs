@@ -25,7 +25,7 @@ fn offer() -> OnboardSubmit {
 }
 
 #[test]
-fn a_stranger_may_try_several_codes_and_is_then_connected_without_another_connect() {
+fn a_client_may_try_several_invite_codes() {
     let mut played = Played::new(ClientConfig::default());
     played.sent();
     assert_eq!(
@@ -58,7 +58,7 @@ fn a_stranger_may_try_several_codes_and_is_then_connected_without_another_connec
 }
 
 #[test]
-fn the_gate_has_no_deadline() {
+fn onboarding_has_no_deadline() {
     let mut played = Played::new(ClientConfig::default());
     played.take(&gate());
     for _ in 0..200 {
@@ -69,7 +69,7 @@ fn the_gate_has_no_deadline() {
 }
 
 #[test]
-fn an_old_host_gets_another_connect_after_the_gate() {
+fn an_old_host_gets_another_connect_after_onboarding() {
     let mut played = Played::new(ClientConfig::default());
     played.take(&gate());
     played.conn.onboard(&offer(), played.now).unwrap();
@@ -88,7 +88,7 @@ fn an_old_host_gets_another_connect_after_the_gate() {
 }
 
 #[test]
-fn debug_output_shows_nothing_of_what_is_said() {
+fn debug_output_shows_no_contents() {
     let mut played = Played::ready();
     played.input("secret");
     played.take(&user_input("secret", "u"));

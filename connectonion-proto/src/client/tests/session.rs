@@ -175,7 +175,7 @@ fn bound() -> Value {
 }
 
 #[test]
-fn the_connect_names_what_is_known() {
+fn the_connect_has_the_last_known_position() {
     let mut resume = Resume {
         session_id: Some("s".into()),
         ..Resume::default()
@@ -201,7 +201,7 @@ fn the_connect_names_what_is_known() {
 }
 
 #[test]
-fn a_run_goes_on_over_the_next_connection_and_what_comes_twice_is_dropped() {
+fn a_run_continues_after_a_reconnect_without_duplicates() {
     let mut told = Told::ready();
     told.input("go");
     let events = told.hear(&[user_input("go", "u"), thinking("t1")]);
@@ -225,7 +225,7 @@ fn a_run_goes_on_over_the_next_connection_and_what_comes_twice_is_dropped() {
 }
 
 #[test]
-fn a_prompt_without_a_reply_is_looked_for_in_the_conversation() {
+fn an_unanswered_prompt_is_searched_in_the_conversation() {
     let prompt = json!({"role": "user", "content": "go"});
     let reply = json!({"role": "assistant", "content": "gone"});
     for (frame, expected) in [
@@ -245,7 +245,7 @@ fn a_prompt_without_a_reply_is_looked_for_in_the_conversation() {
 }
 
 #[test]
-fn a_prompt_that_did_not_leave_is_known_not_to_have_been_sent() {
+fn an_unsent_prompt_is_reported_as_not_sent() {
     let mut told = Told::ready();
     let input = Input::new("go");
     let now = told.line.now;
@@ -257,7 +257,7 @@ fn a_prompt_that_did_not_leave_is_known_not_to_have_been_sent() {
 }
 
 #[test]
-fn a_prompt_that_joins_another_run_ends_with_that() {
+fn a_prompt_that_joins_a_run_ends_with_it() {
     let mut told = Told::ready();
     let id = told.input("mine");
     told.line.take(&super::ack("r"));
@@ -272,7 +272,7 @@ fn a_prompt_that_joins_another_run_ends_with_that() {
 }
 
 #[test]
-fn a_run_that_is_expected_and_not_there_ends_at_once() {
+fn a_missing_run_ends_at_once() {
     let mut told = Told::resuming(Resume::default());
     told.session.attach();
     let events = told.take(&connected("connected"));
@@ -284,7 +284,7 @@ fn a_run_that_is_expected_and_not_there_ends_at_once() {
 }
 
 #[test]
-fn what_is_open_ends_with_the_last_connection() {
+fn open_work_ends_with_the_last_connection() {
     let mut told = Told::asked();
     told.lose();
     told.session.end(&CloseReason::Lost);
@@ -297,7 +297,7 @@ fn what_is_open_ends_with_the_last_connection() {
 }
 
 #[test]
-fn an_answer_that_was_lost_is_sent_again_to_the_question_that_is_open() {
+fn a_lost_answer_is_resent_to_an_open_question() {
     let mut told = Told::asked();
     for _ in 0..2 {
         told.back(&connected("running"));
@@ -313,7 +313,7 @@ fn an_answer_that_was_lost_is_sent_again_to_the_question_that_is_open() {
 }
 
 #[test]
-fn an_answer_is_not_sent_again_once_the_agent_has_gone_on() {
+fn an_answer_is_not_resent_once_the_agent_continued() {
     let mut told = Told::asked();
     told.back(&connected("running"));
     let events = told.hear(&[question("q"), thinking("t"), approval("q2")]);
@@ -342,7 +342,7 @@ fn an_answer_without_a_connection_waits_for_the_next_one() {
 }
 
 #[test]
-fn a_host_that_binds_answers_gets_them_at_once_and_may_refuse_one_of_two() {
+fn a_host_with_bound_answers_may_refuse_a_second_one() {
     let mut told = Told::asked();
     told.back(&bound());
     assert_eq!(told.sent(), [answer("q")]);
@@ -352,7 +352,7 @@ fn a_host_that_binds_answers_gets_them_at_once_and_may_refuse_one_of_two() {
 }
 
 #[test]
-fn a_permission_is_asked_for_again_and_not_given_twice() {
+fn a_lost_approval_is_asked_again() {
     let mut told = Told::ready();
     told.input("go");
     told.hear(&[user_input("go", "u"), approval("q")]);
@@ -367,7 +367,7 @@ fn a_permission_is_asked_for_again_and_not_given_twice() {
 }
 
 #[test]
-fn of_the_questions_of_a_replay_only_the_last_may_be_open() {
+fn only_the_last_replayed_question_may_be_open() {
     let mut told = Told::resuming(Resume::default());
     told.take(&connected("running"));
     let events = told.hear(&[

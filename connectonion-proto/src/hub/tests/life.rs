@@ -31,7 +31,7 @@ fn an_unknown_id_is_new_and_keeps_its_name() {
 }
 
 #[test]
-fn a_session_is_there_from_connect_on() {
+fn a_session_exists_from_connect_on() {
     let mut play = Play::new();
     let (_, id) = play.alice();
     assert_eq!(play.status(&id), SessionState::Connected);
@@ -52,7 +52,7 @@ fn a_running_session_says_so() {
 }
 
 #[test]
-fn somebody_elses_id_gets_a_new_session_under_another_id() {
+fn the_id_of_a_foreign_session_gets_a_new_session() {
     let mut play = Play::new();
     let (conn, id) = play.alice();
     let run = play.start(conn);
@@ -69,7 +69,7 @@ fn somebody_elses_id_gets_a_new_session_under_another_id() {
 }
 
 #[test]
-fn an_id_that_is_free_is_given_to_whoever_asks_and_one_that_is_taken_is_not() {
+fn a_free_session_id_is_granted_and_a_taken_one_is_not() {
     let mut play = Play::new();
     let (_, taken) = play.alice();
     let status = |play: &Play, id: &str| play.status_for(Some(BOB), id);
@@ -83,7 +83,7 @@ fn an_id_that_is_free_is_given_to_whoever_asks_and_one_that_is_taken_is_not() {
 }
 
 #[test]
-fn the_owner_of_a_forgotten_session_is_the_one_that_the_storage_knows() {
+fn an_evicted_session_keeps_its_stored_owner() {
     let mut play = Play::new();
     let mut record = Record::new("old", RecordStatus::Running, "", 0.0);
     record.owner = Some(ALICE);
@@ -95,7 +95,7 @@ fn the_owner_of_a_forgotten_session_is_the_one_that_the_storage_knows() {
 }
 
 #[test]
-fn who_did_not_sign_is_known_by_the_id() {
+fn unsigned_callers_are_identified_by_the_session_id() {
     let mut play = Play::new();
     let (_, connected) = play.connect(Ask::new(Owner::Unsigned));
     let id = connected.session_id.to_string();
@@ -106,7 +106,7 @@ fn who_did_not_sign_is_known_by_the_id() {
 }
 
 #[test]
-fn a_second_connect_must_ask_for_the_same() {
+fn a_second_connect_must_name_the_same_session() {
     let mut play = Play::new();
     let (conn, id) = play.alice();
     let mut again = |ask| {
@@ -141,7 +141,7 @@ fn a_second_connect_loses_no_frame() {
 }
 
 #[test]
-fn an_idle_session_ends_ten_minutes_after_the_last_word() {
+fn an_idle_session_ends_after_ten_minutes() {
     let mut play = Play::new();
     let (conn, id) = play.alice();
     play.wait(9 * MINUTE);
@@ -156,7 +156,7 @@ fn an_idle_session_ends_ten_minutes_after_the_last_word() {
 }
 
 #[test]
-fn a_connect_to_an_idle_session_starts_its_ten_minutes_anew() {
+fn a_connect_restarts_the_idle_timeout() {
     let mut play = Play::new();
     let (conn, id) = play.alice();
     play.disconnect(conn);
@@ -182,7 +182,7 @@ fn a_socket_of_a_removed_session_may_connect_again() {
 }
 
 #[test]
-fn a_session_outlives_its_last_socket_by_ten_minutes() {
+fn a_session_ends_ten_minutes_after_its_last_connection() {
     let mut play = Play::new();
     let (conn, id) = play.alice();
     play.wait(9 * MINUTE);
@@ -195,7 +195,7 @@ fn a_session_outlives_its_last_socket_by_ten_minutes() {
 }
 
 #[test]
-fn the_grace_counts_from_the_last_of_several_sockets() {
+fn the_grace_starts_with_the_last_connection_lost() {
     let config = config(|it| it.grace = MINUTE);
     let mut play = Play::with(config);
     let (first, id) = play.alice();
@@ -209,7 +209,7 @@ fn the_grace_counts_from_the_last_of_several_sockets() {
 }
 
 #[test]
-fn a_run_goes_on_without_a_socket_and_its_end_begins_the_grace() {
+fn a_run_continues_without_a_connection_and_its_end_starts_the_grace() {
     let mut play = Play::new();
     let (conn, id) = play.alice();
     let run = play.start(conn);
@@ -222,7 +222,7 @@ fn a_run_goes_on_without_a_socket_and_its_end_begins_the_grace() {
 }
 
 #[test]
-fn a_run_is_given_up_after_an_hour_of_silence() {
+fn a_silent_run_ends_after_an_hour() {
     let mut play = Play::new();
     let (conn, id) = play.alice();
     let run = play.start(conn);
@@ -256,7 +256,7 @@ fn a_timeout_that_comes_early_does_nothing() {
 }
 
 #[test]
-fn a_full_registry_drops_who_was_away_longest_and_never_who_is_there() {
+fn a_full_registry_evicts_the_longest_absent_session() {
     let mut play = Play::with(config(|it| it.max_sessions = 3));
     let (attached, kept) = play.alice();
     let (away, first) = play.alice();
@@ -298,7 +298,7 @@ fn sockets_and_runs_are_bounded() {
 }
 
 #[test]
-fn nothing_is_heard_from_who_is_not_connected() {
+fn unconnected_clients_are_ignored() {
     let mut play = Play::new();
     let nobody = ConnId(77);
     let refused = "authenticate first (send CONNECT)".to_owned();
@@ -309,7 +309,7 @@ fn nothing_is_heard_from_who_is_not_connected() {
 }
 
 #[test]
-fn times_too_long_to_count_are_for_ever() {
+fn overlong_timeouts_mean_never() {
     let config = config(|it| it.idle_timeout = Duration::MAX);
     let mut play = Play::with(config);
     let (_, id) = play.alice();
@@ -319,7 +319,7 @@ fn times_too_long_to_count_are_for_ever() {
 }
 
 #[test]
-fn who_answers_stays_and_who_does_not_goes() {
+fn clients_that_miss_pongs_are_disconnected() {
     let mut play = Play::new();
     let conns: Vec<ConnId> = (0..1_000).map(|_| play.alice().0).collect();
     for _ in 0..30 {

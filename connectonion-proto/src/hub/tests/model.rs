@@ -183,7 +183,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn the_registry_does_what_the_model_does(ops in ops()) {
+    fn the_registry_agrees_with_the_model(ops in ops()) {
         let config = config(|it| {
             it.idle_timeout = Duration::from_secs(IDLE);
             it.grace = Duration::from_secs(GRACE);

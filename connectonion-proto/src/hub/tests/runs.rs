@@ -8,7 +8,7 @@ use crate::replay::LogLimits;
 use super::play::{ALICE, Accepted, Ask, Play, config};
 
 #[test]
-fn a_client_that_comes_back_gets_what_it_has_not_shown() {
+fn a_returning_client_gets_what_it_has_not_seen() {
     let mut play = Play::new();
     let (conn, id) = play.alice();
     let run = play.start(conn);
@@ -38,7 +38,7 @@ fn a_client_that_comes_back_gets_what_it_has_not_shown() {
 }
 
 #[test]
-fn what_ended_while_nobody_watched_is_not_replayed() {
+fn a_run_that_ended_unwatched_is_not_replayed() {
     let mut play = Play::new();
     let (conn, id) = play.alice();
     let run = play.start(conn);
@@ -53,7 +53,7 @@ fn what_ended_while_nobody_watched_is_not_replayed() {
 }
 
 #[test]
-fn a_gap_is_told_to_those_who_come_back_and_to_those_who_are_slow() {
+fn returning_and_slow_clients_learn_of_a_gap() {
     let log = LogLimits {
         max_events: 2,
         ..LogLimits::default()
@@ -103,7 +103,7 @@ fn a_slow_socket_gets_the_end_of_a_run_before_the_next_one() {
 }
 
 #[test]
-fn an_input_while_the_agent_runs_waits_for_it() {
+fn an_input_during_a_run_waits() {
     let mut play = Play::new();
     let (conn, id) = play.alice();
     let (other, _) = play.back(&id);
@@ -151,7 +151,7 @@ fn after_an_error_the_session_is_usable_at_once() {
 }
 
 #[test]
-fn an_error_that_nobody_saw_is_told_to_the_next_socket_and_not_again() {
+fn an_unseen_error_is_sent_to_the_next_connection_once() {
     let mut play = Play::new();
     let (conn, id) = play.alice();
     let run = play.start(conn);
@@ -224,7 +224,7 @@ fn an_interrupt_needs_a_run() {
 }
 
 #[test]
-fn an_agent_of_an_earlier_run_reaches_nothing() {
+fn a_stale_agent_has_no_effect() {
     let mut play = Play::new();
     let (conn, id) = play.alice();
     let old = play.start(conn);
@@ -312,7 +312,7 @@ fn an_input_that_comes_while_a_run_ends_begins_another_one() {
 }
 
 #[test]
-fn an_answer_is_for_the_question_that_it_names() {
+fn an_answer_goes_to_the_question_it_names() {
     let mut play = Play::new();
     let (conn, _) = play.alice();
     let run = play.start(conn);
@@ -330,7 +330,7 @@ fn an_answer_is_for_the_question_that_it_names() {
 }
 
 #[test]
-fn questions_are_bounded_and_over_when_withdrawn() {
+fn questions_are_bounded_and_end_when_withdrawn() {
     let mut play = Play::with(config(|it| it.max_requests = 2));
     let (conn, _) = play.alice();
     let run = play.start(conn);
@@ -345,7 +345,7 @@ fn questions_are_bounded_and_over_when_withdrawn() {
 }
 
 #[test]
-fn a_late_answer_is_refused_in_the_known_words() {
+fn a_late_answer_is_refused_with_the_known_error() {
     let frame = crate::hub::run::stale(Some("q1"));
     assert_eq!(
         serde_json::to_string(&frame).unwrap(),

@@ -5,7 +5,7 @@ use rpc_core::{Json, Limits};
 use crate::frame::{EventKind, Replay, ServerFrame};
 
 #[test]
-fn the_trace_of_a_session_has_what_was_done_and_not_what_was_asked_or_shown() {
+fn a_trace_records_actions_but_no_questions_or_progress() {
     let traced = [
         r#""user_input","content":"x""#,
         r#""assistant","content":"x""#,

@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_owner_reads_what_the_old_one_had_after_any_record() {
+    fn a_new_owner_restores_the_state_after_any_record() {
         let (mut writer, mut messages) = (Writer::new(), Vec::new());
         for turn in 0..20 {
             writer.turn(turn, &mut messages);

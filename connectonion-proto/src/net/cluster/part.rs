@@ -121,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn events_are_decoded_as_they_were_encoded(
+        fn events_round_trip(
             events in prop::collection::vec(event(), 0..20),
             owner in any::<u64>(),
             size in 1..400_usize,
@@ -144,7 +144,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_a_message_holds_is_survived(message in any::<Vec<u8>>(), lines in any::<String>()) {
+        fn arbitrary_messages_never_panic(message in any::<Vec<u8>>(), lines in any::<String>()) {
             let mut parts = Parts::default();
             let _ = Part::parse(&message).and_then(|part| parts.take(&part));
             let _ = decode_events(&lines).count();

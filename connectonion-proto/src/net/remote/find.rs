@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_agent_says_who_it_is() {
+    async fn an_agent_is_found_with_its_address() {
         let base = place(info).await;
         let me = Address::parse(ME).unwrap();
         for given in [base.clone(), format!("{base}/"), format!("{base}/ws")] {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_agent_is_an_error() {
+    async fn a_url_without_an_agent_is_an_error() {
         for (body, expected) in [
             ("", "the server answered with the status 404"),
             ("[]", "the answer is unusable: it is no object"),
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_relay_names_places_and_the_agent_is_asked_there() {
+    async fn a_relay_lists_endpoints_and_the_agent_is_verified_there() {
         let me = Address::parse(ME).unwrap();
         let (mine, others) = (place(info).await, place(|_| "{}".to_owned()).await);
         let known = format!(r#"{{"online":true,"endpoints":["ftp://x","{others}","{mine}"]}}"#);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn near_places_are_asked_first() {
+    fn near_endpoints_are_tried_first() {
         let mut places = [
             "https://a.example",
             "http://10.0.0.7:1",

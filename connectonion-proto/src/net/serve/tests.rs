@@ -42,7 +42,7 @@ async fn hear(line: &mut MemTransport) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_the_end_of_a_host_no_close_overtakes_an_output() {
+async fn a_shutdown_sends_outputs_before_closes() {
     let limits = Limits {
         max_outbox_frames: 16,
         ..defaults()

@@ -121,7 +121,7 @@ fn play(recording: &str, mut host: Host, ours: &[(&str, &str)]) {
 }
 
 #[test]
-fn signatures_are_judged_as_the_host_judged_them() {
+fn signature_verdicts_match_the_recorded_host() {
     let ours = [
         (
             "same, signed over raw UTF-8 JSON (JavaScript style)",
@@ -140,7 +140,7 @@ fn signatures_are_judged_as_the_host_judged_them() {
 }
 
 #[test]
-fn the_gate_stands_where_the_host_has_it() {
+fn onboarding_starts_where_the_recorded_host_starts_it() {
     let ours = [
         ("blocked", "forbidden: Denied by fast rules"),
         ("host(blacklist=) member", "forbidden: blacklisted"),

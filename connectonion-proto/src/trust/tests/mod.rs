@@ -51,7 +51,7 @@ fn a_list_has_addresses_in_any_spelling_patterns_and_comments() {
 }
 
 #[test]
-fn a_pattern_is_what_is_left_without_its_stars() {
+fn a_pattern_matches_its_text_without_the_stars() {
     let caller = Address::parse(&format!("0x3d40{}", "0".repeat(60))).unwrap();
     for (pattern, expected) in [
         ("*", true),
@@ -68,7 +68,7 @@ fn a_pattern_is_what_is_left_without_its_stars() {
 }
 
 #[test]
-fn lines_that_fit_nobody_are_told() {
+fn lines_that_match_nobody_are_reported() {
     let text = format!("# a\nsome-name\n0x12\n{}\n*\n", address(1));
     let list = AddressList::parse(&text);
     let unknown: Vec<_> = list.unknown_lines().collect();
@@ -92,7 +92,7 @@ fn a_list_is_changed_and_written_with_its_comments() {
 }
 
 #[test]
-fn a_list_has_an_end() {
+fn a_list_is_bounded() {
     let many = (0..MAX_ADDRESSES).map(|number| {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&number.to_le_bytes());
@@ -108,7 +108,7 @@ fn a_list_has_an_end() {
 }
 
 #[test]
-fn blocked_is_blocked_whatever_else_it_is() {
+fn blocked_callers_are_refused_whatever_else_applies() {
     let mut book = TrustBook::default();
     let caller = address(1);
     assert_eq!(book.level_of(&caller), ClientLevel::Stranger);
@@ -164,7 +164,7 @@ fn a_policy_decides_by_its_level() {
 }
 
 #[test]
-fn callers_without_a_signature_are_decided_about_as_the_table_says() {
+fn unsigned_callers_are_decided_by_the_table() {
     for (level, expected) in [
         (TrustLevel::Open, Ok(false)),
         (TrustLevel::Careful, Ok(true)),
@@ -182,7 +182,7 @@ fn callers_without_a_signature_are_decided_about_as_the_table_says() {
 }
 
 #[test]
-fn nobody_walks_round_the_gate_by_leaving_out_the_signature() {
+fn leaving_out_the_signature_does_not_bypass_onboarding() {
     let policy = spec(TrustLevel::Careful);
     let required = Err(AuthError::SignedRequestRequired);
     assert_eq!(policy.decide_unsigned(true), required);
@@ -200,7 +200,7 @@ fn a_careful_host_without_onboarding_refuses_strangers_if_all_have_to_sign() {
 }
 
 #[test]
-fn levels_are_read_by_their_names() {
+fn levels_parse_from_their_names() {
     for level in TrustLevel::ALL {
         assert_eq!(TrustLevel::parse(level.name()), Some(level));
     }
@@ -209,7 +209,7 @@ fn levels_are_read_by_their_names() {
 
 proptest! {
     #[test]
-    fn a_list_is_read_as_it_was_written(text in "([#*x0-9a-f\n ]|0x){0,40}") {
+    fn lists_round_trip(text in "([#*x0-9a-f\n ]|0x){0,40}") {
         let list = AddressList::parse(&text);
         let again = AddressList::parse(&list.to_string());
         for byte in 0..=255 {

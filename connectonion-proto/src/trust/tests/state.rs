@@ -63,7 +63,7 @@ fn welcomed(access: &AccessControl, outcome: &Onboarding) -> (String, ClientLeve
 }
 
 #[test]
-fn who_is_blocked_at_the_gate_stays_out_whatever_it_offers() {
+fn a_caller_blocked_during_onboarding_stays_out() {
     for has_contact in [false, true] {
         let mut access = paying();
         at_the_gate(&mut access);
@@ -90,7 +90,7 @@ fn who_is_blocked_at_the_gate_stays_out_whatever_it_offers() {
 }
 
 #[test]
-fn who_is_blocked_by_a_pattern_at_the_gate_stays_out() {
+fn a_caller_blocked_by_a_pattern_during_onboarding_stays_out() {
     let mut access = access();
     at_the_gate(&mut access);
     access.book_mut().blocked = AddressList::parse(&us().to_string().replace("0x", "*"));
@@ -101,7 +101,7 @@ fn who_is_blocked_by_a_pattern_at_the_gate_stays_out() {
 }
 
 #[test]
-fn who_was_promoted_at_the_gate_keeps_its_level() {
+fn a_caller_promoted_during_onboarding_keeps_its_level() {
     for (promotions, level) in [(1, ClientLevel::Contact), (2, ClientLevel::Whitelisted)] {
         let mut access = paying();
         at_the_gate(&mut access);
@@ -117,7 +117,7 @@ fn who_was_promoted_at_the_gate_keeps_its_level() {
 }
 
 #[test]
-fn who_was_demoted_at_the_gate_becomes_a_contact_again() {
+fn a_caller_demoted_during_onboarding_becomes_a_contact_again() {
     let mut access = access();
     at_the_gate(&mut access);
     access.book_mut().promote(&us()).unwrap();
@@ -128,7 +128,7 @@ fn who_was_demoted_at_the_gate_becomes_a_contact_again() {
 }
 
 #[test]
-fn a_code_that_was_removed_at_the_gate_does_not_count() {
+fn an_invite_code_removed_during_onboarding_does_not_count() {
     let mut access = access();
     at_the_gate(&mut access);
     let mut access = access.with_invites(InviteCodes::default());
@@ -138,7 +138,7 @@ fn a_code_that_was_removed_at_the_gate_does_not_count() {
 }
 
 #[test]
-fn a_list_that_got_full_at_the_gate_takes_nobody_in_and_forgets_nobody() {
+fn a_list_that_fills_during_onboarding_admits_and_forgets_nobody() {
     let mut access = access();
     at_the_gate(&mut access);
     let many = (0..MAX_ADDRESSES as u64).map(|number| {
@@ -169,7 +169,7 @@ fn a_list_that_got_full_at_the_gate_takes_nobody_in_and_forgets_nobody() {
 }
 
 #[test]
-fn who_is_whitelisted_directly_is_lowered_step_by_step() {
+fn a_whitelisted_caller_is_demoted_step_by_step() {
     let mut book = access().book().clone();
     book.whitelist.insert(us()).unwrap();
     assert_eq!(book.demote(&us()), Ok(ClientLevel::Contact));

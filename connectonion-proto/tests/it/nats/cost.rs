@@ -67,7 +67,7 @@ impl Counting {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_prompt_costs_the_messages_that_the_guide_says() {
+async fn a_prompt_costs_the_documented_number_of_messages() {
     let nats = Counting::start();
     let [a, b] = Host::two(&nats.nats.url(), long()).await;
     let session = json!({"session_id": "s"});
@@ -83,7 +83,7 @@ async fn a_prompt_costs_the_messages_that_the_guide_says() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_prompt_writes_as_much_after_two_hundred_others_as_after_ten() {
+async fn the_bytes_of_a_prompt_do_not_grow_with_the_conversation() {
     let nats = Counting::start();
     let host = Host::start(&nats.nats.url(), long(), Default::default()).await;
     let session = json!({"session_id": "s"});

@@ -30,7 +30,7 @@ async fn a_restart_of_nats_loses_nothing() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_nats_that_comes_back_empty_serves_new_sessions() {
+async fn an_emptied_nats_serves_new_sessions() {
     let mut nats = NatsServer::start();
     let [a, b] = Host::two(&nats.url(), short()).await;
     let session = |id: &str| json!({"session_id": id});
@@ -45,7 +45,7 @@ async fn a_nats_that_comes_back_empty_serves_new_sessions() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_host_without_nats_gives_its_sessions_up_and_comes_back() {
+async fn a_host_without_nats_releases_its_sessions_and_recovers() {
     let nats = NatsServer::start();
     let a = Host::start(&nats.url(), short(), HubConfig::default()).await;
     let session = json!({"session_id": "s"});
@@ -88,7 +88,7 @@ async fn left_alone(nats: &NatsServer, options: ClusterOptions) -> Host {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_new_session_waits_until_its_host_is_in_the_cluster() {
+async fn a_new_session_waits_for_its_host_to_join() {
     let nats = NatsServer::start();
     let host = left_alone(&nats, short()).await;
     nats.resume();
@@ -98,7 +98,7 @@ async fn a_new_session_waits_until_its_host_is_in_the_cluster() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_new_session_at_a_host_without_nats_is_told_to_try_again() {
+async fn a_new_session_without_nats_is_told_to_retry() {
     let nats = NatsServer::start();
     let options = ClusterOptions {
         patience: Duration::from_millis(100),
@@ -175,7 +175,7 @@ async fn next_host_has_the_answer(nats: &NatsServer, ending: Host) {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn an_answer_that_nats_had_no_room_for_is_stored_as_soon_as_there_is_room() {
+async fn an_answer_refused_by_a_full_nats_is_stored_once_there_is_room() {
     let nats = NatsServer::start();
     let hub = crate::hub_play::config(|it| it.store_again = Duration::from_millis(20));
     let a = unstored(&nats, hub).await;
@@ -187,7 +187,7 @@ async fn an_answer_that_nats_had_no_room_for_is_stored_as_soon_as_there_is_room(
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn an_answer_that_nats_had_no_room_for_is_stored_before_its_host_leaves() {
+async fn an_answer_refused_by_a_full_nats_is_stored_before_shutdown() {
     let nats = NatsServer::start();
     let hub = crate::hub_play::config(|it| it.store_again = Duration::MAX);
     let a = unstored(&nats, hub).await;
@@ -221,7 +221,7 @@ async fn a_host_of_another_agent_is_refused_with_both_addresses() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_host_that_could_never_join_is_refused_at_its_start() {
+async fn a_host_that_can_never_join_fails_to_start() {
     let nats = NatsServer::start();
     let _a = Host::start(&nats.url(), short(), HubConfig::default()).await;
     let link = store(&nats.url()).await;
@@ -234,7 +234,7 @@ async fn a_host_that_could_never_join_is_refused_at_its_start() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_server_that_is_not_there_is_said_so() {
+async fn an_unreachable_server_is_reported() {
     let mut nats = NatsServer::start();
     nats.kill();
     let mut config = NatsConfig::new(&nats.url());

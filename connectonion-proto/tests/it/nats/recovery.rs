@@ -38,7 +38,7 @@ async fn come_back(host: &Host, session_id: &str) -> (Client<WsStream>, Value) {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn the_run_of_a_dead_host_is_finished_by_another_one_without_a_client() {
+async fn another_host_finishes_the_run_of_a_dead_one() {
     let nats = NatsServer::start();
     let a = Host::start(&nats.url(), short(), reruns()).await;
     let b = Host::start(&nats.url(), short(), reruns()).await;
@@ -90,7 +90,7 @@ async fn a_client_gets_what_it_missed_of_an_interrupted_run_once() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn two_hosts_that_find_the_same_dead_owner_run_its_prompt_once() {
+async fn two_hosts_that_find_a_dead_owner_run_its_prompt_once() {
     let nats = NatsServer::start();
     let a = Host::start(&nats.url(), short(), reruns()).await;
     let b = Host::start(&nats.url(), short(), reruns()).await;
@@ -132,7 +132,7 @@ async fn ownership_keys_of_a_dead_host_are_removed() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_host_that_starts_finishes_the_runs_of_hosts_that_are_gone() {
+async fn a_starting_host_finishes_runs_of_dead_hosts() {
     let nats = NatsServer::start();
     let a = Host::start(&nats.url(), short(), reruns()).await;
     begin(&a, "s", "stall late").await;

@@ -65,7 +65,7 @@ async fn the_status_of_a_session_is_known_at_every_host() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_client_that_says_something_else_first_finds_its_session_as_well() {
+async fn a_session_is_found_by_a_client_whose_first_frame_is_not_connect() {
     let nats = NatsServer::start();
     let [a, b] = Host::two(&nats.url(), long()).await;
     let session = json!({"session_id": "s"});

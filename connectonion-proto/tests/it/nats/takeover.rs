@@ -10,7 +10,7 @@ use crate::staff::{Client, input, types};
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn what_was_acknowledged_survives_the_owner_of_its_session() {
+async fn acknowledged_prompts_survive_their_owner() {
     let nats = NatsServer::start();
     let [a, b] = Host::two(&nats.url(), short()).await;
     let session = json!({"session_id": "busy"});
@@ -44,7 +44,7 @@ async fn what_was_acknowledged_survives_the_owner_of_its_session() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn an_interrupted_run_begins_again_at_another_host() {
+async fn an_interrupted_run_restarts_at_another_host() {
     let nats = NatsServer::start();
     let hub = HubConfig {
         max_reruns: 1,
@@ -79,7 +79,7 @@ async fn an_interrupted_run_begins_again_at_another_host() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_run_that_began_again_answers_every_prompt_once() {
+async fn a_restarted_run_answers_every_prompt_once() {
     let nats = NatsServer::start();
     let hub = HubConfig {
         max_reruns: 3,
@@ -103,7 +103,7 @@ async fn a_run_that_began_again_answers_every_prompt_once() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn an_owner_that_wakes_up_after_its_time_is_refused_and_stops() {
+async fn an_owner_that_wakes_after_its_lease_is_fenced() {
     let nats = NatsServer::start();
     let [a, b] = Host::two(&nats.url(), long()).await;
     let session = json!({"session_id": "s"});
@@ -139,7 +139,7 @@ async fn an_owner_that_wakes_up_after_its_time_is_refused_and_stops() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_session_is_served_although_the_store_has_lost_who_owned_it() {
+async fn a_session_without_an_ownership_record_is_served() {
     let nats = NatsServer::start();
     let host = Host::start(&nats.url(), long(), HubConfig::default()).await;
     // The record of an owner whose claim is later than any that this host can have.

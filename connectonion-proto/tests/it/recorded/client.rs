@@ -30,7 +30,7 @@ fn without_nulls(frame: &Value) -> String {
 }
 
 #[test]
-fn every_frame_of_both_hosts_is_read_and_written_again() {
+fn every_recorded_frame_of_both_hosts_round_trips() {
     let mut frames = 0;
     for recording in VERSIONS.into_iter().flat_map(recordings) {
         for (at, line) in recording.lines.iter().enumerate() {
@@ -209,7 +209,7 @@ impl<'r> Listener<'r> {
 }
 
 #[test]
-fn the_client_makes_of_every_recorded_frame_what_it_should() {
+fn the_client_handles_every_recorded_frame() {
     let (mut frames, mut runs) = (0, 0);
     for recording in VERSIONS.into_iter().flat_map(recordings) {
         for lines in connections(&recording) {

@@ -541,7 +541,7 @@ fn items(frame: &Value) -> Vec<[Value; 4]> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn our_host_answers_as_the_recorded_hosts_did() {
+async fn our_host_answers_like_the_recorded_ones() {
     let table = deviations();
     let (mut used, mut faults) = (HashSet::new(), Vec::new());
     for version in VERSIONS {

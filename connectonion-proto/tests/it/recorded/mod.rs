@@ -125,7 +125,7 @@ fn expand(value: &mut Value) {
 }
 
 #[test]
-fn every_scenario_was_recorded_of_both_hosts() {
+fn every_scenario_is_recorded_from_both_hosts() {
     for version in VERSIONS {
         let numbers: Vec<_> = recordings(version)
             .iter()

@@ -165,7 +165,7 @@ impl User {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_remote_agent_lives_through_the_recordings() {
+async fn the_client_completes_every_recording() {
     let mut runs = 0;
     for recording in VERSIONS.into_iter().flat_map(recordings) {
         for lines in connections(&recording) {

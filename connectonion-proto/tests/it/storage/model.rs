@@ -32,7 +32,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_file_keeps_what_the_memory_keeps(ops in prop::collection::vec(op(), 1..40)) {
+    fn file_and_memory_storage_agree(ops in prop::collection::vec(op(), 1..40)) {
         let scratch = Scratch::new();
         let path = scratch.file("results.jsonl");
         let options = JsonlOptions {

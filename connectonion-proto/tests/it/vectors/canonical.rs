@@ -12,7 +12,7 @@ const FORMS: [(&str, Canonical); 4] = [
 ];
 
 #[test]
-fn texts_have_the_forms_that_python_and_javascript_give_them() {
+fn strings_are_encoded_like_python_and_javascript() {
     run("canonical", |vector| {
         for (name, form) in FORMS {
             let Some(expected) = vector.try_str(name) else {
@@ -25,7 +25,7 @@ fn texts_have_the_forms_that_python_and_javascript_give_them() {
 }
 
 #[test]
-fn numbers_are_written_as_python_writes_them() {
+fn numbers_are_encoded_like_python() {
     run("numbers", |vector| {
         let text = vector.str("text");
         let written = canonical_json(text, Canonical::Python).unwrap();

@@ -34,7 +34,7 @@ fn received(payload: &str) -> Json {
 }
 
 #[test]
-fn every_signature_of_a_real_client_is_accepted_and_no_other() {
+fn real_signatures_verify_and_altered_ones_do_not() {
     run("signatures", |vector| {
         let expected = vector.str("signer") != "nobody";
         assert_eq!(is_accepted(vector, &Canonical::ALL), expected);
@@ -55,7 +55,7 @@ fn every_signature_of_a_real_client_is_accepted_and_no_other() {
 }
 
 #[test]
-fn what_the_first_hosts_accept_is_the_python_form() {
+fn old_hosts_accept_the_python_form_only() {
     run("signatures", |vector| {
         let accepted = is_accepted(vector, &[Canonical::Python]);
         assert_eq!(accepted, vector.is("1.2.1"));
@@ -63,7 +63,7 @@ fn what_the_first_hosts_accept_is_the_python_form() {
 }
 
 #[test]
-fn what_newer_hosts_accept_is_three_of_the_forms() {
+fn newer_hosts_accept_three_forms() {
     // They write numbers as Python does and sort as Python does, and JavaScript does not.
     let beyond_them = [
         "names that are numbers, outermost members sorted",
@@ -79,7 +79,7 @@ fn what_newer_hosts_accept_is_three_of_the_forms() {
 }
 
 #[test]
-fn we_sign_as_python_does() {
+fn signatures_match_python() {
     run("signatures", |vector| {
         let is_pythons = vector.str("signer") == "python 1.2.1";
         let Some(canonical) = vector.try_str("canonical").filter(|_| is_pythons) else {
@@ -103,7 +103,7 @@ fn we_sign_as_python_does() {
 }
 
 #[test]
-fn what_was_signed_is_one_of_the_forms() {
+fn every_recorded_payload_has_a_known_form() {
     run("signatures", |vector| {
         let Some(canonical) = vector.try_str("canonical") else {
             return;

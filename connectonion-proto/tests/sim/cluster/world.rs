@@ -8,10 +8,12 @@ use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn};
 use connectonion_proto::session::HubConfig;
 use connectonion_proto::trust::TrustLevel;
+use futures_util::SinkExt as _;
 use futures_util::future::BoxFuture;
 use rpc_core::cluster::{MemorySnapshot, MemoryStore, StoreError};
 use rpc_core::net::Dialer;
 use rpc_core::net::mem::{self, MemDialer, MemTransport};
+use rpc_core::{Outgoing, Text};
 use serde_json::{Value, json};
 use switchboard_testing::sim::{Outcome, Rng, Tally, ensure};
 use tokio::sync::watch;
@@ -21,6 +23,12 @@ use tokio::time::{sleep, timeout};
 use super::SECOND;
 use super::diary::{Diary, answer_to};
 use crate::staff::{Client, client_key, connect, host_key, input};
+
+/// Sends a frame, if the connection takes it.
+async fn try_say(client: &mut Client, frame: &Value) -> Option<()> {
+    let text = Text::from(frame.to_string());
+    client.line.send(Outgoing::Text(text)).await.ok()
+}
 
 const HOSTS: usize = 3;
 /// The users and their sessions; two share one.
@@ -165,9 +173,9 @@ impl Shared {
     async fn enter(&self, slot: usize, session: &str) -> Option<(Client, Value)> {
         let dialer = lock(&self.slots)[slot].dialer.clone()?;
         let line: MemTransport = dialer.dial().await.ok()?;
-        let mut client = Client::over(line);
+        let mut client = Client { line };
         let members = json!({"session_id": session});
-        client.try_say(&connect(&client_key(), members)).await?;
+        try_say(&mut client, &connect(&client_key(), members)).await?;
         loop {
             let frame = client.try_hear(30 * SECOND).await?;
             match frame["type"].as_str() {
@@ -224,7 +232,7 @@ impl Shared {
                 None => {
                     let text = format!("{name}-{number}");
                     *number += 1;
-                    if client.try_say(&input(&text)).await.is_none() {
+                    if try_say(client, &input(&text)).await.is_none() {
                         return "it takes nothing".to_owned();
                     }
                     asked = Some((lock(&self.diary).says(session, &text), text));
@@ -450,7 +458,7 @@ impl World {
                 let (mut client, connected) = entered.ok().flatten()?;
                 let said = said(&connected);
                 // All of them serve it.
-                client.try_say(&input("still there?")).await?;
+                try_say(&mut client, &input("still there?")).await?;
                 Some((client, said))
             });
             let mut all = Vec::new();

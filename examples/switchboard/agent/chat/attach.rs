@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_along_goes_with_one_prompt() {
+    fn attachments_go_with_one_prompt() {
         let folder = std::env::temp_dir().join(format!("agent-attach-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let (note, dot) = (folder.join("a.txt"), folder.join("dot.PNG"));

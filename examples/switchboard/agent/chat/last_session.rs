@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_is_found_again_under_the_name_of_its_agent() {
+    fn a_session_is_found_by_its_agents_name() {
         let home = std::env::temp_dir().join(format!("agent-keep-{}", std::process::id()));
         let _ = fs::remove_dir_all(&home);
         let mut keeper = LastSession::new(&home, "ws://127.0.0.1:8000/ws");

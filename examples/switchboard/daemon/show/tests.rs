@@ -19,8 +19,8 @@ fn event(event: Event) -> ChatUpdate {
 
 #[test]
 fn the_view_gets_changes_as_a_diff_and_no_call_of_a_plan() {
-    let diff = Part::Diff(acolyte_proto::event::Diff {
-        marker: acolyte_proto::event::DiffMarker::Remove,
+    let diff = Part::Diff(Diff {
+        marker: DiffMarker::Remove,
         line_number: 7,
         text: "old".into(),
     });

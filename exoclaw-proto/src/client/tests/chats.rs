@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_chat_is_its_steps_and_their_sum() {
+fn a_chat_yields_its_steps_and_summary() {
     let mut played = Played::ready();
     let id = played.chat();
     let sent = played.sent();
@@ -51,7 +51,7 @@ fn a_chat_is_its_steps_and_their_sum() {
 }
 
 #[test]
-fn interleaved_streams_are_told_apart_by_their_ids() {
+fn interleaved_streams_are_separated_by_id() {
     let mut played = Played::ready();
     let (one, two) = (played.chat(), played.chat());
     let ping = played.conn.ping(played.now).unwrap();
@@ -78,7 +78,7 @@ fn interleaved_streams_are_told_apart_by_their_ids() {
 }
 
 #[test]
-fn an_error_ends_a_chat_with_or_without_a_done_behind_it() {
+fn an_error_ends_a_chat_with_or_without_done() {
     let mut played = Played::ready();
     for done in [true, false] {
         let id = played.chat();
@@ -98,7 +98,7 @@ fn an_error_ends_a_chat_with_or_without_a_done_behind_it() {
 }
 
 #[test]
-fn an_answer_ends_a_chat_as_well() {
+fn a_plain_reply_ends_a_chat() {
     let mut played = Played::ready();
     let (good, bad) = (played.chat(), played.chat());
     let words = "token budget exceeded (daily: 65/60)";
@@ -111,7 +111,7 @@ fn an_answer_ends_a_chat_as_well() {
 }
 
 #[test]
-fn a_request_that_gets_a_stream_is_told_its_end() {
+fn a_request_answered_by_a_stream_ends_with_it() {
     let mut played = Played::ready();
     let ids = [(); 2].map(|()| played.conn.call("odd", &json!(null), played.now).unwrap());
     for id in ids {
@@ -129,7 +129,7 @@ fn a_request_that_gets_a_stream_is_told_its_end() {
 }
 
 #[test]
-fn every_frame_of_a_chat_lets_it_live_on_and_silence_ends_it() {
+fn every_frame_of_a_chat_extends_its_timeout() {
     let mut played = Played::ready();
     let (silent, busy) = (played.chat(), played.chat());
     let half = CHAT_IDLE_TIMEOUT / 2;
@@ -157,7 +157,7 @@ fn every_frame_of_a_chat_lets_it_live_on_and_silence_ends_it() {
 }
 
 #[test]
-fn a_chat_may_be_bounded_as_a_whole() {
+fn a_chat_can_have_a_total_timeout() {
     let config = ClientConfig {
         chat_total_timeout: Some(SECOND * 10),
         ..ClientConfig::default()
@@ -198,7 +198,7 @@ fn a_timeout_can_be_set_for_one_request() {
 }
 
 #[test]
-fn a_step_that_cannot_be_read_is_a_warning_and_the_chat_goes_on() {
+fn an_undecodable_step_is_a_warning() {
     let mut played = Played::ready();
     let id = played.chat();
     played.step(id, "text", &json!(7));
@@ -209,7 +209,7 @@ fn a_step_that_cannot_be_read_is_a_warning_and_the_chat_goes_on() {
 }
 
 #[test]
-fn an_error_without_words_is_still_an_error() {
+fn an_error_without_a_message_is_still_an_error() {
     let mut played = Played::ready();
     let (none, object) = (played.chat(), played.chat());
     played.take(&json!({"id": none.to_string(), "event": "error"}).to_string());
@@ -224,7 +224,7 @@ fn an_error_without_words_is_still_an_error() {
 }
 
 #[test]
-fn frames_of_dropped_chats_are_discarded_and_nothing_is_kept() {
+fn frames_of_dropped_chats_are_discarded() {
     let limits = Limits {
         max_pending: 8,
         ..Limits::default()

@@ -33,7 +33,7 @@ impl Played {
 }
 
 #[test]
-fn a_hundred_chats_that_are_answered_one_after_the_other_all_end_well() {
+fn a_hundred_sequentially_answered_chats_succeed() {
     let mut played = Played::ready();
     let chats: Vec<_> = (0..100).map(|_| played.chat()).collect();
     let ping = played.ping();
@@ -50,7 +50,7 @@ fn a_hundred_chats_that_are_answered_one_after_the_other_all_end_well() {
 }
 
 #[test]
-fn a_gateway_that_falls_silent_ends_all_requests_after_their_own_timeouts() {
+fn a_silent_gateway_times_out_each_request() {
     let mut played = Played::ready();
     let (first, second) = (played.chat(), played.chat());
     let ping = played.ping();
@@ -67,7 +67,7 @@ fn a_gateway_that_falls_silent_ends_all_requests_after_their_own_timeouts() {
 }
 
 #[test]
-fn a_request_that_is_lost_track_of_ends_although_later_ones_are_answered() {
+fn a_lost_request_times_out_although_later_ones_are_answered() {
     let mut played = Played::ready();
     let lost = played.chat();
     let busy = played.chat();
@@ -81,7 +81,7 @@ fn a_request_that_is_lost_track_of_ends_although_later_ones_are_answered() {
 }
 
 #[test]
-fn a_request_that_is_lost_track_of_ends_once_no_earlier_one_is_open() {
+fn a_lost_request_times_out_once_no_earlier_one_is_open() {
     let mut played = Played::ready();
     let busy = played.chat();
     let lost = played.ping();
@@ -100,7 +100,7 @@ fn a_request_that_is_lost_track_of_ends_once_no_earlier_one_is_open() {
 }
 
 #[test]
-fn a_request_behind_a_cancelled_chat_waits_as_long_as_the_gateway_works_on_it() {
+fn a_request_waits_for_a_cancelled_chat_before_it() {
     let mut played = Played::ready();
     let cancelled = played.chat();
     let ping = played.ping();
@@ -119,7 +119,7 @@ fn a_request_behind_a_cancelled_chat_waits_as_long_as_the_gateway_works_on_it() 
 }
 
 #[test]
-fn a_cancelled_chat_of_which_nothing_is_heard_delays_nothing() {
+fn a_silent_cancelled_chat_delays_nothing() {
     // Also where a chat that nobody cancels waits for ever.
     for timeout in [Some(CHAT_IDLE_TIMEOUT), None] {
         let config = ClientConfig {
@@ -141,7 +141,7 @@ fn a_cancelled_chat_of_which_nothing_is_heard_delays_nothing() {
 }
 
 #[test]
-fn a_request_behind_one_that_timed_out_waits_as_long_as_the_gateway_works_on_it() {
+fn a_request_waits_for_a_timed_out_one_before_it() {
     let mut played = Played::without_pings();
     let slow = played.chat();
     played.wait(CHAT_IDLE_TIMEOUT);
@@ -159,7 +159,7 @@ fn a_request_behind_one_that_timed_out_waits_as_long_as_the_gateway_works_on_it(
 }
 
 #[test]
-fn a_total_timeout_counts_from_the_start_whatever_the_gateway_does() {
+fn a_total_timeout_starts_with_the_request() {
     let config = ClientConfig {
         chat_total_timeout: Some(SECOND * 100),
         ..ClientConfig::default()
@@ -180,7 +180,7 @@ fn a_total_timeout_counts_from_the_start_whatever_the_gateway_does() {
 }
 
 #[test]
-fn forgotten_requests_take_no_room_from_others_and_are_bounded() {
+fn dropped_requests_use_bounded_memory() {
     let limits = Limits {
         max_pending: 2,
         ..Limits::default()
@@ -201,7 +201,7 @@ fn forgotten_requests_take_no_room_from_others_and_are_bounded() {
 }
 
 #[test]
-fn a_gateway_that_answers_no_ping_is_gone_although_a_chat_was_cancelled() {
+fn missed_pongs_disconnect_after_a_cancelled_chat() {
     let mut played = Played::ready();
     let cancelled = played.chat();
     assert!(played.conn.cancel(cancelled));

@@ -18,7 +18,7 @@ fn nothing_is_read_while_too_many_requests_are_open() {
 }
 
 #[test]
-fn a_limit_of_no_requests_lets_one_be_open() {
+fn a_request_limit_of_zero_still_allows_one() {
     let mut played = Played::ready(ServerConfig {
         max_requests: 0,
         ..ServerConfig::default()
@@ -53,7 +53,7 @@ fn nothing_is_read_while_open_requests_hold_too_many_bytes() {
 }
 
 #[test]
-fn a_full_stream_is_told_when_there_is_room_and_leaves_room_for_the_rest() {
+fn a_full_stream_reports_when_it_is_writable() {
     let limits = Limits {
         max_outbox_frames: 16,
         ..Limits::default()
@@ -95,7 +95,7 @@ fn a_client_that_never_reads_its_answers_is_closed() {
 }
 
 #[test]
-fn five_thousand_messages_may_come_at_once_and_one_each_millisecond_unless_told_otherwise() {
+fn the_default_rate_limit_is_5000_at_once_and_1000_per_second() {
     const PING: &str = r#"{"id":"p","method":"ping"}"#;
     let mut played = Played::ready(ServerConfig::default());
     for _ in 0..5_000 {
@@ -126,7 +126,7 @@ fn a_client_above_the_rate_limit_is_disconnected() {
 }
 
 #[test]
-fn a_binary_message_is_answered_as_text_is() {
+fn a_binary_message_is_answered_like_text() {
     let mut played = Played::ready(ServerConfig::default());
     let binary = Incoming::Binary(br#"{"id":"1","method":"ping"}"#);
     played.conn.handle_message(binary, played.now);

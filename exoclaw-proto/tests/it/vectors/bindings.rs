@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::run;
 
 #[test]
-fn chats_go_to_the_agents_that_the_vectors_say() {
+fn chats_are_routed_as_in_the_vectors() {
     run("bindings", |vector| {
         let name = vector.name();
         let bindings = Vec::<Binding>::deserialize(vector.get("bindings")).unwrap();

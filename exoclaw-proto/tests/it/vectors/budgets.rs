@@ -11,7 +11,7 @@ use super::run;
 const DAY: u64 = 86_400;
 
 #[test]
-fn tokens_are_counted_as_the_vectors_say() {
+fn budgets_match_the_vectors() {
     run("budgets", |vector| {
         let budget = |scope: &str| vector.get("budgets").get(scope).and_then(Value::as_u64);
         let budgets = Budgets {
@@ -37,7 +37,7 @@ fn tokens_are_counted_as_the_vectors_say() {
 }
 
 #[test]
-fn prompts_are_estimated_from_their_size() {
+fn prompt_estimates_match_the_vectors() {
     run("estimates", |vector| {
         let bytes = usize::try_from(vector.get("bytes").as_u64().unwrap()).unwrap();
         assert_eq!(Some(estimate(bytes)), vector.get("tokens").as_u64());

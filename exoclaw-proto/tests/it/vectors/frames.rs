@@ -9,7 +9,7 @@ use rpc_core::json::{self, DecodeErrorKind};
 use super::run;
 
 #[test]
-fn frames_of_a_server_are_read_as_the_vectors_say() {
+fn server_frames_match_the_vectors() {
     run("answers_received", |vector| {
         let (name, text) = (vector.name(), vector.str("text"));
         let decoded = ServerFrame::decode(text, &Limits::default());
@@ -38,7 +38,7 @@ fn fault(kind: DecodeErrorKind) -> String {
 }
 
 #[test]
-fn ids_are_read_as_the_vectors_say() {
+fn ids_match_the_vectors() {
     run("ids", |vector| {
         let id = json::parse::<WireId>(vector.str("json"), &Limits::default()).ok();
         let text = id.as_ref().map(|id| id.text().into_owned());
@@ -52,7 +52,7 @@ fn ids_are_read_as_the_vectors_say() {
 }
 
 #[test]
-fn frames_are_logged_as_the_vectors_say() {
+fn logged_frames_match_the_vectors() {
     run("logged", |vector| {
         let (name, text) = (vector.name(), vector.str("text"));
         let shown = codec::redact(text);

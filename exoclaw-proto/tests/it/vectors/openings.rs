@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{run, variant};
 
 #[test]
-fn connections_begin_and_end_as_the_vectors_say() {
+fn openings_match_the_vectors() {
     run("openings", |vector| {
         let name = vector.name();
         let mut now = Instant::now();

@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use super::{Vector, run, variant};
 
 #[test]
-fn requests_are_read_as_the_vectors_say() {
+fn decoded_requests_match_the_vectors() {
     run("requests_received", |vector| {
         check(vector, vector.str("text"));
     });
 }
 
 #[test]
-fn parameters_of_chats_are_read_as_the_vectors_say() {
+fn chat_parameters_match_the_vectors() {
     run("chat_params", |vector| {
         let params = vector.str("params");
         let text = format!(r#"{{"id":"1","method":"chat.send","params":{params}}}"#);

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::run;
 
 #[test]
-fn requests_leave_as_the_vectors_say() {
+fn encoded_requests_match_the_vectors() {
     run("requests_sent", |vector| {
         let now = Instant::now();
         let mut conn = ClientConn::new(ClientConfig::default(), 0xabcd, now);
@@ -75,7 +75,7 @@ fn command(conn: &mut ClientConn, call: &[Value], now: Instant) -> Result<CallId
 }
 
 #[test]
-fn answers_leave_as_the_vectors_say() {
+fn encoded_replies_match_the_vectors() {
     run("answers_sent", |vector| {
         let answer = vector.list("answer");
         let id = vector.get("id").as_str().unwrap_or("1");

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{run, variant};
 
 #[test]
-fn errors_are_told_apart_as_the_vectors_say() {
+fn error_kinds_match_the_vectors() {
     run("errors", |vector| {
         let (name, words) = (vector.name(), vector.str("words"));
         let kind = RpcError::new(words).kind();
@@ -29,7 +29,7 @@ fn errors_are_told_apart_as_the_vectors_say() {
 }
 
 #[test]
-fn keys_of_sessions_are_as_the_vectors_say() {
+fn session_keys_match_the_vectors() {
     run("session_keys", |vector| {
         let (name, text) = (vector.name(), vector.str("text"));
         if vector.has("error") {
@@ -51,7 +51,7 @@ fn keys_of_sessions_are_as_the_vectors_say() {
 }
 
 #[test]
-fn tokens_and_addresses_are_taken_as_the_vectors_say() {
+fn tokens_and_addresses_match_the_vectors() {
     run("auth", |vector| {
         let name = vector.name();
         let auth = match vector.try_str("token") {

@@ -188,12 +188,12 @@ mod tests {
         }
 
         #[test]
-        fn any_numbers_are_those_of_python(value: f64) {
+        fn numbers_match_python(value: f64) {
             canonical(&format!("[{value},{value:e}]"));
         }
 
         #[test]
-        fn any_strings_are_survived(name: String, text: String) {
+        fn arbitrary_strings_never_panic(name: String, text: String) {
             let member = |name: &str| serde_json::Value::from(name).to_string();
             canonical(&format!("{{{}:{}}}", member(&name), member(&text)));
         }

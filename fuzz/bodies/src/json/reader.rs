@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_that_ends_anywhere_is_read_as_serde_json_reads_it() {
+    fn truncated_json_agrees_with_serde_json() {
         let text = "{\"a\\u00e9\": [1, -0.5e+3, true, null, {\"\": \"\u{1f600}\\\\\"}], \"b\":{}}";
         for end in 0..=text.len() {
             if let Some(text) = text.get(..end) {
@@ -193,12 +193,12 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_as_serde_json_reads_it(text: String) {
+        fn arbitrary_text_agrees_with_serde_json(text: String) {
             reader(&text);
         }
 
         #[test]
-        fn likely_json_is_read_as_serde_json_reads_it(
+        fn likely_json_agrees_with_serde_json(
             text in r#"([ \n\t\r]|[\[\]{},:\"]|"a"|"\\\\"|"\\u00[0-9]e"|"\\ud83d\\ude00"|"[é\\ -~]{0,20}"|true|false|null|-?[0-9]{0,3}(\.[0-9]{0,2})?([eE][+-]?[0-9]{0,3})?|:1,|"b":){0,12}"#,
         ) {
             reader(&text);

@@ -254,12 +254,12 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_value_is_written_as_serde_json_writes_it(input: Vec<u8>) {
+        fn written_values_agree_with_serde_json(input: Vec<u8>) {
             writer(&input);
         }
 
         #[test]
-        fn any_text_is_escaped_as_serde_json_does(text in "([ -~]{0,70}|[\u{0}-\u{ff}]{0,3}|\\PC{0,40}){0,4}") {
+        fn escapes_agree_with_serde_json(text in "([ -~]{0,70}|[\u{0}-\u{ff}]{0,3}|\\PC{0,40}){0,4}") {
             for start in 0..text.len().min(40) {
                 let Some(text) = text.get(start..) else { continue };
                 let ours = encode(text).unwrap();

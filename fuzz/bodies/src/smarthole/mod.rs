@@ -77,7 +77,7 @@ mod tests {
         }
 
         #[test]
-        fn a_client_keeps_its_rules_when_nobody_takes_what_it_says(
+        fn a_client_keeps_its_rules_when_its_output_is_not_taken(
             settings in any::<u8>(),
             data in prop::collection::vec(
                 prop_oneof![4 => 0..16_u8, 2 => 64..80_u8, 2 => 128..144_u8],
@@ -90,7 +90,7 @@ mod tests {
         }
 
         #[test]
-        fn a_server_keeps_its_rules_when_nobody_takes_what_it_says(
+        fn a_server_keeps_its_rules_when_its_output_is_not_taken(
             settings in any::<u8>(),
             data in prop::collection::vec(
                 prop_oneof![4 => 0..16_u8, 2 => 64..80_u8, 2 => 128..144_u8],

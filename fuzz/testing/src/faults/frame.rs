@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_raw_peer_writes_is_what_it_reads() {
+    fn raw_frames_round_trip() {
         for len in [0, 125, 126, 65_535, 65_536] {
             for role in [Role::Client, Role::Server] {
                 let payload = vec![7; len];

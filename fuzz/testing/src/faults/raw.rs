@@ -394,7 +394,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn two_raw_peers_talk_and_say_how_it_ended() {
+    async fn two_raw_peers_report_how_the_connection_ended() {
         let listener = RawListener::bind().await.unwrap();
         let mut client = RawPeer::connect(listener.address()).await.unwrap();
         let request = upgrade_request("/ws", "Sec-WebSocket-Protocol: a, b\r\n");

@@ -54,13 +54,13 @@ fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
 }
 
 #[test]
-fn an_escaped_member_name_is_known_too() {
+fn an_escaped_member_name_is_recognized() {
     let frame = frame(r#"{"n\u0061me":"x"}"#).unwrap();
     assert_eq!(frame.name.as_deref(), Some("x"));
 }
 
 #[test]
-fn null_counts_as_absent() {
+fn null_is_treated_as_absent() {
     let frame = frame(
         r#"{"id":null,"name":null,"flag":null,"count":null,"data":null,"inner":null,"loose":null}"#,
     )
@@ -71,7 +71,7 @@ fn null_counts_as_absent() {
 }
 
 #[test]
-fn a_number_id_is_its_text() {
+fn a_numeric_id_becomes_its_digits() {
     for (json, text) in [
         ("7", "7"),
         ("-1", "-1"),
@@ -92,7 +92,7 @@ fn a_number_id_is_its_text() {
 }
 
 #[test]
-fn only_an_object_is_a_frame() {
+fn a_frame_must_be_an_object() {
     for text in [r#"["PING"]"#, " 1", "", "  ", "x", r#""{}""#, "\u{feff}{}"] {
         assert_eq!(kind(text), DecodeErrorKind::NotAnObject, "{text}");
     }
@@ -110,7 +110,7 @@ fn size_is_checked_before_anything_is_read() {
 }
 
 #[test]
-fn a_known_member_that_comes_twice_is_an_error() {
+fn a_repeated_known_member_is_an_error() {
     assert_eq!(
         kind(r#"{"id":1,"id":1}"#),
         DecodeErrorKind::DuplicateMember("id")
@@ -123,7 +123,7 @@ fn a_known_member_that_comes_twice_is_an_error() {
 }
 
 #[test]
-fn a_wrong_type_is_named_with_its_member_and_place() {
+fn a_type_error_names_member_and_position() {
     let error = frame("{\n  \"name\": 5}").unwrap_err();
     let expected = "a string";
     assert_eq!(
@@ -170,7 +170,7 @@ fn broken_json_is_a_syntax_error() {
 }
 
 #[test]
-fn an_error_holds_nothing_of_the_values() {
+fn errors_contain_no_values() {
     let text = r#"{"name":{"password":"hunter2"},"token":"s3cret"}"#;
     let error = frame(text).unwrap_err();
     let shown = format!("{error} {error:?}");
@@ -184,13 +184,13 @@ fn an_error_holds_nothing_of_the_values() {
 }
 
 #[test]
-fn a_deserializer_prints_nothing_of_its_text() {
+fn debug_output_of_a_deserializer_hides_its_text() {
     let reader = Deserializer::new(r#"{"password":"hunter2"}"#, &Limits::default());
     assert!(!format!("{reader:?}").contains("hunter2"));
 }
 
 #[test]
-fn members_are_read_in_order_with_their_names() {
+fn members_are_visited_in_order() {
     let mut read = Vec::new();
     each_member(r#" {"a":1,"\u0062" : [ ],"a":null} "#, |name, value| {
         read.push((name.into_owned(), value));
@@ -204,7 +204,7 @@ fn members_are_read_in_order_with_their_names() {
 }
 
 #[test]
-fn a_loose_member_never_makes_a_frame_unreadable() {
+fn a_loose_member_never_fails_a_frame() {
     for (json, expected) in [
         (r#""x""#, LooseStr::Str("x".into())),
         ("true", LooseStr::Bool(true)),
@@ -270,13 +270,13 @@ fn a_list_is_bounded_in_items() {
 
 proptest! {
     #[test]
-    fn any_text_is_decoded_or_refused(text in ".{0,64}") {
+    fn arbitrary_text_never_panics(text in ".{0,64}") {
         let _ = frame(&text);
         let _ = parse::<Value>(&text, &Limits { max_depth: 3, ..Limits::default() });
     }
 
     #[test]
-    fn any_json_like_text_is_decoded_or_refused(text in r#"\{("(id|name|loose|data|object|inner)":("x"|1|null|true|\[\{\}\]|\{"name":"y"\}),?){0,6}\}"#) {
+    fn json_like_text_never_panics(text in r#"\{("(id|name|loose|data|object|inner)":("x"|1|null|true|\[\{\}\]|\{"name":"y"\}),?){0,6}\}"#) {
         let ours = frame(&text).is_ok();
         let json = serde_json::from_str::<Value>(&text).is_ok();
         prop_assert!(json || !ours);

@@ -67,7 +67,7 @@ fn numbers_have_one_grammar() {
 }
 
 #[test]
-fn words_are_spelt_out() {
+fn literals_must_be_complete() {
     for good in ["true", "false", "null"] {
         assert!(is_json(good), "{good}");
         assert!(!is_json(&good.to_uppercase()), "{good}");
@@ -79,7 +79,7 @@ fn words_are_spelt_out() {
 }
 
 #[test]
-fn commas_and_colons_stand_between() {
+fn commas_and_colons_are_required() {
     for good in [
         "[]",
         "{}",
@@ -124,7 +124,7 @@ fn commas_and_colons_stand_between() {
 }
 
 #[test]
-fn white_space_is_four_characters() {
+fn white_space_has_four_characters() {
     assert!(is_json(
         " \t\r\n[ \t\r\n1 \t\r\n, \t\r\n{ \t\r\n} \t\r\n] \t\r\n"
     ));
@@ -144,7 +144,7 @@ fn white_space_is_four_characters() {
 }
 
 #[test]
-fn control_characters_are_escaped_in_strings() {
+fn control_characters_must_be_escaped_in_strings() {
     for code in 0..0x80_u8 {
         let text = format!("\"a{}z\"", char::from(code));
         assert_eq!(
@@ -160,7 +160,7 @@ fn control_characters_are_escaped_in_strings() {
 }
 
 #[test]
-fn every_escape_says_its_character() {
+fn every_escape_is_decoded() {
     let text = r#""\"\\\/\b\f\n\r\t\u0041\u00E9\u65e5\ud83d\ude00\u0000""#;
     let said = "\"\\/\u{8}\u{c}\n\r\tAé日😀\0";
     assert_eq!(string(text).as_deref(), Some(said));
@@ -184,7 +184,7 @@ fn every_escape_says_its_character() {
 }
 
 #[test]
-fn a_lone_surrogate_is_a_replacement_character_wherever_it_stands() {
+fn a_lone_surrogate_becomes_a_replacement_character_anywhere() {
     for (lone, text) in [
         (r#""\ud83d""#, "\u{fffd}"),
         (r#""\ude00""#, "\u{fffd}"),
@@ -218,7 +218,7 @@ fn a_lone_surrogate_is_a_replacement_character_wherever_it_stands() {
 }
 
 #[test]
-fn a_text_that_ends_anywhere_is_refused() {
+fn truncated_json_is_refused() {
     let text =
         r#"{"a":[1,-0.5e+3,true,{"b":null}],"é\n\u00e9":"a long text, more than two words of it"}"#;
     for (end, _) in text.char_indices() {
@@ -241,7 +241,7 @@ fn brackets_match_at_every_depth() {
 }
 
 #[test]
-fn a_whole_number_is_read_up_to_the_largest() {
+fn integers_are_read_up_to_the_maximum() {
     for (text, number) in [
         ("0", Some(0)),
         ("18446744073709551615", Some(u64::MAX)),
@@ -261,7 +261,7 @@ fn a_whole_number_is_read_up_to_the_largest() {
 }
 
 #[test]
-fn a_number_is_read_to_the_nearest() {
+fn floats_are_rounded_to_the_nearest() {
     for (text, number) in [
         ("0", Some(0.0)),
         ("-1.5e3", Some(-1500.0)),
@@ -285,7 +285,7 @@ fn a_number_is_read_to_the_nearest() {
 }
 
 #[test]
-fn an_error_has_its_place_in_the_text() {
+fn an_error_has_its_position() {
     let list = " [1,\n \"x\"]";
     let error = parse::<Vec<u8>>(list, &Limits::default()).unwrap_err();
     assert_eq!((error.line(), error.column()), (2, 2));

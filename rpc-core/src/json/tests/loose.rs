@@ -69,7 +69,7 @@ fn filled<E: serde::de::Error>(read: &mut Filled) -> Result<(), E> {
 }
 
 #[test]
-fn what_was_read_can_be_completed_or_refused() {
+fn decoded_values_can_be_completed_or_refused() {
     let read = |text| json::decode::<Filled>(text, &Limits::default());
     let Kind2::Tool(tool) = read(r#"{"type":"tool","name":"","id":"i"}"#).unwrap().kind else {
         panic!("no tool");
@@ -80,7 +80,7 @@ fn what_was_read_can_be_completed_or_refused() {
 }
 
 #[test]
-fn so_many_members_may_come_before_the_tag() {
+fn members_before_the_tag_are_bounded() {
     let limits = Limits {
         max_items: 3,
         ..Limits::default()

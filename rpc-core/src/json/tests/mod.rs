@@ -19,13 +19,13 @@ fn written(value: &impl serde::Serialize) -> String {
 const ODD: &str = "{ \"a\" : [1.50, 1e2,\"\\u0041\"] }";
 
 #[test]
-fn a_raw_value_of_serde_json_is_written_as_it_is() {
+fn raw_values_of_serde_json_are_written_verbatim() {
     let raw = RawValue::from_string(ODD.to_owned()).unwrap();
     assert_eq!(written(&[&raw]), format!("[{ODD}]"));
 }
 
 #[test]
-fn our_raw_values_are_written_as_they_are_by_both() {
+fn our_raw_values_are_written_verbatim_by_both() {
     struct Raw;
     impl serde::Serialize for Raw {
         fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -38,14 +38,14 @@ fn our_raw_values_are_written_as_they_are_by_both() {
 
 /// With `arbitrary_precision` the numbers are kept as digits, and handed over like raw values.
 #[test]
-fn numbers_of_a_value_are_written_as_serde_json_writes_them() {
+fn numbers_agree_with_serde_json() {
     let text = "[0,-1,18446744073709551615,0.1,1e300,123456789012345678901234567890]";
     let value: serde_json::Value = serde_json::from_str(text).unwrap();
     assert_eq!(written(&value), value.to_string());
 }
 
 #[test]
-fn a_display_that_fails_is_an_error_and_no_panic() {
+fn a_failing_display_is_an_error() {
     struct Fails;
     impl std::fmt::Display for Fails {
         fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

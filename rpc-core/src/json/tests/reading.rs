@@ -111,7 +111,7 @@ where
 }
 
 #[test]
-fn an_object_is_read_by_its_tag_wherever_it_stands() {
+fn the_tag_may_stand_anywhere() {
     let tool = Kind2::Tool(Tool {
         name: "x".into(),
         count: 2,
@@ -131,7 +131,7 @@ fn an_object_is_read_by_its_tag_wherever_it_stands() {
 }
 
 #[test]
-fn content_is_read_by_its_tag_wherever_it_stands() {
+fn content_may_precede_its_tag() {
     for text in [
         r#"{"event":"text","data":"a\nb","x":1}"#,
         r#"{"x":1,"data":"a\nb","event":"text"}"#,
@@ -154,7 +154,7 @@ fn content_is_read_by_its_tag_wherever_it_stands() {
 }
 
 #[test]
-fn what_is_not_known_is_written_as_it_was_read() {
+fn unknown_values_are_written_verbatim() {
     for text in [
         r#"{"x": [1.50],"type":"later","id":"1","sentAt":null}"#,
         r#"{"type":"later","id":"1","a":{"b":1e400}}"#,
@@ -208,7 +208,7 @@ fn content_may_be_one_of_the_members() {
 }
 
 #[test]
-fn a_tag_that_stands_alone_may_be_written_with_content() {
+fn a_tag_without_content_can_be_written_with_content() {
     for text in [
         r#"{"type":"ack","payload":{}}"#,
         r#"{"type":"ack"}"#,
@@ -231,7 +231,7 @@ fn a_tag_that_stands_alone_may_be_written_with_content() {
 }
 
 #[test]
-fn what_is_wrong_is_named_in_content_before_its_tag_too() {
+fn errors_in_content_before_its_tag_have_a_path() {
     for (members, kind, path) in [
         (
             r#""name":7"#,
@@ -303,7 +303,7 @@ fn what_is_wrong_is_named_in_content_before_its_tag_too() {
 }
 
 #[test]
-fn an_array_is_no_object_and_null_is_absent() {
+fn arrays_are_not_objects_and_null_is_absent() {
     #[derive(Debug, PartialEq, Deserialize)]
     struct Point {
         x: u8,
@@ -335,7 +335,7 @@ fn an_array_is_no_object_and_null_is_absent() {
 }
 
 #[test]
-fn limits_hold_where_a_value_is_parsed_and_not_where_it_is_passed_through() {
+fn limits_apply_to_parsed_values_only() {
     let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
     let limits = Limits::default();
     assert_eq!(
@@ -359,7 +359,7 @@ fn limits_hold_where_a_value_is_parsed_and_not_where_it_is_passed_through() {
 }
 
 #[test]
-fn a_number_may_be_an_id_and_half_a_character_a_text() {
+fn numeric_ids_and_lone_surrogates_are_accepted() {
     #[derive(Debug, PartialEq, Deserialize)]
     struct Loose {
         #[serde(deserialize_with = "lenient::id")]
@@ -382,7 +382,7 @@ fn a_number_may_be_an_id_and_half_a_character_a_text() {
 }
 
 #[test]
-fn a_common_member_may_be_read_by_a_function() {
+fn a_common_member_can_have_its_own_reader() {
     tagged! {
         /// With a member of another form.
         #[derive(Clone, Debug, PartialEq)]
@@ -403,7 +403,7 @@ fn a_common_member_may_be_read_by_a_function() {
 }
 
 #[test]
-fn the_whole_text_is_kept_where_the_type_does_not_hold_it() {
+fn the_raw_text_is_kept_for_unknown_types() {
     let read = |text| {
         let keep = |step: &Step| matches!(step, Step::Unknown { .. });
         json::decode_keeping(text, &Limits::default(), keep).map(|(_, whole)| whole)
@@ -418,7 +418,7 @@ fn the_whole_text_is_kept_where_the_type_does_not_hold_it() {
 }
 
 #[test]
-fn a_member_of_another_type_makes_no_loose_frame_unreadable() {
+fn a_mistyped_member_does_not_fail_a_loose_frame() {
     use json::LooseStr::{Bool, Other, Str};
     let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
     for (text, loose) in [
@@ -438,7 +438,7 @@ fn a_member_of_another_type_makes_no_loose_frame_unreadable() {
 
 proptest! {
     #[test]
-    fn what_serde_json_reads_is_read_alike(text in "[\\[\\]{}:, 0-9a-f\"\\\\.\\-+enulltrs]{0,40}") {
+    fn decoding_agrees_with_serde_json(text in "[\\[\\]{}:, 0-9a-f\"\\\\.\\-+enulltrs]{0,40}") {
         let theirs = serde_json::from_str::<Value>(&text).ok();
         let ours = json::parse::<Value>(&text, &Limits::default()).ok();
         prop_assert_eq!(&ours, &theirs);
@@ -489,7 +489,7 @@ fn content_of_one_member_needs_no_type() {
 }
 
 #[test]
-fn content_that_cannot_be_read_may_be_unknown() {
+fn undecodable_content_can_become_unknown() {
     let read = r#"{"kind":"mark","line":{"step":{"event":"done"},"list":["a"]}}"#;
     assert!(matches!(again::<Part>(read), Part::Mark(_)));
     for text in [
@@ -513,7 +513,7 @@ fn content_that_cannot_be_read_may_be_unknown() {
 }
 
 #[test]
-fn what_javascript_reads_is_read() {
+fn json_accepted_by_javascript_is_accepted() {
     let js = |text| json::decode_js::<Frame>(text, &Limits::default());
     let frame = js(
         r#"{"id":null,"type":"end","id":"1","type":"step","id":"2\ud83d","x":1,"x":2,"list":[],"list":["a"],"step":{"event":"text","event":"done"}}"#,
@@ -539,7 +539,7 @@ fn what_javascript_reads_is_read() {
 }
 
 #[test]
-fn members_that_a_struct_does_not_have_are_handed_over() {
+fn unknown_members_are_passed_on() {
     #[derive(Debug, Serialize, Deserialize)]
     #[serde(remote = "Self")]
     struct Open {
@@ -569,7 +569,7 @@ fn members_that_a_struct_does_not_have_are_handed_over() {
 }
 
 #[test]
-fn a_value_is_read_by_its_json_type() {
+fn values_are_visited_by_their_json_type() {
     type Text = lenient::Only<b'"', Str>;
     let list = r#"["a",7,-1.5,1e999,null,true,{"b":{}},["c"],"d\ud83d"]"#;
     let limits = Limits::default();

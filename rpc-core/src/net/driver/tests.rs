@@ -291,7 +291,7 @@ async fn reading_stops_at_the_budget_and_asks_for_another_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_takes_nothing_is_given_up_at_the_write_timeout() {
+async fn a_peer_that_reads_nothing_hits_the_write_timeout() {
     for stuck in [
         Mock::with(|line| line.room = Some(3)),
         Mock::with(|line| line.flush_sticks = true),
@@ -304,7 +304,7 @@ async fn a_peer_that_takes_nothing_is_given_up_at_the_write_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_takes_frames_slowly_is_not_given_up() {
+async fn a_slow_peer_does_not_hit_the_write_timeout() {
     let mock = Mock::with(|line| {
         line.room = Some(1);
         line.flush_sticks = true;
@@ -328,7 +328,7 @@ async fn a_peer_that_takes_frames_slowly_is_not_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_close_that_is_never_answered_ends_at_the_close_timeout() {
+async fn an_unanswered_close_ends_at_the_close_timeout() {
     let mock = Mock::default();
     let mut parrot = Parrot::saying(1);
     parrot.close();
@@ -358,7 +358,7 @@ async fn an_answered_close_ends_at_once_and_keeps_what_came_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn last_words_leave_before_the_rest_of_the_input_ends_the_line() {
+async fn final_frames_are_sent_before_remaining_input_is_handled() {
     for behind in [vec![], vec![said("more")], vec![Message::Close(None)]] {
         let mock = Mock::with(|line| {
             line.incoming.push_back(said("quit"));
@@ -376,7 +376,7 @@ async fn last_words_leave_before_the_rest_of_the_input_ends_the_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_ends_without_a_close_still_shuts_the_line() {
+async fn a_machine_that_ends_without_a_close_shuts_the_transport_down() {
     let mock = Mock::default();
     let parrot = Parrot {
         closed: true,
@@ -410,7 +410,7 @@ async fn the_answer_to_the_peers_close_is_flushed_even_when_nothing_was_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_failed_write_the_peers_last_words_are_still_heard() {
+async fn after_a_failed_write_the_peers_last_frames_are_read() {
     let mock = Mock::with(|line| line.writes_fail = true);
     let parrot = Parrot {
         // Nothing is read before the write fails.
@@ -427,7 +427,7 @@ async fn after_a_failed_write_the_peers_last_words_are_still_heard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_write_alone_is_reported_as_what_it_was() {
+async fn a_failed_write_is_reported_as_such() {
     let mock = Mock::with(|line| line.writes_fail = true);
     let mut driver = Driver::new(Parrot::saying(1), mock);
     let events = all_events(&mut driver).await;
@@ -436,7 +436,7 @@ async fn a_failed_write_alone_is_reported_as_what_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_wants_no_input_is_given_none_but_still_sends() {
+async fn a_machine_that_wants_no_input_still_sends() {
     let mock = Mock::with(|line| line.incoming.push_back(said("hi")));
     let parrot = Parrot {
         reads_paused: true,
@@ -451,7 +451,7 @@ async fn a_machine_that_wants_no_input_is_given_none_but_still_sends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_is_kept_and_never_handled_early() {
+async fn a_deadline_is_never_handled_early() {
     let at = Driver::new(Parrot::default(), Mock::default()).now() + SECOND;
     let parrot = Parrot {
         deadline: Some(at),
@@ -467,7 +467,7 @@ async fn a_deadline_is_kept_and_never_handled_early() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_that_comes_nearer_is_kept_too() {
+async fn an_earlier_deadline_is_honored() {
     let now = Driver::new(Parrot::default(), Mock::default()).now();
     let parrot = Parrot {
         deadline: Some(now + SECOND * 100),
@@ -481,7 +481,7 @@ async fn a_deadline_that_comes_nearer_is_kept_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_is_kept_by_a_task_that_has_used_up_its_turn() {
+async fn a_deadline_is_handled_by_a_task_out_of_budget() {
     let at = time::now() + SECOND;
     let parrot = Parrot {
         deadline: Some(at),
@@ -500,7 +500,7 @@ async fn a_deadline_is_kept_by_a_task_that_has_used_up_its_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_wake_up_tells_the_machine_the_time_it_is() {
+async fn a_late_wake_up_passes_the_current_time() {
     let at = Driver::new(Parrot::default(), Mock::default()).now() + SECOND;
     let parrot = Parrot {
         deadline: Some(at),
@@ -515,7 +515,7 @@ async fn a_late_wake_up_tells_the_machine_the_time_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_aborts_loses_its_line_at_once_and_nothing_is_said() {
+async fn an_abort_drops_the_connection_without_a_close() {
     let mut parrot = Parrot::saying(1);
     parrot.out.push_back(Outgoing::Abort);
     parrot.closed = true;
@@ -529,7 +529,7 @@ async fn a_machine_that_aborts_loses_its_line_at_once_and_nothing_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_abort_does_not_wait_for_a_line_that_takes_nothing() {
+async fn an_abort_does_not_wait_for_a_stuck_transport() {
     let line = Mock::with(|line| line.room = Some(0));
     let mut driver = Driver::new(Parrot::saying(1), line.clone());
     assert!(poll_once(&mut driver).0.is_pending());
@@ -542,7 +542,7 @@ async fn an_abort_does_not_wait_for_a_line_that_takes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_words_of_a_machine_wait_for_a_line_that_takes_nothing() {
+async fn final_frames_wait_for_a_stuck_transport() {
     let line = Mock::with(|line| line.room = Some(0));
     let mut parrot = Parrot::saying(1);
     parrot.close();
@@ -557,7 +557,7 @@ async fn the_last_words_of_a_machine_wait_for_a_line_that_takes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_next_loses_no_event_and_no_frame() {
+async fn next_is_cancel_safe() {
     let mock = Mock::default();
     let parrot = Parrot {
         echoes: true,
@@ -578,7 +578,7 @@ async fn a_dropped_next_loses_no_event_and_no_frame() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn debug_output_of_frames_in_flight_holds_no_text() {
+async fn debug_output_of_queued_frames_hides_their_text() {
     let mut driver = Driver::new(Parrot::default(), Mock::default());
     driver.machine_mut().out.push_back(text("hunter2"));
     driver

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_told_once() {
+    fn a_refusal_is_reported_once() {
         let violations = Violations::new("p._inbox");
         let refusal = |subject: usize| {
             let text = format!("Permissions Violation for Publish to \"p.{subject}\"");

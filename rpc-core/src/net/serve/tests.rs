@@ -210,7 +210,7 @@ impl Wake for Wakes {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_task_writes_leaves_in_the_turn_of_its_event() {
+async fn output_of_a_handler_is_sent_in_the_same_turn() {
     let (mut served, serving) = serve_echo();
     let mut serving = pin!(serving);
     served.say("a").await;
@@ -220,7 +220,7 @@ async fn what_a_task_writes_leaves_in_the_turn_of_its_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_task_is_woken_once_for_everything_that_others_write() {
+async fn the_task_is_woken_once_for_many_writes() {
     let (mut served, serving) = serve_echo();
     let mut serving = pin!(serving);
     let wakes = Arc::new(Wakes::default());
@@ -240,7 +240,7 @@ async fn the_task_is_woken_once_for_everything_that_others_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_finds_no_room_goes_on_when_there_is_some() {
+async fn a_handler_without_room_resumes_when_there_is_some() {
     let (mut served, serving) = serve_echo();
     let task = tokio::spawn(serving);
     served.say("more").await;
@@ -254,7 +254,7 @@ async fn a_task_that_finds_no_room_goes_on_when_there_is_some() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_close_leaves_behind_what_tasks_write_in_its_turn() {
+async fn a_close_is_sent_after_output_of_the_same_turn() {
     let (mut served, serving) = serve_echo();
     let mut serving = pin!(serving);
     served.say("close").await;
@@ -264,7 +264,7 @@ async fn a_close_leaves_behind_what_tasks_write_in_its_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_closes_when_its_time_is_over() {
+async fn a_drain_closes_at_its_deadline() {
     let (mut served, serving) = serve_echo();
     let task = tokio::spawn(serving);
     served.say("hang").await;
@@ -290,7 +290,7 @@ async fn a_cut_ends_the_connection_without_a_closing_handshake() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_whose_task_is_dropped_is_closed_for_its_handles() {
+async fn dropping_a_connections_task_closes_its_handles() {
     let (served, serving) = serve_echo();
     let mut waiting = pin!(served.handle.retry(|echo| echo.closed.then_some(())));
     assert!(waiting.as_mut().now_or_never().is_none());

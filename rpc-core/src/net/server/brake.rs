@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn wrong_attempts_wait_longer_and_longer_and_only_those_of_one_guesser() {
+    async fn failed_attempts_are_delayed_per_address() {
         let brake = Brake::new(3);
         let expected = [0, 0, 0, 0, 1, 2, 4, 8, 16, 16];
         assert_eq!(waits(&brake, "guesser", 10).await, expected);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn attempts_at_once_take_turns_or_are_refused() {
+    async fn concurrent_attempts_queue_or_are_refused() {
         let brake = Arc::new(Brake::new(3));
         waits(&brake, "guesser", 9).await;
         let attempts = (0..50).map(|_| {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_of_guessers_does_not_push_the_worst_one_out() {
+    async fn a_flood_of_addresses_does_not_evict_the_worst() {
         let brake = Brake::new(3);
         for _ in 0..9 {
             brake.wrong(&0);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_on_this_machine_says_who_asks_and_nobody_else_does() {
+    fn forwarded_addresses_are_trusted_from_loopback_only() {
         let mut headers = HeaderMap::new();
         headers.append("x-forwarded-for", "192.0.2.9, 192.0.2.1".parse().unwrap());
         for (peer, expected) in [

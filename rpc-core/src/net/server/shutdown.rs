@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn draining_a_server_that_is_gone_returns() {
+    async fn draining_an_ended_server_returns() {
         let drain = drain();
         let handle = drain.handle();
         drop(drain);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_until_a_signal_is_drained_and_returns_its_report() {
+    async fn run_until_drains_and_returns_its_report() {
         let mut drain = drain();
         let handle = drain.handle();
         let expected = DrainReport {

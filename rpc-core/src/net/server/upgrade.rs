@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_detached_head_keeps_neither_the_buffer_nor_the_headers_of_the_handshake() {
+    fn a_detached_head_frees_the_handshake() {
         let buffer = Bytes::from(b"/ws?a=bsecret".to_vec());
         let mut secret = HeaderValue::from_maybe_shared(buffer.slice(7..)).unwrap();
         secret.set_sensitive(true);

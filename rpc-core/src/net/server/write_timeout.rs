@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_write_fails_once_the_peer_takes_nothing_for_too_long() {
+    async fn a_write_times_out_when_the_peer_reads_nothing() {
         let (line, mut peer) = tokio::io::duplex(4);
         let mut line = WriteTimeout::new(line, Duration::from_secs(30));
         let writing = tokio::spawn(async move { line.write_all(&[0; 64]).await });

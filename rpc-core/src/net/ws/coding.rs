@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_compressed_answer_is_named_by_its_header_or_its_first_bytes() {
+    fn a_compressed_response_is_recognized() {
         let plain = &b"data: {}"[..];
         for (header, begin, expected) in [
             (None, plain, None),

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn debug_output_holds_no_secret_header_and_no_subprotocol() {
+    fn debug_output_hides_secret_headers_and_subprotocols() {
         let config = WsConfig::default()
             .with_header("Authorization", "Bearer hunter2")
             .and_then(|c| c.with_secret_header("x-key", &Secret::from("hunter3")))
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_the_handshake_itself_are_refused() {
+    fn reserved_handshake_headers_are_refused() {
         for name in [
             "Connection",
             "upgrade",

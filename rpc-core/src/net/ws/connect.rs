@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_goes_in_the_clear_to_this_machine_only() {
+    fn secrets_are_sent_unencrypted_only_to_loopback() {
         for url in [
             "ws://127.0.0.1:8080",
             "http://127.9.9.9",

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_split_where_a_comma_and_a_scheme_are() {
+    fn a_url_list_is_split_at_commas_before_schemes() {
         for (list, expected) in [
             ("ws://a", &["ws://a"][..]),
             ("ws://a,wss://b:1/x", &["ws://a", "wss://b:1/x"]),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_url_without_a_path_gets_another() {
+    fn only_a_url_without_a_path_gets_the_default() {
         for (given, meant) in [
             ("ws://h:1", "ws://h:1/ws"),
             ("wss://h/", "wss://h/ws"),
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_its_addresses_and_one_name() {
+    fn loopback_is_recognized_by_address_and_name() {
         for url in [
             "ws://127.0.0.1:7200",
             "http://127.9.9.9",
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_dialled_is_refused() {
+    fn invalid_urls_are_refused() {
         for url in [
             "",
             "example.com",
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_and_a_password_are_a_header_and_in_no_url() {
+    fn credentials_become_a_header_and_leave_the_url() {
         for (url, expected) in [
             ("ws://ann:wonder@h:1/x", "Basic YW5uOndvbmRlcg=="),
             ("ws://ann:w%40n%2Fder@h:1/x", "Basic YW5uOndAbi9kZXI="),
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_printed_without_what_may_be_a_secret() {
+    fn displayed_urls_are_redacted() {
         for (list, printed) in [
             ("ws://h:81/x?mail=hunter@2", "ws://h"),
             ("ws://h:81/x?a=1#b,ws://u:hunter2@i", "ws://h:81/x,ws://i"),
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_hold_neither_credentials_nor_query() {
+    fn errors_contain_no_credentials_or_query() {
         for url in [
             "ws://user:hunter2@exa mple.com/x",
             "ws://user:hun?ter2@example.com",

@@ -14,7 +14,7 @@ fn one(line: &str) -> Entry<'static> {
 }
 
 #[test]
-fn a_transcript_reads_back_what_it_writes() {
+fn transcripts_round_trip() {
     let mut transcript = Transcript::new(Header {
         protocol: Some("snek".to_owned()),
         created: Some("2026-11-25T11:12:18Z".to_owned()),
@@ -50,7 +50,7 @@ fn times_are_exact_to_the_microsecond() {
 }
 
 #[test]
-fn payloads_are_hexadecimal() {
+fn binary_payloads_are_hexadecimal() {
     let ping = |data| entry(None, Kind::Ping, data).payload();
     assert_eq!(ping("00ffA1"), Some(vec![0, 255, 161]));
     assert_eq!(ping("0"), None);
@@ -59,14 +59,14 @@ fn payloads_are_hexadecimal() {
 }
 
 #[test]
-fn other_members_are_ignored_and_absent_ones_have_a_default() {
+fn unknown_members_are_ignored_and_missing_ones_defaulted() {
     let read = one(r#"{"later":[1],"kind":"close","conn":2,"at":1,"dir":"s2c"}"#);
     assert_eq!((read.kind, read.conn), (Kind::Close, 2));
     assert_eq!((&*read.data, read.code), ("", None));
 }
 
 #[test]
-fn a_file_may_begin_with_the_mark_of_its_encoding() {
+fn a_byte_order_mark_is_skipped() {
     let (header, entry) = ("{\"transcript\":1}\n", r#"{"at":1,"conn":1,"kind":"note"}"#);
     let transcript = Transcript::parse(&format!("\u{feff}{header}{entry}")).unwrap();
     assert_eq!(
@@ -77,7 +77,7 @@ fn a_file_may_begin_with_the_mark_of_its_encoding() {
 }
 
 #[test]
-fn a_line_of_another_form_is_named_without_its_contents() {
+fn an_invalid_line_is_reported_without_its_contents() {
     let text = "{\"transcript\":1}\n\n{\"secret\":\"hunter2\"}";
     let error = Transcript::parse(text).unwrap_err();
     assert_eq!(error.line, 3);
@@ -97,7 +97,7 @@ fn a_line_of_another_form_is_named_without_its_contents() {
 }
 
 #[test]
-fn a_line_reads_the_same_in_whatever_form() {
+fn a_line_reads_the_same_in_every_form() {
     let kinds = ["text", "sse", "close", "eof", "ping", "telepathy"];
     let datas = [
         "",

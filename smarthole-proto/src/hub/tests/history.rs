@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_history_keeps_what_ended_last_and_never_what_is_open() {
+fn the_history_has_the_last_ended_messages_only() {
     let config = HubConfig {
         max_history: 2,
         ..HubConfig::default()
@@ -51,7 +51,7 @@ fn without_a_history_nothing_is_kept() {
 }
 
 #[test]
-fn a_hundred_deliveries_are_remembered_unless_it_is_told_otherwise() {
+fn a_hundred_deliveries_are_remembered_by_default() {
     let mut test = Test::new(&["a"]);
     for _ in 0..101 {
         let id = test.send(&["a"]);

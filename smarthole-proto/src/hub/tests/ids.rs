@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn ids_differ_and_look_like_ids() {
+fn ids_are_unique_and_well_formed() {
     let mut ids = std::collections::HashSet::new();
     for seed in [7, 8] {
         let now = Instant::now();
@@ -23,7 +23,7 @@ fn ids_differ_and_look_like_ids() {
 }
 
 #[test]
-fn debug_output_holds_no_private_text() {
+fn debug_output_hides_private_text() {
     let mut test = Test::new(&["notes"]);
     test.say("notes: secret").unwrap();
     let shown = format!("{:?}", test.hub);

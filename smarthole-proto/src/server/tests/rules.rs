@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_shutdown_is_told_behind_what_is_queued() {
+fn a_shutdown_is_sent_after_queued_frames() {
     let mut played = Played::ready(ServerConfig::default());
     played.conn.send("last".into()).unwrap();
     let frame = CloseFrame::new(CloseFrame::GOING_AWAY, SHUTTING_DOWN);
@@ -14,7 +14,7 @@ fn a_shutdown_is_told_behind_what_is_queued() {
 }
 
 #[test]
-fn the_machine_keeps_the_rules() {
+fn the_server_machine_conforms() {
     let now = Instant::now();
     let mut nasty = conformance::nasty_texts();
     nasty.extend([NOTES, ACK].map(str::to_owned));
@@ -39,7 +39,7 @@ fn the_machine_keeps_the_rules() {
 }
 
 #[test]
-fn an_error_code_that_is_new_is_sent_as_it_is() {
+fn an_unknown_error_code_is_sent_verbatim() {
     let mut played = Played::new();
     played.take(NOTES);
     let error = RegistrationError::new(ErrorCode::Other("LATER".into()), "not now");

@@ -5,7 +5,7 @@ use smarthole_proto::direct::{parse, route};
 use super::run;
 
 #[test]
-fn texts_go_directly_to_the_clients_that_the_vectors_say() {
+fn direct_texts_match_the_vectors() {
     run("direct", |vector| {
         let (name, text) = (vector.name(), vector.str("text"));
         let clients = vector.strs("clients");

@@ -10,7 +10,7 @@ use smarthole_proto::limits::defaults;
 use super::{Vector, run};
 
 #[test]
-fn frames_of_clients_are_read_as_the_vectors_say() {
+fn client_frames_match_the_vectors() {
     run("client_frames", |vector| {
         let decoded = ClientFrame::decode(vector.str("text"), &defaults());
         if let Some((frame, written)) = judge(vector, decoded) {
@@ -21,7 +21,7 @@ fn frames_of_clients_are_read_as_the_vectors_say() {
 }
 
 #[test]
-fn frames_of_servers_are_read_as_the_vectors_say() {
+fn server_frames_match_the_vectors() {
     run("server_frames", |vector| {
         let decoded = ServerFrame::decode(vector.str("text"), &defaults());
         if let Some((frame, written)) = judge(vector, decoded) {

@@ -7,7 +7,7 @@ use smarthole_proto::validate::{Side, description, name, payload, registration};
 use super::run;
 
 #[test]
-fn registrations_are_accepted_or_refused_as_the_vectors_say() {
+fn registrations_match_the_vectors() {
     run("registrations", |vector| {
         let title = vector.name();
         let found = payload(vector.str("payload"));
@@ -29,7 +29,7 @@ fn registrations_are_accepted_or_refused_as_the_vectors_say() {
 
 /// What a payload says of names holds for names alone.
 #[test]
-fn names_alone_are_judged_as_in_a_payload() {
+fn names_are_validated_as_in_a_payload() {
     run("registrations", |vector| {
         let Ok(value) = serde_json::from_str::<Value>(vector.str("payload")) else {
             return;
@@ -48,7 +48,7 @@ fn names_alone_are_judged_as_in_a_payload() {
 }
 
 #[test]
-fn descriptions_are_counted_as_the_vectors_say() {
+fn description_lengths_match_the_vectors() {
     run("descriptions", |vector| {
         let (title, text) = (vector.name(), vector.str("text"));
         for (side, member) in [(Side::Client, "client"), (Side::Server, "server")] {

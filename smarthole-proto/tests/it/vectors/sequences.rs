@@ -15,7 +15,7 @@ use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use super::{Vector, run};
 
 #[test]
-fn connections_go_as_the_vectors_say() {
+fn connections_match_the_vectors() {
     run("sequences", |vector| {
         let mut played = Played::new(vector);
         for step in vector.list("steps") {
@@ -138,7 +138,7 @@ fn shown(text: &str) -> String {
 }
 
 #[test]
-fn clients_try_again_as_the_vectors_say() {
+fn reconnects_match_the_vectors() {
     run("reconnects", |vector| {
         let reset = match vector.str("reset") {
             "open" => ResetOn::Open,

@@ -7,7 +7,7 @@ use smarthole_proto::timestamp;
 use super::run;
 
 #[test]
-fn times_are_written_as_the_vectors_say() {
+fn written_times_match_the_vectors() {
     run("timestamps_written", |vector| {
         let nanos = u32::try_from(vector.number("nanos")).unwrap();
         let since = Duration::new(vector.number("seconds"), nanos);
@@ -17,7 +17,7 @@ fn times_are_written_as_the_vectors_say() {
 }
 
 #[test]
-fn times_are_read_as_the_vectors_say() {
+fn parsed_times_match_the_vectors() {
     run("timestamps_read", |vector| {
         let read = timestamp::parse(vector.str("text"));
         let millis = read.map(|time| {

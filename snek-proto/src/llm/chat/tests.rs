@@ -13,7 +13,7 @@ fn round(message: &ChatMessage) -> ChatMessage {
 }
 
 #[test]
-fn messages_are_written_as_the_specification_has_them() {
+fn messages_match_the_specification() {
     let call = ToolCall::new("call_abc123", "database_find", r#"{"table": "users"}"#);
     for (message, expected) in [
         (
@@ -46,7 +46,7 @@ fn messages_are_written_as_the_specification_has_them() {
 }
 
 #[test]
-fn an_empty_content_and_a_missing_one_stay_apart() {
+fn empty_and_missing_content_are_distinct() {
     let content = |text| serde_json::from_str::<ChatMessage>(text).unwrap().content;
     assert_eq!(content(r#"{"content":""}"#), Content::Text(String::new()));
     assert_eq!(content(r#"{"content":null}"#), Content::None);
@@ -55,7 +55,7 @@ fn an_empty_content_and_a_missing_one_stay_apart() {
 }
 
 #[test]
-fn answers_are_read_leniently() {
+fn responses_are_read_leniently() {
     let read: ChatMessage = serde_json::from_value(json!({
         "content": null, "refusal": null, "annotations": [], "audio": {"x": 1},
         "tool_calls": [
@@ -101,7 +101,7 @@ fn blocks_of_other_kinds_are_kept() {
 }
 
 #[test]
-fn what_is_no_message_is_refused() {
+fn an_invalid_message_is_refused() {
     for bad in [
         "[]",
         "1",

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn fetched_addresses_leave_the_text_and_others_stay() {
+    fn fetched_urls_are_removed_from_the_text() {
         let text = " a http://x/1.gif  b http://x/2.gif, ![](http://x/1.gif) ";
         let message = ImageFormat::default().message(text, &[image("http://x/1.gif")]);
         let data = "data:image/gif;base64,R0lG".to_owned();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn references_stand_where_the_addresses_stood() {
+    fn references_replace_the_urls_in_place() {
         let text = " http://x/1.gif http://x/2.gif http://x/1.gif";
         let message = to_deepseek(text, &[image("http://x/1.gif"), image("http://y/3.gif")]);
         let tag = "[image: data:image/gif;base64,R0lG]";
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_images_stays_plain() {
+    fn a_text_without_images_is_unchanged() {
         for format in [ImageFormat::OpenAi, ImageFormat::DeepSeek] {
             let message = format.message(" http://x/1.gif ", &[]);
             assert_eq!(message, ChatMessage::user(" http://x/1.gif "));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_alone_gives_an_empty_text_block() {
+    fn a_lone_url_yields_an_empty_text_block() {
         let message = to_openai("http://x/1.gif", &[image("http://x/1.gif")]);
         assert_eq!(blocks(message)[0], Block::Text(String::new()));
     }

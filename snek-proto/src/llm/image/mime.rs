@@ -83,7 +83,7 @@ mod tests {
     const JPEG: &[u8] = b"\xff\xd8\xff\xe0";
 
     #[test]
-    fn the_extension_wins_over_the_contents() {
+    fn the_extension_takes_precedence_over_the_contents() {
         assert_eq!(detect_mime("https://h/a.PNG", JPEG), "image/png");
         assert_eq!(detect_mime("a.jpe", PNG), "image/jpeg");
         assert_eq!(detect_mime("a.svg", b""), "image/svg+xml");
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_contents_decide_when_the_name_says_nothing() {
+    fn the_contents_decide_without_an_extension() {
         for (bytes, mime) in [
             (PNG, "image/png"),
             (JPEG, "image/jpeg"),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_contents_are_taken_for_png_unless_a_name_before_a_query_helps() {
+    fn unknown_contents_default_to_png() {
         for bytes in [
             &b""[..],
             b"\xff",

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_found_as_the_pattern_has_them() {
+    fn urls_match_the_pattern() {
         for (text, expected) in [
             ("", &[][..]),
             ("http://a.png", &["http://a.png"]),
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_megabyte_of_schemes_is_read_in_linear_time() {
+    fn a_megabyte_of_schemes_takes_linear_time() {
         // Quadratic work would take minutes here.
         for piece in [
             "https://",

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn properties_come_in_the_order_of_the_parameters() {
+fn properties_keep_the_order_of_the_parameters() {
     let mut tool = ToolDefinition::new("t", "");
     for name in ["zebra", "apple", "self", "*args", "**kwargs", "mango"] {
         tool = tool.param(Param::new(name, ParamType::String));
@@ -22,14 +22,14 @@ fn properties_come_in_the_order_of_the_parameters() {
 }
 
 #[test]
-fn a_tool_without_parameters_still_has_an_empty_list_of_required_ones() {
+fn a_tool_without_parameters_has_an_empty_required_list() {
     let value = ToolDefinition::new("now", "The time.").to_value();
     let parameters = json!({"type": "object", "properties": {}, "required": []});
     assert_eq!(value["function"]["parameters"], parameters);
 }
 
 #[test]
-fn lists_say_what_they_hold_only_when_told_to() {
+fn arrays_have_items_only_if_given() {
     let list = Param::new("a", ParamType::Array);
     let text = Param::new("b", ParamType::String).with_items(ParamType::Integer);
     let tool = |param| ToolDefinition::new("t", "").param(param).to_value();
@@ -45,7 +45,7 @@ fn lists_say_what_they_hold_only_when_told_to() {
 }
 
 #[test]
-fn a_schema_from_elsewhere_is_passed_on() {
+fn a_foreign_schema_is_passed_on() {
     let schema = json!({
         "type": "object",
         "properties": {"q": {"type": "string", "enum": ["a", "b"]}, "n": {"type": "number"}},
@@ -62,7 +62,7 @@ fn a_schema_from_elsewhere_is_passed_on() {
 }
 
 #[test]
-fn a_schema_of_no_object_is_refused() {
+fn a_schema_that_is_not_an_object_is_refused() {
     for schema in [
         json!([]),
         json!({"type": "string"}),

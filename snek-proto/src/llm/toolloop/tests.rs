@@ -17,7 +17,7 @@ fn asks(calls: &[(&str, &str)]) -> ChatMessage {
 }
 
 #[test]
-fn a_call_in_flight_holds_a_place_until_its_loop_is_dropped() {
+fn a_call_holds_a_permit_until_its_loop_is_dropped() {
     let now = Instant::now();
     let half_open = BreakerConfig {
         failure_threshold: 1,
@@ -46,7 +46,7 @@ fn a_call_in_flight_holds_a_place_until_its_loop_is_dropped() {
 }
 
 #[test]
-fn an_open_breaker_answers_a_call_at_once_with_the_error_of_the_specification() {
+fn an_open_breaker_fails_calls_with_the_specified_error() {
     let now = Instant::now();
     let config = ToolLoopConfig::default();
     for _ in 0..5 {
@@ -68,7 +68,7 @@ fn an_open_breaker_answers_a_call_at_once_with_the_error_of_the_specification() 
 }
 
 #[test]
-fn the_last_result_of_a_round_makes_its_messages_ready() {
+fn the_last_result_of_a_round_completes_it() {
     let now = Instant::now();
     let mut tools = ToolLoop::new(ToolLoopConfig::default());
     assert!(tools.on_answer(asks(&[("a", "t"), ("b", "u")])));

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_same_password_fits_and_no_two_hashes_are_the_same() {
+    fn only_the_same_password_verifies_and_hashes_are_salted() {
         let hashed = hash(10, &secret("wonderland")).unwrap();
         assert_eq!(verify(&hashed, &secret("wonderland")), Some(10));
         for wrong in ["", "wonderlan", "wonderland ", "Wonderland"] {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_that_is_none_fits_nothing() {
+    fn an_invalid_hash_verifies_nothing() {
         for hashed in [
             "",
             "wonderland",
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_password_that_was_right_is_known_until_it_changes_also_at_another_node() {
+    async fn a_verified_password_is_cached_on_all_nodes_until_it_changes() {
         let (here, there) = (Passwords::new(10), Passwords::new(10));
         let (ann, right) = (Str::from("ann"), secret("wonderland"));
         let (hashed, proof) = here.hash(&right).await.unwrap();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hash_of_fewer_rounds_still_fits_and_is_weak() {
+    async fn a_hash_of_fewer_rounds_verifies_and_is_weak() {
         let hashed = hash(9, &secret("wonderland")).unwrap();
         let (passwords, ann) = (Passwords::new(10), Str::from("ann"));
         let checked = passwords.check(&ann, &hashed, &secret("wonderland")).await;
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_proofs_than_the_limit_are_kept() {
+    fn cached_proofs_are_bounded() {
         let passwords = Passwords::new(1);
         for user in 0..MAX_PROOFS + 2 {
             passwords.remember(user.to_string().into(), [0; 32]);

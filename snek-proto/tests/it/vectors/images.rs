@@ -11,7 +11,7 @@ fn unhex(hex: &str) -> Vec<u8> {
 }
 
 #[test]
-fn image_addresses_are_found_as_the_vectors_say() {
+fn image_urls_match_the_vectors() {
     run("images", |vector| {
         let found = extract_urls(vector.str("text"));
         assert_eq!(found, vector.strs("urls"), "{}", vector.name());
@@ -19,7 +19,7 @@ fn image_addresses_are_found_as_the_vectors_say() {
 }
 
 #[test]
-fn mime_types_are_what_the_vectors_say() {
+fn mime_types_match_the_vectors() {
     run("mime", |vector| {
         let bytes = unhex(vector.str("hex"));
         let mime = detect_mime(vector.str("file"), &bytes);
@@ -28,7 +28,7 @@ fn mime_types_are_what_the_vectors_say() {
 }
 
 #[test]
-fn images_are_put_before_a_model_as_the_vectors_say() {
+fn image_messages_match_the_vectors() {
     run("formats", |vector| {
         let format = match vector.str("format") {
             "deepseek" => ImageFormat::DeepSeek,

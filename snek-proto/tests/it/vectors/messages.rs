@@ -13,7 +13,7 @@ use snek_proto::sanitize::{DEFAULT_DRIVE_BASE, rewrite_drive_urls, sanitize_name
 use super::{Vector, config, run};
 
 #[test]
-fn messages_are_routed_as_the_vectors_say() {
+fn routing_matches_the_vectors() {
     run("routing", |vector: &Vector| {
         let me = match &vector.strs("me")[..] {
             [username, nick] => User::new(*username, *nick),
@@ -43,7 +43,7 @@ fn messages_are_routed_as_the_vectors_say() {
 }
 
 #[test]
-fn bots_speak_unasked_where_the_vectors_say() {
+fn permissions_match_the_vectors() {
     run("permission", |vector| {
         let triggers = Triggers::new(vector.strs("triggers")).unwrap();
         let respond = should_respond(
@@ -58,7 +58,7 @@ fn bots_speak_unasked_where_the_vectors_say() {
 }
 
 #[test]
-fn names_are_broken_up_as_the_vectors_say() {
+fn sanitized_names_match_the_vectors() {
     run("sanitize", |vector| {
         let (given, expected) = (vector.str("in"), vector.str("out"));
         assert_eq!(sanitize_names(given), expected, "{}", vector.name());
@@ -72,7 +72,7 @@ fn names_are_broken_up_as_the_vectors_say() {
 }
 
 #[test]
-fn drive_links_are_completed_as_the_vectors_say() {
+fn completed_drive_links_match_the_vectors() {
     run("drive", |vector| {
         let base = vector.try_str("base").unwrap_or(DEFAULT_DRIVE_BASE);
         let (given, expected) = (vector.str("in"), vector.str("out"));
@@ -92,7 +92,7 @@ fn drive_links_are_completed_as_the_vectors_say() {
 }
 
 #[test]
-fn colours_are_what_the_vectors_say() {
+fn colors_match_the_vectors() {
     run("colour", |vector| {
         let text = vector.str("text");
         if let Some(hsl) = vector.get("hsl").as_array() {
@@ -111,7 +111,7 @@ fn colours_are_what_the_vectors_say() {
 }
 
 #[test]
-fn channel_uids_are_what_the_vectors_say() {
+fn channel_uids_match_the_vectors() {
     run("uid", |vector| {
         let valid = is_channel_uid(vector.str("text"));
         assert_eq!(valid, vector.is("valid"), "{}", vector.name());
@@ -119,7 +119,7 @@ fn channel_uids_are_what_the_vectors_say() {
 }
 
 #[test]
-fn addresses_are_dialled_as_the_vectors_say() {
+fn dialed_urls_match_the_vectors() {
     run("urls", |vector| {
         let config = ClientConfig {
             insecure_password: true,

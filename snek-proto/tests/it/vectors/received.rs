@@ -10,7 +10,7 @@ use snek_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use super::{Vector, run};
 
 #[test]
-fn requests_are_read_as_the_vectors_say() {
+fn decoded_requests_match_the_vectors() {
     run("requests_received", check);
 }
 

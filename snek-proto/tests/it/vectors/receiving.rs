@@ -7,7 +7,7 @@ use snek_proto::client::{ClientConfig, ClientEvent, ClientState};
 use super::{Hand, Vector, config, run};
 
 #[test]
-fn answers_are_read_as_the_vectors_say() {
+fn replies_match_the_vectors() {
     run("replies", |vector| {
         if vector.is("login") {
             login(vector);
@@ -18,7 +18,7 @@ fn answers_are_read_as_the_vectors_say() {
 }
 
 #[test]
-fn events_are_read_as_the_vectors_say() {
+fn events_match_the_vectors() {
     run("events", event);
 }
 

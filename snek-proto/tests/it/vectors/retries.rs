@@ -38,7 +38,7 @@ impl Handler for Sender {
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_are_sent_again_as_the_vectors_say() {
+async fn resends_match_the_vectors() {
     let vectors: Vec<_> = load("send_retry").into_iter().map(Arc::new).collect();
     let mut failed = Vec::new();
     for vector in &vectors {

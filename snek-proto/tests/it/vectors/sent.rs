@@ -8,7 +8,7 @@ use snek_proto::frame::{Final, NoKwargs};
 use super::{Hand, Vector, config, run};
 
 #[test]
-fn requests_leave_as_the_vectors_say() {
+fn encoded_requests_match_the_vectors() {
     run("requests_sent", check);
 }
 

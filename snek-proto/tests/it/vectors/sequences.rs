@@ -21,7 +21,7 @@ fn state(name: &str) -> State {
 }
 
 #[test]
-fn states_follow_each_other_as_the_vectors_say() {
+fn states_match_the_vectors() {
     run("lifecycle", |vector| {
         let (from, to) = (state(vector.str("from")), state(vector.str("to")));
         let legal = vector.is("legal");
@@ -30,7 +30,7 @@ fn states_follow_each_other_as_the_vectors_say() {
 }
 
 #[test]
-fn the_circuit_breaker_does_what_the_vectors_say() {
+fn the_circuit_breaker_matches_the_vectors() {
     run("breaker", |vector| {
         let number = |member: &str, default: u64| {
             let found = vector.get("config").get(member);
@@ -83,7 +83,7 @@ fn trace(mut breaker: CircuitBreaker, vector: &Vector) {
 }
 
 #[test]
-fn the_limits_of_the_breaker_are_those_of_the_specification() {
+fn breaker_limits_match_the_specification() {
     let config = BreakerConfig {
         failure_threshold: 5,
         half_open_max_calls: 3,
@@ -117,7 +117,7 @@ fn policy(vector: &Vector) -> ReconnectPolicy {
 }
 
 #[test]
-fn reconnects_come_when_the_vectors_say() {
+fn reconnect_times_match_the_vectors() {
     run("reconnect", |vector| {
         let now = Instant::now();
         let mut reconnector = Reconnector::new(policy(vector));

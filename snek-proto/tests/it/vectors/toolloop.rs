@@ -12,7 +12,7 @@ use snek_proto::llm::toolloop::{Action, ToolFailure, ToolLoop, ToolLoopConfig};
 use super::{Vector, run};
 
 #[test]
-fn tool_loops_go_as_the_vectors_say() {
+fn tool_loops_match_the_vectors() {
     run("toolloop", |vector| {
         let mut player = Player::new(vector);
         player.play(vector.get("steps"), "");

@@ -5,7 +5,7 @@ use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 use super::run;
 
 #[test]
-fn tools_are_described_as_the_vectors_say() {
+fn tool_descriptions_match_the_vectors() {
     run("tools", |vector| {
         if let Some(python) = vector.try_str("python") {
             let kind = serde_json::to_value(ParamType::from_python(python)).unwrap();

@@ -55,12 +55,12 @@ fn lives(name: &str, loses: bool) {
 }
 
 #[test]
-fn whatever_fails_all_hear_what_is_acknowledged_once_and_in_one_order() {
+fn acknowledged_messages_are_delivered_once_in_one_order_under_random_faults() {
     lives("cluster", false);
 }
 
 #[test]
-fn a_store_that_loses_its_data_is_filled_again_and_all_hear_what_is_acknowledged_then() {
+fn a_store_that_lost_its_data_recovers() {
     lives("cluster with losses", true);
 }
 
@@ -79,12 +79,12 @@ fn behind(messages: usize, queue: usize) {
 }
 
 #[test]
-fn a_node_that_is_64_messages_behind_delivers_them_in_order() {
+fn a_node_64_messages_behind_delivers_in_order() {
     behind(64, 8);
     behind(640, 4_096);
 }
 
 #[test]
-fn a_node_that_is_6400_messages_behind_delivers_them_in_order() {
+fn a_node_6400_messages_behind_delivers_in_order() {
     behind(6_400, 4_096);
 }

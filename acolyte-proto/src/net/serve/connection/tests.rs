@@ -92,7 +92,7 @@ fn done() -> End {
 }
 
 #[test]
-fn what_is_emitted_without_room_waits_in_order_until_there_is_some() {
+fn frames_without_room_wait_in_order() {
     let (handle, run) = running(Limits {
         max_outbox_frames: 16,
         ..Limits::default()
@@ -139,7 +139,7 @@ fn a_step_or_a_reply_that_is_too_large_ends_the_chat_with_an_error() {
 }
 
 #[test]
-fn an_aborted_chat_says_nothing_more() {
+fn an_aborted_chat_sends_nothing_more() {
     let (handle, run) = running(Limits::default());
     let abort = r#"{"id":"rpc_b","type":"chat.abort","payload":{"requestId":"rpc_a"}}"#;
     handle.with(|conn| conn.handle_message(Incoming::Text(abort), Instant::now()));
@@ -152,7 +152,7 @@ fn an_aborted_chat_says_nothing_more() {
 }
 
 #[test]
-fn a_chat_that_was_given_up_says_nothing_under_an_id_that_is_used_again() {
+fn an_abandoned_chat_sends_nothing_under_a_reused_id() {
     let (handle, old) = running(Limits::default());
     end(&handle, &done());
     sent(&handle);
@@ -164,7 +164,7 @@ fn a_chat_that_was_given_up_says_nothing_under_an_id_that_is_used_again() {
 }
 
 #[test]
-fn a_chat_that_no_end_fits_does_not_run_for_ever() {
+fn a_chat_whose_end_does_not_fit_still_ends() {
     let (handle, _) = running(Limits {
         max_message_bytes: 150,
         ..Limits::default()

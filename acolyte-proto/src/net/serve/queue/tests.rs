@@ -33,7 +33,7 @@ fn body(queue: &ResponseQueue) -> Option<String> {
 }
 
 #[test]
-fn a_body_takes_all_that_waits_and_is_over_behind_the_end() {
+fn a_body_drains_its_queue_and_finishes_after_the_end() {
     let queue = queue();
     assert_eq!(body(&queue), None);
     assert_eq!(add(&queue, "1"), Ok(()));
@@ -48,7 +48,7 @@ fn a_body_takes_all_that_waits_and_is_over_behind_the_end() {
 }
 
 #[test]
-fn a_full_queue_takes_nothing_until_it_was_emptied_but_always_an_end() {
+fn a_full_queue_accepts_only_the_end_until_it_is_drained() {
     for step in ["1", &"1".repeat(MAX_BYTES)] {
         let queue = queue();
         let mut added = 0;
@@ -68,7 +68,7 @@ fn a_full_queue_takes_nothing_until_it_was_emptied_but_always_an_end() {
 }
 
 #[test]
-fn a_step_that_is_no_json_leaves_nothing_behind() {
+fn a_step_that_fails_to_encode_leaves_nothing_behind() {
     let queue = queue();
     let refused = queue.add(|buffer| {
         buffer.push_str("half");

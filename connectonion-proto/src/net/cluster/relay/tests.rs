@@ -223,12 +223,12 @@ fn packets() -> impl Strategy<Value = Packet> {
 
 proptest! {
     #[test]
-    fn a_packet_is_read_as_it_was_written(packet in packets()) {
+    fn packets_round_trip(packet in packets()) {
         prop_assert_eq!(Packet::decode(packet.encode()), Some(packet));
     }
 
     #[test]
-    fn any_bytes_are_survived(bytes: Vec<u8>) {
+    fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
         let _ = Packet::decode(bytes.into());
     }
 

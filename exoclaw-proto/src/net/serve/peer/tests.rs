@@ -69,7 +69,7 @@ fn sent(peer: &Peer) -> Vec<String> {
 }
 
 #[test]
-fn what_is_written_without_room_waits_in_order_until_there_is_some() {
+fn frames_without_room_wait_in_order() {
     let limits = Limits {
         max_outbox_frames: 16,
         ..Limits::default()
@@ -109,7 +109,7 @@ fn what_is_written_without_room_waits_in_order_until_there_is_some() {
 }
 
 #[test]
-fn an_answer_that_does_not_fit_becomes_an_error() {
+fn an_oversized_reply_becomes_an_error() {
     let limits = Limits {
         max_message_bytes: 256,
         ..Limits::default()
@@ -141,7 +141,7 @@ fn an_answer_that_does_not_fit_becomes_an_error() {
 }
 
 #[test]
-fn a_long_text_is_sent_in_several_pieces() {
+fn a_long_text_is_sent_in_several_frames() {
     let limits = Limits {
         max_message_bytes: 256,
         ..Limits::default()
@@ -157,7 +157,7 @@ fn a_long_text_is_sent_in_several_pieces() {
 }
 
 #[test]
-fn a_request_that_no_answer_fits_does_not_stay_open() {
+fn a_request_whose_reply_never_fits_is_closed() {
     let limits = Limits {
         max_message_bytes: 80,
         ..Limits::default()
@@ -174,7 +174,7 @@ fn a_request_that_no_answer_fits_does_not_stay_open() {
 }
 
 #[test]
-fn once_the_client_has_left_nothing_is_written() {
+fn nothing_is_written_after_the_client_has_left() {
     let (peer, [id]) = chats(&Limits::default());
     let reply = ChatReply::new(Arc::clone(&peer), id);
     let mut gone = pin!(reply.gone());

@@ -260,7 +260,7 @@ pub fn check_all<C: ClientUnderTest + 'static>(client: &'static C) {
         fault(client, "half_a_frame_is_no_frame", cuts::in_a_frame),
         fault(client, "a_line_cut_while_the_client_closes_is_closed", cuts::while_the_client_closes),
         fault(client, "a_server_that_never_reads_is_given_up", pace::slow_reader),
-        fault(client, "a_server_that_writes_byte_by_byte_is_waited_for", pace::slow_but_steady),
+        fault(client, "a_server_may_write_byte_by_byte", pace::slow_but_steady),
         fault(client, "bytes_that_trickle_move_no_deadline", pace::slow_writer),
         fault(client, "a_flood_of_events_is_dropped_and_counted", pace::event_flood),
         fault(client, "a_flood_of_events_ends_the_line_where_that_is_wanted", pace::event_flood_that_closes),

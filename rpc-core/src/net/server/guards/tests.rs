@@ -41,7 +41,7 @@ fn every_origin_is_refused_by_default() {
 }
 
 #[test]
-fn a_page_of_the_host_that_is_asked_passes_where_that_is_allowed() {
+fn a_same_origin_page_passes_where_allowed() {
     let guards = Guards::default().with_same_origin(true);
     for (origin, host, expected) in [
         ("http://192.168.1.5:7200", "192.168.1.5:7200", 200),
@@ -66,7 +66,7 @@ fn a_page_of_the_host_that_is_asked_passes_where_that_is_allowed() {
 }
 
 #[test]
-fn a_listed_origin_has_to_be_the_same_in_scheme_host_and_port() {
+fn a_listed_origin_must_match_scheme_host_and_port() {
     let guards = Guards::default()
         .with_allowed_origin("https://app.example.com")
         .and_then(|g| g.with_allowed_origin("http://localhost:5173"))
@@ -98,7 +98,7 @@ fn a_listed_origin_has_to_be_the_same_in_scheme_host_and_port() {
 }
 
 #[test]
-fn pages_of_this_machine_may_be_served_beside_a_list() {
+fn loopback_pages_can_be_allowed_beside_a_list() {
     let guards = Guards::default()
         .with_origins(OriginPolicy::Loopback(Vec::new()))
         .with_allowed_origin("https://app.example.com")
@@ -229,7 +229,7 @@ fn peers_can_be_limited_to_localhost_itself() {
 }
 
 #[test]
-fn entries_that_can_never_match_are_refused_at_once() {
+fn entries_that_can_never_match_are_refused() {
     for origin in [
         "null",
         "*",

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_document_ends_with_its_length_or_with_the_line() {
+    async fn a_response_body_ends_with_its_length_or_the_connection() {
         for answer in [
             "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
             "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}more",
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_large_cut_short_or_encoded_is_refused() {
+    async fn oversized_truncated_or_encoded_responses_are_refused() {
         let large = Err("the document is too large");
         let packed = "the document is compressed, though identity was asked for";
         for (answer, expected) in [

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_both_headers_is_no_upgrade() {
+    fn a_request_without_both_headers_is_not_an_upgrade() {
         for name in ["connection", "upgrade"] {
             assert!(!is_upgrade(&parts(|request| {
                 request.headers_mut().remove(name);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_upgrade_decides_the_status() {
+    fn the_status_of_a_bad_upgrade_depends_on_its_fault() {
         let status = |parts: &Parts| accept_key(parts).unwrap_err().0.as_u16();
         assert_eq!(status(&parts(|r| *r.method_mut() = Method::POST)), 405);
         assert_eq!(status(&parts(|r| *r.version_mut() = Version::HTTP_10)), 400);

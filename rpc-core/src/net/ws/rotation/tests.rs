@@ -43,7 +43,7 @@ fn dial(rotation: &mut Rotation, names: &Names) -> (usize, SocketAddr) {
 }
 
 #[test]
-fn attempts_go_round_the_answers_of_a_name_and_then_on_to_the_next_url() {
+fn attempts_try_all_addresses_of_a_url_then_the_next() {
     let names = vec![addresses(&[1, 2]), addresses(&[3])];
     let mut rotation = Rotation::new(2, None);
     let dialled: Vec<_> = (0..5).map(|_| dial(&mut rotation, &names)).collect();
@@ -54,7 +54,7 @@ fn attempts_go_round_the_answers_of_a_name_and_then_on_to_the_next_url() {
 }
 
 #[test]
-fn an_address_that_is_kept_comes_first_until_it_is_left() {
+fn the_current_address_stays_first_until_it_fails() {
     let names = vec![addresses(&[1, 2, 3])];
     let mut rotation = Rotation::new(1, None);
     dial(&mut rotation, &names);
@@ -67,7 +67,7 @@ fn an_address_that_is_kept_comes_first_until_it_is_left() {
 }
 
 #[test]
-fn a_name_that_does_not_resolve_is_passed_over() {
+fn an_unresolvable_name_is_skipped() {
     let names = vec![vec![], addresses(&[3])];
     let mut rotation = Rotation::new(2, None);
     assert_eq!(dial(&mut rotation, &names), (1, address(3)));
@@ -76,7 +76,7 @@ fn a_name_that_does_not_resolve_is_passed_over() {
 }
 
 #[test]
-fn a_name_whose_answers_have_changed_starts_with_the_new_ones() {
+fn changed_addresses_of_a_name_are_tried_first() {
     let mut rotation = Rotation::new(1, None);
     dial(&mut rotation, &vec![addresses(&[1])]);
     let names = vec![addresses(&[8, 9])];
@@ -84,7 +84,7 @@ fn a_name_whose_answers_have_changed_starts_with_the_new_ones() {
 }
 
 #[test]
-fn the_family_that_the_resolver_prefers_stays_first() {
+fn the_resolvers_preferred_family_stays_first() {
     let v6: SocketAddr = "[2001:db8::1]:80".parse().unwrap();
     let names = vec![vec![v6, address(1), address(2)]];
     for entropy in 0..50 {
@@ -94,7 +94,7 @@ fn the_family_that_the_resolver_prefers_stays_first() {
 }
 
 #[test]
-fn clients_spread_over_the_nodes_and_those_of_a_dead_node_over_the_others() {
+fn clients_spread_evenly_over_live_nodes() {
     for names in [
         vec![addresses(&[1, 2, 3, 4])],
         (1..5).map(|n| addresses(&[n])).collect::<Names>(),
@@ -148,7 +148,7 @@ proptest! {
 
     /// A node that was left is the last one to be tried again.
     #[test]
-    fn an_address_that_was_left_comes_last(
+    fn a_failed_address_comes_last(
         names in any_names(),
         seed in any::<Option<u64>>(),
         rounds in 1..10usize,
@@ -176,7 +176,7 @@ proptest! {
 
     /// The steps that are left never grow but by the answers of a name.
     #[test]
-    fn what_is_left_is_counted(names in any_names(), entropy in any::<u64>()) {
+    fn remaining_addresses_are_counted(names in any_names(), entropy in any::<u64>()) {
         let mut pass = Rotation::new(names.len(), Some(entropy)).pass();
         loop {
             let before = pass.left();

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_on_the_internet_are_public() {
+    fn internet_hosts_are_public() {
         for text in [
             "1.1.1.1",
             "9.255.255.255",
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_not() {
+    fn other_addresses_are_not_public() {
         for text in [
             "0.0.0.0",
             "0.1.2.3",

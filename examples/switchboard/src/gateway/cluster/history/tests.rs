@@ -185,7 +185,7 @@ fn the_oldest_turns_are_dropped_but_never_the_last() {
 
 proptest! {
     #[test]
-    fn whatever_a_message_holds_is_survived(message in any::<Vec<u8>>()) {
+    fn arbitrary_messages_never_panic(message in any::<Vec<u8>>()) {
         let _ = History::default().take(1, Str::EMPTY, &message, LIMITS());
     }
 
