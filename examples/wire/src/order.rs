@@ -8,9 +8,12 @@ use std::time::Duration;
 use rpc_core::testing::Side;
 use serde::{Serialize, Serializer};
 
+use self::calls::{ends, has_ids, is_lower, link, stage};
 use super::Protocol;
 use super::frame::{Frame, text_of};
 use super::recent::Recent;
+
+mod calls;
 
 /// Most open requests of a connection that are remembered, in each half of [`Recent`].
 const MAX_ASKED: usize = 4096;
@@ -559,91 +562,5 @@ impl Chat {
         let is_whole = self.parts.iter().map(String::len).sum::<usize>() < MAX_TEXT / 2;
         (!is_same && !all.is_empty() && is_whole)
             .then(|| "has another text than the text-deltas before it".to_owned())
-    }
-}
-
-const fn is_lower(c: char) -> bool {
-    c.is_ascii_lowercase()
-}
-
-/// Returns whether calls have ids of their own.
-fn has_ids(seen: &Seen<'_>) -> bool {
-    seen.protocol != Protocol::ConnectOnion && seen.frame.id.is_some() && !seen.is_sse
-}
-
-/// Returns the call that a frame belongs to, and whether it begins it.
-fn link<'a>(seen: &Seen<'a>) -> (Option<Cow<'a, str>>, bool) {
-    let id = seen.frame.id.clone();
-    let (word, asks) = match (seen.protocol, seen.from, &*seen.frame.kind) {
-        (Protocol::Acolyte, _, _) if seen.is_sse => ("stream", false),
-        (Protocol::Snek, Side::Server, kind) => return (id.filter(|_| kind == "answer"), false),
-        (Protocol::Exoclaw, Side::Client, "token") => ("token", true),
-        (Protocol::Exoclaw, Side::Server, "hello") => ("token", false),
-        (Protocol::SmartHole, Side::Client, "registration") => ("registration", true),
-        (Protocol::SmartHole, Side::Server, "registration_response") => ("registration", false),
-        (Protocol::SmartHole, side, kind) => {
-            let is_linked = kind == "message" || kind.starts_with("response/");
-            return (id.filter(|_| is_linked), side == Side::Server);
-        }
-        (Protocol::ConnectOnion, Side::Client, kind) => match kind {
-            "CONNECT" => ("connect", true),
-            "INPUT" => return (Some("run".into()), false),
-            "SESSION_STATUS" => ("status", true),
-            "ONBOARD_SUBMIT" => ("onboard", true),
-            "PONG" => ("ping", false),
-            kind if kind.starts_with("ADMIN") => ("admin", true),
-            kind if kind.ends_with("_RESPONSE") => ("question", false),
-            _ => return (None, false),
-        },
-        (Protocol::ConnectOnion, Side::Server, kind) => match kind {
-            "CONNECTED" | "ONBOARD_REQUIRED" => ("connect", false),
-            "ask_user" | "approval_needed" | "plan_review" => ("question", true),
-            "SESSION_STATUS" => ("status", false),
-            "ONBOARD_SUCCESS" => ("onboard", false),
-            "PING" => ("ping", true),
-            kind if kind.starts_with("ADMIN") => ("admin", false),
-            "OUTPUT" | "RUNTIME_INPUT_ACK" => ("run", false),
-            kind if kind.starts_with(is_lower) => ("run", false),
-            _ => return (None, false),
-        },
-        (_, side, _) => return (id, side == Side::Client),
-    };
-    (Some(Cow::Borrowed(word)), asks)
-}
-
-/// Returns how far a frame brings its call.
-fn stage(seen: &Seen<'_>) -> Stage {
-    use Protocol::{Acolyte, ConnectOnion, Exoclaw, SmartHole, Snek};
-    let is_refusal = || {
-        let of = |path: &[&str]| super::frame::member(seen.text, path) == Some("false");
-        of(&["success"]) || of(&["payload", "success"])
-    };
-    match (seen.protocol, &*seen.frame.kind) {
-        (Snek, "answer") | (SmartHole, "registration_response") if is_refusal() => Stage::Failed,
-        (Exoclaw, "error")
-        | (ConnectOnion, "ERROR")
-        | (Acolyte, "error" | "chat.error" | "chat.event/error") => Stage::Failed,
-        (Exoclaw, "text" | "tool_use" | "tool_result" | "usage")
-        | (Acolyte, "chat.accepted" | "chat.queued" | "chat.started") => Stage::Partial,
-        (Acolyte, kind) if kind.starts_with("chat.event/") || (seen.is_sse && kind != "done") => {
-            Stage::Partial
-        }
-        // Events of a run are in lower case.
-        (ConnectOnion, kind) if kind == "RUNTIME_INPUT_ACK" || kind.starts_with(is_lower) => {
-            Stage::Partial
-        }
-        _ => Stage::Done,
-    }
-}
-
-/// Returns whether nothing may follow a frame in its call.
-fn ends(seen: &Seen<'_>, stage: Stage) -> bool {
-    match (seen.protocol, stage) {
-        // A SmartHole client may answer a message more than once, and the end of a chat that has failed is a frame of
-        // its own.
-        (_, Stage::Partial) | (Protocol::SmartHole, _) => false,
-        (Protocol::Exoclaw, Stage::Failed) => seen.frame.raw("event").is_none(),
-        (Protocol::Acolyte, Stage::Failed) => !seen.frame.kind.contains('/'),
-        _ => true,
     }
 }

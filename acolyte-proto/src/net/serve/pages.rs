@@ -33,7 +33,9 @@ impl<A: Agent> Daemon<A> {
     ) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let path = parts.uri.path();
-        if (&parts.method, path) == (&Method::GET, HEALTH_PATH) {
+        // The known one, and those of orchestrators.
+        let is_health = [HEALTH_PATH, "/health", "/ready"].contains(&path);
+        if parts.method == Method::GET && is_health {
             return answer(StatusCode::OK, JSON, "{\"ok\":true}");
         }
         let wanted = match path {

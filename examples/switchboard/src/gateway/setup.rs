@@ -19,6 +19,7 @@ use rpc_core::net::DrainReport;
 use rpc_core::net::server::{Body, Guards, HttpConfig, Listener, ServerLimits};
 use rpc_core::net::tls::TlsAcceptor;
 
+pub use self::describe::describe;
 use self::model::GatewayModel;
 use super::backend::GatewayBackend;
 #[cfg(feature = "nats")]
@@ -37,6 +38,7 @@ use crate::metrics;
 use crate::model::ChatModel;
 use crate::model::options::ModelArgs;
 
+mod describe;
 mod model;
 #[cfg(all(test, feature = "llm"))]
 mod tests;
@@ -576,29 +578,4 @@ fn entry(plugin: &PluginConfig) -> PluginEntry {
     PluginEntry::new(&*plugin.name, path)
         .with_capabilities(plugin.capabilities.clone())
         .with_limits(limits)
-}
-
-/// Describes a configuration in a few lines for people.
-#[must_use]
-pub fn describe(config: &Config) -> String {
-    let gateway = &config.gateway;
-    let data = match &gateway.data {
-        DataDir::Memory => "in memory only".to_owned(),
-        DataDir::Folder(folder) => folder.display().to_string(),
-    };
-    let limit = |limit: Option<u64>| limit.map_or("none".to_owned(), |limit| limit.to_string());
-    format!(
-        "listens on {}:{}\nremembers: {data}\nagent {:?}: {} {}\n{} plugins, {} bindings\n\
-         token budgets: session {}, day {}, month {}",
-        gateway.bind,
-        gateway.port,
-        config.agent.id,
-        config.agent.model.provider(),
-        config.agent.model.model_name(),
-        config.plugins.len(),
-        config.bindings.len(),
-        limit(config.budgets.session),
-        limit(config.budgets.daily),
-        limit(config.budgets.monthly),
-    )
 }

@@ -1,0 +1,94 @@
+//! What a frame is to a call: its name there, whether it begins or ends it, and how far it brings it.
+
+use std::borrow::Cow;
+
+use rpc_core::testing::Side;
+
+use super::{Seen, Stage};
+use crate::Protocol;
+
+pub(super) const fn is_lower(c: char) -> bool {
+    c.is_ascii_lowercase()
+}
+
+/// Returns whether calls have ids of their own.
+pub(super) fn has_ids(seen: &Seen<'_>) -> bool {
+    seen.protocol != Protocol::ConnectOnion && seen.frame.id.is_some() && !seen.is_sse
+}
+
+/// Returns the call that a frame belongs to, and whether it begins it.
+pub(super) fn link<'a>(seen: &Seen<'a>) -> (Option<Cow<'a, str>>, bool) {
+    let id = seen.frame.id.clone();
+    let (word, asks) = match (seen.protocol, seen.from, &*seen.frame.kind) {
+        (Protocol::Acolyte, _, _) if seen.is_sse => ("stream", false),
+        (Protocol::Snek, Side::Server, kind) => return (id.filter(|_| kind == "answer"), false),
+        (Protocol::Exoclaw, Side::Client, "token") => ("token", true),
+        (Protocol::Exoclaw, Side::Server, "hello") => ("token", false),
+        (Protocol::SmartHole, Side::Client, "registration") => ("registration", true),
+        (Protocol::SmartHole, Side::Server, "registration_response") => ("registration", false),
+        (Protocol::SmartHole, side, kind) => {
+            let is_linked = kind == "message" || kind.starts_with("response/");
+            return (id.filter(|_| is_linked), side == Side::Server);
+        }
+        (Protocol::ConnectOnion, Side::Client, kind) => match kind {
+            "CONNECT" => ("connect", true),
+            "INPUT" => return (Some("run".into()), false),
+            "SESSION_STATUS" => ("status", true),
+            "ONBOARD_SUBMIT" => ("onboard", true),
+            "PONG" => ("ping", false),
+            kind if kind.starts_with("ADMIN") => ("admin", true),
+            kind if kind.ends_with("_RESPONSE") => ("question", false),
+            _ => return (None, false),
+        },
+        (Protocol::ConnectOnion, Side::Server, kind) => match kind {
+            "CONNECTED" | "ONBOARD_REQUIRED" => ("connect", false),
+            "ask_user" | "approval_needed" | "plan_review" => ("question", true),
+            "SESSION_STATUS" => ("status", false),
+            "ONBOARD_SUCCESS" => ("onboard", false),
+            "PING" => ("ping", true),
+            kind if kind.starts_with("ADMIN") => ("admin", false),
+            "OUTPUT" | "RUNTIME_INPUT_ACK" => ("run", false),
+            kind if kind.starts_with(is_lower) => ("run", false),
+            _ => return (None, false),
+        },
+        (_, side, _) => return (id, side == Side::Client),
+    };
+    (Some(Cow::Borrowed(word)), asks)
+}
+
+/// Returns how far a frame brings its call.
+pub(super) fn stage(seen: &Seen<'_>) -> Stage {
+    use Protocol::{Acolyte, ConnectOnion, Exoclaw, SmartHole, Snek};
+    let is_refusal = || {
+        let of = |path: &[&str]| crate::frame::member(seen.text, path) == Some("false");
+        of(&["success"]) || of(&["payload", "success"])
+    };
+    match (seen.protocol, &*seen.frame.kind) {
+        (Snek, "answer") | (SmartHole, "registration_response") if is_refusal() => Stage::Failed,
+        (Exoclaw, "error")
+        | (ConnectOnion, "ERROR")
+        | (Acolyte, "error" | "chat.error" | "chat.event/error") => Stage::Failed,
+        (Exoclaw, "text" | "tool_use" | "tool_result" | "usage")
+        | (Acolyte, "chat.accepted" | "chat.queued" | "chat.started") => Stage::Partial,
+        (Acolyte, kind) if kind.starts_with("chat.event/") || (seen.is_sse && kind != "done") => {
+            Stage::Partial
+        }
+        // Events of a run are in lower case.
+        (ConnectOnion, kind) if kind == "RUNTIME_INPUT_ACK" || kind.starts_with(is_lower) => {
+            Stage::Partial
+        }
+        _ => Stage::Done,
+    }
+}
+
+/// Returns whether nothing may follow a frame in its call.
+pub(super) fn ends(seen: &Seen<'_>, stage: Stage) -> bool {
+    match (seen.protocol, stage) {
+        // A SmartHole client may answer a message more than once, and the end of a chat that has failed is a frame of
+        // its own.
+        (_, Stage::Partial) | (Protocol::SmartHole, _) => false,
+        (Protocol::Exoclaw, Stage::Failed) => seen.frame.raw("event").is_none(),
+        (Protocol::Acolyte, Stage::Failed) => !seen.frame.kind.contains('/'),
+        _ => true,
+    }
+}
