@@ -347,9 +347,9 @@ export type PlanReview = {
 
 /** A file that was saved. */
 export type ReceivedFile = {
-  /** Its name on the server. */
+  /** Its name on the disk of the server. */
   name: string;
-  /** Its path on the server. */
+  /** Its absolute path there. Hosts of this crate always say it. */
   path?: string | null;
 };
 

@@ -1,14 +1,15 @@
 //! Handles the host's frames, depending on the state of the connection.
 
-use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Instant, Json};
+use bytes::Bytes;
+use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Instant, Json, Text};
 
 use super::error_target::{self, ErrorTarget};
 use super::event::{ClientEvent, Reply, Step, Taken, Warning};
 use super::pending::Kind;
 use super::{ClientConn, ClientState};
 use crate::frame::{
-    ClientFrame, Connected, ErrorFrame, EventKind, OnboardSuccess, Output, ServerFrame,
-    SessionState, StreamEvent,
+    Connected, ErrorFrame, EventKind, OnboardSuccess, Output, ServerFrame, SessionState,
+    StreamEvent,
 };
 use crate::limits::AUTHENTICATE_FIRST;
 
@@ -32,7 +33,8 @@ impl ClientConn {
         match frame {
             ServerFrame::Ping => {
                 // Without room for it, silence is what a host hears that does not read.
-                let _ = self.core.send_json(&ClientFrame::Pong);
+                let pong = Text::new(Bytes::from_static(br#"{"type":"PONG"}"#));
+                let _ = self.core.send_text(pong.unwrap_or_default());
             }
             ServerFrame::Event(event) => self.on_event(event, whole, size, now),
             ServerFrame::Output(output) => self.on_output(output, size),

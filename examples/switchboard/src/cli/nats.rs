@@ -358,6 +358,7 @@ mod tests {
     }
 
     #[tokio::test]
+    #[ignore = "needs nats-server"]
     async fn replicas_that_the_server_refuses_are_a_wrong_usage_with_its_words() {
         let server = NatsServer::start();
         let args = parse(&["--nats", &server.url(), "--nats-replicas", "3"]);
@@ -382,6 +383,7 @@ mod tests {
     }
 
     #[tokio::test]
+    #[ignore = "needs nats-server"]
     async fn a_program_waits_for_a_server_that_is_not_there_yet() {
         let mut server = NatsServer::start();
         server.kill();

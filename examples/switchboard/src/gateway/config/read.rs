@@ -399,8 +399,12 @@ pub(super) fn read(text: &str, origin: &Origin) -> Result<Loaded, ConfigError> {
     checks.agent(&mut config.agent);
     checks.plugins(&mut config);
     checks.bindings(&config);
-    let window = config.memory.episodic_window as u64;
-    checks.within("memory.episodic_window", Some(window), 0..=100);
+    let window = Some(config.memory.episodic_window).filter(|window| *window != usize::MAX);
+    checks.within(
+        "memory.episodic_window",
+        window.map(|it| it as u64),
+        0..=100,
+    );
     let nats = &mut config.nats;
     checks.within("nats.replicas", nats.replicas.map(u64::from), 1..=5);
     checks.within(
