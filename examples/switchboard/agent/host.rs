@@ -158,7 +158,7 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
     let is_public = check_reach(args)?;
     let (agent, options, place) = agent(args, is_public)?;
     #[cfg(feature = "nats")]
-    let options = join(args, options).await?;
+    let (options, cluster) = join(args, options).await?;
     let pages = cli::web_pages(&options.http.guards);
     if is_public {
         warn_of_reach(args);
@@ -182,16 +182,22 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
     ));
     cli::remark(format_args!("model: {place}"));
     cli::remark(pages);
-    signals
-        .serve(host.run(), handle.drain(DRAIN + GOODBYE))
-        .await
+    let serving = signals.serve(host.run(), handle.drain(DRAIN + GOODBYE));
+    #[cfg(feature = "nats")]
+    if let Some(cluster) = cluster {
+        return cli::unless_failed(serving, cluster.failed()).await;
+    }
+    serving.await
 }
 
 /// Makes the host one of several, if there is a NATS server for them.
 #[cfg(feature = "nats")]
-async fn join(args: &Args, options: ServerOptions) -> Result<ServerOptions, Failure> {
+async fn join(
+    args: &Args,
+    options: ServerOptions,
+) -> Result<(ServerOptions, Option<Cluster>), Failure> {
     let Some(nats) = args.nats.connect().await? else {
-        return Ok(options);
+        return Ok((options, None));
     };
     let mut config = ClusterOptions {
         lease: args.lease.config(None),
@@ -201,7 +207,7 @@ async fn join(args: &Args, options: ServerOptions) -> Result<ServerOptions, Fail
     let address = *options.runtime.access.host();
     let cluster = Cluster::open(Arc::new(nats), address, config).await;
     let cluster = cluster.map_err(|error| cli::nats_failure(&error))?;
-    Ok(options.with_cluster(cluster))
+    Ok((options.with_cluster(cluster.clone()), Some(cluster)))
 }
 
 impl Args {

@@ -1,6 +1,8 @@
 //! A bot for any Snek server, a Snek server to try it on, and a chat to talk to it.
 
 mod chat;
+#[cfg(feature = "nats")]
+mod remove;
 mod run;
 mod serve;
 mod talker;
@@ -47,13 +49,18 @@ pub(crate) struct BotArgs {
 enum Command {
     /// Chats in the channels of a Snek server: as a dialogue, with one message, or with lines from a pipe.
     Chat(Box<chat::Args>),
-    /// Runs a Snek server that keeps everything in memory.
+    /// Removes users and channels of the Snek servers that share them on NATS.
+    #[cfg(feature = "nats")]
+    Remove(Box<remove::Args>),
+    /// Runs a Snek server that keeps everything in memory, or shares it with others on NATS.
     Serve(Box<serve::Args>),
 }
 
 pub(crate) async fn run(args: BotArgs) -> Result<(), Failure> {
     match args.command {
         Some(Command::Chat(args)) => chat::chat(*args).await,
+        #[cfg(feature = "nats")]
+        Some(Command::Remove(args)) => remove::remove(*args).await,
         Some(Command::Serve(args)) => serve::serve(*args).await,
         None => run::run(args.run).await,
     }

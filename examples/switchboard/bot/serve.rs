@@ -101,10 +101,8 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     #[cfg(feature = "nats")]
     if let Some(nats) = args.nats.connect().await? {
         let (backend, runner) = platform.share(nats).await?;
-        let running = tokio::spawn(runner.run());
-        let served = run(&args, backend.clone(), move || backend.ready()).await;
-        running.abort();
-        return served;
+        let serving = run(&args, backend.clone(), move || backend.ready());
+        return cli::unless_failed(serving, runner.run()).await;
     }
     run(&args, platform.keep()?, || Ok(())).await
 }

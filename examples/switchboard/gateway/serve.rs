@@ -228,9 +228,12 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     cli::announce(format_args!("listening on {page} (WebSocket: {url})"));
     cli::remark(format_args!("model: {}", gateway.model()));
     cli::remark(cli::web_pages(gateway.guards()));
-    let outcome = signals
-        .serve(gateway.run(), handle.drain(DRAIN + GOODBYE))
-        .await;
+    #[cfg(feature = "nats")]
+    let failed = gateway.failed();
+    let serving = signals.serve(gateway.run(), handle.drain(DRAIN + GOODBYE));
+    #[cfg(feature = "nats")]
+    let serving = cli::unless_failed(serving, failed);
+    let outcome = serving.await;
     match cut.load(Ordering::Relaxed) {
         0 => {}
         1 => complain("1 reply was cut off"),

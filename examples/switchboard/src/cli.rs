@@ -29,7 +29,7 @@ mod otlp;
 
 pub use health::health;
 #[cfg(feature = "nats")]
-pub use nats::{LeaseArgs, NatsArgs, nats_failure};
+pub use nats::{LeaseArgs, NatsArgs, nats_failure, unless_failed};
 pub use nats_settings::NatsSettings;
 #[cfg(not(feature = "nats"))]
 pub use no_nats::NoNats;

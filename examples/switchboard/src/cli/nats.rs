@@ -1,5 +1,6 @@
 //! [`NatsArgs`]: where the nodes of a cluster keep what they share.
 
+use std::future::Future;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -230,6 +231,23 @@ pub fn nats_failure(error: &StoreError) -> Failure {
     match error {
         StoreError::Config { .. } | StoreError::TooLarge => Failure::usage(message),
         _ => Failure::refused(message),
+    }
+}
+
+/// Serves until `failed` says why this node cannot heal.
+///
+/// # Errors
+/// [`Failure`] of the serving, or of the node.
+///
+/// # Cancel safety
+/// Dropping the future drops both.
+pub async fn unless_failed(
+    serving: impl Future<Output = Result<(), Failure>>,
+    failed: impl Future<Output = StoreError>,
+) -> Result<(), Failure> {
+    tokio::select! {
+        served = serving => served,
+        error = failed => Err(nats_failure(&error)),
     }
 }
 

@@ -277,6 +277,14 @@ impl Gateway {
         format!("http{rest}/")
     }
 
+    /// Waits until this gateway cannot come back into its cluster by itself: see
+    /// [`Cluster::failed`](super::cluster::Cluster::failed).
+    #[cfg(feature = "nats")]
+    pub fn failed(&self) -> impl Future<Output = rpc_core::cluster::StoreError> + Send + use<> {
+        let engine = Arc::clone(&self.engine);
+        async move { engine.failed().await }
+    }
+
     /// Returns a handle that ends the gateway.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {

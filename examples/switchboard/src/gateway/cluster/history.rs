@@ -11,7 +11,7 @@ use bytes::Bytes;
 use rpc_core::Str;
 use serde::{Deserialize, Serialize};
 
-use super::record::{PastOwner, Place, Record};
+use super::record::{PastOwner, Record, TurnId};
 use crate::gateway::memory::Turn;
 use crate::gateway::store::{Commit, StoreError, StoreLimits};
 
@@ -132,11 +132,11 @@ impl History {
         &self,
         id: &str,
         commit: &Commit,
-        place: Option<&Place>,
+        turn_id: Option<&TurnId>,
         limits: StoreLimits,
     ) -> Result<Entry, PastOwner> {
         let mut entry = Entry::of(self.record.clone());
-        entry.record.commit(id, commit, place)?;
+        entry.record.commit(id, commit, turn_id)?;
         if let Some(turn) = &commit.turn {
             let turn = turn.shortened(limits.text_bytes).into_owned();
             entry.adds.turns = vec![turn.clone()];

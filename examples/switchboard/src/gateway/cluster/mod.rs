@@ -3,9 +3,9 @@
 //! A node may end at any time, and the store may be away for a while. What holds then:
 //!
 //! - The turns of a session run one after the other on whatever node, in the order of arrival. A
-//!   node has a place in the record of the session; a node that is gone loses it.
-//! - A turn is stored by a write that names the last one that it knows, and says what is new. A node that lost its place, and
-//!   wakes up, is refused.
+//!   turn waits in the queue of the session, and one of a node that is gone leaves it.
+//! - A turn is stored by a write that names the last one that it knows, and says what is new. A node whose
+//!   turn has left the queue, and that wakes up, is refused.
 //! - A node that loses its lease begins no turn until it is back under a new id.
 //! - Before a reply is done, its turn, its usage and its tokens are stored.
 //! - The tokens of runs of a node that is gone, and that it had not stored, are not counted, as
@@ -138,11 +138,10 @@ impl Cluster {
         let nodes = Nodes::new();
         // What keeps the node alive has its room first.
         let life = NodeLease::open(&store, config.lease).await?;
-        let lease = life.0.clone();
         let bucket = Bucket::open(&store, "gateway", BucketConfig::default()).await?;
         let log = Arc::new(UsageLog::open(&*store, config).await?);
         let sessions = Arc::new(Sessions::open(&*store, nodes.clone(), config).await?);
-        let budget = Budget::new(bucket, lease.node(), nodes.clone(), config, clock);
+        let budget = Budget::new(bucket, life.0.node(), nodes.clone(), config, clock);
         let budget = Arc::new(budget);
         let mut tasks = JoinSet::new();
         let renamed = Arc::clone(&budget);
@@ -170,7 +169,7 @@ impl Cluster {
         });
         tokio::select! {
             joined = nodes.joined(config.patience) => drop(joined?),
-            error = lease.denied() => return Err(error.into()),
+            error = nodes.failed() => return Err(error.into()),
         }
         Ok(Arc::new(Self {
             patience: config.patience,
@@ -224,13 +223,22 @@ impl Cluster {
         self.sessions.nodes.alive().is_some()
     }
 
+    /// Waits until this gateway cannot come back by itself: the store denies it what it needs, or is
+    /// configured for something else. Waits for ever while that does not happen.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn failed(&self) -> Failure {
+        self.sessions.nodes.failed().await
+    }
+
     /// Begins a turn as soon as the earlier ones of the session have ended, on whatever node.
     ///
     /// # Errors
     /// [`StoreError`] if the store fails. There is no turn then.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves the line.
+    /// Dropping the future leaves the queue.
     pub async fn enter(&self, session: &str, now: u64) -> Result<SharedTurn, StoreError> {
         self.sessions.enter(session, now).await
     }

@@ -16,14 +16,16 @@ use crate::gateway::store::StoreError;
 
 /// This gateway in its cluster. Cheap to clone.
 ///
-/// A gateway that loses its lease comes back as another node. Its turns that run on keep their places as
-/// the node that is gone: the first one that waits for such a turn ends it, and its write is refused.
+/// A gateway that loses its lease comes back as another node. Its turns that run on stay in their queues as
+/// those of the node that is gone: the first one that waits for such a turn ends it, and its write is refused.
 #[derive(Clone)]
 pub(super) struct Nodes {
     /// The id of this process.
     process: Str,
     /// The lease of this life; `None` between two.
     current: Arc<watch::Sender<Option<NodeLease>>>,
+    /// Why this gateway cannot come back.
+    failed: Arc<watch::Sender<Option<Failure>>>,
     numbers: Arc<AtomicU64>,
 }
 
@@ -40,6 +42,7 @@ impl Nodes {
         Self {
             process: format!("{:016x}", entropy()).into(),
             current: Arc::new(watch::Sender::new(None)),
+            failed: Arc::new(watch::Sender::new(None)),
             numbers: Arc::default(),
         }
     }
@@ -75,6 +78,18 @@ impl Nodes {
         joined.map_err(|_| unavailable(patience))
     }
 
+    /// Waits until this gateway cannot come back by itself.
+    pub(super) async fn failed(&self) -> Failure {
+        let mut failed = self.failed.subscribe();
+        loop {
+            if let Some(error) = &*failed.borrow_and_update() {
+                return error.clone();
+            }
+            // The sender is here.
+            let _ = failed.changed().await;
+        }
+    }
+
     /// Lives this life and, after the loss of its lease, further ones. `joined` learns the id of each as
     /// soon as it counts as alive.
     pub(super) async fn keep_alive(
@@ -90,6 +105,8 @@ impl Nodes {
                     joined(lease.node());
                     self.current.send_replace(Some(lease.clone()));
                 }
+                let denied = lease.denied().await;
+                self.failed.send_replace(Some(denied));
                 std::future::pending().await
             };
             let why = tokio::select! {
@@ -104,7 +121,12 @@ impl Nodes {
             (lease, renewal) = loop {
                 match NodeLease::open(&store, config).await {
                     Ok(life) => break life,
-                    Err(error) => tracing::warn!(%error, "this gateway is not in the cluster"),
+                    Err(error) => {
+                        tracing::warn!(%error, "this gateway is not in the cluster");
+                        if error.is_permanent() {
+                            self.failed.send_replace(Some(error));
+                        }
+                    }
                 }
                 sleep(LATER).await;
             };

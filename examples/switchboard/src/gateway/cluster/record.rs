@@ -9,9 +9,9 @@ use crate::gateway::store::Commit;
 /// an unknown outcome and the look at what came of it.
 const MAX_DONE: usize = 16;
 
-/// A turn that runs or waits: the place of a node in the line of a session.
+/// A turn that runs or waits in the queue of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct TurnId {
     /// The node.
     pub(super) node: String,
     /// A number that the node uses once.
@@ -36,7 +36,8 @@ pub(super) struct Record {
     /// How many tokens it used.
     pub(super) tokens: u64,
     /// The turns that run or wait, in the order of arrival. The first one runs.
-    pub(super) line: Vec<Place>,
+    #[serde(rename = "line")]
+    pub(super) queue: Vec<TurnId>,
     /// The ids of the last commits.
     done: Vec<String>,
 }
@@ -46,11 +47,11 @@ pub(super) struct Record {
 pub(super) struct PastOwner;
 
 impl Record {
-    /// Takes a place at the end of the line, unless it is there already.
-    pub(super) fn enter(&mut self, session: &str, place: &Place, now: u64) {
+    /// Puts a turn at the end of the queue, unless it is there already.
+    pub(super) fn enter(&mut self, session: &str, turn_id: &TurnId, now: u64) {
         self.begin(session, now);
-        if !self.line.contains(place) {
-            self.line.push(place.clone());
+        if !self.queue.contains(turn_id) {
+            self.queue.push(turn_id.clone());
         }
     }
 
@@ -61,30 +62,30 @@ impl Record {
         self.active = self.active.max(now);
     }
 
-    /// Puts a place where another one of the same turn is, if that one is there.
-    pub(super) fn replace(&mut self, former: &Place, place: &Place) {
-        if let Some(found) = self.line.iter_mut().find(|it| *it == former) {
-            found.clone_from(place);
+    /// Renames a turn, if it is in the queue.
+    pub(super) fn replace(&mut self, former: &TurnId, turn_id: &TurnId) {
+        if let Some(found) = self.queue.iter_mut().find(|it| *it == former) {
+            found.clone_from(turn_id);
         }
     }
 
     /// Returns whether this turn runs.
-    pub(super) fn is_running(&self, place: &Place) -> bool {
-        self.line.first() == Some(place)
+    pub(super) fn is_running(&self, turn_id: &TurnId) -> bool {
+        self.queue.first() == Some(turn_id)
     }
 
     /// Returns the nodes whose turns come before this one.
-    pub(super) fn nodes_before(&self, place: &Place) -> Vec<String> {
-        let before = self.line.iter().take_while(|it| *it != place);
-        let others = before.filter(|it| it.node != place.node);
+    pub(super) fn nodes_before(&self, turn_id: &TurnId) -> Vec<String> {
+        let before = self.queue.iter().take_while(|it| *it != turn_id);
+        let others = before.filter(|it| it.node != turn_id.node);
         let mut nodes: Vec<_> = others.map(|it| it.node.clone()).collect();
         nodes.dedup();
         nodes
     }
 
-    /// Takes nodes that are gone out of the line.
+    /// Takes nodes that are gone out of the queue.
     pub(super) fn remove_nodes(&mut self, gone: &[String]) {
-        self.line.retain(|place| !gone.contains(&place.node));
+        self.queue.retain(|turn_id| !gone.contains(&turn_id.node));
     }
 
     /// Returns whether this commit is in the record.
@@ -101,9 +102,9 @@ impl Record {
         &mut self,
         id: &str,
         commit: &Commit,
-        place: Option<&Place>,
+        turn_id: Option<&TurnId>,
     ) -> Result<(), PastOwner> {
-        let runs = place.is_some_and(|place| self.is_running(place));
+        let runs = turn_id.is_some_and(|turn_id| self.is_running(turn_id));
         if commit.turn.is_some() && !runs {
             return Err(PastOwner);
         }
@@ -112,7 +113,7 @@ impl Record {
             self.tokens = self.tokens.saturating_add(entry.tokens());
         }
         self.count += u64::from(commit.turn.is_some());
-        self.line.retain(|it| Some(it) != place);
+        self.queue.retain(|it| Some(it) != turn_id);
         self.done.push(id.to_owned());
         let surplus = self.done.len().saturating_sub(MAX_DONE);
         self.done.drain(..surplus);

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::history::{Entry, History, record_in};
 use super::nodes::Nodes;
-use super::record::{PastOwner, Place, Record};
+use super::record::{PastOwner, Record, TurnId};
 use super::{ClusterConfig, PAUSE, part_of, passes};
 use crate::gateway::memory::Turn;
 use crate::gateway::store::{Commit, StoreError, StoreLimits};
@@ -28,8 +28,6 @@ const MAX_CACHED_BYTES: u64 = 64 * 1024 * 1024;
 const MAX_CHUNK: usize = 512 * 1024;
 /// How many messages are read at once.
 const PAGE: usize = 64;
-/// The least room for the log.
-const LEAST_ROOM: u64 = 64 * 1024;
 
 /// All sessions.
 pub(super) struct Sessions {
@@ -43,7 +41,7 @@ pub(super) struct Sessions {
     /// Sessions as they were last known, and the bytes of their turns. A write that finds another revision
     /// reads on.
     cache: Mutex<(HashMap<String, History>, u64)>,
-    /// Commits and places that are still to be written.
+    /// What is still to be written.
     late: Mutex<Vec<Late>>,
 }
 
@@ -58,7 +56,7 @@ impl fmt::Debug for Sessions {
 struct Late {
     id: String,
     commit: Commit,
-    place: Option<Place>,
+    turn_id: Option<TurnId>,
 }
 
 /// A session's turn that runs on this node. Dropping it ends the turn.
@@ -68,7 +66,7 @@ pub struct SharedTurn {
     /// The session when the turn began.
     history: History,
     session: String,
-    place: Option<Place>,
+    turn_id: Option<TurnId>,
 }
 
 impl SharedTurn {
@@ -81,7 +79,7 @@ impl SharedTurn {
 
 impl Drop for SharedTurn {
     fn drop(&mut self) {
-        let Some(place) = self.place.take() else {
+        let Some(turn_id) = self.turn_id.take() else {
             return;
         };
         // Without a runtime the process is at its end, and the others see that it is gone.
@@ -90,7 +88,7 @@ impl Drop for SharedTurn {
             let commit = Commit::new(&*self.session, 0);
             runtime.spawn(async move {
                 let id = sessions.nodes.id();
-                let _ = sessions.finish(id, commit, Some(place)).await;
+                let _ = sessions.finish(id, commit, Some(turn_id)).await;
             });
         }
     }
@@ -114,19 +112,11 @@ impl Sessions {
     ) -> Result<Self, Failure> {
         let mut limits = config.limits;
         let default = limits.total_bytes.saturating_mul(2);
-        let mut room = config.max_bytes.unwrap_or(default);
-        let log = loop {
-            let log = LogConfig {
-                max_bytes: Some(room),
-                ..LogConfig::new(&format!("{LOG}.*"))
-            };
-            match store.log(LOG, log).await {
-                Err(Failure::Full { .. }) if config.max_bytes.is_none() && room > LEAST_ROOM => {
-                    room /= 2;
-                }
-                opened => break opened?,
-            }
+        let log = LogConfig {
+            max_bytes: config.max_bytes,
+            ..LogConfig::new(&format!("{LOG}.*"))
         };
+        let (log, room) = store.log_with_room(LOG, log, default).await?;
         // Sessions are forgotten before they are refused.
         limits.total_bytes = limits.total_bytes.min(room / 4 * 3);
         Ok(Self {
@@ -306,46 +296,46 @@ impl Sessions {
             sessions: Arc::clone(self),
             history: History::default(),
             session: session.to_owned(),
-            place: None,
+            turn_id: None,
         };
         let mut watch = None;
         loop {
             let lease = self.nodes.joined(self.patience).await?;
-            let place = Place {
+            let turn_id = TurnId {
                 node: lease.node().to_string(),
                 number: self.nodes.number(),
             };
-            let former = turn.place.replace(place.clone());
+            let former = turn.turn_id.replace(turn_id.clone());
             let enter = |history: &History| {
                 let mut record = history.record.clone();
                 if let Some(former) = &former {
-                    record.replace(former, &place);
+                    record.replace(former, &turn_id);
                 }
-                record.enter(session, &place, now);
+                record.enter(session, &turn_id, now);
                 Ok(Some(Entry::of(record)))
             };
             turn.history = self.change(session, enter).await?;
             let mut record = turn.history.record.clone();
             // Without a valid lease, the others end this turn, or have done so.
-            while lease.is_valid() && record.line.contains(&place) {
-                if record.is_running(&place) {
+            while lease.is_valid() && record.queue.contains(&turn_id) {
+                if record.is_running(&turn_id) {
                     if turn.history.record != record {
                         turn.history = self.read(session).await?;
                     }
                     return Ok(turn);
                 }
-                if let Some(changed) = self.wait(session, &place, &mut watch).await? {
+                if let Some(changed) = self.wait(session, &turn_id, &mut watch).await? {
                     record = changed;
                 }
             }
         }
     }
 
-    /// Waits until the record may have changed, or a node before this place is gone.
+    /// Waits until the record may have changed, or a node before this turn is gone.
     async fn wait(
         &self,
         session: &str,
-        place: &Place,
+        turn_id: &TurnId,
         watch: &mut Option<Watched>,
     ) -> Result<Option<Record>, StoreError> {
         if watch.is_none() {
@@ -371,7 +361,7 @@ impl Sessions {
             }
             () = sleep(self.look) => {}
         }
-        match self.remove_gone(session, place).await {
+        match self.remove_gone(session, turn_id).await {
             // Whoever waits goes on waiting: the store may come back.
             Err(StoreError::Cluster(error)) if passes(&error) => Ok(None),
             outcome => outcome.map(Some),
@@ -380,13 +370,13 @@ impl Sessions {
 
     /// Waits until no turn of a session runs or waits.
     pub(super) async fn ended(&self, session: &str) -> Result<(), StoreError> {
-        if self.record(session).await?.line.is_empty() {
+        if self.record(session).await?.queue.is_empty() {
             return Ok(());
         }
         let mut watch = self.log.watch(&subject_of(session)).await?;
         while let Some(message) = watch.next().await {
             if let Some(message) = message?
-                && record_in(&message.payload)?.line.is_empty()
+                && record_in(&message.payload)?.queue.is_empty()
             {
                 break;
             }
@@ -394,10 +384,10 @@ impl Sessions {
         Ok(())
     }
 
-    /// Ends the turns of nodes that are gone and come before this place.
-    async fn remove_gone(&self, session: &str, place: &Place) -> Result<Record, StoreError> {
+    /// Ends the turns of nodes that are gone and come before this one.
+    async fn remove_gone(&self, session: &str, turn_id: &TurnId) -> Result<Record, StoreError> {
         let record = self.record(session).await?;
-        let gone = self.nodes.gone(record.nodes_before(place)).await?;
+        let gone = self.nodes.gone(record.nodes_before(turn_id)).await?;
         if gone.is_empty() {
             return Ok(record);
         }
@@ -417,7 +407,7 @@ impl Sessions {
         commit: Commit,
         turn: Option<&mut SharedTurn>,
     ) -> Result<(), StoreError> {
-        self.finish(id, commit, turn.and_then(|turn| turn.place.take()))
+        self.finish(id, commit, turn.and_then(|turn| turn.turn_id.take()))
             .await
     }
 
@@ -426,19 +416,23 @@ impl Sessions {
         &self,
         id: String,
         mut commit: Commit,
-        place: Option<Place>,
+        turn_id: Option<TurnId>,
     ) -> Result<(), StoreError> {
-        let mut outcome = self.apply(&id, &commit, place.as_ref()).await;
+        let mut outcome = self.apply(&id, &commit, turn_id.as_ref()).await;
         if outcome.is_err() {
             commit.turn = None;
         }
         if outcome == Err(StoreError::PastOwner) {
-            let counted = self.apply(&id, &commit, place.as_ref()).await;
+            let counted = self.apply(&id, &commit, turn_id.as_ref()).await;
             outcome = counted.and(outcome);
         }
         match outcome {
             Ok(()) | Err(StoreError::PastOwner) => {}
-            Err(_) => self.late().push(Late { id, commit, place }),
+            Err(_) => self.late().push(Late {
+                id,
+                commit,
+                turn_id,
+            }),
         }
         outcome
     }
@@ -447,13 +441,13 @@ impl Sessions {
         &self,
         id: &str,
         commit: &Commit,
-        place: Option<&Place>,
+        turn_id: Option<&TurnId>,
     ) -> Result<(), StoreError> {
         let change = |history: &History| {
             if history.record.has(id) {
                 return Ok(None);
             }
-            match history.commit(id, commit, place, self.limits) {
+            match history.commit(id, commit, turn_id, self.limits) {
                 Ok(entry) => Ok(Some(entry)),
                 Err(PastOwner) => Err(StoreError::PastOwner),
             }
@@ -469,8 +463,13 @@ impl Sessions {
     pub(super) async fn write_late(&self) -> bool {
         let late = std::mem::take(&mut *self.late());
         let mut is_done = true;
-        for Late { id, commit, place } in late {
-            is_done &= self.finish(id, commit, place).await.is_ok();
+        for Late {
+            id,
+            commit,
+            turn_id,
+        } in late
+        {
+            is_done &= self.finish(id, commit, turn_id).await.is_ok();
         }
         is_done
     }

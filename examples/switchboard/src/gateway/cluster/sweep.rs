@@ -48,8 +48,8 @@ impl Sessions {
             Some((record, last)) if last == revision => record,
             _ => return Ok(None),
         };
-        let nodes: Vec<_> = record.line.iter().map(|it| it.node.clone()).collect();
-        if self.nodes.gone(nodes).await?.len() < record.line.len() {
+        let nodes: Vec<_> = record.queue.iter().map(|it| it.node.clone()).collect();
+        if self.nodes.gone(nodes).await?.len() < record.queue.len() {
             return Ok(None);
         }
         let mut known = History::at(revision);

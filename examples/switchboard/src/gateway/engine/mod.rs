@@ -232,6 +232,12 @@ impl Engine {
         self.store.is_ready()
     }
 
+    /// Waits until this gateway cannot come back into its cluster by itself.
+    #[cfg(feature = "nats")]
+    pub(crate) async fn failed(&self) -> rpc_core::cluster::StoreError {
+        self.store.failed().await
+    }
+
     /// Returns the answer to `plugin.list`, in the order of the configuration.
     #[must_use]
     pub fn plugins(&self) -> Vec<Plugin> {

@@ -115,6 +115,15 @@ impl Records {
         }
     }
 
+    /// Waits until this gateway cannot come back into its cluster by itself.
+    #[cfg(feature = "nats")]
+    pub(super) async fn failed(&self) -> rpc_core::cluster::StoreError {
+        match self {
+            Self::Own(_) => std::future::pending().await,
+            Self::Shared(cluster) => cluster.failed().await,
+        }
+    }
+
     /// Returns the most recently used sessions, newest first.
     pub(super) async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
         match self {

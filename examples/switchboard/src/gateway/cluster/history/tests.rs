@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::gateway::usage::UsageEntry;
 
-fn place(node: &str, number: u64) -> Place {
+fn turn_id(node: &str, number: u64) -> TurnId {
     let node = node.to_owned();
-    Place { node, number }
+    TurnId { node, number }
 }
 
 fn said(text: &str) -> Commit {
@@ -59,11 +59,11 @@ impl Written {
 
 /// Enters and ends a turn.
 fn turn(written: &mut Written, history: &mut History, number: u64, text: &str) {
-    let place = place("a", number);
+    let turn_id = turn_id("a", number);
     let mut record = history.record.clone();
-    record.enter("s", &place, 1);
+    record.enter("s", &turn_id, 1);
     written.append(history, &Entry::of(record), 200);
-    let entry = history.commit(&number.to_string(), &said(text), Some(&place), LIMITS());
+    let entry = history.commit(&number.to_string(), &said(text), Some(&turn_id), LIMITS());
     written.append(history, &entry.unwrap(), 200);
     if history.is_long() {
         let all = history.all();
@@ -113,9 +113,9 @@ fn a_node_reads_the_same_session_after_any_message_purged_or_not() {
 #[test]
 fn turns_run_in_the_order_in_which_their_nodes_came() {
     let mut record = Record::default();
-    let [a, b, c] = [place("a", 1), place("b", 1), place("c", 1)];
-    for place in [&a, &b, &c, &b] {
-        record.enter("s", place, 7);
+    let [a, b, c] = [turn_id("a", 1), turn_id("b", 1), turn_id("c", 1)];
+    for turn_id in [&a, &b, &c, &b] {
+        record.enter("s", turn_id, 7);
     }
     assert!(record.is_running(&a) && !record.is_running(&b));
     assert_eq!(record.nodes_before(&c), ["a", "b"]);
@@ -128,7 +128,7 @@ fn turns_run_in_the_order_in_which_their_nodes_came() {
 #[test]
 fn a_turn_that_was_given_to_another_node_is_not_stored_but_its_tokens_count() {
     let mut record = Record::default();
-    let [a, b] = [place("a", 1), place("b", 1)];
+    let [a, b] = [turn_id("a", 1), turn_id("b", 1)];
     record.enter("s", &a, 1);
     record.enter("s", &b, 1);
     record.remove_nodes(&["a".to_owned()]);
@@ -144,16 +144,21 @@ fn a_turn_that_was_given_to_another_node_is_not_stored_but_its_tokens_count() {
 #[test]
 fn a_node_that_comes_back_under_a_new_id_keeps_its_place_if_it_still_has_it() {
     let mut record = Record::default();
-    let [a, b, c, d] = [place("a", 1), place("b", 1), place("c", 2), place("d", 3)];
+    let [a, b, c, d] = [
+        turn_id("a", 1),
+        turn_id("b", 1),
+        turn_id("c", 2),
+        turn_id("d", 3),
+    ];
     record.enter("s", &a, 1);
     record.enter("s", &b, 1);
     record.replace(&a, &c);
     record.enter("s", &c, 1);
-    assert_eq!(record.line, [c.clone(), b.clone()]);
+    assert_eq!(record.queue, [c.clone(), b.clone()]);
     record.remove_nodes(&["c".to_owned()]);
     record.replace(&c, &d);
     record.enter("s", &d, 1);
-    assert_eq!(record.line, [b, d]);
+    assert_eq!(record.queue, [b, d]);
 }
 
 #[test]
@@ -197,27 +202,27 @@ proptest! {
         let nodes = ["a", "b", "c"];
         let (mut written, mut stored) = (Written::default(), History::default());
         let mut copies = vec![History::default(); 3];
-        let mut places: Vec<Option<Place>> = vec![None; 3];
+        let mut turn_ids: Vec<Option<TurnId>> = vec![None; 3];
         let (mut number, mut said_by) = (0, Vec::new());
         for (at, action) in steps {
             number += 1;
             let copy = copies[at].clone();
             let mut record = copy.record.clone();
             let mut ended = None;
-            let entry = match (action, places[at].clone()) {
+            let entry = match (action, turn_ids[at].clone()) {
                 (0, None) => {
-                    let place = place(nodes[at], number);
-                    record.enter("s", &place, 1);
-                    places[at] = Some(place);
+                    let turn_id = turn_id(nodes[at], number);
+                    record.enter("s", &turn_id, 1);
+                    turn_ids[at] = Some(turn_id);
                     Entry::of(record)
                 }
-                (1, Some(place)) => {
-                    record.enter("s", &place, 1);
+                (1, Some(turn_id)) => {
+                    record.enter("s", &turn_id, 1);
                     Entry::of(record)
                 }
-                (2 | 3, Some(place)) => {
+                (2 | 3, Some(turn_id)) => {
                     let text = number.to_string();
-                    let Ok(entry) = copy.commit(&text, &said(&text), Some(&place), LIMITS()) else {
+                    let Ok(entry) = copy.commit(&text, &said(&text), Some(&turn_id), LIMITS()) else {
                         copies[at] = stored.clone();
                         continue;
                     };
@@ -237,7 +242,7 @@ proptest! {
                 written.append(&mut stored, &entry, 200);
                 if let Some(text) = ended {
                     said_by.push(text);
-                    places[at] = None;
+                    turn_ids[at] = None;
                 }
             }
             copies[at] = stored.clone();
