@@ -118,22 +118,12 @@ impl RpcError {
     }
 }
 
-macro_rules! from_text {
-    ($($Error:ty),*) => {$(
-        /// Takes the text of the error, which the client reads.
-        impl From<$Error> for RpcError {
-            fn from(error: $Error) -> Self {
-                Self::new(error.to_string())
-            }
-        }
-    )*};
+/// Takes the text of the error, which the client reads.
+impl From<Exceeded> for RpcError {
+    fn from(error: Exceeded) -> Self {
+        Self::new(error.to_string())
+    }
 }
-
-from_text!(
-    Exceeded,
-    std::io::Error,
-    Box<dyn std::error::Error + Send + Sync>
-);
 
 impl From<CallError<Self>> for RpcError {
     fn from(error: CallError<Self>) -> Self {
@@ -181,15 +171,6 @@ mod tests {
             ("401 Unauthorized: no", ErrorKind::Other),
         ] {
             assert_eq!(RpcError::new(text).kind(), kind, "{text}");
-        }
-    }
-
-    #[test]
-    fn an_error_of_the_application_is_its_text() {
-        let boxed: Box<dyn std::error::Error + Send + Sync> = "disk full".into();
-        let io = std::io::Error::other("disk full");
-        for error in [RpcError::from(boxed), io.into()] {
-            assert_eq!(error.message(), "disk full");
         }
     }
 

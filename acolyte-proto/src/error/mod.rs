@@ -32,16 +32,3 @@ pub mod code {
     /// A tool was asked to leave the workspace.
     pub const SANDBOX_VIOLATION: &str = "E_SANDBOX_VIOLATION";
 }
-
-macro_rules! from_text {
-    ($($Error:ty),*) => {$(
-        /// Takes the text of the error, which the client reads.
-        impl From<$Error> for ChatError {
-            fn from(error: $Error) -> Self {
-                Self::new(error.to_string())
-            }
-        }
-    )*};
-}
-
-from_text!(std::io::Error, Box<dyn std::error::Error + Send + Sync>);

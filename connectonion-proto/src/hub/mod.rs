@@ -37,6 +37,7 @@ pub use config::HubConfig;
 pub use event::AgentError;
 pub use event::{ConnId, ConnectRequest, HubEvent, Now, Owner, Reply, RunId};
 pub use job::Job;
+#[cfg(feature = "server")]
 pub(crate) use job::Request;
 #[allow(unreachable_pub, reason = "`net` has it, with its features")]
 pub use prompt::Prompt;

@@ -113,7 +113,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Creates a record without further contents, which expires after [`RESULT_TTL`].
+    /// Creates a record without further contents, which expires after 24 hours.
     pub fn new(
         session_id: impl Into<Str>,
         status: RecordStatus,

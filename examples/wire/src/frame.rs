@@ -1,4 +1,4 @@
-//! [`Frame`]: what a text is as a frame of a protocol: its kind, its id, its members in words, and whether the types
+//! `Frame`: what a text is as a frame of a protocol: its kind, its id, its members in words, and whether the types
 //! of the protocol's crate read it.
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! [`Order`]: what may come when on a connection, what ends what, and what refers to what: the rules of each protocol,
+//! `Order`: what may come when on a connection, what ends what, and what refers to what: the rules of each protocol,
 //! for whoever looks at frames or judges a peer.
 
 use std::borrow::Cow;
