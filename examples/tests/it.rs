@@ -290,5 +290,5 @@ fn without_markup(element: &str) -> String {
 }
 
 fn letters(line: &str) -> String {
-    line.chars().filter(|it| it.is_ascii_alphabetic()).collect()
+    line.chars().filter(char::is_ascii_alphabetic).collect()
 }

@@ -56,10 +56,11 @@ impl From<Format> for ImageFormat {
     }
 }
 
+/// What answers, what fetches the images that messages name, and the model in words.
+type Thinker = (Assistant, Option<Box<dyn Pictures>>, String);
+
 /// The assistant, who fetches images for it, and where its model is.
-pub(crate) fn assistant(
-    args: &ThinkArgs,
-) -> Result<(Assistant, Option<Box<dyn Pictures>>, String), Failure> {
+pub(crate) fn assistant(args: &ThinkArgs) -> Result<Thinker, Failure> {
     let policy = RequestPolicy::default()
         .with_head_timeout(HTTP_CONNECT_TIMEOUT.saturating_add(SILENCE))
         .with_idle_timeout(SILENCE)

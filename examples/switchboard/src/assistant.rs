@@ -239,7 +239,7 @@ impl Speaker<'_> {
                     turn.on_result(&call.id, result);
                 }
                 Step::Refused { name, why, .. } => {
-                    tracing::info!(tool = %name, %why, "no tool call")
+                    tracing::info!(tool = %name, %why, "no tool call");
                 }
                 Step::Done(text) => {
                     let is_empty = text.trim().is_empty();

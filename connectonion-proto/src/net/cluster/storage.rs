@@ -80,10 +80,9 @@ impl ClusterStorage {
         match job.request() {
             Request::Load => return self.load(id, now).await,
             Request::Append(Some(record)) => self.append(record).await?,
-            Request::Append(None) => {}
             Request::Events(events) => self.append_events(id, events).await?,
             Request::Release if self.known(id).is_some() => self.give_back(id).await,
-            Request::Release => {}
+            Request::Append(None) | Request::Release => {}
         }
         Ok(None)
     }

@@ -252,7 +252,7 @@ proptest! {
                     for len in frames {
                         sink.send(text(len)).await.unwrap();
                     }
-                    std::future::pending().await
+                    std::future::pending::<()>().await;
                 });
             }
             let mut arrived = Vec::new();

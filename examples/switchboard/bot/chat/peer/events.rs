@@ -77,7 +77,7 @@ impl Channel {
             ClientEvent::Message(message) => self.message(&message, out).await,
             ClientEvent::SetTyping(typing) => self.typing(typing, out).await,
             ClientEvent::Joined(joined) => {
-                self.moved("joined", joined.channel_uid.as_str(), out).await
+                self.moved("joined", joined.channel_uid.as_str(), out).await;
             }
             ClientEvent::Left(left) => self.moved("left", left.channel_uid.as_str(), out).await,
             ClientEvent::Warning(warning) => {

@@ -276,7 +276,7 @@ impl Checks<'_> {
         let mut given = prices.iter().filter(|path| self.places.get(path).is_some());
         match (given.next(), given.next(), agent.price) {
             (Some(one), None, _) => {
-                self.error(one, "only input_price and output_price together are of use")
+                self.error(one, "only input_price and output_price together are of use");
             }
             (_, Some(_), Some(price)) if !(price.input >= 0.0 && price.output >= 0.0) => {
                 self.error("agent.input_price", "prices must be numbers from 0 upwards");

@@ -192,8 +192,10 @@ fn what_is_missing_is_named() {
         let text = format!("--{name} needs --provider, such as --provider openai");
         assert_eq!(error, text);
     }
-    let mut file = ModelArgs::default();
-    file.model = Some("m".to_owned());
+    let mut file = ModelArgs {
+        model: Some("m".to_owned()),
+        ..ModelArgs::default()
+    };
     let error = resolve(&none, &file, &nothing).unwrap_err().to_string();
     assert!(error.starts_with("model needs provider"), "{error}");
 }
