@@ -192,7 +192,7 @@ fn what_is_missing_is_named() {
         let text = format!("--{name} needs --provider, such as --provider openai");
         assert_eq!(error, text);
     }
-    let mut file = ModelArgs {
+    let file = ModelArgs {
         model: Some("m".to_owned()),
         ..ModelArgs::default()
     };
