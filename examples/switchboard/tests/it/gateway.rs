@@ -412,7 +412,7 @@ async fn extensions_answer_if_they_are_switched_on() {
     let history = client.chat_history(client.session(), None).await.unwrap();
     assert_eq!(history[0].user, "My name is Ann.");
     let found = client.memory_search(client.session(), "name", None).await;
-    assert_eq!(found.unwrap()[0].text, "the user's name is Ann");
+    assert_eq!(found.unwrap()[0].text, "My name is Ann.");
     let budget = client.budget_status(Some(client.session())).await.unwrap();
     assert!(budget.daily.used > 0 && budget.daily.limit.is_none());
     let cleared = client.session_clear(client.session()).await.unwrap();

@@ -209,10 +209,7 @@ async fn a_webhook_goes_through_its_adapter_and_the_engine() {
         gateway.says("broken", "count to 2").await,
         answer("200", reply)
     );
-    // The conversation is a session of the channel: it is remembered, and its tokens count.
-    gateway.says("json", "My name is Ann.").await;
-    let (_, known) = gateway.says("json", "What do you know of me?").await;
-    assert!(known.contains("Ann"), "{known}");
+    // The conversation is a session of the channel, and its tokens count.
     let keys: Vec<_> = gateway.engine.usage(9).await.unwrap();
     assert!(keys.iter().any(|it| it.session == "default:json:ann:p"));
     assert!(keys.iter().all(|it| it.tokens() > 0));
