@@ -213,6 +213,13 @@ impl Peer for Agent {
         true
     }
 
+    // Also without a connection: what was asked is answered.
+    fn is_done(&self) -> bool {
+        let status = &self.status;
+        let is_at_work = status.is_busy || !self.said.is_empty() || !self.questions.is_empty();
+        status.is_in && !status.is_gated && !is_at_work
+    }
+
     async fn next(&mut self) -> Happened {
         // In this order: that the connection is back is told before the steps that come over it.
         tokio::select! {
