@@ -21,7 +21,7 @@ impl Signer {
     #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     pub fn generate() -> io::Result<Self> {
         let mut seed = Zeroizing::new([0; 32]);
-        getrandom::fill(&mut *seed).map_err(io::Error::from)?;
+        getrandom::fill(&mut *seed).map_err(|error| io::Error::other(error.to_string()))?;
         Ok(Self::from_seed(&seed))
     }
 
