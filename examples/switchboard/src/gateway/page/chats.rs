@@ -428,26 +428,51 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::StreamExt as _;
+
     use super::*;
     use crate::gateway::config::AgentConfig;
     use crate::gateway::engine::EngineParts;
     use crate::gateway::store::{EmbeddedStore, Keeper, StoreLimits};
     use crate::gateway::tool::Tools;
-    use crate::model::scripted::Scripted;
+    use crate::model::{ChatModel, ChatRequest, Deltas, ModelError};
 
     const CHAT: &str = "00000000000000000000000000000001";
 
-    async fn chats() -> Chats {
-        let store = EmbeddedStore::in_memory(StoreLimits::default()).unwrap();
-        let keeper = Keeper::start(Arc::new(store)).unwrap();
-        let model = Arc::new(Scripted::default().with_commands(true));
-        let parts = EngineParts::new(AgentConfig::default(), model, Tools::new(), keeper);
-        Chats::new(Arc::new(Engine::start(parts).await.unwrap()))
+    /// A model that says when it is asked, and thinks without end.
+    #[derive(Debug, Default)]
+    struct Thinking(Arc<Notify>);
+
+    #[async_trait]
+    impl ChatModel for Thinking {
+        async fn stream(&self, _: ChatRequest<'_>) -> Result<Deltas, ModelError> {
+            self.0.notify_one();
+            Ok(stream::pending().boxed())
+        }
     }
 
-    fn ask(chats: &Chats) {
-        let body = json!({ "id": CHAT, "content": "!slow 10000 10000" }).to_string();
+    /// Chats, and what says when their model is asked.
+    async fn chats() -> (Chats, Arc<Notify>) {
+        let store = EmbeddedStore::in_memory(StoreLimits::default()).unwrap();
+        let keeper = Keeper::start(Arc::new(store)).unwrap();
+        let model = Thinking::default();
+        let is_asked = Arc::clone(&model.0);
+        let (agent, model) = (AgentConfig::default(), Arc::new(model));
+        let parts = EngineParts::new(agent, model, Tools::new(), keeper);
+        let chats = Chats::new(Arc::new(Engine::start(parts).await.unwrap()));
+        (chats, is_asked)
+    }
+
+    /// Asks, and waits for the model to be asked. The question is stored by another thread before: meanwhile a
+    /// blocking task keeps the paused clock from moving.
+    async fn ask(chats: &Chats, is_asked: &Notify) {
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let still = tokio::task::spawn_blocking(move || ended.recv());
+        let body = json!({ "id": CHAT, "content": "think" }).to_string();
         assert_eq!(chats.ask(CHAT, &body.into()).status(), StatusCode::ACCEPTED);
+        is_asked.notified().await;
+        drop(end);
+        assert!(still.await.unwrap().is_err());
     }
 
     /// Waits until the store has the answer as one that was stopped: its writer is another thread.
@@ -465,8 +490,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_nobody_looks_at_goes_on_for_two_minutes() {
-        let chats = chats().await;
-        ask(&chats);
+        let (chats, is_asked) = chats().await;
+        ask(&chats, &is_asked).await;
         sleep(ALONE - Duration::from_secs(1)).await;
         assert!(chats.open.find(CHAT).is_some_and(|chat| chat.is_running()));
         sleep(Duration::from_secs(9)).await;
@@ -476,9 +501,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_somebody_looks_at_goes_on_until_the_gateway_ends() {
-        let chats = chats().await;
+        let (chats, is_asked) = chats().await;
         let page = chats.follow(CHAT, None);
-        ask(&chats);
+        ask(&chats, &is_asked).await;
         sleep(10 * ALONE).await;
         assert!(chats.open.find(CHAT).is_some_and(|chat| chat.is_running()));
         assert_eq!(chats.close().await, 1);
