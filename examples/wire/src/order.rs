@@ -68,7 +68,7 @@ pub(crate) struct Seen<'a> {
 
 /// The place of a frame among the others.
 #[derive(Debug, Default)]
-pub(crate) struct Placed {
+pub(crate) struct Relations {
     /// The id of the call that it belongs to.
     pub(crate) call: Option<String>,
     /// Whether it begins the call.
@@ -217,7 +217,7 @@ impl Order {
     }
 
     /// Takes a frame.
-    pub(crate) fn take(&mut self, seen: &Seen<'_>) -> Placed {
+    pub(crate) fn take(&mut self, seen: &Seen<'_>) -> Relations {
         let kind = &*seen.frame.kind;
         if !self.has_begun {
             self.is_whole |= matches!(
@@ -247,7 +247,7 @@ impl Order {
             {
                 self.ask(seen, id.into_owned(), true);
             }
-            return Placed::default();
+            return Relations::default();
         }
         let stage = match seen.is_known || seen.protocol == Protocol::SmartHole {
             true => stage(seen),
@@ -260,11 +260,11 @@ impl Order {
         }
         let turn = self.turn(seen, stage).filter(|_| self.is_whole);
         let (call, asks) = link(seen);
-        let mut placed = Placed {
+        let mut placed = Relations {
             asks,
             partial: !asks && stage == Stage::Partial,
             failed: stage == Stage::Failed,
-            ..Placed::default()
+            ..Relations::default()
         };
         let place = match (&call, asks) {
             (None, _) => None,

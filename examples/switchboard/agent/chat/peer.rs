@@ -27,7 +27,7 @@ use super::steps::Steps;
 type Said = Result<Taken, CallError<ErrorFrame>>;
 
 /// What happens.
-pub(super) enum Happened {
+pub(super) enum PeerEvent {
     Run(Box<RunEvent>),
     /// What is listened to has ended.
     Ended,
@@ -91,6 +91,10 @@ impl Agent {
         (self.status.is_busy, self.status.is_own) = (true, true);
         thinks(out).await;
         Ok(())
+    }
+
+    fn is_busy(&self) -> bool {
+        self.status.is_busy || !self.said.is_empty()
     }
 
     /// A text is the answer to the first question.
@@ -169,7 +173,7 @@ fn mode(text: &str) -> Result<(Mode, Option<u64>), String> {
 }
 
 impl Peer for Agent {
-    type Event = Happened;
+    type Event = PeerEvent;
 
     const NAME: &'static str = "agent";
     const INTRO: &'static str = "Write what you want of the agent. While it works, you can say more; it reads \
@@ -204,7 +208,7 @@ impl Peer for Agent {
         match (status.is_in && !status.is_lost, self.questions.is_empty()) {
             (false, _) => State::Away,
             (true, false) => State::Asking,
-            (true, true) if status.is_busy || !self.said.is_empty() => State::Busy,
+            (true, true) if self.is_busy() => State::Busy,
             (true, true) => State::Idle,
         }
     }
@@ -216,33 +220,32 @@ impl Peer for Agent {
     // Also without a connection: what was asked is answered.
     fn is_done(&self) -> bool {
         let status = &self.status;
-        let is_at_work = status.is_busy || !self.said.is_empty() || !self.questions.is_empty();
-        status.is_in && !status.is_gated && !is_at_work
+        status.is_in && !status.is_gated && self.questions.is_empty() && !self.is_busy()
     }
 
-    async fn next(&mut self) -> Happened {
+    async fn next(&mut self) -> PeerEvent {
         // In this order: that the connection is back is told before the steps that come over it.
         tokio::select! {
             biased;
-            Some(Ok(said)) = self.said.join_next() => Happened::Said(Box::new(said)),
-            event = self.events.next_link() => Happened::Link(event.map(Box::new)),
+            Some(Ok(said)) = self.said.join_next() => PeerEvent::Said(Box::new(said)),
+            event = self.events.next_link() => PeerEvent::Link(event.map(Box::new)),
             event = self.run.next() => match event {
-                Some(Ok(event)) => Happened::Run(Box::new(event)),
-                Some(Err(_)) | None => Happened::Ended,
+                Some(Ok(event)) => PeerEvent::Run(Box::new(event)),
+                Some(Err(_)) | None => PeerEvent::Ended,
             },
         }
     }
 
-    async fn handle(&mut self, event: Happened, out: &Out) -> Result<(), Failure> {
+    async fn handle(&mut self, event: PeerEvent, out: &Out) -> Result<(), Failure> {
         match event {
-            Happened::Run(event) => self.run_event(*event, out).await,
-            Happened::Ended => self.ended(out).await,
-            Happened::Said(said) => {
+            PeerEvent::Run(event) => self.run_event(*event, out).await,
+            PeerEvent::Ended => self.ended(out).await,
+            PeerEvent::Said(said) => {
                 self.interjected(*said, out).await;
                 Ok(())
             }
-            Happened::Link(Some(event)) => self.link_event(*event, out).await,
-            Happened::Link(None) => Err(Failure::new("the connection has ended")),
+            PeerEvent::Link(Some(event)) => self.link_event(*event, out).await,
+            PeerEvent::Link(None) => Err(Failure::new("the connection has ended")),
         }
     }
 

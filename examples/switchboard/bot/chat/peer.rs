@@ -68,7 +68,7 @@ pub(super) struct Channel {
 }
 
 /// What happens.
-pub(super) enum Happened {
+pub(super) enum PeerEvent {
     Event(Box<Option<LinkEvent<ClientEvent>>>),
     Posted(Post, Posted),
     Due,
@@ -241,7 +241,7 @@ async fn ask<T>(call: impl Future<Output = Result<T, CallError<RpcError>>>) -> R
 }
 
 impl Peer for Channel {
-    type Event = Happened;
+    type Event = PeerEvent;
 
     const NAME: &'static str = "bot";
     const INTRO: &'static str =
@@ -283,7 +283,7 @@ impl Peer for Channel {
         self.wait_for_answers();
     }
 
-    async fn next(&mut self) -> Happened {
+    async fn next(&mut self) -> PeerEvent {
         let due = self.growing.due().into_iter().chain(self.deadline).min();
         let due = async {
             match due {
@@ -300,20 +300,20 @@ impl Peer for Channel {
         tokio::select! {
             // What was said before an answer is known before it.
             biased;
-            event = self.events.next_link() => Happened::Event(Box::new(event)),
-            (post, result) = sending => Happened::Posted(post, result),
-            () = due => Happened::Due,
+            event = self.events.next_link() => PeerEvent::Event(Box::new(event)),
+            (post, result) = sending => PeerEvent::Posted(post, result),
+            () = due => PeerEvent::Due,
         }
     }
 
-    async fn handle(&mut self, event: Happened, out: &Out) -> Result<(), Failure> {
+    async fn handle(&mut self, event: PeerEvent, out: &Out) -> Result<(), Failure> {
         match event {
-            Happened::Event(event) => self.happened(*event, out).await?,
-            Happened::Posted(post, result) => {
+            PeerEvent::Event(event) => self.happened(*event, out).await?,
+            PeerEvent::Posted(post, result) => {
                 self.sending = None;
                 self.posted(post, result, out).await;
             }
-            Happened::Due => self.due(out).await?,
+            PeerEvent::Due => self.due(out).await?,
         }
         self.post_next();
         self.draw(out).await;

@@ -166,10 +166,10 @@ impl Turn {
         name: Option<&str>,
         tools: &[ToolDefinition],
     ) -> Result<Answer, ModelError> {
-        let told = self.told();
-        let left_out = self.past.len() + self.since.len() - told.len();
+        let context = self.context();
+        let left_out = self.past.len() + self.since.len() - context.len();
         let notice = (left_out > 0).then_some(Notice::Shortened { left_out });
-        let request = ChatRequest::new(told).with_tools(tools).with_model(name);
+        let request = ChatRequest::new(context).with_tools(tools).with_model(name);
         Ok(Answer {
             deltas: model.stream(request).await?,
             notice,
@@ -178,9 +178,9 @@ impl Turn {
         })
     }
 
-    /// Returns what the model is told of the conversation.
+    /// Returns the messages that the model is sent: the newest that fit into the limits.
     #[must_use]
-    pub fn told(&self) -> Vec<&ChatMessage> {
+    pub fn context(&self) -> Vec<&ChatMessage> {
         let past = self.past.iter().map(AsRef::as_ref);
         trim(&past.chain(&self.since).collect::<Vec<_>>(), self.limits)
     }

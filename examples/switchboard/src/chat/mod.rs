@@ -216,7 +216,7 @@ struct Conversation {
     end: BoxFuture<'static, ()>,
 }
 
-enum Happened<E> {
+enum Next<E> {
     Line(Option<Line>),
     Event(E),
     Slow,
@@ -279,28 +279,28 @@ impl Conversation {
             let input = self.input.as_mut();
             let happened = tokio::select! {
                 biased;
-                () = &mut self.end => Happened::Signal,
-                event = peer.next() => Happened::Event(event),
-                line = next_line(input), if reads => Happened::Line(line),
-                () = &mut slow, if !self.was_in && !is_slow => Happened::Slow,
+                () = &mut self.end => Next::Signal,
+                event = peer.next() => Next::Event(event),
+                line = next_line(input), if reads => Next::Line(line),
+                () = &mut slow, if !self.was_in && !is_slow => Next::Slow,
             };
             match happened {
-                Happened::Signal
+                Next::Signal
                     if self.is_terminal || self.was_in && peer.is_done() || peer.serves() =>
                 {
                     return Ok(());
                 }
-                Happened::Signal => return Err(Failure::aborted()),
-                Happened::Event(event) => peer.handle(event, &self.out).await?,
-                Happened::Line(Some(Line::Interrupt)) if !self.was_in => return Ok(()),
-                Happened::Line(Some(line)) => self.take(line, peer).await,
+                Next::Signal => return Err(Failure::aborted()),
+                Next::Event(event) => peer.handle(event, &self.out).await?,
+                Next::Line(Some(Line::Interrupt)) if !self.was_in => return Ok(()),
+                Next::Line(Some(line)) => self.take(line, peer).await,
                 // At a terminal that is the end; from a pipe, all was said.
-                Happened::Line(None) if self.is_terminal => return Ok(()),
-                Happened::Line(None) => {
+                Next::Line(None) if self.is_terminal => return Ok(()),
+                Next::Line(None) => {
                     self.is_silent = true;
                     peer.silence().await;
                 }
-                Happened::Slow => {
+                Next::Slow => {
                     is_slow = true;
                     let words = format!(
                         "no answer from {} yet: it may speak another protocol",

@@ -178,6 +178,6 @@ rpc_core::config! {
     #[serde(default)]
     pub struct MemoryConfig {
         /// `episodic_window`: how many of the last turns a model gets. By default as many as it has room for.
-        pub episodic_window: usize = usize::MAX,
+        pub episodic_window: Option<usize> = None,
     }
 }

@@ -399,10 +399,10 @@ pub(super) fn read(text: &str, origin: &Origin) -> Result<Loaded, ConfigError> {
     checks.agent(&mut config.agent);
     checks.plugins(&mut config);
     checks.bindings(&config);
-    let window = Some(config.memory.episodic_window).filter(|window| *window != usize::MAX);
+    let window = config.memory.episodic_window;
     checks.within(
         "memory.episodic_window",
-        window.map(|it| it as u64),
+        window.map(|window| window as u64),
         0..=100,
     );
     let nats = &mut config.nats;

@@ -60,7 +60,7 @@ fn an_empty_file_has_all_defaults() {
     assert_eq!(config.agent.model.model_name(), "scripted");
     assert_eq!(config.agent.max_tool_rounds, 10);
     assert!(config.agent.catch_all && !config.gateway.extensions);
-    assert_eq!(config.memory.episodic_window, usize::MAX);
+    assert_eq!(config.memory.episodic_window, None);
     assert_eq!(config.budgets, BudgetConfig::default());
 }
 
@@ -194,7 +194,7 @@ fn every_key_is_read() {
         monthly: Some(16),
     };
     assert_eq!(config.budgets, budgets);
-    assert_eq!(config.memory.episodic_window, 0);
+    assert_eq!(config.memory.episodic_window, Some(0));
 }
 
 #[test]

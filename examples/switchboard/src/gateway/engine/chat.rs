@@ -194,7 +194,7 @@ impl Engine {
     ) -> Result<Vec<ChatMessage>, ChatError> {
         let window = self.memory.episodic_window;
         // Those without a word of an answer do not count.
-        let most = window.saturating_mul(2);
+        let most = window.map_or(usize::MAX, |window| window.saturating_mul(2));
         let recalled = self.store.recall(key.as_str(), Some(turn), most);
         let mut turns = recalled.await.map_err(|error| internal(&error))?;
         // It is asked again.
@@ -204,7 +204,7 @@ impl Engine {
             instructions: self.agent.system_prompt.as_deref(),
             soul: soul.as_deref(),
             turns: &turns,
-            window: Some(window),
+            window,
         };
         Ok(context.messages(content))
     }
@@ -319,7 +319,7 @@ impl ChatRun<'_, '_> {
     /// Asks the model once and passes on its answer.
     async fn ask(&mut self, turn: &mut assistant::Turn) -> Result<(), Broken> {
         self.charge
-            .call_started(turn.told().into_iter().map(size).sum());
+            .call_started(turn.context().into_iter().map(size).sum());
         let tools = self.engine.tools.definitions();
         let mut answer = match turn.ask(&**self.model, None, tools).await {
             Ok(answer) => answer,

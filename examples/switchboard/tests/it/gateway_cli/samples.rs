@@ -36,7 +36,7 @@ fn the_sample_configuration_is_read_without_a_warning() {
     config.gateway.data = defaults.gateway.data.clone();
     assert_eq!(config.gateway, defaults.gateway);
     // Without the key there is no such limit.
-    assert_eq!(config.memory.episodic_window, 5);
+    assert_eq!(config.memory.episodic_window, Some(5));
     config.memory.episodic_window = defaults.memory.episodic_window;
     assert_eq!(config.memory, defaults.memory);
     let agent = &mut config.agent;

@@ -94,7 +94,7 @@ async fn nothing_of_another_session_is_told() {
 async fn only_the_last_turns_are_told() {
     let scripts = ["a", "b", "c"].map(answer);
     let harness = Harness::with(scripts, |parts: &mut EngineParts| {
-        parts.memory.episodic_window = 1;
+        parts.memory.episodic_window = Some(1);
     })
     .await;
     for text in ["My name is Ann.", "2", "3"] {
