@@ -399,12 +399,8 @@ pub(super) fn read(text: &str, origin: &Origin) -> Result<Loaded, ConfigError> {
     checks.agent(&mut config.agent);
     checks.plugins(&mut config);
     checks.bindings(&config);
-    let window = config.memory.episodic_window;
-    checks.within(
-        "memory.episodic_window",
-        window.map(|window| window as u64),
-        0..=100,
-    );
+    let window = config.memory.episodic_window.map(|turns| turns as u64);
+    checks.within("memory.episodic_window", window, 0..=100);
     let nats = &mut config.nats;
     checks.within("nats.replicas", nats.replicas.map(u64::from), 1..=5);
     checks.within(
