@@ -2,7 +2,7 @@
 //!
 //! A cluster's nodes share a store that compares and sets: with feature `tokio` a `Store`, which is
 //! `MemoryStore` or NATS (`net::nats`, feature `nats`). On any of them run `Bucket`, values by key;
-//! `NodeLease`, whether this node counts as alive; and `Claims`, which node owns a name.
+//! `NodeLease`, whether this node counts as alive, and `Membership`, one such life after the other; and `Claims`, which node owns a name.
 //!
 //! The machines below decide without IO; whoever runs them reads, writes and keeps time:
 //!
@@ -59,6 +59,8 @@ mod fence;
 mod lease;
 #[cfg(feature = "tokio")]
 mod mem;
+#[cfg(feature = "tokio")]
+mod membership;
 mod name;
 #[cfg(feature = "tokio")]
 mod node_lease;
@@ -81,6 +83,8 @@ pub use fence::{Fence, Fenced};
 pub use lease::{Lease, LeaseConfig, LeaseEvent, LeaseLost};
 #[cfg(feature = "tokio")]
 pub use mem::{MemorySnapshot, MemoryStore};
+#[cfg(feature = "tokio")]
+pub use membership::Membership;
 pub use name::{NameTooLong, name_of, token, try_token};
 #[cfg(feature = "tokio")]
 pub use node_lease::{NodeLease, Renewal};

@@ -212,6 +212,12 @@ impl NodeLease {
     }
 }
 
+impl AsRef<Self> for NodeLease {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 impl fmt::Debug for NodeLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NodeLease")

@@ -185,7 +185,7 @@ impl Cluster {
         let lease = session_id.map_or(Duration::ZERO, |_| options.lease.lease);
         let deadline = Instant::now() + lease + options.patience;
         loop {
-            let joined = tokio::time::timeout_at(deadline, self.shared.current.joined());
+            let joined = tokio::time::timeout_at(deadline, self.shared.member.joined());
             let node = joined
                 .await
                 .map_err(|_| "this host is not in the cluster")?;

@@ -81,11 +81,10 @@ use rpc_core::cluster::{
     Bucket, BucketConfig, LeaseConfig, LeaseLost, LogConfig, Messages, NodeLease, Store, StoreError,
 };
 use rpc_core::net::mem::{self, MemTransport};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
-use self::node::{Current, Node};
+use self::node::{Member, Node};
 use super::HostRuntime;
 use crate::auth::Address;
 use crate::limits::{MAX_CLIENT_MESSAGE, SIGNATURE_WINDOW};
@@ -103,8 +102,6 @@ const SESSIONS: &str = "onion_log";
 const ROOM: u64 = 3 << 30;
 /// How long a host that leaves waits for the store.
 const LEAVE: Duration = Duration::from_secs(2);
-/// How long to wait before the cluster is joined again.
-const REJOIN: Duration = Duration::from_secs(1);
 
 rpc_core::config! {
     /// The configuration of a [`Cluster`]; the same at all hosts.
@@ -164,10 +161,8 @@ struct Shared {
     store: Arc<dyn Store>,
     options: ClusterOptions,
     signatures: Bucket,
-    current: Current,
+    member: Member,
     storage: ClusterStorage,
-    /// Why this host cannot come back.
-    failed: watch::Sender<Option<StoreError>>,
 }
 
 impl Cluster {
@@ -200,16 +195,15 @@ impl Cluster {
             ..LogConfig::new(&format!("{SESSIONS}.*"))
         };
         let (log, _) = store.log_with_room(SESSIONS, log, ROOM).await?;
-        let current = Current::default();
-        let storage = ClusterStorage::new(current.clone(), &*store, log, &options);
+        let member = Member::new();
+        let storage = ClusterStorage::new(member.clone(), &*store, log, &options);
         Ok(Self {
             shared: Arc::new(Shared {
                 store,
                 options,
                 signatures,
-                current,
+                member,
                 storage,
-                failed: watch::Sender::new(None),
             }),
         })
     }
@@ -217,7 +211,7 @@ impl Cluster {
     /// Returns whether this host is a part of the cluster at the moment.
     #[must_use]
     pub fn is_joined(&self) -> bool {
-        self.shared.current.get().is_some()
+        self.shared.member.current().is_some()
     }
 
     /// Waits until this host is a part of the cluster.
@@ -225,7 +219,7 @@ impl Cluster {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn joined(&self) {
-        self.shared.current.joined().await;
+        self.shared.member.joined().await;
     }
 
     /// Waits until this host cannot serve again by itself: the store denies it what it needs, or is configured
@@ -234,22 +228,15 @@ impl Cluster {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn failed(&self) -> StoreError {
-        let mut failed = self.shared.failed.subscribe();
-        loop {
-            if let Some(error) = &*failed.borrow_and_update() {
-                return error.clone();
-            }
-            // The sender is here.
-            let _ = failed.changed().await;
-        }
+        self.shared.member.failed().await
     }
 
     /// Leaves the cluster while it [runs](Self::run), so that other hosts take over at once.
     pub(super) async fn leave(&self) {
-        if let Some(node) = self.shared.current.get() {
+        if let Some(node) = self.shared.member.current() {
             node.lease.release();
             node.relays.give_up().await;
-            let _ = timeout(LEAVE, self.shared.current.left()).await;
+            let _ = timeout(LEAVE, self.shared.member.left()).await;
         }
     }
 
@@ -262,52 +249,30 @@ impl Cluster {
     where
         F: Future<Output = ()> + Send + 'static,
     {
+        let Shared {
+            store,
+            options,
+            member,
+            ..
+        } = &*self.shared;
         loop {
-            let end = self.live(&runtime, &serve).await;
-            self.shared.current.set(None);
+            let open = || Node::open(store, options);
+            let (node, renewal, messages) = member.open(open).await;
+            let work = async {
+                tokio::select! {
+                    () = self.answer(&node, &runtime, messages, &serve) => {}
+                    never = node.watch_nodes(&runtime, options.lease.lease / 3) => match never {},
+                }
+            };
+            let why = member.live(Arc::clone(&node), renewal, work).await;
+            node.relays.close();
             self.shared.storage.forget_all();
             runtime.give_up_all();
-            match end {
-                Ok(LeaseLost::Released) => return std::future::pending().await,
-                Ok(why) => tracing::warn!(%why, "this host has left the cluster"),
-                Err(error) => {
-                    tracing::warn!(%error, "this host cannot join the cluster");
-                    if error.is_permanent() {
-                        self.shared.failed.send_replace(Some(error));
-                    }
-                }
+            if why == LeaseLost::Released {
+                return std::future::pending().await;
             }
-            sleep(REJOIN).await;
+            tracing::warn!(%why, "this host has left the cluster");
         }
-    }
-
-    /// Lives one life as a node.
-    async fn live<F>(
-        &self,
-        runtime: &HostRuntime,
-        serve: &impl Fn(MemTransport, Option<IpAddr>, Option<Arc<Parts>>, f64) -> F,
-    ) -> Result<LeaseLost, StoreError>
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let options = &self.shared.options;
-        let (node, renewal) = Node::open(&self.shared.store, options).await?;
-        let node = Arc::new(node);
-        let messages = node.relays.subscribe().await?;
-        let joining = async {
-            if node.lease.acquired().await.is_ok() {
-                self.shared.current.set(Some(Arc::clone(&node)));
-            }
-            node.watch_nodes(runtime, options.lease.lease / 3).await
-        };
-        let end = tokio::select! {
-            why = renewal.run() => Ok(why),
-            error = node.lease.denied() => Err(error),
-            () = self.answer(&node, runtime, messages, serve) => Ok(LeaseLost::Expired),
-            never = joining => match never {},
-        };
-        node.relays.close();
-        end
     }
 
     /// Serves the connections of other hosts.

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use rpc_core::Str;
-use rpc_core::cluster::{ClaimConfig, Claims, NodeLease, Renewal, Store, StoreError};
-use tokio::sync::watch;
+use rpc_core::cluster::{
+    ClaimConfig, Claims, Membership, Messages, NodeLease, Renewal, Store, StoreError,
+};
 
 use super::ClusterOptions;
 use super::relays::Relays;
+
+/// A host as a node of its cluster.
+pub(super) type Member = Membership<Arc<Node>>;
 
 /// One life of a host in a cluster. After its lease is lost, the host comes back as another node.
 pub(super) struct Node {
@@ -17,25 +21,22 @@ pub(super) struct Node {
     pub(super) relays: Arc<Relays>,
 }
 
-/// The current life of a host; `None` between two.
-#[derive(Clone, Debug)]
-pub(super) struct Current(Arc<watch::Sender<Option<Arc<Node>>>>);
-
 impl Node {
-    /// Creates a node. It is alive while its renewal runs.
+    /// Creates a node, which hears other hosts from now on. It is alive while its renewal runs.
     pub(super) async fn open(
         store: &Arc<dyn Store>,
         options: &ClusterOptions,
-    ) -> Result<(Self, Renewal), StoreError> {
+    ) -> Result<(Arc<Self>, Renewal, Messages), StoreError> {
         let (lease, renewal) = NodeLease::open(store, options.lease).await?;
         let claims = Claims::open(store, super::OWNERS, &lease, ClaimConfig::default()).await?;
         let relays = Relays::new(Arc::clone(store), lease.node().clone(), options);
+        let messages = relays.subscribe().await?;
         let node = Self {
             lease,
             claims,
             relays: Arc::new(relays),
         };
-        Ok((node, renewal))
+        Ok((Arc::new(node), renewal, messages))
     }
 
     pub(super) fn id(&self) -> &Str {
@@ -54,39 +55,9 @@ impl Node {
     }
 }
 
-impl Default for Current {
-    fn default() -> Self {
-        Self(Arc::new(watch::Sender::new(None)))
-    }
-}
-
-impl Current {
-    /// Returns the current node, if its lease is valid.
-    pub(super) fn get(&self) -> Option<Arc<Node>> {
-        self.0.borrow().clone().filter(|node| node.is_valid())
-    }
-
-    pub(super) fn set(&self, node: Option<Arc<Node>>) {
-        self.0.send_replace(node);
-    }
-
-    /// Waits for a node whose lease is valid.
-    pub(super) async fn joined(&self) -> Arc<Node> {
-        let mut changes = self.0.subscribe();
-        loop {
-            if let Some(node) = self.get() {
-                return node;
-            }
-            // The sender is here.
-            let _ = changes.changed().await;
-        }
-    }
-
-    /// Waits until there is no node.
-    pub(super) async fn left(&self) {
-        let mut changes = self.0.subscribe();
-        // The sender is here.
-        let _ = changes.wait_for(Option::is_none).await;
+impl AsRef<NodeLease> for Node {
+    fn as_ref(&self) -> &NodeLease {
+        &self.lease
     }
 }
 

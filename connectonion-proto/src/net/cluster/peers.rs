@@ -26,7 +26,7 @@ struct Question {
 #[async_trait]
 impl Peers for Cluster {
     async fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<SessionState> {
-        let node = self.shared.current.get()?;
+        let node = self.shared.member.current()?;
         let owner = node.claims.holder(session_id).await.ok().flatten()?;
         if owner == *node.id() {
             return None;

@@ -8,7 +8,7 @@ use rpc_core::cluster::{ClaimError, Claimed, Fence, Log, Ownership, Store, Store
 
 use super::ClusterOptions;
 use super::journal::{Journal, Known, failed};
-use super::node::{Current, Node};
+use super::node::{Member, Node};
 use super::part::{Kind, encode_events};
 use crate::hub::{Job, Request};
 use crate::replay::Entry;
@@ -33,7 +33,7 @@ const MAX_TAKEOVERS: u32 = 20;
 ///   lease: then it is fenced, and its clients find out at the next host. So no record is both
 ///   refused and stored.
 pub(super) struct ClusterStorage {
-    current: Current,
+    member: Member,
     journal: Journal,
     owned: Mutex<HashMap<String, (Known, Ownership)>>,
     max_record_bytes: usize,
@@ -41,13 +41,13 @@ pub(super) struct ClusterStorage {
 
 impl ClusterStorage {
     pub(super) fn new(
-        current: Current,
+        member: Member,
         store: &dyn Store,
         log: Arc<dyn Log>,
         options: &ClusterOptions,
     ) -> Self {
         Self {
-            current,
+            member,
             journal: Journal::new(log, store.max_payload(), options.max_age),
             owned: Mutex::default(),
             max_record_bytes: options.max_record_bytes,
@@ -88,7 +88,7 @@ impl ClusterStorage {
     }
 
     fn node(&self) -> Result<Arc<Node>, StorageError> {
-        self.current.get().ok_or_else(|| StorageError::Io {
+        self.member.current().ok_or_else(|| StorageError::Io {
             what: "store the session",
             kind: io::ErrorKind::NotConnected,
             message: "this host is not a part of the cluster at the moment".to_owned(),

@@ -51,6 +51,13 @@ struct Addition {
     turns: Vec<Turn>,
 }
 
+/// Adds a turn, in the place of the last one if that has the same name. Returns whether it is one more.
+fn add(turns: &mut Vec<Arc<Turn>>, turn: Turn) -> bool {
+    let former = turns.pop_if(|last| last.id.is_some() && last.id == turn.id);
+    turns.push(Arc::new(turn));
+    former.is_none()
+}
+
 /// Drops the oldest turns beyond the limits, but never the last one. Returns about how many bytes are left.
 fn fit(turns: &mut Vec<Arc<Turn>>, limits: StoreLimits) -> u64 {
     let (mut kept, mut bytes) = (0, 0);
@@ -141,7 +148,7 @@ impl History {
             let turn = turn.shortened(limits.text_bytes).into_owned();
             entry.adds.turns = vec![turn.clone()];
             let mut turns = self.turns.clone();
-            turns.push(Arc::new(turn));
+            entry.record.count += u64::from(add(&mut turns, turn));
             entry.record.bytes = fit(&mut turns, limits);
             entry.record.kept = turns.len() as u64;
         }
@@ -219,7 +226,9 @@ impl History {
         if adds.is_all {
             (self.turns, self.tail) = (Vec::new(), 0);
         }
-        self.turns.extend(adds.turns.into_iter().map(Arc::new));
+        for turn in adds.turns {
+            add(&mut self.turns, turn);
+        }
         fit(&mut self.turns, limits);
         Ok(())
     }

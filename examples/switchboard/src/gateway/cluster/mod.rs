@@ -169,7 +169,7 @@ impl Cluster {
         });
         tokio::select! {
             joined = nodes.joined(config.patience) => drop(joined?),
-            error = nodes.failed() => return Err(error.into()),
+            error = nodes.member.failed() => return Err(error.into()),
         }
         Ok(Arc::new(Self {
             patience: config.patience,
@@ -205,7 +205,7 @@ impl Cluster {
     /// Waits until this node does not count as alive.
     #[cfg(test)]
     pub(super) async fn lost(&self) {
-        while let Some(lease) = self.sessions.nodes.alive() {
+        while let Some(lease) = self.sessions.nodes.member.current() {
             lease.lost().await;
         }
     }
@@ -220,7 +220,7 @@ impl Cluster {
     /// Returns whether this gateway counts as alive among the nodes; without it, no turn begins.
     #[must_use]
     pub fn is_joined(&self) -> bool {
-        self.sessions.nodes.alive().is_some()
+        self.sessions.nodes.member.current().is_some()
     }
 
     /// Waits until this gateway cannot come back by itself: the store denies it what it needs, or is
@@ -229,7 +229,7 @@ impl Cluster {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn failed(&self) -> Failure {
-        self.sessions.nodes.failed().await
+        self.sessions.nodes.member.failed().await
     }
 
     /// Begins a turn as soon as the earlier ones of the session have ended, on whatever node.

@@ -93,7 +93,7 @@ impl Record {
         self.done.iter().any(|it| it == id)
     }
 
-    /// Counts the results of a run, and ends its turn.
+    /// Counts the tokens of a run, and ends its turn unless it goes on.
     ///
     /// # Errors
     /// [`PastOwner`] if there is an answer to remember, and the turn no longer runs. The tokens are
@@ -112,8 +112,9 @@ impl Record {
         for entry in &commit.usage {
             self.tokens = self.tokens.saturating_add(entry.tokens());
         }
-        self.count += u64::from(commit.turn.is_some());
-        self.queue.retain(|it| Some(it) != turn_id);
+        if !commit.goes_on {
+            self.queue.retain(|it| Some(it) != turn_id);
+        }
         self.done.push(id.to_owned());
         let surplus = self.done.len().saturating_sub(MAX_DONE);
         self.done.drain(..surplus);

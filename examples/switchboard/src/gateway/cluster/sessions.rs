@@ -400,13 +400,17 @@ impl Sessions {
         Ok(self.change(session, remove).await?.record)
     }
 
-    /// Writes the results of a run, and ends its turn.
+    /// Writes the results of a run, and ends its turn unless it goes on.
     pub(super) async fn commit(
         &self,
         id: String,
         commit: Commit,
         turn: Option<&mut SharedTurn>,
     ) -> Result<(), StoreError> {
+        if commit.goes_on {
+            let turn_id = turn.and_then(|turn| turn.turn_id.as_ref());
+            return self.apply(&id, &commit, turn_id).await;
+        }
         self.finish(id, commit, turn.and_then(|turn| turn.turn_id.take()))
             .await
     }

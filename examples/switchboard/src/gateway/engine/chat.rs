@@ -14,7 +14,7 @@ use snek_proto::llm::toolloop::{Call, ToolFailure};
 use tokio::task::JoinSet;
 
 use super::charge::Charge;
-use super::records::{Held, Records};
+use super::records::Held;
 use super::{Engine, NOT_STORED, Reply, internal};
 use crate::assistant::{self, Step, many_rounds};
 use crate::conversation::trim;
@@ -71,8 +71,7 @@ impl Engine {
     }
 
     /// Answers a chat like [`chat`](Self::chat), whose turn has a [name](Turn::id): it takes the place of the
-    /// last one if that has the same. The question is stored before it is answered, in a store of this engine
-    /// alone.
+    /// last one if that has the same. The question is stored before it is answered.
     ///
     /// # Errors
     /// As for [`chat`](Self::chat).
@@ -149,12 +148,13 @@ impl Engine {
         content: &str,
         id: Option<&str>,
     ) -> Result<Held, ChatError> {
-        if id.is_none() || !matches!(&*self.store, Records::Own(_)) {
+        if id.is_none() {
             return Ok(turn);
         }
         let at = self.now();
         let asked = Turn::marked(content, "", at, Mark::Failed(ENDED.to_owned())).with_id(id);
-        let commit = Commit::new(key.as_str(), at).with_turn(Some(asked));
+        let mut commit = Commit::new(key.as_str(), at).with_turn(Some(asked));
+        commit.goes_on = true;
         // Whether it is stored matters only if the gateway ends; the log has it.
         let written = self.write(commit, Some(turn), None).await;
         let (_, turn) = written.unwrap_or((Ok(()), None));

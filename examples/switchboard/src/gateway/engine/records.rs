@@ -84,13 +84,7 @@ impl Records {
                 keeper.recall(session, turns).await
             }
             #[cfg(feature = "nats")]
-            Self::Shared(cluster) => {
-                let recalled = cluster.recall(session, Held::shared(held), turns).await;
-                recalled.map(|mut recalled| {
-                    latest(&mut recalled);
-                    recalled
-                })
-            }
+            Self::Shared(cluster) => cluster.recall(session, Held::shared(held), turns).await,
         }
     }
 
@@ -171,12 +165,4 @@ impl Records {
             Self::Shared(cluster) => cluster.close().await,
         }
     }
-}
-
-/// Drops turns in whose place others came. The store of an engine alone does it when they are stored.
-#[cfg(feature = "nats")]
-fn latest(turns: &mut Vec<Turn>) {
-    turns.reverse();
-    turns.dedup_by(|older, newer| older.id.is_some() && older.id == newer.id);
-    turns.reverse();
 }

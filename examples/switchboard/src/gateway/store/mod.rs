@@ -59,6 +59,8 @@ pub struct Commit {
     pub turn: Option<Turn>,
     /// The usage.
     pub usage: Vec<UsageEntry>,
+    /// Whether the turn goes on: what is stored of it is its question.
+    pub goes_on: bool,
 }
 
 impl Commit {

@@ -1,4 +1,4 @@
-//! Engines on one NATS server: one history, one order of turns, one budget, whoever dies.
+//! Engines on one store: one history, one order of turns, one budget, whoever dies.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,10 +9,9 @@ use exoclaw_proto::budget::{Budgets, Exceeded, Scope};
 use exoclaw_proto::frame::ChatSend;
 use exoclaw_proto::net::ChatError;
 use futures_util::future::join_all;
-use rpc_core::cluster::{Bucket, BucketConfig, Expect, LeaseConfig, LogConfig, Store, token};
-use rpc_core::net::nats::{Nats, NatsConfig};
-use switchboard_testing::nats::NatsServer;
+use rpc_core::cluster::{Bucket, BucketConfig, LeaseConfig, LogConfig, MemoryStore, Store, token};
 use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
 
 use super::harness::*;
 use crate::gateway::cluster::{Cluster, ClusterConfig};
@@ -24,40 +23,43 @@ use crate::gateway::usage::UsageEntry;
 use crate::model::{ChatModel, ModelError};
 
 const LEASE: Duration = Duration::from_secs(2);
-const UNAVAILABLE: &str = "storage unavailable: try again later";
+pub(super) const UNAVAILABLE: &str = "storage unavailable: try again later";
 
 /// A gateway of a cluster.
 pub(super) struct Node {
     pub(super) engine: Engine,
-    model: Arc<Model>,
-    heard: mpsc::UnboundedReceiver<&'static str>,
-}
-
-async fn nats(server: &NatsServer) -> Arc<dyn Store> {
-    let mut config = NatsConfig::new(&server.url());
-    config.timeout = Duration::from_millis(500);
-    Arc::new(Nats::connect(config).await.unwrap())
+    pub(super) model: Arc<Model>,
+    pub(super) heard: mpsc::UnboundedReceiver<&'static str>,
 }
 
 impl Node {
+    /// A gateway with a connection of its own.
     pub(super) async fn start(
-        server: &NatsServer,
+        store: &MemoryStore,
         scripts: impl IntoIterator<Item = Script>,
     ) -> Self {
-        Self::with(server, Budgets::default(), scripts).await
+        Self::with(store, Budgets::default(), scripts).await
     }
 
     async fn with(
-        server: &NatsServer,
+        store: &MemoryStore,
         budgets: Budgets,
         scripts: impl IntoIterator<Item = Script>,
     ) -> Self {
         let limits = StoreLimits::default();
-        Self::limited(server, budgets, limits, scripts).await
+        Self::limited(Arc::new(store.connect()), budgets, limits, scripts).await
+    }
+
+    /// A gateway with this connection.
+    pub(super) async fn on(
+        store: Arc<dyn Store>,
+        scripts: impl IntoIterator<Item = Script>,
+    ) -> Self {
+        Self::limited(store, Budgets::default(), StoreLimits::default(), scripts).await
     }
 
     async fn limited(
-        server: &NatsServer,
+        store: Arc<dyn Store>,
         budgets: Budgets,
         limits: StoreLimits,
         scripts: impl IntoIterator<Item = Script>,
@@ -71,7 +73,7 @@ impl Node {
                 ..LeaseConfig::default()
             })
             .with_patience(Duration::from_secs(3));
-        let cluster = Cluster::start(nats(server).await, config, || NOON);
+        let cluster = Cluster::start(store, config, || NOON);
         let (told, heard) = mpsc::unbounded_channel();
         let model = Model::new(scripts, told);
         let asked = Arc::clone(&model) as Arc<dyn ChatModel>;
@@ -97,7 +99,7 @@ impl Node {
         self.engine.chat(chat, &mut Heard::default()).await
     }
 
-    async fn refused(&self, chat: &ChatSend) -> String {
+    pub(super) async fn refused(&self, chat: &ChatSend) -> String {
         match self.chat(chat).await {
             Err(ChatError::Refused(error)) => error.message().to_owned(),
             other => panic!("not refused: {other:?}"),
@@ -116,7 +118,7 @@ impl Node {
 }
 
 /// Lets a chat go until its model waits at the gate.
-async fn at_gate(
+pub(super) async fn at_gate(
     chat: Pin<&mut impl Future<Output = Result<(), ChatError>>>,
     heard: &mut mpsc::UnboundedReceiver<&'static str>,
 ) {
@@ -127,17 +129,16 @@ async fn at_gate(
     }
 }
 
-fn gated(text: &str) -> Script {
+pub(super) fn gated(text: &str) -> Script {
     Script::Answer(vec![Step::Gate, say(text), bill(10, 5), stop()])
 }
 
-#[tokio::test]
-#[ignore = "needs nats-server"]
+#[tokio::test(start_paused = true)]
 async fn what_was_said_on_one_node_is_known_on_all() {
-    let server = NatsServer::start();
-    let one = Node::start(&server, [answer("one")]).await;
-    let two = Node::start(&server, [answer("two")]).await;
-    let three = Node::start(&server, []).await;
+    let store = MemoryStore::new();
+    let one = Node::start(&store, [answer("one")]).await;
+    let two = Node::start(&store, [answer("two")]).await;
+    let three = Node::start(&store, []).await;
     one.chat(&from("ann", "my name is Ann")).await.unwrap();
     two.chat(&from("ann", "and now?")).await.unwrap();
     let asked = two.model.asked().remove(0).messages;
@@ -154,18 +155,17 @@ async fn what_was_said_on_one_node_is_known_on_all() {
     assert_eq!(three.cluster().session_count(0).await, Ok(1));
 }
 
-#[tokio::test]
-#[ignore = "needs nats-server"]
+#[tokio::test(start_paused = true)]
 async fn two_turns_of_one_session_on_two_nodes_follow_one_another() {
-    let server = NatsServer::start();
-    let mut one = Node::start(&server, [gated("first")]).await;
-    let two = Node::start(&server, [answer("second")]).await;
+    let store = MemoryStore::new();
+    let mut one = Node::start(&store, [gated("first")]).await;
+    let two = Node::start(&store, [answer("second")]).await;
     let chat = from("ann", "hi");
     let mut heard = Heard::default();
     let mut first = std::pin::pin!(one.engine.chat(&chat, &mut heard));
     at_gate(first.as_mut(), &mut one.heard).await;
     let mut second = std::pin::pin!(two.chat(&chat));
-    let early = tokio::time::timeout(Duration::from_millis(200), &mut second).await;
+    let early = timeout(Duration::from_millis(200), &mut second).await;
     assert!(early.is_err() && two.model.asked().is_empty());
     // A chat of another session does not wait.
     one.model.open_gate();
@@ -176,18 +176,17 @@ async fn two_turns_of_one_session_on_two_nodes_follow_one_another() {
     assert_eq!(one.history("ann").await, ["first", "second"]);
 }
 
-#[tokio::test]
-#[ignore = "needs nats-server"]
+#[tokio::test(start_paused = true)]
 async fn a_client_that_leaves_while_its_turn_waits_for_another_node_holds_nobody_up() {
-    let server = NatsServer::start();
-    let mut one = Node::start(&server, [gated("first")]).await;
-    let two = Node::start(&server, []).await;
-    let three = Node::start(&server, [answer("third")]).await;
+    let store = MemoryStore::new();
+    let mut one = Node::start(&store, [gated("first")]).await;
+    let two = Node::start(&store, []).await;
+    let three = Node::start(&store, [answer("third")]).await;
     let chat = from("ann", "hi");
     let mut heard = Heard::default();
     let mut first = std::pin::pin!(one.engine.chat(&chat, &mut heard));
     at_gate(first.as_mut(), &mut one.heard).await;
-    let left = tokio::time::timeout(Duration::from_millis(150), two.chat(&chat)).await;
+    let left = timeout(Duration::from_millis(150), two.chat(&chat)).await;
     assert!(left.is_err());
     one.model.open_gate();
     first.await.unwrap();
@@ -195,14 +194,13 @@ async fn a_client_that_leaves_while_its_turn_waits_for_another_node_holds_nobody
     assert_eq!(two.history("ann").await, ["first", "third"]);
 }
 
-#[tokio::test]
-#[ignore = "needs nats-server"]
+#[tokio::test(start_paused = true)]
 async fn what_a_client_left_on_one_node_is_known_on_all() {
-    let server = NatsServer::start();
+    let store = MemoryStore::new();
     let begun = Script::Answer(vec![say("I was"), Step::Gate]);
     let broken = Script::Answer(vec![say("well"), Step::Break(ModelError::Cut)]);
-    let mut one = Node::start(&server, [begun, broken]).await;
-    let two = Node::start(&server, [answer("yes")]).await;
+    let mut one = Node::start(&store, [begun, broken]).await;
+    let two = Node::start(&store, [answer("yes")]).await;
     {
         let chat = from("ann", "hello");
         let mut heard = Heard::default();
@@ -230,12 +228,11 @@ async fn what_a_client_left_on_one_node_is_known_on_all() {
     );
 }
 
-#[tokio::test]
-#[ignore = "needs nats-server"]
+#[tokio::test(start_paused = true)]
 async fn a_budget_raced_by_three_nodes_is_overshot_by_what_is_in_flight_at_most() {
     const AT_ONCE: u64 = 4;
     const LIMIT: u64 = 200;
-    let server = NatsServer::start();
+    let store = MemoryStore::new();
     let budgets = Budgets {
         daily: Some(LIMIT),
         ..Budgets::default()
@@ -243,7 +240,7 @@ async fn a_budget_raced_by_three_nodes_is_overshot_by_what_is_in_flight_at_most(
     let mut nodes = Vec::new();
     for _ in 0..3 {
         let scripts = (0..100).map(|_| answer("ok"));
-        nodes.push(Node::with(&server, budgets, scripts).await);
+        nodes.push(Node::with(&store, budgets, scripts).await);
     }
     // A chat is estimated at 2 tokens and uses 15.
     let chats = nodes.iter().enumerate().flat_map(|(at, node)| {
@@ -276,33 +273,31 @@ async fn a_budget_raced_by_three_nodes_is_overshot_by_what_is_in_flight_at_most(
     assert_eq!(log.len() as u64, answered);
 }
 
-#[tokio::test]
-#[ignore = "needs nats-server"]
+#[tokio::test(start_paused = true)]
 async fn a_session_budget_holds_on_all_nodes() {
-    let server = NatsServer::start();
+    let store = MemoryStore::new();
     let budgets = Budgets {
         session: Some(16),
         ..Budgets::default()
     };
-    let one = Node::with(&server, budgets, [answer("one")]).await;
-    let two = Node::with(&server, budgets, [answer("other")]).await;
+    let one = Node::with(&store, budgets, [answer("one")]).await;
+    let two = Node::with(&store, budgets, [answer("other")]).await;
     one.chat(&from("ann", "hi")).await.unwrap();
     let why = two.refused(&from("ann", "hi")).await;
     assert_eq!(why, "token budget exceeded (session: 15/16)");
     two.chat(&from("bob", "hi")).await.unwrap();
 }
 
-#[tokio::test]
-#[ignore = "needs nats-server"]
+#[tokio::test(start_paused = true)]
 async fn a_node_that_dies_in_a_turn_holds_neither_its_session_nor_its_reservation() {
-    let server = NatsServer::start();
+    let store = MemoryStore::new();
     // Room for one of two: 24 bytes are estimated at 7 tokens.
     let budgets = Budgets {
         daily: Some(10),
         ..Budgets::default()
     };
-    let mut one = Node::with(&server, budgets, [gated("never")]).await;
-    let two = Node::with(&server, budgets, [answer("next")]).await;
+    let mut one = Node::with(&store, budgets, [gated("never")]).await;
+    let two = Node::with(&store, budgets, [answer("next")]).await;
     let long = "x".repeat(24);
     let chat = from("ann", &long);
     let engine = Arc::new(one.engine);
@@ -323,12 +318,11 @@ async fn a_node_that_dies_in_a_turn_holds_neither_its_session_nor_its_reservatio
     assert_eq!(two.daily().await, 15);
 }
 
-#[tokio::test]
-#[ignore = "needs nats-server"]
+#[tokio::test(start_paused = true)]
 async fn a_node_that_was_taken_for_dead_cannot_store_its_answer_and_its_tokens_count() {
-    let server = NatsServer::start();
-    let mut one = Node::start(&server, [gated("late")]).await;
-    let two = Node::start(&server, [answer("next")]).await;
+    let store = MemoryStore::new();
+    let mut one = Node::start(&store, [gated("late")]).await;
+    let two = Node::start(&store, [answer("next")]).await;
     let chat = from("ann", "hi");
     let mut heard = Heard::default();
     let mut first = std::pin::pin!(one.engine.chat(&chat, &mut heard));
@@ -343,34 +337,33 @@ async fn a_node_that_was_taken_for_dead_cannot_store_its_answer_and_its_tokens_c
     assert_eq!(two.daily().await, 30);
 }
 
-#[tokio::test]
-#[ignore = "needs nats-server"]
+#[tokio::test(start_paused = true)]
 async fn a_node_that_loses_its_lease_comes_back_as_another_and_its_turn_is_fenced() {
-    let server = NatsServer::start();
+    let store = MemoryStore::new();
     let budgets = Budgets {
         daily: Some(1000),
         ..Budgets::default()
     };
     let scripts = [gated("late"), answer("again")];
-    let mut one = Node::with(&server, budgets, scripts).await;
-    let two = Node::with(&server, budgets, [answer("next")]).await;
+    let mut one = Node::with(&store, budgets, scripts).await;
+    let two = Node::with(&store, budgets, [answer("next")]).await;
     let chat = from("ann", "hi");
     let mut heard = Heard::default();
     let mut first = std::pin::pin!(one.engine.chat(&chat, &mut heard));
     at_gate(first.as_mut(), &mut one.heard).await;
     let lost = one.cluster().node().await;
-    let nats = nats(&server).await;
+    let store: Arc<dyn Store> = Arc::new(store.connect());
     let config = BucketConfig {
         max_age: Some(LEASE),
         ..BucketConfig::default()
     };
-    let nodes = Bucket::open(&nats, "nodes", config).await.unwrap();
+    let nodes = Bucket::open(&store, "nodes", config).await.unwrap();
     nodes.delete(&token(&lost), None).await.unwrap();
     two.chat(&chat).await.unwrap();
     one.model.open_gate();
     assert_eq!(failure(first.await), NOT_STORED);
     while one.cluster().node().await == lost {
-        tokio::task::yield_now().await;
+        sleep(Duration::from_millis(10)).await;
     }
     one.chat(&chat).await.unwrap();
     assert_eq!(two.history("ann").await, ["next", "again"]);
@@ -380,140 +373,17 @@ async fn a_node_that_loses_its_lease_comes_back_as_another_and_its_turn_is_fence
     assert_eq!(two.daily().await, 45);
 }
 
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn while_nats_is_away_chats_fail_clearly_and_nothing_is_half_written() {
-    let mut server = NatsServer::start();
-    let scripts = [answer("one"), gated("two"), answer("three")];
-    let mut node = Node::start(&server, scripts).await;
-    node.chat(&from("ann", "1")).await.unwrap();
-    // It comes back while an answer waits to be stored.
-    let chat = from("ann", "2");
-    let mut heard = Heard::default();
-    let mut second = std::pin::pin!(node.engine.chat(&chat, &mut heard));
-    at_gate(second.as_mut(), &mut node.heard).await;
-    server.kill();
-    node.model.open_gate();
-    assert!(
-        tokio::time::timeout(Duration::from_millis(300), &mut second)
-            .await
-            .is_err()
-    );
-    server.restart();
-    second.await.unwrap();
-    server.kill();
-    assert_eq!(node.refused(&from("ann", "3")).await, UNAVAILABLE);
-    server.restart();
-    node.chat(&from("ann", "4")).await.unwrap();
-    let other = Node::start(&server, []).await;
-    assert_eq!(other.history("ann").await, ["one", "two", "three"]);
-    assert_eq!(other.daily().await, 45);
-    assert_eq!(other.engine.usage(9).await.unwrap().len(), 3);
-    node.engine.close().await;
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn names_cannot_reach_beyond_their_place() {
-    let server = NatsServer::start();
-    let long = "x.".repeat(250);
-    let names = ["a.b", "a", "*", ">", "a.*", "a b", "\r\n", "$KV", "", &long];
-    let scripts = names
-        .iter()
-        .enumerate()
-        .map(|(at, _)| answer(&at.to_string()));
-    let node = Node::start(&server, scripts).await;
-    for name in names {
-        node.chat(&from(name, "hi")).await.unwrap();
-    }
-    for (at, name) in names.iter().enumerate() {
-        assert_eq!(node.history(name).await, [at.to_string()], "{name}");
-    }
-    let sessions = node.cluster().sessions(99).await.unwrap();
-    assert_eq!(sessions.len(), names.len());
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn turns_that_are_larger_than_a_message_are_kept_whole() {
-    let server = NatsServer::start_with("max_payload: 65536", &[]);
-    let long = "y".repeat(200_000);
-    let scripts = [answer(&long), answer("short"), answer("more")];
-    let one = Node::start(&server, scripts).await;
-    let two = Node::start(&server, []).await;
-    for question in ["1", "2", "3"] {
-        one.chat(&from("ann", question)).await.unwrap();
-    }
-    let history = two.history("ann").await;
-    assert_eq!(history.len(), 3);
-    assert_eq!((&*history[0], &*history[1]), (&*long, "short"));
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn when_nats_is_full_the_answer_is_told_and_known_not_to_be_remembered() {
-    let server = NatsServer::start_with("jetstream { max_file_store: 300KB }", &[]);
-    let long = "y".repeat(100_000);
-    let scripts = (0..9).map(|_| answer(&long));
-    let node = Node::start(&server, scripts).await;
-    let mut answered = 0;
-    let why = loop {
-        match node.chat(&from("ann", "hi")).await {
-            Ok(()) => answered += 1,
-            Err(ChatError::Refused(why) | ChatError::Failed(why)) => break why,
-            Err(other) => panic!("{other:?}"),
-        }
-        assert!(answered < 9, "there is no end to the room");
-    };
-    assert!(
-        [NOT_STORED, UNAVAILABLE].contains(&why.message()),
-        "{why:?}"
-    );
-    assert_eq!(node.history("ann").await.len(), answered);
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn a_gateway_goes_on_when_a_full_nats_has_room_again() {
-    let server = NatsServer::start_with("jetstream { max_file_store: 300KB }", &[]);
-    let node = Node::start(&server, [answer("one"), answer("lost"), answer("two")]).await;
-    node.chat(&from("ann", "1")).await.unwrap();
-    let nats = nats(&server).await;
-    let filler = nats.log("filler", LogConfig::new("filler")).await.unwrap();
-    for size in [20_000, 10] {
-        let mut is_full = false;
-        while !is_full {
-            let filling = filler.append("filler", vec![0; size].into(), Expect::default());
-            is_full = filling.await.is_err();
-        }
-    }
-    // Even its lease may be lost for lack of room.
-    let full = node.chat(&from("ann", "2")).await;
-    assert!(
-        matches!(full, Err(ChatError::Refused(_) | ChatError::Failed(_))),
-        "{full:?}"
-    );
-    filler.purge("filler", u64::MAX).await.unwrap();
-    let mut outcome = node.chat(&from("ann", "3")).await;
-    while outcome.is_err() {
-        outcome = node.chat(&from("ann", "3")).await;
-    }
-    let history = node.history("ann").await;
-    assert_eq!(history.len(), 2);
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
+#[tokio::test(start_paused = true)]
 async fn a_node_that_leaves_holds_nobody_up() {
-    let server = NatsServer::start();
+    let store = MemoryStore::new();
     let budgets = Budgets {
         daily: Some(20),
         ..Budgets::default()
     };
-    let one = Node::with(&server, budgets, [answer("one")]).await;
+    let one = Node::with(&store, budgets, [answer("one")]).await;
     one.chat(&from("ann", "hi")).await.unwrap();
     one.engine.close().await;
-    let two = Node::with(&server, budgets, [answer("two")]).await;
+    let two = Node::with(&store, budgets, [answer("two")]).await;
     two.chat(&from("ann", "hi")).await.unwrap();
     assert_eq!(
         two.refused(&from("ann", "hi")).await,
@@ -522,26 +392,27 @@ async fn a_node_that_leaves_holds_nobody_up() {
 }
 
 /// The accounts with sessions that are stored, the last used ones first.
-async fn stored(server: &NatsServer) -> Vec<String> {
+async fn stored(store: &MemoryStore) -> Vec<String> {
     let log = LogConfig::new("gateway_sessions.*");
-    let log = nats(server)
-        .await
-        .log("gateway_sessions", log)
-        .await
-        .unwrap();
+    let log = store.log("gateway_sessions", log).await.unwrap();
     let heads = log.heads("gateway_sessions.*").await.unwrap();
     let account = |subject: &str| subject.split("=3A").nth(2).unwrap().to_owned();
     heads.iter().rev().map(|it| account(&it.subject)).collect()
 }
 
-#[tokio::test]
-#[ignore = "needs nats-server"]
+#[tokio::test(start_paused = true)]
 async fn sessions_beyond_the_limit_are_forgotten_with_their_turns_the_oldest_first() {
-    let server = NatsServer::start();
+    let store = MemoryStore::new();
     let limits = StoreLimits::default().with_sessions(2);
     let long = "y".repeat(20_000);
     let scripts = (0..6).map(|_| answer(&long));
-    let node = Node::limited(&server, Budgets::default(), limits, scripts).await;
+    let node = Node::limited(
+        Arc::new(store.connect()),
+        Budgets::default(),
+        limits,
+        scripts,
+    )
+    .await;
     for name in ["ann", "bob", "cat", "dan", "ann"] {
         node.chat(&from(name, "hi")).await.unwrap();
     }
@@ -551,7 +422,7 @@ async fn sessions_beyond_the_limit_are_forgotten_with_their_turns_the_oldest_fir
     };
     let sessions = left(node.cluster().sessions(9).await.unwrap());
     assert_eq!(sessions, ["default:ws:ann:main", "default:ws:dan:main"]);
-    assert_eq!(stored(&server).await, ["ann", "dan"]);
+    assert_eq!(stored(&store).await, ["ann", "dan"]);
     assert!(node.history("bob").await.is_empty());
     assert_eq!(node.cluster().sweep().await, 0);
     // Whoever comes back begins anew.
@@ -562,15 +433,20 @@ async fn sessions_beyond_the_limit_are_forgotten_with_their_turns_the_oldest_fir
     assert_eq!(sessions, ["default:ws:bob:main", "default:ws:ann:main"]);
 }
 
-#[tokio::test]
-#[ignore = "needs nats-server"]
+#[tokio::test(start_paused = true)]
 async fn sessions_that_are_too_large_together_are_forgotten_except_those_in_use() {
-    let server = NatsServer::start();
+    let store = MemoryStore::new();
     let limits = StoreLimits::default().with_total_bytes(50_000);
     let long = "y".repeat(20_000);
     let scripts = [answer(&long), gated("late")];
-    let mut node = Node::limited(&server, Budgets::default(), limits, scripts).await;
-    let other = Node::start(&server, [answer(&long), answer(&long)]).await;
+    let mut node = Node::limited(
+        Arc::new(store.connect()),
+        Budgets::default(),
+        limits,
+        scripts,
+    )
+    .await;
+    let other = Node::start(&store, [answer(&long), answer(&long)]).await;
     let chat = from("ann", "hi");
     node.chat(&chat).await.unwrap();
     let mut heard = Heard::default();
@@ -582,6 +458,6 @@ async fn sessions_that_are_too_large_together_are_forgotten_except_those_in_use(
     assert_eq!(node.cluster().sweep().await, 1);
     node.model.open_gate();
     running.await.unwrap();
-    assert_eq!(stored(&server).await, ["ann", "cat"]);
+    assert_eq!(stored(&store).await, ["ann", "cat"]);
     assert_eq!(node.history("ann").await.len(), 2);
 }

@@ -4,7 +4,9 @@ mod budget;
 #[cfg(feature = "nats")]
 mod cluster;
 #[cfg(feature = "nats")]
-mod cluster_health;
+mod cluster_faults;
+#[cfg(feature = "nats")]
+mod cluster_nats;
 mod dropped;
 mod extension;
 mod failing;
