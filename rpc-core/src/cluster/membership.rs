@@ -18,11 +18,11 @@ const REJOIN: Duration = Duration::from_secs(1);
 /// A process that loses its lease comes back as another node. `N` is what it needs for each: its
 /// [`NodeLease`] and what hangs on that.
 pub struct Membership<N = NodeLease> {
-    current: Arc<watch::Sender<Option<N>>>,
+    current: Arc<watch::Sender<Option<Arc<N>>>>,
     failed: Arc<watch::Sender<Option<StoreError>>>,
 }
 
-impl<N: AsRef<NodeLease> + Clone> Membership<N> {
+impl<N: AsRef<NodeLease>> Membership<N> {
     /// Creates one that is no node yet.
     #[must_use]
     pub fn new() -> Self {
@@ -34,16 +34,16 @@ impl<N: AsRef<NodeLease> + Clone> Membership<N> {
 
     /// Returns the node that this process is, if it counts as alive.
     #[must_use]
-    pub fn current(&self) -> Option<N> {
+    pub fn current(&self) -> Option<Arc<N>> {
         let node = self.current.borrow().clone();
-        node.filter(|node| node.as_ref().is_valid())
+        node.filter(|node| (**node).as_ref().is_valid())
     }
 
     /// Waits until this process is a node.
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn joined(&self) -> N {
+    pub async fn joined(&self) -> Arc<N> {
         let mut changes = self.current.subscribe();
         loop {
             if let Some(node) = self.current() {
@@ -108,16 +108,16 @@ impl<N: AsRef<NodeLease> + Clone> Membership<N> {
     /// If the future is dropped, the lease ends when its time is over.
     pub async fn live(
         &self,
-        node: N,
+        node: Arc<N>,
         renewal: Renewal,
         work: impl Future<Output = ()>,
     ) -> LeaseLost {
-        let lease = node.as_ref();
+        let lease = (*node).as_ref();
         let working = async {
             if lease.acquired().await.is_err() {
                 return pending().await;
             }
-            self.current.send_replace(Some(node.clone()));
+            self.current.send_replace(Some(Arc::clone(&node)));
             work.await;
         };
         let denied = async {
@@ -135,7 +135,7 @@ impl<N: AsRef<NodeLease> + Clone> Membership<N> {
     }
 }
 
-impl<N: AsRef<NodeLease> + Clone> Default for Membership<N> {
+impl<N: AsRef<NodeLease>> Default for Membership<N> {
     fn default() -> Self {
         Self::new()
     }

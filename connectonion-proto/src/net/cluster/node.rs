@@ -11,7 +11,7 @@ use super::ClusterOptions;
 use super::relays::Relays;
 
 /// A host as a node of its cluster.
-pub(super) type Member = Membership<Arc<Node>>;
+pub(super) type Member = Membership<Node>;
 
 /// One life of a host in a cluster. After its lease is lost, the host comes back as another node.
 pub(super) struct Node {

@@ -46,7 +46,7 @@ impl Nodes {
     }
 
     /// Waits until this gateway is a node, but not for ever.
-    pub(super) async fn joined(&self, patience: Duration) -> Result<NodeLease, StoreError> {
+    pub(super) async fn joined(&self, patience: Duration) -> Result<Arc<NodeLease>, StoreError> {
         let joined = timeout(patience, self.member.joined()).await;
         joined.map_err(|_| unavailable(patience))
     }
@@ -65,7 +65,10 @@ impl Nodes {
                 joined(lease.node());
                 std::future::pending().await
             };
-            let why = self.member.live(lease.clone(), renewal, work).await;
+            let why = self
+                .member
+                .live(Arc::new(lease.clone()), renewal, work)
+                .await;
             if why == LeaseLost::Released {
                 return;
             }

@@ -112,7 +112,7 @@ impl Node {
         turns.into_iter().map(|[_, answer, _]| answer).collect()
     }
 
-    async fn daily(&self) -> u64 {
+    pub(super) async fn daily(&self) -> u64 {
         self.cluster().used(None).await.unwrap().1
     }
 }

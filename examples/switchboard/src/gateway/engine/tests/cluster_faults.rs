@@ -111,7 +111,7 @@ async fn while_the_store_is_away_or_full_chats_fail_clearly_and_are_not_stored()
     store.set_cut(false);
     store.set_full(true);
     let full = node.chat(&from("ann", "4")).await;
-    let (Err(ChatError::Refused(why) | ChatError::Failed(why))) = full else {
+    let Err(ChatError::Refused(why) | ChatError::Failed(why)) = full else {
         panic!("{full:?}");
     };
     assert!(
