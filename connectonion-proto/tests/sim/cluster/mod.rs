@@ -64,6 +64,26 @@ fn a_store_that_loses_its_data_is_filled_again_and_keeps_what_is_acknowledged_th
     lives("cluster with losses", true);
 }
 
+/// A host stands still while the store gets this many records from another one.
+fn behind(records: usize) {
+    run(1, |rng| {
+        live(async || {
+            let world = World::silent(rng).await;
+            world.pause(0, true);
+            world.say(1, records).await?;
+            world.pause(0, false);
+            sleep(CALM).await;
+            world.end(&mut Tally::default()).await
+        })
+    });
+}
+
+#[test]
+fn a_host_that_is_64_or_6400_records_behind_serves_all_sessions() {
+    behind(64);
+    behind(6_400);
+}
+
 #[test]
 fn a_host_that_the_store_denies_its_place_says_that_it_cannot_heal() {
     run(1, |rng| {

@@ -9,8 +9,8 @@ use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Server, ServerOp
 use connectonion_proto::session::HubConfig;
 use connectonion_proto::trust::TrustLevel;
 use futures_util::SinkExt as _;
-use futures_util::future::BoxFuture;
-use rpc_core::cluster::{MemorySnapshot, MemoryStore, StoreError};
+use futures_util::future::{BoxFuture, join_all};
+use rpc_core::cluster::{LogConfig, MemorySnapshot, MemoryStore, Store, StoreError};
 use rpc_core::net::Dialer;
 use rpc_core::net::mem::{self, MemDialer, MemTransport};
 use rpc_core::{Outgoing, Text};
@@ -38,6 +38,8 @@ const USERS: [(&str, &str); 4] = [
     ("cid", "s-1"),
     ("dan", "s-2"),
 ];
+/// How many prompts there are in a session of somebody who says much.
+const PROMPTS: usize = 16;
 /// How long anything may take that has to happen.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -318,7 +320,7 @@ impl World {
         }
     }
 
-    fn pause(&self, slot: usize, is_paused: bool) {
+    pub fn pause(&self, slot: usize, is_paused: bool) {
         self.shared.pause(slot, is_paused);
     }
 
@@ -333,6 +335,41 @@ impl World {
         timeout(PATIENCE, cluster.failed())
             .await
             .expect("it says so")
+    }
+
+    /// Says so much at a host that the store has this many records more, and hears all answers.
+    pub async fn say(&self, slot: usize, records: usize) -> Outcome {
+        // Of each prompt: itself, its events, its answer.
+        let saying = (0..records.div_ceil(3 * PROMPTS))
+            .map(|number| self.say_in(slot, format!("t-{number}").leak()));
+        let said: Vec<Outcome> = join_all(saying).await;
+        said.into_iter().collect::<Outcome>()?;
+        let sessions = self
+            .shared
+            .store
+            .log("onion_log", LogConfig::new("onion_log.*"));
+        let stored = sessions.await.unwrap().state().await.unwrap().last;
+        ensure(stored >= records as u64, || {
+            format!("only {stored} records")
+        })
+    }
+
+    async fn say_in(&self, slot: usize, session: &'static str) -> Outcome {
+        let shared = &self.shared;
+        let entered = shared.enter(slot, session).await;
+        let (mut client, _) = entered.ok_or("nobody is let in")?;
+        lock(&shared.sessions).push(session);
+        let stretch = lock(&shared.diary).begins(session);
+        for number in 0..PROMPTS {
+            let text = format!("ann-{number}");
+            lock(&shared.diary).says(session, &text);
+            client.say(&input(&text)).await;
+            let output = client.output().await;
+            let answer = output["result"].as_str().unwrap_or_default();
+            lock(&shared.diary).hears(stretch, answer);
+        }
+        lock(&shared.diary).ends(stretch);
+        Ok(())
     }
 
     /// Lets something fail, and ends that later.
