@@ -79,8 +79,13 @@ fn behind(records: usize) {
 }
 
 #[test]
-fn a_host_that_is_64_or_6400_records_behind_serves_all_sessions() {
+fn a_host_that_is_64_records_behind_serves_all_sessions() {
     behind(64);
+}
+
+#[test]
+#[ignore = "takes half a minute"]
+fn a_host_that_is_6400_records_behind_serves_all_sessions() {
     behind(6_400);
 }
 

@@ -344,10 +344,11 @@ impl World {
             .map(|number| self.say_in(slot, format!("t-{number}").leak()));
         let said: Vec<Outcome> = join_all(saying).await;
         said.into_iter().collect::<Outcome>()?;
-        let sessions = self
-            .shared
-            .store
-            .log("onion_log", LogConfig::new("onion_log.*"));
+        let config = LogConfig {
+            max_age: Some(2 * ClusterOptions::default().max_age),
+            ..LogConfig::new("onion_log.*")
+        };
+        let sessions = self.shared.store.log("onion_log", config);
         let stored = sessions.await.unwrap().state().await.unwrap().last;
         ensure(stored >= records as u64, || {
             format!("only {stored} records")

@@ -8,6 +8,7 @@ use exoclaw_proto::auth::Auth;
 use exoclaw_proto::net::ChatError;
 use http::{Method, Request, StatusCode};
 use rpc_core::cluster::{MemoryStore, StoreError};
+use switchboard_testing::sim::Rng;
 use tokio::time::{sleep, timeout};
 
 use super::cluster::{Node, UNAVAILABLE, at_gate, gated};
@@ -147,23 +148,10 @@ async fn a_store_that_comes_back_empty_is_filled_anew() {
     node.engine.close().await;
 }
 
-/// Numbers that repeat themselves.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (self.0 >> 33) % end
-    }
-}
-
 /// Breaks something of a node's connection or of the store behind it, for some seconds of virtual time.
-async fn fail(random: &mut Random, line: &MemoryStore) {
-    let time = Duration::from_millis(100 + 2 * random.below(3_000));
-    match random.below(7) {
+async fn fail(rng: &mut Rng, line: &MemoryStore) {
+    let time = Duration::from_millis(100 + 2 * rng.below(3_000));
+    match rng.below(7) {
         0 => {
             line.set_cut(true);
             sleep(time).await;
@@ -184,7 +172,7 @@ async fn fail(random: &mut Random, line: &MemoryStore) {
             sleep(time).await;
             line.set_full(false);
         }
-        4 => line.lose_answers(1 + random.below(3)),
+        4 => line.lose_answers(1 + rng.below(3)),
         5 => line.restart(),
         _ => sleep(time).await,
     }
@@ -192,7 +180,7 @@ async fn fail(random: &mut Random, line: &MemoryStore) {
 
 /// Three engines whose store fails: what a chat was told holds.
 async fn live(seed: u64) {
-    let random = &mut Random(seed);
+    let rng = &mut Rng::new(seed);
     let first = MemoryStore::new();
     let lines = [first.connect(), first.connect(), first.connect()];
     let mut nodes = Vec::new();
@@ -203,7 +191,7 @@ async fn live(seed: u64) {
     let mut told = Vec::new();
     for round in 0..20 {
         let chats = (0..6).map(|number| {
-            let node = &nodes[usize::try_from(random.below(3)).unwrap()];
+            let node = &nodes[usize::try_from(rng.below(3)).unwrap()];
             let text = format!("{round}-{number}");
             let session = ["ann", "bob"][number % 2];
             async move {
@@ -212,8 +200,8 @@ async fn live(seed: u64) {
             }
         });
         let chats = futures_util::future::join_all(chats.collect::<Vec<_>>());
-        let line = &lines[usize::try_from(random.below(3)).unwrap()];
-        let (outcomes, ()) = tokio::join!(chats, fail(random, line));
+        let line = &lines[usize::try_from(rng.below(3)).unwrap()];
+        let (outcomes, ()) = tokio::join!(chats, fail(rng, line));
         told.extend(outcomes);
     }
     // All is well again, and all are there.
