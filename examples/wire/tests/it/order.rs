@@ -170,6 +170,7 @@ fn exoclaw() {
         < {"error":"auth_failed","code":4001}
         < {"ok":true,"version":"0.1.0"}"#;
     assert_wrong(Exoclaw, refused, 3, "behind the refusal");
+    assert_eq!(wrong(Exoclaw, &changed(refused, |it| without(it, 2))), []);
 }
 
 const SMARTHOLE: &str = r#"
@@ -225,6 +226,12 @@ const CONNECTONION: &str = r#"
 #[test]
 fn connectonion() {
     use Protocol::ConnectOnion;
+    let refused = r#"
+        > {"type":"CONNECT","payload":{"timestamp":1}}
+        < {"type":"ERROR","message":"unauthorized"}"#;
+    assert_eq!(wrong(ConnectOnion, refused), []);
+    let silent = changed(refused, |it| without(it, 1));
+    assert_wrong(ConnectOnion, &silent, 1, "nobody has answered");
     assert_eq!(wrong(ConnectOnion, CONNECTONION), []);
     assert_wrong(
         ConnectOnion,
