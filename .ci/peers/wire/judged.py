@@ -41,7 +41,7 @@ async def judge(name, protocol, role, *target, command=(), **values):
         return {row_id: found[row_id] for row_id in wanted}
 
     _, said, _ = await output("wire", "check", *options, "--list", *command)
-    everything = [line.split()[1].removeprefix(prefix).rstrip(":") for line in said.splitlines()]
+    everything = re.findall(rf"^(?:MUST|SHOULD) +{re.escape(prefix)}(\S+):", said, re.MULTILINE)
     # The machine may be busy: those that shall hold have time for it, and those that shall fail need none. Rows end in
     # their order, so that those after a slow one would wait.
     slow = [row_id for row_id in everything if row_id in SLOW]

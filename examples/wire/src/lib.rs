@@ -14,6 +14,7 @@ pub mod page;
 pub mod place;
 pub mod proxy;
 pub mod recent;
+pub mod recording;
 #[cfg(test)]
 mod recordings;
 pub mod replay;

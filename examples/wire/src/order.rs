@@ -20,6 +20,8 @@ const MAX_ASKED: usize = 4096;
 /// Most tool calls of a chat that are remembered, and most of its text.
 const MAX_TOOLS: usize = 1024;
 const MAX_TEXT: usize = 1024 * 1024;
+/// What the requests of a connection are known by that have no ids.
+const NAMELESS: [&str; 5] = ["token", "connect", "onboard", "admin", "status"];
 /// Who asks may end the connection before the answer to this one.
 const KEEPALIVE: &str = "PING";
 
@@ -267,7 +269,10 @@ impl Order {
             ..Relations::default()
         };
         let place = match (&call, asks) {
-            (None, _) => None,
+            (None, _) => {
+                placed.answers = self.refused(seen, stage);
+                None
+            }
             (Some(id), true) => {
                 let again = self.again(seen, id);
                 self.ask(seen, id.to_string(), false);
@@ -426,6 +431,23 @@ impl Order {
         is_wrong.then(|| format!("has the id of line {}", asked.line))
     }
 
+    /// Answers the last request without an id, if a failure of the server names none.
+    fn refused(&mut self, seen: &Seen<'_>, stage: Stage) -> Option<Answers> {
+        if seen.from == Side::Client || stage != Stage::Failed {
+            return None;
+        }
+        let keys = NAMELESS.map(|id| (Side::Client, id.to_owned()));
+        let open = keys.into_iter().filter_map(|key| {
+            let asked = self.asked.get(&key).filter(|it| !it.is_answered)?;
+            Some((asked.line, key))
+        });
+        let (_, key) = open.max_by_key(|(line, _)| *line)?;
+        let asked = self.asked.get_mut(&key)?;
+        asked.is_answered = true;
+        asked.open = asked.open.saturating_sub(1);
+        Some(asked.answered(seen.at))
+    }
+
     /// Finds what is answered. Returns it, and what is wrong with the answer.
     fn answer(
         &mut self,
@@ -438,7 +460,7 @@ impl Order {
             // An error may answer what could not be read.
             let is_stray = has_ids(seen) && self.is_whole && stage != Stage::Failed;
             return (
-                None,
+                self.refused(seen, stage),
                 is_stray.then(|| "answers nothing that was asked".to_owned()),
             );
         };

@@ -19,47 +19,21 @@ const MAX_DEPTH: usize = 64;
 /// Longer data URLs are cut to their type.
 const MAX_DATA_URL: usize = 64;
 
-/// Words that make a name secret wherever they stand in it.
-const WORDS: [&str; 30] = [
-    "apikey",
-    "auth",
-    "authorization",
-    "authtoken",
-    "bearer",
-    "cookie",
-    "cookies",
-    "credential",
-    "credentials",
-    "creds",
-    "jwt",
-    "mfa",
-    "otp",
-    "pass",
-    "passcode",
-    "passphrase",
-    "passwd",
-    "password",
-    "passwords",
-    "payment",
-    "pin",
-    "private",
-    "psk",
-    "pwd",
-    "secret",
-    "secrets",
-    "signature",
-    "token",
-    "totp",
-    "pw",
-];
-/// Parts that make a word secret that is written together, as in `accesstoken`.
-const PARTS: [&str; 13] = [
+/// Words that make a name secret where they end it.
+const WORDS: &str = "apikey assertion auth authorization bearer cookie cookies credential credentials creds csrf cvc \
+    cvv jwt mfa mnemonic otp pass passcode passphrase passwd password passwords payment pin psk pw pwd secret secrets \
+    signature token totp xsrf";
+/// Words that make it secret wherever they stand.
+const ANYWHERE: &str = "cookie credentials passphrase passwd password secret";
+/// Parts of a name that is written together, or in two words, as in `accesstoken` and `passPhrase`.
+const PARTS: [&str; 14] = [
     "accesskey",
     "accesstoken",
     "apikey",
     "authtoken",
     "bearertoken",
     "idtoken",
+    "passcode",
     "passphrase",
     "passwd",
     "password",
@@ -68,107 +42,87 @@ const PARTS: [&str; 13] = [
     "secretkey",
     "sessiontoken",
 ];
-/// What a key is of, for a name that ends with `key`.
-const KEYS: [&str; 21] = [
-    "access",
-    "account",
-    "api",
-    "app",
-    "application",
-    "auth",
-    "client",
-    "deploy",
-    "encryption",
-    "function",
-    "host",
-    "license",
-    "master",
-    "secret",
-    "service",
-    "shared",
-    "signing",
-    "ssh",
-    "subscription",
-    "user",
-    "x",
-];
-/// Words that make a name harmless: what counts, limits or describes a secret is none.
-const PUBLIC: [&str; 25] = [
-    "budget", "budgets", "count", "counts", "enabled", "endpoint", "expires", "expiry", "field",
-    "hint", "id", "kind", "length", "limit", "max", "method", "methods", "min", "mode", "name",
-    "policy", "required", "scheme", "type", "usage",
-];
-/// Names of parameters and headers that are secret there alone.
-const OF_URLS: [&str; 7] = ["access", "code", "key", "sid", "sig", "sign", "ticket"];
-/// Headers that only look secret.
-const PUBLIC_HEADERS: [&str; 4] = [
-    "idempotency-key",
-    "proxy-authenticate",
-    "www-authenticate",
-    "x-idempotency-key",
-];
+/// What a key is of in one word, as in `authkey`.
+const KEYS: &str = "access account admin api app auth bot client crypt deploy device encryption host license master \
+    open secret service shared signing ssh subscription user";
+/// What the key of a map, a table or a message is of, and one that everybody may see.
+const PUBLIC_KEYS: &str = "arrow cache column dict field foreign group hot idempotency index map message object \
+    partition press primary pub public routing row short shortcut sort surrogate translation";
+/// What a code is for that only one person may know.
+const CODES: &str =
+    "access auth backup invitation invite mfa otp pin recovery security sms totp verification";
+/// What begins a name whose last word is a part of a secret or what carries it.
+const CARRIED: &str = "auth authorization jwt signature token";
+/// Words behind it.
+const CARRIERS: &str = "b base hex header raw string value";
+/// Words that make a name harmless where they end it: what counts, limits or describes a secret is none.
+const PUBLIC: &str = "age alg algorithm at budget budgets changed count counts description enabled endpoint error \
+    expires expiry failed field file format hint id kind label length lifetime limit location max message method methods min \
+    mode name path placeholder policy prompt provider ref required scheme set status strength timeout ttl type updated \
+    uri url usage valid version";
+/// Words that make it harmless where they begin it.
+const PUBLIC_STARTS: &str = "has is max min num public requires";
+/// Names of parameters that are secret in URLs alone.
+const OF_URLS: &str = "access code key sid sig sign ticket";
 /// Calls whose arguments are secrets.
-const CALLS: [&str; 12] = [
-    "authenticate",
-    "change_password",
-    "changepassword",
-    "login",
-    "register",
-    "reset_password",
-    "resetpassword",
-    "set_password",
-    "setpassword",
-    "sign_in",
-    "signin",
-    "signup",
-];
+const CALLS: &str = "authenticate change_password changepassword login register reset_password resetpassword \
+    set_password setpassword sign_in signin signup";
 /// Members of these calls that are none.
-const NAMES: [&str; 6] = ["email", "nick", "user", "user_nick", "username", "uid"];
+const NAMES: &str = "email nick user user_nick username uid";
+/// Members with the name of what stands in the member `value` beside them.
+const NAMING: &str = "field header key name param parameter variable";
+/// What `auth` may be without being a secret.
+const MODES: &str = "basic bearer jwt none oauth oauth2 open optional required strict token";
 
 /// What a text has that may hold a secret; everything else passes without a closer look.
 static MAY_HOLD: LazyLock<Option<Regex>> = LazyLock::new(|| {
     regex(
-        r"(?i)token|pass|pwd|secret|auth|cookie|cred|jwt|otp|mfa|key|bearer|psk|pin|priv|pw|basic |login|regist|sig|ticket|invit|payment|received|access|code=|sid=|sk-|sk_|gh[pousr]_|xox|akia|aiza|glpat|hf_|npm_|eyj|-----|://[^/\s]*@|data:[^,]{0,99},|\\u00|\x22method\x22\s*:\s*[^\x22\s]",
+        r"(?i)token|pass|pwd|secret|auth|cookie|cred|jwt|otp|mfa|key|bearer|psk|pin|pw|cv[cv]|[cx]srf|assertion|mnemonic|phrase|basic |login|regist|sig|ticket|(invit|verif|recover|backup|security|sms)[a-z]*[^a-z]?code|payment|received|access|code=|sid=|[srp]k[-_]|gh[pousr]_|github_|glpat|gsk_|xox|xapp|nvapi|pypi|akia|asia|aiza|hf_|npm_|hvs\.|sg\.|ya29|xai-|tskey|whsec|eyj|-----|:[^/\s]+@|://[^/\s]*@|data:[^,]{0,99},|\\u00|\x22method\x22\s*:\s*[^\x22\s]",
     )
 });
 /// Values that are secrets whatever they are called.
 static FORMS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     regex(
-        r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(-----END [A-Z ]*-----)?|\b(sk|rk|pk)[-_](live|test|proj|ant|or)?[-_]?[A-Za-z0-9_-]{16,}|\bgh[pousr]_[A-Za-z0-9]{16,}|\bgithub_pat_[A-Za-z0-9_]{16,}|\bglpat-[A-Za-z0-9_-]{16,}|\bxox[abeprs]-[A-Za-z0-9-]{10,}|\b(AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[A-Za-z0-9_-]{30,}|\bhf_[A-Za-z0-9]{16,}|\bnpm_[A-Za-z0-9]{20,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]*)?",
+        r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----.*?(?:-----END[^-]*-----|\z)|\b(?:sk|rk|pk)[-_][A-Za-z0-9_-]{10,}|\b(?:gh[pousr]|github_pat|gsk|hf|npm|whsec)_[A-Za-z0-9_]{16,}|\b(?:glpat|xox[abeprs]|xapp|nvapi|pypi|tskey|xai)-[A-Za-z0-9_-]{10,}|\b(?:hvs|SG|ya29)\.[A-Za-z0-9_.-]{16,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[A-Za-z0-9_-]{30,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",
     )
 });
 /// A scheme of `Authorization` and what it carries.
-static SCHEME: LazyLock<Option<Regex>> =
-    LazyLock::new(|| regex(r"(?i)\b(bearer|basic|digest|apikey)(\s+|%20)([A-Za-z0-9._~+/=-]+)"));
-/// A name and its value in a text: of a URL, a form, a command line.
+static SCHEME: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    regex(r"(?i)\b(bearer|basic|digest|apikey|negotiate)(\s+|%20)([A-Za-z0-9._~+/=-]+)")
+});
+/// A name and its value in a text: of a URL, a form, a header, JSON that is cut, a command line.
 static PAIR: LazyLock<Option<Regex>> = LazyLock::new(|| {
     regex(
-        r#"([A-Za-z0-9_.%\[\]-]*[A-Za-z%][A-Za-z0-9_.%\[\]-]*)=("[^"]*"|'[^']*'|[^\s&;,#"'\\<>)]+)"#,
+        r#"(?:--([A-Za-z][A-Za-z-]*)(\s+)|([A-Za-z0-9_.%\[\]-]*[A-Za-z%][A-Za-z0-9_.%\[\]-]*)(\\*["']?\s*[=:]\s*))(\\*"[^"\\]*(?:\\*"|\z)|'[^']*'|[^\s=&;,#"'\\<>)}\]][^\s&;,#"'\\<>)}\]]*)"#,
     )
 });
-/// A user and a password in a URL.
-static USER: LazyLock<Option<Regex>> =
-    LazyLock::new(|| regex(r#"([a-zA-Z][a-zA-Z0-9+.-]*:)?//[^\s"'<>?#]*@"#));
+/// A user and a password in front of a host.
+static USER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    regex(
+        r#"([a-zA-Z][a-zA-Z0-9+.-]*:)?//[^\s"'<>?#]*@|\b[a-zA-Z][a-zA-Z0-9._-]*:[^\s"'<>?#/@:,;]+@"#,
+    )
+});
 
 fn regex(pattern: &str) -> Option<Regex> {
     Regex::new(pattern).ok()
 }
 
-/// Splits a name into its words, in lower case: `X-Api-Key`, `apiKey`, `api_key`.
+fn is_one(word: &str, of: &str) -> bool {
+    of.split_ascii_whitespace().any(|it| it == word)
+}
+
+/// Splits a name into its words, in lower case and without numbers: `X-Api-Key`, `apiKey`, `api_key2`.
 fn words(name: &str) -> Vec<String> {
     let (mut words, mut word, mut was_lower) = (Vec::new(), String::new(), false);
-    for c in name.chars() {
-        let ends = !c.is_alphanumeric() || (c.is_uppercase() && was_lower);
-        if ends && !word.is_empty() {
-            words.push(std::mem::take(&mut word));
+    for c in name.chars().chain(['_']) {
+        if !c.is_alphanumeric() || (c.is_uppercase() && was_lower) {
+            word.truncate(word.trim_end_matches(|c: char| c.is_ascii_digit()).len());
+            words.extend((!word.is_empty()).then(|| std::mem::take(&mut word)));
         }
         was_lower = c.is_lowercase() || c.is_ascii_digit();
         if c.is_alphanumeric() {
             word.extend(c.to_lowercase());
         }
-    }
-    if !word.is_empty() {
-        words.push(word);
     }
     words
 }
@@ -176,72 +130,57 @@ fn words(name: &str) -> Vec<String> {
 /// Returns whether values of members with this name are secrets.
 #[must_use]
 pub fn is_secret(name: &str) -> bool {
-    let words = words(name);
-    let (Some(last), has) = (words.last(), |list: &[&str]| {
-        words.iter().any(|word| list.contains(&word.as_str()))
-    }) else {
-        return false;
-    };
-    if PUBLIC.contains(&last.as_str())
-        || words
-            .first()
-            .is_some_and(|it| ["max", "min", "has", "is", "public"].contains(&&**it))
-    {
-        return false;
-    }
-    let is_key = last == "key" && words.len() > 1 && (has(&KEYS) || has(&["private"]));
-    let is_code = last == "code"
-        && has(&[
-            "invite",
-            "invitation",
-            "verification",
-            "recovery",
-            "backup",
-            "auth",
-            "access",
-        ]);
-    let is_word = WORDS.contains(&last.as_str()) && last != "private"
-        || has(&[
-            "password",
-            "passwd",
-            "secret",
-            "credentials",
-            "cookie",
-            "passphrase",
-        ]);
-    let is_joined = words.iter().any(|word| {
-        PARTS
-            .iter()
-            .any(|part| word.contains(part) && !word.ends_with("less"))
-    });
-    let is_first = ["token", "authorization", "signature", "jwt"]
-        .iter()
-        .any(|it| words.first().is_some_and(|word| word == it))
-        && words.len() > 1
-        && has(&["value", "raw", "string", "header", "b64", "base64", "hex"]);
-    is_key || is_code || is_word || is_joined || is_first
+    are_secret(&words(name))
 }
 
-/// Returns whether values of parameters of URLs with this name are secrets.
-fn is_secret_parameter(name: &str) -> bool {
-    let name = percent_decode_str(name).decode_utf8_lossy();
-    let words = words(&name);
-    is_secret(&name)
+/// Returns whether a name of these words says that it counts or describes something.
+fn are_public(words: &[String]) -> bool {
+    words.last().is_none_or(|last| is_one(last, PUBLIC))
         || words
-            .iter()
-            .any(|word| OF_URLS.contains(&word.as_str()) || WORDS.contains(&word.as_str()))
+            .first()
+            .is_some_and(|first| is_one(first, PUBLIC_STARTS))
+}
+
+fn are_secret(words: &[String]) -> bool {
+    let Some((last, before)) = words.split_last().filter(|_| !are_public(words)) else {
+        return false;
+    };
+    let joined = words.concat();
+    let is_of = |list: &str| before.iter().any(|word| is_one(word, list));
+    let is_key = match last.strip_suffix("key") {
+        Some("") => !before.is_empty() && !is_of(PUBLIC_KEYS),
+        Some(of) => is_one(of, KEYS),
+        None => false,
+    };
+    is_key
+        || is_one(last, WORDS)
+        || last.ends_with("token")
+        || last.ends_with("secret")
+        || last == "code" && is_of(CODES)
+        || last == "phrase" && is_of("recovery seed")
+        || words.iter().any(|word| is_one(word, ANYWHERE))
+        || PARTS.iter().any(|part| joined.contains(part)) && !joined.ends_with("less")
+        || before.first().is_some_and(|first| is_one(first, CARRIED)) && is_one(last, CARRIERS)
+}
+
+/// Returns whether values of parameters with this name are secrets, in a URL or elsewhere.
+fn is_secret_parameter(name: &str, is_url: bool) -> bool {
+    let words = words(&percent_decode_str(name).decode_utf8_lossy());
+    let is_named = |word: &String| is_one(word, OF_URLS) || is_one(word, WORDS);
+    are_secret(&words) || is_url && !are_public(&words) && words.iter().any(is_named)
 }
 
 fn is_secret_header(name: &str) -> bool {
+    let words = words(name);
     let name = name.trim().to_ascii_lowercase();
-    let words = words(&name);
-    !PUBLIC_HEADERS.contains(&&*name)
-        && !name.starts_with("sec-websocket-")
+    let has = |list: &str| words.iter().any(|word| is_one(word, list));
+    !name.starts_with("sec-websocket-")
         && !name.starts_with("access-control-")
-        && (is_secret(&name)
-            || words.iter().any(|word| {
-                WORDS.contains(&word.as_str()) || word == "key" || word == "authentication"
-            }))
+        && !are_public(&words)
+        && (are_secret(&words)
+            || has(WORDS)
+            || has("authentication")
+            || has("key") && !has(PUBLIC_KEYS))
 }
 
 /// Returns a frame without its secrets. What is no JSON may be half a secret and is not shown. What is borrowed is
@@ -304,8 +243,13 @@ impl Found {
             _ if depth > MAX_DEPTH => self.hide(raw, format!("\"{HIDDEN}\"")),
             Some(b'{') => self.object(raw, rule, depth),
             Some(b'[') => {
+                let mut flag = "";
                 for item in serde_json::from_str::<Vec<&RawValue>>(raw).unwrap_or_default() {
+                    // As in `["--token", "..."]`.
+                    let is_argument = flag.starts_with("\"--") && is_secret(flag);
+                    let rule = if is_argument { Rule::All } else { rule };
                     self.value(item.get(), rule, depth + 1);
+                    flag = item.get();
                 }
             }
             Some(b'"') if raw.len() > 2 => match rule {
@@ -329,7 +273,7 @@ impl Found {
         let calls = |raw: &str| {
             let call = raw.trim_matches('"').to_ascii_lowercase();
             raw.starts_with('"')
-                && (CALLS.contains(&&*call) || call.contains('\\') || is_secret(&call))
+                && (is_one(&call, CALLS) || call.contains('\\') || is_secret(&call))
         };
         let is_call = has("args")
             && (members
@@ -345,10 +289,12 @@ impl Found {
         let is_error = members
             .iter()
             .any(|(name, raw)| name == "type" && raw.eq_ignore_ascii_case("\"error\""));
+        let is_named = members
+            .iter()
+            .any(|(name, raw)| is_one(name, NAMING) && is_secret(raw));
         for (name, raw) in members {
-            let is_container = raw.starts_with(['{', '[']);
             let rule = match rule {
-                Rule::All if NAMES.contains(&&*name) => Rule::Form,
+                Rule::All if is_one(&name, NAMES) => Rule::Form,
                 Rule::All => Rule::All,
                 // A text that could not be read may be any frame.
                 Rule::Form if is_error && name == "received" => Rule::All,
@@ -356,13 +302,8 @@ impl Found {
                     self.arguments(raw, depth, !changes);
                     continue;
                 }
-                Rule::Form
-                    if is_secret(&name)
-                        && !(is_container
-                            && words(&name).last().is_some_and(|it| it == "auth")) =>
-                {
-                    Rule::All
-                }
+                Rule::Form if name == "value" && is_named => Rule::All,
+                Rule::Form if is_secret(&name) && !is_description(&name, raw) => Rule::All,
                 Rule::Form => Rule::Form,
             };
             self.value(raw, rule, depth + 1);
@@ -411,6 +352,16 @@ impl Found {
     }
 }
 
+/// Returns whether a value only says how somebody is authenticated, or is a short number.
+fn is_description(name: &str, raw: &str) -> bool {
+    let words = words(name);
+    match words.last().map(String::as_str) {
+        Some("auth") => raw.starts_with(['{', '[']) || is_one(raw.trim_matches('"'), MODES),
+        Some("pass" | "token") => raw.len() < 6 && !raw.starts_with(['"', '{', '[']),
+        _ => false,
+    }
+}
+
 /// Returns a text without the secrets of the URLs, pairs and keys in it.
 #[must_use]
 pub fn within(text: &str) -> String {
@@ -422,25 +373,81 @@ pub fn within(text: &str) -> String {
             shown = Cow::Owned(now);
         }
     };
-    replace(&FORMS, &|_| HIDDEN.to_owned());
+    let has_digit = |text: &str| text.bytes().any(|it| it.is_ascii_digit());
+    replace(
+        &FORMS,
+        &|found| match has_digit(&found[0]) || found[0].starts_with("--") {
+            true => HIDDEN.to_owned(),
+            false => found[0].to_owned(),
+        },
+    );
     replace(&SCHEME, &|found| {
         // Words of prose are no tokens.
-        let is_token = found[3].len() >= 16
-            || found[3].bytes().any(|it| it.is_ascii_digit())
-            || found[0].len() == text.trim().len();
+        let is_token =
+            found[3].len() >= 16 || has_digit(&found[3]) || found[0].len() == text.trim().len();
         match is_token {
             true => format!("{}{}{HIDDEN}", &found[1], &found[2]),
             false => found[0].to_owned(),
         }
     });
-    replace(&USER, &|found| {
-        format!("{}//{HIDDEN}@", found.get(1).map_or("", |it| it.as_str()))
+    replace(&USER, &|found| match found[0].split_once("//") {
+        Some((scheme, _)) => format!("{scheme}//{HIDDEN}@"),
+        None if found[0].starts_with("mailto:") => found[0].to_owned(),
+        None => format!("{HIDDEN}@"),
     });
-    replace(&PAIR, &|found| match is_secret_parameter(&found[1]) {
-        true => format!("{}={HIDDEN}", &found[1]),
-        false => found[0].to_owned(),
-    });
-    shown.into_owned()
+    pairs(&shown)
+}
+
+/// Returns a text without the values of secret names.
+fn pairs(text: &str) -> String {
+    let Some(regex) = PAIR.as_ref() else {
+        return HIDDEN.to_owned();
+    };
+    let (mut shown, mut at) = (String::with_capacity(text.len()), 0);
+    while let Some(found) = regex.captures_at(text, at) {
+        let of = |one, other| {
+            found
+                .get(one)
+                .or(found.get(other))
+                .map_or("", |it| it.as_str())
+        };
+        let (name, between) = (of(1, 3), of(2, 4));
+        let (Some(whole), Some(value)) = (found.get(0), found.get(5)) else {
+            break;
+        };
+        let (range, value) = (value.range(), value.as_str());
+        let is_url = text
+            .get(..whole.start())
+            .is_some_and(|it| it.ends_with(['?', '&', ';', '#']))
+            || text.get(range.end..).is_some_and(|it| it.starts_with('&'));
+        let quote = value
+            .split(|c| !matches!(c, '\\' | '"' | '\''))
+            .next()
+            .unwrap_or_default();
+        // Of what could be prose or code, words are no secrets.
+        let is_token = value.len() > 2 * quote.len().max(1)
+            && (!quote.is_empty()
+                || value.bytes().any(|it| it.is_ascii_digit()) && !value.contains(['(', '[']));
+        let is_secret = match between {
+            "=" => is_secret_parameter(name, is_url) && value.len() > 2 * quote.len(),
+            _ => is_token && is_secret(name),
+        };
+        let decoded = percent_decode_str(value).decode_utf8_lossy();
+        let is_secret = is_secret || decoded.len() < value.len() && within(&decoded) != decoded;
+        // What is no secret may begin another pair.
+        let end = if is_secret {
+            range.start
+        } else {
+            range.start + quote.len()
+        };
+        shown.push_str(text.get(at..end).unwrap_or_default());
+        at = end;
+        if is_secret {
+            shown.push_str(&format!("{quote}{HIDDEN}{quote}"));
+            at = range.end;
+        }
+    }
+    shown + text.get(at..).unwrap_or_default()
 }
 
 /// Returns the head of an HTTP message, without the empty line, and its body.
@@ -474,8 +481,7 @@ pub fn head(head: &str) -> String {
                 shown.push_str(&match is_hidden {
                     true => format!(" {HIDDEN}"),
                     false if name.trim().eq_ignore_ascii_case("sec-websocket-protocol") => {
-                        let offers = value.split(',').map(subprotocol);
-                        offers.collect::<Vec<_>>().join(",")
+                        subprotocols(value)
                     }
                     false => within(value),
                 });
@@ -488,6 +494,20 @@ pub fn head(head: &str) -> String {
         shown.push_str(line.get(text.len()..).unwrap_or_default());
     }
     shown
+}
+
+/// Returns subprotocols without the keys that they carry, also behind the name of one.
+fn subprotocols(offers: &str) -> String {
+    let mut before = "";
+    let offers = offers.split(',').map(|offer| {
+        let is_value = is_secret(before) && !offer.contains(".v");
+        before = offer.trim();
+        match is_value {
+            true => format!(" {HIDDEN}"),
+            false => subprotocol(offer),
+        }
+    });
+    offers.collect::<Vec<_>>().join(",")
 }
 
 /// Returns a subprotocol without the key that it carries.

@@ -111,7 +111,7 @@ impl Passing {
     }
 }
 
-const WORDS: [&str; 11] = [
+const WORDS: [&str; 12] = [
     "binary",
     "ping",
     "pong",
@@ -123,9 +123,10 @@ const WORDS: [&str; 11] = [
     "exit",
     "output",
     "connection",
+    "wait",
 ];
 /// Those of them with a word behind.
-const NAMED: [&str; 5] = ["path", "header", "status", "exit", "connection"];
+const NAMED: [&str; 6] = ["path", "header", "status", "exit", "connection", "wait"];
 
 impl Rules {
     /// Reads rules, one a line.

@@ -21,7 +21,7 @@ use crate::{frame, secrets};
 /// The most frames and bytes of a frame that are kept as evidence.
 const MAX_EVIDENCE: (usize, usize) = (200, 4096);
 /// The names of variables that are secrets.
-const SECRETS: [&str; 4] = ["token", "password", "secret", "key"];
+const SECRETS: [&str; 5] = ["token", "password", "secret", "key", "invite"];
 
 impl Script<'_> {
     /// The next frame that is neither passed over nor forbidden.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rpc_core::net::DialError;
 use rpc_core::net::ws::{BadHeader, WsDialer, WsStream};
 use serde_json::Value;
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::broken::{Direction, Frame, Rules};
 use super::conn::{self, Conn, Line, Request};
@@ -102,20 +102,22 @@ impl<'a> Script<'a> {
                 }
             }
         }
-        let preamble = self.suite.preamble(row).iter().map(|step| (step, true));
+        let preamble = row.before.iter().map(|step| (step, true));
         for (step, before) in preamble.chain(row.steps.iter().map(|step| (step, false))) {
             let is_skipped = |(name, is_set): &(String, bool)| self.variables.has(name) != *is_set;
             if step.only_if.as_ref().is_some_and(is_skipped) {
                 continue;
             }
             let began = Instant::now();
-            let outcome = self.step(step).await.and_then(|()| match step.not_before {
-                Some(time) if began.elapsed() < time || self.is_early() => Err(format!(
+            let mut outcome = self.step(step).await;
+            let is_early = |time| began.elapsed() < time || self.is_early();
+            if outcome.is_ok() && step.not_before.is_some_and(is_early) {
+                self.violated = true;
+                outcome = Err(format!(
                     "too early: after {} s",
                     began.elapsed().as_secs_f64()
-                )),
-                _ => Ok(()),
-            });
+                ));
+            }
             let Err(reason) = outcome else {
                 continue;
             };
@@ -157,6 +159,7 @@ impl<'a> Script<'a> {
                 | Action::Pong(_)
                 | Action::Ping
                 | Action::Silence
+                | Action::Wait(_)
         );
         if opens && !self.conns.contains_key(&number) {
             self.open(number, None, &[], deadline).await?;
@@ -263,6 +266,11 @@ impl<'a> Script<'a> {
                 Ok(())
             }
             Action::Silence => self.silence(number).await,
+            Action::Wait(time) => {
+                let time = self.rules.instead(Direction::ToServer, "wait", time);
+                sleep(crate::cli::duration(time)?).await;
+                Ok(())
+            }
             Action::End => self.end(number, deadline, patience).await,
             Action::Exit(wanted) => {
                 let code = self
@@ -293,6 +301,7 @@ impl<'a> Script<'a> {
                 )
             }
             Action::Alone => self.alone().await,
+            Action::Ordered => self.disorder.clone().map_or(Ok(()), Err),
             Action::Signed => super::signed::verify(&self.last),
         }
     }

@@ -15,11 +15,12 @@
 //! | `code CODE` | the last Close had this code |
 //! | `! PATTERN` | no message that comes from here on matches |
 //! | `~ PATTERN` | messages that match are passed over from here on |
-//! | `do NAME` | the steps of a script that has a name |
 //! | `silence` | nothing comes for a while |
+//! | `wait TIME` | time passes in which nothing is read: pings are not answered |
 //! | `end` | the client, or the connection, ends by itself |
 //! | `exit CODE`, `output REGEX` | how the program of a client ended, and what it wrote |
 //! | `signed` | the message that was expected last has a signature of now (ConnectOnion) |
+//! | `ordered` | what has come so far keeps the order of the protocol |
 //! | `alone` | the client opens no further connection for a while |
 //!
 //! In front of a step: a number for another connection than the first (`2> {}`); `?` if the row is not
@@ -89,10 +90,12 @@ pub(super) enum Action {
     Never(String),
     Ignore(String),
     Silence,
+    Wait(String),
     End,
     Exit(String),
     Output(String),
     Alone,
+    Ordered,
     Signed,
 }
 
@@ -239,10 +242,12 @@ fn action(word: &str, argument: &str, variables: &Variables) -> Result<Action, S
         "!" => Action::Never(is_pattern(argument, variables)?),
         "~" => Action::Ignore(is_pattern(argument, variables)?),
         "silence" => Action::Silence,
+        "wait" => Action::Wait(text()),
         "end" => Action::End,
         "exit" => Action::Exit(text()),
         "output" => Action::Output(text()),
         "alone" => Action::Alone,
+        "ordered" => Action::Ordered,
         "signed" => Action::Signed,
         _ => return Err("unknown step".to_owned()),
     })

@@ -7,7 +7,8 @@
 //! | `path /ws` | the path of WebSockets, if the URL has none |
 //! | `get /info TEXT` | what a played server answers to this request over HTTP |
 //! | `let NAME = TEXT` | what `${NAME}` stands for, unless the user sets it |
-//! | `script NAME` | begins a script with a name; the one named `ready` is in front of every row |
+//! | `script NAME` | begins a script with a name: lines in which `$1`, `$2`.. may stand; the one named `ready` is in front of every row |
+//! | `do NAME [A \| B..]` | the lines of a script, with these texts for `$1`, `$2`.. |
 //! | `## SECTION` | the section of the specification for the rows from here on |
 //! | `MUST ID: TEXT`, `SHOULD ID: TEXT` | begins a row, and says what holds |
 //! | `needs NAME`, `unless NAME` | the row is for users that have set this variable, or have not |
@@ -66,7 +67,6 @@ pub struct Suite {
     /// The paths and bodies of what a played server answers over HTTP.
     pub(super) gets: Vec<(String, String)>,
     pub(super) lets: Vec<(String, String)>,
-    scripts: BTreeMap<String, Vec<Step>>,
 }
 
 /// One thing to check.
@@ -84,8 +84,8 @@ pub struct Row {
     pub broken: String,
     pub(super) needs: Vec<String>,
     pub(super) unless: Vec<String>,
-    /// The script in front.
-    after: Option<String>,
+    /// The steps of the script in front.
+    pub(super) before: Vec<Step>,
     pub(super) steps: Vec<Step>,
 }
 
@@ -168,26 +168,14 @@ impl Suite {
 
     fn check(&self) -> Result<(), String> {
         for row in &self.rows {
-            let unknown = row
-                .after
-                .as_ref()
-                .filter(|name| !self.scripts.contains_key(*name));
-            if row.steps.is_empty() || row.broken.is_empty() || unknown.is_some() {
-                return Err(format!(
-                    "{}: it has no steps, no rule, or no such script",
-                    row.id
-                ));
+            if row.steps.is_empty() || row.broken.is_empty() {
+                return Err(format!("{}: it has no steps, or no rule", row.id));
             }
             if self.rows.iter().filter(|other| other.id == row.id).count() > 1 {
                 return Err(format!("{}: there are two of them", row.id));
             }
         }
         Ok(())
-    }
-
-    pub(super) fn preamble(&self, row: &Row) -> &[Step] {
-        let name = row.after.as_deref().unwrap_or_default();
-        self.scripts.get(name).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -196,6 +184,7 @@ struct Reader {
     suite: Suite,
     prefix: String,
     section: String,
+    scripts: BTreeMap<String, Vec<String>>,
     /// The named script that is being read, if it is not a row.
     script: Option<String>,
     /// What is known of the variables.
@@ -210,13 +199,13 @@ impl Reader {
             path: String::new(),
             gets: Vec::new(),
             lets: Vec::new(),
-            scripts: BTreeMap::new(),
         };
         let variables = Variables::lenient();
         Self {
             suite,
             prefix: prefix.to_owned(),
             section: String::new(),
+            scripts: BTreeMap::new(),
             script: None,
             variables,
         }
@@ -225,8 +214,15 @@ impl Reader {
     fn line(&mut self, line: &str) -> Result<(), String> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let rest = rest.trim();
+        if let Some(name) = &self.script
+            && !["script", "##", "MUST", "SHOULD"].contains(&word)
+        {
+            let script = self.scripts.entry(name.clone()).or_default();
+            script.push(line.to_owned());
+            return Ok(());
+        }
         match word {
-            "path" if self.suite.rows.is_empty() && self.script.is_none() => {
+            "path" if self.suite.rows.is_empty() => {
                 rest.clone_into(&mut self.suite.path);
             }
             "get" => {
@@ -239,37 +235,58 @@ impl Reader {
                 self.variables.set_part(name, value)?;
                 self.suite.lets.push((name.to_owned(), value.to_owned()));
             }
-            "script" => {
-                self.script = Some(rest.to_owned());
-                self.suite.scripts.insert(rest.to_owned(), Vec::new());
+            "script" => self.script = Some(rest.to_owned()),
+            "##" => {
+                self.script = None;
+                rest.clone_into(&mut self.section);
             }
-            "##" => rest.clone_into(&mut self.section),
             "MUST" => self.row(Level::Must, rest)?,
             "SHOULD" => self.row(Level::Should, rest)?,
             "needs" => self.last()?.needs.push(rest.to_owned()),
             "unless" => self.last()?.unless.push(rest.to_owned()),
-            "bare" => self.last()?.after = None,
-            "after" => self.last()?.after = Some(rest.to_owned()),
+            "bare" => self.last()?.before.clear(),
+            "after" => self.last()?.before = self.steps(rest)?,
             "x" => {
                 Rules::read(rest, &self.variables)?;
                 let row = self.last()?;
                 row.broken = format!("{}\n{rest}", row.broken).trim().to_owned();
             }
             "do" => {
-                let steps = self
-                    .suite
-                    .scripts
-                    .get(rest)
-                    .cloned()
-                    .ok_or("there is no such script")?;
-                self.steps()?.extend(steps);
+                for line in self.script(rest)? {
+                    self.line(&line)?;
+                }
             }
             _ => {
                 let step = script::read(line, &self.variables)?;
-                self.steps()?.push(step);
+                self.last()?.steps.push(step);
             }
         }
         Ok(())
+    }
+
+    /// Returns the lines of a script with the texts that stand behind its name.
+    fn script(&self, call: &str) -> Result<Vec<String>, String> {
+        let (name, texts) = call.split_once(' ').unwrap_or((call, ""));
+        let lines = self.scripts.get(name).ok_or("there is no such script")?;
+        let fill = |line: &String| {
+            let texts = texts.split(" | ").enumerate();
+            texts.fold(line.clone(), |line, (index, text)| {
+                line.replace(&format!("${}", index + 1), text)
+            })
+        };
+        Ok(lines.iter().map(fill).collect())
+    }
+
+    /// Returns the steps of a script.
+    fn steps(&self, name: &str) -> Result<Vec<Step>, String> {
+        let mut steps = Vec::new();
+        for line in self.script(name)? {
+            match line.strip_prefix("do ") {
+                Some(call) => steps.extend(self.steps(call)?),
+                None => steps.push(script::read(&line, &self.variables)?),
+            }
+        }
+        Ok(steps)
     }
 
     fn row(&mut self, level: Level, rest: &str) -> Result<(), String> {
@@ -277,16 +294,16 @@ impl Reader {
             .split_once(": ")
             .ok_or("a row has an id, a colon and what holds")?;
         self.script = None;
+        let before = match self.scripts.contains_key(READY) {
+            true => self.steps(READY)?,
+            false => Vec::new(),
+        };
         self.suite.rows.push(Row {
             id: format!("{}.{id}", self.prefix),
             section: self.section.clone(),
             level,
             says: says.to_owned(),
-            after: self
-                .suite
-                .scripts
-                .contains_key(READY)
-                .then(|| READY.to_owned()),
+            before,
             ..Row::default()
         });
         Ok(())
@@ -297,13 +314,6 @@ impl Reader {
             .rows
             .last_mut()
             .ok_or_else(|| "there is no row yet".to_owned())
-    }
-
-    fn steps(&mut self) -> Result<&mut Vec<Step>, String> {
-        match &self.script {
-            Some(name) => Ok(self.suite.scripts.entry(name.clone()).or_default()),
-            None => Ok(&mut self.last()?.steps),
-        }
     }
 }
 
@@ -316,10 +326,10 @@ mod tests {
         for (text, why) in [
             ("< {}", "p, line 1: there is no row yet"),
             ("MUST a: b\n\nhello", "p, line 3: hello: unknown step"),
-            ("MUST a: b\nsilence", "p.a: it has no steps, no rule"),
+            ("MUST a: b\nsilence", "p.a: it has no steps, or no rule"),
             (
                 "MUST a: b\nsilence\nx s2c pong drop\nafter x",
-                "p.a: it has no steps, no rule, or no such",
+                "p, line 4: there is no such script",
             ),
             ("MUST a", "p, line 1: a row has an id"),
             ("get /info", "p, line 1: a body is missing"),

@@ -61,12 +61,6 @@ impl Failure {
         Self::with_code(ABORTED, message)
     }
 
-    /// Returns whether the user aborted it.
-    #[must_use]
-    pub const fn is_abort(&self) -> bool {
-        self.code == ABORTED
-    }
-
     /// Creates a failure because of wrong usage. The message says what is right.
     pub fn usage(message: impl Display) -> Self {
         Self::with_code(USAGE, message)

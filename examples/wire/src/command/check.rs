@@ -98,19 +98,14 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn of_url(url: &str) -> Option<Protocol> {
-    match url.rsplit_once("/rpc.ws") {
-        Some(_) => Some(Protocol::Snek),
-        None if url.contains("/v1/") => Some(Protocol::Acolyte),
-        None => None,
-    }
-}
-
 pub(crate) async fn check(args: CheckArgs) -> Result<(), Failure> {
     match args.who {
         Who::Server { url, options } => {
             let remote = Remote::new(&url).map_err(Failure::usage)?;
-            let protocol = options.protocol.or_else(|| of_url(&url));
+            let protocol = options.protocol.or_else(|| {
+                let (_, rest) = url.split_once("://")?;
+                Protocol::of_path(rest.get(rest.find('/')?..)?)
+            });
             if !options.list {
                 let dialing = tokio::time::timeout(options.timeout, remote.dial()).await;
                 let dialed = dialing.map_err(|_| Failure::refused("the server does not answer"))?;

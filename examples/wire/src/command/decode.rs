@@ -1,12 +1,13 @@
 //! `switchboard wire decode`: each frame of a transcript on a line, with what is wrong with it.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write as _};
+use std::io::{self, BufWriter, Read, Write as _};
 use std::path::PathBuf;
 
+use super::open;
 use crate::Protocol;
 use crate::cli::{Failure, Stdout, complain, is_output_lost, wants_colour};
 use crate::decode::{Count, Options, decode};
+use crate::recording;
 use crate::text::printable;
 use rpc_core::testing::transcript::BadLine;
 
@@ -17,7 +18,7 @@ const MAX_NAMED: usize = 5;
 /// it answers. Below it stand unknown members, and errors with their place.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The transcript, or '-' for standard input.
+    /// The transcript, a HAR file of a browser, or either compressed with gzip; '-' for standard input.
     #[arg(default_value = "-")]
     file: PathBuf,
     /// The protocol. Default: the one that the transcript names, or its frames show.
@@ -40,13 +41,12 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let name = args.file.display();
-    let input: Box<dyn BufRead> = if args.file.as_os_str() == "-" {
-        Box::new(io::stdin().lock())
-    } else {
-        let file = File::open(&args.file);
-        let file = file.map_err(|error| Failure::usage(format_args!("{name}: {error}")))?;
-        Box::new(BufReader::with_capacity(256 * 1024, file))
+    let input: Box<dyn Read> = match args.file.as_os_str() == "-" {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(open(&args.file)?),
     };
+    let input = recording::open(input);
+    let input = input.map_err(|error| Failure::usage(format_args!("{name}: {error}")))?;
     let options = Options {
         protocol: args.protocol,
         problems: args.problems,

@@ -11,6 +11,9 @@ mod page;
 mod proxy;
 mod replay;
 
+use std::fs::File;
+use std::path::Path;
+
 use crate::cli::{EXIT_CODES, Failure};
 use clap::Subcommand;
 
@@ -21,7 +24,7 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
   switchboard wire replay run.jsonl --as client ws://127.0.0.1:7200
   switchboard wire decode --problems run.jsonl
   switchboard wire page run.jsonl
-  zcat run.jsonl.gz | switchboard wire decode --json -";
+  switchboard wire decode --json run.jsonl.gz";
 
 /// Sees, and judges, what passes between clients and servers of the five protocols.
 #[derive(Debug, clap::Args)]
@@ -39,6 +42,12 @@ enum Command {
     Page(page::Args),
     Proxy(Box<proxy::Args>),
     Replay(Box<replay::Args>),
+}
+
+/// Opens a file that is read.
+fn open(file: &Path) -> Result<File, Failure> {
+    let wrong = |error| Failure::usage(format_args!("{}: {error}", file.display()));
+    File::open(file).map_err(wrong)
 }
 
 /// Runs a command.

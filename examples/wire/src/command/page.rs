@@ -1,7 +1,7 @@
 //! `switchboard wire page`: frames in a browser, and as a file for a bug report.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufReader, BufWriter, Write as _};
+use std::fs::OpenOptions;
+use std::io::{BufWriter, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::Protocol;
 use crate::cli::{self, Failure, Reach, Signals, TlsArgs, complain, say};
 use crate::page::{Site, http_config, offline};
+use crate::recording;
 use crate::text::printable;
 use crate::view::{Lines, Shared, lock, open};
 use rpc_core::net::server::{Accepted, HttpConfig, ProtocolServer, ServerProtocol};
@@ -22,7 +23,7 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// are dropped on the page.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The recording.
+    /// The recording: a transcript, a HAR file of a browser, or either compressed with gzip.
     file: Option<PathBuf>,
     /// Write the page with the recording to this file in place of serving it: it opens without a server.
     /// It must not exist.
@@ -47,12 +48,13 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let name = args.file.as_deref().map_or("", name);
     let view = Shared::default();
-    let file = args.file.as_deref().map(input).transpose()?;
+    let file = args.file.as_deref().map(super::open).transpose()?;
     let lines = Lines::new(args.protocol, args.show_secrets);
     let fill = {
         let (view, name) = (Arc::clone(&view), name.to_owned());
         move || match file {
-            Some(file) => open(file, lines, &view)
+            Some(file) => recording::open(file)
+                .and_then(|lines_of| open(lines_of, lines, &view))
                 .map_err(|error| Failure::new(format_args!("{name}: {error}"))),
             None => {
                 lock(&view).end(&[]);
@@ -115,14 +117,6 @@ pub(super) async fn serve(
         reach.warn(&TlsArgs::default());
     }
     Ok(server)
-}
-
-/// Opens a recording.
-pub(super) fn input(file: &Path) -> Result<BufReader<File>, Failure> {
-    let opened = File::open(file);
-    let opened =
-        opened.map_err(|error| Failure::usage(format_args!("{}: {error}", file.display())))?;
-    Ok(BufReader::with_capacity(256 * 1024, opened))
 }
 
 /// The name of a file, for people.

@@ -1,10 +1,12 @@
 //! `switchboard wire replay`: plays one side of a recording, and checks the other.
 
+use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cli::{self, Failure, Reach, TlsArgs, complain, say};
+use crate::recording;
 use crate::replay::{
     Clients, Difference, Peer, Playback, Script, Server, Settings, is_signed, signs, with_bodies,
 };
@@ -51,9 +53,9 @@ pub(super) struct Args {
     /// How fast to play: 1 is as recorded, 2 twice as fast. Default: without a wait.
     #[arg(long, value_parser = speed, value_name = "FACTOR")]
     speed: Option<f64>,
-    /// Go on after a difference.
+    /// End with the first difference.
     #[arg(long)]
-    keep_going: bool,
+    first: bool,
     /// A member that may have any value: its name, or the end of its path; may be given again.
     #[arg(long = "tolerate", value_name = "MEMBER")]
     tolerated: Vec<String>,
@@ -122,7 +124,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         speed: args.speed,
         tolerated: args.tolerated.clone(),
         ignored: args.ignored.clone(),
-        keep_going: args.keep_going,
+        keep_going: !args.first,
     };
     let key = key(&args, &scripts)?;
     let count = scripts.len();
@@ -146,7 +148,10 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 fn read(file: &Path, connections: &[u32]) -> Result<Vec<Script>, Failure> {
     let wrong =
         |error: &dyn std::fmt::Display| Failure::usage(format_args!("{}: {error}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
+    let mut text = String::new();
+    recording::open(super::open(file)?)
+        .and_then(|mut lines| lines.read_to_string(&mut text))
+        .map_err(|error| wrong(&error))?;
     let mut scripts = Script::parse(&text).map_err(|error| wrong(&error))?;
     scripts.retain(|script| connections.is_empty() || connections.contains(&script.number));
     match scripts.is_empty() {

@@ -1,6 +1,7 @@
 //! [`Guests`]: recordings that the user drops on the page, and that come in pieces.
 
 use std::collections::VecDeque;
+use std::io::BufRead as _;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -8,6 +9,7 @@ use rpc_core::testing::transcript::Header;
 use serde::Serialize;
 
 use crate::Protocol;
+use crate::recording::{MAX_HAR, is_har, open};
 use crate::view::{Lines, Row};
 
 /// Most recordings that are on their way at once.
@@ -35,8 +37,9 @@ pub(super) struct News {
 struct Guest {
     lines: Lines,
     n: usize,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of a line whose end has not come yet; of a HAR file, all that has come.
     rest: Vec<u8>,
+    is_har: bool,
 }
 
 impl Guests {
@@ -83,6 +86,7 @@ impl Guests {
                 lines: Lines::new(self.protocol, self.shows_secrets),
                 n: 0,
                 rest: Vec::new(),
+                is_har: false,
             },
         }
     }
@@ -91,6 +95,22 @@ impl Guests {
 impl Guest {
     fn explain(&mut self, piece: &[u8], is_last: bool) -> Result<News, String> {
         let mut news = News::default();
+        self.is_har |= self.n == 0 && self.rest.is_empty() && is_har(piece);
+        if self.is_har {
+            self.rest.extend_from_slice(piece);
+            if self.rest.len() as u64 > MAX_HAR {
+                return Err("the HAR file is too large".to_owned());
+            }
+            if is_last {
+                let har = std::mem::take(&mut self.rest);
+                let lines = open(&*har).map_err(|error| error.to_string())?.split(b'\n');
+                for line in lines {
+                    self.rest = line.map_err(|error| error.to_string())?;
+                    self.line(&mut news);
+                }
+            }
+            return Ok(news);
+        }
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
             self.rest.extend_from_slice(part);
             if self.rest.len() > MAX_LINE {

@@ -54,6 +54,14 @@ class Live {
   }
 }
 
+/** Returns what a file holds that is compressed, or the file itself. */
+async function unzipped(file) {
+  const [first, second] = new Uint8Array(await file.slice(0, 2).arrayBuffer());
+  if (first !== 0x1f || second !== 0x8b) return file;
+  const plain = new Response(file.stream().pipeThrough(new DecompressionStream("gzip")));
+  return new File([await plain.blob()], file.name);
+}
+
 /** The frames of a file, which the program explains. */
 class Opened {
   constructor(model, told, file) {
@@ -61,8 +69,14 @@ class Opened {
   }
 
   async run() {
-    const { file } = this;
+    let { file } = this;
     const id = randomId();
+    try {
+      file = await unzipped(file);
+    } catch (error) {
+      this.told({ error: `${file.name} cannot be opened: ${error.message}` });
+      return;
+    }
     for (let at = 0; at === 0 || at < file.size; at += PIECE) {
       const isLast = at + PIECE >= file.size;
       let news;

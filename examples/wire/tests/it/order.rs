@@ -55,6 +55,12 @@ fn assert_wrong(protocol: Protocol, conversation: &str, line: usize, part: &str)
     );
 }
 
+fn assert_answered(protocol: Protocol, conversation: &str) {
+    let found = wrong(protocol, conversation);
+    let is_open = |(_, words): &(usize, String)| words == "nobody has answered";
+    assert!(!found.iter().any(is_open), "{found:?}{conversation}");
+}
+
 /// Without one of its lines, or with one twice or elsewhere.
 fn changed(conversation: &str, change: impl FnOnce(&mut Vec<&str>)) -> String {
     let mut lines: Vec<_> = conversation.trim().lines().map(str::trim).collect();
@@ -170,6 +176,7 @@ fn exoclaw() {
         < {"error":"auth_failed","code":4001}
         < {"ok":true,"version":"0.1.0"}"#;
     assert_wrong(Exoclaw, refused, 3, "behind the refusal");
+    assert_answered(Exoclaw, &changed(refused, |it| without(it, 2)));
 }
 
 const SMARTHOLE: &str = r#"
@@ -225,6 +232,12 @@ const CONNECTONION: &str = r#"
 #[test]
 fn connectonion() {
     use Protocol::ConnectOnion;
+    let refused = r#"
+        > {"type":"CONNECT","payload":{"timestamp":1}}
+        < {"type":"ERROR","message":"unauthorized"}"#;
+    assert_answered(ConnectOnion, refused);
+    let silent = changed(refused, |it| without(it, 1));
+    assert_wrong(ConnectOnion, &silent, 1, "nobody has answered");
     assert_eq!(wrong(ConnectOnion, CONNECTONION), []);
     assert_wrong(
         ConnectOnion,

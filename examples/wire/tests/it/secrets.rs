@@ -86,6 +86,228 @@ fn no_frame_shows_a_secret_whatever_protocol_it_is_of() {
     }
 }
 
+/// Names of secrets, in words.
+const SECRETS: &[&str] = &[
+    "password",
+    "pass word",
+    "passwd",
+    "pwd",
+    "user pass",
+    "pass phrase",
+    "api key",
+    "openai key",
+    "signing key",
+    "access token",
+    "refresh token",
+    "id token",
+    "bot token",
+    "client secret",
+    "secret access key",
+    "private key",
+    "auth token",
+    "authorization",
+    "auth header",
+    "token value",
+    "csrf token",
+    "session token",
+    "jwt",
+    "otp code",
+    "verification code",
+    "invite code",
+    "seed phrase",
+    "mnemonic",
+    "card cvv",
+    "credentials",
+    "set cookie",
+    "cookie2",
+    "password 1",
+    "webhook signature",
+    "client assertion",
+    "psk",
+    "pin",
+];
+
+/// Names that only look like it.
+const HARMLESS: &[&str] = &[
+    "tokens",
+    "max tokens",
+    "token count",
+    "total tokens",
+    "tokens per second",
+    "token type",
+    "token limit",
+    "token budget",
+    "token expires at",
+    "token url",
+    "password length",
+    "password hint",
+    "has password",
+    "keyboard",
+    "key",
+    "key id",
+    "public key",
+    "primary key",
+    "cache key",
+    "sort key",
+    "monkey",
+    "compass",
+    "passenger",
+    "author",
+    "authority",
+    "auth type",
+    "auth failed",
+    "secretary",
+    "pinned",
+    "spin",
+    "cookies enabled",
+    "design",
+    "code",
+    "status code",
+    "error code",
+    "tokenizer",
+    "session id",
+    "nonce",
+    "idempotency key",
+    "passwordless",
+    "signal",
+];
+
+/// Returns a name in the ways in which programs write it.
+fn spellings(name: &str) -> Vec<String> {
+    let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
+    let pascal: String = name.split(' ').map(capital).collect();
+    let camel = pascal[..1].to_lowercase() + &pascal[1..];
+    let snake = name.replace(' ', "_");
+    [
+        snake.to_uppercase(),
+        name.replace(' ', "-"),
+        name.replace(' ', "."),
+        snake,
+        pascal,
+        camel,
+    ]
+    .into()
+}
+
+/// Returns frames and texts in which the value of a name stands.
+fn places(name: &str, value: &str) -> [String; 12] {
+    let quoted = |text: String| serde_json::to_string(&text).unwrap();
+    let object = format!(r#"{{"{name}":"{value}"}}"#);
+    [
+        object.clone(),
+        format!(r#"{{"id":"1","method":"x","params":{{"list":[1,{object}]}}}}"#),
+        format!(r#"{{"type":"X","arguments":{}}}"#, quoted(object.clone())),
+        format!(
+            r#"{{"a":{}}}"#,
+            quoted(format!(r#"{{"b":{}}}"#, quoted(object.clone())))
+        ),
+        format!(
+            r#"{{"error":{}}}"#,
+            quoted(format!("cannot parse {object} here"))
+        ),
+        format!(
+            r#"{{"error":{}}}"#,
+            quoted(object[..object.len() - 2].to_owned())
+        ),
+        format!(r#"{{"error":"cannot use {name}={value}: refused"}}"#),
+        format!(r#"{{"error":"refused: {name}: {value}"}}"#),
+        format!(r#"{{"url":"wss://h/ws?a=1&{name}={value}&b=2"}}"#),
+        format!(r#"{{"next":"/login?to=https%3A%2F%2Fh%2F%3F{name}%3D{value}"}}"#),
+        format!(r#"{{"headers":[{{"name":"{name}","value":"{value}"}}]}}"#),
+        format!(
+            r#"{{"args":["--{}","{value}"]}}"#,
+            name.replace(['_', '.'], "-")
+        ),
+    ]
+}
+
+#[test]
+fn a_secret_is_hidden_in_each_spelling_and_place_and_nothing_else() {
+    let mut wrong = Vec::new();
+    for (names, is_secret) in [(SECRETS, true), (HARMLESS, false)] {
+        for name in names.iter().flat_map(|name| spellings(name)) {
+            for text in places(&name, "hunter2") {
+                // In URLs, a code and a key are secrets.
+                let is_url = text.contains('?')
+                    && ["code", "key"]
+                        .iter()
+                        .any(|it| name.to_lowercase().contains(it));
+                if frame(&text).contains("hunter2") == is_secret && !(is_url && !is_secret) {
+                    wrong.push(frame(&text).into_owned());
+                }
+            }
+            let heads = [
+                format!("GET /ws?{name}=hunter2 HTTP/1.1\r\n\r\n"),
+                format!(
+                    "GET / HTTP/1.1\r\nX-{}: hunter2\r\n\r\n",
+                    name.replace(['_', '.'], "-")
+                ),
+                format!("GET / HTTP/1.1\r\nSec-WebSocket-Protocol: chat, {name}, hunter2\r\n\r\n"),
+            ];
+            wrong.extend(
+                heads
+                    .iter()
+                    .map(|it| head(it))
+                    .filter(|it| is_secret && it.contains("hunter2")),
+            );
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn a_secret_is_known_by_its_form() {
+    for text in [
+        "-----BEGIN OPENSSH PRIVATE KEY-----\nhunter2\n-----END OPENSSH PRIVATE KEY-----",
+        "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nhunter2",
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\nhunter2\n-----END PGP PRIVATE KEY BLOCK-----",
+        "sk-hunter2hunter",
+        "sk-ant-api03-hunter2hunter2",
+        "sk_live_hunter2hunter2",
+        "ghp_hunter2hunter2hunter2",
+        "github_pat_hunter2hunter2hunter2",
+        "glpat-hunter2hunter2",
+        "xoxb-hunter2hunter2",
+        "hf_hunter2hunter2hunter2",
+        "gsk_hunter2hunter2hunter2",
+        "hvs.hunter2hunter2hunter2",
+        "eyJhunter2abcd.eyJhunter2abcd.c2ln",
+        "Authorization: Basic hunter2",
+        "ann:hunter2@db.example:5432/x",
+        "postgres://ann:hunter2@db/x",
+        "curl --token hunter2 -X GET",
+        "Server=h;Uid=ann;Pwd=hunter2;",
+    ] {
+        for text in [text.to_owned(), format!("it said {text}")] {
+            let json = serde_json::json!({ "text": text }).to_string();
+            for shown in [within(&text), frame(&json).into_owned()] {
+                assert!(!shown.contains("hunter2"), "{shown}");
+            }
+        }
+    }
+    for text in [
+        "sk-learn-preprocessing and npm-run-all-parallel",
+        "mailto:ann@example.com, write to ann@example.com at 12:30",
+        "the token: expected a string; token == null; key: value; code: 4001; token = next(1)",
+        "a basic idea, a bearer of 2 rings",
+        "--password-file secret.txt --tokens 12",
+    ] {
+        assert_eq!(within(text), text);
+    }
+    for text in [
+        r#"{"auth":"none"}"#,
+        r#"{"pass":3,"fail":1}"#,
+        r#"{"token":12,"line":3}"#,
+    ] {
+        assert_eq!(frame(text), text);
+    }
+}
+
 #[test]
 fn what_is_no_secret_stays() {
     for text in [

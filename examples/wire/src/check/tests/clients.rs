@@ -238,12 +238,17 @@ mod acolyte {
 mod connectonion {
     use connectonion_proto::auth::Signer;
     use connectonion_proto::net::{AgentOptions, connect_with};
+    use rpc_core::Secret;
 
     use super::*;
 
     async fn ask(dialer: ToScript) -> Ended {
         let signer = Signer::generate().unwrap();
-        let (agent, _events, connection) = connect_with(dialer, signer, AgentOptions::default());
+        let options = AgentOptions {
+            invite_code: Some(Secret::from("open sesame")),
+            ..AgentOptions::default()
+        };
+        let (agent, _events, connection) = connect_with(dialer, signer, options);
         let connection = tokio::spawn(connection.run());
         let said = async {
             agent.ready().await.map_err(|_| 3)?;
@@ -268,7 +273,11 @@ mod connectonion {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_is_broken_in_one_way_fails_one_row() {
         let suite = Suite::load(Protocol::ConnectOnion, Role::Client).unwrap();
-        let setup = client("ws://localhost/ws", vec![("prompt", "hello")], ask);
+        let setup = client(
+            "ws://localhost/ws",
+            vec![("prompt", "hello"), ("invite", "open sesame")],
+            ask,
+        );
         conforms(&suite, &[setup]).await;
     }
 }

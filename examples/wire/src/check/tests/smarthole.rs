@@ -29,7 +29,7 @@ async fn a_router_that_is_broken_in_one_way_fails_one_row() {
     );
     assert!(runtime.set(server.runtime()).is_ok());
     tokio::spawn(server.run());
-    let variables = vec![("input", "/input")];
+    let variables = vec![("input", "/input"), ("several", "yes")];
     let peer = serve(service);
     conforms(&suite, &[Setup { peer, variables }]).await;
 }
