@@ -28,6 +28,10 @@ pub async fn health(url: &str) -> Result<(), Failure> {
 }
 
 async fn check(url: &str, timeout: Duration) -> Result<(), Failure> {
+    if !url.contains("://") {
+        let message = format!("{url:?} is not a URL: did you mean http://{url}?");
+        return Err(Failure::usage(message));
+    }
     let uri: Uri = url
         .parse()
         .map_err(|error| Failure::usage(format_args!("{url}: {error}")))?;
