@@ -1,8 +1,10 @@
 //! [`Folder`]: the files that an agent may read and write, and no others.
 
 use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
+
+use crate::bounded;
 
 /// The largest file to read and the longest text to write, in bytes.
 pub const MAX_FILE: u64 = 64 * 1024;
@@ -82,16 +84,9 @@ impl Folder {
             return Err(format!("{name:?} leads out of the folder"));
         }
         if !path.is_file() {
-            return Err(format!("{name:?} is no file"));
+            return Err(format!("{name:?} is not a file"));
         }
-        let file = fs::File::open(path).map_err(|error| told(name, &error))?;
-        let mut bytes = Vec::new();
-        let read = file.take(MAX_FILE + 1).read_to_end(&mut bytes);
-        read.map_err(|error| told(name, &error))?;
-        if bytes.len() as u64 > MAX_FILE {
-            return Err(format!("{name:?} is larger than {MAX_FILE} bytes"));
-        }
-        String::from_utf8(bytes).map_err(|_| format!("{name:?} is no text"))
+        bounded::text(&path, MAX_FILE).map_err(|error| told(name, &error))
     }
 
     /// Writes a file, and replaces an existing one.
@@ -139,7 +134,7 @@ impl Folder {
         let odd = name.trim().contains(|c: char| c.is_control() || c == '\\');
         let odd = odd || path.as_os_str().is_empty();
         if odd || !path.components().all(is_name) {
-            return Err(format!("{name:?} is no name of a file in the folder"));
+            return Err(format!("{name:?} is not the name of a file in the folder"));
         }
         Ok(self.root.join(path))
     }
@@ -239,7 +234,7 @@ mod tests {
         fs::write(folder.path().join("x"), &long).unwrap();
         assert!(folder.read("x").unwrap_err().contains("larger"));
         fs::write(folder.path().join("x"), b"\xff").unwrap();
-        assert!(folder.read("x").unwrap_err().contains("no text"));
+        assert!(folder.read("x").unwrap_err().contains("not UTF-8"));
         assert!(folder.read("y").unwrap_err().contains("no file"));
     }
 }

@@ -369,7 +369,7 @@ fn lines_are_found_in_order_and_within_a_limit() {
         assert_eq!(code(workspace.search(&bad, &Stop::default())), Code::Call);
     }
     let none = search(Query::new("nowhere"));
-    let left_out = "(left out: .git folders (1), files that are no text (1), target folders (1))";
+    let left_out = "(left out: .git folders (1), files that are not text (1), target folders (1))";
     assert_eq!(none.remarks(), [left_out]);
     let stop = Stop::default();
     stop.stop();

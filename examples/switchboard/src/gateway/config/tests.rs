@@ -290,7 +290,7 @@ agent_id = "a"
 episodic_window = 101
 "#;
     let expected = [
-        "2:8: gateway.bind: `a b` is no address to listen at",
+        "2:8: gateway.bind: `a b` is not an address to listen on",
         "3:46: gateway.allowed_origins.1: \"example.org/x\" is not scheme://host or scheme://host:port",
         "4:19: gateway.max_connections: must be from 1 to 1000000, is `0`",
         "6:14: agent.max_tokens: must be from 1 to 4294967295, is `0`",
@@ -470,7 +470,7 @@ fn what_is_no_readable_text_is_told() {
     assert!(load(folder.path()).ends_with(": it is not a file"));
     let path = folder.path().join("c.toml");
     fs::write(&path, "#".repeat(1024 * 1024 + 1)).unwrap();
-    assert!(load(&path).ends_with(": it is larger than 1 MiB"));
+    assert!(load(&path).ends_with(": it is larger than 1048576 bytes"));
     fs::write(&path, b"a = \"\xff\"").unwrap();
     assert!(load(&path).starts_with("cannot read "));
 }
