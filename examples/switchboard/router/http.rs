@@ -67,7 +67,7 @@ impl Http {
             "/input" => Method::POST,
             "/" | "/clients" | "/history" => Method::GET,
             _ => {
-                let message = "nothing is here: GET / tells what is";
+                let message = "there is nothing here: GET / lists what there is";
                 return refused(&Problem::new(StatusCode::NOT_FOUND, message));
             }
         };
@@ -114,7 +114,7 @@ impl Http {
 /// The input of a request, and whether to wait for what becomes of it.
 fn read(parts: &Parts, body: &[u8]) -> Result<(Input, bool), Problem> {
     let body = std::str::from_utf8(body)
-        .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body is no text in UTF-8"))?;
+        .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body is not UTF-8 text"))?;
     let kind = parts.headers.get(CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();

@@ -152,7 +152,7 @@ fn next_line(
             "a line of {length} bytes is too long: at most {max_bytes}"
         ))
     } else {
-        String::from_utf8(line).map_err(|_| "a line is no text in UTF-8".to_owned())
+        String::from_utf8(line).map_err(|_| "a line is not UTF-8 text".to_owned())
     }))
 }
 
