@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_about_the_words_is_rejected_with_the_reason() {
+    fn rejects_messages_without_the_words_with_the_reason() {
         let picky = keeper(&["milk", "grüße"], None);
         for text in ["buy Milk!", "milk", "GRÜSSE oder Grüße"] {
             assert_eq!(picky.refusal(text), None, "{text}");

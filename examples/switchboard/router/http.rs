@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_without_a_websocket_is_told_what_is_here() {
+    fn a_plain_request_is_told_what_the_server_offers() {
         let response = web::upgrade_required(USAGE);
         assert_eq!(response.status(), 426);
         assert_eq!(response.headers()[UPGRADE], "websocket");
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_a_status() {
+    fn errors_are_answered_with_a_status() {
         assert_eq!(status(None, b"a"), 415);
         assert_eq!(status(Some("application/x-www-form-urlencoded"), b"a"), 415);
         assert_eq!(status(Some("text/plain"), b"\xff"), 400);

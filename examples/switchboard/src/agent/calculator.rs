@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_expression_is_explained() {
+    fn explains_an_invalid_expression() {
         for (expression, why) in [
             ("", "ends"),
             ("2 +", "ends"),

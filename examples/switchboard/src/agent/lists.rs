@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_let_in_is_let_in_again() {
+    fn admitted_addresses_are_admitted_again() {
         let folder = folder("again");
         let lists = Lists::open(&folder, &[BO]).unwrap();
         let mut book = lists.book();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_by_hand_counts_and_stays() {
+    fn entries_written_by_hand_count_and_stay() {
         let folder = folder("by-hand");
         let file = folder.join("blocklist.txt");
         let (ann, cy) = (ANN.to_string(), CY.to_string());

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_measure_is_refused() {
+    fn refuses_an_answer_without_an_end() {
         let mut assembler = Assembler::default();
         let long = Delta::Text("x".repeat(MAX_BYTES / 2));
         assert_eq!(assembler.push(&long), Ok(()));

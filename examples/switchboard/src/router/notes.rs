@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_question_for_notes_is_one() {
+    fn recognizes_questions_for_notes() {
         for text in [
             "list",
             "List!",

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_measure_is_skipped_and_not_kept() {
+    fn skips_a_line_that_is_too_long() {
         let mut long = vec![b'x'; 2 * MAX];
         long.extend_from_slice(b"\nnext\n");
         let mut input = BufReader::new(&long[..]);

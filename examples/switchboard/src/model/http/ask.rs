@@ -517,7 +517,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_waiting_time_is_a_number_or_a_date() {
+    fn reads_the_wait_as_a_number_or_a_date() {
         let wait = |after: &str, now: Option<&str>| {
             let mut headers = HeaderMap::new();
             headers.insert(RETRY_AFTER, HeaderValue::from_str(after).unwrap());

@@ -123,7 +123,7 @@ fn an_error_in_the_stream_keeps_what_was_said_and_the_providers_words() {
 }
 
 #[test]
-fn garbage_is_no_answer_and_has_an_end() {
+fn rejects_garbage_and_endless_input() {
     for garbage in [
         "data: hello\n\n",
         "data: {\"choices\":7}\n\n",
@@ -186,7 +186,7 @@ fn an_event_that_cannot_be_read_is_left_out() {
 }
 
 #[test]
-fn thoughts_in_the_text_are_no_part_of_the_answer() {
+fn separates_thoughts_in_the_text_from_the_answer() {
     for (whole, answer, thoughts) in [
         ("<think>hm</think>\n\nyes", "yes", "hm"),
         ("\n<think>hm\n</think>\n", "\n", "hm\n"),
@@ -232,7 +232,7 @@ fn thoughts_in_the_text_are_no_part_of_the_answer() {
 }
 
 #[test]
-fn calls_are_let_go_at_any_reason() {
+fn passes_on_calls_whatever_the_reason_of_the_end() {
     let call = r#"{"choices":[{"delta":{"content":"","tool_calls":[{"index":0,"id":"c","function":{"name":"time","arguments":"{}"}}]}}]}"#;
     for reason in ["stop", "length", "tool_calls"] {
         let stream = format!(
@@ -277,7 +277,7 @@ fn kept(chunks: &[&str]) -> (String, Vec<(String, String)>, Option<Finish>) {
 }
 
 #[test]
-fn an_odd_member_costs_neither_text_nor_the_end() {
+fn ignores_odd_members() {
     for odd in [
         r#""usage":{"prompt_tokens":11.0,"completion_tokens":-35}"#,
         r#""usage":{"prompt_tokens":"11","completion_tokens":1e999}"#,

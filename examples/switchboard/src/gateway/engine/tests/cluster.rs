@@ -133,7 +133,7 @@ fn gated(text: &str) -> Script {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn what_was_said_on_one_node_is_known_on_all() {
+async fn every_node_knows_the_conversation() {
     let server = NatsServer::start();
     let one = Node::start(&server, [answer("one")]).await;
     let two = Node::start(&server, [answer("two")]).await;
@@ -197,7 +197,7 @@ async fn a_client_that_leaves_while_its_turn_waits_for_another_node_holds_nobody
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn what_a_client_left_on_one_node_is_known_on_all() {
+async fn every_node_knows_an_abandoned_answer() {
     let server = NatsServer::start();
     let begun = Script::Answer(vec![say("I was"), Step::Gate]);
     let broken = Script::Answer(vec![say("well"), Step::Break(ModelError::Cut)]);
@@ -382,7 +382,7 @@ async fn a_node_that_loses_its_lease_comes_back_as_another_and_its_turn_is_fence
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn while_nats_is_away_chats_fail_clearly_and_nothing_is_half_written() {
+async fn without_nats_chats_fail_clearly_and_nothing_is_half_written() {
     let mut server = NatsServer::start();
     let scripts = [answer("one"), gated("two"), answer("three")];
     let mut node = Node::start(&server, scripts).await;
@@ -451,7 +451,7 @@ async fn turns_that_are_larger_than_a_message_are_kept_whole() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn when_nats_is_full_the_answer_is_told_and_known_not_to_be_remembered() {
+async fn a_full_nats_shows_the_answer_and_says_that_it_is_not_stored() {
     let server = NatsServer::start_with("jetstream { max_file_store: 300KB }", &[]);
     let long = "y".repeat(100_000);
     let scripts = (0..9).map(|_| answer(&long));
