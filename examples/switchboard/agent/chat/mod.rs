@@ -224,16 +224,16 @@ async fn whereabouts(args: &Args, line: &Line) -> Result<(Urls, Option<Address>)
     }
 }
 
-/// Whether a URL of a list names a WebSocket with a path of its own, where nothing else is to be found.
+/// Whether a URL of a list has a path of its own, where nothing else is to be found.
 fn is_elsewhere(list: &str) -> bool {
     urls(list).any(has_own_path)
 }
 
 fn has_own_path(url: &str) -> bool {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let rest = rest.split('?').next().unwrap_or_default();
     let path = rest.find('/').and_then(|at| rest.get(at..));
-    !scheme.starts_with("http") && !matches!(path, None | Some("/" | "/ws"))
+    !matches!(path, None | Some("/" | "/ws"))
 }
 
 fn shown(link: LinkConfig) -> LinkConfig {
