@@ -77,10 +77,7 @@ mod tests {
     async fn a_server_that_answers_200_is_healthy() {
         let (outcome, request) = ask("HTTP/1.1 200 OK\r\n\r\nok").await;
         assert_eq!(outcome, Ok(()));
-        assert!(
-            request.starts_with("GET /health?full HTTP/1."),
-            "{request}"
-        );
+        assert!(request.starts_with("GET /health?full HTTP/1."), "{request}");
     }
 
     #[tokio::test]
