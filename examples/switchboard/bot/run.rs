@@ -12,7 +12,8 @@ use snek_proto::net::dialer;
 use snek_proto::permission::Triggers;
 use switchboard::cli::{self, Failure, LineArgs, Urls, complain};
 use switchboard::model::provider::Provider;
-use switchboard::screen::{Colour, Screen, snek};
+use switchboard::screen::frames;
+use switchboard_wire::Protocol;
 use tokio::sync::watch;
 
 use crate::bot::talker::Talker;
@@ -194,15 +195,9 @@ fn config(args: &Args) -> Result<BotConfig, Failure> {
     config.triggers = Triggers::new(&args.triggers).map_err(Failure::usage)?;
     config.retry_send = args.retry.into();
     if args.frames {
-        let stderr = std::io::stderr();
-        let colour = cli::wants_colour(&stderr);
-        config.link = config
-            .link
-            .with_observer(Screen::new(stderr, colour).observer(
-                username,
-                Colour::Cyan,
-                snek::Frames::default(),
-            ));
+        let colour = cli::wants_colour(&std::io::stderr());
+        let observer = frames(Protocol::Snek, username, cli::Stderr, colour);
+        config.link = config.link.with_observer(observer);
     }
     Ok(config)
 }

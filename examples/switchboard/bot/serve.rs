@@ -147,7 +147,7 @@ struct Platform {
 
 fn platform(args: &Args) -> Result<Platform, Failure> {
     if args.users.is_empty() && !args.open {
-        let message = "nobody could log in: add --user NAME, or --open to let everybody in";
+        let message = "nobody can log in: add --user NAME, or --open to let everybody in";
         return Err(Failure::usage(message));
     }
     let general = ["general=General".to_owned()];

@@ -29,14 +29,14 @@ pub(crate) struct Common {
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) chat: Common,
-    /// A file that keeps the lines that were written in the terminal. Default: one in ~/.local/state/switchboard
+    /// The history file of the terminal. Default: one in ~/.local/state/switchboard
     #[arg(long, value_name = "FILE")]
     pub(crate) history: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
-    /// What to do; '-' reads it from standard input.
+    /// The task; '-' reads it from standard input.
     prompt: String,
     #[command(flatten)]
     chat: Common,

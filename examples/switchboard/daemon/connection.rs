@@ -16,8 +16,8 @@ use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, Secret};
 use switchboard::cli::{self, Failure, LineArgs, Urls};
 use switchboard::daemon::ask_first::{ASK_FIRST, INSTRUCTIONS};
-use switchboard::screen::acolyte::Frames;
-use switchboard::screen::{Colour, Screen};
+use switchboard::screen::frames;
+use switchboard_wire::Protocol;
 use tokio::task::JoinHandle;
 
 #[derive(Debug, clap::Args)]
@@ -220,8 +220,8 @@ impl Server {
 }
 
 fn shown(link: LinkConfig) -> LinkConfig {
-    let screen = Screen::new(cli::Stderr, cli::wants_colour(&std::io::stderr()));
-    link.with_observer(screen.observer("you", Colour::Cyan, Frames::default()))
+    let colour = cli::wants_colour(&std::io::stderr());
+    link.with_observer(frames(Protocol::Acolyte, "you", cli::Stderr, colour))
 }
 
 fn unusable(error: &ConnectError) -> Failure {

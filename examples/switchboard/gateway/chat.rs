@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("what"))]
 pub(crate) struct Args {
-    /// What to say; '-' reads it from standard input. Without it: a dialogue at a terminal, else standard
+    /// The message to send; '-' reads it from standard input. Default: a dialogue at a terminal, else standard
     /// input.
     #[arg(group = "what")]
     text: Option<String>,
@@ -35,10 +35,10 @@ pub(crate) struct Args {
     #[arg(long, group = "what", value_name = "COUNT", num_args = 0..=1, require_equals = true,
           default_missing_value = "10")]
     history: Option<u64>,
-    /// Forget the turns of the conversation. What the gateway knows of you stays.
+    /// Forget the turns of the conversation. What the gateway knows about you stays.
     #[arg(long, group = "what")]
     clear: bool,
-    /// Print what the gateway knows of you about these words.
+    /// Print what the gateway knows about you for these words.
     #[arg(long, group = "what", value_name = "WORDS")]
     search: Option<String>,
     /// Print how many tokens are used.
@@ -53,12 +53,12 @@ pub(crate) struct Args {
         default_value = "ws://127.0.0.1:7200"
     )]
     url: Urls,
-    /// The gateway's token. Better given in the variable EXOCLAW_TOKEN: others can see command lines.
+    /// The gateway's token. Prefer the variable EXOCLAW_TOKEN: other users can see command lines.
     #[arg(long, value_name = "TOKEN")]
     token: Option<Secret>,
     #[command(flatten)]
     line: LineArgs,
-    /// Whom to be: the conversation is remembered under channel, account and peer.
+    /// The channel. The gateway keeps a conversation for each channel, account and peer.
     #[arg(long, value_name = "NAME", default_value = "cli")]
     channel: String,
     /// The account within the channel.
@@ -78,7 +78,7 @@ pub(crate) struct Args {
     idle_timeout: Option<Duration>,
     #[command(flatten)]
     pings: cli::Pings,
-    /// A file that keeps the lines that were written in the terminal. Default: one in ~/.local/state/switchboard
+    /// The history file of the terminal. Default: one in ~/.local/state/switchboard
     #[arg(long, value_name = "FILE")]
     history_file: Option<PathBuf>,
     /// Print one JSON object for each event of the reply, the last with the event 'done' or 'error'; or
@@ -184,7 +184,7 @@ impl Connected {
         client.ready().await.map_err(|reason| {
             let hint = match reason {
                 CloseReason::Authentication { .. } => {
-                    " (the token comes from EXOCLAW_TOKEN; or it is no gateway)"
+                    " (the token comes from EXOCLAW_TOKEN; or it is not a gateway)"
                 }
                 _ => "; 'switchboard gateway' starts one",
             };

@@ -71,8 +71,8 @@ enum Command {
     /// Prints the tokens that each reply has used, as lines of JSON, the latest last. Also works while a gateway
     /// with the same data is running (not on Windows).
     Usage(Box<usage::Args>),
-    /// Says something to a gateway and prints the reply as it comes: text to standard output, tools
-    /// to standard error. Or asks what the gateway remembers.
+    /// Sends a message to a gateway and prints the reply as it arrives: text to standard output, tools
+    /// to standard error. Also prints what the gateway remembers.
     Chat(Box<chat::Args>),
 }
 

@@ -17,7 +17,8 @@ use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, Plu
 use switchboard::chat::{self, Options};
 use switchboard::cli::{self, Failure, LineArgs, Urls, complain};
 use switchboard::router::{Note, Notes, asks_for_notes};
-use switchboard::screen::{Colour, Screen, printable, smarthole};
+use switchboard::screen::{frames, printable};
+use switchboard_wire::Protocol;
 
 use crate::router::attendant::{Answering, Attendant};
 use crate::router::standing::Standing;
@@ -162,11 +163,9 @@ fn config(args: &Args) -> Result<PluginConfig, Failure> {
     let mut link = link_config();
     link.reconnect.backoff.max_attempts = Some(args.attempts);
     if args.frames {
-        let stderr = io::stderr();
-        let colour = cli::wants_colour(&stderr);
-        let screen = Screen::new(stderr, colour);
-        let frames = smarthole::Frames::default();
-        link = link.with_observer(screen.observer(&args.name, Colour::Cyan, frames));
+        let colour = cli::wants_colour(&io::stderr());
+        let observer = frames(Protocol::SmartHole, &args.name, cli::Stderr, colour);
+        link = link.with_observer(observer);
     }
     let config = PluginConfig::new(registration).map_err(|error| {
         let option = match error.code {
@@ -376,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_about_the_words_is_rejected_with_the_reason() {
+    fn rejects_messages_without_the_words_with_the_reason() {
         let picky = keeper(&["milk", "grüße"], None);
         for text in ["buy Milk!", "milk", "GRÜSSE oder Grüße"] {
             assert_eq!(picky.refusal(text), None, "{text}");

@@ -67,7 +67,7 @@ impl Http {
             "/input" => Method::POST,
             "/" | "/clients" | "/history" => Method::GET,
             _ => {
-                let message = "nothing is here: GET / tells what is";
+                let message = "there is nothing here: GET / lists what there is";
                 return refused(&Problem::new(StatusCode::NOT_FOUND, message));
             }
         };
@@ -114,7 +114,7 @@ impl Http {
 /// The input of a request, and whether to wait for what becomes of it.
 fn read(parts: &Parts, body: &[u8]) -> Result<(Input, bool), Problem> {
     let body = std::str::from_utf8(body)
-        .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body is no text in UTF-8"))?;
+        .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body is not UTF-8 text"))?;
     let kind = parts.headers.get(CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_without_a_websocket_is_told_what_is_here() {
+    fn a_plain_request_is_told_what_the_server_offers() {
         let response = web::upgrade_required(USAGE);
         assert_eq!(response.status(), 426);
         assert_eq!(response.headers()[UPGRADE], "websocket");
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_a_status() {
+    fn errors_are_answered_with_a_status() {
         assert_eq!(status(None, b"a"), 415);
         assert_eq!(status(Some("application/x-www-form-urlencoded"), b"a"), 415);
         assert_eq!(status(Some("text/plain"), b"\xff"), 400);

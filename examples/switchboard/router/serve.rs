@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// Print one JSON object for each event.
     #[arg(long)]
     json: bool,
-    /// A file that keeps the lines that were written in the terminal. Default: one in ~/.local/state/switchboard
+    /// The history file of the terminal. Default: one in ~/.local/state/switchboard
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
     /// Read no lines before this many clients have registered.

@@ -51,7 +51,7 @@ pub enum AnswerError {
     #[error(transparent)]
     Tools(#[from] BotError),
     /// The receiver of the answer was dropped.
-    #[error("nobody takes the answer")]
+    #[error("the receiver of the answer is gone")]
     Unheard,
 }
 

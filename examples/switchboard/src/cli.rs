@@ -110,7 +110,8 @@ fn log(Verbosity { quiet, verbose }: Verbosity, warns: bool) {
         EnvFilter::new(match (quiet, verbose) {
             (true, _) => "error".to_owned(),
             (_, 0) if !warns => "error".to_owned(),
-            (_, 0) => format!("warn,{TARGET}=info"),
+            // Clients tell of lost connections themselves.
+            (_, 0) => format!("warn,rpc_core::net::link=error,{TARGET}=info"),
             (_, 1) => ours("debug"),
             _ => ours("trace"),
         })
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_logged_of_a_peer_controls_no_terminal_and_forges_no_line() {
+    fn logged_text_of_a_peer_controls_no_terminal_and_forges_no_line() {
         #[derive(Clone, Default)]
         struct Log(Arc<Mutex<Vec<u8>>>);
         impl io::Write for Log {

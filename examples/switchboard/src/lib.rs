@@ -3,6 +3,7 @@
 
 pub mod agent;
 pub mod assistant;
+pub mod bounded;
 pub mod chat;
 pub mod cli;
 pub mod conversation;

@@ -210,8 +210,12 @@ impl From<&str> for Finish {
         match reason.to_ascii_lowercase().as_str() {
             "stop" | "end_turn" | "stop_sequence" => Self::Stop,
             "tool_calls" | "function_call" | "tool_use" => Self::ToolCalls,
-            "length" | "max_tokens" | "model_context_window_exceeded" => Self::Length,
-            "content_filter" | "refusal" => Self::ContentFilter,
+            "length" | "max_tokens" | "model_length" | "model_context_window_exceeded" => {
+                Self::Length
+            }
+            "content_filter" | "refusal" | "safety" | "sensitive" | "recitation" => {
+                Self::ContentFilter
+            }
             _ => Self::Other(reason.to_owned()),
         }
     }

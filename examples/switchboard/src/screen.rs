@@ -1,206 +1,108 @@
-//! [`Screen`]: a live view of a conversation, one line per frame.
+//! [`frames`]: a live view of a connection, one line per frame; and text that is safe on a terminal.
 
-pub mod acolyte;
-pub mod connectonion;
-pub mod exoclaw;
-pub mod smarthole;
-pub mod snek;
-
-use std::fmt;
 use std::io::Write;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rpc_core::net::{Direction, Frame, FrameKind, Observer};
+use rpc_core::testing::Side;
+use rpc_core::testing::transcript::{Entry, Kind};
+use switchboard_wire::Protocol;
+use switchboard_wire::explain::Explainer;
 pub use switchboard_wire::text::{
     Colour, escaped_json, is_control, printable, printable_lines, shortened,
 };
 
 /// The longest description of a frame, in characters.
 const WIDTH: usize = 84;
-/// The width of names, in characters.
-const NAME: usize = 6;
 
-/// A describer of the frames of one protocol. One value gets the frames of a connection and of its
-/// reconnects, so it can remember requests.
-pub trait Describe: Send + 'static {
-    /// Describes a frame, in which secrets are already replaced. `None` shows it as it is.
-    fn describe(&mut self, direction: Direction, text: &str) -> Option<String>;
-}
-
-/// The output of lines, shared by all writers.
-pub struct Screen {
-    out: Mutex<Box<dyn Write + Send>>,
+/// Returns an observer that writes the frames of a client's connection to `out`, explained as by
+/// `switchboard wire decode`.
+#[must_use]
+pub fn frames(
+    protocol: Protocol,
+    client: &str,
+    out: impl Write + Send + 'static,
     colour: bool,
-    /// The width of names, in characters.
-    names: usize,
+) -> Arc<dyn Observer> {
+    Arc::new(Frames {
+        client: paint(colour, Colour::Cyan, client),
+        colour,
+        start: Instant::now(),
+        view: Mutex::new(View {
+            out,
+            explainer: Explainer::new(Some(protocol), false).shortening(),
+            count: 0,
+        }),
+    })
+}
+
+struct Frames<W> {
+    client: String,
+    colour: bool,
     start: Instant,
-    frames: AtomicUsize,
+    view: Mutex<View<W>>,
 }
 
-impl Screen {
-    /// Creates a screen that writes to `out`, with or without colours. Aligns names of up to 6
-    /// characters.
-    #[must_use]
-    pub fn new(out: impl Write + Send + 'static, colour: bool) -> Arc<Self> {
-        Self::with_names(out, colour, NAME)
-    }
-
-    /// Creates a screen like [`new`](Self::new) that aligns names of up to this many characters.
-    #[must_use]
-    pub fn with_names(out: impl Write + Send + 'static, colour: bool, names: usize) -> Arc<Self> {
-        Arc::new(Self {
-            out: Mutex::new(Box::new(out)),
-            colour,
-            names,
-            start: Instant::now(),
-            frames: AtomicUsize::new(0),
-        })
-    }
-
-    /// Returns how many frames have been shown.
-    #[must_use]
-    pub fn frames(&self) -> usize {
-        self.frames.load(Ordering::Relaxed)
-    }
-
-    /// Returns the seconds since the start.
-    #[must_use]
-    pub fn elapsed(&self) -> f64 {
-        self.start.elapsed().as_secs_f64()
-    }
-
-    /// Begins a chapter.
-    pub fn title(&self, text: &str) {
-        let text = self.paint(Colour::Bold, text);
-        self.write(format_args!("\n{text}\n"));
-    }
-
-    /// Explains what is seen.
-    pub fn note(&self, text: &str) {
-        let text = self.paint(Colour::Dim, text);
-        self.write(format_args!("  {text}\n"));
-    }
-
-    /// Shows an event that is not a frame.
-    pub fn event(&self, who: &str, colour: Colour, text: &str) {
-        let time = self.time();
-        let who = self.name(who, colour);
-        let text = self.paint(Colour::Yellow, &printable(text));
-        self.write(format_args!("{time} {who} * {text}\n"));
-    }
-
-    /// Returns an observer for the connection of the client `who`. `describe` knows the protocol:
-    /// [`snek::Frames`], [`exoclaw::Frames`] and so on.
-    #[must_use]
-    pub fn observer(
-        self: &Arc<Self>,
-        who: &str,
-        colour: Colour,
-        describe: impl Describe,
-    ) -> Arc<dyn Observer> {
-        Arc::new(Wire {
-            screen: Arc::clone(self),
-            who: self.name(who, colour),
-            describe: Mutex::new(describe),
-        })
-    }
-
-    fn name(&self, who: &str, colour: Colour) -> String {
-        let names = self.names;
-        self.paint(colour, &format!("{who:>names$}"))
-    }
-
-    fn time(&self) -> String {
-        self.paint(Colour::Dim, &format!("{:7.3}s", self.elapsed()))
-    }
-
-    fn paint(&self, colour: Colour, text: &str) -> String {
-        if self.colour {
-            colour.paint(text)
-        } else {
-            text.to_owned()
-        }
-    }
-
-    fn write(&self, text: fmt::Arguments<'_>) {
-        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
-        // A reader that went away (`| head`) must not stop the conversation.
-        let _ = out.write_fmt(text).and_then(|()| out.flush());
-    }
+struct View<W> {
+    out: W,
+    explainer: Explainer,
+    count: usize,
 }
 
-impl fmt::Debug for Screen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Screen")
-            .field("frames", &self.frames())
-            .finish_non_exhaustive()
-    }
-}
-
-/// An observer that shows the frames of one client.
-struct Wire<D> {
-    screen: Arc<Screen>,
-    who: String,
-    describe: Mutex<D>,
-}
-
-impl<D: Describe> Observer for Wire<D> {
+impl<W: Write + Send + 'static> Observer for Frames<W> {
     fn frame(&self, frame: &Frame<'_>) {
-        self.screen.frames.fetch_add(1, Ordering::Relaxed);
-        // The text comes with its secrets replaced.
-        let what = match (frame.kind(), frame.text()) {
-            (FrameKind::Text, Some(text)) => self.words(frame.direction(), &text),
-            (kind, _) => format!("({kind:?}, {} bytes)", frame.len()).to_lowercase(),
+        let (from, arrow) = match frame.direction() {
+            Direction::Out => (Side::Client, "->"),
+            Direction::In => (Side::Server, "<-"),
         };
-        let arrow = match frame.direction() {
-            Direction::Out => "->",
-            Direction::In => "<-",
+        let at = self.start.elapsed();
+        let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        view.count += 1;
+        let count = view.count;
+        let (what, problem) = match (frame.kind(), frame.text()) {
+            // The text comes with its secrets replaced.
+            (FrameKind::Text, Some(text)) => {
+                let entry = Entry::new(at, 1, Some(from), Kind::Text, text);
+                let explained = view.explainer.explain(count, &entry);
+                let what = format!("{} {}", explained.kind, explained.words);
+                (what, explained.problem)
+            }
+            (kind, _) => (
+                format!("{kind:?} {} bytes", frame.len()).to_lowercase(),
+                None,
+            ),
         };
-        let (time, who) = (self.screen.time(), &self.who);
-        let what = printable(&what);
-        let what = shortened(&what, WIDTH);
-        self.screen
-            .write(format_args!("{time} {who} {arrow} {what}\n"));
-    }
-}
-
-impl<D: Describe> Wire<D> {
-    fn words(&self, direction: Direction, text: &str) -> String {
-        let mut describe = self.describe.lock().unwrap_or_else(PoisonError::into_inner);
-        let described = describe.describe(direction, text);
-        described.unwrap_or_else(|| text.to_owned())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Silent;
-
-    impl Describe for Silent {
-        fn describe(&mut self, _: Direction, _: &str) -> Option<String> {
-            None
-        }
-    }
-
-    #[test]
-    fn what_has_no_words_is_shown_as_it_is() {
-        let wire = Wire {
-            screen: Screen::new(std::io::sink(), false),
-            who: "ann".to_owned(),
-            describe: Mutex::new(Silent),
-        };
-        assert_eq!(wire.words(Direction::In, "nonsense"), "nonsense");
-    }
-
-    #[test]
-    fn a_long_frame_takes_one_line() {
-        assert_eq!(
-            shortened(&"é".repeat(1000), WIDTH).chars().count(),
-            WIDTH + 1
+        let time = paint(
+            self.colour,
+            Colour::Dim,
+            &format!("{:7.3}s", at.as_secs_f64()),
         );
+        let what = printable(what.trim_end());
+        let mut line = format!(
+            "{time} {} {arrow} {}\n",
+            self.client,
+            shortened(&what, WIDTH)
+        );
+        if let Some(problem) = problem {
+            let problem = paint(
+                self.colour,
+                Colour::Red,
+                &format!("! {}", printable(&problem)),
+            );
+            line.push_str(&format!("         {problem}\n"));
+        }
+        // A reader that went away (`| head`) must not stop the conversation.
+        let _ = view
+            .out
+            .write_all(line.as_bytes())
+            .and_then(|()| view.out.flush());
+    }
+}
+
+fn paint(colour: bool, with: Colour, text: &str) -> String {
+    match colour {
+        true => with.paint(text),
+        false => text.to_owned(),
     }
 }

@@ -133,7 +133,7 @@ impl Tools {
 }
 
 /// Returns a text argument; empty if it is missing.
-fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, String> {
+pub(crate) fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, String> {
     match arguments.get(name) {
         Some(Value::String(text)) => Ok(text),
         None | Some(Value::Null) => Ok(""),

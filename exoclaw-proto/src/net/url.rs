@@ -60,7 +60,7 @@ pub fn connect_lazy(
 }
 
 /// Returns a WebSocket dialer for a gateway, with the message limit of `config`. `http(s)` URLs are
-/// read as `ws(s)`; a URL without a path gets `/ws`.
+/// read as `ws(s)`; a URL without a path, or an `http(s)` URL with a prefix, gets `/ws`.
 ///
 /// # Errors
 /// [`ConnectError::Dial`] if the URL is invalid; [`ConnectError::Insecure`] if `config` has a token,
@@ -86,7 +86,8 @@ mod tests {
         for (url, end) in [
             ("ws://127.0.0.1:7200", "/ws\""),
             ("ws://127.0.0.1:7200/", "/ws\""),
-            ("http://localhost:7200/other", "/other\""),
+            ("ws://localhost:7200/other", "/other\""),
+            ("http://localhost:7200/other", "/other/ws\""),
         ] {
             let dialer = dialer(url, &ClientConfig::default()).unwrap();
             let shown = format!("{dialer:?}");

@@ -80,7 +80,7 @@ pub fn connect_lazy(
 }
 
 /// Creates a WebSocket dialer for an agent, with the message limits of `options`. `http(s)` URLs
-/// are read as `ws(s)`; a URL without a path gets `/ws`.
+/// are read as `ws(s)`; a URL without a path, or an `http(s)` URL with a prefix, gets `/ws`.
 ///
 /// # Errors
 /// [`ConnectError::Dial`] if the URL is invalid; [`ConnectError::Insecure`] if it is not `wss://`

@@ -19,8 +19,8 @@ use rpc_core::net::ws::urls;
 use rpc_core::net::{DialError, LinkConfig};
 use switchboard::chat::{self, Options};
 use switchboard::cli::{self, Failure, Line, LineArgs, Urls};
-use switchboard::screen::connectonion::Frames;
-use switchboard::screen::{Colour, Screen};
+use switchboard::screen::frames;
+use switchboard_wire::Protocol;
 use tokio::task::JoinSet;
 
 use self::attach::Attachments;
@@ -48,12 +48,12 @@ pub(crate) struct Args {
     /// The agent: a URL like http://127.0.0.1:8000 or wss://HOST/ws, several of its nodes separated by commas,
     /// or its address.
     agent: Urls,
-    /// What to say. Prints the answer and ends; without it, lines are read.
+    /// The message to send: prints the answer and ends. Default: reads lines.
     prompt: Option<String>,
-    /// Where the agent with this address is; several URLs, separated by commas, for its nodes.
+    /// The URL of an agent that is given by its address; several, separated by commas, for its nodes.
     #[arg(long, value_name = "URL", conflicts_with = "relay")]
     endpoint: Option<Urls>,
-    /// Who knows where the agent with this address is.
+    /// The URL of a relay, which finds an agent by its address.
     #[arg(long, value_name = "URL")]
     relay: Option<Urls>,
     #[command(flatten)]
@@ -63,29 +63,29 @@ pub(crate) struct Args {
     /// Your key, made if it is missing. Default: chat.key at home
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// The invite code, if the agent wants one. Better given in the variable AGENT_INVITE: others can see
+    /// The invite code, if the agent requires one. Prefer the variable AGENT_INVITE: other users can see
     /// command lines.
     #[arg(long, value_name = "CODE")]
     invite: Option<Secret>,
-    /// Go on with the last session with this agent.
+    /// Continue the last session with this agent.
     #[arg(long)]
     resume: bool,
-    /// A file that goes with the first prompt, for the agent's tools; may be given again.
+    /// A file to send with the first prompt, for the agent's tools; may be repeated.
     #[arg(long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// An image that goes with the first prompt, for the agent to look at; may be given again.
+    /// An image to send with the first prompt; may be repeated.
     #[arg(long = "image", value_name = "FILE")]
     images: Vec<PathBuf>,
     /// The mode to begin with: safe, plan, accept_edits or ulw.
     #[arg(long, value_name = "MODE", value_parser = peer::parse_mode)]
     mode: Option<Mode>,
-    /// Let every tool run that the agent asks about.
+    /// Approve every tool that the agent asks about.
     #[arg(long)]
     yes: bool,
     /// Print one JSON object for each event, the answer too: its event is 'output'.
     #[arg(long)]
     json: bool,
-    /// A file that keeps the lines that were written in the terminal. Default: one in ~/.local/state/switchboard
+    /// The history file of the terminal. Default: one in ~/.local/state/switchboard
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
     /// Let prompts go to another machine without encryption.
@@ -238,6 +238,5 @@ fn has_own_path(url: &str) -> bool {
 
 fn shown(link: LinkConfig) -> LinkConfig {
     let colour = cli::wants_colour(&std::io::stderr());
-    let screen = Screen::new(cli::Stderr, colour);
-    link.with_observer(screen.observer("you", Colour::Cyan, Frames))
+    link.with_observer(frames(Protocol::ConnectOnion, "you", cli::Stderr, colour))
 }

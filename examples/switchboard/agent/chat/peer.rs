@@ -167,7 +167,7 @@ fn mode(text: &str) -> Result<(Mode, Option<u64>), String> {
     let turns = Some(turns.trim()).filter(|turns| !turns.is_empty());
     let turns = turns.map(|turns| {
         let number = turns.parse();
-        number.map_err(|_| format!("{turns:?} is no number of turns"))
+        number.map_err(|_| format!("{turns:?} is not a number of turns"))
     });
     Ok((mode, turns.transpose()?))
 }
@@ -302,7 +302,7 @@ impl Peer for Agent {
             ));
         }
         while let Some(question) = self.questions.pop_front() {
-            out.tell("declined", json!({}), "nobody is here to answer")
+            out.tell("declined", json!({}), "there is nobody to answer")
                 .await;
             let declined = question.decline().map_err(Failure::new)?;
             self.client.respond(declined).await.map_err(Failure::new)?;

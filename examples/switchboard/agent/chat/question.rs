@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn leave_is_given_only_by_a_clear_yes() {
+    fn only_a_clear_yes_approves() {
         let granted = |text| approval(text).filter(|it| it.approved);
         assert_eq!(granted("Yes"), Some(Approval::granted(Scope::Once)));
         assert_eq!(granted("s"), Some(Approval::granted(Scope::Session)));
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_would_do_is_said_in_words() {
+    fn approvals_say_in_words_what_a_tool_does() {
         for (tool, arguments, expected) in [
             (
                 "write_file",

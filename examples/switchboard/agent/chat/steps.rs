@@ -63,6 +63,10 @@ impl Steps {
                 self.thought.push(delta);
                 vec![ChatEvent::Thinking(delta.content.to_string())]
             }
+            // Not the model's own words.
+            EventKind::Thinking(remark) if remark.kind.as_deref() == Some("retry") => {
+                note(remark.content.as_deref().unwrap_or_default().to_owned())
+            }
             EventKind::Thinking(whole) => {
                 let whole = whole.content.as_deref().unwrap_or_default();
                 let (rest, _) = self.thought.rest(whole);
@@ -185,6 +189,8 @@ fn telling(arguments: Option<&Json>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use connectonion_proto::frame::Thinking;
+
     use super::*;
 
     #[test]
@@ -201,6 +207,14 @@ mod tests {
         let output = Output::new("Hello!", "s", 1);
         let shown = [ChatEvent::Text(String::new()), ChatEvent::Ended];
         assert_eq!(steps.output(&output), shown);
+    }
+
+    #[test]
+    fn a_remark_between_thoughts_is_a_note() {
+        let mut remark = Thinking::new("asking again in 1 s");
+        remark.kind = Some("retry".into());
+        let step = Steps::default().step(&EventKind::Thinking(remark), true);
+        assert_eq!(step, [ChatEvent::Note("asking again in 1 s".to_owned())]);
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub(super) struct Gateway<'a> {
     /// The reply that comes.
     chat: Option<Chat>,
     has_begun: bool,
+    /// Whether the answer has any text.
+    has_text: bool,
     /// What was said last, to be said again if the connection turns out to be over.
     said: Option<String>,
     tokens: u64,
@@ -67,6 +69,7 @@ impl<'a> Gateway<'a> {
             peer: None,
             chat: None,
             has_begun: false,
+            has_text: false,
             said: None,
             tokens: 0,
         })
@@ -96,7 +99,7 @@ impl<'a> Gateway<'a> {
         match self.connection(out).await {
             Ok(client) => {
                 self.chat = Some(client.chat_send(message).await);
-                (self.has_begun, self.tokens) = (false, 0);
+                (self.has_begun, self.has_text, self.tokens) = (false, false, 0);
                 out.people([ChatEvent::Activity("thinking".to_owned())])
                     .await;
             }
@@ -180,6 +183,8 @@ impl Peer for Gateway<'_> {
         match event {
             Some(Ok(event)) => {
                 self.has_begun = true;
+                self.has_text |=
+                    matches!(&event, StreamEvent::Text(text) if !text.trim().is_empty());
                 if out.is_json() {
                     let line = serde_json::to_string(&event).map_err(Failure::new)?;
                     out.line(line).await;
@@ -201,6 +206,10 @@ impl Peer for Gateway<'_> {
             None => {
                 self.chat = None;
                 out.people([ChatEvent::Ended]).await;
+                if !self.has_text {
+                    out.people([ChatEvent::Note("the answer is empty".to_owned())])
+                        .await;
+                }
                 out.program("done", json!({})).await;
             }
         }

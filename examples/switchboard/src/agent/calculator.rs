@@ -26,7 +26,7 @@ pub fn calculate(expression: &str) -> Result<String, String> {
         return Err(format!("{rest:?} does not belong there"));
     }
     if !value.is_finite() {
-        return Err("the result is no number".to_owned());
+        return Err("the result is not a number".to_owned());
     }
     Ok(written(value))
 }
@@ -134,8 +134,8 @@ impl Reader<'_> {
         }
         match (number.parse(), self.peek()) {
             (Ok(value), _) => Ok(value),
-            (Err(_), _) if !number.is_empty() => Err(format!("{number:?} is no number")),
-            (Err(_), Some(c)) => Err(format!("{c:?} is no number")),
+            (Err(_), _) if !number.is_empty() => Err(format!("{number:?} is not a number")),
+            (Err(_), Some(c)) => Err(format!("{c:?} is not a number")),
             (Err(_), None) => Err("it ends where a number should be".to_owned()),
         }
     }
@@ -174,18 +174,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_expression_is_explained() {
+    fn explains_an_invalid_expression() {
         for (expression, why) in [
             ("", "ends"),
             ("2 +", "ends"),
             ("two", "'t'"),
             ("2 3", "'3'"),
-            ("1.2.3", "no number"),
+            ("1.2.3", "not a number"),
             ("(1", "not closed"),
             ("1)", "')'"),
             ("1 / (2 - 2)", "zero"),
             ("1 % 0", "zero"),
-            ("9 ^ 9 ^ 9", "no number"),
+            ("9 ^ 9 ^ 9", "not a number"),
         ] {
             let error = calculate(expression).unwrap_err();
             assert!(error.contains(why), "{expression}: {error}");

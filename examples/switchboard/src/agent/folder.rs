@@ -1,8 +1,14 @@
 //! [`Folder`]: the files that an agent may read and write, and no others.
 
 use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+use crate::bounded;
 
 /// The largest file to read and the longest text to write, in bytes.
 pub const MAX_FILE: u64 = 64 * 1024;
@@ -13,6 +19,7 @@ const MAX_LISTED: usize = 200;
 #[derive(Clone, Debug)]
 pub struct Folder {
     root: PathBuf,
+    dir: Arc<Dir>,
 }
 
 impl Folder {
@@ -23,7 +30,11 @@ impl Folder {
     pub fn open(path: &Path) -> io::Result<Self> {
         fs::create_dir_all(path)?;
         let root = path.canonicalize()?;
-        Ok(Self { root })
+        let dir = Dir::open_ambient_dir(&root, ambient_authority())?;
+        Ok(Self {
+            root,
+            dir: Arc::new(dir),
+        })
     }
 
     /// Returns its path.
@@ -68,7 +79,7 @@ impl Folder {
     #[must_use]
     pub fn exists(&self, name: &str) -> bool {
         let path = self.inside(name);
-        path.is_ok_and(|path| path.symlink_metadata().is_ok())
+        path.is_ok_and(|path| self.dir.symlink_metadata(path).is_ok())
     }
 
     /// Returns the text of a file.
@@ -77,21 +88,14 @@ impl Folder {
     /// A description of the failure, for people and models.
     pub fn read(&self, name: &str) -> Result<String, String> {
         let path = self.inside(name)?;
-        let path = path.canonicalize().map_err(|error| told(name, &error))?;
-        if !path.starts_with(&self.root) {
-            return Err(format!("{name:?} leads out of the folder"));
+        let told = |error| told(name, &error);
+        // Before it is opened: opening a pipe waits for its other end.
+        if !self.dir.metadata(&path).map_err(told)?.is_file() {
+            return Err(format!("{name:?} is not a file"));
         }
-        if !path.is_file() {
-            return Err(format!("{name:?} is no file"));
-        }
-        let file = fs::File::open(path).map_err(|error| told(name, &error))?;
-        let mut bytes = Vec::new();
-        let read = file.take(MAX_FILE + 1).read_to_end(&mut bytes);
-        read.map_err(|error| told(name, &error))?;
-        if bytes.len() as u64 > MAX_FILE {
-            return Err(format!("{name:?} is larger than {MAX_FILE} bytes"));
-        }
-        String::from_utf8(bytes).map_err(|_| format!("{name:?} is no text"))
+        let file = self.dir.open(&path).map_err(told)?;
+        let bytes = bounded::read(file, MAX_FILE).map_err(told)?;
+        String::from_utf8(bytes).map_err(|_| format!("{name:?} is not UTF-8 text"))
     }
 
     /// Writes a file, and replaces an existing one.
@@ -103,34 +107,13 @@ impl Folder {
             return Err(format!("the text is longer than {MAX_FILE} bytes"));
         }
         let path = self.inside(name)?;
-        let folder = path.parent().unwrap_or(&self.root);
-        self.make(folder).map_err(|error| told(name, &error))?;
-        let folder = folder.canonicalize().map_err(|error| told(name, &error))?;
-        let is_link = fs::symlink_metadata(&path).is_ok_and(|it| it.is_symlink());
-        if is_link || !folder.starts_with(&self.root) {
-            return Err(format!("{name:?} leads out of the folder"));
-        }
-        let written = fs::File::create(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let made = folder.map_or(Ok(()), |folder| self.dir.create_dir_all(folder));
+        let written = made.and_then(|()| self.dir.write(&path, text));
         written.map_err(|error| told(name, &error))
     }
 
-    /// Creates the parent folders of a file, unless one of them is a link.
-    fn make(&self, folder: &Path) -> io::Result<()> {
-        let mut path = self.root.clone();
-        for part in folder.strip_prefix(&self.root).into_iter().flatten() {
-            path.push(part);
-            if fs::symlink_metadata(&path).is_ok_and(|it| it.is_symlink()) {
-                return Err(io::Error::other("there is a link on the way"));
-            }
-            if !path.is_dir() {
-                fs::create_dir(&path)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Resolves a name, without following links. The whole path of a file in the folder is a name
-    /// too.
+    /// Returns a name as a path in the folder. The whole path of a file in the folder is a name too.
     fn inside(&self, name: &str) -> Result<PathBuf, String> {
         let path = Path::new(name.trim());
         let path = path.strip_prefix(&self.root).unwrap_or(path);
@@ -139,15 +122,19 @@ impl Folder {
         let odd = name.trim().contains(|c: char| c.is_control() || c == '\\');
         let odd = odd || path.as_os_str().is_empty();
         if odd || !path.components().all(is_name) {
-            return Err(format!("{name:?} is no name of a file in the folder"));
+            return Err(format!("{name:?} is not the name of a file in the folder"));
         }
-        Ok(self.root.join(path))
+        Ok(path.to_owned())
     }
 }
 
 fn told(what: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!("there is no file {what:?}"),
+        // The system's own refusals have a number; this one is that of the folder.
+        io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
+            format!("{what:?} leads out of the folder")
+        }
         _ => format!("{what}: {error}"),
     }
 }
@@ -177,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read_and_is_listed() {
+    fn a_written_file_can_be_read_and_is_listed() {
         let (_place, folder) = Place::new("written");
         folder.write("b.txt", "zwei").unwrap();
         folder.write("notes/./a.txt", "eins").unwrap();
@@ -239,7 +226,7 @@ mod tests {
         fs::write(folder.path().join("x"), &long).unwrap();
         assert!(folder.read("x").unwrap_err().contains("larger"));
         fs::write(folder.path().join("x"), b"\xff").unwrap();
-        assert!(folder.read("x").unwrap_err().contains("no text"));
+        assert!(folder.read("x").unwrap_err().contains("not UTF-8"));
         assert!(folder.read("y").unwrap_err().contains("no file"));
     }
 }

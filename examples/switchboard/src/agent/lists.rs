@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use crate::bounded;
 use crate::cli::{Failure, complain};
 use connectonion_proto::auth::{Address, AddressList};
 use connectonion_proto::trust::TrustBook;
@@ -18,6 +19,8 @@ const FILES: [&str; 4] = [
     "blocklist.txt",
     "admins.txt",
 ];
+/// The most bytes of a list.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// How long to wait for another host that writes the lists of the same folder.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -221,7 +224,7 @@ fn read_all(folder: &Path) -> Result<TrustBook, String> {
 }
 
 fn read(path: &Path) -> io::Result<String> {
-    match fs::read_to_string(path) {
+    match bounded::text(path, MAX_BYTES) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
         read => read,
     }
@@ -244,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_let_in_is_let_in_again() {
+    fn admitted_addresses_are_admitted_again() {
         let folder = folder("again");
         let lists = Lists::open(&folder, &[BO]).unwrap();
         let mut book = lists.book();
@@ -261,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_by_hand_counts_and_stays() {
+    fn entries_written_by_hand_count_and_stay() {
         let folder = folder("by-hand");
         let file = folder.join("blocklist.txt");
         let (ann, cy) = (ANN.to_string(), CY.to_string());

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_used_is_known_again_until_it_ends() {
+    fn used_signatures_survive_a_restart_until_they_expire() {
         let name = format!("agent-spent-{}", std::process::id());
         let home = std::env::temp_dir().join(name);
         let _ = fs::remove_dir_all(&home);

@@ -7,7 +7,7 @@ use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
 use super::Folder;
 use super::calculator::calculate;
-use crate::tools::{Function, Tools};
+use crate::tools::{Function, Tools, text};
 
 /// The tool that asks the user a question.
 pub const ASK_USER: &str = "ask_user";
@@ -35,7 +35,7 @@ pub fn tools(folder: Option<&Folder>) -> Tools {
                     .with_default(Value::Array(Vec::new())),
             ),
             // Whoever runs the tools asks instead.
-            Arc::new(|_, _| Err("nobody is there to be asked".to_owned())),
+            Arc::new(|_, _| Err("there is nobody to ask".to_owned())),
         );
     if let Some(folder) = folder {
         tools = with_files(tools, folder);
@@ -82,13 +82,6 @@ fn with_files(tools: Tools, folder: &Folder) -> Tools {
 #[must_use]
 pub fn needs_approval(tool: &str) -> bool {
     tool == WRITE_FILE
-}
-
-fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, String> {
-    arguments
-        .get(name)
-        .and_then(Value::as_str)
-        .ok_or_else(|| format!("the argument {name:?} has to be a string"))
 }
 
 #[cfg(test)]

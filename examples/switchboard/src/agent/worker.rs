@@ -8,9 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use connectonion_proto::codec::to_json;
-use connectonion_proto::frame::{
-    EventKind, LlmCall, Mode, Thinking, ToolCall, UlwAction, UlwTurnsReached,
-};
+use connectonion_proto::frame::{EventKind, LlmCall, Mode, ToolCall, UlwAction, UlwTurnsReached};
 use connectonion_proto::limits::{ULW_TURNS, ULW_TURNS_USED};
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
 use futures_util::FutureExt as _;
@@ -21,7 +19,7 @@ use snek_proto::llm::toolloop::{Call, ToolFailure, ToolLoopConfig};
 use tokio::time::timeout_at;
 
 use self::approval::REFUSED;
-use self::growing::Growing;
+use self::growing::{Growing, remark};
 use super::Folder;
 use crate::assistant::{self, Answer, Step};
 use crate::conversation::ConversationLimits;
@@ -241,7 +239,7 @@ impl<'a> Work<'a> {
                 Step::Call(call) => self.call(&call).await?,
                 Step::Refused { name, why, .. } => {
                     let why = format!("{} was not called: {why}", printable(&name));
-                    self.tell(EventKind::Thinking(Thinking::new(why)))?;
+                    self.tell(remark(why))?;
                 }
                 Step::Done(text) => {
                     let shortfall = self.talk.finish().and_then(Finish::shortfall);

@@ -176,7 +176,7 @@ async fn a_failure_is_told_in_a_friendly_line_behind_what_was_said() {
 }
 
 #[tokio::test]
-async fn an_answer_without_words_is_none() {
+async fn an_answer_without_text_does_not_count() {
     let model = Prepared::new(vec![vec![], vec![text("  ")]]);
     let assistant = Assistant::new(model);
     for _ in 0..2 {
@@ -216,7 +216,7 @@ async fn a_conversation_that_outgrows_the_model_says_so_once() {
 }
 
 #[tokio::test]
-async fn a_model_that_gets_less_is_told_of_once() {
+async fn a_shortened_conversation_is_reported_once() {
     let cut = || Ok(Delta::Notice(Notice::Shortened { left_out: 3 }));
     let answers = || vec![cut(), text("yes")];
     let assistant = Assistant::new(Prepared::new(vec![answers(), answers()]));
@@ -312,7 +312,7 @@ async fn a_dropped_answer_leaves_the_breaker_and_the_history_whole() {
 }
 
 #[tokio::test]
-async fn nobody_pays_for_an_answer_that_nobody_hears() {
+async fn an_answer_without_a_listener_costs_nothing() {
     let model = Prepared::new(vec![
         vec![text("a"), call("x", "time", "")],
         vec![text("b")],

@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_or_a_boolean_that_is_clear_is_what_the_tool_wants() {
+    fn converts_unambiguous_numbers_and_booleans() {
         let tool = ToolDefinition::new("t", "")
             .param(Param::new("i", ParamType::Integer))
             .param(Param::new("b", ParamType::Boolean))

@@ -415,7 +415,7 @@ impl Conversation {
         match self.out.failures() {
             _ if self.is_terminal || serves => Ok(()),
             _ if self.is_declined => Err(Failure::new(
-                "something was asked, and nobody was here to answer",
+                "a question was asked, and nobody could answer it",
             )),
             0 => Ok(()),
             1 => Err(Failure::new("something went wrong on the way")),

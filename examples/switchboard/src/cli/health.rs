@@ -1,20 +1,17 @@
 //! [`health`]: asks a server whether it is well, for the health checks of containers.
 
-use std::io;
 use std::time::Duration;
 
-use http::Uri;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpStream;
+use rpc_core::net::ws::{WsDialer, redact_urls};
 
 use super::Failure;
 
 /// How long the whole exchange may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest status line, in bytes.
-const MAX_LINE: u64 = 1024;
+/// The most bytes of an answer.
+const MAX: usize = 1024 * 1024;
 
-/// Sends `GET` to an `http://` URL, and succeeds if the answer has a status of 200 to 299. Takes at most
+/// Sends `GET` to an `http(s)://` URL, and succeeds if the answer has a status of 200 to 299. Takes at most
 /// 5 s.
 ///
 /// # Errors
@@ -28,43 +25,29 @@ pub async fn health(url: &str) -> Result<(), Failure> {
 }
 
 async fn check(url: &str, timeout: Duration) -> Result<(), Failure> {
-    let uri: Uri = url
-        .parse()
-        .map_err(|error| Failure::usage(format_args!("{url}: {error}")))?;
-    if uri.scheme_str() != Some("http") {
-        return Err(Failure::usage(format_args!("{url}: not an http:// URL")));
+    let shown = redact_urls(url);
+    let Some((scheme, rest)) = url.split_once("://") else {
+        let message = format!("{shown:?} is not a URL: did you mean http://{shown}?");
+        return Err(Failure::usage(message));
+    };
+    if !matches!(scheme, "http" | "https") {
+        let message = format!("{shown}: not an http:// or https:// URL");
+        return Err(Failure::usage(message));
     }
-    let line = tokio::time::timeout(timeout, status_line(&uri))
-        .await
-        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-        .map_err(|error| Failure::new(format_args!("{url}: {error}")))?;
-    match line.trim_end().split_once(' ') {
-        Some((version, status)) if version.starts_with("HTTP/1.") && status.starts_with('2') => {
-            Ok(())
-        }
-        Some((version, status)) if version.starts_with("HTTP/1.") => {
-            Err(Failure::new(format_args!("{url}: {status}")))
-        }
-        _ => Err(Failure::new(format_args!("{url}: no HTTP/1 answer"))),
+    let path = rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/");
+    let dialer = WsDialer::new(url).map_err(Failure::usage)?;
+    let asked = tokio::time::timeout(timeout, dialer.get(path, MAX)).await;
+    match asked {
+        Ok(Ok((200..=299, _))) => Ok(()),
+        Ok(Ok((status, _))) => Err(Failure::new(format_args!("{shown}: {status}"))),
+        Ok(Err(error)) => Err(Failure::new(format_args!("{shown}: {error}"))),
+        Err(_) => Err(Failure::new(format_args!("{shown}: timed out"))),
     }
-}
-
-async fn status_line(uri: &Uri) -> io::Result<String> {
-    let host = uri.host().unwrap_or_default();
-    let port = uri.port_u16().unwrap_or(80);
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let mut socket = TcpStream::connect(format!("{host}:{port}")).await?;
-    let request =
-        format!("GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
-    socket.write_all(request.as_bytes()).await?;
-    let mut line = String::new();
-    let mut answer = BufReader::new(socket.take(MAX_LINE));
-    answer.read_line(&mut line).await?;
-    Ok(line)
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
     use super::*;
@@ -82,7 +65,11 @@ mod tests {
             String::from_utf8(request).unwrap()
         };
         let (outcome, request) = tokio::join!(health(&url), serve);
-        let outcome = outcome.map_err(|failure| failure.to_string().replace(&url, "URL"));
+        let outcome = outcome.map_err(|failure| {
+            failure
+                .to_string()
+                .replace(url.trim_end_matches("?full"), "URL")
+        });
         (outcome, request)
     }
 
@@ -90,21 +77,19 @@ mod tests {
     async fn a_server_that_answers_200_is_healthy() {
         let (outcome, request) = ask("HTTP/1.1 200 OK\r\n\r\nok").await;
         assert_eq!(outcome, Ok(()));
-        assert!(
-            request.starts_with("GET /health?full HTTP/1.1\r\nHost: 127.0.0.1:"),
-            "{request}"
-        );
+        assert!(request.starts_with("GET /health?full HTTP/1."), "{request}");
     }
 
     #[tokio::test]
     async fn any_other_answer_is_a_failure() {
         for (answer, message) in [
-            ("HTTP/1.1 503 Busy\r\n\r\n", "URL: 503 Busy"),
-            ("HTTP/1.1 302 Found\r\n\r\n", "URL: 302 Found"),
-            ("SSH-2.0-OpenSSH 2\r\n", "URL: no HTTP/1 answer"),
-            ("", "URL: no HTTP/1 answer"),
+            ("HTTP/1.1 503 Busy\r\n\r\n", "URL: 503"),
+            ("HTTP/1.1 302 Found\r\n\r\n", "URL: 302"),
+            ("SSH-2.0-OpenSSH 2\r\n", "URL: "),
+            ("", "URL: "),
         ] {
-            assert_eq!(ask(answer).await.0, Err(message.to_owned()));
+            let error = ask(answer).await.0.unwrap_err();
+            assert!(error.starts_with(message), "{error}");
         }
     }
 
@@ -120,7 +105,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_http_urls_are_asked() {
-        for url in ["https://localhost/health", "localhost:7200", "/health", ""] {
+        for url in ["ftp://localhost/health", "localhost:7200", "/health", ""] {
             assert_eq!(health(url).await.unwrap_err().code(), super::super::USAGE);
         }
     }

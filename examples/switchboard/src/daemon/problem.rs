@@ -138,6 +138,7 @@ impl Problem {
             io::ErrorKind::NotFound => {
                 Self::new(Code::NotFound, format!("there is no file {name:?}"))
             }
+            io::ErrorKind::FileTooLarge => Self::new(Code::TooLarge, format!("{name:?}: {error}")),
             // The system's own refusals have a number; this one is that of the sandbox.
             io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
                 Self::outside(name)

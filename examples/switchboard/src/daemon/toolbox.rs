@@ -255,7 +255,7 @@ fn files() -> Vec<ToolDefinition> {
 fn shell() -> ToolDefinition {
     ToolDefinition::new(
         SHELL_RUN,
-        "Runs a line of the shell in the workspace, and tells what it says.",
+        "Runs a shell command in the workspace and returns its output.",
     )
     .param(Param::new("command", ParamType::String).with_description("The line."))
     .param(

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_take_too_long_stays_plain() {
+    fn long_code_stays_plain() {
         let long = format!("\"{}\"\n", "a".repeat(MAX_LINE));
         assert_eq!(highlight("rs", &long), [(Token::Plain, long.as_str())]);
         let long = "1;\n".repeat(MAX_CODE / 3 + 9);

@@ -138,7 +138,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_closed_is_read_alike_with_and_without_the_rest(
+        fn closed_blocks_read_the_same_with_and_without_the_rest(
             blocks in proptest::collection::vec("[a-z `#*_|~-]{0,12}(\n[a-z `#>*_|-]{0,12}){0,2}", 1..6)
         ) {
             let text = blocks.join("\n\n");

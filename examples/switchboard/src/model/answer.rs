@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 use rpc_core::{Limits, json, sse};
-use serde_json::Value;
+use serde_json::{Value, json as value};
 
 use super::halves::Halves;
 use super::provider::Provider;
@@ -17,6 +17,17 @@ use super::{CallPiece, Delta, Finish, ModelError, Notice, Usage, anthropic, olla
 const MAX_EVENT: usize = 1024 * 1024;
 /// The largest answer. Each word costs 100 to 200 bytes on the wire.
 const MAX_ANSWER: usize = 16 * 1024 * 1024;
+
+/// How providers say that they have broken an answer off.
+const FAILURES: [&str; 4] = [
+    "error",
+    "network_error",
+    "insufficient_system_resource",
+    "abort",
+];
+
+/// The mark with which some servers begin a text. No answer begins with one of its bytes.
+const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Strings, and words outside of them.
 static WORDS: LazyLock<Option<Regex>> =
@@ -33,6 +44,8 @@ pub struct Pieces {
     pub(super) calls: Vec<usize>,
     /// Whether any part of an answer has arrived.
     is_used: bool,
+    /// The reason why the provider has broken the answer off.
+    broken: Option<String>,
     finished: bool,
     done: bool,
 }
@@ -83,9 +96,15 @@ impl Pieces {
         }
     }
 
-    /// Marks the answer as complete if the provider gives a reason. Only a usage can follow.
+    /// Marks the answer as complete if the provider gives a reason, unless that is a failure. Only a usage
+    /// can follow.
     pub fn finish(&mut self, reason: &Value) {
-        if let Some(reason) = reason.as_str().filter(|reason| !reason.is_empty()) {
+        let Some(reason) = reason.as_str().filter(|reason| !reason.is_empty()) else {
+            return;
+        };
+        if FAILURES.contains(&&*reason.to_ascii_lowercase()) {
+            self.broken = Some(reason.to_owned());
+        } else {
             self.think.end(&mut self.ready);
             self.finished = true;
             self.ready.push_back(Delta::Finish(Finish::from(reason)));
@@ -122,11 +141,16 @@ pub(super) fn text_of(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
-        Value::Array(blocks) if blocks.iter().all(|block| block["text"].is_string()) => {
-            blocks.iter().map(|block| text_of(&block["text"])).collect()
+        Value::Array(blocks) if blocks.iter().all(is_block) => {
+            let texts = blocks.iter().filter_map(|block| block["text"].as_str());
+            texts.collect()
         }
         other => other.to_string(),
     }
+}
+
+fn is_block(value: &Value) -> bool {
+    value["type"].is_string() || value["text"].is_string()
 }
 
 /// Returns a text that is not empty.
@@ -141,7 +165,7 @@ fn object(data: &str) -> Result<Value, ModelError> {
         .or_else(|error| serde_json::from_str(&without_odd_words(&data)).map_err(|_| error));
     match read {
         Ok(object @ Value::Object(_)) => Ok(object),
-        Ok(_) => Err(ModelError::bad("it is no JSON object")),
+        Ok(_) => Err(ModelError::bad("it is not a JSON object")),
         Err(error) if error.is_eof() => Err(ModelError::Cut),
         Err(error) => Err(ModelError::bad(error)),
     }
@@ -217,7 +241,9 @@ impl AnswerReader {
         }
         let mut bytes = bytes;
         if matches!(self.body, Body::Unknown) {
-            bytes = bytes.trim_ascii_start();
+            let is_blank = |byte: &u8| byte.is_ascii_whitespace() || BOM.contains(byte);
+            let from = bytes.iter().position(|byte| !is_blank(byte));
+            bytes = bytes.get(from.unwrap_or(bytes.len())..).unwrap_or_default();
             self.body = match bytes.first() {
                 None => return Ok(()),
                 Some(b'<') => return Err(self.no_answer()),
@@ -286,9 +312,16 @@ impl AnswerReader {
     pub fn end(&mut self) -> Result<(), ModelError> {
         match std::mem::replace(&mut self.body, Body::Unknown) {
             Body::Json(body) => {
-                self.take(None, &object(&String::from_utf8_lossy(&body))?)?;
+                let answer = object(&String::from_utf8_lossy(&body))?;
+                self.take(None, &answer)?;
                 if !self.out.is_used && !self.out.finished {
-                    return Err(ModelError::bad("there is no answer in it"));
+                    // What has no answer may be an error of any shape.
+                    let error = ModelError::reported(&answer.to_string());
+                    let says = matches!(&error, ModelError::Refused { message, .. } if !message.is_empty());
+                    return Err(match says {
+                        true => error,
+                        false => ModelError::bad("there is no answer in it"),
+                    });
                 }
                 self.out.end();
             }
@@ -377,13 +410,13 @@ impl AnswerReader {
         }
         match object(data).and_then(|object| self.take(name, &object)) {
             Err(bad @ (ModelError::BadAnswer { .. } | ModelError::Cut)) => {
-                // An event of later days may be anything.
+                // An event of later days may be anything, and nothing is missing from a complete answer.
                 let known =
                     |name: &str| name.starts_with("message") || name.starts_with("content_block");
-                if name.is_none_or(known) {
+                if name.is_none_or(known) && !self.out.finished {
                     self.skipped += 1;
                     self.bad.get_or_insert(match bad {
-                        ModelError::Cut => ModelError::bad("it is no whole JSON"),
+                        ModelError::Cut => ModelError::bad("its JSON is not complete"),
                         bad => bad,
                     });
                 }
@@ -395,17 +428,20 @@ impl AnswerReader {
 
     /// Takes an event, a line or a whole answer.
     fn take(&mut self, name: Option<&str>, object: &Value) -> Result<(), ModelError> {
-        if !object["error"].is_null() || object["type"] == "error" {
+        let error = &object["error"];
+        let is_none = error.is_null() || [value!(""), value!({}), value!(false)].contains(error);
+        if !is_none || object["type"] == "error" || object["object"] == "error" {
             return Err(ModelError::reported(&object.to_string()));
         }
         match self.provider {
-            Provider::Anthropic => {
-                anthropic::read(name, object, &mut self.out);
-                Ok(())
-            }
-            Provider::Ollama => ollama::read(object, &mut self.out),
-            _ => openai::read(object, &mut self.out),
+            Provider::Anthropic => anthropic::read(name, object, &mut self.out),
+            Provider::Ollama => ollama::read(object, &mut self.out)?,
+            _ => openai::read(object, &mut self.out)?,
         }
+        self.out
+            .broken
+            .take()
+            .map_or(Ok(()), |why| Err(ModelError::broken(why)))
     }
 }
 

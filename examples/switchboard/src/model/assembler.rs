@@ -89,8 +89,10 @@ impl Assembler {
                 None => self.calls.len().checked_sub(1),
             },
         };
-        // Without an index and an id, a name begins another call once the last one is whole.
-        let is_new = piece.index.is_none() && id.is_none() && !name.is_empty();
+        // Without an id, a name begins another call once the last one is whole. A piece with an index may
+        // only repeat the name.
+        let is_more = piece.index.is_some() && piece.arguments.trim().is_empty();
+        let is_new = id.is_none() && !name.is_empty() && !is_more;
         let at = at.filter(|at| {
             let last = self.calls.get(*at).map_or("", |(_, call)| &call.arguments);
             !is_new || !is_object(last)
@@ -101,6 +103,14 @@ impl Assembler {
             id.is_none_or(|id| known.is_empty() || known == id)
         });
         let call = match at.and_then(|at| self.calls.get_mut(at)) {
+            // A whole call, said twice.
+            Some((_, call))
+                if id.is_some()
+                    && call.arguments == piece.arguments
+                    && is_object(&call.arguments) =>
+            {
+                return Ok(());
+            }
             Some((_, call)) => call,
             None => {
                 if self.calls.len() >= MAX_CALLS {
@@ -219,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_measure_is_refused() {
+    fn refuses_an_answer_without_an_end() {
         let mut assembler = Assembler::default();
         let long = Delta::Text("x".repeat(MAX_BYTES / 2));
         assert_eq!(assembler.push(&long), Ok(()));

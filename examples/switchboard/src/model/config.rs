@@ -82,6 +82,9 @@ impl ModelConfig {
                 "{key}all questions go over the network unencrypted: use https://"
             );
         }
+        if let Some(absence) = model.absence() {
+            tracing::warn!("{absence}");
+        }
         Ok(Arc::new(model))
     }
 

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timeout_says_what_did_not_come() {
+    fn a_timeout_says_what_is_missing() {
         for (wait, begin) in [
             (
                 Wait::Head,

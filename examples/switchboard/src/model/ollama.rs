@@ -84,7 +84,7 @@ pub(super) fn read(line: &Value, out: &mut Pieces) -> Result<(), ModelError> {
     match &line["message"] {
         Value::Null => {}
         message @ Value::Object(_) => read_message(message, true, out),
-        _ => return Err(ModelError::bad("its message is no object")),
+        _ => return Err(ModelError::bad("its message is not an object")),
     }
     let reason = &line["done_reason"];
     if line["done"] == true || reason.as_str().is_some_and(|it| !it.is_empty()) {

@@ -55,14 +55,16 @@ pub(super) fn read(chunk: &Value, out: &mut Pieces) -> Result<(), ModelError> {
     let choices = match &chunk["choices"] {
         Value::Array(choices) => choices.as_slice(),
         Value::Null => &[],
-        _ => return Err(ModelError::bad("its choices are no list")),
+        _ => return Err(ModelError::bad("its choices are not a list")),
     };
     // Only one was asked for.
     let mut choices = choices.iter();
     if let Some(choice) = choices.find(|it| place(&it["index"]).unwrap_or_default() == 0) {
-        match choice["message"].is_object() {
-            true => read_message(&choice["message"], true, out),
-            false => read_message(&choice["delta"], false, out),
+        // Some servers repeat the whole message with each of its pieces.
+        let delta = &choice["delta"];
+        match delta.as_object().is_some_and(|it| !it.is_empty()) {
+            true => read_message(delta, false, out),
+            false => read_message(&choice["message"], true, out),
         }
         out.finish(&choice["finish_reason"]);
     }
@@ -77,12 +79,23 @@ pub(super) fn read_message(message: &Value, is_whole: bool, out: &mut Pieces) {
     let names = ["reasoning_content", "reasoning", "thinking"];
     let thought = names.into_iter().find_map(|name| filled(&message[name]));
     out.thought(thought.unwrap_or_default());
+    let blocks = message["content"].as_array().into_iter().flatten();
+    for block in blocks {
+        out.thought(text_of(&block["thinking"]));
+    }
     for name in ["content", "refusal"] {
         out.text(&text_of(&message[name]));
     }
     // The second is the older form, for a single call.
-    let calls = message["tool_calls"].as_array().into_iter().flatten();
-    let calls = calls.map(|call| (call, &call["function"]));
+    let calls = match &message["tool_calls"] {
+        Value::Array(calls) => calls,
+        one => std::slice::from_ref(one),
+    };
+    let calls = calls.iter().filter(|call| call.is_object());
+    let calls = calls.map(|call| match call["function"].is_object() {
+        true => (call, &call["function"]),
+        false => (call, call),
+    });
     let old = Some((message, &message["function_call"])).filter(|(_, it)| it.is_object());
     for (call, function) in calls.chain(old) {
         let next = out.calls.len();

@@ -48,6 +48,27 @@ rules.th_open = rules.td_open = (tokens, index, options, _, renderer) => {
 };
 let longest = MAX_CODE;
 
+/** The most tokens of a text that are read at once. */
+const SLICE = 100;
+
+/** The HTML of a text. Code of more than `most` gets no colours. `pause` comes between pieces of a long text. */
+async function render(text, env, most, pause) {
+  const state = new markdown.core.State(text, markdown, env);
+  // All rules but these look at one block after the other.
+  const [normalize, block, ...others] = markdown.core.ruler.getRules("");
+  normalize(state);
+  block(state);
+  const tokens = state.tokens;
+  for (let at = 0; at < tokens.length; at += SLICE) {
+    await pause();
+    state.tokens = tokens.slice(at, at + SLICE);
+    for (const rule of others) rule(state);
+  }
+  await pause();
+  longest = most;
+  return markdown.renderer.render(tokens, markdown.options, env);
+}
+
 /** Finds blocks, and nothing in them. */
 const blocks = new MarkdownIt();
 blocks.core.ruler.enableOnly(["normalize", "block"]);
@@ -184,11 +205,9 @@ export class Markdown {
     // Each step is a task of its own, so that none is long.
     const pause = () => text.length > WINDOW / 4 && sleep(0);
     await pause();
-    longest = MAX_CODE;
-    const done = markdown.render(text.slice(0, closed), this.#env);
+    const done = await render(text.slice(0, closed), this.#env, MAX_CODE, pause);
     await pause();
-    longest = MAX_GROWING;
-    const open = isEnd ? markdown.render(heal(text.slice(closed)), env) : "";
+    const open = isEnd ? await render(heal(text.slice(closed)), env, MAX_GROWING, pause) : "";
     await pause();
     const complete = parse(done, this.#level);
     const growing = parse(open, complete.level);

@@ -6,15 +6,16 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use rpc_core::backoff::BackoffPolicy;
 use serde_json::{Map, Value};
 use smarthole_proto::router::{Candidate, Choice, Keywords, RouteRequest, Router, RouterError};
 use snek_proto::llm::chat::{ChatMessage, ToolCall};
 use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
+use crate::assistant::{Turn, many_rounds};
+use crate::conversation::ConversationLimits;
 use crate::model::http::RequestPolicy;
-use crate::model::{Assembler, ChatModel, ChatRequest, ModelError, Refusal};
+use crate::model::{ChatModel, ModelError, Refusal};
 use crate::screen::printable;
 
 /// The default instructions for the model.
@@ -51,7 +52,7 @@ pub fn policy() -> RequestPolicy {
 #[derive(Debug)]
 pub struct ModelRouter {
     model: Arc<dyn ChatModel>,
-    system: ChatMessage,
+    system: Arc<ChatMessage>,
 }
 
 impl ModelRouter {
@@ -60,14 +61,14 @@ impl ModelRouter {
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
         Self {
             model,
-            system: ChatMessage::system(SYSTEM),
+            system: Arc::new(ChatMessage::system(SYSTEM)),
         }
     }
 
     /// Sets the instructions for the model. Default [`SYSTEM`].
     #[must_use]
     pub fn with_system(mut self, system: impl Into<String>) -> Self {
-        self.system = ChatMessage::system(system);
+        self.system = Arc::new(ChatMessage::system(system));
         self
     }
 
@@ -76,14 +77,18 @@ impl ModelRouter {
         question: &str,
         tools: &[ToolDefinition],
     ) -> Result<Vec<ToolCall>, ModelError> {
-        let question = ChatMessage::user(question);
-        let request = ChatRequest::new(vec![&self.system, &question]).with_tools(tools);
-        let mut deltas = self.model.stream(request).await?;
-        let mut answer = Assembler::default();
-        while let Some(delta) = deltas.next().await {
-            answer.push(&delta?)?;
+        let (past, question) = (vec![Arc::clone(&self.system)], ChatMessage::user(question));
+        let mut turn = Turn::new(
+            ConversationLimits::default(),
+            many_rounds(1),
+            past,
+            question,
+        );
+        let mut answer = turn.ask(&*self.model, None, tools).await?;
+        while let Some(delta) = answer.next().await {
+            delta?;
         }
-        Ok(answer.into_message().tool_calls)
+        Ok(turn.on_answer(answer))
     }
 }
 

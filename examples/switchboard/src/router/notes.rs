@@ -1,14 +1,15 @@
 //! [`Notes`]: notes in memory, or in a text file, which people can read and change.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{self, ErrorKind, Read as _};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use rpc_core::file::{self, Lock, LockError};
 use smarthole_proto::timestamp;
+
+use crate::bounded;
 
 /// The most bytes to read of a file.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
@@ -112,15 +113,10 @@ impl Notes {
                 return Ok(notes.iter().cloned().collect());
             }
         };
-        let mut text = String::new();
-        match File::open(path) {
-            Ok(file) => file.take(MAX_BYTES + 1).read_to_string(&mut text)?,
+        let text = match bounded::text(path, MAX_BYTES) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
+            text => text?,
         };
-        if text.len() as u64 > MAX_BYTES {
-            return Err(io::Error::other("it is larger than 16 MiB"));
-        }
         let mut notes: Vec<Note> = Vec::new();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             match (line.strip_prefix(INDENT), notes.last_mut()) {
@@ -260,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_question_for_notes_is_one() {
+    fn recognizes_questions_for_notes() {
         for text in [
             "list",
             "List!",

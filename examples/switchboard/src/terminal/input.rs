@@ -152,7 +152,7 @@ fn next_line(
             "a line of {length} bytes is too long: at most {max_bytes}"
         ))
     } else {
-        String::from_utf8(line).map_err(|_| "a line is no text in UTF-8".to_owned())
+        String::from_utf8(line).map_err(|_| "a line is not UTF-8 text".to_owned())
     }))
 }
 
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_measure_is_skipped_and_not_kept() {
+    fn skips_a_line_that_is_too_long() {
         let mut long = vec![b'x'; 2 * MAX];
         long.extend_from_slice(b"\nnext\n");
         let mut input = BufReader::new(&long[..]);

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_shows_too_much_waits_for_the_terminal() {
+    async fn too_much_output_waits_for_the_terminal() {
         let queue = Queue::default();
         let half = || ChatEvent::Text("x".repeat(MAX_BYTES / 2));
         queue.push(half()).await;

@@ -257,7 +257,7 @@ fn questions_are_answered_by_the_lines_that_follow() {
 }
 
 #[test]
-fn nothing_is_written_without_leave() {
+fn nothing_is_written_without_approval() {
     let home = Home::new();
     let host = home.host(&[]);
     let prompt = ["write milk to a.txt"];
@@ -323,11 +323,11 @@ fn the_agent_sees_only_its_own_folder() {
     let home = Home::new();
     let host = home.host(&[]);
     let answer = home.answer(&host, "read ../host.key");
-    assert_holds(&answer, &["Error", "no name of a file in the folder"]);
+    assert_holds(&answer, &["Error", "not the name of a file in the folder"]);
 }
 
 #[test]
-fn what_is_said_to_an_agent_at_work_is_read_at_its_next_step() {
+fn an_agent_at_work_reads_messages_at_its_next_step() {
     let home = Home::new();
     let host = home.host(&[]);
     let mut command = home.agent(&["chat", &host.url, "--json"]);

@@ -9,7 +9,7 @@ use crate::agent_cli::{Home, Host, assert_holds};
 use crate::programs::outcome;
 
 #[test]
-fn a_host_that_other_machines_reach_says_so() {
+fn a_public_host_says_so() {
     let home = Home::new();
     // Somebody else is there, so that it ends.
     let taken = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
@@ -36,7 +36,7 @@ fn a_host_that_other_machines_reach_says_so() {
 }
 
 #[test]
-fn a_host_that_other_machines_reach_wants_signatures() {
+fn a_public_host_requires_signatures() {
     let home = Home::new();
     let refused = r#"{"type":"ERROR","message":"unauthorized: signed request required"}"#;
     let connected = r#"{"type":"CONNECTED","#;

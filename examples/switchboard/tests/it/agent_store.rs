@@ -49,7 +49,7 @@ fn records_that_cannot_be_read_are_counted_at_the_start() {
 }
 
 #[test]
-fn who_is_added_to_the_blocklist_by_hand_stays_out() {
+fn addresses_added_to_the_blocklist_by_hand_stay_out() {
     let home = Home::new();
     let host = home.host(&[]);
     assert_eq!(home.answer(&host, "count to 2"), "I count: 1 2 - done");

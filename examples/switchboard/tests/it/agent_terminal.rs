@@ -60,7 +60,7 @@ impl Drop for Place {
 }
 
 #[test]
-fn a_conversation_with_a_question_and_leave() {
+fn answers_a_question_and_gives_an_approval() {
     let place = Place::new();
     let mut screen = place.chat(&[]);
     screen.types("count to 2\r");

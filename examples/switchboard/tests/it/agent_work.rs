@@ -19,7 +19,7 @@ fn sessions_are_kept_at_home_unless_another_place_is_given() {
 }
 
 #[test]
-fn what_the_model_thinks_is_shown() {
+fn shows_the_thoughts_of_the_model() {
     let home = Home::new();
     let host = home.host(&[]);
     let (code, out, err) = home.chat(&host, &["--json", "!think yes"], "");
@@ -65,7 +65,7 @@ fn an_answer_is_shown_while_it_grows() {
 }
 
 #[test]
-fn what_was_said_until_an_interrupt_stays() {
+fn an_interrupt_keeps_the_text_so_far() {
     let home = Home::new();
     let host = home.host(&[]);
     let mut command = home.agent(&["chat", &host.url, "--json"]);
@@ -92,7 +92,7 @@ fn what_was_said_until_an_interrupt_stays() {
 }
 
 #[test]
-fn it_is_told_when_a_conversation_is_too_long_for_the_model() {
+fn reports_a_conversation_that_is_too_long_for_the_model() {
     let home = Home::new();
     let host = home.host(&["--context-tokens", "200"]);
     home.answer(&host, "count to 2");

@@ -82,7 +82,7 @@ fn a_text_without_an_answer_fails() {
 }
 
 #[test]
-fn without_a_server_or_against_its_will_nothing_is_done() {
+fn a_refusal_or_a_missing_server_changes_nothing() {
     let nowhere = ["chat", "--url", "ws://127.0.0.1:1", "hello"];
     let (code, out, err) = outcome(bot(&nowhere));
     assert_eq!((code, out.as_str()), (Some(3), ""));
@@ -109,7 +109,7 @@ fn without_a_server_or_against_its_will_nothing_is_done() {
 }
 
 #[test]
-fn a_channel_that_is_not_there_is_a_mistake() {
+fn an_unknown_channel_is_an_error() {
     let place = Place::server("127.0.0.1:0");
     let (code, _, err) = outcome(place.chat(&["--channel", "nowhere", "hello"]));
     assert_eq!(code, Some(2));

@@ -228,7 +228,7 @@ fn a_bot_answers_with_a_model_behind_http() {
         &requests[0],
         &["Bearer sk-hunter2", "carol: @b hello", "\"toy\""],
     );
-    running.line_with(r#"send_message("general","hi",true)"#);
+    running.line_with("b -> send_message");
     assert_eq!(running.end(), Some(0));
 }
 

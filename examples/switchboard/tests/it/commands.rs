@@ -118,7 +118,7 @@ async fn a_slow_program_is_killed_with_all_that_it_has_started() {
 }
 
 #[tokio::test]
-async fn a_program_that_nobody_waits_for_is_killed() {
+async fn kills_a_program_whose_caller_is_gone() {
     let place = Place::new("dropped");
     let line = "touch early; sleep 0.4; touch late";
     let (commands, early) = (open(), place.1.path().join("early"));
@@ -136,7 +136,7 @@ async fn a_program_that_nobody_waits_for_is_killed() {
 }
 
 #[tokio::test]
-async fn a_program_left_behind_is_not_waited_for() {
+async fn does_not_wait_for_a_program_in_the_background() {
     let place = Place::new("behind");
     let start = Instant::now();
     let run = open()
@@ -183,7 +183,7 @@ async fn leaves_nobody(commands: &Commands, place: &Place, line: &str, is_aborte
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn nobody_lives_on_whatever_is_done_to_get_away() {
+async fn no_process_of_a_command_survives_it() {
     let place = Place::new("away");
     for (name, commands) in [
         ("open", open()),
@@ -217,7 +217,7 @@ async fn nobody_lives_on_whatever_is_done_to_get_away() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn those_are_killed_too_that_are_started_meanwhile() {
+async fn processes_started_meanwhile_are_killed_too() {
     let place = Place::new("meanwhile");
     for (name, commands) in [
         ("open", open()),
@@ -330,7 +330,7 @@ async fn a_command_that_never_stops_talking_can_be_aborted() {
 }
 
 #[tokio::test]
-async fn of_a_flood_its_beginning_and_its_end_are_kept() {
+async fn keeps_the_beginning_and_the_end_of_long_output() {
     let place = Place::new("much");
     let line = "seq 1 3000000; printf 'the end' >&2";
     let output = open().run(&place.1, line, None, &mut drop).await.unwrap();

@@ -456,9 +456,9 @@ fn every_frame_can_be_seen() {
     let (code, _, err) = server.run("hello", &["--frames"]);
     assert_eq!(code, Some(0));
     let expected = [
-        r#"you -> #1 chat.start "hello""#,
-        "you <-   #1 accepted",
-        r#"you <-   #1 done "hello""#,
+        "you -> chat.start",
+        "you <- chat.accepted",
+        "you <- chat.done",
     ];
     assert_holds(&err, &expected);
 }

@@ -12,7 +12,7 @@ fn chat(server: &Server) -> Screen {
 }
 
 #[test]
-fn what_is_asked_meanwhile_waits_for_its_turn() {
+fn questions_asked_meanwhile_wait_their_turn() {
     let place = Place::new();
     let server = place.serve(&[]);
     let mut screen = chat(&server);
@@ -182,7 +182,7 @@ fn esc_aborts_what_runs_and_commands_are_completed() {
 }
 
 #[test]
-fn a_tool_that_takes_long_is_told_to_run() {
+fn a_slow_tool_is_shown_as_running() {
     let place = Place::new();
     let server = place.serve(&[]);
     let mut screen = Screen::start(server.client(&["run", "run sleep 60", "--yes"]));

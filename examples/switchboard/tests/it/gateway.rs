@@ -171,7 +171,7 @@ async fn open(address: SocketAddr) -> Wire {
 }
 
 #[tokio::test]
-async fn without_a_token_everybody_on_this_machine_is_served() {
+async fn without_a_token_this_machine_is_served() {
     let gateway = start(|_| (), None).await;
     let client = client(gateway.address, None);
     client.ready().await.unwrap();
@@ -189,7 +189,7 @@ async fn without_a_token_everybody_on_this_machine_is_served() {
 }
 
 #[tokio::test]
-async fn with_a_token_only_those_who_have_it_are_served() {
+async fn a_token_is_required_if_one_is_set() {
     let gateway = start(|_| (), Some("s3cret")).await;
     let right = client(gateway.address, Some("s3cret"));
     right.ready().await.unwrap();
@@ -421,7 +421,7 @@ async fn extensions_answer_if_they_are_switched_on() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_told_in_the_words_of_the_protocol() {
+async fn refusals_use_the_words_of_the_protocol() {
     for scope in ["session", "daily", "monthly"] {
         let budget = |config: &mut Config| match scope {
             "session" => config.budgets.session = Some(1),

@@ -265,7 +265,7 @@ fn a_configuration_is_checked_and_explained() {
 }
 
 #[test]
-fn all_values_out_of_bounds_are_told_each_on_its_line() {
+fn reports_each_value_out_of_bounds_on_its_line() {
     let folder = Folder::new();
     let file = folder.file("two.toml", "[agent]\nmax_tokens = 0\nmax_tool_rounds = 0\n");
     let (code, _, err) = outcome(folder.gateway(&["check", "--config", &file]));
@@ -277,7 +277,7 @@ fn all_values_out_of_bounds_are_told_each_on_its_line() {
 }
 
 #[test]
-fn a_check_tells_what_a_start_would() {
+fn a_check_reports_what_a_start_would() {
     let folder = Folder::new();
     let text = "[gateway]\nbind = \"0.0.0.0\"\n[agent]\nsoul_path = \"soul.md\"\n\
         tools = [\"hammer\"]\n[[plugins]]\nname = \"saw\"\npath = \"builtin:saw\"\n";
@@ -372,7 +372,7 @@ fn a_check_fails_where_a_start_would() {
 }
 
 #[test]
-fn without_a_home_it_is_told_that_nothing_is_kept() {
+fn without_a_home_says_that_nothing_is_kept() {
     let folder = Folder::new();
     let mut check = folder.gateway(&["check"]);
     check.env_remove("HOME").env_remove("USERPROFILE");
@@ -457,7 +457,7 @@ fn a_damaged_store_is_one_line_and_no_panic() {
 }
 
 #[test]
-fn a_store_that_is_empty_is_said_at_the_start() {
+fn an_empty_store_is_reported_at_the_start() {
     let folder = Folder::new();
     folder.file("exoclaw.redb", "");
     let file = folder.file("config.toml", "[gateway]\n");
@@ -525,7 +525,7 @@ fn the_end_lets_a_reply_finish_and_what_was_said_is_there_after_it() {
 
 #[cfg(unix)]
 #[test]
-fn what_replies_have_used_is_printed_beside_a_gateway_and_after_its_end() {
+fn prints_the_usage_beside_a_running_gateway_and_after_its_end() {
     let folder = Folder::new();
     let file = folder.file("config.toml", "[gateway]\n");
     let usage = |last: &str| outcome(folder.gateway(&["usage", "--config", &file, "--last", last]));

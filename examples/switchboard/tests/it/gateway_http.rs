@@ -290,7 +290,7 @@ async fn a_webhook_is_guarded_and_bounded_like_everything_else() {
 }
 
 #[tokio::test]
-async fn what_fails_is_told_in_the_words_of_the_known_gateway() {
+async fn failures_use_the_words_of_the_known_gateway() {
     let gateway = start(Some("s3cret"), None, Some(500)).await;
     let (status, why) = gateway.post("json", SECRET, "no json").await;
     assert_eq!(status, "400");

@@ -43,7 +43,7 @@ fn printing(daemon: &str, gateway: &str, script: &str) -> Vec<Command> {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_cannot_be_written_is_an_error_of_every_command_and_a_closed_pipe_is_none() {
+fn output_that_cannot_be_written_is_an_error_and_a_closed_pipe_is_not() {
     use std::io::Write as _;
     let place = Place::new();
     let server = place.serve(&[]);

@@ -207,7 +207,7 @@ fn a_message_is_kept_in_the_file_before_it_is_taken() {
 }
 
 #[test]
-fn what_one_client_rejects_another_one_gets() {
+fn a_rejected_message_goes_to_another_client() {
     let folder = Folder::new();
     let router = folder.start(&[]);
     let broken = [

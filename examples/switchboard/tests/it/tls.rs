@@ -182,7 +182,7 @@ fn the_proxy_speaks_tls_on_both_sides() {
 }
 
 #[test]
-fn a_certificate_goes_with_its_key() {
+fn a_certificate_requires_its_key() {
     let certificate = Certificate::new("mistakes");
     let other = Certificate::new("other");
     let other = other.folder.join("key.pem");

@@ -83,7 +83,7 @@ async fn a_server_that_breaks_a_rule_fails_with_the_frames() {
 }
 
 #[tokio::test]
-async fn nobody_at_the_address_is_no_success() {
+async fn fails_if_nothing_listens_at_the_address() {
     let command = check(&[
         "server",
         "ws://127.0.0.1:1/ws",
@@ -226,7 +226,7 @@ async fn our_own_servers_keep_to_their_protocols() {
 
 #[cfg(unix)]
 #[test]
-fn what_a_client_has_started_ends_with_the_check() {
+fn a_check_ends_the_processes_of_its_client() {
     use std::io::Read as _;
 
     let folder = Folder::new("wire-check-group");

@@ -126,7 +126,7 @@ fn a_chat_with_a_bot_is_replayed_both_ways() {
     };
     // An answer of one piece: where others are cut depends on time.
     let chat = |url: &str| {
-        let args = ["chat", "--url", url, "--username", "ann", "@mybot ping"];
+        let args = ["chat", "--url", url, "--username", "ann", "@mybot echo hi"];
         runs(command("bot", &args, &folder));
     };
     let (server, bot, url) = serve();

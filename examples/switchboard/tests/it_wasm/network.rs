@@ -93,7 +93,7 @@ async fn a_redirect_does_not_lead_to_another_host() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_silent_is_not_waited_for() {
+async fn does_not_wait_for_a_silent_server() {
     let (port, mut asked) = server("").await;
     let limits = impatient().with_concurrency(1);
     let tools = load([granted("127.0.0.1").with_limits(limits)]).await;

@@ -130,8 +130,8 @@ impl WsDialer {
         self
     }
 
-    /// Sets the path for URLs without one: `ws://host`, `ws://host/` and `ws://host?query` get it,
-    /// `ws://host/other` stays as it is.
+    /// Adds the path to URLs that are a base: `ws://host`, `ws://host?query`, `ws://host/prefix/` and
+    /// `http://host/prefix` get it, `ws://host/other` stays as it is.
     ///
     /// # Errors
     /// [`DialError::BadUrl`] if `path` is not a path.

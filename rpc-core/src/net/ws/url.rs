@@ -21,6 +21,8 @@ pub(super) struct Target {
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) is_tls: bool,
+    /// Whether the URL was given with scheme `http` or `https`.
+    is_http: bool,
     /// The `Host` header: host and port as the URL spells them.
     pub(super) authority: String,
     /// The `Authorization` header for the user and password of the URL.
@@ -90,6 +92,7 @@ impl Target {
             }
         };
         let (host, authority) = (host.to_owned(), spelled.to_owned());
+        let is_http = scheme.is_some_and(|scheme| scheme.starts_with("http"));
         let scheme = if is_tls { "wss" } else { "ws" };
         parts.scheme = Some(scheme.parse().map_err(|_| bad("not a URL"))?);
         parts.authority = Some(
@@ -110,16 +113,20 @@ impl Target {
             host,
             port,
             is_tls,
+            is_http,
             authority,
             login,
         })
     }
 
-    /// Sets the path if the URL has none. Its query stays.
+    /// Adds the path to a base: a URL whose own path ends with `/`, or an `http(s)` one that does not end
+    /// with this path. Its query stays.
     pub(super) fn or_path(mut self, path: &str) -> Result<Self, DialError> {
-        if self.uri.path() == "/" {
+        let own = self.uri.path();
+        if own.ends_with('/') || self.is_http && !own.ends_with(path) {
             let query = self.uri.query().map(|query| format!("?{query}"));
-            let whole = ascii(&format!("{path}{}", query.unwrap_or_default())).parse();
+            let base = own.trim_end_matches('/');
+            let whole = ascii(&format!("{base}{path}{}", query.unwrap_or_default())).parse();
             let parsed = path.starts_with('/').then(|| whole.ok()).flatten();
             let mut parts = self.uri.clone().into_parts();
             parts.path_and_query = Some(parsed.ok_or_else(|| self.bad("the path is none"))?);
@@ -316,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_url_without_a_path_gets_the_default() {
+    fn only_a_base_gets_the_path() {
         for (given, meant) in [
             ("ws://h:1", "ws://h:1/ws"),
             ("wss://h/", "wss://h/ws"),
@@ -324,6 +331,9 @@ mod tests {
             ("ws://h?a=1", "ws://h/ws?a=1"),
             ("ws://h/?a=1", "ws://h/ws?a=1"),
             ("ws://h/other?a=1", "ws://h/other?a=1"),
+            ("ws://h/other/", "ws://h/other/ws"),
+            ("http://h/other?a=1", "ws://h/other/ws?a=1"),
+            ("https://h/other/ws", "wss://h/other/ws"),
         ] {
             assert_eq!(parse(given).or_path("/ws").unwrap().uri, meant);
         }

@@ -293,7 +293,7 @@ pub(super) fn words(error: &CallError<ErrorFrame>) -> String {
             let told = match delivery {
                 Delivery::NotSent => "this was not sent",
                 Delivery::Unknown => {
-                    "nobody knows whether this has arrived; look before you say it again"
+                    "this may or may not have arrived; check before you send it again"
                 }
                 Delivery::Delivered => "the agent had it, and does not know of it any more",
             };

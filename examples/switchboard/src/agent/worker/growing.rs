@@ -133,18 +133,20 @@ impl Growing {
 /// Returns the event that tells why an answer takes longer, or knows less.
 fn event(notice: &Notice) -> EventKind {
     match notice {
-        Notice::Retry { .. } | Notice::Lost { .. } => {
-            let mut thinking = Thinking::new(notice.to_string());
-            // Not the model's own.
-            thinking.kind = Some("retry".into());
-            EventKind::Thinking(thinking)
-        }
+        Notice::Retry { .. } | Notice::Lost { .. } => remark(notice.to_string()),
         Notice::Shortened { .. } => {
             let mut compact = Compact::new("done");
             compact.message = Some(notice.to_string().into());
             EventKind::Compact(compact)
         }
     }
+}
+
+/// Returns the event for words between the thoughts of the model that are not its own.
+pub(super) fn remark(text: String) -> EventKind {
+    let mut thinking = Thinking::new(text);
+    thinking.kind = Some("retry".into());
+    EventKind::Thinking(thinking)
 }
 
 #[cfg(test)]

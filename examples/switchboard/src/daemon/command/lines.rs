@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn others_have_a_turn_after_each_piece_of_a_flood() {
+    async fn a_flood_leaves_others_a_turn_after_each_piece() {
         let (mut flood, mut heard) = (Flood::default(), Heard::default());
         {
             let mut show = drop;

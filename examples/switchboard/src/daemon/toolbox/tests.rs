@@ -82,7 +82,7 @@ async fn a_file_is_made_read_found_and_changed() {
 }
 
 #[tokio::test]
-async fn a_tool_that_fails_shows_first_what_it_is_about() {
+async fn a_failed_tool_shows_its_arguments_first() {
     let place = Place::new("headers", Confinement::Open);
     for (name, arguments, key, about) in [
         (FILE_READ, json!({ "path": "a" }), "file_read", Some("a")),

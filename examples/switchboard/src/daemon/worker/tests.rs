@@ -195,7 +195,7 @@ async fn a_call_whose_arguments_cannot_be_read_has_a_header_too() {
 }
 
 #[tokio::test]
-async fn a_number_or_a_boolean_that_is_clear_is_accepted_and_no_other() {
+async fn accepts_unambiguous_numbers_and_booleans_only() {
     let place = Place::new("clear");
     for (tool, arguments, code) in [
         (
@@ -252,7 +252,7 @@ async fn a_plan_is_shown_and_done() {
 }
 
 #[tokio::test]
-async fn thoughts_are_told_and_are_no_part_of_the_answer() {
+async fn shows_thoughts_apart_from_the_answer() {
     let place = Place::new("thoughts");
     let (events, reply) = place.chat("!think yes").await;
     assert_eq!(told(&events), [r#"thinks shall I say "yes"?"#, "text yes"]);
@@ -300,7 +300,7 @@ async fn an_abort_stops_the_model_and_the_tools() {
 }
 
 #[tokio::test]
-async fn a_chat_without_end_comes_to_one() {
+async fn stops_a_chat_without_end() {
     let place = Place::new("endless");
     // Seven more than 294 would be more than 300.
     for (at_once, most) in [(1, 300), (7, 294)] {
@@ -495,7 +495,7 @@ async fn a_conversation_is_remembered_and_found_by_all_of_its_resource() {
 }
 
 #[tokio::test]
-async fn what_a_history_tells_is_not_recalled_as_well() {
+async fn a_history_is_not_recalled_twice() {
     let place = Place::new("recall");
     let mut request = ChatRequest::new("hello", "scripted");
     request.session_id = "sess_a".parse().ok();
@@ -573,7 +573,7 @@ async fn usage_is_told_of_each_step_and_summed_up_in_the_reply() {
 }
 
 #[tokio::test]
-async fn what_is_not_understood_is_said_back() {
+async fn repeats_text_that_it_does_not_understand() {
     let place = Place::new("echo");
     let (_, reply) = place.chat("well, hello").await;
     assert_eq!(reply.unwrap().output, "well, hello");

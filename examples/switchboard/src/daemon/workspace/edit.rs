@@ -125,7 +125,7 @@ impl Workspace {
                 let folder = self.dir.canonicalize(&folder).map_err(told)?;
                 without_here(&folder.join(file))
             }
-            _ => return Err(Problem::call(format!("{name:?} is no name of a file"))),
+            _ => return Err(Problem::call(format!("{name:?} is not the name of a file"))),
         };
         self.put(name, &path, text)?;
         Ok(Change::new(&path, old.as_deref(), text))

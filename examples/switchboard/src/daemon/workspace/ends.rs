@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_ends_are_all_the_same_it_is_an_ordinary_replacement() {
+    fn uniform_line_ends_make_it_an_ordinary_replacement() {
         let letters = ["a", "b", "\n", "ab\n", "\nb", "é", ""];
         let texts = || {
             letters

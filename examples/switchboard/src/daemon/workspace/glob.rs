@@ -14,7 +14,7 @@ pub(super) struct Glob(Regex);
 
 impl Glob {
     pub(super) fn new(pattern: &str) -> Result<Self, Problem> {
-        let bad = |_| Problem::call(format!("{pattern:?} is no pattern for names"));
+        let bad = |_| Problem::call(format!("{pattern:?} is not a pattern for names"));
         if pattern.len() > MAX {
             return Err(Problem::call(format!(
                 "a pattern is longer than {MAX} bytes"

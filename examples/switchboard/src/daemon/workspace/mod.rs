@@ -99,7 +99,7 @@ impl Workspace {
         let path = Path::new(name.trim());
         // A line break could forge what a person is asked about the file.
         if path.as_os_str().is_empty() || name.trim().contains(char::is_control) {
-            return Err(Problem::call(format!("{name:?} is no name of a file")));
+            return Err(Problem::call(format!("{name:?} is not the name of a file")));
         }
         let path = path.strip_prefix(&self.root).unwrap_or(path);
         // The handle refuses these too; here they are told from what the system refuses.
@@ -178,5 +178,5 @@ fn shown(path: &Path) -> String {
 fn text(name: &str, bytes: Vec<u8>) -> Result<String, Problem> {
     let is_binary = bytes.contains(&0);
     let text = String::from_utf8(bytes).ok().filter(|_| !is_binary);
-    text.ok_or_else(|| Problem::new(Code::Other, format!("{name:?} is no text")))
+    text.ok_or_else(|| Problem::new(Code::Other, format!("{name:?} is not text")))
 }

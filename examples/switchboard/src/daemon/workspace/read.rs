@@ -1,11 +1,12 @@
 //! Reading files: whole, or some of their lines.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 
 use cap_std::fs::{File, OpenOptions};
 
 use super::{Code, MAX_FILE, Problem, Workspace, shown, text};
+use crate::bounded;
 
 /// The lines to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,18 +72,10 @@ impl Workspace {
         let told = |error: io::Error| Problem::io(name, &error);
         let file = self.open_file(path).map_err(told)?;
         if !file.metadata().map_err(told)?.is_file() {
-            let message = format!("{name:?} is no file");
+            let message = format!("{name:?} is not a file");
             return Err(Problem::new(Code::Other, message));
         }
-        let mut bytes = Vec::new();
-        let read = file.take(MAX_FILE + 1).read_to_end(&mut bytes);
-        read.map_err(told)?;
-        // Counted, not asked for before: it may grow meanwhile.
-        if bytes.len() as u64 > MAX_FILE {
-            let message = format!("{name:?} is larger than {MAX_FILE} bytes");
-            return Err(Problem::new(Code::TooLarge, message));
-        }
-        text(name, bytes)
+        text(name, bounded::read(file, MAX_FILE).map_err(told)?)
     }
 
     fn open_file(&self, path: &Path) -> io::Result<File> {

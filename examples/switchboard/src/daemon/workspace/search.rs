@@ -19,7 +19,7 @@ const SKIPPED: [(&str, &str); 5] = [
 ];
 /// What else it skips.
 const LARGE: &str = "files over 2 MiB";
-const BINARY: &str = "files that are no text";
+const BINARY: &str = "files that are not text";
 const LINKS: &str = "links";
 const UNREADABLE: &str = "what cannot be read";
 /// Most files and folders to visit.
@@ -269,5 +269,5 @@ fn regex(query: &Query) -> Result<Regex, Problem> {
         false => regex::escape(&query.text),
     };
     let built = RegexBuilder::new(&pattern).size_limit(MAX_REGEX).build();
-    built.map_err(|error| Problem::call(format!("this is no regular expression: {error}")))
+    built.map_err(|error| Problem::call(format!("this is not a regular expression: {error}")))
 }

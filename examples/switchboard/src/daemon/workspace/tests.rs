@@ -64,7 +64,7 @@ fn a_file_is_read_whole_or_in_part() {
 }
 
 #[test]
-fn what_is_no_text_is_not_read() {
+fn does_not_read_binary_files() {
     let (place, workspace) = Place::new("binary");
     place.put("zeros", "a\0b");
     place.put("latin", b"\xe4");
@@ -178,7 +178,7 @@ fn a_link_within_is_followed_and_stays_one() {
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_is_not_waited_for() {
+fn does_not_wait_for_a_pipe() {
     let (place, workspace) = Place::new("pipe");
     let path = place.0.join("inside/pipe");
     let made = std::process::Command::new("mkfifo").arg(&path).status();
@@ -369,7 +369,7 @@ fn lines_are_found_in_order_and_within_a_limit() {
         assert_eq!(code(workspace.search(&bad, &Stop::default())), Code::Call);
     }
     let none = search(Query::new("nowhere"));
-    let left_out = "(left out: .git folders (1), files that are no text (1), target folders (1))";
+    let left_out = "(left out: .git folders (1), files that are not text (1), target folders (1))";
     assert_eq!(none.remarks(), [left_out]);
     let stop = Stop::default();
     stop.stop();
@@ -381,7 +381,7 @@ fn lines_are_found_in_order_and_within_a_limit() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_large_or_a_link_is_said_to_be_left_out_and_each_name_has_its_line() {
+fn a_list_counts_the_large_files_and_links_that_it_leaves_out() {
     let (place, workspace) = Place::new("skipped");
     place.put(
         "large.txt",

@@ -1,11 +1,11 @@
 //! Finding the file, and resolving its relative paths.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::problem::{ConfigError, Problem};
 use super::{Config, DataDir, read};
+use crate::bounded;
 
 /// The environment variable that names the file.
 pub const PATH_VARIABLE: &str = "EXOCLAW_CONFIG";
@@ -115,7 +115,7 @@ impl Config {
             });
         };
         let origin = Origin { file, home };
-        match content(&origin.file) {
+        match bounded::text(&origin.file, MAX_BYTES) {
             Ok(text) => {
                 let mut loaded = Self::parse(&text, &origin)?;
                 let warnings = &mut loaded.warnings;
@@ -167,19 +167,6 @@ fn whole(path: &Path, message: String) -> Problem {
         column: 1,
         message,
     }
-}
-
-fn content(path: &Path) -> io::Result<String> {
-    let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a file"));
-    }
-    let mut text = String::new();
-    file.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(io::Error::other("it is larger than 1 MiB"));
-    }
-    Ok(text)
 }
 
 /// Returns a warning if the file contains a key and other users can read it.

@@ -224,7 +224,7 @@ impl Checks<'_> {
             let is = quoted(&gateway.bind);
             self.error(
                 "gateway.bind",
-                format_args!("{is} is no address to listen at"),
+                format_args!("{is} is not an address to listen on"),
             );
         }
         for (number, origin) in gateway.allowed_origins.iter().enumerate() {

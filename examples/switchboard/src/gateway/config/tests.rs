@@ -214,7 +214,7 @@ fn a_key_is_never_printed() {
 }
 
 #[test]
-fn a_value_of_the_wrong_type_is_told_with_its_place() {
+fn reports_the_place_of_a_value_of_the_wrong_type() {
     for (text, expected) in [
         (
             "[gateway]\nport = 70000",
@@ -267,7 +267,7 @@ fn a_value_of_the_wrong_type_is_told_with_its_place() {
 }
 
 #[test]
-fn every_value_out_of_bounds_is_told_with_its_place() {
+fn reports_the_place_of_every_value_out_of_bounds() {
     let text = r#"[gateway]
 bind = "a b"
 allowed_origins = ["https://ok.example.org", "example.org/x"]
@@ -290,7 +290,7 @@ agent_id = "a"
 episodic_window = 101
 "#;
     let expected = [
-        "2:8: gateway.bind: `a b` is no address to listen at",
+        "2:8: gateway.bind: `a b` is not an address to listen on",
         "3:46: gateway.allowed_origins.1: \"example.org/x\" is not scheme://host or scheme://host:port",
         "4:19: gateway.max_connections: must be from 1 to 1000000, is `0`",
         "6:14: agent.max_tokens: must be from 1 to 4294967295, is `0`",
@@ -333,7 +333,7 @@ semantic_enabled = true
 }
 
 #[test]
-fn a_text_that_is_no_toml_is_told_with_its_place() {
+fn reports_where_a_text_is_not_toml() {
     for (text, start) in [
         ("[gateway\nport = 1", "1:9: "),
         ("[agent]\nid = \"ä\" \"b\"", "2:10: "),
@@ -464,13 +464,13 @@ fn the_file_is_named_by_argument_then_variable_then_home() {
 }
 
 #[test]
-fn what_is_no_readable_text_is_told() {
+fn reports_a_file_that_is_not_text() {
     let folder = Folder::new();
     let load = |path: &Path| Config::load(Some(path), |_| None).unwrap_err().to_string();
     assert!(load(folder.path()).ends_with(": it is not a file"));
     let path = folder.path().join("c.toml");
     fs::write(&path, "#".repeat(1024 * 1024 + 1)).unwrap();
-    assert!(load(&path).ends_with(": it is larger than 1 MiB"));
+    assert!(load(&path).ends_with(": it is larger than 1048576 bytes"));
     fs::write(&path, b"a = \"\xff\"").unwrap();
     assert!(load(&path).starts_with("cannot read "));
 }
@@ -493,7 +493,7 @@ fn a_key_that_others_can_read_is_warned_of() {
 }
 
 #[test]
-fn an_empty_file_is_said() {
+fn an_empty_file_is_reported() {
     let folder = Folder::new();
     let path = folder.path().join("c.toml");
     let warnings = |text| {
@@ -515,7 +515,7 @@ fn a_byte_order_mark_and_line_ends_of_windows_are_understood() {
 }
 
 #[test]
-fn a_file_full_of_mistakes_is_told_briefly() {
+fn reports_many_mistakes_briefly() {
     let text: String = (0..5000).map(|number| format!("k{number} = 1\n")).collect();
     assert_eq!(warnings(&text).len(), 50);
     let one_line = format!("x = {{ {} }}", "a.b = 1, ".repeat(5000));

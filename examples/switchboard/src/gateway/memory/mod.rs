@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_not_told() {
+    fn omits_missing_members() {
         let context = Context {
             soul: Some(" \n"),
             ..Context::default()

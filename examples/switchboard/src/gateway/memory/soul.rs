@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_and_a_folder_are_told() {
+    fn reports_a_missing_file_and_a_folder() {
         let folder = Folder::new();
         let missing = Soul::new(folder.path().join("none")).read();
         assert!(missing.text.is_none() && missing.warning.is_some());

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_is_read_or_taken_as_it_is() {
+    fn reads_an_output_or_takes_it_as_text() {
         for (bytes, content, is_error) in [
             (r#"{"content":"hi"}"#, "hi", false),
             (r#" {"content":"no","is_error":true,"x":1}"#, "no", true),

@@ -87,7 +87,7 @@ fn a_session_can_be_forgotten() {
 }
 
 #[test]
-fn of_too_many_bytes_the_sessions_that_were_silent_longest_go() {
+fn forgets_the_longest_silent_sessions_if_there_are_too_many_bytes() {
     let folder = Folder::new();
     let size = serde_json::to_vec(&turn("", 1).turn).unwrap().len() as u64;
     let limits = StoreLimits::default().with_total_bytes(4 * size);

@@ -1,4 +1,4 @@
-//! Tools that need no plugin: [`Echo`] and [`Clock`].
+//! Tools that need no plugin: `echo` and `clock`.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -15,31 +15,39 @@ use crate::replies;
 /// # Errors
 /// [`PluginError::UnknownBuiltin`].
 pub fn builtin(which: &str, name: &str) -> Result<Arc<dyn Tool>, PluginError> {
-    match which {
-        "echo" => Ok(Arc::new(Echo::new(name))),
-        "clock" => Ok(Arc::new(Clock::new(name))),
-        _ => Err(PluginError::UnknownBuiltin(which.to_owned())),
+    let (definition, run): (_, fn(&str) -> ToolOutput) = match which {
+        "echo" => {
+            let message = Param::new("message", ParamType::String);
+            let definition = ToolDefinition::new(name, "Repeats a message.").param(message);
+            (definition, echo)
+        }
+        "clock" => (
+            ToolDefinition::new(name, "Tells the time of day, in UTC."),
+            |_| ToolOutput::new(replies::time(SystemTime::now())),
+        ),
+        _ => return Err(PluginError::UnknownBuiltin(which.to_owned())),
+    };
+    Ok(Arc::new(Builtin { definition, run }))
+}
+
+fn echo(input: &str) -> ToolOutput {
+    match serde_json::from_str::<Map<String, Value>>(input) {
+        Ok(arguments) => match arguments.get("message") {
+            Some(Value::String(text)) => ToolOutput::new(text),
+            _ => ToolOutput::new(input),
+        },
+        Err(_) => ToolOutput::error("the input has to be a JSON object"),
     }
 }
 
-/// A tool that repeats its message.
-#[derive(Clone, Debug)]
-pub struct Echo {
+#[derive(Debug)]
+struct Builtin {
     definition: ToolDefinition,
-}
-
-impl Echo {
-    /// Creates the tool with this name.
-    #[must_use]
-    pub fn new(name: &str) -> Self {
-        let definition = ToolDefinition::new(name, "Repeats a message.")
-            .param(Param::new("message", ParamType::String));
-        Self { definition }
-    }
+    run: fn(&str) -> ToolOutput,
 }
 
 #[async_trait]
-impl Tool for Echo {
+impl Tool for Builtin {
     fn name(&self) -> &str {
         self.definition.name()
     }
@@ -49,42 +57,6 @@ impl Tool for Echo {
     }
 
     async fn call(&self, input: &str) -> ToolOutput {
-        match serde_json::from_str::<Map<String, Value>>(input) {
-            Ok(arguments) => match arguments.get("message") {
-                Some(Value::String(text)) => ToolOutput::new(text),
-                _ => ToolOutput::new(input),
-            },
-            Err(_) => ToolOutput::error("the input has to be a JSON object"),
-        }
-    }
-}
-
-/// A tool that returns the time of day.
-#[derive(Clone, Debug)]
-pub struct Clock {
-    definition: ToolDefinition,
-}
-
-impl Clock {
-    /// Creates the tool with this name.
-    #[must_use]
-    pub fn new(name: &str) -> Self {
-        let definition = ToolDefinition::new(name, "Tells the time of day, in UTC.");
-        Self { definition }
-    }
-}
-
-#[async_trait]
-impl Tool for Clock {
-    fn name(&self) -> &str {
-        self.definition.name()
-    }
-
-    fn definition(&self) -> Option<&ToolDefinition> {
-        Some(&self.definition)
-    }
-
-    async fn call(&self, _input: &str) -> ToolOutput {
-        ToolOutput::new(replies::time(SystemTime::now()))
+        (self.run)(input)
     }
 }

@@ -18,7 +18,7 @@ use snek_proto::llm::tool::ToolDefinition;
 use crate::screen::{is_control, shortened};
 
 pub use self::adapter::{ChannelAdapter, Incoming, Outgoing, PostError};
-pub use self::builtin::{Clock, Echo, builtin};
+pub use self::builtin::builtin;
 pub use self::load::{LoadWarning, PluginEntry, PluginError, PluginLimits, Problem, load};
 
 /// The prefix of every failure of a tool.

@@ -60,7 +60,7 @@ One *two* **three**
 }
 
 #[test]
-fn looks_are_sequences_that_end_with_their_text() {
+fn styles_end_with_their_text() {
     let lines = render("## A *b*\n`c` ~~d~~ e\\\n**f _g_**", 80, COLOUR);
     let expected = [
         "\x1b[1mA \x1b[0m\x1b[1;3mb\x1b[0m",
@@ -173,7 +173,7 @@ fn a_model_cannot_control_the_terminal() {
 }
 
 #[test]
-fn nesting_ends_where_the_screen_does() {
+fn nesting_stops_at_the_edge_of_the_screen() {
     let lists: String = (0..40)
         .map(|depth| format!("{}- i{depth}\n", "  ".repeat(depth)))
         .collect();
@@ -254,7 +254,7 @@ fn a_block_that_is_higher_than_the_screen_is_returned_from_its_beginning() {
 }
 
 #[test]
-fn what_was_returned_of_a_row_does_not_come_again_on_a_narrower_screen() {
+fn a_narrower_screen_repeats_no_part_of_a_row() {
     let words: Vec<_> = (100..200).map(|number| number.to_string()).collect();
     let mut stream = Stream::new(PLAIN);
     let mut lines = Vec::new();

@@ -212,7 +212,7 @@ fn an_answer_that_is_not_streamed_is_taken_whole() {
 }
 
 #[test]
-fn an_odd_count_costs_neither_text_nor_the_end() {
+fn ignores_odd_counts() {
     let stream = concat!(
         "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":7.0,\"output_tokens\":-1}}}\n\n",
         "data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"hi\"},\"index\":\"0\"}\n\n",

@@ -40,7 +40,7 @@ fn unmark(value: &mut Value) {
 }
 
 #[test]
-fn what_the_next_request_repeats_is_marked_for_the_cache_four_times_at_most() {
+fn marks_at_most_four_places_for_the_cache() {
     let call = ToolCall::new("a", "time", "{}");
     let conversation = [
         ChatMessage::system("be kind"),

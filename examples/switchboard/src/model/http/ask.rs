@@ -33,6 +33,9 @@ const MAX_ERROR_BYTES: usize = 16 * 1024;
 /// What a lost connection is called.
 const LOST: &str = "connection lost";
 
+/// What a refused certificate is called.
+pub(super) const UNTRUSTED: &str = "no trusted TLS connection";
+
 /// How long the bytes after a complete answer may take.
 const LAST_BYTES: Duration = Duration::from_millis(50);
 
@@ -457,16 +460,22 @@ impl Reading {
     }
 }
 
-/// Returns the wait, given in seconds or as a date.
+/// Returns the wait, given in milliseconds, in seconds or as a date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = |name| Some(headers.get(name)?.to_str().ok()?.trim());
-    let after = text(RETRY_AFTER)?;
+    let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.trim());
+    let ms = text("retry-after-ms").and_then(|ms| ms.parse().ok());
+    if let Some(ms) = ms {
+        return Some(Duration::from_millis(ms));
+    }
+    let after = text(RETRY_AFTER.as_str())?;
     if let Ok(seconds) = after.parse() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
     let date = |text| httpdate::parse_http_date(text).ok();
     // By the provider's clock, which may go wrong together with the date.
-    let now = text(DATE).and_then(date).unwrap_or_else(SystemTime::now);
+    let now = text(DATE.as_str())
+        .and_then(date)
+        .unwrap_or_else(SystemTime::now);
     // A date that has passed is no reason to wait.
     Some(date(after)?.duration_since(now).unwrap_or_default())
 }
@@ -495,7 +504,7 @@ fn plain_words(error: &reqwest::Error) -> &'static str {
                 otherwise = LOST;
             }
             // A certificate that is not trusted, as a rule.
-            Some(InvalidData) => otherwise = "no trusted TLS connection",
+            Some(InvalidData) => otherwise = UNTRUSTED,
             _ if cause.to_string().starts_with("dns error") => otherwise = "host not found",
             _ => {}
         }
@@ -508,7 +517,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_waiting_time_is_a_number_or_a_date() {
+    fn reads_the_wait_as_a_number_or_a_date() {
         let wait = |after: &str, now: Option<&str>| {
             let mut headers = HeaderMap::new();
             headers.insert(RETRY_AFTER, HeaderValue::from_str(after).unwrap());

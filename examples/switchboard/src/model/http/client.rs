@@ -86,6 +86,9 @@ pub(super) fn endpoint(text: &str, example: &str, setting: &str) -> Result<Url, 
             "{setting}: bad address: {why}; write it like {example}"
         ))
     };
+    if !text.contains("://") {
+        return Err(bad("it begins with neither http:// nor https://"));
+    }
     let url = Url::parse(text).map_err(|error| bad(&error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(bad("it is neither http:// nor https://"));

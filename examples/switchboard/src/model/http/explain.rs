@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use reqwest::Url;
 
+use super::ask::UNTRUSTED;
 use super::client::is_loopback;
 use crate::model::config::ModelConfig;
 use crate::model::error::excerpt;
@@ -53,6 +54,7 @@ impl Subject {
         let message = if is_connect {
             let at = &self.at;
             let advice = match self.provider {
+                _ if cause == UNTRUSTED => "name an address with a trusted certificate".to_owned(),
                 Provider::Ollama if self.is_here => "is 'ollama serve' running?".to_owned(),
                 Provider::Vllm if self.is_here => "is 'vllm serve' running?".to_owned(),
                 _ => format!("check the network and {}", self.base_url),

@@ -1,7 +1,9 @@
 //! [`HttpModel`]: a model behind any of the interfaces over HTTP.
 
 use std::fmt;
+use std::net::TcpStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -10,12 +12,15 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 
 use super::HttpClient;
 use super::ask::{Asker, Query, Shorter};
-use super::client::{endpoint, sensitive};
+use super::client::{endpoint, is_loopback, sensitive};
 use super::explain::Subject;
 use crate::conversation::{ConversationLimits, estimate, trim};
 use crate::model::config::ModelConfig;
 use crate::model::provider::Provider;
 use crate::model::{ChatModel, ChatRequest, Deltas, ModelError, Notice, anthropic, ollama, openai};
+
+/// How long a connection to this machine may take.
+const NEAR: Duration = Duration::from_millis(200);
 
 /// A model behind an interface over HTTP.
 ///
@@ -71,6 +76,20 @@ impl HttpModel {
             _ => openai::request_body(config, request),
         };
         Ok(body?.into())
+    }
+
+    /// Returns what to do if the provider should be on this machine and nothing listens there.
+    #[must_use]
+    pub fn absence(&self) -> Option<ModelError> {
+        let (config, url) = (&self.config, self.asker.url());
+        let is_local = matches!(config.provider, Provider::Ollama | Provider::Vllm);
+        if !is_local || !is_loopback(url) {
+            return None;
+        }
+        let mut addresses = url.socket_addrs(|| None).ok()?.into_iter();
+        let is_there = addresses.any(|at| TcpStream::connect_timeout(&at, NEAR).is_ok());
+        let subject = Subject::new(config, &config.model, url);
+        (!is_there).then(|| subject.unreachable("connection refused", true))
     }
 
     fn query(&self, request: &ChatRequest<'_>) -> Result<Query, ModelError> {

@@ -248,7 +248,7 @@ async fn deltas(model: &HttpModel, request: ChatRequest<'_>) -> Vec<Result<Delta
 }
 
 #[tokio::test]
-async fn a_wait_before_another_attempt_is_told() {
+async fn reports_the_wait_before_another_attempt() {
     let busy = Does::Answers("429 Too Many Requests\r\nretry-after: 0", "{}", 50);
     let again = Does::Answers(OK, whole(Kind::Anthropic), 50);
     let provider = Provider::start(Vec::leak(vec![busy, again])).await;

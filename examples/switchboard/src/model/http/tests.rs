@@ -65,7 +65,7 @@ async fn a_host_that_is_not_there_is_not_named() {
 }
 
 #[tokio::test]
-async fn what_a_proxy_says_of_the_address_and_the_key_is_not_repeated() {
+async fn errors_of_a_proxy_are_shown_without_address_and_key() {
     let provider = Provider::start(&[Does::Betrays; 3]).await;
     let text = failure(&provider.url, policy()).await.to_string();
     let begin =
@@ -149,7 +149,7 @@ async fn comments_after_the_end_do_not_keep_an_answer_open() {
 }
 
 #[tokio::test]
-async fn without_repeats_a_refusal_is_final() {
+async fn a_refusal_is_final_without_retries() {
     let behaviour = &[
         Does::Answers("529 Overloaded", "{\"error\":\"busy\"}", 9),
         Does::Answers(OK, WHOLE, 99),
@@ -163,7 +163,7 @@ async fn without_repeats_a_refusal_is_final() {
 }
 
 #[tokio::test]
-async fn what_passes_is_asked_again_and_what_stays_is_not() {
+async fn retries_temporary_failures_only() {
     for (status, passes) in [
         ("400 Bad Request", false),
         ("401 Unauthorized", false),

@@ -123,7 +123,7 @@ fn an_error_in_the_stream_keeps_what_was_said_and_the_providers_words() {
 }
 
 #[test]
-fn garbage_is_no_answer_and_has_an_end() {
+fn rejects_garbage_and_endless_input() {
     for garbage in [
         "data: hello\n\n",
         "data: {\"choices\":7}\n\n",
@@ -186,7 +186,7 @@ fn an_event_that_cannot_be_read_is_left_out() {
 }
 
 #[test]
-fn thoughts_in_the_text_are_no_part_of_the_answer() {
+fn separates_thoughts_in_the_text_from_the_answer() {
     for (whole, answer, thoughts) in [
         ("<think>hm</think>\n\nyes", "yes", "hm"),
         ("\n<think>hm\n</think>\n", "\n", "hm\n"),
@@ -232,7 +232,7 @@ fn thoughts_in_the_text_are_no_part_of_the_answer() {
 }
 
 #[test]
-fn calls_are_let_go_at_any_reason() {
+fn passes_on_calls_whatever_the_reason_of_the_end() {
     let call = r#"{"choices":[{"delta":{"content":"","tool_calls":[{"index":0,"id":"c","function":{"name":"time","arguments":"{}"}}]}}]}"#;
     for reason in ["stop", "length", "tool_calls"] {
         let stream = format!(
@@ -277,13 +277,15 @@ fn kept(chunks: &[&str]) -> (String, Vec<(String, String)>, Option<Finish>) {
 }
 
 #[test]
-fn an_odd_member_costs_neither_text_nor_the_end() {
+fn ignores_odd_members() {
     for odd in [
         r#""usage":{"prompt_tokens":11.0,"completion_tokens":-35}"#,
         r#""usage":{"prompt_tokens":"11","completion_tokens":1e999}"#,
         r#""usage":[7]"#,
         r#""usage":NaN,"created":-Infinity"#,
         r#""id":7,"model":{},"object":null,"choices2":[{}]"#,
+        r#""error":"","type":false"#,
+        r#""error":{}"#,
     ] {
         let chunk = format!(
             r#"{{"choices":[{{"index":0,"delta":{{"content":"NOT "}},"logprobs":NaN}}],{odd}}}"#
@@ -339,6 +341,80 @@ fn half_a_character_is_joined_with_its_other_half_or_replaced() {
 }
 
 #[test]
+fn skips_a_byte_order_mark() {
+    let event = said("a") + "data: [DONE]\n\n";
+    let whole = r#"{"choices":[{"message":{"content":"a"}}]}"#;
+    for answer in [&event, whole] {
+        for size in [1, 2, 99] {
+            let (deltas, outcome) = decode(format!("\u{feff}{answer}").as_bytes(), size);
+            assert_eq!((text(&deltas).as_str(), outcome), ("a", Ok(())));
+        }
+    }
+}
+
+#[test]
+fn reads_blocks_of_text_and_of_thoughts() {
+    let blocks = r#"[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"yes"},{"type":"odd"}]"#;
+    let chunk =
+        format!(r#"{{"choices":[{{"delta":{{"content":{blocks}}},"finish_reason":"stop"}}]}}"#);
+    let (deltas, _) = decode(format!("data: {chunk}\n\n").as_bytes(), 9);
+    assert_eq!(deltas.first(), Some(&Delta::Thought("hm".to_owned())));
+    assert_eq!(text(&deltas), "yes");
+}
+
+#[test]
+fn reads_the_piece_and_not_the_whole_that_comes_with_it() {
+    let (text, ..) = kept(&[
+        r#"{"choices":[{"delta":{"content":"a"},"message":{"content":"a"}}]}"#,
+        r#"{"choices":[{"delta":{"content":"b"},"message":{"content":"ab"},"finish_reason":"stop"}]}"#,
+        "[done]",
+    ]);
+    assert_eq!(text, "ab");
+}
+
+#[test]
+fn a_failure_as_the_reason_of_the_end_is_an_error() {
+    for reason in [
+        "error",
+        "network_error",
+        "insufficient_system_resource",
+        "ABORT",
+    ] {
+        let end = format!(
+            r#"{{"choices":[{{"delta":{{"content":"so far"}},"finish_reason":"{reason}"}}]}}"#
+        );
+        let (deltas, outcome) = decode(format!("data: {end}\n\n").as_bytes(), 9);
+        assert_eq!(text(&deltas), "so far");
+        assert_eq!(outcome, Err(ModelError::broken(reason.to_owned())));
+    }
+    for (reason, finish) in [
+        ("MAX_TOKENS", Finish::Length),
+        ("model_length", Finish::Length),
+        ("SAFETY", Finish::ContentFilter),
+        ("eos", Finish::Other("eos".to_owned())),
+    ] {
+        assert_eq!(Finish::from(reason), finish);
+    }
+}
+
+#[test]
+fn an_error_in_place_of_an_answer_is_read_in_any_shape() {
+    for error in [
+        r#"{"object":"error","message":"no room","code":400}"#,
+        r#"{"code":1113,"message":"no room"}"#,
+        r#"{"detail":"no room"}"#,
+        r#"data: {"object":"error","message":"no room","type":"BadRequestError"}"#,
+    ] {
+        let (_, outcome) = decode(error.as_bytes(), 7);
+        assert_eq!(
+            outcome,
+            Err(ModelError::broken("no room".to_owned())),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn only_the_first_choice_counts() {
     let (text, _, finish) = kept(&[
         r#"{"choices":[{"index":1,"delta":{"content":"no"}},{"index":0,"delta":{"content":"yes"}}]}"#,
@@ -375,6 +451,27 @@ fn a_call_is_read_in_every_form() {
                 r#"{"tool_calls":[{"function":{"name":"echo","arguments":"{}"}}]}"#,
             ],
             &[("echo", "{\"a\":1}"), ("echo", "{}")],
+        ),
+        // One index for both, and no id.
+        (
+            &[
+                r#"{"tool_calls":[{"index":0,"function":{"name":"echo","arguments":"{}"}}]}"#,
+                r#"{"tool_calls":[{"index":0,"function":{"name":"echo","arguments":"{\"a\":1}"}}]}"#,
+            ],
+            &[("echo", "{}"), ("echo", "{\"a\":1}")],
+        ),
+        // The same call twice.
+        (
+            &[
+                r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"echo","arguments":"{}"}}]}"#,
+                r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"echo","arguments":"{}"}}]}"#,
+            ],
+            &[("echo", "{}")],
+        ),
+        // No list, and no function in it.
+        (
+            &[r#"{"tool_calls":{"id":"a","name":"echo","arguments":{}}}"#],
+            &[("echo", "{}")],
         ),
         // An odd index, and arguments that are no text.
         (

@@ -84,7 +84,7 @@ async fn the_request_holds_what_the_interface_wants() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_will_pass_is_asked_again() {
+async fn retries_a_temporary_refusal() {
     const BUSY: &str = "429 Too Many Requests\r\nretry-after: 0";
     let (text, outcome, requests) = told(&[
         Does::Answers(BUSY, "{\"error\":{\"message\":\"slow down\"}}", 10),
@@ -111,7 +111,7 @@ async fn three_failures_are_enough() {
 }
 
 #[tokio::test]
-async fn a_question_that_was_lost_is_not_asked_again() {
+async fn does_not_repeat_a_lost_question() {
     // It may have been dealt with, and charged.
     let (_, outcome, requests) = told(&[]).await;
     let text = "connection lost: OpenAI closed the connection before it answered; try again";
@@ -120,7 +120,7 @@ async fn a_question_that_was_lost_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_stays_is_not_asked_again() {
+async fn does_not_retry_a_lasting_refusal() {
     for (behaviour, expected) in [
         (
             &[Does::Answers(

@@ -53,7 +53,7 @@ impl Drop for Folder {
 }
 
 #[test]
-fn names_are_read_as_they_are_written() {
+fn reads_names_as_written() {
     for provider in Provider::ALL {
         assert_eq!(provider.to_string().parse(), Ok(provider));
     }
@@ -166,7 +166,7 @@ fn each_setting_of_an_option_goes_before_the_environment_and_the_file() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn names_what_is_missing() {
     let none = ModelArgs::default();
     let mut options = args(Provider::Ollama);
     options.model = Some(" ".to_owned());
@@ -201,7 +201,7 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
-fn what_a_file_says_of_another_provider_does_not_count() {
+fn settings_of_another_provider_do_not_count() {
     let mut file = args(Provider::Anthropic);
     file.key = Some(Secret::from("sk-anthropic"));
     file.base_url = Some("http://h".to_owned());

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_come_as_ordered() {
+    fn fails_as_ordered() {
         let question = |text: &str| [ChatMessage::user(text)];
         let (_, outcome) = told(&commanded(), &question("!fail it hurts"), true);
         let message = "it hurts".to_owned();
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thought_is_no_part_of_the_answer() {
+    fn separates_a_thought_from_the_answer() {
         let (answer, outcome) = told(&commanded(), &[ChatMessage::user("!think yes")], true);
         assert_eq!((answer.text(), outcome), ("yes", Ok(())));
     }

@@ -89,7 +89,7 @@ fn it_repeats_what_the_tools_said() {
 }
 
 #[test]
-fn two_of_them_come_to_an_end() {
+fn two_bots_stop_answering_each_other() {
     let question = ChatMessage::user("Alice: what did I say?");
     let found = json!({ "found": ["Bo: count, roll dice", "Bo: what time is it?"] });
     let results = ["it is 01:02:03 UTC", "5 + 4 makes 9", &found.to_string()]
@@ -108,7 +108,7 @@ fn two_of_them_come_to_an_end() {
 }
 
 #[test]
-fn it_tells_the_facts_that_it_was_told() {
+fn repeats_known_facts() {
     let facts = "You help.\n\nKnown facts:\n- user name: Bo\n- user lives in Oslo\n";
     let question = ChatMessage::user("what do you know?");
     let answer = said(&[ChatMessage::system(facts), question.clone()], false);
@@ -118,7 +118,7 @@ fn it_tells_the_facts_that_it_was_told() {
 }
 
 #[test]
-fn its_bill_comes_first_and_again_before_the_end() {
+fn reports_usage_first_and_before_the_end() {
     let question = ChatMessage::user("count");
     let request = ChatRequest::new(vec![&question]);
     let pieces = answer(&request, false).into_iter().map(Ok).collect();

@@ -89,7 +89,7 @@ fn a_description_is_no_longer_than_interfaces_take() {
 }
 
 #[test]
-fn who_rejected_and_why_is_told_apart_from_the_text() {
+fn rejections_are_told_apart_from_the_text() {
     let request = RouteRequest::new("buy milk");
     assert_eq!(question(&request), "buy milk");
     let rejections = [
@@ -150,7 +150,7 @@ async fn a_client_that_is_called_twice_gets_the_whole_text_once() {
 }
 
 #[test]
-fn a_text_that_is_only_repeated_is_the_persons_own() {
+fn a_repeated_text_counts_as_the_persons_own() {
     let request = RouteRequest {
         candidates: candidates(&["a"]).into_iter().collect(),
         ..RouteRequest::new("buy milk\n")
@@ -164,12 +164,12 @@ fn a_text_that_is_only_repeated_is_the_persons_own() {
 }
 
 #[tokio::test]
-async fn a_model_that_answers_in_words_chooses_nobody() {
+async fn a_model_that_answers_in_words_chooses_no_client() {
     assert_eq!(routed("how are you?", &["a"]).await.unwrap(), []);
 }
 
 #[tokio::test]
-async fn nobody_is_asked_where_nobody_can_be_chosen() {
+async fn no_model_is_asked_without_candidates() {
     assert_eq!(routed("!fail", &[]).await.unwrap(), []);
 }
 

@@ -124,7 +124,7 @@ fn a_line_longer_than_the_screen_shows_the_part_with_the_cursor() {
 }
 
 #[test]
-fn what_is_pasted_stays_one_text_and_moves_no_cursor() {
+fn pasted_text_stays_one_text_and_does_not_move_the_cursor() {
     let mut seen = Seen::new(20, 6);
     seen.types("ab");
     seen.press(KeyCode::Left, KeyModifiers::NONE);
@@ -223,7 +223,7 @@ fn a_screen_is_never_cleared_from_its_first_cell_which_tmux_would_keep() {
 }
 
 #[test]
-fn what_has_not_changed_is_not_drawn_again() {
+fn unchanged_rows_are_not_drawn_again() {
     let mut seen = Seen::new(20, 6);
     seen.shows("> ", &["one"]);
     seen.look();

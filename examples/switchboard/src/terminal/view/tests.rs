@@ -54,7 +54,7 @@ fn output(id: &str, text: &str) -> ChatEvent {
 }
 
 #[test]
-fn what_is_complete_of_an_answer_is_written_once_and_the_rest_changes() {
+fn complete_rows_are_written_once_and_the_rest_changes() {
     let mut seen = Seen::new(30);
     assert!(
         seen.text("# Title\nSome *wo")
@@ -180,7 +180,7 @@ fn a_thought_streams_and_is_folded() {
 }
 
 #[test]
-fn who_writes_is_shown_until_the_message_is_there() {
+fn typing_is_shown_until_the_message_arrives() {
     let mut seen = Seen::new(40);
     let partial = |text: &str| ChatEvent::Partial {
         from: "mybot".to_owned(),

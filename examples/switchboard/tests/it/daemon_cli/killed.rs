@@ -4,7 +4,7 @@ use super::*;
 
 #[cfg(unix)]
 #[test]
-fn what_a_killed_daemon_has_left_goes_at_the_next_start_and_nothing_else_does() {
+fn a_start_removes_the_leftovers_of_a_killed_daemon_and_nothing_else() {
     let place = Place::new();
     let mut gone = Command::new("true").spawn().unwrap();
     gone.wait().unwrap();

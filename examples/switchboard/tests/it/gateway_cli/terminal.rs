@@ -83,7 +83,7 @@ fn help_lists_what_the_gateway_can_and_new_begins_another_conversation() {
 }
 
 #[test]
-fn what_is_not_a_terminal_gets_the_text_as_it_came() {
+fn output_that_is_not_a_terminal_gets_the_text_unchanged() {
     let folder = Folder::new();
     let (_gateway, url) = folder.start(&[]);
     for args in [&["chat", "--url", &url, "-"][..], &["chat", "--url", &url]] {
@@ -142,7 +142,7 @@ fn a_terminal_without_a_cursor_gets_a_dialogue_line_by_line() {
 }
 
 #[test]
-fn who_writes_a_whole_message_at_a_terminal_is_told_how_it_ends() {
+fn a_terminal_says_how_to_end_a_whole_message() {
     let folder = Folder::new();
     let (_gateway, url) = folder.start(&[]);
     let mut screen = Screen::dumb(folder.gateway(&["chat", "--url", &url, "-"]));

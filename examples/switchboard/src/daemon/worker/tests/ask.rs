@@ -76,7 +76,7 @@ async fn a_step_that_was_declined_is_told_with_what_it_was() {
 }
 
 #[tokio::test]
-async fn what_changes_nothing_is_not_asked_about() {
+async fn tools_that_change_nothing_need_no_approval() {
     let place = Place::new("ask-nothing");
     let (events, reply) = chat(&place, "create a.txt: hello").await;
     assert!(is_question(&reply), "{events:?}");
@@ -89,7 +89,7 @@ async fn what_changes_nothing_is_not_asked_about() {
 }
 
 #[tokio::test]
-async fn what_changes_after_the_question_is_asked_about_again() {
+async fn a_change_after_the_question_is_asked_about_again() {
     let place = Place::new("ask-again");
     chat(&place, "create b.txt: new").await;
     fs::write(place.0.join("b.txt"), "mine\n").unwrap();
@@ -106,7 +106,7 @@ async fn what_changes_after_the_question_is_asked_about_again() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn always_is_for_one_kind_and_one_session() {
+async fn always_covers_one_kind_of_step_in_one_session() {
     let place = Place::new("ask-always");
     let plan = "plan: read a.txt; run echo one; run echo two; create c.txt: c";
     let (events, reply) = chat(&place, plan).await;

@@ -107,7 +107,7 @@ fn nodes_share_one_budget_and_are_refused_with_what_all_have_used() {
 }
 
 #[test]
-fn a_refusal_is_never_of_an_old_state() {
+fn a_refusal_reflects_the_current_state() {
     let mut store = Store::default();
     let [mut a, mut b] = pair(100);
     let run = store.admit(&mut a, 100, 0).unwrap();
@@ -162,7 +162,7 @@ fn a_write_whose_outcome_is_unknown_counts_once() {
 }
 
 #[test]
-fn what_a_dead_node_reserved_is_released_and_what_it_used_stays() {
+fn a_dead_node_loses_its_reservations_and_keeps_its_usage() {
     let mut store = Store::default();
     let [mut a, mut b] = pair(100);
     let mut run = store.admit(&mut a, 80, 0).unwrap();
@@ -314,7 +314,7 @@ fn the_budget_of_a_session_is_checked_at_once() {
 }
 
 #[test]
-fn without_a_budget_for_all_a_run_waits_for_no_write() {
+fn without_a_total_budget_a_run_waits_for_no_write() {
     let mut ledger = SharedLedger::new(Budgets::default(), "a");
     let ticket = ledger.reserve(0, 5).unwrap();
     assert_eq!(ledger.poll_request(0), None);
@@ -322,7 +322,7 @@ fn without_a_budget_for_all_a_run_waits_for_no_write() {
 }
 
 #[test]
-fn a_damaged_value_is_told_and_read_again() {
+fn reports_a_damaged_value_and_reads_it_again() {
     let mut ledger = SharedLedger::new(daily(1), "a");
     ledger.refresh();
     assert_eq!(ledger.poll_request(0), Some(LedgerRequest::Read));

@@ -41,7 +41,7 @@ async fn a_chat_over_budget_is_refused_before_the_model_is_asked_and_its_session
 }
 
 #[tokio::test]
-async fn what_was_used_counts_and_instructions_are_in_no_estimate() {
+async fn usage_counts_and_estimates_leave_out_the_instructions() {
     let budgets = Budgets {
         daily: Some(17),
         ..Budgets::default()
@@ -123,7 +123,7 @@ async fn usage_is_told_for_each_call_and_summed_in_the_log() {
 }
 
 #[tokio::test]
-async fn what_a_provider_does_not_tell_is_estimated_for_the_client_too() {
+async fn missing_usage_is_estimated_for_the_client_too() {
     let silent = Script::Answer(vec![say("12345678"), stop()]);
     let harness = Harness::new([silent]).await;
     let (steps, _) = harness.chat(&from("ann", "hello world!")).await;

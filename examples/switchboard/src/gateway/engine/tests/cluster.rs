@@ -134,7 +134,7 @@ pub(super) fn gated(text: &str) -> Script {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_said_on_one_node_is_known_on_all() {
+async fn every_node_knows_the_conversation() {
     let store = MemoryStore::new();
     let one = Node::start(&store, [answer("one")]).await;
     let two = Node::start(&store, [answer("two")]).await;
@@ -195,7 +195,7 @@ async fn a_client_that_leaves_while_its_turn_waits_for_another_node_holds_nobody
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_client_left_on_one_node_is_known_on_all() {
+async fn every_node_knows_an_abandoned_answer() {
     let store = MemoryStore::new();
     let begun = Script::Answer(vec![say("I was"), Step::Gate]);
     let broken = Script::Answer(vec![say("well"), Step::Break(ModelError::Cut)]);

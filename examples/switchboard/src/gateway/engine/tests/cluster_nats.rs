@@ -73,7 +73,7 @@ async fn turns_that_are_larger_than_a_message_are_kept_whole() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn when_nats_is_full_the_answer_is_told_and_known_not_to_be_remembered() {
+async fn a_full_nats_shows_the_answer_and_says_that_it_is_not_stored() {
     let server = NatsServer::start_with("jetstream { max_file_store: 300KB }", &[]);
     let long = "y".repeat(100_000);
     let scripts = (0..9).map(|_| answer(&long));
@@ -151,7 +151,7 @@ async fn names_cannot_reach_beyond_their_place() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn while_nats_is_away_chats_fail_clearly_and_nothing_is_half_written() {
+async fn without_nats_chats_fail_clearly_and_nothing_is_half_written() {
     let mut server = NatsServer::start();
     let scripts = [answer("one"), gated("two"), answer("three")];
     let mut node = Node::on(nats(&server).await, scripts).await;

@@ -131,7 +131,7 @@ async fn a_client_that_leaves_while_a_tool_runs_stops_the_tool_and_is_counted() 
 }
 
 #[tokio::test]
-async fn a_reply_that_nobody_takes_ends_the_run() {
+async fn a_reply_without_a_receiver_ends_the_run() {
     let first = Script::Answer(vec![say("a"), say("b"), bill(6, 3), stop()]);
     let harness = Harness::new([first, answer("hi")]).await;
     let mut heard = Heard {
@@ -228,7 +228,7 @@ async fn closing_waits_for_what_clients_that_left_have_used() {
 }
 
 #[tokio::test]
-async fn what_a_client_left_is_in_the_history_once_it_is_written() {
+async fn an_abandoned_answer_is_in_the_history_once_it_is_written() {
     let first = Script::Answer(vec![say("I was "), say("say"), Step::Gate]);
     let mut harness = Harness::new([first, Script::Hang]).await;
     harness.store.hold(true);

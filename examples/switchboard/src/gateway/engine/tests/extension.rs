@@ -153,7 +153,7 @@ async fn budgets_tell_what_is_used() {
 }
 
 #[tokio::test]
-async fn on_a_new_day_nothing_of_it_is_used() {
+async fn a_new_day_begins_without_usage() {
     static NOW: AtomicU64 = AtomicU64::new(NOON);
     let harness = Harness::with([answer("a")], |parts| {
         parts.clock = || NOW.load(Ordering::Relaxed);
@@ -169,7 +169,7 @@ async fn on_a_new_day_nothing_of_it_is_used() {
 }
 
 #[tokio::test]
-async fn what_was_said_in_one_session_is_found() {
+async fn finds_messages_of_the_session() {
     let harness = Harness::new([answer("a")]).await;
     harness
         .chat(&from("ann", "My name is Ann."))
@@ -218,7 +218,7 @@ async fn a_list_has_fifty_items_unless_told_otherwise_and_a_thousand_at_most() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_meant_is_refused() {
+async fn refuses_ambiguous_input() {
     let router = Router::new(
         vec![Binding {
             channel: Some("x".into()),

@@ -43,7 +43,7 @@ async fn a_provider_that_took_too_long_may_have_worked_and_is_counted() {
 }
 
 #[tokio::test]
-async fn what_came_before_an_error_is_told_counted_and_remembered() {
+async fn text_before_an_error_is_shown_counted_and_stored() {
     let broken = Script::Answer(vec![
         bill(6, 0),
         say("I was "),

@@ -18,7 +18,7 @@ use crate::gateway::memory::Turn;
 use crate::gateway::store::{
     Commit, EmbeddedStore, Forget, Keeper, SessionInfo, Store, StoreError, StoreLimits, Totals,
 };
-use crate::gateway::tool::{Echo, Tool, ToolOutput, Tools};
+use crate::gateway::tool::{Tool, ToolOutput, Tools, builtin};
 use crate::gateway::usage::UsageEntry;
 use crate::model::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Usage};
 
@@ -313,7 +313,7 @@ impl Harness {
         let model = Model::new(scripts, told.clone());
         let barrier = Arc::new(Barrier::new(2));
         let mut tools = Tools::new();
-        tools.add(Arc::new(Echo::new("echo"))).unwrap();
+        tools.add(builtin("echo", "echo").unwrap()).unwrap();
         for name in ["fail", "panic", "hang", "block"] {
             let definition = ToolDefinition::new(name, "Odd.");
             let odd = Odd {

@@ -48,7 +48,7 @@ async fn the_context_is_instructions_soul_turns_and_the_message() {
 }
 
 #[tokio::test]
-async fn what_is_asked_again_is_told_once_and_its_first_answer_is_not() {
+async fn a_repeated_question_is_sent_once_without_its_first_answer() {
     let harness = Harness::new(["one", "two", "three", "four"].map(answer)).await;
     for (id, content) in [
         ("a", "first"),
@@ -125,7 +125,7 @@ async fn a_conversation_is_told_up_to_its_limit_and_a_cut_is_told() {
 }
 
 #[tokio::test]
-async fn an_empty_answer_is_no_turn_but_is_paid_for() {
+async fn an_empty_answer_is_not_stored_but_charged() {
     let empty = Script::Answer(vec![bill(7, 0), stop()]);
     let harness = Harness::new([empty, answer("now")]).await;
     let (steps, outcome) = harness.chat(&from("ann", "My name is Ann.")).await;

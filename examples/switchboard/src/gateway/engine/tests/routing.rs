@@ -78,7 +78,7 @@ async fn a_chat_that_no_agent_wants_is_refused_and_no_session_begins() {
 }
 
 #[tokio::test]
-async fn names_without_measure_are_refused_before_anything_is_kept() {
+async fn refuses_too_long_names_before_anything_is_stored() {
     let harness = Harness::new([answer("hi")]).await;
     let long = "é".repeat(MAX_NAME / 2 + 1);
     let mut chats = ["peer", "guild", "team"].map(|name| (name, from("a", "x")));

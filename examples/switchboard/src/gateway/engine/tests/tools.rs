@@ -38,7 +38,7 @@ async fn a_tool_turn_is_told_in_order_and_its_results_reach_the_model() {
 }
 
 #[tokio::test]
-async fn a_tool_that_fails_panics_or_is_none_is_told_and_the_loop_goes_on() {
+async fn a_failed_or_unknown_tool_is_reported_and_the_loop_goes_on() {
     let first = Script::Answer(vec![
         call(0, "a", "fail", "{}"),
         call(1, "b", "panic", "{}"),
@@ -84,7 +84,7 @@ async fn every_call_of_a_reply_has_an_id_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_the_tools_of_a_reply_give_is_bounded() {
+async fn bounds_the_tool_results_of_a_reply() {
     let arguments = format!(r#"{{"message":"{}"}}"#, "x".repeat(1_000_000));
     let round = || Script::Answer(vec![call(0, "a", "echo", &arguments), stop()]);
     let rounds = (0..9).map(|_| round());

@@ -102,7 +102,7 @@ fn a_second_gateway_is_told_who_has_the_file() {
 }
 
 #[test]
-fn what_is_no_store_is_not_touched() {
+fn leaves_a_file_that_is_not_a_store_alone() {
     let folder = Folder::new();
     let path = folder.path().join(FILE_NAME);
     for content in [b"hello".to_vec(), vec![0; 100_000], vec![0xff; 5000]] {
@@ -118,7 +118,7 @@ fn what_is_no_store_is_not_touched() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_told() {
+fn reports_a_folder_that_cannot_be_created() {
     let folder = Folder::new();
     fs::write(folder.path().join("file"), "").unwrap();
     let below = folder.path().join("file/below");
@@ -127,7 +127,7 @@ fn a_folder_that_cannot_be_made_is_told() {
 }
 
 #[test]
-fn a_file_of_a_newer_gateway_is_told() {
+fn reports_a_file_of_a_newer_gateway() {
     let folder = Folder::new();
     let path = folder.path().join(FILE_NAME);
     let meta: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
@@ -145,7 +145,7 @@ fn a_file_of_a_newer_gateway_is_told() {
 }
 
 #[test]
-fn rows_that_are_damaged_are_told_without_their_text() {
+fn reports_damaged_rows_without_their_text() {
     let folder = Folder::new();
     drop(filled(&folder));
     let turns: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("turns");

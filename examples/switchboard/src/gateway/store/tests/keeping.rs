@@ -69,7 +69,7 @@ async fn kept(keeper: &Keeper, session: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_was_committed_is_recalled() {
+async fn recalls_committed_turns() {
     let store = Arc::new(memory(StoreLimits::default()));
     let keeper = Keeper::start(store).unwrap();
     keeper.commit(turn("s", 1)).await.unwrap();
@@ -85,7 +85,7 @@ async fn what_was_committed_is_recalled() {
 }
 
 #[tokio::test]
-async fn those_who_wait_are_written_together_and_in_order() {
+async fn waiting_writes_are_written_together_in_order() {
     let (keeper, open, sizes) = gated();
     let mut commits: Vec<_> = (0..10)
         .map(|number| Box::pin(keeper.commit(turn("s", number))))
