@@ -122,7 +122,6 @@ impl Turn {
     /// extensions. `None` if the prompt came over another transport, or its client had left before
     /// the run started.
     #[cfg(feature = "server")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
     #[must_use]
     pub fn parts(&self) -> Option<&http::request::Parts> {
         self.head.as_deref()

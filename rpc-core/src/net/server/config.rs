@@ -110,7 +110,6 @@ impl HttpConfig {
 
     /// Serves TLS only.
     #[cfg(feature = "tls")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     #[must_use]
     pub fn with_tls(mut self, acceptor: TlsAcceptor) -> Self {
         self.tls = Some(acceptor);
