@@ -101,13 +101,6 @@ impl HttpConfig {
         self
     }
 
-    /// Sets [`ws`](Self::ws).
-    #[must_use]
-    pub fn with_ws(mut self, ws: WsConfig) -> Self {
-        self.ws = ws;
-        self
-    }
-
     /// Serves TLS only.
     #[cfg(feature = "tls")]
     #[must_use]
