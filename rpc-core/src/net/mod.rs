@@ -62,5 +62,7 @@ pub use link::{
 pub use observe::{Direction, Frame, FrameKind, Observer};
 pub use queue::{Consumer, LagPolicy, Producer, Push, QueueConfig, Queued, queue};
 pub use running::Running;
+#[doc(hidden)]
+pub use running::catch_panic;
 pub use serve::{ConnectionHandler, Handle, serve};
 pub use transport::{Message, Transport, TransportError};
