@@ -104,6 +104,9 @@ impl Running {
 crate::debug::debug_fields!([] Running, this => { len: this.len() });
 
 /// Runs code of a program. A panic in it is logged as one of `whose`, and gives `None`.
+///
+/// # Cancel safety
+/// As cancel-safe as `work`.
 #[doc(hidden)]
 pub async fn catch_panic<T>(whose: &'static str, work: impl Future<Output = T>) -> Option<T> {
     let outcome = AssertUnwindSafe(work).catch_unwind().await;
