@@ -74,7 +74,11 @@ pub type ResourceId = Id<kind::ResourceKind>;
 /// The id in the answer to a request whose own id could not be read.
 pub(crate) const UNREADABLE_ID: &str = "rpc_unknown";
 
-const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+pub(crate) const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+
+pub(crate) const fn is_digit(byte: u8) -> bool {
+    matches!(byte, b'a'..=b'z' | b'0'..=b'9')
+}
 
 impl<K: Kind> FromStr for Id<K> {
     type Err = Refused;
@@ -94,12 +98,8 @@ impl<K: Kind> Id<K> {
     /// Parses an id, for places where another text is left out.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let is_id = K::PREFIXES.iter().any(|prefix| {
-            text.strip_prefix(prefix).is_some_and(|rest| {
-                !rest.is_empty()
-                    && rest
-                        .bytes()
-                        .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9'))
-            })
+            text.strip_prefix(prefix)
+                .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(is_digit))
         });
         (is_id && text.len() <= MAX_ID_BYTES).then(|| Self::new(text))
     }

@@ -23,7 +23,6 @@ pub mod id;
 pub mod limits;
 mod loose;
 #[cfg(feature = "tokio")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod net;
 mod queue;
 pub mod server;
@@ -37,11 +36,9 @@ pub mod task;
 mod tool_calls;
 
 #[cfg(feature = "ws")]
-#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use net::{connect, connect_lazy};
 pub use rpc_core;
 #[cfg(feature = "tokio")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub use rpc_core::net::{LinkEvent, LinkState};
 pub use rpc_core::{
     CallError, CloseReason, DecodeError, Delivery, Incoming, Instant, Json, Limits, Machine,

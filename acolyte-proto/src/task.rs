@@ -42,7 +42,7 @@ impl TaskState {
 /// When the registry is full, it forgets the oldest task that has ended. Tasks that have not ended
 /// are never forgotten, because their queues are already bounded; so the registry may exceed its
 /// bound.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct TaskRegistry {
     tasks: HashMap<TaskId, Record>,
     /// Those that have ended, by age.
@@ -74,11 +74,8 @@ impl TaskRegistry {
     #[must_use]
     pub(crate) fn new(max: usize) -> Self {
         Self {
-            tasks: HashMap::new(),
-            ended: BTreeMap::new(),
-            next_age: 0,
             max,
-            load: Load::default(),
+            ..Self::default()
         }
     }
 

@@ -19,7 +19,6 @@ pub mod id;
 pub mod limits;
 mod merge;
 #[cfg(feature = "tokio")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod net;
 mod replay;
 pub mod server;
@@ -28,7 +27,6 @@ pub mod session;
 pub mod spec {}
 pub mod storage;
 #[cfg(all(feature = "auth", feature = "tokio"))]
-#[cfg_attr(docsrs, doc(cfg(all(feature = "auth", feature = "tokio"))))]
 pub mod trust;
 mod upload;
 
@@ -39,11 +37,9 @@ pub mod internals {
 }
 
 #[cfg(feature = "ws")]
-#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use net::{connect, connect_lazy};
 pub use rpc_core;
 #[cfg(feature = "tokio")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub use rpc_core::net::{LinkEvent, LinkState};
 pub use rpc_core::{
     CallError, CloseReason, DecodeError, Delivery, Incoming, Instant, Json, Limits, Machine,

@@ -18,7 +18,6 @@ pub mod id;
 )]
 pub mod limits;
 #[cfg(feature = "tokio")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod net;
 pub mod server;
 pub mod session;
@@ -26,11 +25,9 @@ pub mod session;
 pub mod spec {}
 
 #[cfg(feature = "ws")]
-#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use net::{connect, connect_lazy};
 pub use rpc_core;
 #[cfg(feature = "tokio")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub use rpc_core::net::{LinkEvent, LinkState};
 pub use rpc_core::{
     CallError, CloseReason, DecodeError, Delivery, Incoming, Instant, Json, Limits, Machine,

@@ -172,7 +172,7 @@ impl<'de, K: ?Sized> Deserialize<'de> for Id<K> {
 }
 
 /// The text form of a call id on the wire.
-pub trait IdForm {
+pub trait IdForm: Copy + Eq + Hash {
     /// Writes the id.
     ///
     /// # Errors
@@ -195,7 +195,7 @@ pub trait IdForm {
 }
 
 /// Sixteen lower-case hex digits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hex16 {}
 
 impl IdForm for Hex16 {
@@ -216,6 +216,7 @@ impl IdForm for Hex16 {
 ///
 /// It is the address of the call in [`PendingCalls`](crate::PendingCalls), mixed with a seed per
 /// connection. Copying, comparing and looking it up costs no allocation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CallId<F = Hex16> {
     raw: u64,
     form: PhantomData<fn() -> F>,
@@ -243,33 +244,6 @@ impl<F: IdForm> CallId<F> {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         F::parse(text).map(Self::from_raw)
-    }
-}
-
-#[automatically_derived]
-impl<F> Clone for CallId<F> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-#[automatically_derived]
-impl<F> Copy for CallId<F> {}
-
-#[automatically_derived]
-impl<F> PartialEq for CallId<F> {
-    fn eq(&self, other: &Self) -> bool {
-        self.raw == other.raw
-    }
-}
-
-#[automatically_derived]
-impl<F> Eq for CallId<F> {}
-
-#[automatically_derived]
-impl<F> Hash for CallId<F> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.raw.hash(state);
     }
 }
 

@@ -37,6 +37,8 @@ pub mod rate;
 pub mod reconnect;
 mod secret;
 pub mod sse;
+#[doc(hidden)]
+pub mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;
 #[doc(hidden)]

@@ -17,10 +17,8 @@ pub mod id;
 )]
 pub mod limits;
 #[cfg(feature = "tokio")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod net;
 #[cfg(feature = "tokio")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod plugin;
 pub mod router;
 pub mod server;
@@ -30,11 +28,9 @@ pub use rpc_core::timestamp;
 pub mod validate;
 
 #[cfg(feature = "ws")]
-#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use net::{connect, connect_lazy};
 pub use rpc_core;
 #[cfg(feature = "tokio")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub use rpc_core::net::{LinkEvent, LinkState};
 pub use rpc_core::{
     CallError, CloseReason, DecodeError, Delivery, Incoming, Instant, Json, Limits, Machine,

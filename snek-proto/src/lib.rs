@@ -3,7 +3,6 @@
 #![doc = include_str!("../README.md")]
 
 #[cfg(feature = "tokio")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod bot;
 pub mod client;
 #[cfg(feature = "cluster")]
@@ -23,7 +22,6 @@ pub mod id;
 pub mod limits;
 pub mod llm;
 #[cfg(feature = "tokio")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod net;
 pub mod permission;
 pub mod routing;
@@ -35,11 +33,9 @@ pub mod spec {}
 mod stream;
 
 #[cfg(feature = "ws")]
-#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use net::{connect, connect_lazy};
 pub use rpc_core;
 #[cfg(feature = "tokio")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub use rpc_core::net::{LinkEvent, LinkState};
 pub use rpc_core::{
     CallError, CloseReason, DecodeError, Delivery, Incoming, Instant, Json, Limits, Machine,

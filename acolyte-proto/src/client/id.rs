@@ -4,11 +4,10 @@ use std::fmt;
 
 use rpc_core::IdForm;
 
-use crate::id::RpcId;
+use crate::id::{DIGITS, RpcId, is_digit};
 
 /// The prefix of every request id.
 const PREFIX: &str = "rpc_";
-const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 /// The number of digits that hold 64 bits. It is fixed, so that no id is `rpc_unknown`.
 const LENGTH: usize = 13;
 
@@ -17,7 +16,7 @@ const LENGTH: usize = 13;
 pub type CallId = rpc_core::CallId<RpcForm>;
 
 /// The form of a [`CallId`] on the wire.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RpcForm {}
 
 impl IdForm for RpcForm {
@@ -27,18 +26,9 @@ impl IdForm for RpcForm {
     }
 
     fn parse(text: &str) -> Option<u64> {
-        let digits = text.strip_prefix(PREFIX)?.as_bytes();
-        if digits.len() != LENGTH {
-            return None;
-        }
-        digits.iter().try_fold(0_u64, |number, byte| {
-            let digit = match byte {
-                b'0'..=b'9' => byte - b'0',
-                b'a'..=b'z' => byte - b'a' + 10,
-                _ => return None,
-            };
-            number.checked_mul(36)?.checked_add(digit.into())
-        })
+        let digits = text.strip_prefix(PREFIX)?;
+        let is_exact = digits.len() == LENGTH && digits.bytes().all(is_digit);
+        u64::from_str_radix(digits, 36).ok().filter(|_| is_exact)
     }
 }
 

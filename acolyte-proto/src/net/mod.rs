@@ -25,16 +25,12 @@ pub use client::Client;
 pub use protocol::ClientProtocol;
 pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
-#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
-#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{Agent, EmitError, Run, Server, ServerOptions, http_config};
 #[cfg(feature = "sse")]
-#[cfg_attr(docsrs, doc(cfg(feature = "sse")))]
 pub use sse::SseClient;
 #[cfg(feature = "ws")]
-#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};

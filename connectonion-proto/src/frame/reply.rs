@@ -72,19 +72,13 @@ pub struct Connected {
     /// Whether the host applies every answer only to the question that it names, and refuses late
     /// ones, so that an answer may safely be sent twice. Not in the specification; this crate's
     /// host sets it when a run goes on.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "is_false"
-    )]
+    #[serde(default, deserialize_with = "or_default")]
+    #[serde(skip_serializing_if = "is_false")]
     pub bound_answers: bool,
     /// Whether the host recommends to sign, because it let the client in without a signature. Not
     /// on the wire of the specification, which says that a host at `careful` recommends it.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "is_false"
-    )]
+    #[serde(default, deserialize_with = "or_default")]
+    #[serde(skip_serializing_if = "is_false")]
     pub signature_recommended: bool,
 }
 

@@ -15,11 +15,8 @@ use super::number::Number;
 #[non_exhaustive]
 pub struct Signed {
     /// The signed payload: a JSON object, as it was sent.
-    #[serde(
-        default,
-        with = "opt::verbatim",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::verbatim")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Json>,
     /// The sender's address, as it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]

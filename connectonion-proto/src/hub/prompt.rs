@@ -19,11 +19,8 @@ pub struct Prompt {
     #[serde(rename = "prompt")]
     pub text: Str,
     /// Images, as data URLs.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(default, deserialize_with = "or_default")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Str>,
     /// Attached files, and where they are saved. A storage has only what the text says of them.
     #[serde(skip)]

@@ -27,7 +27,6 @@
 //! runs agents, and stores sessions. `Server` adds a socket.
 
 #[cfg(feature = "server")]
-#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod cluster;
 mod remote;
 #[cfg(feature = "auth")]
@@ -36,7 +35,6 @@ mod runtime;
 mod serve;
 
 #[cfg(feature = "auth")]
-#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub use crate::hub::{AgentError, Prompt};
 #[doc(hidden)]
 pub use remote::ClientProtocol;
@@ -45,21 +43,17 @@ pub use remote::{
     link_config,
 };
 #[cfg(feature = "ws")]
-#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use remote::{
     ConnectError, FindError, Found, connect, connect_lazy, dialer, find, find_with, look_up,
     look_up_with,
 };
 #[cfg(feature = "server")]
-#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
 pub(crate) use runtime::Peers;
 #[cfg(feature = "auth")]
-#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub use runtime::{Agent, HostRuntime, Payments, Reply, RuntimeOptions, Turn};
 #[cfg(feature = "server")]
-#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{Server, ServerOptions, http_config};
 
 /// The name of the protocol in spans and metrics.

@@ -3,10 +3,10 @@
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rpc_core::file::{self, Lock, LockError};
+use rpc_core::sync::Mutex;
 
 use super::lines::{Index, Slot, Span};
 use super::record::is_expired;
@@ -121,24 +121,19 @@ impl JsonlStorage {
     /// Returns the number of sessions, including expired ones.
     #[must_use]
     pub fn sessions(&self) -> usize {
-        self.lock().index.sessions()
+        self.inner.lock().index.sessions()
     }
 
     /// Returns the number of lines found that are not records, for example cut short by a crash.
     #[must_use]
     pub fn skipped_lines(&self) -> u64 {
-        self.lock().index.skipped
-    }
-
-    /// Locks the state. A panic elsewhere leaves it consistent.
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().index.skipped
     }
 }
 
 impl Storage for JsonlStorage {
     fn load(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let slot = inner.index.get(session_id);
         let Some(slot) = slot.filter(|slot| !is_expired(&slot.status, slot.expires, now)) else {
             return Ok(None);
@@ -147,7 +142,7 @@ impl Storage for JsonlStorage {
     }
 
     fn append(&self, record: &Record) -> Result<(), StorageError> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let line = inner.line_of(record);
         inner.make_room(record, line.len() as u64 + 2, &self.path, &self.options)?;
         inner.append(&line, &self.options)?;
@@ -165,7 +160,7 @@ impl Storage for JsonlStorage {
     }
 
     fn recover(&self, now: f64) -> Result<Vec<Record>, StorageError> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let running = inner
             .index
             .list(|slot| slot.status == RecordStatus::Running);
@@ -185,7 +180,7 @@ impl Storage for JsonlStorage {
 
     fn compact(&self, now: f64) -> Result<(), StorageError> {
         let keep = |slot: &Slot| !is_expired(&slot.status, slot.expires, now);
-        self.lock().compact(&self.path, keep)
+        self.inner.lock().compact(&self.path, keep)
     }
 }
 

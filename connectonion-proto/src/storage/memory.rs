@@ -1,9 +1,9 @@
 //! [`MemoryStorage`]: sessions that are lost with the process.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rpc_core::Str;
+use rpc_core::sync::Mutex;
 
 use super::{Record, RecordStatus, Storage, StorageError, interrupted};
 
@@ -54,23 +54,18 @@ impl MemoryStorage {
     /// Returns the number of sessions, including expired ones.
     #[must_use]
     pub fn sessions(&self) -> usize {
-        self.lock().records.len()
-    }
-
-    /// Locks the state. A panic elsewhere leaves it consistent.
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().records.len()
     }
 }
 
 impl Storage for MemoryStorage {
     fn load(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
-        let record = self.lock().get(session_id);
+        let record = self.inner.lock().get(session_id);
         Ok(record.filter(|record| !record.is_expired(now)))
     }
 
     fn append(&self, record: &Record) -> Result<(), StorageError> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let mut record = record.clone();
         record.inherit(inner.get(&record.session_id).as_ref());
         inner.put(&record);
@@ -83,7 +78,7 @@ impl Storage for MemoryStorage {
     }
 
     fn recover(&self, now: f64) -> Result<Vec<Record>, StorageError> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let records = inner.order.values().filter_map(|id| inner.get(id));
         let running = records.filter(|record| record.status == RecordStatus::Running);
         let found: Vec<_> = running.map(|record| interrupted(record, now)).collect();
@@ -94,7 +89,7 @@ impl Storage for MemoryStorage {
     }
 
     fn compact(&self, now: f64) -> Result<(), StorageError> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let inner = &mut *inner;
         inner.records.retain(|_, (place, line)| {
             let keep = Record::parse(line).is_ok_and(|record| !record.is_expired(now));

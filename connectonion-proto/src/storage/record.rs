@@ -84,27 +84,17 @@ pub struct Record {
     #[serde(default, deserialize_with = "whole")]
     pub duration_ms: Option<u64>,
     /// The session's owner; `None` if the writer did not store owners.
-    #[serde(
-        default,
-        deserialize_with = "owner",
-        serialize_with = "owner_text",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "owner", serialize_with = "owner_text")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<Owner>,
     /// Inputs that were acknowledged during the run, and may not have been read. If they are stored
     /// before the acknowledgement is sent, they survive the host.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(default, deserialize_with = "or_default")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<Prompt>,
     /// How many times the run was begun again because its host had ended.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "is_zero"
-    )]
+    #[serde(default, deserialize_with = "or_default")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub reruns: u32,
     /// The events of the interrupted run, if they are stored; not a part of the line.
     #[doc(hidden)]

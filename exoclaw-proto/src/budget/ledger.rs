@@ -1,7 +1,9 @@
 //! [`Ledger`]: the tokens used in each session, on this day and in this month.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use rpc_core::sync::Mutex;
 
 use crate::frame::{BudgetStatus, BudgetUse};
 use crate::session::SessionKey;
@@ -40,7 +42,7 @@ const MAX_SESSIONS: usize = 100_000;
 /// # Ok::<(), exoclaw_proto::budget::Exceeded>(())
 /// ```
 #[derive(Clone)]
-pub struct Ledger(Arc<Mutex<State>>);
+pub struct Ledger(pub(super) Arc<Mutex<State>>);
 
 pub(super) struct State {
     budgets: Budgets,
@@ -115,7 +117,7 @@ impl Ledger {
         estimate: u64,
         unix_seconds: u64,
     ) -> Result<Reservation, Exceeded> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.pools.advance(day_of(unix_seconds));
         let pool = state.pool_of(session);
         pool.check(Scope::Session, state.budgets.session, estimate)?;
@@ -140,7 +142,7 @@ impl Ledger {
     /// answer to `budget.status`.
     #[must_use]
     pub fn status(&self, session: Option<&SessionKey>, unix_seconds: u64) -> BudgetStatus {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.pools.advance(day_of(unix_seconds));
         let of = |pool: Pool, limit| BudgetUse {
             used: pool.used,
@@ -152,10 +154,6 @@ impl Ledger {
             daily: of(state.pools.daily, budgets.daily),
             monthly: of(state.pools.monthly, budgets.monthly),
         }
-    }
-
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -191,7 +189,7 @@ impl Reservation {
     pub fn record(&mut self, tokens: u64) {
         let released = tokens.min(self.held);
         self.held -= released;
-        let mut state = self.ledger.state();
+        let mut state = self.ledger.0.lock();
         if let Some(account) = state.sessions.get_mut(&self.session) {
             account.pool.take(tokens, released);
         }
@@ -201,7 +199,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let mut state = self.ledger.state();
+        let mut state = self.ledger.0.lock();
         state.pools.take(self.day, 0, self.held);
         if let Some(account) = state.sessions.get_mut(&self.session) {
             account.pool.take(0, self.held);
@@ -213,6 +211,6 @@ impl Drop for Reservation {
     }
 }
 
-rpc_core::debug_fields!([] Ledger, this => { sessions: this.state().sessions.len() });
+rpc_core::debug_fields!([] Ledger, this => { sessions: this.0.lock().sessions.len() });
 
 rpc_core::debug_fields!([] Reservation, this => { session: this.session, held: this.held });

@@ -160,7 +160,7 @@ fn the_narrower_budget_is_reported_first() {
         exceeded(Scope::Monthly, 0, 1),
     ];
     assert_eq!([4, 3, 2].map(|it| refusal(&ledger, "a", it, 0)), expected);
-    assert!(ledger.state().sessions.is_empty());
+    assert!(ledger.0.lock().sessions.is_empty());
 }
 
 #[test]
@@ -231,17 +231,17 @@ fn beyond_100_000_sessions_idle_ones_are_evicted() {
 #[test]
 fn many_new_sessions_do_not_lock_others_out() {
     let ledger = session(1_000);
-    ledger.state().max_sessions = 10;
+    ledger.0.lock().max_sessions = 10;
     for number in 0..30_u64 {
         used(&ledger, &number.to_string(), 1, 0).unwrap();
     }
-    assert!(ledger.state().sessions.len() <= 10);
+    assert!(ledger.0.lock().sessions.len() <= 10);
     let runs = (0..30_u64).map(|it| ledger.reserve(&key(&it.to_string()), 1, 0).unwrap());
     let runs: Vec<_> = runs.collect();
     assert_eq!(total(&ledger), (30, 30));
     drop(runs);
     used(&ledger, "a", 1, 0).unwrap();
-    assert!(ledger.state().sessions.len() <= 10);
+    assert!(ledger.0.lock().sessions.len() <= 10);
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn an_aborted_run_keeps_used_tokens_and_frees_the_rest() {
 fn a_run_without_usage_leaves_nothing_behind() {
     let ledger = session(1);
     used(&ledger, "a", 0, 0).unwrap();
-    assert!(ledger.state().sessions.is_empty());
+    assert!(ledger.0.lock().sessions.is_empty());
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn a_restored_ledger_sums_repeated_entries() {
     let days = [(29, 1), (30, 20), (30, 300), (31, 4_000)];
     let ledger = Ledger::restore(Budgets::default(), days, sessions, JANUARY_31);
     assert_eq!((of(&ledger, "a"), total(&ledger)), (7, (320, 321)));
-    assert_eq!(ledger.state().sessions.len(), 1);
+    assert_eq!(ledger.0.lock().sessions.len(), 1);
 }
 
 /// Everything that happened, added up anew for every question.

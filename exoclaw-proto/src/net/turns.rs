@@ -1,9 +1,11 @@
 //! [`SessionTurns`]: an async lock for each session.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::OwnedMutexGuard;
+
+use rpc_core::sync::Mutex;
 
 use crate::error::RpcError;
 use crate::session::SessionKey;
@@ -76,7 +78,7 @@ impl SessionTurns {
     }
 
     fn line_up(&self, key: &SessionKey) -> Result<(Arc<tokio::sync::Mutex<()>>, Place), RpcError> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let in_all = state.turns - state.lines.len();
         let line = state.lines.entry(key.clone()).or_default();
         if line.turns > MAX_WAITING_PER_SESSION {
@@ -99,18 +101,14 @@ impl SessionTurns {
     /// Returns how many turns are running: one for each session with a turn.
     #[must_use]
     pub fn running(&self) -> usize {
-        self.state().lines.len()
+        self.0.lock().lines.len()
     }
 
     /// Returns how many turns are waiting.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        let state = self.state();
+        let state = self.0.lock();
         state.turns - state.lines.len()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -136,7 +134,7 @@ struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut state = self.turns.state();
+        let mut state = self.turns.0.lock();
         state.turns -= 1;
         if let Some(line) = state.lines.get_mut(&self.key) {
             line.turns -= 1;
@@ -251,6 +249,9 @@ mod tests {
         assert_eq!((turns.running(), turns.waiting()), (1_025, 65_536));
         drop(places);
         assert_eq!((turns.running(), turns.waiting()), (0, 0));
-        assert!(turns.state().lines.capacity() < 128, "memory is given back");
+        assert!(
+            turns.0.lock().lines.capacity() < 128,
+            "memory is given back"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! [`SharedHub`]: a hub without IO, shared by the tasks of many connections.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -12,6 +12,7 @@ use crate::Instant;
 use crate::error::Refused;
 use crate::machine::Machine;
 use crate::message::CloseFrame;
+use crate::sync::Mutex;
 
 /// The state under the lock of a [`SharedHub`]: the protocol's hub, and where its outputs go.
 pub trait HubState: Send + 'static {
@@ -79,20 +80,15 @@ impl<S: HubState> SharedHub<S> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Locked<S>> {
-        let locked = self.shared.locked.lock();
-        locked.unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Runs `act` on the hub and delivers its outputs before anything else uses the hub. Do not use
     /// the hub inside `act`.
     pub fn with<R>(&self, act: impl FnOnce(&mut S, S::Now) -> R) -> R {
-        self.act(self.lock(), act)
+        self.act(self.shared.locked.lock(), act)
     }
 
     /// Like [`with`](Self::with), but returns `None` if the hub drains or has ended.
     pub fn with_open<R>(&self, act: impl FnOnce(&mut S, S::Now) -> R) -> Option<R> {
-        let locked = self.lock();
+        let locked = self.shared.locked.lock();
         (!locked.is_draining).then(|| self.act(locked, act))
     }
 
@@ -119,13 +115,13 @@ impl<S: HubState> SharedHub<S> {
 
     /// Runs `act`, which neither changes the hub nor produces outputs.
     pub fn peek<R>(&self, act: impl FnOnce(&mut S) -> R) -> R {
-        act(&mut self.lock().state)
+        act(&mut self.shared.locked.lock().state)
     }
 
     /// Returns whether [`drain`](Self::drain) was called or the hub has ended.
     #[must_use]
     pub fn is_draining(&self) -> bool {
-        self.lock().is_draining
+        self.shared.locked.lock().is_draining
     }
 
     /// Waits until nothing is open, for at most `timeout`; returns `false` on timeout.
@@ -133,12 +129,12 @@ impl<S: HubState> SharedHub<S> {
     /// # Cancel safety
     /// The hub keeps draining; only the result is lost.
     pub async fn drain(&self, timeout: Duration) -> bool {
-        self.lock().is_draining = true;
+        self.shared.locked.lock().is_draining = true;
         let idle = async {
             loop {
                 // Made before the look, so that no change falls between.
                 let idle = self.shared.idle.notified();
-                if self.lock().state.is_idle() {
+                if self.shared.locked.lock().state.is_idle() {
                     return;
                 }
                 idle.await;
@@ -154,7 +150,7 @@ impl<S: HubState> SharedHub<S> {
     /// Cancel-safe.
     pub async fn changed(&self) {
         let deadline = {
-            let mut locked = self.lock();
+            let mut locked = self.shared.locked.lock();
             locked.armed = locked.state.poll_timeout();
             locked.armed
         };
@@ -195,7 +191,7 @@ pub struct RunningHub<S: HubState>(SharedHub<S>);
 
 impl<S: HubState> Drop for RunningHub<S> {
     fn drop(&mut self) {
-        let mut locked = self.0.lock();
+        let mut locked = self.0.shared.locked.lock();
         locked.is_draining = true;
         locked.state.end();
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::dial::{DialError, Dialer};
 use super::transport::{Message, TransportError};
 use crate::message::Outgoing;
+use crate::sync::Mutex;
 
 /// Creates two connected ends. Each holds at most `capacity` frames (at least 1) that the other end
 /// has sent and this one has not read.
@@ -103,12 +104,8 @@ impl Pipe {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, PipeState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn push(&self, message: Message) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let mut fate = Fate::Arrives;
         if !state.ended && !state.abandoned {
             if let Some(tapped) = &mut state.tapped {
@@ -132,14 +129,14 @@ impl Pipe {
     /// Sends a pong beyond the capacity, up to a limit: an end that pings and reads nothing gets no
     /// unlimited queue of pongs.
     fn answer(&self, pong: Message) {
-        if self.lock().frames.len() < self.capacity.saturating_add(MAX_PONGS) {
+        if self.state.lock().frames.len() < self.capacity.saturating_add(MAX_PONGS) {
             self.push(pong);
         }
     }
 
     /// Ends the stream after the frames that were sent; with `cut`, unread frames are lost.
     fn end(&self, cut: bool) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.ended = true;
         state.tapped = None;
         if cut {
@@ -171,11 +168,11 @@ impl MemTransport {
     /// Sets the taps for the frames that this end sends and for those that it receives. They do not
     /// see frames that were sent before.
     pub fn tap(&self, sent: Tap, received: Tap) {
-        self.outgoing.lock().tapped = Some(Tapped {
+        self.outgoing.state.lock().tapped = Some(Tapped {
             tap: sent,
             back: Arc::clone(&self.incoming),
         });
-        self.incoming.lock().tapped = Some(Tapped {
+        self.incoming.state.lock().tapped = Some(Tapped {
             tap: received,
             back: Arc::clone(&self.outgoing),
         });
@@ -209,7 +206,7 @@ impl Stream for MemTransport {
     type Item = Result<Message, TransportError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let mut state = self.incoming.lock();
+        let mut state = self.incoming.state.lock();
         let Some(message) = state.frames.pop_front() else {
             if state.ended {
                 return Poll::Ready(None);
@@ -223,7 +220,7 @@ impl Stream for MemTransport {
         match &message {
             Message::Ping(payload) => self.outgoing.answer(Message::Pong(payload.clone())),
             Message::Close(frame) => {
-                self.incoming.lock().ended = true;
+                self.incoming.state.lock().ended = true;
                 if !self.closed {
                     self.closed = true;
                     self.outgoing.push(Message::Close(frame.clone()));
@@ -240,7 +237,7 @@ impl Sink<Outgoing> for MemTransport {
     type Error = TransportError;
 
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        let mut state = self.outgoing.lock();
+        let mut state = self.outgoing.state.lock();
         if state.abandoned || state.ended || self.closed {
             return Poll::Ready(Err(TransportError::Closed));
         }
@@ -288,7 +285,7 @@ impl Sink<Outgoing> for MemTransport {
 impl Drop for MemTransport {
     fn drop(&mut self) {
         self.outgoing.end(false);
-        let mut state = self.incoming.lock();
+        let mut state = self.incoming.state.lock();
         state.abandoned = true;
         state.frames.clear();
         let writer = state.writer.take();
@@ -427,7 +424,7 @@ mod tests {
             a.send(Outgoing::Ping("p".into())).await.unwrap();
             b.next().await.unwrap().unwrap();
         }
-        assert!(a.incoming.lock().frames.len() <= 4 + MAX_PONGS);
+        assert!(a.incoming.state.lock().frames.len() <= 4 + MAX_PONGS);
         assert_eq!(a.next().await.unwrap().unwrap(), Message::Pong("p".into()));
     }
 

@@ -35,23 +35,19 @@ mod hub;
 mod link;
 pub mod mem;
 #[cfg(feature = "nats")]
-#[cfg_attr(docsrs, doc(cfg(feature = "nats")))]
 pub mod nats;
 mod observe;
 mod queue;
 mod running;
 mod serve;
 #[cfg(feature = "server")]
-#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod server;
 pub mod telemetry;
 pub mod time;
 #[cfg(feature = "tls")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub mod tls;
 mod transport;
 #[cfg(feature = "ws")]
-#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub mod ws;
 
 pub use cancel::{Cancellation, Canceller};
@@ -66,5 +62,7 @@ pub use link::{
 pub use observe::{Direction, Frame, FrameKind, Observer};
 pub use queue::{Consumer, LagPolicy, Producer, Push, QueueConfig, Queued, queue};
 pub use running::Running;
+#[doc(hidden)]
+pub use running::catch_panic;
 pub use serve::{ConnectionHandler, Handle, serve};
 pub use transport::{Message, Transport, TransportError};

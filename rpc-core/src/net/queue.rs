@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use futures_core::Stream;
 
 use super::telemetry::Queue;
 use crate::backlog::Backlog;
+use crate::sync::Mutex;
 
 /// What happens when a consumer does not take items as fast as they arrive.
 ///
@@ -134,12 +135,6 @@ struct Shared<T> {
     config: QueueConfig,
 }
 
-impl<T> Shared<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The outcome of [`Producer::push`]. Exhaustive: there is no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Push {
@@ -212,7 +207,7 @@ impl<T> Producer<T> {
     pub fn push(&self, item: T, bytes: usize) -> Push {
         let config = &self.shared.config;
         let full = |state: &State<T>| state.is_full(config, bytes);
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         if state.abandoned {
             return Push::Done;
         }
@@ -243,7 +238,7 @@ impl<T> Producer<T> {
     /// Adds a notice: it takes no room from items and is not dropped in favour of later items. If
     /// too many notices wait already, it is dropped and counted as lost.
     pub(crate) fn notice(&self, item: T) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         if state.abandoned {
             return;
         }
@@ -276,7 +271,7 @@ impl<T> Producer<T> {
     /// Returns whether the consumer is gone.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
-        self.shared.lock().abandoned
+        self.shared.state.lock().abandoned
     }
 
     /// For `Block`: waits for room. Other policies always have room.
@@ -285,7 +280,7 @@ impl<T> Producer<T> {
         if !matches!(config.policy, LagPolicy::Block { .. }) {
             return Poll::Ready(());
         }
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         if state.abandoned
             || state.relaxed.is_some()
             || (state.counted < config.max_items && state.bytes <= config.max_bytes)
@@ -307,7 +302,7 @@ impl<T> Producer<T> {
 
 impl<T> Drop for Producer<T> {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         state.ended = true;
         let consumer = state.consumer.take();
         drop(state);
@@ -328,12 +323,12 @@ impl<T> Consumer<T> {
 
     /// Returns the next item that is there, without waiting.
     pub fn try_next(&mut self) -> Option<Queued<T>> {
-        Self::take(&mut self.shared.lock())
+        Self::take(&mut self.shared.state.lock())
     }
 
     /// Takes up to this many bytes beyond the limits without waiting, and drops what comes after.
     pub(super) fn relax(&self, more_bytes: Option<usize>) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         state.relaxed = more_bytes;
         if let Some(producer) = state.producer.take() {
             producer.wake();
@@ -343,7 +338,7 @@ impl<T> Consumer<T> {
     /// Returns how many items were dropped since the beginning, including reported ones.
     #[must_use]
     pub fn total_lost(&self) -> u64 {
-        self.shared.lock().lost_ever
+        self.shared.state.lock().lost_ever
     }
 
     fn take(state: &mut State<T>) -> Option<Queued<T>> {
@@ -359,7 +354,7 @@ impl<T> Consumer<T> {
 
     /// Poll form of [`next`](Self::next).
     pub fn poll_queued(&mut self, cx: &mut Context<'_>) -> Poll<Option<Queued<T>>> {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         match Self::take(&mut state) {
             Some(item) => Poll::Ready(Some(item)),
             None if state.ended => Poll::Ready(None),
@@ -381,7 +376,7 @@ impl<T> Stream for Consumer<T> {
 
 impl<T> Drop for Consumer<T> {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         state.abandoned = true;
         state.counted = 0;
         state.bytes = 0;

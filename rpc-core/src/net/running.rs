@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::future::{Future, pending, poll_fn};
+use std::panic::AssertUnwindSafe;
 use std::task::{Context, Poll, Waker};
 
-use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 
 /// Futures that run side by side in the task that awaits [`next`](Self::next). They are not tasks
 /// of their own: they start in order and are dropped with their owner. Only woken futures are
@@ -101,6 +102,19 @@ impl Running {
 }
 
 crate::debug::debug_fields!([] Running, this => { len: this.len() });
+
+/// Runs code of a program. A panic in it is logged as one of `whose`, and gives `None`.
+///
+/// # Cancel safety
+/// As cancel-safe as `work`.
+#[doc(hidden)]
+pub async fn catch_panic<T>(whose: &'static str, work: impl Future<Output = T>) -> Option<T> {
+    let outcome = AssertUnwindSafe(work).catch_unwind().await;
+    if outcome.is_err() {
+        tracing::error!("{whose} panicked");
+    }
+    outcome.ok()
+}
 
 #[cfg(test)]
 mod tests {

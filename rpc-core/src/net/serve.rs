@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use crate::Instant;
 use crate::error::{CloseReason, Disconnect};
 use crate::machine::Machine;
 use crate::message::CloseFrame;
+use crate::sync::Mutex;
 
 /// How a server handles the events of one connection.
 pub trait ConnectionHandler: Send + Unpin + 'static {
@@ -107,8 +108,7 @@ impl<M: Machine> Handle<M> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<M>> {
-        let state = self.shared.state.lock();
-        state.unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.lock()
     }
 
     /// Runs `command` on the machine and wakes the connection's task. Do not use the handle inside

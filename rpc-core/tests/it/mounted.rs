@@ -47,7 +47,10 @@ fn echo() -> HttpConfig {
 
 #[tokio::test]
 async fn a_peer_without_an_address_passes_no_policy() {
-    let guards = Guards::default().with_peers(PeerPolicy::LocalhostOnly);
+    let guards = Guards {
+        peers: PeerPolicy::LocalhostOnly,
+        ..Guards::default()
+    };
     let (_server, mut service) = mount(echo().with_guards(guards));
     assert_eq!(status(&mut service, request("".into())).await, 403);
     for (peer, expected) in [("127.0.0.1:1", 200), ("192.0.2.1:1", 403)] {

@@ -287,7 +287,9 @@ async fn without_a_hook_the_first_common_subprotocol_is_selected() {
     let ours = WsConfig::default()
         .with_subprotocol("b")
         .and_then(|c| c.with_subprotocol("a"));
-    let server = start(HttpConfig::default().with_ws(ours.unwrap())).await;
+    let mut config = limits(|limits| limits);
+    config.ws = ours.unwrap();
+    let server = start(config).await;
     let dialer = WsDialer::new(&server.url()).unwrap();
     let dialer = dialer
         .with_subprotocol("a")

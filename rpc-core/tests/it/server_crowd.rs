@@ -109,7 +109,10 @@ async fn every_refused_connection_gets_503() {
 #[tokio::test]
 async fn one_address_gets_a_quarter_of_a_public_server() {
     let limits = ServerLimits::default().with_max_connections(8);
-    let only_here = Guards::default().with_peers(PeerPolicy::LocalhostOnly);
+    let only_here = Guards {
+        peers: PeerPolicy::LocalhostOnly,
+        ..Guards::default()
+    };
     for (address, guards, most) in [
         ("0.0.0.0:0", Guards::default(), 2),
         ("0.0.0.0:0", only_here, 8),
@@ -252,7 +255,10 @@ async fn ask_from(local: &str, server: &Running, request: &str) -> String {
 
 #[tokio::test]
 async fn a_refused_peer_gets_403_from_a_full_server() {
-    let guards = Guards::default().with_peers(PeerPolicy::LocalhostOnly);
+    let guards = Guards {
+        peers: PeerPolicy::LocalhostOnly,
+        ..Guards::default()
+    };
     let config = limits(|limits| limits.with_max_connections(1)).with_guards(guards);
     let server = start(config).await;
     let request = upgrade("");

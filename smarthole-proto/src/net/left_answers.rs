@@ -3,10 +3,11 @@
 //! The connection's task collects them in its next turn. Without a connection they wait until there
 //! is one, or until the message's deadline has passed.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use rpc_core::Instant;
 use rpc_core::net::{Link, WeakLink};
+use rpc_core::sync::Mutex;
 
 use super::inbound::Ticket;
 use super::protocol::ClientProtocol;
@@ -34,13 +35,9 @@ impl LeftAnswers {
         self.link.get()?.upgrade()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(Arc<Ticket>, Answer)>> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Queues an answer and wakes the task.
     pub(super) fn leave(&self, ticket: Arc<Ticket>, answer: Answer) {
-        self.lock().push((ticket, answer));
+        self.left.lock().push((ticket, answer));
         self.wake();
     }
 
@@ -54,7 +51,7 @@ impl LeftAnswers {
     /// Passes queued answers to the machine, except those that are late or whose message was
     /// answered meanwhile. While a response is in transit, the queued answer waits for its result.
     pub(super) fn collect(&self, conn: &mut ClientConn, now: Instant) {
-        self.lock().retain(|(ticket, answer)| {
+        self.left.lock().retain(|(ticket, answer)| {
             if ticket.is_on_the_way() {
                 return true;
             }
@@ -66,4 +63,4 @@ impl LeftAnswers {
     }
 }
 
-rpc_core::debug_fields!([] LeftAnswers, this => { left: this.lock().len() });
+rpc_core::debug_fields!([] LeftAnswers, this => { left: this.left.lock().len() });

@@ -30,15 +30,12 @@ pub use inbound::{DROPPED, InboundMessage};
 pub use protocol::ClientProtocol;
 pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
-#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use rpc_core::net::server::ServerHandle;
 pub use runtime::{HubEvents, RouterOptions, RouterRuntime, Settled};
 #[cfg(feature = "server")]
-#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{Server, ServerOptions, http_config};
 
 #[cfg(feature = "ws")]
-#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};

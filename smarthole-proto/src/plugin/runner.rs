@@ -110,7 +110,6 @@ impl<H: Handler> Plugin<H> {
     /// # Errors
     /// [`ConnectError`](crate::net::ConnectError): the URL cannot be dialled.
     #[cfg(feature = "ws")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
     pub fn new(
         url: &str,
         config: PluginConfig,

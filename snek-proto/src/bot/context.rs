@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use rpc_core::Str;
 use rpc_core::net::Cancellation;
+use rpc_core::sync::Mutex;
 
 use super::config::BotConfig;
 use super::handler::Notice;
@@ -58,13 +59,9 @@ impl Shared {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Remembers who is logged in and which channels there are.
     pub(super) fn learn(&self, ready: &Ready) {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         known.user = Some(Arc::new(ready.user.clone()));
         known.channels = ready
             .channels
@@ -74,20 +71,20 @@ impl Shared {
     }
 
     pub(super) fn user(&self) -> Option<Arc<User>> {
-        self.known().user.clone()
+        self.known.lock().user.clone()
     }
 
     pub(super) fn tag(&self, channel: &str) -> Option<Str> {
-        self.known().channels.get(channel)?.tag.clone()
+        self.known.lock().channels.get(channel)?.tag.clone()
     }
 
     pub(super) fn is_joined(&self, channel: &str) -> bool {
-        self.known().joined.contains(channel)
+        self.known.lock().joined.contains(channel)
     }
 
     /// Returns whether there is room for it.
     pub(super) fn join(&self, channel: &ChannelUid) -> bool {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         if !known.joined.contains(channel) && known.joined.len() >= self.config.max_joined {
             return false;
         }
@@ -96,7 +93,7 @@ impl Shared {
     }
 
     pub(super) fn leave(&self, channel: &ChannelUid) {
-        self.known().joined.remove(channel);
+        self.known.lock().joined.remove(channel);
     }
 
     pub(super) fn notice(&self, notice: &Notice) {
@@ -167,7 +164,12 @@ impl Context {
     /// Returns the channel's record, if the server has sent it.
     #[must_use]
     pub fn channel_record(&self) -> Option<Channel> {
-        self.shared.known().channels.get(&self.channel).cloned()
+        self.shared
+            .known
+            .lock()
+            .channels
+            .get(&self.channel)
+            .cloned()
     }
 
     /// Returns the bot's own record.

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use rpc_core::Str;
+use rpc_core::sync::Mutex;
 
 use crate::frame::Message;
 
@@ -17,14 +18,10 @@ type Key = (Str, Str);
 pub(super) struct Partials(Mutex<HashMap<Key, Option<Message>>>);
 
 impl Partials {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Option<Message>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes a message in place of the one that waits. `Some` if no handler is at work: start one.
     pub(super) fn put(self: &Arc<Self>, message: Message) -> Option<Growing> {
         let key = (message.channel_uid.clone(), message.username.clone());
-        match self.lock().entry(key.clone()) {
+        match self.0.lock().entry(key.clone()) {
             Entry::Occupied(mut waiting) => {
                 waiting.insert(Some(message));
                 None
@@ -44,7 +41,7 @@ impl Partials {
     /// Drops the partial message that waits, because the complete one has arrived.
     pub(super) fn complete(&self, message: &Message) {
         let key = (message.channel_uid.clone(), message.username.clone());
-        if let Some(waiting) = self.lock().get_mut(&key) {
+        if let Some(waiting) = self.0.lock().get_mut(&key) {
             *waiting = None;
         }
     }
@@ -61,7 +58,7 @@ pub(super) struct Growing {
 impl Growing {
     /// The newest message; `None` if there is none, and then the handler ends.
     pub(super) fn next(&mut self) -> Option<Message> {
-        let mut partials = self.partials.lock();
+        let mut partials = self.partials.0.lock();
         let waiting = partials.get_mut(&self.key).and_then(Option::take);
         if waiting.is_none() {
             partials.remove(&self.key);
@@ -74,7 +71,7 @@ impl Growing {
 impl Drop for Growing {
     fn drop(&mut self) {
         if !self.ended {
-            self.partials.lock().remove(&self.key);
+            self.partials.0.lock().remove(&self.key);
         }
     }
 }

@@ -76,7 +76,6 @@ impl<H: Handler> Bot<H> {
     /// to another machine without encryption, unless
     /// [`insecure_password`](crate::client::ClientConfig::insecure_password) allows it.
     #[cfg(feature = "ws")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
     pub fn new(url: &str, config: BotConfig, handler: H) -> Result<Self, BotError> {
         let dialer =
             crate::net::dialer(url, &config.client).map_err(|error| BotError::ValidationError {

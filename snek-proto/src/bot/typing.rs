@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::Instant;
 use rpc_core::net::time;
+use rpc_core::sync::Mutex;
 use rpc_core::timers::later;
 use tokio::sync::Notify;
 
@@ -49,7 +50,7 @@ pub struct Typing {
 
 impl Typing {
     pub(super) fn new(shared: Arc<Shared>, channel: ChannelUid) -> Self {
-        if shared.typing.table().enter(&channel, time::now()) {
+        if shared.typing.table.lock().enter(&channel, time::now()) {
             shared.typing.changed.notify_one();
         }
         Self { shared, channel }
@@ -66,7 +67,7 @@ impl Typing {
 
 impl Drop for Typing {
     fn drop(&mut self) {
-        self.shared.typing.table().leave(&self.channel);
+        self.shared.typing.table.lock().leave(&self.channel);
     }
 }
 
@@ -89,11 +90,7 @@ struct Entry {
     due: Instant,
 }
 
-impl TypingBoard {
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl TypingBoard {}
 
 impl Table {
     /// Adds a guard. Returns whether it is the channel's first.
@@ -145,7 +142,7 @@ pub(super) async fn refresh(shared: &Shared) -> Infallible {
     let interval = shared.config.typing_interval.max(MIN_INTERVAL);
     loop {
         let next = loop {
-            let mut table = board.table();
+            let mut table = board.table.lock();
             let Some(channel) = table.pop_due(time::now(), interval) else {
                 break table.next_due();
             };

@@ -20,19 +20,15 @@ use rpc_core::net::{Dialer, LinkConfig};
 
 pub use client::Client;
 #[cfg(feature = "cluster")]
-#[cfg_attr(docsrs, doc(cfg(feature = "cluster")))]
 pub use cluster::{ClusterBackend, ClusterError, ClusterOptions, ClusterRunner};
 #[doc(hidden)]
 pub use protocol::ClientProtocol;
 pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
-#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
-#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{Backend, MemoryBackend, Peer, Replied, Reply, Server, ServerOptions, http_config};
 #[cfg(feature = "ws")]
-#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};

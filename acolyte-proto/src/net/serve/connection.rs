@@ -71,14 +71,18 @@ impl<A: Agent> ConnectionHandler for Handler<A> {
             }
             ServerEvent::TaskStatus { id, task_id } => {
                 CallSpan::new(Side::Server, SYSTEM, "task.status").end(CallOutcome::Ok);
-                let task = self.shared.tasks().get(&task_id).cloned();
+                let task = self.shared.tasks.lock().get(&task_id).cloned();
                 let handle = self.handle.clone();
                 tasks.push(async move {
                     write(&handle, |conn| conn.task_status(&id, task.as_ref())).await;
                 });
             }
             ServerEvent::Task { task_id, state } => {
-                let noted = self.shared.tasks().note(&task_id, state, SystemTime::now());
+                let noted = self
+                    .shared
+                    .tasks
+                    .lock()
+                    .note(&task_id, state, SystemTime::now());
                 if let Err(error) = noted {
                     tracing::warn!(%task_id, %error, "the state of a task was not recorded");
                 }

@@ -3,17 +3,16 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use http::StatusCode;
 use rpc_core::net::DrainReport;
 use rpc_core::net::server::{Accepted, HttpConfig, ServerHandle, ServerProtocol};
 use rpc_core::net::telemetry::server_call;
-use rpc_core::net::{DriverConfig, Handle, entropy, time};
+use rpc_core::net::{DriverConfig, Handle, catch_panic, entropy, time};
+use rpc_core::sync::Mutex;
 use tokio::sync::Notify;
 
 use super::agent::Agent;
@@ -120,13 +119,9 @@ impl<A: Agent> ServerProtocol for Daemon<A> {
 }
 
 impl<A: Agent> Daemon<A> {
-    pub(super) fn tasks(&self) -> MutexGuard<'_, TaskRegistry> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the agent's status, completed with the server's own numbers.
     pub(super) async fn status(&self) -> Status {
-        let status = guarded("status", self.agent.status()).await;
+        let status = catch_panic("an agent", self.agent.status()).await;
         let mut status = status.unwrap_or_else(|| Status::new("", ""));
         if status.service.is_empty()
             && let Some(address) = self.address.get()
@@ -137,7 +132,7 @@ impl<A: Agent> Daemon<A> {
             total,
             running,
             queued,
-        } = self.tasks().load();
+        } = self.tasks.lock().load();
         status.tasks_total = count(total);
         status.tasks_running = count(running);
         status.rpc_queue_length = count(queued);
@@ -159,21 +154,12 @@ impl<A: Agent> Daemon<A> {
         let _ = run
             .emit(&Event::Status(RunState::new(RunKind::Running)))
             .await;
-        match guarded("chat", self.agent.run(run, request)).await {
+        match catch_panic("an agent", self.agent.run(run, request)).await {
             Some(Ok(reply)) => Ok(Box::new(reply)),
             Some(Err(error)) => Err(Box::new(error)),
             None => Err(Box::new(ChatError::new("Internal error."))),
         }
     }
-}
-
-/// Runs an agent's work; `None` if it panics.
-async fn guarded<T>(what: &'static str, work: impl Future<Output = T>) -> Option<T> {
-    let outcome = AssertUnwindSafe(work).catch_unwind().await;
-    if outcome.is_err() {
-        tracing::error!(what, "an agent panicked");
-    }
-    outcome.ok()
 }
 
 fn count(n: usize) -> u64 {

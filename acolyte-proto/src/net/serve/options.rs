@@ -15,7 +15,10 @@ use crate::server::ServerConfig;
 /// anything, so pages of other ports of this machine are refused, too.
 #[must_use]
 pub fn http_config() -> HttpConfig {
-    let guards = Guards::default().with_same_origin(true);
+    let guards = Guards {
+        same_origin: true,
+        ..Guards::default()
+    };
     let limits = ServerLimits::default().with_max_body_bytes(MAX_MESSAGE_BYTES);
     HttpConfig::default()
         .with_guards(guards)

@@ -1,8 +1,7 @@
 //! [`ResponseQueue`]: the steps and the end of one chat over HTTP, waiting for the body.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use bytes::Bytes;
+use rpc_core::sync::Mutex;
 use rpc_core::{Limits, Refused};
 use tokio::sync::Notify;
 
@@ -67,16 +66,12 @@ impl ResponseQueue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a step, which `write` appends as JSON.
     pub(super) fn add(
         &self,
         write: impl FnOnce(&mut String) -> Result<(), Refused>,
     ) -> Result<(), NotAdded> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.stopped {
             return Err(NotAdded::Stopped);
         }
@@ -99,7 +94,7 @@ impl ResponseQueue {
 
     /// Adds the end, unless there already is one. Nothing is accepted after it.
     pub(super) fn end(&self, end: End) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.stopped = true;
         if !state.ended {
             state.end.get_or_insert(end);
@@ -115,7 +110,7 @@ impl ResponseQueue {
             // Made before the look, so that no change falls between.
             let notified = self.room.notified();
             {
-                let state = self.lock();
+                let state = self.state.lock();
                 if state.stopped || !state.is_full() {
                     return;
                 }
@@ -144,7 +139,7 @@ impl ResponseQueue {
 
     /// Takes all there is, and returns whether that includes the end.
     fn take(&self, write_end: impl Fn(&End, &mut String)) -> (String, bool) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let mut bytes = std::mem::take(&mut state.text);
         state.steps = 0;
         if let Some(end) = state.end.take() {

@@ -2,11 +2,12 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use http::request::Parts;
 use rpc_core::Refused;
 use rpc_core::net::{Cancellation, Handle};
+use rpc_core::sync::Mutex;
 
 use super::queue::{NotAdded, ResponseQueue, STEP_TOO_LARGE};
 use crate::codec::encode_into;
@@ -138,7 +139,7 @@ impl Run {
                 };
                 loop {
                     let added = {
-                        let mut tools = tools.lock().unwrap_or_else(PoisonError::into_inner);
+                        let mut tools = tools.lock();
                         let add = || queue.add(|buffer| encode_into(written, buffer));
                         tools.sent(event, stray, add)
                     };

@@ -1,7 +1,7 @@
 //! A chat over HTTP: `POST /v1/chat/stream`, answered with server-sent events.
 
 use std::future::pending;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +10,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use rpc_core::net::server::Body;
 use rpc_core::net::{Cancellation, Canceller, entropy};
+use rpc_core::sync::Mutex;
 use tokio::task::JoinSet;
 
 use super::agent::Agent;

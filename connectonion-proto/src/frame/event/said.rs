@@ -22,11 +22,8 @@ pub struct UserInput {
     pub iteration: Option<u64>,
     /// Whether it came while the agent was running. The event then has the id of the
     /// [`RuntimeInputAck`](super::super::RuntimeInputAck).
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "is_false"
-    )]
+    #[serde(default, deserialize_with = "or_default")]
+    #[serde(skip_serializing_if = "is_false")]
     pub runtime_input: bool,
 }
 

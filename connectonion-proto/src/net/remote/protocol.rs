@@ -3,11 +3,12 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock};
 
 use rpc_core::net::{
     Consumer, LagPolicy, LinkAction, Producer, Protocol, QueueConfig, WeakLink, queue,
 };
+use rpc_core::sync::Mutex;
 use rpc_core::{
     CallError, CallId, CloseFrame, CloseReason, Delivery, Instant, Refused, Secret, Str,
 };
@@ -209,7 +210,7 @@ impl Shared {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Returns the two ends of a run that is about to be started.

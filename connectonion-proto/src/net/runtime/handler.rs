@@ -1,12 +1,10 @@
 //! The runtime's handling of the events of one connection.
 
 use std::borrow::Cow;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use rpc_core::net::{ConnectionHandler, Running};
+use rpc_core::net::{ConnectionHandler, Running, catch_panic};
 use rpc_core::{CloseFrame, CloseReason, Instant, Refused, Str};
 
 use super::{HostRuntime, Shared};
@@ -105,7 +103,7 @@ impl Handler {
         let mut request = ConnectRequest::new(owner, connect, super::random());
         request.recommend_signature = recommend_signature;
         let peers = self.runtime.shared.peers.clone();
-        let peers = peers.filter(|_| self.runtime.access().uses_signatures_once());
+        let peers = peers.filter(|_| self.runtime.shared.access.lock().uses_signatures_once());
         let (runtime, conn) = (self.runtime.clone(), self.conn);
         match (peers, owner) {
             (Some(peers), Owner::Key(_)) => tasks.push(async move {
@@ -261,8 +259,10 @@ impl HostRuntime {
         let Some(check) = &self.shared.payments else {
             return false;
         };
-        let asking = AssertUnwindSafe(async { check(identity, amount).await });
-        asking.catch_unwind().await.unwrap_or(false)
+        let asking = async { check(identity, amount).await };
+        catch_panic("a payment check", asking)
+            .await
+            .unwrap_or(false)
     }
 
     /// Tells a stranger what has become of the onboarding.
@@ -317,7 +317,9 @@ impl ConnectionHandler for Handler {
                 self.alive(|hub, conn, now| hub.command(conn, command, now));
             }
             ServerEvent::SessionQuery(query) => {
-                let asker = self.owner.or_else(|| self.runtime.access().nobody());
+                let asker = self
+                    .owner
+                    .or_else(|| self.runtime.shared.access.lock().nobody());
                 if let (Some(_), Some(session_id)) = (&self.runtime.shared.peers, &query.session_id)
                 {
                     self.alive(|_, _, _| {});

@@ -12,11 +12,12 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
 use rpc_core::net::{Connections, DriverConfig, Handle, SharedHub, Transport, entropy, time};
+use rpc_core::sync::Mutex;
 use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
 use crate::auth::{Address, AuthError, Verifier, unix_seconds};
@@ -129,7 +130,7 @@ impl HostRuntime {
     /// Returns the host's address.
     #[must_use]
     pub fn address(&self) -> Address {
-        *self.access().host()
+        *self.shared.access.lock().host()
     }
 
     /// Returns the number of sessions.
@@ -159,7 +160,7 @@ impl HostRuntime {
     /// Calls `act` with the access control, to read or change its lists. CONNECTs wait meanwhile,
     /// so be quick.
     pub fn with_access<T>(&self, act: impl FnOnce(&mut AccessControl) -> T) -> T {
-        let mut access = self.access();
+        let mut access = self.shared.access.lock();
         let result = act(&mut access);
         let spent = access.take_spent();
         if let Some(hook) = self.shared.on_spent.as_ref().filter(|_| !spent.is_empty()) {
@@ -319,7 +320,7 @@ impl HostRuntime {
     /// Lets a caller in who was admitted, and was not blocked meanwhile.
     fn enter(&self, conn: ConnId, request: ConnectRequest) {
         // Held, so that who is blocked from now on is found in the hub.
-        let access = self.access();
+        let access = self.shared.access.lock();
         let blocked = &access.book().blocked;
         let is_blocked = matches!(request.owner, Owner::Key(key) if blocked.contains(&key));
         self.with(|state, now| {
@@ -332,13 +333,6 @@ impl HostRuntime {
                 }
             }
         });
-    }
-
-    fn access(&self) -> MutexGuard<'_, AccessControl> {
-        self.shared
-            .access
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn verifier(&self) -> &Verifier {

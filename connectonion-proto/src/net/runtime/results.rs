@@ -1,7 +1,9 @@
 //! [`ResultsFile`]: the storage of a host that has no other one.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use rpc_core::sync::Mutex;
 
 use crate::storage::{JsonlOptions, JsonlStorage, Record, Storage, StorageError};
 
@@ -25,7 +27,7 @@ impl ResultsFile {
     /// Returns the file; `None` if there is none and `makes` is false.
     fn file(&self, makes: bool) -> Result<Option<Arc<JsonlStorage>>, StorageError> {
         // A panic elsewhere leaves nothing half done.
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.opened.lock();
         if opened.is_none() && (makes || self.path.exists()) {
             let file = JsonlStorage::open(&self.path, JsonlOptions::default())?;
             if let skipped @ 1.. = file.skipped_lines() {

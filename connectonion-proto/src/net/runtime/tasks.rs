@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
+use rpc_core::net::catch_panic;
 use rpc_core::net::telemetry::server_call;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::task::{AbortHandle, JoinSet};
@@ -159,11 +158,8 @@ pub(super) async fn work<A: Agent>(agent: Arc<A>, turn: Turn, mut prompt: Prompt
     let answers = pin!(async {
         loop {
             let answering = async { agent.run(&turn, prompt).await };
-            let answer = AssertUnwindSafe(answering).catch_unwind().await;
-            let answer = answer.unwrap_or_else(|_| {
-                tracing::error!(?run, "an agent panicked");
-                Err(AgentError::new(PANICKED))
-            });
+            let answer = catch_panic("an agent", answering).await;
+            let answer = answer.unwrap_or_else(|| Err(AgentError::new(PANICKED)));
             let unread = runtime.with(|state, now| match answer {
                 Ok(reply) => state.hub.finish(run, &reply.text, now),
                 Err(AgentError::Over) => Err(AgentError::Over),

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use rpc_core::json::find_member;
 use rpc_core::net::time;
+use rpc_core::sync::Mutex;
 use rpc_core::{Json, Refused, Str};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -86,19 +87,15 @@ impl Signals {
     pub(super) fn tell(&self, event: HubEvent) {
         match event {
             HubEvent::Answer(_, id, answer) => {
-                let asked = self.said().questions.remove(&id);
+                let asked = self.said.lock().questions.remove(&id);
                 // Whoever asked may have gone.
                 let _ = asked.map(|asked| asked.send(answer));
             }
             HubEvent::Interrupt(_) => self.interrupt.notify_waiters(),
             HubEvent::Interjected(_) => self.input.notify_waiters(),
-            HubEvent::Goal(_, goal) => self.said().goal = Some(goal),
+            HubEvent::Goal(_, goal) => self.said.lock().goal = Some(goal),
             HubEvent::Store(_) | HubEvent::Start { .. } | HubEvent::Cancel(_) => {}
         }
-    }
-
-    fn said(&self) -> MutexGuard<'_, Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -122,7 +119,6 @@ impl Turn {
     /// extensions. `None` if the prompt came over another transport, or its client had left before
     /// the run started.
     #[cfg(feature = "server")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
     #[must_use]
     pub fn parts(&self) -> Option<&http::request::Parts> {
         self.head.as_deref()
@@ -281,7 +277,11 @@ impl Turn {
         let (sender, answer) = oneshot::channel();
         let id = self.hub(|hub, now| {
             let id = hub.ask(self.run, question, now)?;
-            self.signals.said().questions.insert(id.clone(), sender);
+            self.signals
+                .said
+                .lock()
+                .questions
+                .insert(id.clone(), sender);
             Ok::<_, AgentError>(id)
         })?;
         let withdraw = Withdraw { turn: self, id };
@@ -338,7 +338,7 @@ impl Turn {
     /// Takes the goal that the user last set in this run.
     #[must_use]
     pub fn take_goal(&self) -> Option<Str> {
-        self.signals.said().goal.take()
+        self.signals.said.lock().goal.take()
     }
 
     /// Returns the current conversation, with all its members: read it with
@@ -442,7 +442,7 @@ impl Drop for Withdraw<'_> {
     fn drop(&mut self) {
         let turn = self.turn;
         turn.hub(|hub, _| hub.withdraw(turn.run, &self.id));
-        turn.signals.said().questions.remove(&self.id);
+        turn.signals.said.lock().questions.remove(&self.id);
     }
 }
 

@@ -24,7 +24,10 @@ use crate::trust::TrustLevel;
 /// 16,384, if the system allows as many open files.
 #[must_use]
 pub fn http_config() -> HttpConfig {
-    let guards = Guards::default().with_origins(OriginPolicy::Loopback(Vec::new()));
+    let guards = Guards {
+        origins: OriginPolicy::Loopback(Vec::new()),
+        ..Guards::default()
+    };
     let mut config = HttpConfig::default().with_guards(guards);
     let max = HubConfig::default().max_sessions;
     config.limits = config.limits.with_max_connections(max);

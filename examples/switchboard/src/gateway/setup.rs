@@ -537,7 +537,7 @@ fn http(config: &GatewayConfig, with_token: bool) -> Result<HttpConfig, SetupErr
     let defaults = http_config();
     let mut guards = defaults.guards.clone();
     let own_page = with_token || !config.allowed_hosts.is_empty();
-    guards = guards.with_same_origin(own_page);
+    guards.same_origin = own_page;
     let bad = |error: &dyn std::fmt::Display| SetupError::Guard(error.to_string());
     for origin in &config.allowed_origins {
         guards = guards

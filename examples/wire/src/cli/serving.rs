@@ -175,17 +175,28 @@ mod tests {
 
     #[test]
     fn the_line_at_start_names_every_web_page_that_may_connect() {
-        let of_this_machine = OriginPolicy::Loopback(Vec::new());
+        let with_origins = |origins| Guards {
+            origins,
+            ..Guards::default()
+        };
+        let its_own = Guards {
+            same_origin: true,
+            ..Guards::default()
+        };
+        let of_this_machine = Guards {
+            origins: OriginPolicy::Loopback(Vec::new()),
+            ..its_own.clone()
+        };
         let listing = |guards: Guards| guards.with_allowed_origin("http://LOCALHOST:80").unwrap();
         for (guards, pages) in [
             (Guards::default(), "none"),
-            (Guards::default().with_same_origin(true), "its own"),
+            (its_own, "its own"),
             (listing(Guards::default()), "http://localhost"),
             (
-                listing(Guards::default().with_origins(of_this_machine)).with_same_origin(true),
+                listing(of_this_machine),
                 "its own; those of this machine, at any port; http://localhost",
             ),
-            (Guards::default().with_origins(OriginPolicy::Any), "all"),
+            (with_origins(OriginPolicy::Any), "all"),
         ] {
             let line = format!("web pages that may connect: {pages}");
             assert_eq!(web_pages(&guards), line);

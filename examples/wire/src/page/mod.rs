@@ -218,7 +218,7 @@ pub fn http_config() -> HttpConfig {
     let mut config = HttpConfig::default()
         .with_limits(ServerLimits::default().with_max_connections(64))
         .with_on_upgrade(|_, _| Err((StatusCode::NOT_FOUND, "no WebSockets here".into())));
-    config.guards = config.guards.with_same_origin(true);
+    config.guards.same_origin = true;
     config
 }
 

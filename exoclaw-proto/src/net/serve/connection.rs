@@ -4,16 +4,14 @@ use std::borrow::Cow;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use rpc_core::net::server::{Accepted, Brake, HttpConfig, ServerProtocol, caller};
 use rpc_core::net::telemetry::{OTHER, server_call};
-use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, time};
+use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, catch_panic, time};
 use rpc_core::{CloseFrame, CloseReason, Instant};
 use serde::Serialize;
 
@@ -180,7 +178,7 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
     fn disconnected(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let (backend, peer) = (Arc::clone(&self.shared.backend), Arc::clone(&self.peer));
         Box::pin(async move {
-            guarded("disconnected", backend.disconnected(&peer)).await;
+            catch_panic("a backend", backend.disconnected(&peer)).await;
         })
     }
 
@@ -192,7 +190,7 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
 async fn run_chat<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, chat: ChatSend) {
     let reply = ChatReply::new(Arc::clone(&peer), id);
     let run = async { backend.chat(&peer, chat, reply).await };
-    let run = pin!(guarded("chat", run));
+    let run = pin!(catch_panic("a backend", run));
     let is_ok = |outcome: &Option<Result<(), ChatError>>| matches!(outcome, Some(Ok(())));
     let outcome = server_call(SYSTEM, Method::ChatSend.name(), run, is_ok).await;
     peer.end(id, |conn| match &outcome {
@@ -241,7 +239,7 @@ async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, ca
             }
         }
     };
-    let run = pin!(guarded("request", run));
+    let run = pin!(catch_panic("a backend", run));
     let ended = server_call(SYSTEM, method, run, |ended| *ended == Some(true)).await;
     if ended.is_none() {
         let error = internal_error();
@@ -261,13 +259,4 @@ async fn answer<T: Serialize>(peer: &Peer, id: RequestId, outcome: Result<T, Rpc
 
 fn internal_error() -> RpcError {
     RpcError::new("internal error")
-}
-
-/// Runs a backend's work. Returns `None` if it panics.
-async fn guarded<T>(what: &'static str, work: impl Future<Output = T>) -> Option<T> {
-    let outcome = AssertUnwindSafe(work).catch_unwind().await;
-    if outcome.is_err() {
-        tracing::error!(what, "a backend panicked");
-    }
-    outcome.ok()
 }

@@ -1,9 +1,10 @@
 //! [`MemoryBackend`]: a gateway that echoes chats, for tests and first steps.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use rpc_core::Str;
+use rpc_core::sync::Mutex;
 
 use super::backend::{Backend, ChatError};
 use super::peer::Peer;
@@ -41,11 +42,7 @@ impl MemoryBackend {
     /// Returns how many sessions have chatted.
     #[must_use]
     pub fn sessions(&self) -> usize {
-        self.lock().len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashSet<[String; 3]>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sessions.lock().len()
     }
 }
 
@@ -67,7 +64,7 @@ impl Backend for MemoryBackend {
         let from = &chat.session;
         let key = [&from.channel, &from.account, from.peer()].map(str::to_owned);
         {
-            let mut sessions = self.lock();
+            let mut sessions = self.sessions.lock();
             let bytes: usize = key.iter().map(String::len).sum();
             if sessions.len() < MAX_SESSIONS && bytes <= MAX_KEY {
                 sessions.insert(key);

@@ -13,7 +13,10 @@ use crate::server::ServerConfig;
 /// loopback address refuses a foreign `Host`. Allow more with [`Guards::with_allowed_origin`].
 #[must_use]
 pub fn http_config() -> HttpConfig {
-    let guards = Guards::default().with_origins(OriginPolicy::Loopback(Vec::new()));
+    let guards = Guards {
+        origins: OriginPolicy::Loopback(Vec::new()),
+        ..Guards::default()
+    };
     HttpConfig::default().with_guards(guards)
 }
 

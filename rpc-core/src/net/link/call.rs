@@ -2,7 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use super::super::queue::{Consumer, Producer, Queued};
@@ -12,6 +12,7 @@ use crate::Instant;
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::net::queue::remember;
 use crate::net::telemetry::{CallOutcome, CallSpan, Side};
+use crate::sync::Mutex;
 
 /// The closure that starts a call, to be taken once.
 pub(super) trait Start<P: Protocol>: Send {
@@ -48,10 +49,6 @@ struct State<P: Protocol, S: ?Sized> {
 }
 
 type Cell<P> = Mutex<State<P, dyn Start<P>>>;
-
-fn lock<P: Protocol>(cell: &Cell<P>) -> MutexGuard<'_, State<P, dyn Start<P> + 'static>> {
-    cell.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The caller's end.
 pub(super) struct Waiting<P: Protocol> {
@@ -105,7 +102,7 @@ impl<P: Protocol> Completer<P> {
         machine: &mut P::Machine,
         now: Instant,
     ) -> Option<Result<P::Call, Refused>> {
-        let mut state = lock(self.cell.as_ref()?);
+        let mut state = self.cell.as_ref()?.lock();
         if matches!(state.phase, Phase::Abandoned) {
             return None;
         }
@@ -130,7 +127,7 @@ impl<P: Protocol> Completer<P> {
 }
 
 fn finish<P: Protocol>(cell: &Cell<P>, outcome: Outcome<P>) {
-    let mut state = lock(cell);
+    let mut state = cell.lock();
     if matches!(
         state.phase,
         Phase::Ended(_) | Phase::Abandoned | Phase::Taken
@@ -148,7 +145,7 @@ fn finish<P: Protocol>(cell: &Cell<P>, outcome: Outcome<P>) {
 impl<P: Protocol> Drop for Completer<P> {
     fn drop(&mut self) {
         let Some(cell) = self.cell.take() else { return };
-        let delivery = match lock(&cell).phase {
+        let delivery = match cell.lock().phase {
             Phase::Queued => Delivery::NotSent,
             _ => Delivery::Unknown,
         };
@@ -166,7 +163,7 @@ impl<P: Protocol> Future for Waiting<P> {
     type Output = Outcome<P>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome<P>> {
-        let mut state = lock(&self.cell);
+        let mut state = self.cell.lock();
         if !matches!(state.phase, Phase::Ended(_)) {
             remember(&mut state.caller, cx);
             return Poll::Pending;
@@ -190,7 +187,7 @@ impl<P: Protocol> Drop for Waiting<P> {
         if self.is_over {
             return;
         }
-        let mut state = lock(&self.cell);
+        let mut state = self.cell.lock();
         let earlier = std::mem::replace(&mut state.phase, Phase::Abandoned);
         drop(state);
         if let Phase::Registered(call) = earlier {

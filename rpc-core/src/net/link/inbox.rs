@@ -4,7 +4,7 @@
 //! between two turns wakes it once.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use crate::Instant;
 use crate::error::Refused;
 use crate::message::CloseFrame;
 use crate::net::queue::remember;
+use crate::sync::Mutex;
 
 /// Memory for more commands than this is given back when none waits.
 const KEPT: usize = 64;
@@ -105,10 +106,6 @@ impl<P: Protocol> Inbox<P> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<P>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Queues a command if there is room now; otherwise returns it with the reason.
     pub(super) fn try_leave(&self, command: Command<P>) -> Result<(), (Command<P>, Refused)> {
         match self.room.try_acquire() {
@@ -134,7 +131,7 @@ impl<P: Protocol> Inbox<P> {
     }
 
     fn push(&self, command: Command<P>) -> Result<(), Command<P>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.closed {
             return Err(command);
         }
@@ -151,19 +148,19 @@ impl<P: Protocol> Inbox<P> {
     }
 
     pub(super) fn order(&self, give: impl FnOnce(&mut Orders)) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         give(state.orders.get_or_insert_default());
         wake(state);
     }
 
     /// Wakes the task.
     pub(super) fn wake(&self) {
-        wake(self.lock());
+        wake(self.state.lock());
     }
 
     /// Notes that the caller of this call is gone.
     pub(super) fn abandon(&self, call: P::Call) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if !state.closed {
             state.abandoned.push(call);
             wake(state);
@@ -171,19 +168,19 @@ impl<P: Protocol> Inbox<P> {
     }
 
     pub(super) fn add_handle(&self) {
-        self.lock().handles += 1;
+        self.state.lock().handles += 1;
     }
 
     /// Adds a handle, unless there is none left: a link that has been given up stays closed.
     pub(super) fn revive(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let lives = state.handles > 0;
         state.handles += usize::from(lives);
         lives
     }
 
     pub(super) fn drop_handle(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.handles -= 1;
         if state.handles == 0 {
             wake(state);
@@ -191,11 +188,11 @@ impl<P: Protocol> Inbox<P> {
     }
 
     pub(super) fn put_report(&self, report: DrainReport) {
-        self.lock().report = Some(report);
+        self.state.lock().report = Some(report);
     }
 
     pub(super) fn report(&self) -> Option<DrainReport> {
-        self.lock().report
+        self.state.lock().report
     }
 
     /// Takes everything, appends the commands to `commands`, and registers to be woken for more.
@@ -204,7 +201,7 @@ impl<P: Protocol> Inbox<P> {
         cx: &Context<'_>,
         commands: &mut VecDeque<Command<P>>,
     ) -> Found<P::Call> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         remember(&mut state.task, cx);
         if commands.is_empty() {
             std::mem::swap(commands, &mut state.commands);
@@ -220,7 +217,7 @@ impl<P: Protocol> Inbox<P> {
 
     /// Sets whether the task is run. Nobody would take commands otherwise: they are refused.
     pub(super) fn set_running(&self, runs: bool) {
-        self.lock().running = runs;
+        self.state.lock().running = runs;
     }
 
     /// Frees the room of this many commands that were run.
@@ -232,7 +229,7 @@ impl<P: Protocol> Inbox<P> {
 
     /// Closes the inbox and returns the commands that are left.
     pub(super) fn close(&self) -> VecDeque<Command<P>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.closed = true;
         state.abandoned = Vec::new();
         let left = std::mem::take(&mut state.commands);

@@ -13,7 +13,7 @@ mod waiters;
 use std::borrow::Cow;
 use std::fmt;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use call::CallStream;
@@ -32,6 +32,7 @@ use crate::error::{CallError, CloseReason};
 use crate::machine::Machine;
 use crate::message::CloseFrame;
 use crate::reconnect::ReconnectPolicy;
+use crate::sync::Mutex;
 
 /// The protocol of a [`Link`].
 pub trait Protocol: Send + Sized + 'static {
@@ -273,7 +274,7 @@ impl<T: Transport> Dialer for OnceDialer<T> {
     type Transport = T;
 
     async fn dial(&self) -> Result<T, DialError> {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.0.lock();
         slot.take().map(|given| *given).ok_or(DialError::Exhausted)
     }
 }

@@ -1,11 +1,10 @@
 //! [`StateWatch`]: the state of a link, for everyone who asks.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use tokio::sync::watch;
 
 use super::LinkState;
 use crate::net::dial::Node;
+use crate::sync::Mutex;
 
 /// The state of a link.
 ///
@@ -31,25 +30,21 @@ impl StateWatch {
         }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Now> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn get(&self) -> LinkState {
-        self.lock().state.clone()
+        self.0.lock().state.clone()
     }
 
     pub(super) fn node(&self) -> Option<Node> {
-        self.lock().node.clone()
+        self.0.lock().node.clone()
     }
 
     pub(super) fn set_node(&self, node: Option<Node>) {
-        self.lock().node = node;
+        self.0.lock().node = node;
     }
 
     /// Sets the state. A final one ends all waits.
     pub(super) fn set(&self, state: LinkState) {
-        let mut now = self.lock();
+        let mut now = self.0.lock();
         if let Some(watched) = &now.watched {
             watched.send_replace(state.clone());
         }
@@ -58,7 +53,7 @@ impl StateWatch {
     }
 
     pub(super) fn watch(&self) -> watch::Receiver<LinkState> {
-        let mut now = self.lock();
+        let mut now = self.0.lock();
         if let Some(watched) = &now.watched {
             return watched.subscribe();
         }
@@ -69,7 +64,7 @@ impl StateWatch {
 
     /// Waits until `find` returns a value. `None` if the link ends first.
     pub(super) async fn wait<R>(&self, mut find: impl FnMut(&LinkState) -> Option<R>) -> Option<R> {
-        let mut found = find(&self.lock().state);
+        let mut found = find(&self.0.lock().state);
         if found.is_none() {
             let is_found = |state: &LinkState| {
                 found = find(state);
@@ -77,7 +72,7 @@ impl StateWatch {
             };
             // Whatever ends the wait, `found` says what it was.
             let _ = self.watch().wait_for(is_found).await;
-            let watched = &mut self.lock().watched;
+            let watched = &mut self.0.lock().watched;
             watched.take_if(|watched| watched.receiver_count() == 0);
         }
         found

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderMap;
@@ -12,6 +12,7 @@ use tokio::time::{sleep_until, timeout};
 
 use crate::Instant;
 use crate::net::time;
+use crate::sync::Mutex;
 
 /// The delay after the first one that is not free. It doubles with each further one.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
@@ -57,10 +58,6 @@ impl<K: Eq + Hash + Clone> Brake<K> {
         Self { free, guessers }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<K, Guesser>> {
-        self.guessers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits until an attempt may be made. Say then whether it was [right](Self::right) or
     /// [wrong](Self::wrong). The next attempt of this guesser waits until the result is dropped.
     ///
@@ -70,12 +67,14 @@ impl<K: Eq + Hash + Clone> Brake<K> {
     /// # Cancel safety
     /// Cancel-safe: the turn goes to the next attempt.
     pub async fn turn(&self, key: &K) -> Result<OwnedMutexGuard<()>, TooManyAttempts> {
-        let order = with_guesser(&mut self.lock(), key, |it| Arc::clone(&it.order));
+        let order = with_guesser(&mut self.guessers.lock(), key, |it| Arc::clone(&it.order));
         let turn = async {
             let turn = order.lock_owned().await;
-            let next = with_guesser(&mut self.lock(), key, |it| it.next);
+            let next = with_guesser(&mut self.guessers.lock(), key, |it| it.next);
             sleep_until(next.into()).await;
-            with_guesser(&mut self.lock(), key, |it| it.delay_next(self.free));
+            with_guesser(&mut self.guessers.lock(), key, |it| {
+                it.delay_next(self.free)
+            });
             turn
         };
         timeout(PATIENCE, turn).await.map_err(|_| TooManyAttempts)
@@ -83,7 +82,7 @@ impl<K: Eq + Hash + Clone> Brake<K> {
 
     /// Notes a wrong attempt.
     pub fn wrong(&self, key: &K) {
-        with_guesser(&mut self.lock(), key, |it| {
+        with_guesser(&mut self.guessers.lock(), key, |it| {
             it.wrong = it.wrong.saturating_add(1);
             it.delay_next(self.free);
         });
@@ -91,7 +90,7 @@ impl<K: Eq + Hash + Clone> Brake<K> {
 
     /// Notes a right attempt.
     pub fn right(&self, key: &K) {
-        self.lock().remove(key);
+        self.guessers.lock().remove(key);
     }
 }
 
@@ -205,8 +204,8 @@ mod tests {
         for key in 1..2 * MAX_GUESSERS {
             brake.wrong(&key);
         }
-        assert_eq!(brake.lock().len(), MAX_GUESSERS);
-        assert!(brake.lock().contains_key(&0));
+        assert_eq!(brake.guessers.lock().len(), MAX_GUESSERS);
+        assert!(brake.guessers.lock().contains_key(&0));
     }
 
     #[test]

@@ -101,16 +101,8 @@ impl HttpConfig {
         self
     }
 
-    /// Sets [`ws`](Self::ws).
-    #[must_use]
-    pub fn with_ws(mut self, ws: WsConfig) -> Self {
-        self.ws = ws;
-        self
-    }
-
     /// Serves TLS only.
     #[cfg(feature = "tls")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     #[must_use]
     pub fn with_tls(mut self, acceptor: TlsAcceptor) -> Self {
         self.tls = Some(acceptor);

@@ -4,8 +4,8 @@ use std::future::{Future, pending, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,6 +25,7 @@ use super::run::Shared;
 use super::write_timeout::WriteTimeout;
 use crate::net::ws::{Role, Socket, WsStream};
 use crate::net::{Cancellation, ConnectionHandler, DriverConfig, Handle, Transport};
+use crate::sync::Mutex;
 
 /// How long a connection that was answered may take to close.
 const LINGER: Duration = Duration::from_secs(1);
@@ -259,7 +260,7 @@ async fn exchange(
     }
     let parts = connection.into_parts();
     let mut socket = parts.io.into_inner().into_inner();
-    let agreed = agreed.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let agreed = agreed.lock().take();
     if let (Ok(()), Some(agreed)) = (served, agreed) {
         return Some((socket, parts.read_buf, agreed));
     }

@@ -35,15 +35,15 @@ crate::config! {
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Guards {
         /// Peers that are served. Default any.
-        pub(crate) peers: PeerPolicy = PeerPolicy::Any => with_peers,
+        pub peers: PeerPolicy = PeerPolicy::Any,
         /// Web pages that are served. Default none.
-        pub origins: OriginPolicy = OriginPolicy::Refuse => with_origins(OriginPolicy),
+        pub origins: OriginPolicy = OriginPolicy::Refuse,
         /// Names under which this server is served. Default [`HostPolicy::Auto`].
-        pub(crate) hosts: HostPolicy = HostPolicy::Auto => with_hosts(HostPolicy),
+        pub hosts: HostPolicy = HostPolicy::Auto,
         /// Whether pages of the host that the request names are served too, over `http` or `https`.
         /// Only for servers that check a token, or whose [hosts](HostPolicy) are listed: a page can
         /// give its own host any address. Default no.
-        pub same_origin: bool = false => with_same_origin,
+        pub same_origin: bool = false,
     }
 }
 

@@ -4,8 +4,8 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Buf as _, Bytes};
 use http::header::{self, HeaderValue};
@@ -20,6 +20,7 @@ use super::permits::{Opening, Permit, Refusal};
 use super::run::Shared;
 use super::upgrade::detach;
 use crate::net::ws::{accept_key, is_meant, is_upgrade, offers};
+use crate::sync::Mutex;
 
 /// What the handler learns about the upgraded request.
 #[derive(Debug)]
@@ -206,7 +207,7 @@ fn upgrade(
         headers.insert(header::SEC_WEBSOCKET_PROTOCOL, name);
     }
     detach(&mut parts);
-    *agreed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Agreed { parts, permit });
+    *agreed.lock() = Some(Agreed { parts, permit });
     response
 }
 

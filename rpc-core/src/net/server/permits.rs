@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::future::{Future, pending, poll_fn};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use http::StatusCode;
 use tokio::sync::oneshot;
@@ -14,6 +14,7 @@ use super::guards::Guards;
 use crate::machine::Machine;
 use crate::message::CloseFrame;
 use crate::net::{Cancellation, Handle};
+use crate::sync::Mutex;
 
 /// Counters of a running server.
 #[derive(Debug, Default)]
@@ -152,7 +153,7 @@ impl Slots {
 
     fn take_served(&mut self, address: IpAddr) -> Result<(Opening, Evicted), Refusal> {
         let is_its_own = |slot: &Slot| slot.is_from(address);
-        let open = lock(&self.per_ip).get(&address).copied().unwrap_or(0);
+        let open = self.per_ip.lock().get(&address).copied().unwrap_or(0);
         if self.max_per_ip.is_some_and(|max| open >= max) {
             if !self.evict(is_its_own) {
                 return Err(Refusal::AddressFull);
@@ -166,7 +167,7 @@ impl Slots {
         }
         let counts = self.max_per_ip.filter(|_| !address.is_unspecified());
         let per_ip = counts.map(|_| {
-            *lock(&self.per_ip).entry(address).or_default() += 1;
+            *self.per_ip.lock().entry(address).or_default() += 1;
             (Arc::clone(&self.per_ip), address)
         });
         // Nobody else adds meanwhile, so nothing came between.
@@ -183,7 +184,7 @@ impl Slots {
             place: None,
             evict,
         };
-        lock(&self.openings).insert(number, waiting);
+        self.openings.lock().insert(number, waiting);
         let opening = Opening {
             number,
             openings: Arc::clone(&self.openings),
@@ -203,7 +204,7 @@ impl Slots {
 
 /// Ends the oldest connection of this kind; returns `false` if there is none.
 fn evict(openings: &Openings, counters: &Counters, of_kind: impl Fn(&Waiting) -> bool) -> bool {
-    let mut openings = lock(openings);
+    let mut openings = openings.lock();
     let oldest = openings.iter().find(|(_, waiting)| of_kind(waiting));
     let oldest = oldest.map(|(number, _)| *number);
     let Some(waiting) = oldest.and_then(|number| openings.remove(&number)) else {
@@ -215,10 +216,6 @@ fn evict(openings: &Openings, counters: &Counters, of_kind: impl Fn(&Waiting) ->
     }
     let _ = waiting.evict.send(());
     true
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The connection's side of a [`Slot`]. Dropping it ends both.
@@ -234,15 +231,15 @@ impl Opening {
     /// Notes that the request is complete, so that the connection keeps its slot. Returns `false`
     /// if it had to make room already.
     pub(super) fn finish(&self) -> bool {
-        let mut slot = lock(&self.slot);
-        if let Some(waiting) = lock(&self.openings).remove(&self.number) {
+        let mut slot = self.slot.lock();
+        if let Some(waiting) = self.openings.lock().remove(&self.number) {
             *slot = Some(waiting.slot);
         }
         slot.is_some()
     }
 
     pub(super) fn is_finished(&self) -> bool {
-        lock(&self.slot).is_some()
+        self.slot.lock().is_some()
     }
 
     /// Notes that the connection makes room again if needed, until it is [finished](Self::finish)
@@ -253,14 +250,14 @@ impl Opening {
         let slot = self.take_slot()?;
         let (evict, evicted) = oneshot::channel();
         let waiting = Waiting { slot, place, evict };
-        lock(&self.openings).insert(self.number, waiting);
+        self.openings.lock().insert(self.number, waiting);
         Some(Evicted(evicted))
     }
 
     /// Ends the oldest WebSocket that has yet to log in, preferably one of the same address.
     pub(super) fn make_place(&self, counters: &Counters) -> bool {
         let has_place = |waiting: &Waiting| waiting.place.is_some();
-        let slot = lock(&self.slot);
+        let slot = self.slot.lock();
         let own = slot.as_ref().and_then(|slot| Some(slot.per_ip.as_ref()?.1));
         let is_its_own = |slot: &Slot| own.is_some_and(|own| slot.is_from(own));
         evict(&self.openings, counters, |it| {
@@ -270,13 +267,13 @@ impl Opening {
 
     /// Takes the slot of a connection that is [finished](Self::finish).
     pub(super) fn take_slot(&self) -> Option<Slot> {
-        lock(&self.slot).take()
+        self.slot.lock().take()
     }
 }
 
 impl Drop for Opening {
     fn drop(&mut self) {
-        lock(&self.openings).remove(&self.number);
+        self.openings.lock().remove(&self.number);
     }
 }
 
@@ -309,7 +306,7 @@ impl Drop for Slot {
     fn drop(&mut self) {
         self.counters.open.fetch_sub(1, Ordering::Relaxed);
         if let Some((counts, address)) = &self.per_ip {
-            let mut counts = lock(counts);
+            let mut counts = counts.lock();
             if let Some(count) = counts.get_mut(address) {
                 *count -= 1;
                 if *count == 0 {

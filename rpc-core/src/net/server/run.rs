@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::net::{TcpStream, ToSocketAddrs};
@@ -20,6 +20,7 @@ use super::permits::{Counters, Slots};
 use super::service::{Service, UNKNOWN};
 use super::shutdown::Drain;
 use crate::net::{Cancellation, Canceller, DrainReport};
+use crate::sync::Mutex;
 
 /// How long accepting pauses after the system refused it (no file descriptors left), unless a
 /// connection ends first.

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response, StatusCode};
@@ -17,6 +17,7 @@ use super::connection::{Arrival, upgraded};
 use super::http1::{answer, busy, plain};
 use super::permits::{Refusal, Slots};
 use super::run::Shared;
+use crate::sync::Mutex;
 
 /// The address of a peer that is not known.
 pub(super) const UNKNOWN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
@@ -63,7 +64,7 @@ impl Service {
         let peer = peer.map_or(UNKNOWN, |peer| peer.0);
         let config = &self.shared.config;
         let taken = {
-            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut slots = self.slots.lock();
             slots.take(peer, &config.guards)
         };
         let (opening, evicted) = match taken {
@@ -81,7 +82,7 @@ impl Service {
             () = evicted.wait() => return busy(Refusal::ServerFull),
         };
         opening.finish();
-        let agreed = agreed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let agreed = agreed.lock().take();
         let Some(agreed) = agreed.filter(|_| opening.is_finished()) else {
             return answer.map(|body| body.holding(opening.take_slot()));
         };

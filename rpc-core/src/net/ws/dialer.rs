@@ -190,7 +190,6 @@ impl WsDialer {
 
     /// Sets which certificates are trusted. Default: the platform's roots.
     #[cfg(feature = "tls")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     #[must_use]
     pub fn with_tls(mut self, tls: TlsConfig) -> Self {
         self.tls = OnceLock::from(tls);

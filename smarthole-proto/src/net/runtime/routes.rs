@@ -1,12 +1,11 @@
 //! The task of a [`RouterRuntime`]: asks the router and handles timeouts.
 
 use std::convert::Infallible;
-use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
+use rpc_core::net::catch_panic;
 use rpc_core::net::telemetry::server_call;
 use tokio::task::JoinSet;
 
@@ -55,15 +54,13 @@ pub(super) async fn run<R: Router>(
 /// failure.
 async fn ask<R: Router>(runtime: RouterRuntime, router: Arc<R>, question: Open, timeout: Duration) {
     let deciding = async { router.route(&question.request).await };
-    let deciding = AssertUnwindSafe(deciding).catch_unwind();
-    let deciding = pin!(deciding);
-    let deciding = server_call(SYSTEM, "route", deciding, |done| matches!(done, Ok(Ok(_))));
+    let deciding = pin!(catch_panic("a router", deciding));
+    let deciding = server_call(SYSTEM, "route", deciding, |done| {
+        matches!(done, Some(Ok(_)))
+    });
     let decision = match rpc_core::net::time::timeout(timeout, deciding).await {
-        Ok(Ok(decision)) => decision,
-        Ok(Err(_)) => {
-            tracing::error!("a router panicked");
-            Err(RouterError::Failed("internal error".into()))
-        }
+        Ok(Some(decision)) => decision,
+        Ok(None) => Err(RouterError::Failed("internal error".into())),
         Err(_) => Err(RouterError::TimedOut(timeout)),
     };
     let route = question.route;

@@ -20,9 +20,11 @@ use crate::server::ServerConfig;
 /// subprotocol that a client offers, as the known server does.
 #[must_use]
 pub fn http_config() -> HttpConfig {
-    let guards = Guards::default()
-        .with_peers(PeerPolicy::LocalhostOnly)
-        .with_hosts(HostPolicy::LoopbackNames);
+    let guards = Guards {
+        peers: PeerPolicy::LocalhostOnly,
+        hosts: HostPolicy::LoopbackNames,
+        ..Guards::default()
+    };
     let guards = guards
         .clone()
         .with_allowed_origin(OBSIDIAN_ORIGIN)

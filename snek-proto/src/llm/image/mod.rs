@@ -15,7 +15,6 @@
 //! ```
 
 #[cfg(feature = "fetch")]
-#[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
 pub mod fetch;
 mod format;
 mod mime;

@@ -68,7 +68,6 @@ impl ToolLoop {
     ///
     /// # Cancel safety
     /// Dropping the future drops the request or the call. The conversation keeps what it has.
-    #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
     pub async fn run<M, T>(
         mut self,
         model: &mut M,

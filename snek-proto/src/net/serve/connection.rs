@@ -3,16 +3,14 @@
 use std::borrow::Cow;
 use std::future::Future;
 use std::net::IpAddr;
-use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use rpc_core::net::server::{Accepted, Brake, HttpConfig, ServerProtocol, caller};
 use rpc_core::net::telemetry::{OTHER, server_call};
-use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, time};
+use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, catch_panic, time};
 use rpc_core::{CloseFrame, CloseReason, Instant, Machine, Refused, Secret, Str};
 
 use super::peer::{Peer, slow_reader};
@@ -179,13 +177,8 @@ async fn login<B: Backend>(
 
 /// Runs a backend's work. A panic becomes an error without details.
 async fn guarded<T>(work: impl Future<Output = Result<T, RpcError>>) -> Result<T, RpcError> {
-    AssertUnwindSafe(work)
-        .catch_unwind()
-        .await
-        .unwrap_or_else(|_| {
-            tracing::error!("a backend panicked");
-            Err(RpcError::new("internal error"))
-        })
+    let done = catch_panic("a backend", work).await;
+    done.unwrap_or_else(|| Err(RpcError::new("internal error")))
 }
 
 fn fail(peer: &Peer, id: RequestId, error: &RpcError) {

@@ -1,8 +1,9 @@
 //! [`MemoryBackend`]: users, channels and messages in memory. The test server.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use rpc_core::sync::Mutex;
 use rpc_core::{Secret, Str, constant_time_eq};
 
 use super::{Backend, Peer, Replied, Reply};
@@ -89,7 +90,7 @@ impl MemoryBackend {
     /// name is blank or has control characters or marks of direction.
     #[must_use]
     pub fn open(self) -> Self {
-        self.lock().open = true;
+        self.state.lock().open = true;
         self
     }
 
@@ -98,7 +99,7 @@ impl MemoryBackend {
     /// # Errors
     /// [`RpcError`].
     pub fn add_channel(&self, uid: &str, name: &str) -> Result<(), RpcError> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state
             .hub
             .add_channel(Channel::new(uid, name, Some("public")))?;
@@ -116,7 +117,7 @@ impl MemoryBackend {
     /// # Errors
     /// [`RpcError`].
     pub fn add_user(&self, user: User, password: &str) -> Result<(), RpcError> {
-        self.lock().add_user(user, password)
+        self.state.lock().add_user(user, password)
     }
 
     /// Returns the channel for direct messages between two users.
@@ -124,7 +125,7 @@ impl MemoryBackend {
     /// # Errors
     /// [`RpcError`].
     pub fn direct(&self, one: &str, other: &str) -> Result<ChannelUid, RpcError> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let uid = state.hub.direct(one, other);
         state.flush();
         uid
@@ -142,7 +143,7 @@ impl MemoryBackend {
         text: &str,
         is_final: Final,
     ) -> Result<usize, RpcError> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let sent = state.hub.send_message(username, channel, text, is_final);
         state.flush();
         sent
@@ -151,27 +152,23 @@ impl MemoryBackend {
     /// Returns whether a user has a connection that is logged in.
     #[must_use]
     pub fn is_online(&self, username: &str) -> bool {
-        !self.lock().peers_of(username).is_empty()
+        !self.state.lock().peers_of(username).is_empty()
     }
 
     /// Drops every connection of a user without a closing handshake, to test whether a bot
     /// reconnects. Returns how many there were.
     pub fn cut(&self, username: &str) -> usize {
-        let peers = self.lock().peers_of(username);
+        let peers = self.state.lock().peers_of(username);
         peers.iter().for_each(|peer| peer.cut());
         peers.len()
     }
 
     /// Changes the hub and sends the resulting frames.
     pub fn with_hub<R>(&self, change: impl FnOnce(&mut Hub) -> R) -> R {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let result = change(&mut state.hub);
         state.flush();
         result
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -214,7 +211,7 @@ impl Backend for MemoryBackend {
         username: &str,
         password: &Secret<Str>,
     ) -> Result<User, RpcError> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let right = match state.passwords.get(username) {
             Some(known) => {
                 constant_time_eq(known.expose().as_bytes(), password.expose().as_bytes())
@@ -232,7 +229,7 @@ impl Backend for MemoryBackend {
     }
 
     async fn logged_in(&self, peer: &Arc<Peer>, user: &User) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // A second login on one connection replaces the first.
         state.hub.disconnect(peer.id());
         if state.hub.connect(peer.id(), &user.username).is_ok() {
@@ -246,7 +243,7 @@ impl Backend for MemoryBackend {
         call: &Call,
         reply: Reply<'_>,
     ) -> Result<Replied, RpcError> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let result = state.hub.handle(peer.id(), call);
         state.flush();
         drop(state);
@@ -257,7 +254,7 @@ impl Backend for MemoryBackend {
     }
 
     async fn disconnected(&self, peer: &Arc<Peer>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.hub.disconnect(peer.id());
         state.peers.remove(&peer.id());
     }

@@ -42,7 +42,10 @@ fn every_origin_is_refused_by_default() {
 
 #[test]
 fn a_same_origin_page_passes_where_allowed() {
-    let guards = Guards::default().with_same_origin(true);
+    let guards = Guards {
+        same_origin: true,
+        ..Guards::default()
+    };
     for (origin, host, expected) in [
         ("http://192.168.1.5:7200", "192.168.1.5:7200", 200),
         ("https://chat.example", "CHAT.example.", 200),
@@ -99,10 +102,12 @@ fn a_listed_origin_must_match_scheme_host_and_port() {
 
 #[test]
 fn loopback_pages_can_be_allowed_beside_a_list() {
-    let guards = Guards::default()
-        .with_origins(OriginPolicy::Loopback(Vec::new()))
-        .with_allowed_origin("https://app.example.com")
-        .unwrap();
+    let guards = Guards {
+        origins: OriginPolicy::Loopback(Vec::new()),
+        ..Guards::default()
+    }
+    .with_allowed_origin("https://app.example.com")
+    .unwrap();
     let served = |origin: &'static str| {
         let request = parts(&[("host", "x"), ("origin", origin)]);
         guards.check_origin(&request).is_ok()
@@ -208,7 +213,10 @@ fn a_public_bind_serves_any_host_until_a_list_is_given() {
 
 #[test]
 fn peers_can_be_limited_to_localhost_itself() {
-    let guards = Guards::default().with_peers(PeerPolicy::LocalhostOnly);
+    let guards = Guards {
+        peers: PeerPolicy::LocalhostOnly,
+        ..Guards::default()
+    };
     for (peer, expected) in [
         ("127.0.0.1:1", 200),
         ("[::1]:1", 200),
