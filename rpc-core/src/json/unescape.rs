@@ -50,7 +50,8 @@ pub(super) fn unescape_into<'b>(
     let mut len = plain.len();
     // Decoded text is not longer than the rest. A buffer for a text that ends early does not grow with
     // the texts behind it.
-    let room = |len: usize, at| len + (whole.len() - at).min(len.max(FIRST_ROOM)) + PAIR + LONGEST;
+    let room =
+        |len: usize, at: usize| len + (whole.len() - at).min(len.max(FIRST_ROOM)) + PAIR + LONGEST;
     buffer.clear();
     buffer.reserve(room(len, at));
     buffer.extend_from_slice(plain);
