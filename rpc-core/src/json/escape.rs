@@ -1,6 +1,6 @@
 //! Writing strings: text without escapes is found many bytes at a time and copied in long runs.
 
-use super::scan::{FIRST_PAIRS, PAIR, is_special, plain_end, run_end, special_in};
+use super::scan::{is_special, plain_end, run_end};
 
 /// Extra room for the rest of the frame.
 const ROOM: usize = 64;
@@ -55,7 +55,7 @@ pub(super) fn write_contents(out: &mut String, text: &str) {
 /// Appends a text whose first `clean` bytes need no escapes.
 #[inline(never)]
 fn write_escaped(out: &mut String, mut text: &str, mut clean: usize) {
-    out.reserve(text.len() + text.len() / 16 + ROOM);
+    out.reserve(text.len() + ROOM);
     // What is escaped is a character of its own, so a run ends between characters.
     while let Some((run, rest)) = text.split_at_checked(clean) {
         out.push_str(run);
@@ -64,42 +64,23 @@ fn write_escaped(out: &mut String, mut text: &str, mut clean: usize) {
             return;
         };
         write_escape(out, escaped);
-        text = write_pairs(out, rest.as_str());
+        text = rest.as_str();
         clean = plain_end(text.as_bytes(), 0);
     }
 }
 
-/// Appends the first pairs of a text, up to a special byte, and returns the rest. Escapes are near to
-/// each other: a pair is copied whole, and what is behind its first special byte taken back.
-#[inline]
-fn write_pairs<'t>(out: &mut String, mut text: &'t str) -> &'t str {
-    for _ in 0..FIRST_PAIRS {
-        let Some((pair, rest)) = text.split_at_checked(PAIR) else {
-            break;
-        };
-        out.push_str(pair);
-        if let Some(plain) = pair.as_bytes().first_chunk().and_then(special_in) {
-            out.truncate(out.len() - (PAIR - plain));
-            return text.get(plain..).unwrap_or_default();
-        }
-        text = rest;
-    }
-    text
-}
-
 #[inline]
 fn write_escape(out: &mut String, escaped: char) {
-    let letter = match escaped {
-        '"' | '\\' => escaped,
-        '\n' => 'n',
-        '\r' => 'r',
-        '\t' => 't',
-        '\x08' => 'b',
-        '\x0c' => 'f',
+    out.push_str(match escaped {
+        '"' => "\\\"",
+        '\\' => "\\\\",
+        '\n' => "\\n",
+        '\r' => "\\r",
+        '\t' => "\\t",
+        '\x08' => "\\b",
+        '\x0c' => "\\f",
         _ => return write_control(out, escaped),
-    };
-    out.push('\\');
-    out.push(letter);
+    });
 }
 
 #[cold]

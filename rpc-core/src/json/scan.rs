@@ -13,7 +13,7 @@ pub(super) const PAIR: usize = 16;
 /// How many bytes of a long string are tested together.
 const BLOCK: usize = 64;
 /// How many pairs are tested one by one before blocks.
-pub(super) const FIRST_PAIRS: usize = 3;
+const FIRST_PAIRS: usize = 3;
 
 /// 1 in every byte.
 const ONES: u64 = u64::MAX / 255;
