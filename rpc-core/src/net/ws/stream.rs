@@ -42,7 +42,7 @@ enum Phase {
     Ended,
 }
 
-/// An open WebSocket over any byte stream: tokio-tungstenite as a [`Transport`](crate::net::Transport).
+/// An open WebSocket over any byte stream: tungstenite as a [`Transport`](crate::net::Transport).
 ///
 /// The stream ends with `None` once the peer's Close has been reported and answered, or when the
 /// connection ends without one. After an `Err` it ends as well: at once if the connection failed;
