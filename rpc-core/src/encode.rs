@@ -7,7 +7,7 @@ use crate::json::Writer;
 use crate::message::Text;
 
 /// The initial buffer size; most frames are shorter.
-const USUAL: usize = 128;
+const USUAL: usize = 256;
 
 /// Appends a frame to a buffer as compact JSON, byte for byte what `serde_json` writes.
 ///

@@ -1,12 +1,12 @@
-//! `bench gate`: what is counted must not get worse than [`goals`](crate::goals) says. Nothing here
-//! is timed, so that it says the same on a busy machine.
+//! `bench gate`: what is counted beside what [`goals`](crate::goals) asks. Nothing here is timed, so
+//! that it says the same on a busy machine.
 
 use crate::callgrind::{Cost, count_all};
-use crate::goals::{self, Finding, Goal};
+use crate::goals::{self, Goal};
 use crate::pending;
 use crate::work::{self, OURS, Work};
 
-/// Counts all rows that have a goal and says what it found, a line each. Whether none is lost.
+/// Counts all rows that have a goal and says what it found, a line each. Whether all goals are met.
 pub(crate) fn gate() -> bool {
     let works = work::all();
     let mut jobs: Vec<(&Work, &str)> = Vec::new();
@@ -25,7 +25,11 @@ pub(crate) fn gate() -> bool {
     let mut gate = Gate::default();
     for work in works.iter().filter(|work| is_gated(work)) {
         let Some(ours) = cost(work, OURS) else {
-            gate.say(false, "valgrind was not found: nothing can be counted");
+            gate.say(
+                false,
+                "valgrind was not found: nothing can be counted",
+                None,
+            );
             return false;
         };
         for (peer, _) in &work.ways {
@@ -78,32 +82,25 @@ fn is_gated(work: &Work) -> bool {
 
 #[derive(Default)]
 struct Gate {
-    kept: u32,
-    missed: u32,
-    lost: Vec<String>,
+    met: u32,
+    red: Vec<String>,
     better: Vec<String>,
 }
 
 impl Gate {
     fn ratio(&mut self, goal: Goal, ratio: f64) {
-        let finding = goal.judge(ratio);
-        let state = match goal.held {
-            Some(held) => format!("goal {:.2} missed: held at {held:.3}", goal.goal),
-            None => format!("goal {:.2}", goal.goal),
-        };
-        let line = format!("{} beside {}: {ratio:.3} ({state})", goal.work, goal.peer);
-        match finding {
-            Finding::Lost => {
-                let least = goal.least();
-                self.say(false, &format!("{line}, at least {least:.3} is needed"));
-                return;
-            }
-            Finding::NowMet => self.better.push(format!("{line}: now met")),
-            Finding::Better => self.better.push(format!("{line}: can be raised")),
-            Finding::Met | Finding::Held => {}
+        let Goal {
+            work,
+            peer,
+            least,
+            why_missed,
+        } = goal;
+        let line = format!("{work} beside {peer}: {ratio:.3} (goal {least:.2})");
+        let is_met = goal.is_met(ratio);
+        if is_met && why_missed.is_some() {
+            self.better.push(format!("{line} is met now"));
         }
-        self.missed += u32::from(matches!(finding, Finding::Held | Finding::Better));
-        self.say(true, &line);
+        self.say(is_met, &line, why_missed);
     }
 
     /// What both ends take for a call.
@@ -118,17 +115,18 @@ impl Gate {
     }
 
     fn at_most(&mut self, what: &str, found: f64, most: f64) {
-        self.say(found <= most, &format!("{what} (at most {most})"));
+        self.say(found <= most, &format!("{what} (at most {most})"), None);
     }
 
-    fn say(&mut self, kept: bool, line: &str) {
-        if kept {
-            self.kept += 1;
+    fn say(&mut self, is_met: bool, line: &str, why_missed: Option<&str>) {
+        if is_met {
+            self.met += 1;
             println!("ok    {line}");
-        } else {
-            println!("LOST  {line}");
-            self.lost.push(line.to_owned());
+            return;
         }
+        let why = why_missed.map_or(String::new(), |why| format!(": {why}"));
+        println!("RED   {line}{why}");
+        self.red.push(format!("{line}{why}"));
     }
 
     fn end(self) -> bool {
@@ -136,14 +134,10 @@ impl Gate {
         for line in &self.better {
             println!("better than src/goals.rs says: {line}");
         }
-        for line in &self.lost {
-            println!("lost: {line}");
+        for line in &self.red {
+            println!("red: {line}");
         }
-        let (kept, lost) = (self.kept, self.lost.len());
-        println!(
-            "{kept} kept, of which {} hold less than their goal; {lost} lost",
-            self.missed
-        );
-        self.lost.is_empty()
+        println!("{} met, {} red", self.met, self.red.len());
+        self.red.is_empty()
     }
 }

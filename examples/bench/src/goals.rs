@@ -1,11 +1,5 @@
-//! What the goals ask of the rows that are counted: the table that `bench gate` enforces.
-//!
-//! A goal that is missed is *held* at the best that was reached, so that nobody makes it worse
-//! unseen. `bench gate` says which values can be raised, and which goals no longer need one.
-
-/// How much worse than a held value a build may be: the same source, built with other code around
-/// it, differs by so much.
-const MARGIN: f64 = 0.02;
+//! What the goals ask of the rows that are counted: the table that `bench gate` enforces. A goal that
+//! is missed stays red, with its reason.
 
 /// How a peer's cost has to compare with ours.
 #[derive(Clone, Copy, Debug)]
@@ -13,28 +7,26 @@ pub(crate) struct Goal {
     pub(crate) work: &'static str,
     pub(crate) peer: &'static str,
     /// At least so many times our instructions.
-    pub(crate) goal: f64,
-    /// What was reached, where the goal is missed.
-    pub(crate) held: Option<f64>,
+    pub(crate) least: f64,
+    /// Why it is missed, where that is known.
+    pub(crate) why_missed: Option<&'static str>,
 }
 
 /// A goal that is met.
-const fn met(work: &'static str, peer: &'static str, goal: f64) -> Goal {
+const fn met(work: &'static str, peer: &'static str, least: f64) -> Goal {
     Goal {
         work,
         peer,
-        goal,
-        held: None,
+        least,
+        why_missed: None,
     }
 }
 
-/// A goal that is missed, and the ratio that was reached.
-const fn missed(work: &'static str, peer: &'static str, goal: f64, held: f64) -> Goal {
+/// A goal that is missed.
+const fn missed(work: &'static str, peer: &'static str, least: f64, why: &'static str) -> Goal {
     Goal {
-        work,
-        peer,
-        goal,
-        held: Some(held),
+        why_missed: Some(why),
+        ..met(work, peer, least)
     }
 }
 
@@ -70,23 +62,22 @@ pub(crate) const HOT_SUM: Goal = met("the five hot frames", "sonic-rs", SONIC);
 #[rustfmt::skip] // One row per line, to be read and edited as a table.
 const GOALS: &[Goal] = &[
     // Goal 1
-    missed("decode Exoclaw text event, 100 B", "serde derive", DERIVE, 1.494),
-    missed("decode Exoclaw text event, 100 B", "jsonrpsee", JSONRPSEE, 2.82),
+    missed("decode Exoclaw text event, 100 B", "serde derive", DERIVE, "a few instructions, by which its count moves with unrelated code"),
+    missed("decode Exoclaw text event, 100 B", "jsonrpsee", JSONRPSEE, "the envelope is read in one pass by both"),
     met("decode Exoclaw text event, 100 B", "rmcp", RMCP),
     met("decode Exoclaw text event, 100 B", "sonic-rs", SONIC),
     met("decode Snek message event, 120 B", "serde derive", DERIVE),
     met("decode Snek message event, 120 B", "jsonrpsee", JSONRPSEE),
     met("decode Snek message event, 120 B", "rmcp", RMCP),
     met("decode Snek message event, 120 B", "sonic-rs", SONIC),
-    missed("decode SmartHole message, 210 B", "serde derive", DERIVE, 1.30),
+    missed("decode SmartHole message, 210 B", "serde derive", DERIVE, "three texts do not fit inline, as in the derive"),
     met("decode SmartHole message, 210 B", "jsonrpsee", JSONRPSEE),
     met("decode SmartHole message, 210 B", "rmcp", RMCP),
     met("decode SmartHole message, 210 B", "sonic-rs", SONIC),
     met("decode ConnectOnion tool result, 290 B", "serde derive", DERIVE),
-    // It has ten members, of which three are texts that do not fit inline: the README says more.
-    missed("decode ConnectOnion tool result, 290 B", "jsonrpsee", JSONRPSEE, 2.577),
-    missed("decode ConnectOnion tool result, 290 B", "rmcp", RMCP, 6.15),
-    missed("decode ConnectOnion tool result, 290 B", "sonic-rs", SONIC, 0.879),
+    missed("decode ConnectOnion tool result, 290 B", "jsonrpsee", JSONRPSEE, "ten members, three texts that do not fit inline"),
+    missed("decode ConnectOnion tool result, 290 B", "rmcp", RMCP, "ten members, three texts that do not fit inline"),
+    missed("decode ConnectOnion tool result, 290 B", "sonic-rs", SONIC, "ten members, three texts that do not fit inline"),
     met("decode Acolyte text event, 110 B", "serde derive", DERIVE),
     met("decode Acolyte text event, 110 B", "jsonrpsee", JSONRPSEE),
     met("decode Acolyte text event, 110 B", "rmcp", RMCP),
@@ -99,22 +90,23 @@ const GOALS: &[Goal] = &[
     met("decode Snek send_message", "our types, serde_json", SAME),
     met("decode Exoclaw text event with escapes, 1 KB", "our types, serde_json", SAME),
     met("decode Exoclaw text event, 200 KB", "our types, serde_json", SAME),
-    missed("decode Exoclaw text event, 200 KB", "serde derive", LONG, 1.925),
+    missed("decode Exoclaw text event, 200 KB", "serde derive", LONG, "the copy that is delivered"),
     met("decode Snek channels into owned structs, 200 KB", "our types, serde_json", SAME),
     // Goal 3
-    // The scan borrows; of ours, 0.13 is the copy that is delivered, 0.05 the look for half surrogates.
-    missed("Exoclaw result left raw, 200 KB", "serde_json scan", SCAN, 1.184),
-    missed("Exoclaw tool input left raw, 200 KB", "serde_json scan", SCAN, 1.184),
+    missed("Exoclaw result left raw, 200 KB", "serde_json scan", SCAN, "the copy that is delivered, which the scan does not make"),
+    missed("Exoclaw tool input left raw, 200 KB", "serde_json scan", SCAN, "the copy that is delivered, which the scan does not make"),
     met("Snek answer left raw, 200 KB", "serde_json scan", SCAN),
     // Goal 4
     met("encode Exoclaw text event, 100 B", "to_writer", WRITE),
     met("encode Snek message event, 120 B", "to_writer", WRITE),
     met("encode SmartHole message, 210 B", "to_writer", WRITE),
-    missed("encode ConnectOnion tool result, 290 B", "to_writer", WRITE, 1.665),
+    missed("encode ConnectOnion tool result, 290 B", "to_writer", WRITE, "two of ten members are fractions"),
     met("encode Acolyte text event, 110 B", "to_writer", WRITE),
     met("encode Exoclaw text event, 200 KB", "to_writer", WRITE_LONG),
     met("encode Exoclaw text event, 1 KB", "to_writer", WRITER),
-    met("encode Exoclaw text event with escapes, 1 KB", "to_writer", WRITER),
+    met("encode Exoclaw text event with escapes, 1 KB", "to_writer", WRITE),
+    met("encode Exoclaw text event with escapes, 1 KB", "sonic-rs", SONIC),
+    met("encode Exoclaw text event, 200 KB", "sonic-rs", SONIC),
     met("encode Exoclaw tool use, raw input of 200 KB", "to_writer", WRITER),
     met("encode Snek send_message, 100 B", "to_writer", WRITER),
     met("encode Exoclaw usage event", "to_writer", WRITER),
@@ -123,10 +115,13 @@ const GOALS: &[Goal] = &[
     met("a pending call, 1,000 in flight", "map + sleep", SLEEP),
 ];
 
-/// The most instructions of both ends for a call, with a few in flight. A build may take
-/// [`CALL_MARGIN`] more.
+/// The most instructions of both ends for a call. Those with 1,000 in flight are goal 5 of the calls; the
+/// others are what was reached, of which a build may take [`CALL_MARGIN`] more.
 #[rustfmt::skip] // One row per line, to be read and edited as a table.
 pub(crate) const CALLS: &[(&str, f64)] = &[
+    ("call Exoclaw ping, 1,000 in flight", 9_500.0),
+    ("call Exoclaw status, 1,000 in flight", 12_500.0),
+    ("call Snek echo, 42 B, 1,000 in flight", 12_500.0),
     ("call Exoclaw ping", 12_650.0),
     ("call Exoclaw status", 17_310.0),
     ("call Exoclaw chat of ten", 81_970.0),
@@ -161,42 +156,10 @@ pub(crate) fn most_of_call(work: &str) -> Option<f64> {
     found.map(|(_, most)| *most)
 }
 
-/// What the gate says to a ratio that was counted.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Finding {
-    /// The goal is met, as the table says.
-    Met,
-    /// Missed as before.
-    Held,
-    /// Missed, but better than what is held: the table can be raised.
-    Better,
-    /// The table says missed, but the goal is met.
-    NowMet,
-    Lost,
-}
-
 impl Goal {
-    pub(crate) fn judge(self, ratio: f64) -> Finding {
-        let is_met = ratio >= self.least_met();
-        match self.held {
-            None if is_met => Finding::Met,
-            None => Finding::Lost,
-            Some(_) if is_met => Finding::NowMet,
-            Some(held) if ratio < held * (1.0 - MARGIN) => Finding::Lost,
-            Some(held) if ratio > held * (1.0 + MARGIN) => Finding::Better,
-            Some(_) => Finding::Held,
-        }
-    }
-
-    /// The least that the gate lets through.
-    pub(crate) fn least(self) -> f64 {
-        let held = self.held.map(|held| held * (1.0 - MARGIN));
-        held.unwrap_or(self.least_met())
-    }
-
     /// What rounding shows as enough is enough, as in the table.
-    fn least_met(self) -> f64 {
-        self.goal - 0.004
+    pub(crate) fn is_met(self, ratio: f64) -> bool {
+        ratio >= self.least - 0.004
     }
 }
 
@@ -225,18 +188,8 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_that_is_met_must_stay_met() {
+    fn a_goal_is_met_from_its_ratio_on() {
         let goal = met("", "", 1.6);
-        assert_eq!(goal.judge(1.6), Finding::Met);
-        assert_eq!(goal.judge(1.59), Finding::Lost);
-    }
-
-    #[test]
-    fn a_missed_goal_is_held_with_a_small_margin() {
-        let goal = missed("", "", 1.6, 1.0);
-        assert_eq!(goal.judge(0.99), Finding::Held);
-        assert_eq!(goal.judge(0.97), Finding::Lost);
-        assert_eq!(goal.judge(1.3), Finding::Better);
-        assert_eq!(goal.judge(1.7), Finding::NowMet);
+        assert!(goal.is_met(1.6) && !goal.is_met(1.59));
     }
 }

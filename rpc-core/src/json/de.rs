@@ -10,7 +10,7 @@ use serde::forward_to_deserialize_any;
 use super::access::{Items, Members, Raw, Typed, Variant};
 use super::scan::{Misfit, number_end, past_space, plain_end, word_end};
 use super::skip::value_end;
-use super::unescape::unescape_from;
+use super::unescape::{unescape_from, unescape_into};
 use super::{DecodeError, DecodeErrorKind};
 use super::{Json, token};
 use crate::limits::Limits;
@@ -46,6 +46,8 @@ pub struct Deserializer<'de> {
     /// The starts of members to skip because another one of the same name follows; `None` if
     /// repeated members are not skipped.
     pub(super) repeated: Option<BTreeSet<usize>>,
+    /// The last text with escapes.
+    unescaped: Vec<u8>,
 }
 
 /// The object that is being read.
@@ -97,6 +99,7 @@ impl<'de> Deserializer<'de> {
             max_items: limits.max_items,
             object: Object::default(),
             repeated: None,
+            unescaped: Vec::new(),
         }
     }
 
@@ -175,11 +178,14 @@ impl<'de> Deserializer<'de> {
                 self.at = at;
                 Ok(())
             }
-            Err(Misfit(at)) => {
-                self.at = at;
-                Err(self.syntax())
-            }
+            Err(misfit) => Err(self.misfit(misfit)),
         }
+    }
+
+    #[cold]
+    fn misfit(&mut self, Misfit(at): Misfit) -> DecodeError {
+        self.at = at;
+        self.syntax()
     }
 
     pub(super) fn skip(&mut self) -> Result<()> {
@@ -200,29 +206,35 @@ impl<'de> Deserializer<'de> {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
-    /// Reads a string, starting at its opening quotation mark.
+    /// Reads a string without escapes, starting at its opening quotation mark. Otherwise returns where
+    /// its plain part ends.
     #[inline]
-    fn quoted(&mut self) -> Result<Cow<'de, str>> {
+    fn plain_quoted(&mut self) -> Result<&'de str, usize> {
         let start = self.at + 1;
         let end = plain_end(self.text.as_bytes(), start);
         if self.text.as_bytes().get(end) == Some(&b'"')
             && let Some(inner) = self.text.get(start..end)
         {
             self.at = end + 1;
-            return Ok(Cow::Borrowed(inner));
+            return Ok(inner);
         }
-        self.quoted_with_escapes(start, end)
+        Err(end)
     }
 
-    #[cold]
-    fn quoted_with_escapes(&mut self, start: usize, end: usize) -> Result<Cow<'de, str>> {
-        let read = unescape_from(self.text, start, end);
-        let (text, end) = match read {
-            Ok((text, end)) => (text, Ok(end + 1)),
-            Err(misfit) => (String::new(), Err(misfit)),
+    /// Reads a string, starting at its opening quotation mark.
+    #[inline]
+    fn quoted(&mut self) -> Result<Cow<'de, str>> {
+        let end = match self.plain_quoted() {
+            Ok(text) => return Ok(Cow::Borrowed(text)),
+            Err(end) => end,
         };
-        self.move_to(end)?;
-        Ok(Cow::Owned(text))
+        match unescape_from(self.text, self.at + 1, end) {
+            Ok((text, end)) => {
+                self.at = end + 1;
+                Ok(Cow::Owned(text))
+            }
+            Err(misfit) => Err(self.misfit(misfit)),
+        }
     }
 
     /// Reads a member's name and the colon after it.
@@ -287,11 +299,17 @@ impl<'de> Deserializer<'de> {
     #[inline]
     fn visit_quoted<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let start = self.at;
-        match self.quoted()? {
-            Cow::Borrowed(text) => visitor.visit_borrowed_str(text),
-            Cow::Owned(text) => visitor.visit_string(text),
-        }
-        .map_err(|error: DecodeError| error.locate_once(self.text, start))
+        let read = match self.plain_quoted() {
+            Ok(text) => visitor.visit_borrowed_str(text),
+            Err(end) => match unescape_into(&mut self.unescaped, self.text, start + 1, end) {
+                Ok((text, end)) => {
+                    self.at = end + 1;
+                    visitor.visit_str(text)
+                }
+                Err(misfit) => return Err(self.misfit(misfit)),
+            },
+        };
+        read.map_err(|error: DecodeError| error.locate_once(self.text, start))
     }
 
     #[inline]

@@ -9,14 +9,11 @@ pub(super) struct Misfit(pub(super) usize);
 
 pub(super) const WORD: usize = 8;
 /// Two words fill a vector register on every machine.
-const PAIR: usize = 16;
+pub(super) const PAIR: usize = 16;
 /// How many bytes of a long string are tested together.
 const BLOCK: usize = 64;
 /// How many pairs are tested one by one before blocks.
 const FIRST_PAIRS: usize = 3;
-
-/// How many words are copied one by one.
-const WORDS: usize = 6;
 
 /// 1 in every byte.
 const ONES: u64 = u64::MAX / 255;
@@ -90,36 +87,13 @@ pub(super) fn run_end(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// Appends the bytes from `at` up to [`plain_end`], and returns that.
-#[inline]
-pub(super) fn copy_plain(bytes: &[u8], mut at: usize, to: &mut Vec<u8>) -> usize {
-    // Escapes are near to each other: a word is copied whole, and what is behind its first mark left out.
-    for _ in 0..WORDS {
-        let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<WORD>()) else {
-            break;
-        };
-        to.extend_from_slice(word);
-        match marks(*word) {
-            0 => at += WORD,
-            marks => {
-                let plain = first(marks);
-                to.truncate(to.len() - (WORD - plain));
-                return at + plain;
-            }
-        }
-    }
-    let end = plain_end(bytes, at);
-    to.extend_from_slice(bytes.get(at..end).unwrap_or_default());
-    end
-}
-
 pub(super) const fn is_special(byte: &u8) -> bool {
     matches!(byte, b'"' | b'\\' | 0..0x20)
 }
 
 /// Returns the index of the first special byte of two words.
 #[inline]
-fn special_in(pair: &[u8; PAIR]) -> Option<usize> {
+pub(super) fn special_in(pair: &[u8; PAIR]) -> Option<usize> {
     let (words, _) = pair.as_chunks();
     let mut both = [0; 2];
     // Both at once, before a branch, so that they are computed side by side.

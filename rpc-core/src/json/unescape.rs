@@ -5,7 +5,12 @@ use std::borrow::Cow;
 
 #[cfg(any(test, feature = "testing"))]
 use super::scan::plain_end;
-use super::scan::{Misfit, copy_plain, escape_end};
+use super::scan::{Misfit, PAIR, escape_end, is_special, special_in};
+
+/// The room for the first bytes behind the first escape.
+const FIRST_ROOM: usize = 4 * 1024;
+/// The length of the longest character.
+const LONGEST: usize = 4;
 
 /// Reads a string behind its first quotation mark. Returns it and what follows it; `None` if it is not
 /// well-formed.
@@ -26,50 +31,103 @@ pub(crate) fn read_string(text: &str) -> Option<(Cow<'_, str>, &str)> {
 pub(super) fn unescape_from(
     whole: &str,
     start: usize,
-    mut at: usize,
+    at: usize,
 ) -> Result<(String, usize), Misfit> {
+    let mut text = Vec::new();
+    let (_, end) = unescape_into(&mut text, whole, start, at)?;
+    Ok((String::from_utf8(text).unwrap_or_default(), end))
+}
+
+/// Like [`unescape_from`], into a buffer that is used again.
+pub(super) fn unescape_into<'b>(
+    buffer: &'b mut Vec<u8>,
+    whole: &str,
+    start: usize,
+    mut at: usize,
+) -> Result<(&'b str, usize), Misfit> {
     let bytes = whole.as_bytes();
-    // Where there is one escape, there are more.
-    let mut text = Vec::with_capacity(2 * (at - start) + 64);
-    text.extend_from_slice(bytes.get(start..at).unwrap_or_default());
+    let plain = bytes.get(start..at).unwrap_or_default();
+    let mut len = plain.len();
+    // Decoded text is not longer than the rest. A buffer for a text that ends early does not grow with
+    // the texts behind it.
+    let room =
+        |len: usize, at: usize| len + (whole.len() - at).min(len.max(FIRST_ROOM)) + PAIR + LONGEST;
+    buffer.clear();
+    buffer.reserve(room(len, at));
+    buffer.extend_from_slice(plain);
     loop {
+        if buffer.len() < len + PAIR + LONGEST {
+            buffer.resize(room(len, at), 0);
+        }
+        let mut room = buffer.get_mut(len..).unwrap_or_default();
+        // Escapes are near to each other: a pair is copied whole, and what is behind its first special
+        // byte is overwritten.
+        if let Some(pair) = bytes.get(at..).and_then(|rest| rest.first_chunk())
+            && let Some(copy) = room.first_chunk_mut()
+        {
+            *copy = *pair;
+            let plain = special_in(pair).unwrap_or(PAIR);
+            (at, len) = (at + plain, len + plain);
+            if plain == PAIR {
+                continue;
+            }
+            room = room.get_mut(plain..).unwrap_or_default();
+        }
         match bytes.get(at) {
             // Whole characters were put together, so it is text.
-            Some(b'"') => return Ok((String::from_utf8(text).unwrap_or_default(), at)),
+            Some(b'"') => {
+                buffer.truncate(len);
+                return Ok((std::str::from_utf8(buffer).unwrap_or_default(), at));
+            }
             Some(b'\\') => {
-                escape_end(bytes, at + 1)?;
-                let (character, next) = escaped(whole, at + 1).ok_or(Misfit(at))?;
-                at = next;
-                match u8::try_from(character) {
-                    Ok(byte) if byte.is_ascii() => text.push(byte),
-                    _ => text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+                let (character, next) = escaped(whole, at + 1)?;
+                (at, len) = (next, len + put(character, room));
+            }
+            Some(byte) if !is_special(byte) => {
+                if let Some(first) = room.first_mut() {
+                    *first = *byte;
                 }
+                (at, len) = (at + 1, len + 1);
             }
             _ => return Err(Misfit(at)),
         }
-        at = copy_plain(bytes, at, &mut text);
     }
 }
 
-/// Returns the character of the well-formed escape whose backslash is before `at`, and the index behind
-/// it.
+/// Writes a character and returns its length. There is room for it.
 #[inline]
-fn escaped(text: &str, at: usize) -> Option<(char, usize)> {
-    let character = match text.as_bytes().get(at)? {
-        b'b' => '\u{8}',
-        b'f' => '\u{c}',
-        b'n' => '\n',
-        b'r' => '\r',
-        b't' => '\t',
-        b'u' => {
-            let mut rest = text.get(at + 1..)?.chars();
-            let character = unicode(&mut rest).unwrap_or(char::REPLACEMENT_CHARACTER);
-            return Some((character, text.len() - rest.as_str().len()));
+fn put(character: char, room: &mut [u8]) -> usize {
+    match (u8::try_from(character), room.first_mut()) {
+        (Ok(byte), Some(first)) if byte.is_ascii() => {
+            *first = byte;
+            1
         }
-        // A quotation mark, a slash or another backslash.
-        itself => char::from(*itself),
+        _ => character.encode_utf8(room).len(),
+    }
+}
+
+/// Returns the character of the escape whose backslash is before `at`, and the index behind it.
+#[inline]
+fn escaped(text: &str, at: usize) -> Result<(char, usize), Misfit> {
+    let character = match text.as_bytes().get(at) {
+        Some(b'n') => '\n',
+        Some(itself @ (b'"' | b'\\' | b'/')) => char::from(*itself),
+        Some(b't') => '\t',
+        Some(b'r') => '\r',
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        _ => return escaped_unit(text, at),
     };
-    Some((character, at + 1))
+    Ok((character, at + 1))
+}
+
+/// Like [`escaped`], for `\uxxxx`.
+#[cold]
+fn escaped_unit(text: &str, at: usize) -> Result<(char, usize), Misfit> {
+    escape_end(text.as_bytes(), at)?;
+    let mut rest = text.get(at + 1..).unwrap_or_default().chars();
+    let character = unicode(&mut rest).unwrap_or(char::REPLACEMENT_CHARACTER);
+    Ok((character, text.len() - rest.as_str().len()))
 }
 
 /// Decodes the character after `\u`. Characters beyond 16 bits are two surrogates; of a lone

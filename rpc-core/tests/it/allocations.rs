@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use allocation_counter::measure;
 use rpc_core::net::{Driver, LinkConfig, mem};
-use rpc_core::{Limits, MachineCore, Match, PendingCalls, PendingMap, Str, json, sse, tagged};
+use rpc_core::{
+    Json, Limits, MachineCore, Match, PendingCalls, PendingMap, Str, json, sse, tagged,
+};
 
 use crate::toy::guest::{Guest, GuestEvent};
 use crate::toy::host::{Host, HostEvent};
@@ -208,9 +210,42 @@ fn decode_cost(what: &str, text: &str) -> u64 {
 }
 
 #[test]
-fn decoding_a_frame_without_escapes_costs_no_allocation() {
-    let flat = r#"{"type":"text","x":[1,2],"text":"hello there"}"#;
-    assert_eq!(decode_cost("a decoded frame", flat), 0);
-    let nested = r#"{"type":"text","x":[1,{"y":[{},null]}],"text":"hello there"}"#;
-    assert_eq!(decode_cost("a frame with a nested member", nested), 0);
+fn decoding_allocates_only_for_long_texts_raw_values_and_escapes() {
+    for (what, text, cost) in [
+        (
+            "a text of 23 bytes",
+            r#""x":[1,2],"text":"hello there, dear world""#,
+            0,
+        ),
+        (
+            "a nested member",
+            r#""x":[1,{"y":[{},null]}],"text":"hello""#,
+            0,
+        ),
+        (
+            "a text of 24 bytes",
+            r#""text":"hello there, dear world!""#,
+            1,
+        ),
+        ("a short text with escapes", r#""text":"say \"hello\"""#, 1),
+        (
+            "a long one",
+            r#""text":"say \"hello\"\n to all of the world""#,
+            2,
+        ),
+        (
+            "two of them",
+            r#""id":"a\nb","text":"say \"hello\"\n to all of the world""#,
+            2,
+        ),
+    ] {
+        let text = format!(r#"{{"type":"text",{text}}}"#);
+        assert_eq!(decode_cost(what, &text), cost * 100, "{what}");
+    }
+    let raw = format!("[\"{}\"]", "x".repeat(22));
+    let cost = per_round("a raw value of 26 bytes", || {
+        let value: Json = json::parse(&raw, &Limits::default()).unwrap();
+        assert_eq!(value.get(), raw);
+    });
+    assert_eq!(cost, 100);
 }

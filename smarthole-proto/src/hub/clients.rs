@@ -33,8 +33,9 @@ pub(super) struct Clients {
     by_conn: HashMap<ConnId, u64>,
     by_name: HashMap<Str, u64>,
     next: u64,
-    /// All clients as candidates, shared with the open questions.
-    candidates: Arc<[Candidate]>,
+    /// All clients as candidates, shared with the open questions: a change copies them only while
+    /// there is one.
+    candidates: Arc<Vec<Candidate>>,
 }
 
 impl Clients {
@@ -59,8 +60,7 @@ impl Clients {
         let name = registration.name.clone();
         self.by_conn.insert(conn, number);
         self.by_name.insert(name.clone(), number);
-        let others = self.candidates.iter().cloned();
-        self.candidates = others.chain([Candidate::of(&registration)]).collect();
+        Arc::make_mut(&mut self.candidates).push(Candidate::of(&registration));
         let client = RegisteredClient {
             conn,
             id: id.clone(),
@@ -75,11 +75,7 @@ impl Clients {
         let client = self.by_number.remove(&self.by_conn.remove(&conn)?)?;
         let name = &client.registration.name;
         self.by_name.remove(name);
-        let candidates = self.candidates.iter();
-        self.candidates = candidates
-            .filter(|one| one.name != *name)
-            .cloned()
-            .collect();
+        Arc::make_mut(&mut self.candidates).retain(|one| one.name != *name);
         Some(client)
     }
 
@@ -105,7 +101,7 @@ impl Clients {
     }
 
     /// Returns the current candidates in the order of registration.
-    pub(super) const fn candidates(&self) -> &Arc<[Candidate]> {
+    pub(super) const fn candidates(&self) -> &Arc<Vec<Candidate>> {
         &self.candidates
     }
 }

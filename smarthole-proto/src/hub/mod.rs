@@ -122,7 +122,7 @@ struct Route {
     /// The number of the attempt in its chain for the clients that it chooses.
     attempt: u32,
     /// The clients that were registered when it was asked, and how many of them had the message.
-    asked: Arc<[Candidate]>,
+    asked: Arc<Vec<Candidate>>,
     reached: usize,
 }
 

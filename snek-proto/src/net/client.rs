@@ -220,7 +220,7 @@ fn request(
     args: &impl Serialize,
     kwargs: &impl Serialize,
 ) -> Result<String, Refused> {
-    let mut request = String::with_capacity(128);
+    let mut request = String::with_capacity(256);
     encode_method(&mut request, method, args, kwargs)?;
     Ok(request)
 }

@@ -24,7 +24,7 @@ fn cost(what: &str, mut round: impl FnMut()) -> u64 {
 }
 
 #[test]
-fn decoding_frames_without_escapes_costs_no_allocation() {
+fn decoding_short_texts_without_escapes_costs_no_allocation() {
     let limits = Limits::default();
     let event = cost("message event", || {
         let frame = ServerFrame::decode(MESSAGE, &limits).unwrap();

@@ -158,6 +158,21 @@ fn written<D: Serialize + for<'de> Deserialize<'de> + 'static>(
     writing(name, bytes, text, ours, kept::<Written<D>>)
 }
 
+/// What sonic-rs writes, beside the others.
+fn sonic_writes(work: Work, text: fn() -> String) -> Work {
+    work.beside("sonic-rs", move |n| {
+        let text: &str = text().leak();
+        let frame: Written<String> = kept(text);
+        let mut buffer = Vec::with_capacity(2 * text.len() + 256);
+        for _ in 0..n {
+            buffer.clear();
+            sonic_rs::to_writer(&mut buffer, black_box(&frame)).unwrap();
+            black_box(&buffer[..]);
+        }
+        assert!(buffer == text.as_bytes(), "it is written otherwise");
+    })
+}
+
 pub(super) fn works() -> Vec<Work> {
     vec![
         read("decode Exoclaw text event, 100 B", 100, small)
@@ -188,7 +203,7 @@ pub(super) fn works() -> Vec<Work> {
             |request: Request| request,
         )
         .allocating(0.0),
-        read("decode Exoclaw text event with escapes, 1 KB", 1_000, code),
+        read("decode Exoclaw text event with escapes, 1 KB", 1_000, code).allocating(2.0),
         read("decode Exoclaw text event, 200 KB", 200_000, huge)
             .beside("serde derive", |n| repeat(n, &huge(), parse::<Owned>))
             .allocating(1.0),
@@ -196,8 +211,14 @@ pub(super) fn works() -> Vec<Work> {
         raw("Exoclaw tool input left raw, 200 KB", tool),
         written::<String>("encode Exoclaw text event, 100 B", 100, small),
         written::<String>("encode Exoclaw text event, 1 KB", 1_000, long),
-        written::<String>("encode Exoclaw text event with escapes, 1 KB", 1_000, code),
-        written::<String>("encode Exoclaw text event, 200 KB", 200_000, huge),
+        sonic_writes(
+            written::<String>("encode Exoclaw text event with escapes, 1 KB", 1_000, code),
+            code,
+        ),
+        sonic_writes(
+            written::<String>("encode Exoclaw text event, 200 KB", 200_000, huge),
+            huge,
+        ),
         written::<Tool>(
             "encode Exoclaw tool use, raw input of 200 KB",
             200_000,

@@ -14,26 +14,42 @@ use crate::work::Work;
 use kind::Kind;
 use load::Pace;
 
-/// Calls that are counted: both ends in one process and on one thread, with so many in flight that a
-/// wake-up serves several. Connecting is not counted.
-const IN_FLIGHT: usize = 16;
+/// Calls in flight where a wake-up serves many, and where it serves some.
+const MANY: usize = 1_000;
+const SOME: usize = 16;
 
 pub(crate) fn works() -> Vec<Work> {
+    // Both ends in one process and on one thread. Connecting is not counted.
     let works = [
-        ("call Exoclaw ping", "exoclaw: ping"),
-        ("call Exoclaw status", "exoclaw: status"),
-        ("call Exoclaw chat of ten", "exoclaw: chat of ten"),
-        ("call Snek ping", "snek: ping"),
-        ("call Snek echo, 42 B", "snek: echo, 42 B"),
-        ("call Snek send_message", "snek: send_message"),
-        ("call SmartHole message and ack", "smarthole"),
-        ("call ConnectOnion INPUT to OUTPUT", "connectonion"),
-        ("call Acolyte chat of ten", "acolyte"),
+        ("call Exoclaw ping, 1,000 in flight", "exoclaw: ping", MANY),
+        (
+            "call Exoclaw status, 1,000 in flight",
+            "exoclaw: status",
+            MANY,
+        ),
+        (
+            "call Snek echo, 42 B, 1,000 in flight",
+            "snek: echo, 42 B",
+            MANY,
+        ),
+        ("call Exoclaw ping", "exoclaw: ping", SOME),
+        ("call Exoclaw status", "exoclaw: status", SOME),
+        ("call Exoclaw chat of ten", "exoclaw: chat of ten", SOME),
+        ("call Snek ping", "snek: ping", SOME),
+        ("call Snek echo, 42 B", "snek: echo, 42 B", SOME),
+        ("call Snek send_message", "snek: send_message", SOME),
+        ("call SmartHole message and ack", "smarthole", SOME),
+        ("call ConnectOnion INPUT to OUTPUT", "connectonion", SOME),
+        ("call Acolyte chat of ten", "acolyte", SOME),
     ];
     // As often as is a multiple of what is in flight.
-    let call = |(name, kind): (&'static str, &'static str)| {
-        let rounds = if kind == "connectonion" { 32 } else { 125 };
-        Work::new(name, 0, move |n| both(kind, n)).rounds(rounds * IN_FLIGHT as u64)
+    let call = |(name, kind, in_flight): (&'static str, &'static str, usize)| {
+        let rounds = match (kind, in_flight) {
+            ("connectonion", _) => 32,
+            (_, MANY) => 5,
+            _ => 125,
+        };
+        Work::new(name, 0, move |n| both(kind, in_flight, n)).rounds((rounds * in_flight) as u64)
     };
     works.map(call).into()
 }
@@ -42,13 +58,13 @@ fn one_thread() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-fn both(kind: &'static str, calls: u64) {
+fn both(kind: &'static str, in_flight: usize, calls: u64) {
     let runtime = one_thread();
     // In a task, as most programs are.
     let end = runtime.spawn(async move {
         let address = serve::here(kind).await;
         let pace = Pace {
-            in_flight: IN_FLIGHT,
+            in_flight,
             calls: calls as usize,
             is_led: false,
         };
@@ -75,8 +91,8 @@ async fn end(words: &[&str]) {
             let tell = Box::new(|address| println!("{address}"));
             serve::serve(Kind::parse(kind), tell).await;
         }
-        ["hold", kind, address, count] => {
-            plain::hold(Kind::parse(kind), address, number(count)).await;
+        ["hold", kind, address, count, bytes] => {
+            plain::hold(Kind::parse(kind), address, number(count), number(bytes)).await;
         }
         ["load", kind, address, in_flight, calls] => {
             let pace = Pace {

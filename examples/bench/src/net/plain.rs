@@ -4,8 +4,10 @@
 
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
+use tokio_tungstenite::tungstenite::{Bytes, Message};
 use tokio_tungstenite::{WebSocketStream, accept_async_with_config, client_async_with_config};
 
 use super::kind::{self, Kind};
@@ -15,6 +17,9 @@ use super::serve::{CHUNK, Tell};
 use crate::text;
 
 type Socket = WebSocketStream<TcpStream>;
+
+/// The longest frame of a large message.
+const PIECE: usize = 4 * 1024;
 
 /// Buffers for many connections.
 fn small_buffers() -> WebSocketConfig {
@@ -125,14 +130,34 @@ pub(super) async fn load(kind: Kind<'_>, address: &str, pace: Pace) {
     }
 }
 
-/// Many connections that do nothing.
-pub(super) async fn hold(kind: Kind<'_>, address: &str, count: usize) {
+/// Many connections that do nothing, once each has carried a message of so many bytes.
+pub(super) async fn hold(kind: Kind<'_>, address: &str, count: usize, bytes: usize) {
     let mut sockets = Vec::with_capacity(count);
     for _ in 0..count {
-        sockets.push(open(kind, address).await);
+        let mut socket = open(kind, address).await;
+        if bytes > 0 {
+            carry(&mut socket, bytes).await;
+        }
+        sockets.push(socket);
     }
     phase().await;
     drop(sockets);
+}
+
+/// Sends a message that is no request, in pieces so that this end keeps no large buffer, and waits until
+/// the server has read it.
+async fn carry(socket: &mut Socket, bytes: usize) {
+    let message = format!(r#"{{"x":"{}"}}"#, text::words(bytes));
+    let mut pieces = message.as_bytes().chunks(PIECE).peekable();
+    let mut kind = Data::Text;
+    while let Some(piece) = pieces.next() {
+        let is_last = pieces.peek().is_none();
+        let frame = Frame::message(piece.to_vec(), OpCode::Data(kind), is_last);
+        socket.send(Message::Frame(frame)).await.unwrap();
+        kind = Data::Continue;
+    }
+    socket.send(Message::Ping(Bytes::new())).await.unwrap();
+    while !socket.next().await.expect("a pong").unwrap().is_pong() {}
 }
 
 /// Asks for a stream on each connection at once and reads them all to their ends.

@@ -10,8 +10,9 @@ enum Measured {
     /// A stream of so many frames on each of so many connections: processor time of the server for
     /// each frame.
     Streams(usize, usize),
-    /// So many idle connections: resident memory of the server for each.
-    Idle(usize),
+    /// So many idle connections that have each carried a message of so many bytes: resident memory of
+    /// the server for each.
+    Idle(usize, usize),
 }
 
 /// A row: our end, what it does, and the peers with the least ratio that is asked for.
@@ -36,9 +37,16 @@ const ROWS: &[Row] = &[
     ("exoclaw", Measured::Streams(1, 400_000), &[(ECHO_ONLY, None), (JSONRPSEE, Some(20.0))]),
     ("exoclaw", Measured::Streams(1_000, 400), &[(ECHO_ONLY, None), (JSONRPSEE, Some(12.0))]),
     ("exoclaw", Measured::Streams(5_000, 80), &[(ECHO_ONLY, None), (JSONRPSEE, Some(10.0))]),
-    ("exoclaw", Measured::Idle(5_000), &[(ECHO_ONLY, Some(1.0)), (JSONRPSEE, None)]),
-    ("snek", Measured::Idle(5_000), &[(ECHO_ONLY, Some(1.0)), (JSONRPSEE, None)]),
-    ("connectonion", Measured::Idle(5_000), &[(ECHO_ONLY, None), (JSONRPSEE, None)]),
+    ("exoclaw", Measured::Idle(5_000, 0), &[(ECHO_ONLY, Some(1.0)), (JSONRPSEE, None)]),
+    ("snek", Measured::Idle(5_000, 0), &[(ECHO_ONLY, Some(1.0)), (JSONRPSEE, None)]),
+    ("connectonion", Measured::Idle(5_000, 0), &[(ECHO_ONLY, None), (JSONRPSEE, None)]),
+    ("smarthole", Measured::Idle(5_000, 0), &[(ECHO_ONLY, None), (JSONRPSEE, None)]),
+    ("acolyte", Measured::Idle(5_000, 0), &[(ECHO_ONLY, None), (JSONRPSEE, None)]),
+    ("exoclaw", Measured::Idle(5_000, 1_000_000), &[(JSONRPSEE, None)]),
+    ("snek", Measured::Idle(5_000, 1_000_000), &[(JSONRPSEE, None)]),
+    ("connectonion", Measured::Idle(5_000, 1_000_000), &[(JSONRPSEE, None)]),
+    ("smarthole", Measured::Idle(5_000, 1_000_000), &[(JSONRPSEE, None)]),
+    ("acolyte", Measured::Idle(5_000, 1_000_000), &[(JSONRPSEE, None)]),
 ];
 
 /// How often everything is measured.
@@ -88,8 +96,8 @@ impl Measured {
             Self::Streams(count, _) => {
                 format!("{end} stream on {count} connections: ns of the server per frame")
             }
-            Self::Idle(count) => {
-                format!("{end}, {count} idle connections: bytes of the server each")
+            Self::Idle(count, bytes) => {
+                format!("{end}, {count} idle connections after {bytes} B: bytes of the server each")
             }
         }
     }
@@ -118,12 +126,13 @@ impl Measured {
                 client.line();
                 (server.cpu() - before) as f64 / (connections * frames) as f64
             }
-            Self::Idle(connections) => {
+            Self::Idle(connections, bytes) => {
                 let (server, address) = Child::server(end);
                 // What the first few cost only once is left out.
-                Child::start(&["hold", end, &address, "10"]).line();
+                let counts = (connections.to_string(), bytes.to_string());
+                Child::start(&["hold", end, &address, "10", &counts.1]).line();
                 let before = server.resident();
-                let mut client = Child::start(&["hold", end, &address, &connections.to_string()]);
+                let mut client = Child::start(&["hold", end, &address, &counts.0, &counts.1]);
                 client.line();
                 server.resident().saturating_sub(before) as f64 / connections as f64
             }

@@ -10,12 +10,13 @@ use crate::secret::Secret;
 /// Most bytes that a Ping, a Pong or a Close carries (RFC 6455, section 5.5).
 pub(super) const MAX_CONTROL: usize = 125;
 
-/// Bytes that a connection holds for reading; twice that after a burst. The extra memory of a large
-/// message is freed with the next messages.
+/// Bytes that a connection holds for reading; twice that after a burst.
 const READ_BUFFER: usize = 1024;
 /// Bytes gathered before they are written without a flush, and the most that may wait before the sink
-/// reports that it is not ready. A connection keeps the largest buffer it has used, at most 64 KiB.
-const WRITE_BUFFER: usize = 4 * 1024;
+/// reports that it is not ready.
+const WRITE_BUFFER: usize = 32 * 1024;
+/// Most bytes of a message, or of a burst that is written, whose buffer is kept.
+pub(super) const KEPT: usize = 1024;
 
 crate::config! {
     /// The configuration of a WebSocket, for both ends. Fields that only a client uses say so.

@@ -1,6 +1,6 @@
 //! [`Line`]: tungstenite over a byte stream, and what it does not tell about the frames there.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,14 +8,12 @@ use std::task::{Context, Poll, Wake, Waker, ready};
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
-use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::error::Error;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 
-use super::config::MAX_CONTROL;
+use super::config::{KEPT, MAX_CONTROL};
 use crate::message::CloseFrame;
 
 /// A fragment from this length on is bounded by the size of its message.
@@ -128,6 +126,8 @@ pub(super) struct Frames<S> {
     header_len: u8,
     /// What is missing of the current frame's payload.
     missing: u64,
+    /// Whether a message has begun whose last fragment is still to come.
+    in_message: bool,
     /// Small fragments of the current message.
     fragments: u16,
     /// Fragments that count and were not reported. Nothing is read meanwhile.
@@ -144,6 +144,7 @@ impl<S> Frames<S> {
             header: [0; LONGEST_HEADER],
             header_len: 0,
             missing: 0,
+            in_message: false,
             fragments: 0,
             unreported: 0,
         }
@@ -181,12 +182,21 @@ impl<S> Frames<S> {
     fn note(&mut self, header: &Header) {
         self.missing = header.payload;
         let (is_last, is_data) = (header.first & 0x80 != 0, header.first & 0x08 == 0);
+        if is_data {
+            self.in_message = !is_last;
+        }
         if is_data && is_last {
             self.fragments = 0;
         } else if is_data && self.missing < SMALL {
             self.fragments = self.fragments.saturating_add(1);
             self.unreported += u16::from(self.fragments > FREE_FRAGMENTS);
         }
+    }
+
+    /// Returns whether all that was passed on are whole messages.
+    fn is_between_messages(&self) -> bool {
+        let is_open = self.phase == Phase::Open && !self.in_message;
+        is_open && self.missing == 0 && self.header_len == 0
     }
 
     /// Returns the peer's Close, if there is a valid one.
@@ -219,53 +229,48 @@ impl<S> Frames<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Frames<S> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
+impl<S: AsyncRead + Unpin> Frames<S> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
-            if this.phase == Phase::Closed || this.unreported > 0 {
+            if self.phase == Phase::Closed || self.unreported > 0 {
                 // `Line::poll_next` reports it and comes again.
                 return Poll::Pending;
             }
-            if this.phase == Phase::Closing {
+            if self.phase == Phase::Closing {
                 let mut more = [0; LONGEST_CLOSE];
-                match this.read_close() {
-                    Some(Ok(_)) => this.phase = Phase::Closed,
-                    Some(Err(())) => this.phase = Phase::Broken,
+                match self.read_close() {
+                    Some(Ok(_)) => self.phase = Phase::Closed,
+                    Some(Err(())) => self.phase = Phase::Broken,
                     None => {
                         let mut read = ReadBuf::new(&mut more);
-                        ready!(Pin::new(&mut this.socket).poll_read(cx, &mut read))?;
-                        this.ahead.extend_from_slice(read.filled());
+                        ready!(Pin::new(&mut self.socket).poll_read(cx, &mut read))?;
+                        self.ahead.extend_from_slice(read.filled());
                         if read.filled().is_empty() {
-                            this.phase = Phase::Broken;
+                            self.phase = Phase::Broken;
                         }
                     }
                 }
                 continue;
             }
             let before = buf.filled().len();
-            if this.ahead.is_empty() {
-                ready!(Pin::new(&mut this.socket).poll_read(cx, buf))?;
+            if self.ahead.is_empty() {
+                ready!(Pin::new(&mut self.socket).poll_read(cx, buf))?;
             } else {
-                let here = buf.remaining().min(this.ahead.len());
-                buf.put_slice(this.ahead.get(..here).unwrap_or_default());
-                this.ahead.drain(..here);
-                if this.ahead.is_empty() {
-                    this.ahead = Vec::new();
+                let here = buf.remaining().min(self.ahead.len());
+                buf.put_slice(self.ahead.get(..here).unwrap_or_default());
+                self.ahead.drain(..here);
+                if self.ahead.is_empty() {
+                    self.ahead = Vec::new();
                 }
             }
-            if this.phase == Phase::Broken {
+            if self.phase == Phase::Broken {
                 return Poll::Ready(Ok(()));
             }
             let new = buf.filled().get(before..).unwrap_or_default();
-            if let Some(at) = this.follow(new) {
+            if let Some(at) = self.follow(new) {
                 let held = new.get(at..).unwrap_or_default();
-                this.ahead.splice(..0, held.iter().copied());
-                this.phase = Phase::Closing;
+                self.ahead.splice(..0, held.iter().copied());
+                self.phase = Phase::Closing;
                 buf.set_filled(before + at);
                 if at == 0 {
                     continue;
@@ -273,24 +278,6 @@ impl<S: AsyncRead + Unpin> AsyncRead for Frames<S> {
             }
             return Poll::Ready(Ok(()));
         }
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Frames<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_shutdown(cx)
     }
 }
 
@@ -303,19 +290,31 @@ pub(super) enum Received {
 }
 
 /// Tungstenite over a byte stream whose frames are followed.
-pub(super) struct Line<S>(WebSocketStream<Frames<S>>);
+pub(super) struct Line<S> {
+    context: WebSocketContext,
+    frames: Frames<S>,
+    /// Whether the last write found the socket full.
+    is_stuck: bool,
+    has_ended: bool,
+    /// Whether all that was passed on has been read.
+    is_read: bool,
+    /// Bytes given to tungstenite since all of them had left.
+    unsent: usize,
+    /// Whether tungstenite's buffers may have grown.
+    is_large: bool,
+}
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
-    /// # Cancel safety
-    /// Dropping the future closes the connection.
-    pub(super) async fn new(
-        socket: S,
-        read_already: &Bytes,
-        role: Role,
-        sizes: WebSocketConfig,
-    ) -> Self {
-        let frames = Frames::new(socket, role, read_already);
-        Self(WebSocketStream::from_raw_socket(frames, role, Some(sizes)).await)
+    pub(super) fn new(socket: S, read_already: &Bytes, role: Role, sizes: WebSocketConfig) -> Self {
+        Self {
+            context: WebSocketContext::new(role, Some(sizes)),
+            frames: Frames::new(socket, role, read_already),
+            is_stuck: false,
+            has_ended: false,
+            is_read: false,
+            unsent: 0,
+            is_large: false,
+        }
     }
 
     pub(super) fn poll_next(
@@ -323,51 +322,149 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Received, Error>>> {
         loop {
-            let frames = self.0.get_mut();
-            if frames.unreported > 0 {
-                frames.unreported -= 1;
+            if self.frames.unreported > 0 {
+                self.frames.unreported -= 1;
                 return Poll::Ready(Some(Ok(Received::Fragment)));
             }
-            let next = self.0.poll_next_unpin(cx);
-            if next.is_pending() {
-                let frames = self.0.get_ref();
-                if frames.unreported > 0 {
+            if self.has_ended {
+                return Poll::Ready(None);
+            }
+            let read = self.poll_tungstenite(cx, |context, socket| context.read(socket));
+            self.is_read = read.is_pending();
+            let Poll::Ready(read) = read else {
+                if self.frames.unreported > 0 {
                     continue;
                 }
-                if let Some(Ok(close)) = frames.close() {
+                if let Some(Ok(close)) = self.frames.close() {
                     return Poll::Ready(Some(Ok(Received::Close(close))));
                 }
-            }
-            return next.map(|next| next.map(|next| next.map(Received::Message)));
+                self.free_buffers();
+                return Poll::Pending;
+            };
+            return Poll::Ready(match read {
+                Ok(message) => {
+                    self.is_large |= message.len() > KEPT;
+                    // Tungstenite has made the pong.
+                    self.unsent += usize::from(message.is_ping());
+                    Some(Ok(Received::Message(message)))
+                }
+                Err(error) => {
+                    self.has_ended = true;
+                    let is_over = matches!(error, Error::AlreadyClosed | Error::ConnectionClosed);
+                    (!is_over).then_some(Err(error))
+                }
+            });
         }
     }
 
     /// Returns the contents of the Close that was received.
     pub(super) fn close(&self) -> Option<CloseFrame> {
-        self.0.get_ref().close()?.ok()?
+        self.frames.close()?.ok()?
     }
 
+    /// Waits until the socket takes what it has refused.
     pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        self.0.poll_ready_unpin(cx)
+        if self.is_stuck {
+            return self.poll_write_all(cx);
+        }
+        Poll::Ready(Ok(()))
     }
 
-    pub(super) fn start_send(&mut self, message: Message) -> Result<(), Error> {
-        self.0.start_send_unpin(message)
+    pub(super) fn start_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        message: Message,
+    ) -> Result<(), Error> {
+        self.unsent += 1 + message.len();
+        // What the socket refuses is kept.
+        let written = self.poll_tungstenite(cx, |context, socket| context.write(socket, message));
+        self.is_stuck = written.is_pending();
+        match written {
+            Poll::Ready(written) => written,
+            Poll::Pending => Ok(()),
+        }
     }
 
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        self.0.poll_flush_unpin(cx)
+        let flushed = ready!(self.poll_write_all(cx));
+        self.is_large |= std::mem::take(&mut self.unsent) > KEPT;
+        self.free_buffers();
+        Poll::Ready(match flushed {
+            Err(Error::ConnectionClosed) => Ok(()),
+            flushed => flushed,
+        })
+    }
+
+    fn poll_write_all(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let flushed = ready!(self.poll_tungstenite(cx, |context, socket| context.flush(socket)));
+        self.is_stuck = false;
+        Poll::Ready(flushed)
+    }
+
+    /// Frees the buffers of tungstenite, which keeps the largest that it has used, once nothing is
+    /// in them.
+    fn free_buffers(&mut self) {
+        let is_empty = self.unsent == 0 && self.is_read && self.frames.is_between_messages();
+        if self.is_large && is_empty && self.context.can_write() {
+            let sizes = *self.context.get_config();
+            self.context = WebSocketContext::new(self.frames.role, Some(sizes));
+            self.is_large = false;
+        }
+    }
+
+    /// Pending if the socket is not ready.
+    fn poll_tungstenite<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        work: impl FnOnce(&mut WebSocketContext, &mut Polled<'_, '_, S>) -> Result<T, Error>,
+    ) -> Poll<Result<T, Error>> {
+        let frames = &mut self.frames;
+        match work(&mut self.context, &mut Polled { frames, cx }) {
+            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
+            done => Poll::Ready(done),
+        }
     }
 
     pub(super) fn config(&self) -> &WebSocketConfig {
-        self.0.get_config()
+        self.context.get_config()
     }
 
-    pub(super) fn socket(&self) -> &S {
-        &self.0.get_ref().socket
+    pub(super) const fn socket(&self) -> &S {
+        &self.frames.socket
     }
 
-    pub(super) fn socket_mut(&mut self) -> &mut S {
-        &mut self.0.get_mut().socket
+    pub(super) const fn socket_mut(&mut self) -> &mut S {
+        &mut self.frames.socket
+    }
+}
+
+/// A byte stream in one poll, as tungstenite takes it.
+struct Polled<'l, 'c, S> {
+    frames: &'l mut Frames<S>,
+    cx: &'l mut Context<'c>,
+}
+
+fn or_would_block<T>(polled: Poll<io::Result<T>>) -> io::Result<T> {
+    match polled {
+        Poll::Ready(done) => done,
+        Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+    }
+}
+
+impl<S: AsyncRead + Unpin> Read for Polled<'_, '_, S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut buffer = ReadBuf::new(buffer);
+        or_would_block(self.frames.poll_read(self.cx, &mut buffer))?;
+        Ok(buffer.filled().len())
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Write for Polled<'_, '_, S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        or_would_block(Pin::new(&mut self.frames.socket).poll_write(self.cx, bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        or_would_block(Pin::new(&mut self.frames.socket).poll_flush(self.cx))
     }
 }

@@ -1,6 +1,6 @@
 //! WebSockets over TCP and TLS: [`WsDialer`] for clients, [`WsStream`] for both ends.
 //!
-//! A [`WsStream`] is tokio-tungstenite as a [`Transport`](super::Transport). It answers pings and
+//! A [`WsStream`] is tungstenite as a [`Transport`](super::Transport). It answers pings and
 //! Closes and flushes the answers even while nothing is sent, accepts no frame while earlier ones
 //! are blocked, and tells a peer that violates the protocol the reason. Its buffers are small: 1 KiB
 //! for reading and 4 KiB for writing. Compression is not offered.

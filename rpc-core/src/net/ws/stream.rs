@@ -3,7 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use futures_core::Stream;
@@ -27,12 +27,8 @@ use crate::net::transport::{Message, TransportError};
 /// Most pongs that may wait to be sent before reading stops: a peer that sends pings and takes no
 /// pongs must not fill the memory.
 const MAX_UNSENT_PONGS: u32 = 32;
-/// A longer message leaves in several frames: tungstenite keeps a buffer as large as the largest
-/// frame.
+/// A longer message leaves in several frames, so that its copy for the socket stays small.
 const MAX_FRAME: usize = 64 * 1024;
-/// Incoming messages from this length on enlarge tungstenite's read buffer too much.
-const LARGE: usize = 16 * 1024;
-const SMALLEST_HEADER: usize = 2;
 
 /// The state of the receiving side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +42,7 @@ enum Phase {
     Ended,
 }
 
-/// An open WebSocket over any byte stream: tokio-tungstenite as a [`Transport`](crate::net::Transport).
+/// An open WebSocket over any byte stream: tungstenite as a [`Transport`](crate::net::Transport).
 ///
 /// The stream ends with `None` once the peer's Close has been reported and answered, or when the
 /// connection ends without one. After an `Err` it ends as well: at once if the connection failed;
@@ -69,8 +65,6 @@ pub struct WsStream<S = Socket> {
     unasked: usize,
     /// The rest of a large message.
     rest: Bytes,
-    /// See [`hold`](Self::hold): the payload, and how much came behind it.
-    held: Option<(Bytes, usize)>,
     halves: Arc<Halves>,
     subprotocol: Option<Box<str>>,
     linger: Option<Box<Linger>>,
@@ -91,7 +85,7 @@ where
         role: Role,
         config: &WsConfig,
     ) -> Self {
-        let line = Line::new(stream, &read_already, role, config.sizes()).await;
+        let line = Line::new(stream, &read_already, role, config.sizes());
         Self {
             inner: Box::new(line),
             phase: Phase::Open,
@@ -101,7 +95,6 @@ where
             max_outgoing: config.max_outgoing,
             unasked: 0,
             rest: Bytes::new(),
-            held: None,
             halves: Arc::default(),
             subprotocol: None,
             linger: None,
@@ -177,7 +170,9 @@ where
     }
 
     fn send(&mut self, message: Theirs) -> Result<(), TransportError> {
-        self.inner.start_send(message).map_err(failed)
+        let waker = Waker::from(Arc::clone(&self.halves));
+        let mut cx = Context::from_waker(&waker);
+        self.inner.start_send(&mut cx, message).map_err(failed)
     }
 
     /// Polls for the sink with a waker of both halves, since either may have to wait for what the
@@ -231,11 +226,6 @@ where
                 return Ok(Message::Close(frame));
             }
         };
-        match &message {
-            Theirs::Text(text) => self.hold(text.as_ref()),
-            Theirs::Binary(bytes) | Theirs::Ping(bytes) | Theirs::Pong(bytes) => self.hold(bytes),
-            _ => {}
-        }
         Ok(match message {
             Theirs::Text(text) => Message::Text(Text::from_checked(text.into())),
             Theirs::Binary(bytes) => Message::Binary(bytes),
@@ -257,20 +247,6 @@ where
         })
     }
 
-    /// Makes tungstenite give up a large read buffer, which it would otherwise reuse forever.
-    /// Holding a part of the buffer prevents the reuse; the part is released once the buffer must
-    /// be another one.
-    fn hold(&mut self, payload: &Bytes) {
-        if payload.len() >= LARGE {
-            self.held = Some((payload.clone(), 0));
-        } else if let Some((_, behind)) = &mut self.held {
-            *behind += SMALLEST_HEADER + payload.len();
-            if *behind > 4 * self.inner.config().read_buffer_size {
-                self.held = None;
-            }
-        }
-    }
-
     /// Closes the connection, and tells the peer the reason if possible.
     fn fail(&mut self, cx: &mut Context<'_>, error: Error) -> TransportError {
         let broken = |why: String| TransportError::Protocol(why);
@@ -289,7 +265,7 @@ where
             }
         };
         self.phase = Phase::Lingering;
-        (self.rest, self.held) = (Bytes::new(), None);
+        self.rest = Bytes::new();
         if !self.close_sent {
             self.close_sent = true;
             let reason = Default::default();
