@@ -36,7 +36,7 @@ pub mod spec {}
 pub mod task;
 mod tool_calls;
 
-#[cfg(feature = "ws")]
+#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use net::{connect, connect_lazy};
 pub use rpc_core;

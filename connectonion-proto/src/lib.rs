@@ -38,7 +38,7 @@ pub mod internals {
     pub use crate::hub::{ConnId, ConnectRequest, Hub, HubEvent, Job, Now, Reply, RunId};
 }
 
-#[cfg(feature = "ws")]
+#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use net::{connect, connect_lazy};
 pub use rpc_core;

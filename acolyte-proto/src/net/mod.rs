@@ -12,7 +12,7 @@ mod protocol;
 mod serve;
 #[cfg(feature = "sse")]
 mod sse;
-#[cfg(feature = "ws")]
+#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
 mod url;
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub use serve::{Agent, EmitError, Run, Server, ServerOptions, http_config};
 #[cfg(feature = "sse")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sse")))]
 pub use sse::SseClient;
-#[cfg(feature = "ws")]
+#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 

@@ -11,7 +11,7 @@ mod protocol;
 #[cfg(feature = "server")]
 mod serve;
 mod turns;
-#[cfg(feature = "ws")]
+#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
 mod url;
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub use serve::{
     Backend, ChatError, ChatReply, Gone, MemoryBackend, Peer, Server, ServerOptions, http_config,
 };
 pub use turns::{SessionTurns, TurnGuard};
-#[cfg(feature = "ws")]
+#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 

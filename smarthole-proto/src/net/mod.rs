@@ -17,7 +17,7 @@ mod protocol;
 mod runtime;
 #[cfg(feature = "server")]
 mod serve;
-#[cfg(feature = "ws")]
+#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
 mod url;
 
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub use runtime::{HubEvents, RouterOptions, RouterRuntime, Settled};
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{Server, ServerOptions, http_config};
 
-#[cfg(feature = "ws")]
+#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 

@@ -3,19 +3,8 @@
 use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use crate::secret::Secret;
-
-/// Most bytes that a Ping, a Pong or a Close carries (RFC 6455, section 5.5).
-pub(super) const MAX_CONTROL: usize = 125;
-
-/// Bytes that a connection holds for reading; twice that after a burst. The extra memory of a large
-/// message is freed with the next messages.
-const READ_BUFFER: usize = 1024;
-/// Bytes gathered before they are written without a flush, and the most that may wait before the sink
-/// reports that it is not ready. A connection keeps the largest buffer it has used, at most 64 KiB.
-const WRITE_BUFFER: usize = 4 * 1024;
 
 crate::config! {
     /// The configuration of a WebSocket, for both ends. Fields that only a client uses say so.
@@ -96,15 +85,6 @@ impl WsConfig {
         HeaderName::from_bytes(name.as_bytes()).map_err(|_| BadHeader::Value)?;
         self.subprotocols.push(name);
         Ok(self)
-    }
-
-    /// Returns the sizes in the form that tungstenite takes.
-    pub(super) fn sizes(&self) -> WebSocketConfig {
-        WebSocketConfig::default()
-            .read_buffer_size(READ_BUFFER)
-            .write_buffer_size(WRITE_BUFFER)
-            .max_message_size(Some(self.max_message))
-            .max_frame_size(Some(self.max_message.max(MAX_CONTROL)))
     }
 
     /// Returns the extra headers.
