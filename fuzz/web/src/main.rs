@@ -10,7 +10,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("usage: bind MODULE.wasm FOLDER".into());
     };
     let mut bindgen = wasm_bindgen_cli_support::Bindgen::new();
-    bindgen.input_path(module).web(true)?.typescript(false);
+    bindgen.input_path(module).web(true)?;
+    bindgen.omit_default_module_path(false).typescript(false);
     bindgen.generate(folder)?;
     Ok(())
 }
