@@ -1,9 +1,7 @@
 """Our clients in a page and in Node, compiled to WebAssembly: each talks, waits too long, loses its line, reconnects
-and leaves.
+and leaves."""
 
-`WEB` names the folder of the bound module: `.ci/run wasm` makes it."""
-
-# Needs: node, browser.
+# Needs: node, browser, web.
 
 import asyncio
 import json
@@ -31,6 +29,17 @@ PAGE = """(async () => {
   await lives[%s](%s, async (word) => { await fetch(%s + word); });
   return "well lived";
 })()"""
+
+
+CHAT = """(async () => {
+  const { default: init, Chat } = await import("/switchboard_web.js");
+  await init();
+  const chat = await Chat.connect(%s, %s);
+  let answer = "";
+  await chat.ask("hi", (piece) => { answer += piece; });
+  return answer;
+})()"""
+GUIDE = Path(__file__).resolve().parents[3]
 
 
 class Site:
@@ -83,6 +92,13 @@ async def lives_in_a_page(site, life, port, path, chromium):
         page.problems = [it for it in page.problems if "WebSocket" not in it]
 
 
+async def the_page_of_the_guide_chats(site, url, chromium):
+    code = (GUIDE / "fuzz/web/src/chat.rs").read_text().split("\n\n", 1)[1]
+    expect(code in (GUIDE / "rpc-core/src/guide/browser.md").read_text(), "the guide has another program")
+    async with chromium.page(site.url) as page:
+        expect(await page.run(CHAT % (json.dumps(url), json.dumps(TOKEN))), "no answer")
+
+
 async def body(checks):
     env = {"SNEK_PASSWORD_ALICE": "wonderland"}
     async with (
@@ -92,6 +108,7 @@ async def body(checks):
         for life, port, path in (("snek", chat.port, "/rpc.ws"), ("exoclaw", running.port, "/ws")):
             await checks.run(lives_in_node, site, life, port, path)
             await checks.run(lives_in_a_page, site, life, port, path, chromium)
+        await checks.run(the_page_of_the_guide_chats, site, running.url, chromium)
 
 
 main(body)

@@ -28,7 +28,10 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
 
     line.tell("hold").await?;
     let late = client.status().await;
-    expect(matches!(late, Err(CallError::TimedOut { .. })), format!("{late:?}"))?;
+    expect(
+        matches!(late, Err(CallError::TimedOut { .. })),
+        format!("{late:?}"),
+    )?;
     line.tell("release").await?;
     client.ping().await.map_err(failed)?;
 

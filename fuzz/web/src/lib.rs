@@ -1,6 +1,7 @@
 //! What the clients do in a page, against our servers: each function is one client's life.
 #![cfg(target_family = "wasm")]
 
+mod chat;
 mod exoclaw;
 mod snek;
 

@@ -37,7 +37,10 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
 
     line.tell("hold").await?;
     let late = client.get_channels().await;
-    expect(matches!(late, Err(CallError::TimedOut { .. })), format!("{late:?}"))?;
+    expect(
+        matches!(late, Err(CallError::TimedOut { .. })),
+        format!("{late:?}"),
+    )?;
     line.tell("release").await?;
     has_channels(&client).await?;
 
@@ -63,9 +66,15 @@ async fn has_channels(client: &Client) -> Outcome {
 /// Neither a wrong password nor a port where nothing listens is waited for.
 async fn is_refused(url: &str) -> Outcome {
     let refused = net::connect(url, ClientConfig::new("alice", "wrong")).await;
-    let is_told = matches!(refused, Err(ConnectError::Failed(CloseReason::Authentication { .. })));
+    let is_told = matches!(
+        refused,
+        Err(ConnectError::Failed(CloseReason::Authentication { .. }))
+    );
     expect(is_told, "a wrong password was not refused")?;
     let nowhere = net::connect("ws://127.0.0.1:9/", ClientConfig::new("alice", "")).await;
-    let is_told = matches!(nowhere, Err(ConnectError::Failed(CloseReason::Connect { .. })));
+    let is_told = matches!(
+        nowhere,
+        Err(ConnectError::Failed(CloseReason::Connect { .. }))
+    );
     expect(is_told, "nobody listens there")
 }
