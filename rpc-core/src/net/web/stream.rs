@@ -74,13 +74,17 @@ impl Inbox {
     /// Takes a message. An error says why the connection has to end.
     fn push(&mut self, event: &MessageEvent) -> Result<(), TransportError> {
         let message = read(event, self.max_message)?;
-        self.bytes += cost(&message);
         let max = self.max_message.saturating_mul(MAX_UNREAD);
-        if self.bytes > max {
+        if self.bytes + cost(&message) > max {
             return Err(TransportError::SlowConsumer { max });
         }
-        self.messages.push_back(Ok(message));
+        self.queue(message);
         Ok(())
+    }
+
+    fn queue(&mut self, message: Message) {
+        self.bytes += cost(&message);
+        self.messages.push_back(Ok(message));
     }
 }
 
@@ -173,7 +177,7 @@ impl WsStream {
             if !inbox.ended && event.code() != ABNORMAL {
                 let frame = CloseFrame::new(event.code(), event.reason());
                 let frame = (frame.code != NO_CODE).then_some(frame);
-                inbox.messages.push_back(Ok(Message::Close(frame)));
+                inbox.queue(Message::Close(frame));
             }
             inbox.ended = true;
             inbox.wake();
@@ -235,10 +239,12 @@ impl Sink<Outgoing> for WsStream {
     ) -> Poll<Result<(), TransportError>> {
         let this = &mut *self.0;
         loop {
-            if this.socket.ready_state() != WebSocket::OPEN {
+            if this.inbox.borrow().ended {
                 return Poll::Ready(Err(TransportError::Closed));
             }
-            if this.socket.buffered_amount() <= MAX_BUFFERED {
+            // While it closes, there is nothing to wait for but its end.
+            let is_open = this.socket.ready_state() == WebSocket::OPEN;
+            if !is_open || this.socket.buffered_amount() <= MAX_BUFFERED {
                 this.buffer_poll = None;
                 return Poll::Ready(Ok(()));
             }
@@ -254,7 +260,8 @@ impl Sink<Outgoing> for WsStream {
 
     fn start_send(self: Pin<&mut Self>, frame: Outgoing) -> Result<(), TransportError> {
         let this = &*self.0;
-        if this.socket.ready_state() != WebSocket::OPEN {
+        // One that closes discards what is sent, and its end tells why.
+        if this.inbox.borrow().ended {
             return Err(TransportError::Closed);
         }
         let is_data = matches!(frame, Outgoing::Text(_) | Outgoing::Binary(_));
@@ -267,7 +274,7 @@ impl Sink<Outgoing> for WsStream {
             Outgoing::Binary(bytes) => this.socket.send_with_u8_array(&bytes),
             Outgoing::Ping(payload) => {
                 let mut inbox = this.inbox.borrow_mut();
-                inbox.messages.push_back(Ok(Message::Pong(payload)));
+                inbox.queue(Message::Pong(payload));
                 inbox.wake();
                 Ok(())
             }
