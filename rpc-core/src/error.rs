@@ -24,6 +24,8 @@ pub enum Disconnect {
     },
     /// The peer took no data for longer than the write timeout.
     WriteStalled,
+    /// More came in than this side took, and the transport cannot hold the peer back.
+    SlowConsumer,
     /// This side dropped the transport.
     Local,
 }
@@ -150,7 +152,7 @@ impl From<Disconnect> for CloseReason {
             Disconnect::PeerClosed(None) | Disconnect::Eof => Self::Lost,
             Disconnect::Failed { message } => Self::Transport { message },
             Disconnect::TooLarge { max } => Self::TooLarge { max },
-            Disconnect::WriteStalled => Self::SlowConsumer,
+            Disconnect::WriteStalled | Disconnect::SlowConsumer => Self::SlowConsumer,
             Disconnect::Local => Self::Local,
         }
     }

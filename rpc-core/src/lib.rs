@@ -60,4 +60,8 @@ pub use outbox::FrameNumber;
 pub use pending::{InsertError, Match, PendingCalls, PendingMap};
 pub use secret::{Secret, constant_time_eq};
 /// The monotonic clock's type in the machines and links: std's own.
+#[cfg(not(all(feature = "web", target_family = "wasm")))]
 pub use std::time::Instant;
+/// The monotonic clock's type in the machines and links: the page's.
+#[cfg(all(feature = "web", target_family = "wasm"))]
+pub use web_time::Instant;

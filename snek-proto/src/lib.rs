@@ -32,7 +32,7 @@ pub mod spec {}
 #[cfg(feature = "tokio")]
 mod stream;
 
-#[cfg(feature = "ws")]
+#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
 pub use net::{connect, connect_lazy};
 pub use rpc_core;
 #[cfg(feature = "tokio")]

@@ -12,7 +12,7 @@ mod protocol;
 mod serve;
 #[cfg(feature = "sse")]
 mod sse;
-#[cfg(feature = "ws")]
+#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
 mod url;
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub use rpc_core::net::server::ServerHandle;
 pub use serve::{Agent, EmitError, Run, Server, ServerOptions, http_config};
 #[cfg(feature = "sse")]
 pub use sse::SseClient;
-#[cfg(feature = "ws")]
+#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};

@@ -42,7 +42,7 @@ pub use remote::{
     AgentOptions, Client, Connection, Events, Human, Question, Run, RunEvent, connect_with,
     link_config,
 };
-#[cfg(feature = "ws")]
+#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
 pub use remote::{
     ConnectError, FindError, Found, connect, connect_lazy, dialer, find, find_with, look_up,
     look_up_with,

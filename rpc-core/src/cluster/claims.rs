@@ -4,8 +4,6 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use tokio::time::{sleep_until, timeout_at};
-
 use super::node_lease::{node_in, perform, read, reply_of};
 use super::{
     Bucket, BucketConfig, Claim, ClaimConfig, ClaimEvent, NameTooLong, NodeLease, Operation, Store,
@@ -166,7 +164,7 @@ impl Claims {
             }
             let timeout = claim.poll_timeout().unwrap_or_else(time::now);
             let Some(request) = claim.poll_request() else {
-                sleep_until(timeout.into()).await;
+                time::sleep_until(timeout).await;
                 claim.handle_timeout(time::now());
                 continue;
             };
@@ -180,7 +178,8 @@ impl Claims {
                     operation => perform(&self.shared.names, key, node, operation.clone()).await,
                 }
             };
-            match timeout_at(timeout.into(), doing).await {
+            let left = timeout.saturating_duration_since(time::now());
+            match time::timeout(left, doing).await {
                 Ok(done) => {
                     claim.handle_reply(request.number, reply_of(done, &mut told), time::now());
                 }

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
-use tokio::time::sleep_until;
 
 use super::{
     Bucket, BucketConfig, Entry, Lease, LeaseConfig, LeaseEvent, LeaseLost, Operation, Reply,
@@ -149,7 +148,7 @@ impl NodeLease {
             match until {
                 Some(until) => {
                     tokio::select! {
-                        () = sleep_until(until.into()) => {}
+                        () = time::sleep_until(until) => {}
                         alive = changed.changed(), if kept => kept = alive.is_ok(),
                     }
                 }
@@ -280,7 +279,7 @@ impl Renewal {
                     let reply = reply_of(reply, &mut told);
                     shared.lock().handle_reply(number, reply, time::now());
                 }
-                () = sleep_until(timeout.into()) => shared.lock().handle_timeout(time::now()),
+                () = time::sleep_until(timeout) => shared.lock().handle_timeout(time::now()),
                 () = shared.released.notified() => {}
             }
         }

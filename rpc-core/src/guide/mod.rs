@@ -17,6 +17,7 @@
 //! | [`faults`] | what if the peer, the connection or a handler misbehaves? |
 //! | [`performance`] | how fast is it, and what does it allocate? |
 //! | [`scale`] | what if one machine is not enough, and what if one of several fails? |
+//! | [`browser`] | how do I use a client in a page? |
 //! | [`testing`] | how do I test my program without a server, and without waiting? |
 //! | [`adding_a_protocol`] | how would I add a sixth protocol? |
 //!
@@ -51,5 +52,6 @@ page!(security, "security.md");
 page!(faults, "../../FAULTS.md");
 page!(performance, "performance.md");
 page!(scale, "scale.md");
+page!(browser, "browser.md");
 page!(testing, "testing.md");
 page!(adding_a_protocol, "adding_a_protocol.md");

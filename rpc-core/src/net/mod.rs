@@ -1,4 +1,5 @@
-//! Level 3: machines on tokio. Any transport with feature `tokio`; WebSockets with `ws`.
+//! Level 3: machines on tokio, or in a page. Any transport with feature `tokio`; WebSockets with `ws`,
+//! in a page with `web`.
 //!
 //! # Links
 //! A [`Link`] is level 3 for all protocols: commands, calls, events, reconnects.
@@ -43,11 +44,13 @@ mod serve;
 #[cfg(feature = "server")]
 pub mod server;
 pub mod telemetry;
+#[cfg_attr(all(feature = "web", target_family = "wasm"), path = "web/time.rs")]
 pub mod time;
 #[cfg(feature = "tls")]
 pub mod tls;
 mod transport;
-#[cfg(feature = "ws")]
+#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg_attr(all(feature = "web", target_family = "wasm"), path = "web/mod.rs")]
 pub mod ws;
 
 pub use cancel::{Cancellation, Canceller};

@@ -1,5 +1,7 @@
 //! The clock of level 3, and waiting by it. Natively it is tokio's, which tests can pause.
 
+use std::time::SystemTime;
+
 use tokio::time::Instant as TokioInstant;
 pub use tokio::time::{Sleep, sleep, timeout};
 
@@ -9,6 +11,12 @@ use crate::Instant;
 #[must_use]
 pub fn now() -> Instant {
     TokioInstant::now().into_std()
+}
+
+/// Returns the wall clock's time.
+#[must_use]
+pub fn system_now() -> SystemTime {
+    SystemTime::now()
 }
 
 /// Waits until this time.

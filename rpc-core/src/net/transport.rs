@@ -124,6 +124,12 @@ pub enum TransportError {
         /// The limit in bytes.
         max: usize,
     },
+    /// More came in than was taken, where the peer cannot be held back: in a page.
+    #[error("more than {max} bytes of the peer wait to be read")]
+    SlowConsumer {
+        /// The limit in bytes.
+        max: usize,
+    },
     /// The peer violated the transport's protocol (bad WebSocket frames, bad UTF-8).
     #[error("the peer broke the transport's rules: {0}")]
     Protocol(String),
@@ -146,6 +152,7 @@ impl From<&TransportError> for Disconnect {
     fn from(error: &TransportError) -> Self {
         match error {
             TransportError::TooLarge { max } => Self::TooLarge { max: *max },
+            TransportError::SlowConsumer { .. } => Self::SlowConsumer,
             TransportError::Closed => Self::Eof,
             TransportError::Io(io)
                 if matches!(

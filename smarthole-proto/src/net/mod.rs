@@ -17,7 +17,7 @@ mod protocol;
 mod runtime;
 #[cfg(feature = "server")]
 mod serve;
-#[cfg(feature = "ws")]
+#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
 mod url;
 
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub use runtime::{HubEvents, RouterOptions, RouterRuntime, Settled};
 #[cfg(feature = "server")]
 pub use serve::{Server, ServerOptions, http_config};
 
-#[cfg(feature = "ws")]
+#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};

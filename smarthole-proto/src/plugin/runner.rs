@@ -109,7 +109,7 @@ impl<H: Handler> Plugin<H> {
     ///
     /// # Errors
     /// [`ConnectError`](crate::net::ConnectError): the URL cannot be dialled.
-    #[cfg(feature = "ws")]
+    #[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
     pub fn new(
         url: &str,
         config: PluginConfig,

@@ -49,6 +49,6 @@ rpc_core::config! {
         /// Whether prompts may be sent to another machine unencrypted. Default `false`.
         pub insecure_prompts: bool = false,
         /// The wall clock, for signatures; tests can set another one. Default: the system's.
-        pub clock: fn() -> SystemTime = SystemTime::now,
+        pub clock: fn() -> SystemTime = rpc_core::net::time::system_now,
     }
 }

@@ -3,20 +3,8 @@
 use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use crate::secret::Secret;
-
-/// Most bytes that a Ping, a Pong or a Close carries (RFC 6455, section 5.5).
-pub(super) const MAX_CONTROL: usize = 125;
-
-/// Bytes that a connection holds for reading; twice that after a burst.
-const READ_BUFFER: usize = 1024;
-/// Bytes gathered before they are written without a flush, and the most that may wait before the sink
-/// reports that it is not ready.
-const WRITE_BUFFER: usize = 32 * 1024;
-/// Most bytes of a message, or of a burst that is written, whose buffer is kept.
-pub(super) const KEPT: usize = 1024;
 
 crate::config! {
     /// The configuration of a WebSocket, for both ends. Fields that only a client uses say so.
@@ -97,15 +85,6 @@ impl WsConfig {
         HeaderName::from_bytes(name.as_bytes()).map_err(|_| BadHeader::Value)?;
         self.subprotocols.push(name);
         Ok(self)
-    }
-
-    /// Returns the sizes in the form that tungstenite takes.
-    pub(super) fn sizes(&self) -> WebSocketConfig {
-        WebSocketConfig::default()
-            .read_buffer_size(READ_BUFFER)
-            .write_buffer_size(WRITE_BUFFER)
-            .max_message_size(Some(self.max_message))
-            .max_frame_size(Some(self.max_message.max(MAX_CONTROL)))
     }
 
     /// Returns the extra headers.

@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::error::Error;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 
-use super::config::{KEPT, MAX_CONTROL};
+use super::config::WsConfig;
 use crate::message::CloseFrame;
 
 /// A fragment from this length on is bounded by the size of its message.
@@ -23,7 +23,28 @@ const FREE_FRAGMENTS: u16 = 32;
 /// The first byte of a whole Close.
 const CLOSE: u8 = 0x88;
 const LONGEST_HEADER: usize = 14;
+/// Most bytes that a Ping, a Pong or a Close carries (RFC 6455, section 5.5).
+pub(super) const MAX_CONTROL: usize = 125;
+
+/// Bytes that a connection holds for reading; twice that after a burst.
+const READ_BUFFER: usize = 1024;
+/// Bytes gathered before they are written without a flush, and the most that may wait before the sink
+/// reports that it is not ready.
+const WRITE_BUFFER: usize = 32 * 1024;
+/// Most bytes of a message, or of a burst that is written, whose buffer is kept.
+const KEPT: usize = 1024;
 const LONGEST_CLOSE: usize = 2 + 4 + MAX_CONTROL;
+
+impl WsConfig {
+    /// Returns the sizes in the form that tungstenite takes.
+    pub(super) fn sizes(&self) -> WebSocketConfig {
+        WebSocketConfig::default()
+            .read_buffer_size(READ_BUFFER)
+            .write_buffer_size(WRITE_BUFFER)
+            .max_message_size(Some(self.max_message))
+            .max_frame_size(Some(self.max_message.max(MAX_CONTROL)))
+    }
+}
 
 /// Whether a peer may send this code in a Close: those of the registry that are for the wire, and
 /// those of libraries and applications.

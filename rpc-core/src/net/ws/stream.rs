@@ -16,8 +16,8 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::{self, Role};
 
-use super::config::{MAX_CONTROL, WsConfig};
-use super::frames::{Halves, Line, Received, is_close_code};
+use super::config::WsConfig;
+use super::frames::{Halves, Line, MAX_CONTROL, Received, is_close_code};
 use super::handshake;
 use super::linger::Linger;
 use super::socket::Socket;

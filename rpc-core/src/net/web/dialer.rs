@@ -1,0 +1,139 @@
+//! [`WsDialer`]: opens a page's WebSockets to one of several servers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::config::{BadHeader, WsConfig};
+use super::stream::WsStream;
+use super::url::{Target, urls};
+use crate::net::dial::{DialError, Dialer};
+use crate::net::link::entropy;
+use crate::net::time;
+use crate::secret::Secret;
+
+/// Dials one URL of a list, any number of times. An attempt tries the URLs in turn until one connects; the
+/// next attempt goes on behind it. Each client begins anywhere in the list. Clones share their place in it.
+#[derive(Clone)]
+pub struct WsDialer {
+    /// At least one.
+    targets: Vec<Target>,
+    next: Arc<AtomicUsize>,
+    config: WsConfig,
+}
+
+impl WsDialer {
+    /// Creates a dialer for a `ws` or `wss` URL (`http` and `https` mean the same), or for several,
+    /// separated by commas as [`urls`](super::urls) reads them.
+    ///
+    /// # Errors
+    /// [`DialError::BadUrl`] if one of the URLs cannot be dialled: another scheme, a fragment, a user or
+    /// a password.
+    pub fn new(url: &str) -> Result<Self, DialError> {
+        let targets = urls(url).map(|url| {
+            let target = Target::parse(url)?;
+            match target.login {
+                Some(_) => Err(target.bad("a page cannot send a user or a password")),
+                None => Ok(target),
+            }
+        });
+        let first = u32::try_from(entropy() >> 32).unwrap_or_default();
+        Ok(Self {
+            targets: targets.collect::<Result<_, _>>()?,
+            next: Arc::new(AtomicUsize::new(first as usize)),
+            config: WsConfig::default(),
+        })
+    }
+
+    /// Dials the URLs as listed. Starts the round anew.
+    #[must_use]
+    pub fn in_listed_order(mut self) -> Self {
+        self.next = Arc::default();
+        self
+    }
+
+    /// Replaces the whole configuration.
+    #[must_use]
+    pub fn with_config(mut self, config: WsConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Sets the path for URLs without one.
+    ///
+    /// # Errors
+    /// [`DialError::BadUrl`] if `path` is not a path.
+    pub fn or_path(mut self, path: &str) -> Result<Self, DialError> {
+        let targets = self.targets.into_iter().map(|it| it.or_path(path));
+        self.targets = targets.collect::<Result<_, _>>()?;
+        Ok(self)
+    }
+
+    /// Returns the first host of the list to which traffic could be read on the way: there is no TLS,
+    /// and it is not this machine.
+    #[must_use]
+    pub fn exposed_host(&self) -> Option<&str> {
+        let mut targets = self.targets.iter();
+        let exposed = targets.find(|target| !target.is_tls && !target.is_this_machine())?;
+        Some(&exposed.host)
+    }
+
+    /// Adds a header, with which the dialer does not dial: a page cannot send it.
+    ///
+    /// # Errors
+    /// [`BadHeader`] if it cannot be sent anywhere.
+    pub fn with_secret_header(
+        mut self,
+        name: &str,
+        value: &Secret<String>,
+    ) -> Result<Self, BadHeader> {
+        self.config = self.config.with_secret_header(name, value)?;
+        Ok(self)
+    }
+
+    /// Offers a subprotocol; see [`WsConfig::with_subprotocol`].
+    ///
+    /// # Errors
+    /// [`BadHeader`] if it is not a token.
+    pub fn with_subprotocol(mut self, name: impl Into<String>) -> Result<Self, BadHeader> {
+        self.config = self.config.with_subprotocol(name)?;
+        Ok(self)
+    }
+
+    /// Returns the configuration.
+    #[must_use]
+    pub const fn config(&self) -> &WsConfig {
+        &self.config
+    }
+
+    fn next_target(&self) -> &Target {
+        let at = self.next.fetch_add(1, Ordering::Relaxed) % self.targets.len();
+        &self.targets[at]
+    }
+
+    async fn open(&self) -> Result<WsStream, DialError> {
+        let mut left = self.targets.len();
+        loop {
+            left -= 1;
+            match WsStream::open(self.next_target(), &self.config).await {
+                Err(DialError::Unreachable { .. }) if left > 0 => {}
+                done => return done,
+            }
+        }
+    }
+}
+
+impl Dialer for WsDialer {
+    type Transport = WsStream;
+
+    async fn dial(&self) -> Result<WsStream, DialError> {
+        let after = self.config.connect_timeout;
+        let opened = time::timeout(after, self.open()).await;
+        opened.unwrap_or(Err(DialError::TimedOut { after }))
+    }
+}
+
+// The URLs without their queries, and no secrets.
+crate::debug::debug_fields!([] WsDialer, this => {
+    url: this.targets.iter().map(Target::printable).collect::<Vec<_>>().join(","),
+    config: this.config,
+});

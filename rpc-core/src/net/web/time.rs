@@ -1,0 +1,117 @@
+//! The clock of level 3 in a page, and waiting by the page's timers.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
+
+use futures_util::future::{Either, select};
+use futures_util::task::AtomicWaker;
+use gloo_timers::callback::Timeout;
+use send_wrapper::SendWrapper;
+use web_time::web::SystemTimeExt as _;
+
+use crate::Instant;
+
+/// The longest delay of a page's timer.
+const LONGEST: u32 = i32::MAX.cast_unsigned();
+
+/// Returns the current time. Commands and machines get this time.
+#[must_use]
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+/// Returns the wall clock's time.
+#[must_use]
+pub fn system_now() -> SystemTime {
+    web_time::SystemTime::now().to_std()
+}
+
+/// Waits for this long.
+#[must_use]
+pub fn sleep(duration: Duration) -> Sleep {
+    sleep_until(crate::timers::later(now(), duration))
+}
+
+/// Waits until this time.
+#[must_use]
+pub fn sleep_until(at: Instant) -> Sleep {
+    Sleep { at, timer: None }
+}
+
+/// Waits for a future for at most this long.
+///
+/// # Errors
+/// [`Elapsed`] if the time is over first; the future is dropped.
+///
+/// # Cancel safety
+/// As the future.
+pub async fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Result<F::Output, Elapsed> {
+    let future = std::pin::pin!(future.into_future());
+    match select(future, sleep(duration)).await {
+        Either::Left((output, _)) => Ok(output),
+        Either::Right(((), _)) => Err(Elapsed),
+    }
+}
+
+/// The time of a [`timeout`] is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("deadline has elapsed")]
+pub struct Elapsed;
+
+/// The future of [`sleep`] and [`sleep_until`]. The page's timer starts when it is polled. In a hidden tab
+/// timers fire late, at worst once a minute.
+#[derive(Debug)]
+pub struct Sleep {
+    at: Instant,
+    timer: Option<(Arc<Fired>, SendWrapper<Timeout>)>,
+}
+
+#[derive(Debug, Default)]
+struct Fired {
+    is_set: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl Sleep {
+    /// Sets another time.
+    pub fn reset(mut self: Pin<&mut Self>, at: Instant) {
+        *self = sleep_until(at);
+    }
+
+    /// Returns whether nothing wakes the task: the timer has fired, or was never started.
+    #[must_use]
+    pub fn is_elapsed(&self) -> bool {
+        let timer = self.timer.as_ref();
+        timer.is_none_or(|(fired, _)| fired.is_set.load(Ordering::Acquire))
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let left = self.at.saturating_duration_since(now());
+        if left.is_zero() {
+            return Poll::Ready(());
+        }
+        // The timer rounds, and has a longest delay.
+        if self.is_elapsed() {
+            let delay = u32::try_from(left.as_millis())
+                .map_or(LONGEST, |it| it.saturating_add(1).min(LONGEST));
+            let fired = Arc::new(Fired::default());
+            let told = Arc::clone(&fired);
+            let timer = Timeout::new(delay, move || {
+                told.is_set.store(true, Ordering::Release);
+                told.waker.wake();
+            });
+            self.timer = Some((fired, SendWrapper::new(timer)));
+        }
+        if let Some((fired, _)) = &self.timer {
+            fired.waker.register(cx.waker());
+        }
+        Poll::Pending
+    }
+}
