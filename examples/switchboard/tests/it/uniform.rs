@@ -43,8 +43,8 @@ const FINISHED: &[Finished] = &[
 ];
 
 /// In this order, in every protocol crate and in the core.
-const FEATURES: [&str; 7] = [
-    "default", "tokio", "ws", "tls", "server", "metrics", "testing",
+const FEATURES: [&str; 8] = [
+    "default", "tokio", "ws", "tls", "server", "web", "metrics", "testing",
 ];
 
 /// At these paths in every protocol crate.
