@@ -73,7 +73,7 @@ impl<K: Eq + Hash + Clone> Brake<K> {
             let next = with_guesser(&mut self.guessers.lock(), key, |it| it.next);
             sleep_until(next.into()).await;
             with_guesser(&mut self.guessers.lock(), key, |it| {
-                it.delay_next(self.free)
+                it.delay_next(self.free);
             });
             turn
         };
