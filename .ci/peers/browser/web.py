@@ -7,11 +7,13 @@ import asyncio
 import json
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlencode
 
-from aiohttp import web
+from aiohttp import ClientSession, web
 from chrome import browser
 from gateways import TOKEN, gateway
-from harness import Proxy, expect, main, program, served
+from harness import Proxy, expect, main, program, same, served, switchboard
 from provider import Provider
 
 FOLDER = Path(os.environ["WEB"])
@@ -24,7 +26,7 @@ console.log("well lived");
 process.exit(0);
 """
 PAGE = """(async () => {
-  const lives = await import("/switchboard_web.js");
+  const lives = await import("/pkg/switchboard_web.js");
   await lives.default();
   await lives[%s](%s, async (word) => { await fetch(%s + word); });
   return "well lived";
@@ -32,13 +34,16 @@ PAGE = """(async () => {
 
 
 CHAT = """(async () => {
-  const { default: init, Chat } = await import("/switchboard_web.js");
+  const { default: init, Chat } = await import("/pkg/switchboard_web.js");
   await init();
   const chat = await Chat.connect(%s, %s);
   let answer = "";
   await chat.ask("hi", (piece) => { answer += piece; });
   return answer;
 })()"""
+STATE = "document.querySelector('#%s output').value"
+HAS = "[...document.querySelectorAll('#%s %s')].map((it) => it.textContent).join('\\n')"
+SECRETS = {"snek": "wonderland", "exoclaw": TOKEN}
 GUIDE = Path(__file__).resolve().parents[3]
 
 
@@ -73,7 +78,7 @@ class Site:
 async def lives_in_node(site, life, port, path):
     async with Proxy(port) as line:
         site.lines[f"node-{life}"] = line
-        module = FOLDER / "switchboard_web"
+        module = FOLDER / "pkg/switchboard_web"
         words = (module.with_suffix(".js").as_uri(), f"{module}_bg.wasm", life, f"ws://127.0.0.1:{line.port}{path}",
                  f"{site.url}/line/node-{life}/")
         script = NODE % tuple(map(json.dumps, words))
@@ -99,6 +104,29 @@ async def the_page_of_the_guide_chats(site, url, chromium):
         expect(await page.run(CHAT % (json.dumps(url), json.dumps(TOKEN))), "no answer")
 
 
+async def the_example_shows_five_servers(site, urls, router, chromium):
+    listening = await router.event("listening")
+    urls = urls | {"smarthole": listening["url"]}
+    said = {"snek": "*Hello", "exoclaw": "*few rules", "connectonion": "*42", "acolyte": "+"}
+    async with chromium.page(f"{site.url}/index.html?{urlencode(urls)}") as page:
+        for name in urls:
+            await page.until(f"document.querySelector('#{name}') !== null")
+            await page.run(f"document.querySelector('#{name} [name=secret]').value = {json.dumps(SECRETS.get(name, ''))}")
+            await page.click(f"#{name} .connect button", f"{STATE % name} === 'connected'")
+        for name, words in said.items():
+            await page.click(f"#{name} .send button", f"/.{words}/.test({HAS % (name, '.answer')})")
+        async with ClientSession() as user, user.post(listening["input"], json={"text": "page: milk", "wait": True}) as answer:
+            same(answer.status, 200, await answer.text())
+        await page.until(f"{HAS % ('smarthole', '.answer')}.includes('milk')")
+        await page.click("#smarthole .send button", f"{HAS % ('smarthole', '.out')}.includes('Noted')")
+        await router.event("notification", client="page")
+        for name in urls:
+            for way in (".in", ".out"):
+                expect(await page.run(HAS % (name, way)), f"no frame {way} in {name}")
+        text = await page.run("document.body.innerText")
+        expect("wonderland" not in text and TOKEN not in text, "a secret is shown")
+
+
 async def body(checks):
     env = {"SNEK_PASSWORD_ALICE": "wonderland"}
     async with (
@@ -109,6 +137,21 @@ async def body(checks):
             await checks.run(lives_in_node, site, life, port, path)
             await checks.run(lives_in_a_page, site, life, port, path, chromium)
         await checks.run(the_page_of_the_guide_chats, site, running.url, chromium)
+        with TemporaryDirectory() as folder:
+            Path(folder, "hello.txt").touch()
+            here = ("--allow-origin", site.url)
+            async with (
+                switchboard("router", "--listen", "127.0.0.1:0", "--json", *here) as router,
+                served("agent", "host", HOME=folder) as agent,
+                served("daemon", "serve", "--workspace", folder, *here, HOME=folder) as daemon,
+                switchboard("gateway", "--port", "0", "--token", TOKEN, HOME=folder) as model,
+            ):
+                line = await model.line("listening")
+                urls = {
+                    "snek": f"ws://{chat.address}", "exoclaw": line[line.index("ws://") :].rstrip(")"),
+                    "connectonion": f"ws://{agent.address}", "acolyte": f"ws://{daemon.address}",
+                }
+                await checks.run(the_example_shows_five_servers, site, urls, router, chromium)
 
 
 main(body)

@@ -43,10 +43,9 @@ pub use remote::{
     link_config,
 };
 #[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
-pub use remote::{
-    ConnectError, FindError, Found, connect, connect_lazy, dialer, find, find_with, look_up,
-    look_up_with,
-};
+pub use remote::{ConnectError, connect, connect_lazy, dialer};
+#[cfg(feature = "ws")]
+pub use remote::{FindError, Found, find, find_with, look_up, look_up_with};
 #[cfg(feature = "server")]
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]

@@ -1,7 +1,9 @@
 //! What the clients do in a page, against our servers: each function is one client's life.
 #![cfg(target_family = "wasm")]
 
+#[cfg(feature = "exoclaw")]
 mod chat;
+#[cfg(feature = "exoclaw")]
 mod exoclaw;
 mod snek;
 
@@ -44,6 +46,7 @@ pub async fn snek(url: String, line: Function) -> Outcome {
 }
 
 /// The life of an Exoclaw client.
+#[cfg(feature = "exoclaw")]
 #[wasm_bindgen]
 pub async fn exoclaw(url: String, line: Function) -> Outcome {
     exoclaw::life(&url, &Line(line)).await

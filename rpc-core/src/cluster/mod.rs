@@ -50,23 +50,23 @@
 //! [`poll_timeout`](Lease::poll_timeout). Requests have a number that their reply repeats. A reply that never
 //! comes needs no call: the machine stops waiting by itself. `now` never goes back.
 
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod bucket;
 mod claim;
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod claims;
 mod fence;
 mod lease;
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod mem;
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod membership;
 mod name;
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod node_lease;
 mod publish;
 mod sequencer;
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod store;
 #[cfg(test)]
 mod tests;
@@ -74,23 +74,23 @@ mod tests;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use bucket::{Bucket, BucketConfig, Change, Entry, Watch};
 pub use claim::{Claim, ClaimConfig, ClaimEvent};
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use claims::{ClaimError, Claimed, Claims, Ownership};
 pub use fence::{Fence, Fenced};
 pub use lease::{Lease, LeaseConfig, LeaseEvent, LeaseLost};
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use mem::{MemorySnapshot, MemoryStore};
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use membership::Membership;
 pub use name::{NameTooLong, name_of, token, try_token};
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use node_lease::{NodeLease, Renewal};
 pub use publish::{Publish, PublishConfig, PublishError, PublishReply};
 pub use sequencer::{Fill, Sequencer};
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use store::{
     AskError, Expect, Log, LogConfig, LogState, Message, Messages, Position, Record, Store,
     StoreError, Stored, Watched,

@@ -11,7 +11,7 @@ pub mod conformance;
 mod pair;
 pub mod replay;
 pub mod schedule;
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub mod store;
 pub mod transcript;
 

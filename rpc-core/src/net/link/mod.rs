@@ -229,10 +229,14 @@ impl LinkConfig {
     }
 }
 
-/// Returns fresh randomness from the operating system.
+/// Returns fresh randomness from the operating system, or from the browser.
 #[must_use]
 pub fn entropy() -> u64 {
-    getrandom::u64().unwrap_or_else(|_| {
+    #[cfg(not(all(feature = "web", target_family = "wasm")))]
+    let random = getrandom::u64();
+    #[cfg(all(feature = "web", target_family = "wasm"))]
+    let random = super::ws::random();
+    random.unwrap_or_else(|_| {
         // No system randomness: the standard library's hash seeds still differ per process.
         use std::hash::{BuildHasher, RandomState};
         RandomState::new().hash_one(Instant::now())

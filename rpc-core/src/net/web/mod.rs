@@ -19,6 +19,7 @@ mod config;
 #[path = "../ws/connect.rs"]
 mod connect;
 mod dialer;
+mod page;
 mod stream;
 #[path = "../ws/url.rs"]
 #[allow(dead_code, reason = "a page resolves no names")]
@@ -27,5 +28,6 @@ mod url;
 pub use config::{BadHeader, WsConfig};
 pub use connect::ConnectError;
 pub use dialer::WsDialer;
+pub(super) use page::{call, random};
 pub use stream::WsStream;
 pub use url::{redact_urls, urls};

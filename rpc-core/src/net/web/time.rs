@@ -8,10 +8,13 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::future::{Either, select};
 use futures_util::task::AtomicWaker;
-use gloo_timers::callback::Timeout;
+use js_sys::Array;
 use send_wrapper::SendWrapper;
+use wasm_bindgen::JsValue;
+use wasm_bindgen::closure::Closure;
 use web_time::web::SystemTimeExt as _;
 
+use super::ws::call;
 use crate::Instant;
 
 /// The longest delay of a page's timer.
@@ -66,13 +69,37 @@ pub struct Elapsed;
 #[derive(Debug)]
 pub struct Sleep {
     at: Instant,
-    timer: Option<(Arc<Fired>, SendWrapper<Timeout>)>,
+    timer: Option<(Arc<Fired>, SendWrapper<Timer>)>,
 }
 
 #[derive(Debug, Default)]
 struct Fired {
     is_set: AtomicBool,
     waker: AtomicWaker,
+}
+
+/// A timer of the page. Dropping it stops it.
+#[derive(Debug)]
+struct Timer {
+    id: JsValue,
+    _callback: Closure<dyn FnMut()>,
+}
+
+impl Timer {
+    fn new(delay: u32, callback: impl FnMut() + 'static) -> Self {
+        let callback = Closure::<dyn FnMut()>::new(callback);
+        let arguments = Array::of2(callback.as_ref(), &delay.into());
+        Self {
+            id: call("setTimeout", &arguments).unwrap_or_default(),
+            _callback: callback,
+        }
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        let _ = call("clearTimeout", &Array::of1(&self.id));
+    }
 }
 
 impl Sleep {
@@ -103,7 +130,7 @@ impl Future for Sleep {
                 .map_or(LONGEST, |it| it.saturating_add(1).min(LONGEST));
             let fired = Arc::new(Fired::default());
             let told = Arc::clone(&fired);
-            let timer = Timeout::new(delay, move || {
+            let timer = Timer::new(delay, move || {
                 told.is_set.store(true, Ordering::Release);
                 told.waker.wake();
             });

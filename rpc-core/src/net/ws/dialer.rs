@@ -7,9 +7,12 @@ use std::sync::Arc;
 #[cfg(feature = "tls")]
 use std::sync::OnceLock;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use futures_util::future::BoxFuture;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::uri::PathAndQuery;
+use percent_encoding::percent_decode_str;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -297,8 +300,8 @@ impl WsDialer {
             let host = host.map_err(|_| target.bad("the host cannot be a header"))?;
             headers.insert(header::HOST, host);
         }
-        if let Some(login) = &target.login {
-            let earlier = headers.insert(header::AUTHORIZATION, login.clone());
+        if let Some(login) = target.login.as_deref().and_then(basic) {
+            let earlier = headers.insert(header::AUTHORIZATION, login);
             if earlier.is_some() {
                 return Err(target.bad(
                     "its user and password, and another key, would both be the Authorization header",
@@ -432,6 +435,17 @@ fn broken(target: &Target, error: io::Error) -> DialError {
         None => {}
     }
     target.unreachable(error)
+}
+
+/// Returns the header for `user:password` as a URL spells it (RFC 7617).
+pub(super) fn basic(login: &str) -> Option<HeaderValue> {
+    let mut plain: Vec<u8> = percent_decode_str(login).collect();
+    if !login.contains(':') {
+        plain.push(b':');
+    }
+    let mut value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(plain))).ok()?;
+    value.set_sensitive(true);
+    Some(value)
 }
 
 fn refused(target: &Target, error: UpgradeError) -> DialError {

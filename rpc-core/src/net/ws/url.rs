@@ -4,11 +4,8 @@ use std::fmt::Write as _;
 use std::io;
 use std::net::IpAddr;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use http::Uri;
 use http::uri::{Authority, PathAndQuery};
-use http::{HeaderValue, Uri};
-use percent_encoding::percent_decode_str;
 
 use crate::net::dial::DialError;
 
@@ -25,8 +22,8 @@ pub(super) struct Target {
     is_http: bool,
     /// The `Host` header: host and port as the URL spells them.
     pub(super) authority: String,
-    /// The `Authorization` header for the user and password of the URL.
-    pub(super) login: Option<HeaderValue>,
+    /// User and password as the URL spells them.
+    pub(super) login: Option<String>,
 }
 
 impl Target {
@@ -69,7 +66,7 @@ impl Target {
             .ok_or_else(|| bad("the host is missing"))?;
         let whole = authority.as_str();
         let (login, spelled) = match whole.rsplit_once('@') {
-            Some((login, rest)) => (basic(login), rest),
+            Some((login, rest)) => (Some(login.to_owned()), rest),
             None => (None, whole),
         };
         let bracketed = authority.host();
@@ -248,19 +245,9 @@ fn redact(url: &str) -> String {
     format!("{scheme}{place}")
 }
 
-/// Returns the header for `user:password` as a URL spells it (RFC 7617).
-fn basic(login: &str) -> Option<HeaderValue> {
-    let mut plain: Vec<u8> = percent_decode_str(login).collect();
-    if !login.contains(':') {
-        plain.push(b':');
-    }
-    let mut value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(plain))).ok()?;
-    value.set_sensitive(true);
-    Some(value)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::dialer::basic;
     use super::*;
 
     fn parse(url: &str) -> Target {
@@ -394,7 +381,8 @@ mod tests {
             ("ws://ann@h:1/x", "Basic YW5uOg=="),
         ] {
             let target = parse(url);
-            assert_eq!(target.login.as_ref().unwrap(), expected, "{url}");
+            let header = target.login.as_deref().and_then(basic);
+            assert_eq!(header.unwrap(), expected, "{url}");
             assert_eq!(target.uri, "ws://h:1/x");
             assert_eq!(
                 (target.host.as_str(), target.authority.as_str()),

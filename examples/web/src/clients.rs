@@ -1,0 +1,165 @@
+//! The five clients.
+
+use rpc_core::net::entropy;
+
+use super::{Column, Outcome, Typed};
+
+/// Says in a channel what is typed, and shows what is said there.
+pub(super) async fn snek(
+    column: Column,
+    url: String,
+    user: String,
+    password: String,
+    mut typed: Typed,
+) -> Outcome {
+    use snek_proto::client::{ClientConfig, ClientEvent};
+    use snek_proto::frame::Final;
+    use snek_proto::net::{connect_with, dialer, link_config};
+
+    let config = ClientConfig::new(user, password);
+    let dialer = dialer(&url, &config)?;
+    let (client, mut events, connection) =
+        connect_with(dialer, config, column.watched(link_config()));
+    column.run(connection, client.states());
+    loop {
+        tokio::select! {
+            text = typed.recv() => {
+                let Some(text) = text else { return Ok(()) };
+                if let Err(error) = client.send_message("general", &text, Final::Yes).await {
+                    column.tell("error", error);
+                }
+            }
+            event = events.next() => match event {
+                Some(ClientEvent::Message(said)) => {
+                    column.tell("answer", format_args!("{}: {}", said.username, said.message));
+                }
+                Some(_) => {}
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// Chats with a gateway.
+pub(super) async fn exoclaw(
+    column: Column,
+    url: String,
+    token: String,
+    mut typed: Typed,
+) -> Outcome {
+    use exoclaw_proto::client::ClientConfig;
+    use exoclaw_proto::net::{connect_with, dialer, link_config};
+
+    let config = match token.is_empty() {
+        true => ClientConfig::default(),
+        false => ClientConfig::new(token),
+    };
+    let dialer = dialer(&url, &config)?;
+    let (client, _events, connection) = connect_with(dialer, config, column.watched(link_config()));
+    column.run(connection, client.states());
+    while let Some(text) = typed.recv().await {
+        column.answer(client.chat(text).await.text().await);
+    }
+    Ok(())
+}
+
+/// Gives an agent tasks, with a key of its own, and allows what it asks for.
+pub(super) async fn connectonion(column: Column, url: String, mut typed: Typed) -> Outcome {
+    use connectonion_proto::auth::Signer;
+    use connectonion_proto::frame::Scope;
+    use connectonion_proto::net::{AgentOptions, RunEvent, connect_with, dialer, link_config};
+
+    let mut seed = [0; 32];
+    for part in seed.chunks_exact_mut(8) {
+        part.copy_from_slice(&entropy().to_ne_bytes());
+    }
+    let signer = Signer::from_seed(&seed);
+    let options = AgentOptions {
+        link: column.watched(link_config()),
+        ..AgentOptions::default()
+    };
+    let (client, _events, connection) = connect_with(dialer(&url, &options)?, signer, options);
+    column.run(connection, client.states());
+    while let Some(text) = typed.recv().await {
+        let mut run = client.input(text).await;
+        while let Some(event) = run.next().await {
+            if let Ok(RunEvent::Approval(asked)) = event {
+                asked.approve(Scope::Once).await?;
+            }
+        }
+        column.answer(run.output().await.map(|it| it.result.to_string()));
+    }
+    Ok(())
+}
+
+/// Registers at a router, accepts what it passes on, and says to the last message what is typed.
+pub(super) async fn smarthole(
+    column: Column,
+    url: String,
+    name: String,
+    mut typed: Typed,
+) -> Outcome {
+    use smarthole_proto::client::ClientConfig;
+    use smarthole_proto::frame::{Notification, Registration};
+    use smarthole_proto::net::{Event, InboundMessage, connect_with, dialer, link_config};
+
+    let config = ClientConfig::new(Registration::new(name, "Shows messages in a page."))?;
+    let dialer = dialer(&url, &config)?;
+    let (client, mut events, connection) =
+        connect_with(dialer, config, column.watched(link_config()));
+    column.run(connection, client.states());
+    let mut last: Option<InboundMessage> = None;
+    loop {
+        tokio::select! {
+            text = typed.recv() => {
+                let Some(text) = text else { return Ok(()) };
+                match &last {
+                    Some(message) => column.answer(message.notify(Notification::new(text)).await.map(|()| "sent")),
+                    None => column.tell("error", "no message has come yet"),
+                }
+            }
+            event = events.next() => match event {
+                Some(Event::Registered { .. }) => column.tell("answer", "registered"),
+                Some(Event::Message(message)) => {
+                    column.tell("answer", &message.text);
+                    column.answer(message.ack().await.map(|()| "accepted"));
+                    last = Some(message);
+                }
+                Some(_) => {}
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// Chats with a coding agent.
+pub(super) async fn acolyte(column: Column, url: String, key: String, mut typed: Typed) -> Outcome {
+    use acolyte_proto::auth::ApiKey;
+    use acolyte_proto::client::{ChatUpdate, ClientConfig};
+    use acolyte_proto::event::Event;
+    use acolyte_proto::frame::ChatRequest;
+    use acolyte_proto::net::{connect_with, dialer, link_config};
+
+    let mut config = ClientConfig::default();
+    if !key.is_empty() {
+        config.api_key = Some(ApiKey::new(key)?);
+    }
+    let dialer = dialer(&url, &config)?;
+    let (client, _events, connection) = connect_with(dialer, config, column.watched(link_config()));
+    column.run(connection, client.states());
+    client.ready().await?;
+    let model = client.status().await?.model;
+    while let Some(text) = typed.recv().await {
+        let mut chat = client
+            .start_chat(ChatRequest::new(text, model.clone()))
+            .await;
+        let mut answer = String::new();
+        while let Some(update) = chat.next().await {
+            if let ChatUpdate::Event(Event::TextDelta(text)) = update {
+                answer.push_str(&text);
+            }
+        }
+        column.tell("answer", answer);
+    }
+    Ok(())
+}

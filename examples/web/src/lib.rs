@@ -1,0 +1,141 @@
+//! What the page's columns do: each is a client that sends what is typed, and shows its frames and states.
+#![cfg(target_family = "wasm")]
+
+mod clients;
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt::Display;
+use std::sync::Arc;
+
+use js_sys::Function;
+use rpc_core::net::{Connection, Direction, Frame, LinkConfig, LinkState, Observer};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+use wasm_bindgen::JsValue;
+use wasm_bindgen::prelude::wasm_bindgen;
+use wasm_bindgen_futures::spawn_local;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+/// What is typed into a column, in order.
+type Typed = UnboundedReceiver<String>;
+
+/// A client that runs. To drop it closes its connection.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct Session(UnboundedSender<String>);
+
+#[wasm_bindgen]
+impl Session {
+    /// Starts a client of a protocol. `show` gets a kind (`in`, `out`, `state`, `answer` or `error`) and a text.
+    #[wasm_bindgen(constructor)]
+    pub fn new(
+        protocol: &str,
+        url: String,
+        user: String,
+        secret: String,
+        show: Function,
+    ) -> Session {
+        let (send, typed) = unbounded_channel();
+        let column = Column::new(show);
+        match protocol {
+            "snek" => column.start(clients::snek(column.clone(), url, user, secret, typed)),
+            "exoclaw" => column.start(clients::exoclaw(column.clone(), url, secret, typed)),
+            "connectonion" => column.start(clients::connectonion(column.clone(), url, typed)),
+            "smarthole" => column.start(clients::smarthole(column.clone(), url, user, typed)),
+            "acolyte" => column.start(clients::acolyte(column.clone(), url, secret, typed)),
+            other => column.tell("error", format!("there is no protocol {other}")),
+        }
+        Session(send)
+    }
+
+    /// Sends a text, once those before it are answered.
+    pub fn send(&self, text: String) {
+        // A client that has ended has said why.
+        let _ = self.0.send(text);
+    }
+}
+
+/// Passes on what a client does. Frames are seen in its task, which is `Send`; the page's function is not.
+#[derive(Clone)]
+struct Column(UnboundedSender<(&'static str, String)>);
+
+impl Column {
+    fn new(show: Function) -> Self {
+        let (send, mut told) = unbounded_channel::<(&str, String)>();
+        spawn_local(async move {
+            while let Some((kind, text)) = told.recv().await {
+                let _ = show.call2(&JsValue::NULL, &kind.into(), &text.into());
+            }
+        });
+        Self(send)
+    }
+
+    fn tell(&self, kind: &'static str, text: impl Display) {
+        let _ = self.0.send((kind, text.to_string()));
+    }
+
+    fn answer(&self, answer: Result<impl Display, impl Display>) {
+        match answer {
+            Ok(text) => self.tell("answer", text),
+            Err(error) => self.tell("error", error),
+        }
+    }
+
+    fn start(&self, client: impl Future<Output = Outcome> + 'static) {
+        let column = self.clone();
+        spawn_local(async move {
+            if let Err(error) = client.await {
+                column.tell("error", error);
+            }
+        });
+    }
+
+    /// Shows the frames of a link.
+    fn watched(&self, link: LinkConfig) -> LinkConfig {
+        link.with_observer(Arc::new(self.clone()))
+    }
+
+    /// Runs a connection, and shows its states.
+    fn run(&self, connection: Connection, mut states: watch::Receiver<LinkState>) {
+        let column = self.clone();
+        spawn_local(async move {
+            connection.run().await;
+        });
+        spawn_local(async move {
+            loop {
+                let state = states.borrow_and_update().clone();
+                column.tell("state", name(&state));
+                if states.changed().await.is_err() {
+                    break;
+                }
+            }
+        });
+    }
+}
+
+impl Observer for Column {
+    fn frame(&self, frame: &Frame<'_>) {
+        let kind = match frame.direction() {
+            Direction::In => "in",
+            Direction::Out => "out",
+        };
+        // Without its secrets.
+        let text = frame.text().map(Cow::into_owned);
+        self.tell(kind, text.unwrap_or_else(|| format!("{:?}", frame.kind())));
+    }
+}
+
+fn name(state: &LinkState) -> String {
+    match state {
+        LinkState::Connecting { .. } => "connecting".to_owned(),
+        LinkState::Ready { generation: 1 } => "connected".to_owned(),
+        LinkState::Ready { .. } => "connected again".to_owned(),
+        LinkState::Closing => "closing".to_owned(),
+        LinkState::Lost { cause, .. } => format!("lost: {cause}"),
+        LinkState::GaveUp { cause } => format!("gave up: {cause}"),
+        LinkState::Closed { .. } => "closed".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
