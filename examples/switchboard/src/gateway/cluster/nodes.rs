@@ -63,7 +63,7 @@ impl Nodes {
         loop {
             let work = async {
                 joined(lease.node());
-                std::future::pending().await;
+                std::future::pending::<()>().await;
             };
             let why = self
                 .member
