@@ -73,6 +73,7 @@ impl Column {
     }
 
     fn tell(&self, kind: &'static str, text: impl Display) {
+        // Fails only once nothing shows the column any more.
         let _ = self.0.send((kind, text.to_string()));
     }
 

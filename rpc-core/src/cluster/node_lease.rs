@@ -1,7 +1,7 @@
 //! [`NodeLease`]: this node's [`Lease`], kept on a bucket.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -14,6 +14,7 @@ use super::{
 };
 use crate::Str;
 use crate::net::{entropy, time};
+use crate::sync::Mutex;
 
 /// The bucket with a key for each node that is alive.
 const NODES: &str = "nodes";
@@ -42,13 +43,6 @@ struct Shared {
     released: tokio::sync::Notify,
     /// Why the store denies this node its key.
     denied: watch::Sender<Option<StoreError>>,
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Lease> {
-        // The machine never panics.
-        self.lease.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl NodeLease {
@@ -97,7 +91,7 @@ impl NodeLease {
     /// it.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        self.shared.lock().is_valid(time::now())
+        self.shared.lease.lock().is_valid(time::now())
     }
 
     /// Waits until the node counts as alive.
@@ -114,7 +108,7 @@ impl NodeLease {
             if self.is_valid() {
                 return Ok(());
             }
-            if let Some(lost) = self.shared.lock().lost() {
+            if let Some(lost) = self.shared.lease.lock().lost() {
                 return Err(lost);
             }
             if changed.changed().await.is_err() {
@@ -133,7 +127,7 @@ impl NodeLease {
         loop {
             changed.mark_unchanged();
             let until = {
-                let mut lease = self.shared.lock();
+                let mut lease = self.shared.lease.lock();
                 if lease
                     .valid_until()
                     .is_some_and(|until| until <= time::now())
@@ -178,7 +172,7 @@ impl NodeLease {
     /// Gives the lease back: it is invalid at once, and other nodes need not wait for its end. The
     /// [`Renewal`] returns when the key is removed.
     pub fn release(&self) {
-        self.shared.lock().release(time::now());
+        self.shared.lease.lock().release(time::now());
         self.shared.released.notify_one();
     }
 
@@ -245,7 +239,7 @@ impl Renewal {
         let mut told = None;
         loop {
             let (timeout, lost) = {
-                let mut lease = shared.lock();
+                let mut lease = shared.lease.lock();
                 while let Some(request) = lease.poll_request() {
                     let doing = perform(&shared.nodes, &key, &shared.node, request.operation);
                     asking = Some((request.number, Box::pin(doing)));
@@ -277,9 +271,9 @@ impl Renewal {
                         shared.denied.send_replace(Some(error.clone()));
                     }
                     let reply = reply_of(reply, &mut told);
-                    shared.lock().handle_reply(number, reply, time::now());
+                    shared.lease.lock().handle_reply(number, reply, time::now());
                 }
-                () = time::sleep_until(timeout) => shared.lock().handle_timeout(time::now()),
+                () = time::sleep_until(timeout) => shared.lease.lock().handle_timeout(time::now()),
                 () = shared.released.notified() => {}
             }
         }

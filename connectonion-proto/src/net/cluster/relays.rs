@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use futures_util::StreamExt;
 use http::request::Parts;
 use rpc_core::cluster::{AskError, Messages, Store, StoreError, token};
 use rpc_core::net::{Transport, entropy};
+use rpc_core::sync::Mutex;
 use rpc_core::{CloseFrame, Str};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -98,10 +99,6 @@ impl Relays {
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<u64, Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn peer(&self, id: u64, node: &str) -> Peer {
         Peer {
             store: Arc::clone(&self.store),
@@ -135,7 +132,7 @@ impl Relays {
                         return Some(Request::Open(Box::new(opening)));
                     }
                 }
-                (Kind::End, _) => drop(self.open().remove(&packet.id)),
+                (Kind::End, _) => drop(self.open.lock().remove(&packet.id)),
                 (_, reply_to) => self.pass(packet, reply_to),
             }
         }
@@ -143,7 +140,7 @@ impl Relays {
 
     /// Passes a packet on to its connection.
     fn pass(&self, packet: Packet, reply_to: Option<Str>) {
-        let (id, mut open) = (packet.id, self.open());
+        let (id, mut open) = (packet.id, self.open.lock());
         match (open.get(&id), reply_to) {
             (Some(connection), reply_to) => {
                 // Within the window there is room: who sends more loses the connection.
@@ -158,24 +155,28 @@ impl Relays {
 
     /// Returns the nodes at the other ends.
     pub(super) fn nodes(&self) -> HashSet<String> {
-        self.open().values().map(|it| it.node.clone()).collect()
+        self.open
+            .lock()
+            .values()
+            .map(|it| it.node.clone())
+            .collect()
     }
 
     /// Ends the connections with a node that is gone.
     pub(super) fn end(&self, node: &str) {
-        self.open().retain(|_, it| it.node != node);
+        self.open.lock().retain(|_, it| it.node != node);
     }
 
     /// Ends all connections, and opens no more.
     pub(super) fn close(&self) {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         self.max.store(0, Ordering::Relaxed);
         open.clear();
     }
 
     /// Tells the other ends that this node ends its connections.
     pub(super) async fn give_up(&self) {
-        let open: Vec<_> = self.open().drain().collect();
+        let open: Vec<_> = self.open.lock().drain().collect();
         for (id, it) in open {
             let peer = self.peer(id, &it.node);
             if peer.send(Kind::End, 0, Bytes::new()).await.is_err() {
@@ -210,7 +211,7 @@ impl Relays {
 
     fn register(self: &Arc<Self>, id: u64, node: &str) -> Option<Relayed> {
         let (sender, packets) = mpsc::channel(self.limits.max_packets());
-        let mut open = self.open();
+        let mut open = self.open.lock();
         if open.len() >= self.max.load(Ordering::Relaxed) || open.contains_key(&id) {
             return None;
         }
@@ -277,7 +278,7 @@ impl Relayed {
 
 impl Drop for Relayed {
     fn drop(&mut self) {
-        self.relays.open().remove(&self.peer.id);
+        self.relays.open.lock().remove(&self.peer.id);
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use rpc_core::cluster::{ClaimError, Claimed, Fence, Log, Ownership, Store, StoreError};
+use rpc_core::sync::Mutex;
 
 use super::ClusterOptions;
 use super::journal::{Journal, Known, failed};
@@ -54,17 +55,13 @@ impl ClusterStorage {
         }
     }
 
-    fn owned(&self) -> MutexGuard<'_, HashMap<String, (Known, Ownership)>> {
-        self.owned.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Forgets all ownerships, because the node they belong to is gone.
     pub(super) fn forget_all(&self) {
-        self.owned().clear();
+        self.owned.lock().clear();
     }
 
     fn known(&self, session_id: &str) -> Option<Known> {
-        let owned = self.owned();
+        let owned = self.owned.lock();
         // What belongs to an earlier life of this host is claimed again.
         let (known, _) = owned.get(session_id).filter(|(_, it)| it.is_valid())?;
         Some(known.clone())
@@ -157,7 +154,8 @@ impl ClusterStorage {
                     found.wrote(&marker, &line);
                 }
             }
-            self.owned()
+            self.owned
+                .lock()
                 .insert(session_id.to_owned(), (found, ownership));
             return Ok(record);
         }
@@ -230,11 +228,11 @@ impl ClusterStorage {
             .append(node, session_id, &mut known, kind, line);
         let written = written.await;
         if written == Err(StoreError::Conflict) {
-            self.owned().remove(session_id);
+            self.owned.lock().remove(session_id);
             return Err(StorageError::Fenced);
         }
         let is_whole = written.is_ok() && record.is_some_and(|record| known.wrote(record, line));
-        if let Some((place, _)) = self.owned().get_mut(session_id) {
+        if let Some((place, _)) = self.owned.lock().get_mut(session_id) {
             *place = known;
         }
         let first = written.map_err(|error| failed(&error))?;
@@ -242,7 +240,7 @@ impl ClusterStorage {
     }
 
     async fn give_back(&self, session_id: &str) {
-        let owned = self.owned().remove(session_id);
+        let owned = self.owned.lock().remove(session_id);
         if let Some((_, ownership)) = owned {
             ownership.release().await;
         }

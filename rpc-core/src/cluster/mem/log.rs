@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -12,11 +12,12 @@ use tokio::time::sleep;
 
 use super::data::{Data, without_payload};
 use super::engine::Engine;
-use super::{Link, MemoryStore, check_len, lock};
+use super::{Link, MemoryStore, check_len};
 use crate::Str;
 use crate::cluster::{
     Expect, Log, LogConfig, LogState, Record, Store, StoreError, Stored, Watched,
 };
+use crate::sync::Mutex;
 
 /// How many records are read at once for somebody who watches.
 const PAGE: usize = 256;
@@ -107,7 +108,7 @@ impl Log for MemoryLog {
         let watching = Watching {
             engine: Arc::downgrade(&self.store.engine),
             link: Arc::clone(&self.store.link),
-            changes: lock(&self.store.engine).changed.subscribe(),
+            changes: self.store.engine.lock().changed.subscribe(),
             gaps,
             name: Arc::clone(&self.name),
             pattern,
@@ -176,7 +177,7 @@ impl Watching {
     /// Takes what is new, if there is something.
     fn read(&mut self) -> Result<bool, StoreError> {
         let engine = self.engine.upgrade().ok_or_else(lost)?;
-        let engine = lock(&engine);
+        let engine = engine.lock();
         let data = engine.logs.get(&*self.name);
         let data = data.filter(|data| data.created == self.created);
         let data = data.ok_or_else(lost)?;

@@ -6,7 +6,7 @@ mod log;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,6 +19,8 @@ use super::{AskError, Log, LogConfig, Messages, Store, StoreError};
 use data::Data;
 use engine::{Engine, Subscriber};
 use log::MemoryLog;
+
+use crate::sync::Mutex;
 
 /// How long a request may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -117,10 +119,6 @@ impl Link {
     }
 }
 
-fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
-    it.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Does the requests of a connection, in order.
 async fn serve(
     engine: Arc<Mutex<Engine>>,
@@ -130,7 +128,7 @@ async fn serve(
     while let Some((at, request)) = requests.recv().await {
         sleep_until(at).await;
         link.pass().await;
-        request(&mut lock(&engine));
+        request(&mut engine.lock());
     }
 }
 
@@ -157,7 +155,7 @@ impl MemoryStore {
         let link = Link::new();
         let (requests, received) = mpsc::channel(REQUESTS);
         tokio::spawn(serve(Arc::clone(&engine), Arc::clone(&link), received));
-        lock(&engine).links.push(Arc::downgrade(&link));
+        engine.lock().links.push(Arc::downgrade(&link));
         Self {
             engine,
             link,
@@ -207,12 +205,12 @@ impl MemoryStore {
     /// Takes all room from the engine, or gives it back: without room all appends fail with
     /// [`StoreError::Full`].
     pub fn set_full(&self, is_full: bool) {
-        lock(&self.engine).is_full = is_full;
+        self.engine.lock().is_full = is_full;
     }
 
     /// Restarts the engine with its data: a gap for all nodes, and the end of all watches.
     pub fn restart(&self) {
-        lock(&self.engine).restart();
+        self.engine.lock().restart();
     }
 
     /// Restarts the engine without its data.
@@ -223,19 +221,19 @@ impl MemoryStore {
     /// Returns a copy of all logs.
     #[must_use]
     pub fn snapshot(&self) -> MemorySnapshot {
-        MemorySnapshot(lock(&self.engine).logs.clone())
+        MemorySnapshot(self.engine.lock().logs.clone())
     }
 
     /// Restarts the engine with a copy of its data from before.
     pub fn restore(&self, snapshot: &MemorySnapshot) {
-        let mut engine = lock(&self.engine);
+        let mut engine = self.engine.lock();
         engine.logs.clone_from(&snapshot.0);
         engine.restart();
     }
 
     /// Deletes the log with this name; who uses it finds out at the next request.
     pub fn delete_log(&self, name: &str) {
-        let mut engine = lock(&self.engine);
+        let mut engine = self.engine.lock();
         engine.logs.remove(name);
         engine.changed.send_replace(());
     }
@@ -323,12 +321,12 @@ impl Store for MemoryStore {
         let (opened, wanted) = (Arc::clone(&name), config.clone());
         let opening = self.request(false, move |engine| engine.open(&opened, &wanted));
         opening.await?;
-        lock(&self.opened).insert(name.to_string(), config.clone());
+        self.opened.lock().insert(name.to_string(), config.clone());
         Ok(Arc::new(MemoryLog::new(self.clone(), name, config)))
     }
 
     async fn ensure(&self) -> Result<(), StoreError> {
-        let opened = lock(&self.opened).clone();
+        let opened = self.opened.lock().clone();
         let opening = self.request(false, move |engine| {
             let mut all = opened.iter();
             all.try_for_each(|(name, config)| engine.open(name, config))
@@ -355,7 +353,7 @@ impl Store for MemoryStore {
             queue,
             link: Arc::clone(&link),
         };
-        lock(&self.engine).subscribers.push(subscriber);
+        self.engine.lock().subscribers.push(subscriber);
         let messages = stream::unfold((received, link), |(mut received, link)| async {
             let (at, message) = received.recv().await?;
             sleep_until(at).await;

@@ -1,13 +1,13 @@
 //! [`Violations`]: what the server refuses for lack of permission.
 
 use std::future::pending;
-use std::sync::{Mutex, PoisonError};
 
 use async_nats::ServerError;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::cluster::StoreError;
+use crate::sync::Mutex;
 
 /// How the server's text begins.
 const VIOLATION: &str = "Permissions Violation";
@@ -43,7 +43,7 @@ impl Violations {
             // Nobody may wait for it.
             let _ = self.texts.send(text.clone());
         }
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         let is_new = !told.contains(&text);
         if is_new {
             told.truncate(MAX - 1);

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::net::TcpStream;
@@ -13,6 +12,7 @@ use super::rotation::{Pass, Rotation, Step};
 use super::socket::Socket;
 use super::url::Target;
 use crate::net::dial::{DialError, Node};
+use crate::sync::Mutex;
 
 /// Where a dialer stands in its round, and the node of its last connection.
 #[derive(Debug)]
@@ -30,31 +30,27 @@ impl Position {
         Self(Mutex::new(Inner { rotation, node }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn leave(&self) {
-        self.lock().rotation.leave();
+        self.0.lock().rotation.leave();
     }
 
     /// Leaves this node, unless the last connection went elsewhere already.
     pub(super) fn leave_node(&self, node: &Node) {
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         if inner.node.as_ref() == Some(node) {
             inner.rotation.leave();
         }
     }
 
     pub(super) fn node(&self) -> Option<Node> {
-        self.lock().node.clone()
+        self.0.lock().node.clone()
     }
 }
 
 /// A clone goes on by itself.
 impl Clone for Position {
     fn clone(&self) -> Self {
-        Self(Mutex::new(self.lock().clone()))
+        Self(Mutex::new(self.0.lock().clone()))
     }
 }
 
@@ -80,7 +76,7 @@ impl<'a> Visit<'a> {
         Self {
             dialer,
             position,
-            pass: position.lock().rotation.pass(),
+            pass: position.0.lock().rotation.pass(),
             started: Instant::now(),
             failure: None,
         }
@@ -106,7 +102,7 @@ impl<'a> Visit<'a> {
                     }
                 }
                 Step::Dial { url, address } => {
-                    self.position.lock().rotation.dialled(url, address);
+                    self.position.0.lock().rotation.dialled(url, address);
                     let target = self.dialer.target(url);
                     let tcp = match within(share, TcpStream::connect(address)).await {
                         Ok(tcp) => tcp,
@@ -156,7 +152,7 @@ impl<'a> Visit<'a> {
 
     /// Notes that the connection to this node stands.
     pub(super) fn succeeded(&self, node: &Node) {
-        let mut inner = self.position.lock();
+        let mut inner = self.position.0.lock();
         inner.rotation.keep();
         inner.node = Some(node.clone());
     }

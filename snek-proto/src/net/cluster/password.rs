@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use ring::pbkdf2::{self, PBKDF2_HMAC_SHA256};
 use ring::rand::{SecureRandom, SystemRandom};
+use rpc_core::sync::Mutex;
 use rpc_core::{Secret, Str, constant_time_eq};
 use tokio::sync::Semaphore;
 
@@ -89,7 +90,7 @@ impl Passwords {
         password: &Secret<Str>,
     ) -> Checked {
         let (hashed, password) = (hashed.to_owned(), password.clone());
-        let (known, rounds) = (self.proofs().get(username).copied(), self.rounds);
+        let (known, rounds) = (self.proofs.lock().get(username).copied(), self.rounds);
         let checked = self.aside(move || {
             let proof = prove(&hashed, &password);
             if known.is_some_and(|known| constant_time_eq(&known, &proof)) {
@@ -106,13 +107,9 @@ impl Passwords {
         checked.await.unwrap_or(Checked::Wrong)
     }
 
-    fn proofs(&self) -> MutexGuard<'_, HashMap<Str, Proof>> {
-        self.proofs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Remembers that a user was let in, here or at another node.
     pub(super) fn remember(&self, username: Str, proof: Proof) {
-        let mut proofs = self.proofs();
+        let mut proofs = self.proofs.lock();
         if proofs.len() >= MAX_PROOFS {
             // Everybody is checked once more.
             proofs.clear();
@@ -225,7 +222,7 @@ mod tests {
             passwords.remember(user.to_string().into(), [0; 32]);
         }
         let last = (MAX_PROOFS + 1).to_string();
-        assert!(passwords.proofs().contains_key(last.as_str()));
-        assert!(passwords.proofs().len() <= MAX_PROOFS);
+        assert!(passwords.proofs.lock().contains_key(last.as_str()));
+        assert!(passwords.proofs.lock().len() <= MAX_PROOFS);
     }
 }

@@ -1,13 +1,14 @@
 //! [`Records`]: what a cluster keeps in its store: users, channels and messages.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use bytes::Bytes;
 use rpc_core::cluster::{
     Bucket, BucketConfig, Entry, Expect, Fill, Log, LogConfig, Message, NameTooLong, Store,
     StoreError, Watch, name_of, token, try_token,
 };
+use rpc_core::sync::Mutex;
 use rpc_core::{Secret, Str, Text};
 use serde::{Deserialize, Serialize};
 
@@ -233,7 +234,7 @@ impl Records {
     }
 
     pub(super) fn put(&self) -> MutexGuard<'_, BTreeMap<String, Bytes>> {
-        self.put.lock().unwrap_or_else(PoisonError::into_inner)
+        self.put.lock()
     }
 
     pub(super) async fn publish(&self, attempt: &Attempt) -> SendReply {

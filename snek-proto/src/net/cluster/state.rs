@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
 use rpc_core::Instant;
 use rpc_core::cluster::{AskError, StoreError};
 use rpc_core::net::{entropy, time};
+use rpc_core::sync::Mutex;
 use tokio::sync::{Notify, oneshot, watch};
 
 use super::records::{Records, of_user};
@@ -82,7 +83,7 @@ impl Shared {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Changes the state, hands on what comes of it, and wakes the runner if it has to do something.
