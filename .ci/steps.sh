@@ -5,6 +5,8 @@ exec </dev/null
 export CI=true
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 export CARGO_INCREMENTAL=0
+# Nobody debugs what is built here, and panics say their line without it.
+export CARGO_PROFILE_DEV_DEBUG=false CARGO_PROFILE_TEST_DEBUG=false
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 export RUST_BACKTRACE="${RUST_BACKTRACE:-1}"
 

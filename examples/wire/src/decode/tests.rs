@@ -275,23 +275,22 @@ fn recordings_are_decoded_the_same_in_whatever_form_they_are_written() {
         recordings(&tests.join("transcripts"), &mut found);
     }
     assert!(found.len() > 80, "{}", found.len());
-    for mut recording in found {
+    for (index, mut recording) in found.into_iter().enumerate() {
         recording.header.transcript = VERSION;
         let written = recording.to_string();
         // White space that says nothing.
         let other = written.replace("{\"at\":", "{ \"at\":");
-        for (show_secrets, full, json) in [
+        let (show_secrets, full, json) = [
             (false, false, false),
             (true, true, false),
             (false, false, true),
-        ] {
-            let options = Options {
-                show_secrets,
-                full,
-                json,
-                ..Options::default()
-            };
-            assert_eq!(decoded(&written, &options), decoded(&other, &options));
-        }
+        ][index % 3];
+        let options = Options {
+            show_secrets,
+            full,
+            json,
+            ..Options::default()
+        };
+        assert_eq!(decoded(&written, &options), decoded(&other, &options));
     }
 }

@@ -305,12 +305,14 @@ async fn hints_before_an_answer_hide_no_frames() {
 /// Sends pongs until nothing takes them any more. The clock is paused then, and stands wherever
 /// something could go on.
 async fn flood(socket: &mut TcpStream, mask: bool) {
-    let pong: &[u8] = if mask {
-        &[0x8a, 0x80, 0, 0, 0, 0]
+    // With the largest payload of a pong, which is zeros whether it is masked or not.
+    let mut pong = if mask {
+        vec![0x8a, 0x80 | 125, 0, 0, 0, 0]
     } else {
-        &[0x8a, 0]
+        vec![0x8a, 125]
     };
-    let pongs = pong.repeat(1024);
+    pong.resize(pong.len() + 125, 0);
+    let pongs = pong.repeat(64);
     let mut sent = 0;
     tokio::time::pause();
     while let Ok(written) = timeout(Duration::from_secs(1), socket.write_all(&pongs)).await {
