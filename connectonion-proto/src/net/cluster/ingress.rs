@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::future::Either;
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
@@ -46,6 +46,8 @@ pub(in crate::net) struct Origin {
     pub(in crate::net) peer: Option<IpAddr>,
     pub(in crate::net) head: Option<Arc<Parts>>,
     pub(in crate::net) cancellation: Cancellation,
+    /// The clock of the host that it came to.
+    pub(in crate::net) clock: fn() -> SystemTime,
 }
 
 impl Cluster {
@@ -76,7 +78,7 @@ impl Cluster {
             Wanted::Nothing => return self.lobby(transport, Some(first), origin, here).await,
             Wanted::Session(session_id) => session_id,
         };
-        match self.route(session_id.as_deref(), &mut origin).await {
+        match self.route(session_id.as_deref(), &origin).await {
             Ok(Route::Here) => {
                 let (first, line) = (Some(first), Either::Left(transport));
                 here(Peeked { first, line }).await;
@@ -92,7 +94,7 @@ impl Cluster {
         &self,
         transport: T,
         first: Option<Message>,
-        mut origin: Origin,
+        origin: Origin,
         here: impl FnOnce(Peeked<T>) -> F,
     ) where
         T: Transport,
@@ -110,7 +112,7 @@ impl Cluster {
                 loop {
                     if let Some(message) = next.take() {
                         if is_waiting && let Wanted::Session(id) = wanted(&message) {
-                            match self.route(id.as_deref(), &mut origin).await {
+                            match self.route(id.as_deref(), &origin).await {
                                 Ok(Route::Here) => is_waiting = false,
                                 Ok(Route::There(relayed)) => return Some(Ok((message, relayed))),
                                 Err(why) => return Some(Err(why)),
@@ -165,21 +167,16 @@ impl Cluster {
     async fn route(
         &self,
         session_id: Option<&str>,
-        origin: &mut Origin,
+        origin: &Origin,
     ) -> Result<Route, &'static str> {
-        let (peer, head) = (origin.peer, origin.head.clone());
+        let mut cancellation = origin.cancellation.clone();
         tokio::select! {
-            route = self.find(session_id, peer, head.as_deref()) => route,
-            () = origin.cancellation.cancelled() => Err("the host is shutting down"),
+            route = self.find(session_id, origin) => route,
+            () = cancellation.cancelled() => Err("the host is shutting down"),
         }
     }
 
-    async fn find(
-        &self,
-        session_id: Option<&str>,
-        peer: Option<IpAddr>,
-        head: Option<&Parts>,
-    ) -> Result<Route, &'static str> {
+    async fn find(&self, session_id: Option<&str>, origin: &Origin) -> Result<Route, &'static str> {
         let options = &self.shared.options;
         // A new session waits for no owner.
         let lease = session_id.map_or(Duration::ZERO, |_| options.lease.lease);
@@ -195,7 +192,7 @@ impl Cluster {
             match node.claims.holder(session_id).await {
                 Ok(None) => return Ok(Route::Here),
                 Ok(Some(owner)) if owner == *node.id() => return Ok(Route::Here),
-                Ok(Some(owner)) => match node.relays.connect(&owner, peer, head).await {
+                Ok(Some(owner)) => match node.relays.connect(&owner, origin).await {
                     Ok(relayed) => return Ok(Route::There(Box::new(relayed))),
                     Err(OpenError::Refused) => return Err("the session's host is full"),
                     Err(OpenError::NoAnswer) => {}

@@ -244,7 +244,7 @@ impl Cluster {
     pub(super) async fn run<F>(
         &self,
         runtime: HostRuntime,
-        serve: impl Fn(MemTransport, Option<IpAddr>, Option<Arc<Parts>>, f64) -> F,
+        serve: impl Fn(MemTransport, Option<IpAddr>, Option<Arc<Parts>>, Option<f64>) -> F,
     ) -> Infallible
     where
         F: Future<Output = ()> + Send + 'static,
@@ -281,7 +281,7 @@ impl Cluster {
         node: &Node,
         runtime: &HostRuntime,
         mut messages: Messages,
-        serve: &impl Fn(MemTransport, Option<IpAddr>, Option<Arc<Parts>>, f64) -> F,
+        serve: &impl Fn(MemTransport, Option<IpAddr>, Option<Arc<Parts>>, Option<f64>) -> F,
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -295,7 +295,7 @@ impl Cluster {
                 Some(relays::Request::Open(opening)) => {
                     let (ours, theirs) = mem::duplex(8);
                     let head = opening.head.map(Arc::new);
-                    tasks.spawn(serve(theirs, opening.peer, head, opening.clock_ahead));
+                    tasks.spawn(serve(theirs, opening.peer, head, Some(opening.time)));
                     tasks.spawn(opening.relayed.run(ours, std::future::pending()));
                 }
                 Some(relays::Request::Question(question, reply_to)) => {

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -17,8 +17,8 @@ use rpc_core::{CloseFrame, Str};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use super::ClusterOptions;
 use super::relay::{Arrived, Kind, NO, Packet, Peer, RelayLimits, YES, relay};
+use super::{ClusterOptions, Origin};
 use crate::auth::unix_seconds;
 
 /// How long a node may take for an answer.
@@ -66,8 +66,8 @@ pub(super) struct Opening {
     pub(super) relayed: Relayed,
     pub(super) peer: Option<IpAddr>,
     pub(super) head: Option<Parts>,
-    /// How many seconds its clock is ahead of this one.
-    pub(super) clock_ahead: f64,
+    /// The time there, in seconds since 1970.
+    pub(super) time: f64,
 }
 
 /// What arrives, besides frames.
@@ -231,13 +231,12 @@ impl Relays {
     pub(super) async fn connect(
         self: &Arc<Self>,
         node: &str,
-        peer: Option<IpAddr>,
-        head: Option<&Parts>,
+        origin: &Origin,
     ) -> Result<Relayed, OpenError> {
         let id = entropy();
         // Before the other node may send anything.
         let relayed = self.register(id, node).ok_or(OpenError::Refused)?;
-        let head = Head::new(&self.node, peer, head);
+        let head = Head::new(&self.node, origin);
         let head = serde_json::to_vec(&head).unwrap_or_default();
         match self.ask(node, Kind::Open, id, head.into()).await {
             Ok(answer) if &*answer == YES => Ok(relayed),
@@ -253,7 +252,7 @@ impl Relays {
             relayed: self.register(packet.id, &head.node)?,
             peer: head.peer,
             head: head.parts(),
-            clock_ahead: head.time - unix_seconds(SystemTime::now()),
+            time: head.time,
         })
     }
 }
@@ -283,16 +282,16 @@ impl Drop for Relayed {
 }
 
 impl Head {
-    fn new(node: &str, peer: Option<IpAddr>, head: Option<&Parts>) -> Self {
+    fn new(node: &str, origin: &Origin) -> Self {
         let mut it = Self {
             node: node.to_owned(),
-            time: unix_seconds(SystemTime::now()),
-            peer,
+            time: unix_seconds((origin.clock)()),
+            peer: origin.peer,
             method: String::new(),
             uri: String::new(),
             headers: Vec::new(),
         };
-        if let Some(head) = head {
+        if let Some(head) = &origin.head {
             it.method = head.method.to_string();
             it.uri = head.uri.to_string();
             let headers = head.headers.iter();

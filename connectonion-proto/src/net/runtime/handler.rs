@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::net::{ConnectionHandler, Running, catch_panic};
+use rpc_core::net::{ConnectionHandler, Running, catch_panic, time};
 use rpc_core::{CloseFrame, CloseReason, Instant, Refused, Str};
 
 use super::{HostRuntime, Shared};
@@ -29,16 +29,19 @@ pub(in crate::net) struct Handler {
     pub(super) conn: ConnId,
     /// The caller, once known.
     pub(super) owner: Option<Owner>,
-    /// How many seconds the clock of the host that the client came to is ahead of this one: that clock
-    /// judges signatures.
-    pub(in crate::net) clock_ahead: f64,
+    /// If the client came to another host: the time there, in seconds since 1970, and when it was that. The
+    /// clock there judges signatures.
+    pub(in crate::net) came: Option<(f64, Instant)>,
     /// How long each part of the shutdown may take: finishing agents, and sending frames.
     pub(in crate::net) drain_timeout: Duration,
 }
 
 impl Handler {
     fn now(&self) -> f64 {
-        self.runtime.unix_now() + self.clock_ahead
+        match self.came {
+            Some((then, at)) => then + time::now().duration_since(at).as_secs_f64(),
+            None => self.runtime.unix_now(),
+        }
     }
 
     /// Calls the hub, and notes that the connection is alive.
@@ -337,7 +340,7 @@ impl ConnectionHandler for Handler {
                 });
             }
             ServerEvent::Admin(request) => {
-                let (owner, now) = (self.owner.as_ref(), self.runtime.unix_now());
+                let (owner, now) = (self.owner.as_ref(), self.now());
                 let result = self
                     .runtime
                     .with_access(|access| access.administrate(owner, &request, now));

@@ -92,6 +92,7 @@ struct Shared {
     on_trust: Option<OnTrust>,
     trust_source: Option<TrustSource>,
     on_spent: Option<OnSpent>,
+    clock: fn() -> SystemTime,
 }
 
 impl HostRuntime {
@@ -123,6 +124,7 @@ impl HostRuntime {
                 on_trust: options.on_trust,
                 trust_source: options.trust_source,
                 on_spent: options.on_spent,
+                clock: options.clock,
             }),
         }
     }
@@ -226,7 +228,7 @@ impl HostRuntime {
             runtime: self.clone(),
             conn,
             owner: None,
-            clock_ahead: 0.0,
+            came: None,
             drain_timeout: Duration::ZERO,
         };
         (handle, handler)
@@ -339,9 +341,13 @@ impl HostRuntime {
         &self.shared.verifier
     }
 
-    #[allow(clippy::unused_self, reason = "reads as the runtime's clock")]
     pub(super) fn unix_now(&self) -> f64 {
-        unix_seconds(SystemTime::now())
+        unix_seconds((self.shared.clock)())
+    }
+
+    #[cfg(feature = "server")]
+    pub(super) fn clock(&self) -> fn() -> SystemTime {
+        self.shared.clock
     }
 
     fn leave(&self, conn: ConnId) {

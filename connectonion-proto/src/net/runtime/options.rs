@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
@@ -82,6 +83,9 @@ rpc_core::config! {
         /// otherwise a CONNECT or a command counts once more after it. Only with
         /// [`AccessControl::with_spent`]. Default `None`.
         pub on_spent: Option<OnSpent> = None,
+        /// The wall clock, for signatures and the age of what is stored; tests can set another one. Default: the
+        /// system's.
+        pub clock: fn() -> SystemTime = rpc_core::net::time::system_now,
         /// How many sessions are stored at the same time: more than one where a storage waits for others.
         pub(in crate::net) lanes: usize = 1,
         pub(super) payments: Option<CheckPayment> = None,

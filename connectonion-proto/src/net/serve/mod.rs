@@ -16,6 +16,7 @@ use rpc_core::Instant;
 use rpc_core::net::DrainReport;
 use rpc_core::net::DriverConfig;
 use rpc_core::net::server::{Accepted, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol};
+use rpc_core::net::time;
 
 use self::http::Pages;
 use super::cluster::{Cluster, Origin};
@@ -125,18 +126,19 @@ impl<A: Agent> ServerProtocol for Host<A> {
 
     async fn serve(self: Arc<Self>, accepted: Accepted) {
         let Some(cluster) = &self.cluster else {
-            return self.serve_here(accepted, 0.0).await;
+            return self.serve_here(accepted, None).await;
         };
         let origin = Origin {
             peer: Some(accepted.peer.ip()).filter(|peer| !peer.is_unspecified()),
             head: Some(Arc::clone(&accepted.parts)),
             cancellation: accepted.cancellation.clone(),
+            clock: self.runtime.clock(),
         };
         let (parts, permit) = (accepted.parts, accepted.permit);
         let here = |transport| {
             let mut here = Accepted::new(transport, accepted.peer, accepted.cancellation);
             (here.parts, here.permit) = (parts, permit);
-            self.serve_here(here, 0.0)
+            self.serve_here(here, None)
         };
         cluster.serve(accepted.socket, origin, here).await;
     }
@@ -169,7 +171,7 @@ impl<A: Agent> Host<A> {
         let Some(cluster) = &self.cluster else {
             return std::future::pending().await;
         };
-        let serve = |transport, peer: Option<IpAddr>, head, clock_ahead| {
+        let serve = |transport, peer: Option<IpAddr>, head, time| {
             let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
             // Its own host tells it when it shuts down.
             let (canceller, cancellation) = rpc_core::net::Cancellation::new();
@@ -177,7 +179,7 @@ impl<A: Agent> Host<A> {
             if let Some(head) = head {
                 accepted.parts = head;
             }
-            let serving = self.serve_here(accepted, clock_ahead);
+            let serving = self.serve_here(accepted, time);
             async move {
                 serving.await;
                 drop(canceller);
@@ -186,18 +188,20 @@ impl<A: Agent> Host<A> {
         cluster.run(self.runtime.clone(), serve).await
     }
 
-    /// Serves one connection at this host. `clock_ahead`: of the host that the client came to, in seconds.
+    /// Serves one connection at this host. `time`: at the host that the client came to, if that is another one, in
+    /// seconds since 1970.
     fn serve_here(
         &self,
         accepted: Accepted,
-        clock_ahead: f64,
+        time: Option<f64>,
     ) -> impl Future<Output = ()> + Send + use<A> {
         let config = Arc::clone(&self.connection);
         // A mounted host may not know it.
         let peer = Some(accepted.peer.ip()).filter(|peer| !peer.is_unspecified());
         let head = Some(Arc::clone(&accepted.parts));
         let (handle, mut handler) = self.runtime.connection(peer, head, config);
-        (handler.clock_ahead, handler.drain_timeout) = (clock_ahead, self.shutdown_timeout / 2);
+        handler.came = time.map(|time| (time, time::now()));
+        handler.drain_timeout = self.shutdown_timeout / 2;
         let is_admitted = |conn: &ServerConn| conn.state() == ServerState::Ready;
         accepted.serve(handle, handler, self.driver.clone(), is_admitted)
     }

@@ -1,5 +1,5 @@
 //! Random lives of a cluster: hosts that die, pause and lose their line to a store that restarts, fills up,
-//! loses its data or comes back with an older copy of them. The hosts and their servers are those that serve
+//! loses its data or comes back with an older copy of them, and whose clocks are wrong. The hosts and their servers are those that serve
 //! clients; the store, the lines to it and the clock are in memory.
 //!
 //! The seed repeats the schedule of the faults and of what the clients do. Ids and the jitter of retries are
@@ -10,10 +10,10 @@ mod world;
 
 use std::time::Duration;
 
-use switchboard_testing::sim::{Outcome, Rng, Tally, lifecycles, run};
+use switchboard_testing::sim::{Outcome, Rng, Tally, ensure, lifecycles, run};
 use tokio::time::sleep;
 
-use world::{World, wait};
+use world::{HOUR, World, set_ahead, wait};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// How long there is peace at the end of a life.
@@ -87,6 +87,21 @@ fn a_host_that_is_64_records_behind_serves_all_sessions() {
 #[ignore = "takes half a minute"]
 fn a_host_that_is_6400_records_behind_serves_all_sessions() {
     behind(6_400);
+}
+
+#[test]
+fn a_wrong_clock_of_an_owner_keeps_nobody_out_who_comes_to_another_host() {
+    run(1, |rng| {
+        live(async || {
+            let world = World::silent(rng).await;
+            world.say(0, 1).await?;
+            set_ahead(0, HOUR);
+            ensure(world.lets_in(1, "t-0").await, || {
+                "not at another host".to_owned()
+            })?;
+            ensure(!world.lets_in(0, "t-0").await, || "at the owner".to_owned())
+        })
+    });
 }
 
 #[test]

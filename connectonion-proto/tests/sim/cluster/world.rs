@@ -1,7 +1,8 @@
 //! Hosts, users, the store, and what happens to them.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use connectonion_proto::frame::{EventKind, Thinking};
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
@@ -31,6 +32,8 @@ async fn try_say(client: &mut Client, frame: &Value) -> Option<()> {
 }
 
 const HOSTS: usize = 3;
+/// How far a wrong clock is ahead: more than a signature is valid.
+pub const HOUR: Duration = Duration::from_secs(3_600);
 /// The users and their sessions; two share one.
 const USERS: [(&str, &str); 4] = [
     ("ann", "s-0"),
@@ -42,6 +45,23 @@ const USERS: [(&str, &str); 4] = [
 const PROMPTS: usize = 16;
 /// How long anything may take that has to happen.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+thread_local! {
+    /// How far the clock of each machine is ahead. A life has a thread of its own.
+    static AHEAD: [Cell<Duration>; HOSTS] = const { [const { Cell::new(Duration::ZERO) }; HOSTS] };
+}
+
+/// The clocks of the machines.
+const CLOCKS: [fn() -> SystemTime; HOSTS] = [clock::<0>, clock::<1>, clock::<2>];
+
+fn clock<const SLOT: usize>() -> SystemTime {
+    SystemTime::now() + AHEAD.with(|ahead| ahead[SLOT].get())
+}
+
+/// Sets the clock of a machine.
+pub fn set_ahead(slot: usize, ahead: Duration) {
+    AHEAD.with(|all| all[slot].set(ahead));
+}
 
 /// Waits for up to this long.
 pub async fn wait(rng: &mut Rng, most: Duration) {
@@ -131,6 +151,7 @@ impl Shared {
             }
         };
         let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
+        options.runtime.clock = CLOCKS[slot];
         options.runtime.hub = HubConfig {
             max_reruns: 1_000,
             ..HubConfig::default()
@@ -294,6 +315,7 @@ impl World {
 
     async fn with(rng: &mut Rng, think: Duration) -> Self {
         let store = MemoryStore::new();
+        (0..HOSTS).for_each(|slot| set_ahead(slot, Duration::ZERO));
         let slot = || Slot {
             store: store.clone(),
             cluster: None,
@@ -322,6 +344,11 @@ impl World {
 
     pub fn pause(&self, slot: usize, is_paused: bool) {
         self.shared.pause(slot, is_paused);
+    }
+
+    /// Whether a user who comes to a host is let into a session.
+    pub async fn lets_in(&self, slot: usize, session: &str) -> bool {
+        self.shared.enter(slot, session).await.is_some()
     }
 
     /// Denies a host the store. Returns what it says of that.
@@ -380,7 +407,7 @@ impl World {
         let time = rng.duration(long * SECOND);
         let shared = Arc::clone(&self.shared);
         let store = lock(&shared.slots)[slot].store.clone();
-        let kind = rng.below(if loses { 13 } else { 10 });
+        let kind = rng.below(if loses { 14 } else { 11 });
         let queue = random_queue(rng);
         let delay = if rng.chance(20) { 8 } else { 1 };
         let delay = rng.duration(delay * SECOND);
@@ -430,12 +457,17 @@ impl World {
                 Box::pin(async move { shared.store.set_full(false) })
             }
             10 => {
+                note("its clock is wrong");
+                set_ahead(slot, HOUR);
+                Box::pin(async move { set_ahead(slot, Duration::ZERO) })
+            }
+            11 => {
                 note("the store is empty");
                 shared.lose();
                 shared.store.restart_empty();
                 return;
             }
-            11 => {
+            12 => {
                 let copy = lock(&shared.copy).take();
                 if let Some(copy) = copy {
                     note("the store is what it was");
@@ -472,6 +504,7 @@ impl World {
                 self.shared.start(slot, 4_096).await;
             }
             self.pause(slot, false);
+            set_ahead(slot, Duration::ZERO);
             let store = lock(&self.shared.slots)[slot].store.clone();
             store.set_cut(false);
             store.set_delay(Duration::ZERO);

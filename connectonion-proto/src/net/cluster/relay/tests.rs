@@ -5,7 +5,7 @@ use rpc_core::cluster::{MemoryStore, Messages};
 use rpc_core::net::mem::{self, MemTransport};
 use tokio::task::JoinSet;
 
-use super::super::ClusterOptions;
+use super::super::{ClusterOptions, Origin};
 use super::super::relays::{Relays, Request};
 use super::*;
 
@@ -19,6 +19,16 @@ struct Line {
     /// The client, and what serves it.
     ends: [MemTransport; 2],
     tasks: JoinSet<()>,
+}
+
+/// Where a client comes from that nothing is known of.
+fn origin() -> Origin {
+    Origin {
+        peer: None,
+        head: None,
+        cancellation: rpc_core::net::Cancellation::new().1,
+        clock: rpc_core::net::time::system_now,
+    }
 }
 
 async fn route(relays: Arc<Relays>, mut messages: Messages, opened: mpsc::Sender<MemTransport>) {
@@ -46,7 +56,7 @@ async fn line(options: ClusterOptions) -> Line {
         let messages = it.subscribe().await.unwrap();
         tasks.spawn(route(Arc::clone(it), messages, opened.clone()));
     }
-    let relayed = relays[0].connect("1", None, None).await.unwrap();
+    let relayed = relays[0].connect("1", &origin()).await.unwrap();
     let (client, ours) = mem::duplex(1);
     tasks.spawn(relayed.run(ours, std::future::pending()));
     let ends = [client, served.recv().await.unwrap()];
@@ -170,7 +180,7 @@ async fn the_connections_with_a_node_that_is_gone_or_leaves_end() {
     let mut lost = line(ClusterOptions::default()).await;
     lost.relays[0].close();
     assert_eq!(lost.close_code(0).await, SERVICE_RESTART);
-    assert!(lost.relays[0].connect("1", None, None).await.is_err());
+    assert!(lost.relays[0].connect("1", &origin()).await.is_err());
     let mut leaving = line(ClusterOptions::default()).await;
     leaving.relays[1].give_up().await;
     for at in 0..2 {
@@ -197,7 +207,7 @@ async fn a_node_that_is_full_refuses_connections() {
         ..ClusterOptions::default()
     })
     .await;
-    let refused = line.relays[0].connect("1", None, None).await;
+    let refused = line.relays[0].connect("1", &origin()).await;
     assert!(matches!(
         refused,
         Err(super::super::relays::OpenError::Refused)
