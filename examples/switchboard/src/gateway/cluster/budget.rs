@@ -1,19 +1,22 @@
 //! [`Budget`]: the token budgets of all nodes, in one value that they change by compare-and-set.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use exoclaw_proto::budget::Exceeded;
+use exoclaw_proto::budget::pools::{Pools, day_of};
+use exoclaw_proto::budget::{Exceeded, Scope};
 use rpc_core::cluster::{Bucket, StoreError as Failure};
-use tokio::sync::{Notify, oneshot, watch};
+use rpc_core::sync::Mutex;
 use tokio::time::{sleep, timeout};
 
-use super::ledger::{LedgerEvent, LedgerRequest, Reservation, SharedLedger, Ticket};
 use super::nodes::Nodes;
 use super::{ClusterConfig, part_of, unavailable};
 use crate::gateway::store::StoreError;
+use value::{Value, minus_used, plus, used};
 
 /// The key of the value.
 const KEY: &str = "budget";
@@ -30,260 +33,269 @@ pub enum NotAdmitted {
     Store(StoreError),
 }
 
-type Answer = Result<Option<Reservation>, Exceeded>;
+/// Tokens of the budgets reserved for one run; dropping it releases them. A run counts for the day and the
+/// month in which it was admitted, even if it ends later.
+#[derive(Debug)]
+#[must_use]
+pub struct Reservation {
+    own: Arc<Mutex<Totals>>,
+    day: u64,
+    held: u64,
+}
 
-/// The budgets, of which one task does all reading and writing.
+impl Reservation {
+    fn take(&mut self, tokens: u64) {
+        let mut own = self.own.lock();
+        own.pools.take(self.day, tokens, self.held);
+        own.change += 1;
+        self.held = 0;
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if self.held > 0 {
+            self.take(0);
+        }
+    }
+}
+
+/// What the runs of this process have used and reserved.
+#[derive(Debug, Default)]
+struct Totals {
+    pools: Pools,
+    /// The number of the last change, and of the last one that is written.
+    change: u64,
+    written: u64,
+}
+
+/// The value as it was read or written last.
+#[derive(Debug, Default)]
+struct Stored {
+    value: Value,
+    revision: Option<u64>,
+    /// Whether it may still be what is stored.
+    is_current: bool,
+    /// The totals of this process in it.
+    confirmed: Option<Pools>,
+}
+
+/// The tokens of all nodes, checked against the daily and the monthly budget.
+///
+/// A process writes its own totals, never a difference, so a write with an unknown outcome is repeated safely.
+/// Reservations of a node that is gone are released as soon as a run would be refused because of them; what it
+/// has used stays. A node that counted as gone and is not has its reservations again with its next write.
+///
+/// **The bound:** a run is admitted only if the tokens used, the tokens reserved by all nodes and its own estimate
+/// are within the budgets at one revision. So the tokens used exceed a budget by no more than what the runs that
+/// were open at the last admission then use beyond their reservations; those of a node that counted as gone have
+/// none.
+///
+/// The budget of a session is not in the value: the caller passes the tokens that the session has used, and holds
+/// the session's turn while it does.
+#[derive(Debug)]
 pub(super) struct Budget {
     bucket: Bucket,
     nodes: Nodes,
-    patience: Duration,
+    config: ClusterConfig,
     clock: fn() -> u64,
-    state: Mutex<State>,
-    wake: Notify,
-    /// The number of the last change that is written.
-    written: watch::Sender<u64>,
-    /// Set by the end of the task.
-    ended: watch::Sender<bool>,
-}
-
-struct State {
-    ledger: SharedLedger,
-    waiting: HashMap<Ticket, oneshot::Sender<Answer>>,
-    is_closing: bool,
-}
-
-impl fmt::Debug for Budget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Budget").field(&self.state().ledger).finish()
-    }
-}
-
-/// A call that waits. It is withdrawn if its caller goes away.
-struct Waiting<'b> {
-    budget: &'b Budget,
-    ticket: Ticket,
-    answer: oneshot::Receiver<Answer>,
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        let mut state = self.budget.state();
-        if state.waiting.remove(&self.ticket).is_some() {
-            state.ledger.cancel(self.ticket);
-        }
-        // It was admitted, and nobody knows.
-        if let Ok(Ok(Some(reservation))) = self.answer.try_recv() {
-            state.ledger.settle(reservation);
-        }
-        drop(state);
-        self.budget.wake.notify_one();
-    }
+    own: Arc<Mutex<Totals>>,
+    /// Held by the one call that reads and writes.
+    stored: tokio::sync::Mutex<Stored>,
 }
 
 impl Budget {
     pub(super) fn new(
         bucket: Bucket,
-        node: &str,
         nodes: Nodes,
         config: ClusterConfig,
         clock: fn() -> u64,
     ) -> Self {
-        let ledger = SharedLedger::new(config.budgets, node);
         Self {
             bucket,
             nodes,
-            patience: config.patience,
+            config,
             clock,
-            state: Mutex::new(State {
-                ledger,
-                waiting: HashMap::new(),
-                is_closing: false,
-            }),
-            wake: Notify::new(),
-            written: watch::Sender::new(0),
-            ended: watch::Sender::new(false),
+            own: Arc::default(),
+            stored: tokio::sync::Mutex::default(),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Goes on as the node with this id.
-    pub(super) fn rename(&self, node: &str) {
-        self.state().ledger.rename(node);
-        self.wake.notify_one();
-    }
-
-    /// Admits a run, if the budgets have room for it.
+    /// Admits a run, if the budgets have room for it. Dropping the future reserves nothing.
     pub(super) async fn reserve(
         &self,
         session_used: u64,
         estimate: u64,
     ) -> Result<Reservation, NotAdmitted> {
-        let ask = |ledger: &mut SharedLedger| ledger.reserve(session_used, estimate);
-        match self.ask(ask).await? {
-            Some(reservation) => Ok(reservation),
-            None => Err(NotAdmitted::Store(StoreError::Closed)),
+        let budgets = self.config.budgets;
+        used(session_used)
+            .check(Scope::Session, budgets.session, estimate)
+            .map_err(NotAdmitted::Exceeded)?;
+        if budgets.daily.is_none() && budgets.monthly.is_none() {
+            // There is nothing to wait for.
+            return Ok(self.hold(0));
         }
+        let reserved = self.attempt(|| self.try_reserve(estimate)).await;
+        reserved
+            .map_err(NotAdmitted::Store)?
+            .map_err(NotAdmitted::Exceeded)
     }
 
-    /// Returns the tokens of the day and of the month, as all nodes have used them.
-    pub(super) async fn used(&self) -> Result<(u64, u64), StoreError> {
-        match self.ask(|ledger| Ok(ledger.refresh())).await {
-            Err(NotAdmitted::Store(error)) => Err(error),
-            _ => {
-                let state = self.state();
-                Ok((state.ledger.daily_used(), state.ledger.monthly_used()))
-            }
-        }
-    }
-
-    async fn ask(
+    async fn try_reserve(
         &self,
-        ask: impl FnOnce(&mut SharedLedger) -> Result<Ticket, Exceeded>,
-    ) -> Result<Option<Reservation>, NotAdmitted> {
-        let (sender, answer) = oneshot::channel();
-        let ticket = {
-            let mut state = self.state();
-            if state.is_closing {
-                return Err(NotAdmitted::Store(StoreError::Closed));
+        estimate: u64,
+    ) -> Result<Result<Reservation, Exceeded>, StoreError> {
+        let mut stored = self.stored.lock().await;
+        let (mut is_fresh, mut are_gone_known) = (false, false);
+        loop {
+            is_fresh |= self.read(&mut stored).await?;
+            let total = self.total(&stored.value);
+            match total.check(self.config.budgets, estimate) {
+                Ok(()) => {
+                    let reservation = self.hold(estimate);
+                    self.write(&mut stored).await?;
+                    return Ok(Ok(reservation));
+                }
+                Err(_) if !is_fresh => stored.is_current = false,
+                Err(_) if !are_gone_known => {
+                    let holders = stored.value.holders(self.nodes.process());
+                    let gone = self.nodes.gone(holders).await?;
+                    stored.value.release(&gone);
+                    are_gone_known = true;
+                }
+                Err(exceeded) => return Ok(Err(exceeded)),
             }
-            let ticket = ask(&mut state.ledger).map_err(NotAdmitted::Exceeded)?;
-            state.waiting.insert(ticket, sender);
-            ticket
-        };
-        let mut waiting = Waiting {
-            budget: self,
-            ticket,
-            answer,
-        };
-        self.wake.notify_one();
-        match timeout(self.patience, &mut waiting.answer).await {
-            Ok(Ok(answer)) => answer.map_err(NotAdmitted::Exceeded),
-            Ok(Err(_)) => Err(NotAdmitted::Store(StoreError::Closed)),
-            Err(_) => Err(NotAdmitted::Store(unavailable(self.patience))),
+        }
+    }
+
+    fn hold(&self, tokens: u64) -> Reservation {
+        let mut own = self.own.lock();
+        own.pools.advance(day_of((self.clock)()));
+        own.pools.reserve(tokens);
+        Reservation {
+            day: own.pools.day,
+            own: Arc::clone(&self.own),
+            held: tokens,
         }
     }
 
     /// Settles a run with the budgets. Returns the number to [wait](Self::is_written) for.
     pub(super) fn settle(&self, mut reservation: Reservation, tokens: u64) -> u64 {
-        let mut state = self.state();
-        state.ledger.record(&mut reservation, tokens);
-        state.ledger.settle(reservation);
-        let change = state.ledger.change();
-        drop(state);
-        self.wake.notify_one();
-        change
+        reservation.take(tokens);
+        self.own.lock().change
     }
 
     /// Waits until a change is written.
     pub(super) async fn is_written(&self, change: u64) -> Result<(), StoreError> {
-        let mut written = self.written.subscribe();
-        let wait = written.wait_for(|written| *written >= change);
-        match timeout(self.patience, wait).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) => Err(StoreError::Closed),
-            Err(_) => Err(unavailable(self.patience)),
-        }
+        self.attempt(|| self.try_write(change)).await
     }
 
-    /// Leaves the budgets, and waits for the end of the task, but not for ever.
-    pub(super) async fn close(&self) {
-        {
-            let mut state = self.state();
-            state.is_closing = true;
-            state.waiting.clear();
-            state.ledger.close();
+    async fn try_write(&self, change: u64) -> Result<(), StoreError> {
+        let mut stored = self.stored.lock().await;
+        if self.own.lock().written >= change {
+            return Ok(());
         }
-        self.wake.notify_one();
-        let mut ended = self.ended.subscribe();
-        let _ = timeout(self.patience, ended.wait_for(|ended| *ended)).await;
+        self.read(&mut stored).await?;
+        self.write(&mut stored).await
     }
 
-    /// Reads and writes until it is closed.
-    pub(super) async fn run(self: Arc<Self>) {
-        let mut failures = 0;
-        loop {
-            let request = self.next();
-            self.written.send_replace(self.state().ledger.written());
-            let Some(request) = request else {
-                if self.is_done() {
-                    self.ended.send_replace(true);
-                    return;
+    /// Writes what is not written. Returns whether nothing is left.
+    pub(super) async fn write_late(&self) -> bool {
+        let change = self.own.lock().change;
+        self.try_write(change).await.is_ok()
+    }
+
+    /// Returns the tokens of the day and of the month, as all nodes have used them.
+    pub(super) async fn used(&self) -> Result<(u64, u64), StoreError> {
+        self.attempt(|| self.try_used()).await
+    }
+
+    async fn try_used(&self) -> Result<(u64, u64), StoreError> {
+        let mut stored = self.stored.lock().await;
+        stored.is_current = false;
+        self.read(&mut stored).await?;
+        let total = self.total(&stored.value);
+        Ok((total.daily.used, total.monthly.used))
+    }
+
+    /// Tries until it succeeds, but not for ever.
+    async fn attempt<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        let attempts = async {
+            let mut pause = PAUSE;
+            loop {
+                match attempt().await {
+                    Ok(done) => return done,
+                    Err(error) if error == StoreError::from(Failure::Conflict) => {}
+                    Err(error) => tracing::warn!(%error, "the token budgets are not written"),
                 }
-                self.wake.notified().await;
-                continue;
-            };
-            match self.serve(request).await {
-                Ok(()) => failures = 0,
-                Err(error) => {
-                    self.state().ledger.handle_failed();
-                    if error != StoreError::from(Failure::Conflict) {
-                        tracing::warn!(%error, "the token budgets are not written");
-                    }
-                    let pause = PAUSE * 2_u32.pow(failures);
-                    sleep(part_of(pause.min(LONGEST_PAUSE))).await;
-                    failures = (failures + 1).min(10);
-                }
+                sleep(part_of(pause)).await;
+                pause = LONGEST_PAUSE.min(pause * 2);
             }
-        }
+        };
+        let patience = self.config.patience;
+        let done = timeout(patience, attempts).await;
+        done.map_err(|_| unavailable(patience))
     }
 
-    fn is_done(&self) -> bool {
-        let state = self.state();
-        state.is_closing && state.ledger.is_written()
+    /// Returns the tokens of all nodes on this day.
+    fn total(&self, value: &Value) -> Pools {
+        let mut own = self.own.lock();
+        own.pools.advance(day_of((self.clock)()).max(value.day()));
+        plus(value.others(self.nodes.process()), own.pools)
     }
 
-    /// Passes on the answers, and returns the next request.
-    fn next(&self) -> Option<LedgerRequest> {
-        let mut state = self.state();
-        loop {
-            let request = state.ledger.poll_request((self.clock)());
-            let mut is_changed = false;
-            while let Some(event) = state.ledger.poll_event() {
-                let (ticket, answer) = match event {
-                    LedgerEvent::Admitted(ticket, reservation) => (ticket, Ok(Some(reservation))),
-                    LedgerEvent::Refused(ticket, exceeded) => (ticket, Err(exceeded)),
-                    LedgerEvent::Refreshed(ticket) => (ticket, Ok(None)),
-                };
-                let unread = match state.waiting.remove(&ticket) {
-                    Some(waiting) => waiting.send(answer).err(),
-                    None => Some(answer),
-                };
-                if let Some(Ok(Some(reservation))) = unread {
-                    state.ledger.settle(reservation);
-                    is_changed = true;
-                }
-            }
-            if request.is_some() || !is_changed {
-                return request;
+    /// Reads the value, if the last one is not current. Returns whether it did.
+    async fn read(&self, stored: &mut Stored) -> Result<bool, StoreError> {
+        if stored.is_current {
+            return Ok(false);
+        }
+        let entry = self.bucket.get(KEY).await?;
+        stored.value = match &entry {
+            Some(entry) => serde_json::from_slice(&entry.value)
+                .map_err(|error| StoreError::damaged("the cluster", error.to_string()))?,
+            None => Value::default(),
+        };
+        let now = stored.value.get(self.nodes.process());
+        if now != stored.confirmed {
+            // The store has lost it, or it is to be written once more.
+            let mut own = self.own.lock();
+            own.change += 1;
+            if stored.value.is_folded(self.nodes.process()) {
+                own.pools = minus_used(own.pools, stored.confirmed.unwrap_or_default());
             }
         }
+        (stored.confirmed, stored.is_current) = (now, true);
+        stored.revision = entry.map(|entry| entry.revision);
+        Ok(true)
     }
 
-    async fn serve(&self, request: LedgerRequest) -> Result<(), StoreError> {
-        match request {
-            LedgerRequest::Read => {
-                let entry = self.bucket.get(KEY).await?;
-                let value = entry.as_ref().map(|it| (&*it.value, it.revision));
-                let read = self.state().ledger.handle_read(value);
-                read.map_err(|error| StoreError::damaged("the cluster", error.to_string()))
-            }
-            LedgerRequest::FindGone(nodes) => {
-                let gone = self.nodes.gone(nodes).await?;
-                self.state().ledger.handle_gone(&gone);
-                Ok(())
-            }
-            LedgerRequest::Write { value, revision } => {
-                let value = value.into();
-                let written = match revision {
-                    Some(revision) => self.bucket.update(KEY, value, revision).await?,
-                    None => self.bucket.create(KEY, value).await?,
-                };
-                self.state().ledger.handle_written(written);
-                Ok(())
-            }
-        }
+    /// Writes the totals of this process into the value.
+    async fn write(&self, stored: &mut Stored) -> Result<(), StoreError> {
+        let process = self.nodes.process();
+        let (pools, change) = {
+            let mut own = self.own.lock();
+            own.pools.advance(stored.value.day());
+            (own.pools, own.change)
+        };
+        let lease = self.nodes.member.current();
+        stored
+            .value
+            .put(process, lease.as_ref().map(|it| &**it.node()), pools);
+        let text = serde_json::to_vec(&stored.value)
+            .map_err(|error| StoreError::damaged("the cluster", error.to_string()))?;
+        // Until the answer is there.
+        stored.is_current = false;
+        let revision = match stored.revision {
+            Some(revision) => self.bucket.update(KEY, text.into(), revision).await?,
+            None => self.bucket.create(KEY, text.into()).await?,
+        };
+        (stored.revision, stored.is_current) = (Some(revision), true);
+        stored.confirmed = stored.value.get(process);
+        let mut own = self.own.lock();
+        own.written = own.written.max(change);
+        Ok(())
     }
 }

@@ -13,7 +13,6 @@
 
 mod budget;
 mod history;
-mod ledger;
 mod log;
 mod nodes;
 mod record;
@@ -35,8 +34,7 @@ use super::memory::Turn;
 use super::store::{Commit, SessionInfo, StoreError, StoreLimits};
 use super::usage::UsageEntry;
 use budget::Budget;
-pub use budget::NotAdmitted;
-pub use ledger::Reservation;
+pub use budget::{NotAdmitted, Reservation};
 use log::UsageLog;
 use nodes::Nodes;
 use record::Record;
@@ -141,19 +139,18 @@ impl Cluster {
         let bucket = Bucket::open(&store, "gateway", BucketConfig::default()).await?;
         let log = Arc::new(UsageLog::open(&*store, config).await?);
         let sessions = Arc::new(Sessions::open(&*store, nodes.clone(), config).await?);
-        let budget = Budget::new(bucket, life.0.node(), nodes.clone(), config, clock);
-        let budget = Arc::new(budget);
+        let budget = Arc::new(Budget::new(bucket, nodes.clone(), config, clock));
         let mut tasks = JoinSet::new();
-        let renamed = Arc::clone(&budget);
-        let lives = nodes.clone();
-        let lives = lives.keep_alive(store, config.lease, life, move |id| renamed.rename(id));
-        let _life = tasks.spawn(lives);
-        tasks.spawn(Arc::clone(&budget).run());
-        let late = (Arc::clone(&sessions), Arc::clone(&log));
+        let _life = tasks.spawn(nodes.clone().keep_alive(store, config.lease, life));
+        let late = (Arc::clone(&sessions), Arc::clone(&log), Arc::clone(&budget));
         tasks.spawn(async move {
             loop {
                 sleep(LATER).await;
-                tokio::join!(late.0.write_late(), late.1.write_late());
+                tokio::join!(
+                    late.0.write_late(),
+                    late.1.write_late(),
+                    late.2.write_late()
+                );
             }
         });
         let swept = Arc::clone(&sessions);
@@ -421,13 +418,16 @@ impl Cluster {
     pub async fn close(&self) {
         let until = Instant::now() + self.patience;
         loop {
-            let late = tokio::join!(self.sessions.write_late(), self.log.write_late());
-            if late == (true, true) || Instant::now() >= until {
+            let late = tokio::join!(
+                self.sessions.write_late(),
+                self.log.write_late(),
+                self.budget.write_late()
+            );
+            if late == (true, true, true) || Instant::now() >= until {
                 break;
             }
             sleep(PAUSE).await;
         }
-        self.budget.close().await;
         self.sessions.nodes.leave(self.patience).await;
         let mut tasks = {
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);

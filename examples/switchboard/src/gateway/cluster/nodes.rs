@@ -35,6 +35,11 @@ impl Nodes {
         }
     }
 
+    /// Returns the id of this process, which is none of another one.
+    pub(super) fn process(&self) -> &str {
+        &self.process
+    }
+
     /// Returns a number that this process has not used.
     pub(super) fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
@@ -51,24 +56,16 @@ impl Nodes {
         joined.map_err(|_| unavailable(patience))
     }
 
-    /// Lives this life and, after the loss of its lease, further ones. `joined` learns the id of each as
-    /// soon as it counts as alive.
+    /// Lives this life and, after the loss of its lease, further ones.
     pub(super) async fn keep_alive(
         self,
         store: Arc<dyn Store>,
         config: LeaseConfig,
         (mut lease, mut renewal): (NodeLease, Renewal),
-        joined: impl Fn(&Str) + Send + Sync,
     ) {
         loop {
-            let work = async {
-                joined(lease.node());
-                std::future::pending::<()>().await;
-            };
-            let why = self
-                .member
-                .live(Arc::new(lease.clone()), renewal, work)
-                .await;
+            let work = std::future::pending();
+            let why = self.member.live(Arc::new(lease), renewal, work).await;
             if why == LeaseLost::Released {
                 return;
             }

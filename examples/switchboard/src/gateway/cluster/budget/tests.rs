@@ -1,0 +1,307 @@
+//! Tests of [`Budget`]: processes on one store, in virtual time.
+
+use exoclaw_proto::budget::Budgets;
+use proptest::prelude::*;
+use rpc_core::cluster::{BucketConfig, LeaseConfig, MemoryStore, NodeLease, Store};
+use tokio::task::JoinSet;
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A process, and what keeps it alive.
+struct Process {
+    store: MemoryStore,
+    budget: Budget,
+    life: JoinSet<()>,
+}
+
+impl Process {
+    async fn new(store: &MemoryStore, budgets: Budgets) -> Self {
+        let own = store.connect();
+        let shared: Arc<dyn Store> = Arc::new(own.clone());
+        let lease = NodeLease::open(&shared, LeaseConfig::default()).await;
+        let bucket = Bucket::open(&shared, "gateway", BucketConfig::default());
+        let (nodes, bucket) = (Nodes::new(), bucket.await.unwrap());
+        let living = nodes.clone();
+        let living = living.keep_alive(shared, LeaseConfig::default(), lease.unwrap());
+        let mut life = JoinSet::new();
+        life.spawn(living);
+        nodes.joined(SECOND).await.unwrap();
+        let config = ClusterConfig::default().with_budgets(budgets);
+        Self {
+            store: own,
+            budget: Budget::new(bucket, nodes, config, || 0),
+            life,
+        }
+    }
+
+    async fn reserve(&self, tokens: u64) -> Result<Reservation, Exceeded> {
+        match self.budget.reserve(0, tokens).await {
+            Ok(reservation) => Ok(reservation),
+            Err(NotAdmitted::Exceeded(exceeded)) => Err(exceeded),
+            Err(NotAdmitted::Store(error)) => panic!("{error}"),
+        }
+    }
+
+    async fn settle(&self, reservation: Reservation, tokens: u64) {
+        let change = self.budget.settle(reservation, tokens);
+        self.budget.is_written(change).await.unwrap();
+    }
+
+    /// Ends it as if it were killed: no destructor runs, and its lease ends.
+    async fn kill(mut self, runs: Vec<Reservation>) {
+        self.life.shutdown().await;
+        runs.into_iter().for_each(std::mem::forget);
+        sleep(2 * LeaseConfig::default().lease).await;
+    }
+
+    async fn used(&self) -> u64 {
+        self.budget.used().await.unwrap().0
+    }
+}
+
+fn daily(limit: u64) -> Budgets {
+    Budgets {
+        daily: Some(limit),
+        ..Budgets::default()
+    }
+}
+
+async fn pair(limit: u64) -> (MemoryStore, [Process; 2]) {
+    let store = MemoryStore::new();
+    let one = Process::new(&store, daily(limit)).await;
+    let two = Process::new(&store, daily(limit)).await;
+    (store, [one, two])
+}
+
+/// What is stored of a day.
+async fn stored(budget: &Budget) -> Pools {
+    let entry = budget.bucket.get(KEY).await.unwrap().unwrap();
+    let value: Value = serde_json::from_slice(&entry.value).unwrap();
+    value.others("")
+}
+
+#[tokio::test(start_paused = true)]
+async fn processes_share_one_budget_and_are_refused_with_what_all_have_used() {
+    let (_, [a, b]) = pair(100).await;
+    let run = a.reserve(60).await.unwrap();
+    let (scope, limit) = (Scope::Daily, 100);
+    let used = 0;
+    assert_eq!(
+        b.reserve(50).await.unwrap_err(),
+        Exceeded { scope, used, limit }
+    );
+    a.settle(run, 45).await;
+    let _run = b.reserve(55).await.unwrap();
+    assert_eq!(a.reserve(1).await.unwrap_err().used, 45);
+    assert_eq!((a.used().await, b.used().await), (45, 45));
+    assert_eq!(b.budget.used().await.unwrap().1, 45);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_dropped_or_never_admitted_holds_nothing() {
+    let (_, [a, b]) = pair(100).await;
+    drop(a.reserve(100).await.unwrap());
+    assert!(a.budget.write_late().await);
+    drop(b.reserve(100).await.unwrap());
+    // The store answers too late.
+    a.store.set_delay(SECOND);
+    assert!(timeout(SECOND / 2, a.reserve(100)).await.is_err());
+    a.store.set_delay(Duration::ZERO);
+    sleep(3 * SECOND).await;
+    while !a.budget.write_late().await || !b.budget.write_late().await {}
+    assert_eq!(stored(&a.budget).await, Pools::default());
+    assert!(b.reserve(100).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_whose_outcome_is_unknown_counts_once() {
+    let (_, [a, _]) = pair(100).await;
+    let run = a.reserve(10).await.unwrap();
+    a.store.lose_answers(1);
+    a.settle(run, 30).await;
+    assert_eq!(stored(&a.budget).await.daily, used(30));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_process_loses_its_reservations_and_keeps_its_usage() {
+    let (_, [a, b]) = pair(100).await;
+    let run = a.reserve(30).await.unwrap();
+    a.settle(run, 30).await;
+    let lost = a.reserve(50).await.unwrap();
+    assert!(b.reserve(70).await.is_err());
+    a.kill(vec![lost]).await;
+    let _run = b.reserve(70).await.unwrap();
+    let totals = stored(&b.budget).await.daily;
+    assert_eq!((totals.used, totals.reserved), (30, 70));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_was_taken_for_dead_goes_on_and_is_counted_once() {
+    let (_, [a, b]) = pair(100).await;
+    let run = a.reserve(80).await.unwrap();
+    // Its lease ends, and it comes back as another node.
+    a.store.set_cut(true);
+    sleep(3 * LeaseConfig::default().lease).await;
+    let other = b.reserve(70).await.unwrap();
+    a.store.set_cut(false);
+    a.settle(run, 40).await;
+    b.settle(other, 20).await;
+    assert_eq!((a.used().await, b.used().await), (60, 60));
+    assert_eq!(stored(&a.budget).await.daily, used(60));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_budget_of_a_session_is_checked_at_once() {
+    let budgets = Budgets {
+        session: Some(10),
+        ..Budgets::default()
+    };
+    let a = Process::new(&MemoryStore::new(), budgets).await;
+    a.store.set_cut(true);
+    let refused = a.budget.reserve(8, 3).await.unwrap_err();
+    let NotAdmitted::Exceeded(refused) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(refused.to_string(), "token budget exceeded (session: 8/10)");
+    // Without a budget of all runs, nothing is asked of the store.
+    assert!(a.budget.reserve(8, 2).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_damaged_value_is_an_error_until_it_is_removed() {
+    let (_, [a, b]) = pair(100).await;
+    a.settle(a.reserve(1).await.unwrap(), 1).await;
+    a.budget.bucket.put(KEY, "{".into()).await.unwrap();
+    let refused = b.budget.reserve(0, 1).await.unwrap_err();
+    assert!(matches!(refused, NotAdmitted::Store(_)), "{refused:?}");
+    a.budget.bucket.delete(KEY, None).await.unwrap();
+    assert!(b.reserve(1).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_processes_that_are_gone_take_no_room() {
+    let store = MemoryStore::new();
+    for _ in 0..100 {
+        let it = Process::new(&store, daily(1000)).await;
+        it.settle(it.reserve(2).await.unwrap(), 1).await;
+        it.reserve(5).await.map(std::mem::forget).unwrap();
+    }
+    sleep(2 * LeaseConfig::default().lease).await;
+    let last = Process::new(&store, daily(1000)).await;
+    let _run = last.reserve(900).await.unwrap();
+    let entry = last.budget.bucket.get(KEY).await.unwrap().unwrap();
+    let value: Value = serde_json::from_slice(&entry.value).unwrap();
+    assert_eq!(value.others(last.budget.nodes.process()).daily, used(100));
+    assert!(entry.value.len() < 16 * 1024, "{}", entry.value.len());
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Reserve(usize, u64),
+    Settle(usize, u64),
+    Drop(usize),
+    Cut(usize, u64),
+    LoseAnswers(usize),
+    Kill(usize),
+    Empty,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (0_usize..3, 0_u64..30).prop_map(|(at, tokens)| Step::Reserve(at, tokens)),
+        6 => (any::<usize>(), 0_u64..40).prop_map(|(which, tokens)| Step::Settle(which, tokens)),
+        1 => any::<usize>().prop_map(Step::Drop),
+        2 => (0_usize..3, 0_u64..30).prop_map(|(at, time)| Step::Cut(at, time)),
+        2 => (0_usize..3).prop_map(Step::LoseAnswers),
+        1 => (0_usize..3).prop_map(Step::Kill),
+        1 => Just(Step::Empty),
+    ]
+}
+
+/// What three processes use is counted once, whatever fails.
+async fn live(steps: Vec<Step>) {
+    let store = MemoryStore::new();
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        all.push(Process::new(&store, daily(500)).await);
+    }
+    // The open runs, by their process, and what all have used that is stored.
+    let (mut runs, mut total) = (Vec::<(usize, Reservation)>::new(), [0; 3]);
+    let mut dead = 0;
+    for step in steps {
+        match step {
+            Step::Reserve(at, tokens) => {
+                let reserving = timeout(SECOND, all[at].budget.reserve(0, tokens));
+                if let Ok(Ok(run)) = reserving.await {
+                    runs.push((at, run));
+                }
+            }
+            Step::Settle(which, tokens) if !runs.is_empty() => {
+                let (at, run) = runs.swap_remove(which % runs.len());
+                total[at] += tokens;
+                let change = all[at].budget.settle(run, tokens);
+                let _ = timeout(SECOND, all[at].budget.is_written(change)).await;
+            }
+            Step::Drop(which) if !runs.is_empty() => {
+                drop(runs.swap_remove(which % runs.len()));
+            }
+            Step::Settle(..) | Step::Drop(_) => {}
+            Step::Cut(at, time) => {
+                all[at].store.set_cut(true);
+                sleep(Duration::from_secs(time)).await;
+                all[at].store.set_cut(false);
+            }
+            Step::LoseAnswers(at) => all[at].store.lose_answers(2),
+            Step::Kill(at) => {
+                // What it has settled is written first.
+                while !all[at].budget.write_late().await {
+                    sleep(SECOND).await;
+                }
+                let its = runs.extract_if(.., |(of, _)| *of == at);
+                let its = its.map(|(_, run)| run).collect();
+                dead += std::mem::take(&mut total[at]);
+                let next = Process::new(&store, daily(500)).await;
+                std::mem::replace(&mut all[at], next).kill(its).await;
+            }
+            Step::Empty => {
+                store.restart_empty();
+                // What dead ones have used is lost with it.
+                dead = 0;
+                // Its revisions begin anew: a change that does not know of that may take the place of another.
+                for it in &all {
+                    it.used().await;
+                }
+            }
+        }
+    }
+    runs.clear();
+    for it in &all {
+        // Each finds out what the store has lost.
+        it.used().await;
+        while !it.budget.write_late().await {
+            sleep(SECOND).await;
+        }
+    }
+    let total = dead + total.iter().sum::<u64>();
+    for it in &all {
+        assert_eq!(it.used().await, total);
+    }
+    // All reservations have ended, if no process has died; those of the dead hold nobody up.
+    assert!(total > 499 || all[0].reserve(500 - total).await.is_ok());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn tokens_are_counted_once_whatever_fails(steps in proptest::collection::vec(step(), 1..60)) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(live(steps));
+    }
+}
