@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_notes_are_told() {
+    fn the_last_notes_are_listed() {
         let note = |number: usize| Note {
             time: String::new(),
             text: format!("note {number}"),

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_of_a_frame_is_what_people_call_it() {
+    fn the_kind_of_a_frame_is_its_common_name() {
         for (text, kind) in [
             (
                 r#"{"id":"1","type":"chat.start","payload":{}}"#,

@@ -192,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn what_newer_clients_sign_is_known() {
+    fn members_that_newer_clients_sign_are_known() {
         let signed = r#"{"type":"ASK_USER_RESPONSE","answer":"red","nonce":"n","timestamp":1,"to":"0x1","payload":{"answer":"red"},"from":"0x2","signature":"00","mood":1}"#;
         let found = |from| unknown(Protocol::ConnectOnion, from, signed);
         assert_eq!(found(Side::Client), ["mood"]);
     }
 
     #[test]
-    fn what_a_type_reads_and_does_not_write_is_known() {
+    fn members_that_a_type_reads_and_does_not_write_are_known() {
         let connected = r#"{"type":"CONNECTED","session_id":"s","status":"new","server_newer":false,"session":null}"#;
         assert_eq!(
             unknown(Protocol::ConnectOnion, Side::Server, connected),

@@ -84,7 +84,7 @@ mod tests {
     const HALF: usize = 1024;
 
     #[test]
-    fn the_oldest_are_forgotten_when_nobody_answers() {
+    fn the_oldest_unanswered_entries_are_forgotten() {
         let mut recent = Recent::<String, usize, HALF>::default();
         for id in 0..100 * HALF {
             recent.insert(id.to_string(), id);

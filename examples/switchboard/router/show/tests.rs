@@ -96,7 +96,7 @@ fn left() -> HubEvent {
 }
 
 #[test]
-fn people_read_who_got_it_why_and_what_was_answered() {
+fn a_person_sees_the_recipient_the_reason_and_the_answer() {
     let again = [Rejection::new("home", "no")];
     for (event, expected) in [
         (left(), "notes has left"),
@@ -177,7 +177,7 @@ fn programs_read_one_object_for_each_event() {
 }
 
 #[test]
-fn colours_are_for_those_who_want_them() {
+fn colours_are_used_only_where_wanted() {
     let mut show = Show::new(true);
     let lines = show.event(&acked(false));
     assert!(lines[0].contains("\u{1b}[36mnotes\u{1b}[0m"), "{lines:?}");

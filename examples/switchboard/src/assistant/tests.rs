@@ -148,7 +148,7 @@ async fn the_next_question_knows_what_was_said() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_in_a_friendly_line_behind_what_was_said() {
+async fn a_failure_is_one_friendly_line_after_the_partial_answer() {
     let failure = || ModelError::Refused {
         status: None,
         refusal: Refusal::Broken,

@@ -386,7 +386,7 @@ fn programs_read_one_object_for_each_event() {
 
 #[cfg(unix)]
 #[test]
-fn a_router_without_input_serves_until_it_is_told_to_end() {
+fn a_router_without_input_serves_until_it_is_interrupted() {
     let folder = Folder::new();
     // Its standard input is empty, as that of a service is.
     let router = folder.start(&[]);
@@ -401,7 +401,7 @@ fn a_router_without_input_serves_until_it_is_told_to_end() {
 
 #[cfg(unix)]
 #[test]
-fn a_client_ends_when_it_is_told_to() {
+fn a_client_ends_when_it_is_interrupted() {
     let folder = Folder::new();
     let router = folder.start(&[]);
     let client = folder.client(&router, "notes", &[]);
@@ -447,7 +447,7 @@ fn a_client_without_a_router_gives_up() {
 }
 
 #[test]
-fn a_client_writes_no_file_unless_it_is_told_to() {
+fn a_client_writes_no_file_by_default() {
     let folder = Folder::new();
     let router = folder.start(&[]);
     let client = folder.client(&router, "notes", &[]);

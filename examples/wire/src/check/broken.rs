@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_rule_is_told() {
+    fn an_invalid_rule_is_reported() {
         for (rule, why) in [
             ("up {} drop", "c2s or s2c"),
             ("s2c {} vanish", "vanish is no action"),

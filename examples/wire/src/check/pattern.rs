@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pattern_binds_stands_in_later_lines() {
+    fn a_value_that_a_pattern_binds_is_used_in_later_lines() {
         let mut variables = Variables::default();
         variables.bind(
             matches(
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_is_none_is_found_before_it_is_used() {
+    fn an_invalid_pattern_is_found_before_it_is_used() {
         assert!(check(&json!({"a":["$each","$string"]})).is_ok());
         assert!(check(&json!({"a":"$strin"})).is_err());
         assert!(check(&json!("$re:(")).is_err());

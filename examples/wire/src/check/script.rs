@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_step_is_told() {
+    fn an_invalid_step_is_reported() {
         for (line, why) in [
             ("hello", "hello: unknown step"),
             ("< {", "< {: EOF"),

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_cannot_be_sent_is_told_without_its_value() {
+    fn a_header_that_cannot_be_sent_is_reported_without_its_value() {
         for wrong in [
             "hunter2",
             "a b: hunter2",
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_there_is_not_said_to_be_absent() {
+    fn a_server_that_refuses_is_not_reported_as_absent() {
         let urls = Urls::from("wss://h".to_owned());
         let said = |reason| unreached("a gateway", &urls, &reason, "; start one").to_string();
         let connect = |retryable| CloseReason::Connect {

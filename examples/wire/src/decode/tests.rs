@@ -172,7 +172,7 @@ fn a_recording_that_begins_in_the_middle_has_no_strays() {
 }
 
 #[test]
-fn what_is_open_at_the_end_is_named_behind_it() {
+fn calls_open_at_the_end_are_listed_after_it() {
     let text = chats(&[]);
     let (cut, _) = text.trim_end().rsplit_once('\n').unwrap();
     let shown = decoded(cut, &Options::default());

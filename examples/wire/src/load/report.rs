@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_worse_by_more_than_allowed_is_named() {
+    fn values_worse_than_allowed_are_named() {
         let mut now = report();
         now.latency.p99 = 5.0;
         now.latency.max = 900.0;

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_connection_is_free_for_is_sent_late_and_stays_due_when_it_was() {
+    fn a_call_without_a_free_connection_is_sent_late_and_keeps_its_due_time() {
         let mut dispatch = Dispatch::new(SCHEDULE, 1, 1, ms(1000));
         dispatch.opened(0);
         assert_eq!(sent(&mut dispatch, ms(0)), [(0, 0)]);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_longer_than_the_patience() {
+    fn no_call_waits_longer_than_the_patience() {
         let mut dispatch = Dispatch::new(SCHEDULE, 1, 1, ms(150));
         assert_eq!(dispatch.next(ms(0)), Next::Blocked(ms(150)));
         let Next::GaveUp(call) = dispatch.next(ms(150)) else {

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_answered_after_the_end_is_no_throughput() {
+    fn answers_after_the_end_do_not_count_as_throughput() {
         let mut stats = stats();
         stats.answered(call(1090), ms(1090), ms(1200));
         assert_eq!((stats.ok, stats.ok_in_time), (1, 0));

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_ends_the_reading() {
+    fn bytes_that_are_not_a_frame_end_the_reading() {
         let mut scanner = Scanner::new();
         scanner.push(&[0x83, 0, 0x81, 1, b'x']);
         assert_eq!(scanner.next_message(), Some(Message::Nonsense));

@@ -154,7 +154,7 @@ b";
 }
 
 #[test]
-fn a_link_tells_where_it_leads() {
+fn a_link_shows_its_target() {
     let text = "[docs](https://e.com/a) <https://e.com> <ann@e.com> [](/b) ![cat](c.png) \
         [https://good.com](https://bad.com) ![](data:image/png;base64,AAAA)";
     let expected = "docs (https://e.com/a) https://e.com ann@e.com /b cat (c.png) \

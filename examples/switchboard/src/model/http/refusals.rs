@@ -79,7 +79,7 @@ async fn an_answer_comes_in_any_chunks_with_its_usage() {
 }
 
 #[tokio::test]
-async fn an_answer_that_ends_early_is_told_as_far_as_it_came_and_not_asked_again() {
+async fn an_answer_that_ends_early_is_shown_in_part_and_not_requested_again() {
     for kind in NETWORK {
         let begin = answer(kind).0;
         let half = String::leak(begin.repeat(2));

@@ -302,7 +302,7 @@ fn ignores_odd_members() {
 }
 
 #[test]
-fn a_count_is_read_however_it_is_written_and_left_out_if_it_is_none() {
+fn a_count_is_read_in_any_form_and_left_out_if_it_is_invalid() {
     for (usage, expected) in [
         (
             r#"{"prompt_tokens":11.0,"completion_tokens":"5"}"#,
