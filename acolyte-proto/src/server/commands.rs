@@ -25,7 +25,7 @@ impl ServerConn {
     /// [`Refused::TooLarge`], [`Refused::Encode`], [`Refused::Closed`]. Nothing is sent then.
     pub fn event(&mut self, id: &RpcId, event: &Event) -> Result<(), Refused> {
         if matches!(event, Event::Error(_)) {
-            return Err(invalid("`error` is no step of a chat on a WebSocket"));
+            return Err(invalid("`error` is not a step of a chat on a WebSocket"));
         }
         if self.is_closed() {
             return Err(Refused::Closed);

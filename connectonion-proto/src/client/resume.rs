@@ -86,7 +86,7 @@ impl Resume {
     /// # Errors
     /// [`DecodeError`] if the text is not a JSON object.
     pub fn parse(json: &str) -> Result<Self, DecodeError> {
-        // A member alone is found in much that is no object.
+        // A member alone is found in much that is not an object.
         Session::parse(json, &Limits::default())?;
         Ok(Self {
             session_id: text_of(json, "session_id"),

@@ -149,7 +149,7 @@ fn raise_connection_limit(wanted: usize) -> usize {
     let most = usize::try_from(files.saturating_sub(OTHER_FILES)).unwrap_or(usize::MAX);
     let connections = wanted.min(most.max(1));
     tracing::info!(files, connections, "files that may be open");
-    // The default is no wish of anybody's.
+    // The default was not asked for.
     if connections < wanted && wanted != GatewayConfig::default().max_connections {
         tracing::warn!(
             files,

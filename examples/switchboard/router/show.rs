@@ -124,7 +124,7 @@ impl Show {
                 }));
                 lines
             }
-            // All of it was told as it came, or is no business of the user.
+            // All of it was told as it came, or is not the user's business.
             _ => Vec::new(),
         }
     }

@@ -24,7 +24,7 @@ const USUAL: [u16; 3] = [1000, 1001, 1005];
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Explained {
-    /// The kind of the frame, or of the entry if it is no frame.
+    /// The kind of the frame, or of the entry if it is not a frame.
     pub kind: String,
     /// What it says, in a few words, or its text. Without secrets, unless they are wanted; may hold any
     /// characters.
@@ -50,7 +50,7 @@ pub struct Explained {
     /// The members that the protocol's crate does not know, as paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// Why it is no frame of the protocol.
+    /// Why it is not a frame of the protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
     /// What is wrong with its place among the other frames.
@@ -324,7 +324,7 @@ impl Explainer {
 }
 
 impl Connection {
-    /// Notes a line that is no frame. Returns the requests that nobody will answer any more.
+    /// Notes a line that is not a frame. Returns the requests that nobody will answer any more.
     fn note(&mut self, entry: &Entry<'_>) -> Vec<Answers> {
         let begin = |is_socket| Self {
             order: Order::opened(),

@@ -382,7 +382,7 @@ pub fn within(text: &str) -> String {
         },
     );
     replace(&SCHEME, &|found| {
-        // Words of prose are no tokens.
+        // Words of prose are not tokens.
         let is_token =
             found[3].len() >= 16 || has_digit(&found[3]) || found[0].len() == text.trim().len();
         match is_token {
@@ -424,7 +424,7 @@ fn pairs(text: &str) -> String {
             .split(|c| !matches!(c, '\\' | '"' | '\''))
             .next()
             .unwrap_or_default();
-        // Of what could be prose or code, words are no secrets.
+        // Of what could be prose or code, words are not secrets.
         let is_token = value.len() > 2 * quote.len().max(1)
             && (!quote.is_empty()
                 || value.bytes().any(|it| it.is_ascii_digit()) && !value.contains(['(', '[']));

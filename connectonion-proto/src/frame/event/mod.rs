@@ -245,7 +245,7 @@ impl StreamEvent {
     fn whole(&self, tag: &Str, members: &Json) -> Result<Json, Refused> {
         let mut whole = Session::new();
         whole.set("type", tag)?;
-        // What is no object has no members.
+        // What is not an object has no members.
         let _ = each_member(members.get(), |name, value| {
             if let Ok(value) = Json::new(value)
                 && !["type", "id", "ts", "session_id"].contains(&&*name)

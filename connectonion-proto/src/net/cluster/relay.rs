@@ -102,7 +102,7 @@ pub(super) enum RelayError {
     Store,
     #[error("a frame is too large")]
     TooLarge,
-    #[error("the other node sends what is no text")]
+    #[error("the other node sends what is not text")]
     NoText,
 }
 

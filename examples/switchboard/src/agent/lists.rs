@@ -119,7 +119,7 @@ impl Lists {
             }
             match self.write(name, &change) {
                 Ok(now) => {
-                    // What somebody else has changed meanwhile is no wish of the host.
+                    // Leaves what somebody else has changed meanwhile.
                     Change::between(written, &now).apply(list);
                     *written = now;
                 }

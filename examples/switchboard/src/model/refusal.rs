@@ -48,7 +48,7 @@ pub(super) struct Report {
 impl Report {
     /// Reads the body of an error, or an event that reports one: the text of `error.message`,
     /// `error`, `message` or `detail`, wherever the provider has it. JSON without one and pages of
-    /// HTML are no text.
+    /// HTML are not text.
     pub(super) fn read(body: &str) -> Self {
         let body = body.trim();
         let Ok(value) = rpc_core::json::from_slice::<Value>(body.as_bytes()) else {

@@ -94,7 +94,7 @@ impl Variables {
             };
             out.push_str(before);
             if let Some(length) = name.strip_prefix("pad:") {
-                let length: usize = length.parse().map_err(|_| format!("{name} is no length"))?;
+                let length: usize = length.parse().map_err(|_| format!("bad length {name}"))?;
                 out.extend(std::iter::repeat_n('x', length.min(MAX_PADDING)));
             } else {
                 match self.values.get(name) {
@@ -151,7 +151,7 @@ pub(super) fn check(pattern: &Value) -> Result<(), String> {
                 Some(("ne", _)) => Ok(()),
                 None if type_of(word).is_some() => Ok(()),
                 _ if ["absent", "none", "text", "each", "has"].contains(&word) => Ok(()),
-                _ => Err(format!("{text} is no pattern")),
+                _ => Err(format!("{text} is not a pattern")),
             },
         },
         Value::Array(items) => items.iter().try_for_each(check),

@@ -10,7 +10,7 @@ use crate::text::escaped_json;
 
 /// Whether something could not be written.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
-/// Whether that was no reader that went away.
+/// Whether the error is another one than a reader that went away.
 static HAS_FAILED: AtomicBool = AtomicBool::new(false);
 
 /// Standard output. The first failure is told on standard error, and makes the command fail at its

@@ -144,7 +144,7 @@ impl Nats {
         let connecting = async {
             let client = options.connect(servers).await;
             let client = client.map_err(|error| of_connect(&error))?;
-            // The first connection is no gap.
+            // The first connection is not a gap.
             let _ = gap_count.wait_for(|count| *count > 0).await;
             Ok::<_, StoreError>(client)
         };

@@ -347,7 +347,7 @@ impl<'a> Line<'a> {
             Some(_) => return Err("`dir` is neither c2s nor s2c".to_owned()),
         };
         let at = Duration::try_from_secs_f64(self.at);
-        let at = at.map_err(|_| "`at` is no time".to_owned())?;
+        let at = at.map_err(|_| "`at` is not a time".to_owned())?;
         // A float is not exact to the nanosecond.
         let micros = (at + Duration::from_nanos(500)).as_micros();
         let at = Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX));

@@ -194,7 +194,7 @@ impl Records {
         let last = found.last().map_or(fill.after, |record| record.sequence);
         let through = fill.until.filter(|_| is_all).unwrap_or(last);
         let messages = found.into_iter().filter_map(|record| {
-            // What is no text was not written by this crate.
+            // What is not text was not written by this crate.
             let event = Text::new(record.payload).ok()?;
             let key = record.id;
             Some((record.sequence, Stored { key, event }))

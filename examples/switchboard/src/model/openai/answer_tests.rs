@@ -473,7 +473,7 @@ fn a_call_is_read_in_every_form() {
             &[r#"{"tool_calls":{"id":"a","name":"echo","arguments":{}}}"#],
             &[("echo", "{}")],
         ),
-        // An odd index, and arguments that are no text.
+        // An odd index, and arguments that are not text.
         (
             &[
                 r#"{"tool_calls":[{"index":1.0,"id":7,"type":null,"function":{"name":"echo","arguments":{"a":1}}}]}"#,

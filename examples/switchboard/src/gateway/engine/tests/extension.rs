@@ -31,7 +31,7 @@ async fn ask(harness: &Harness, method: &str, params: Value) -> Result<Value, St
             .await
             .map(|it| json!(it)),
         Call::MemorySearch(it) => engine.search(&it).await.map(|it| json!(it)),
-        other => panic!("{other:?} is no extension"),
+        other => panic!("{other:?} is not an extension"),
     };
     answer.map_err(|error| error.message().to_owned())
 }
