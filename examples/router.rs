@@ -61,7 +61,7 @@ async fn pass_on(runtime: RouterRuntime) {
                         println!("{}: {}", one.client, describe(&one.outcome));
                     }
                     if let Some(why) = settled.unroutable {
-                        println!("nobody took it: {why}");
+                        println!("no client took it: {why}");
                     }
                 }
                 Err(error) => println!("not passed on: {error}"),

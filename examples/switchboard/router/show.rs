@@ -111,7 +111,7 @@ impl Show {
                 tried,
             } => {
                 let why_not = why.to_string();
-                let what = format!("nobody takes {}: {}", quoted(text), printable(&why_not));
+                let what = format!("no client takes {}: {}", quoted(text), printable(&why_not));
                 let what = self.paint(Colour::Yellow, &what);
                 let mut lines = vec![self.about(message.as_str(), &what)];
                 // A single rejection was just told.

@@ -133,7 +133,7 @@ impl Agent {
         match self.client.onboard(code).await {
             Ok(success) => {
                 self.status.is_gated = false;
-                let words = success.message.as_deref().unwrap_or("you are let in");
+                let words = success.message.as_deref().unwrap_or("you are admitted");
                 out.tell("onboarded", json!({ "message": words }), words)
                     .await;
             }
@@ -269,7 +269,7 @@ impl Peer for Agent {
                 let sent = self.client.set_mode(mode, turns).await;
                 sent.map_err(|refused| refused.to_string())
             }
-            ("file" | "image" | "say", "") => Err(format!("/{name} wants something behind it")),
+            ("file" | "image" | "say", "") => Err(format!("/{name} needs an argument")),
             ("file", path) => self.along.file(Path::new(path)),
             ("image", path) => self.along.image(Path::new(path)),
             ("say", text) if self.state() != State::Idle => {
@@ -298,7 +298,7 @@ impl Peer for Agent {
     async fn decline(&mut self, out: &Out) -> Result<(), Failure> {
         if self.status.is_gated {
             return Err(Failure::refused(
-                "this agent wants an invite code: give it with --invite",
+                "this agent requires an invite code: pass it with --invite",
             ));
         }
         while let Some(question) = self.questions.pop_front() {

@@ -125,12 +125,12 @@ fn a_person_sees_the_recipient_the_reason_and_the_answer() {
         ),
         (
             unroutable(Unroutable::Exhausted),
-            "#1 nobody takes \"milk\": no client could handle the message\n     \
+            "#1 no client takes \"milk\": no client could handle the message\n     \
              tried notes: no\n     tried home: never",
         ),
         (
             unroutable(Unroutable::Rejected),
-            r#"#1 nobody takes "milk": the client did not take the message"#,
+            r#"#1 no client takes "milk": the client did not take the message"#,
         ),
     ] {
         let mut show = Show::new(false);

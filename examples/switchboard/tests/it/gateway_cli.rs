@@ -285,7 +285,7 @@ fn a_check_reports_what_a_start_would() {
     let (code, _, err) = outcome(folder.gateway(&["check", "--config", &file]));
     assert_eq!(code, Some(1), "{err}");
     let expected = [
-        "warning: [gateway] bind: others could reach 0.0.0.0, so it wants a token",
+        "warning: [gateway] bind: others could reach 0.0.0.0, so it requires a token",
         "soul.md cannot be read",
         "error: plugin \"saw\" is skipped",
         "\"hammer\"",
@@ -293,7 +293,7 @@ fn a_check_reports_what_a_start_would() {
     assert_holds(&err, &expected);
     let mut with_token = folder.gateway(&["check", "--config", &file]);
     with_token.env("EXOCLAW_TOKEN", "t");
-    assert!(!outcome(with_token).2.contains("wants a token"));
+    assert!(!outcome(with_token).2.contains("requires a token"));
     assert!(!folder.0.join("exoclaw.redb").exists());
 }
 

@@ -244,7 +244,7 @@ fn a_rejected_message_goes_to_another_client() {
     let settled = router.settled("lamps: on");
     assert_eq!(settled["taken"], false);
     assert_eq!(settled["unroutable"]["code"], "REJECTED");
-    router.running.line_with(r#"nobody takes "lamps: on""#);
+    router.running.line_with(r#"no client takes "lamps: on""#);
 
     let clients = router.get("/clients");
     assert_eq!(clients[0]["name"], "lamps");

@@ -208,7 +208,7 @@ async fn load(args: &Args) -> Result<Load, Failure> {
         && Watch::begin(pid).is_none()
     {
         return Err(Failure::usage(format_args!(
-            "--pid {pid}: there is no such process, or this system does not tell what it uses"
+            "--pid {pid}: there is no such process, or this system does not report what it uses"
         )));
     }
     let is_local = local_port(&args.url.to_string());

@@ -167,7 +167,7 @@ fn announce(args: &Args, local: SocketAddr, is_public: bool) {
         .and_then(|it| it.exposed_host())
     {
         complain(format_args!(
-            "warning: nothing is encrypted on the way to {}",
+            "warning: the connection to {} is not encrypted",
             printable(host)
         ));
     }

@@ -235,7 +235,7 @@ impl WsDialer {
         let path = &*ascii(path);
         let is_path = path.starts_with('/') && path.parse::<PathAndQuery>().is_ok();
         if !is_path {
-            return Err(self.target(0).bad("the path is none"));
+            return Err(self.target(0).bad("the path is invalid"));
         }
         let work = async {
             let Reached {

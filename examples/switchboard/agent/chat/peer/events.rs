@@ -215,7 +215,7 @@ impl Agent {
                 let methods: Vec<&str> = methods.iter().map(OnboardMethod::name).collect();
                 out.program("gate", json!({ "methods": methods })).await;
                 if std::mem::take(&mut self.offers_code) {
-                    let words = "this agent wants an invite code".to_owned();
+                    let words = "this agent requires an invite code".to_owned();
                     out.people([ChatEvent::Note(words)]).await;
                 } else {
                     self.gate(out).await;
@@ -295,7 +295,7 @@ pub(super) fn words(error: &CallError<ErrorFrame>) -> String {
                 Delivery::Unknown => {
                     "this may or may not have arrived; check before you send it again"
                 }
-                Delivery::Delivered => "the agent had it, and does not know of it any more",
+                Delivery::Delivered => "the agent received it, and no longer knows it",
             };
             format!("{reason}; {told}")
         }

@@ -41,7 +41,7 @@ const answers = {
         showAll();
       }
     } else if (wasRunning && !memory.running) {
-      end("failure", "The agent does not know of this any more. If you like, ask again.");
+      end("failure", "The agent no longer knows this. Ask again if you like.");
     }
     if (memory.running && frame.bound_answers) {
       // An answer may have been lost with its line. The agent refuses those that it has.

@@ -94,7 +94,7 @@ impl Subject {
         let (name, model) = (self.provider.title(), &self.model);
         let mut what = match refusal {
             Refusal::Key if self.has_key => format!("{name} refused the key"),
-            Refusal::Key => format!("{name} wants a key"),
+            Refusal::Key => format!("{name} requires a key"),
             Refusal::Permission => format!("{name} does not allow this"),
             Refusal::Model => format!("{name} does not have the model {model}"),
             Refusal::Interface => {
