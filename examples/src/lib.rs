@@ -105,7 +105,7 @@ fn pieces(text: &str) -> Vec<String> {
 /// The tool of three programs: rolls a die with this number of sides, 6 if there is none.
 ///
 /// # Errors
-/// The argument is not a number of sides. A model that is told so may try again.
+/// The argument is not a number of sides. A model that gets this error may try again.
 pub fn roll(argument: &str) -> Result<u64, String> {
     let sides = match argument.trim() {
         "" => 6,

@@ -34,7 +34,7 @@ pub struct Resume {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Str>,
     /// The id of the last event that was shown. The host sends again what came after it. A question
-    /// counts as shown when the agent has gone on after it: whoever goes on here is asked again.
+    /// counts as shown when the agent has gone on after it: the program that resumes here is asked again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_msg_id: Option<Str>,
     /// The conversation: a [`Session`], as the host last sent it.

@@ -219,7 +219,7 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Notes that a step was shown: another program need not be told it again, unless it asks
+    /// Notes that a step was shown: another program need not get it again, unless it asks
     /// something or is part of a text. A question is done with when it is answered, and a text when
     /// it is whole.
     pub fn shown(&mut self, step: &Step) {

@@ -42,7 +42,7 @@ pub struct AccessControl {
     /// else can fill.
     used_commands: UsedSignatures,
     used_by_admins: UsedSignatures,
-    /// What was used since the last look, if somebody looks.
+    /// What was used since the last look, if it is watched.
     spent: Option<Vec<Spent>>,
     /// Whether the lists may have changed since the last check.
     is_changed: bool,

@@ -35,7 +35,7 @@ pub(super) struct Talker {
     pub(super) was_in: Arc<AtomicBool>,
     /// Says on which node it is.
     pub(super) client: Arc<OnceLock<Client>>,
-    /// Events are told in JSON.
+    /// Events are printed as JSON.
     pub(super) json: bool,
 }
 

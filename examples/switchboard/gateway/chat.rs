@@ -133,7 +133,7 @@ impl Args {
     }
 }
 
-/// Dials a gateway, and again while it says that it is not ready. That nobody is there is told at once.
+/// Dials a gateway, and again while it says that it is not ready. An absent server is reported at once.
 struct Patient(WsDialer);
 
 impl Dialer for Patient {

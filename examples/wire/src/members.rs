@@ -29,7 +29,7 @@ pub(super) struct Known {
 /// Builds hashers that are quick.
 pub(super) type Quick = BuildHasherDefault<Words>;
 
-/// A hasher that takes a key word by word. It resists nobody who wants collisions: for tables of a few
+/// A hasher that takes a key word by word. It does not resist collisions: for tables of a few
 /// thousand, of what a user looks at.
 #[derive(Debug, Default)]
 pub(super) struct Words(u64);

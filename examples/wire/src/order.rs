@@ -1,5 +1,5 @@
 //! `Order`: what may come when on a connection, what ends what, and what refers to what: the rules of each protocol,
-//! for whoever looks at frames or judges a peer.
+//! for the commands that show frames or judge a peer.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -201,7 +201,7 @@ impl Order {
         !self.has_begun
     }
 
-    /// Ends the connection. Returns the requests that nobody will answer any more.
+    /// Ends the connection. Returns the requests that stay unanswered.
     pub(crate) fn end(&mut self, now: Duration) -> Vec<Answers> {
         let unanswered = self.unanswered(now);
         // What comes behind the end, the other side has sent before it knew.

@@ -1,4 +1,4 @@
-//! [`Line`]: one HTTP connection with one exchange, driven by whoever waits for the response.
+//! [`Line`]: one HTTP connection with one exchange, driven by the task that waits for the response.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};

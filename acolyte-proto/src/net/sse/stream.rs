@@ -1,4 +1,4 @@
-//! [`SseStream`]: one chat over HTTP, driven by whoever takes its updates.
+//! [`SseStream`]: one chat over HTTP, driven by the task that takes its updates.
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::Pin;

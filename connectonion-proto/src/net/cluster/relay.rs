@@ -58,7 +58,7 @@ pub(super) enum Kind {
     Question,
 }
 
-/// What a node tells another one about a connection.
+/// What a node sends another one about a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Packet {
     pub(super) kind: Kind,

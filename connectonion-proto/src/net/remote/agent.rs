@@ -292,7 +292,7 @@ impl Client {
 
     /// What another program needs to go on ([`AgentOptions::resume`](super::AgentOptions)): the
     /// session, the conversation as of the last run that ended, and the last step that was taken from
-    /// a [`Run`]. [Save](Resume::save) it after you have shown that step: what comes after it is told
+    /// a [`Run`]. [Save](Resume::save) it after you have shown that step: what comes after it is sent
     /// again to the other program, and so is a question that is open. Steps among the
     /// [`Events`](super::Events) do not count.
     #[must_use]

@@ -296,7 +296,7 @@ impl HostRuntime {
         self.with_access(|access| access.command(owner, &verified, now))
     }
 
-    /// Takes over lists that somebody else has changed.
+    /// Takes over lists that have changed on the disk.
     fn refresh_book(&self, access: &mut AccessControl) {
         let source = self.shared.trust_source.as_ref();
         if let Some(book) = source.and_then(|source| source()) {

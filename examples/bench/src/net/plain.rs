@@ -1,4 +1,4 @@
-//! tokio-tungstenite without RPC: what the transport itself costs. Its server echoes what it is told
+//! tokio-tungstenite without RPC: what the transport itself costs. Its server echoes what it receives
 //! and answers a number with so many frames; its client connects to all servers whose end alone
 //! counts.
 

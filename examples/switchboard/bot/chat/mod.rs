@@ -1,4 +1,4 @@
-//! `switchboard bot chat`: talks to whoever is in the channels of a Snek server.
+//! `switchboard bot chat`: a chat in the channels of a Snek server.
 
 mod channels;
 mod growing;
@@ -32,7 +32,7 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub(crate) struct Args {
-    /// What to post. Prints the next message of somebody else in the channel and ends; without it, lines
+    /// What to post. Prints the next message of another user in the channel and ends; without it, lines
     /// are read.
     text: Option<String>,
     /// The server: ws://HOST:PORT or wss://HOST; several, separated by commas, for its nodes. Without a path,

@@ -1,4 +1,4 @@
-//! What a chat tells: [`events`] for people, [`json`] and [`ended_json`] for programs.
+//! What a chat prints: [`events`] for people, [`json`] and [`ended_json`] for programs.
 
 mod tool;
 

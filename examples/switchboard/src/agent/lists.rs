@@ -74,7 +74,7 @@ impl Lists {
         self.lock().book.clone()
     }
 
-    /// Returns the lists if somebody else has changed the files since they were read last.
+    /// Returns the lists if the files have changed since they were read last.
     pub fn changed(&self) -> Option<TrustBook> {
         let mut known = self.lock();
         let stamps = stamps(&self.folder);
@@ -130,7 +130,7 @@ impl Lists {
         }
     }
 
-    /// Changes the file as it is now: what somebody has added by hand stays.
+    /// Changes the file as it is now: what was added by hand stays.
     fn write(&self, name: &str, change: &Change) -> io::Result<AddressList> {
         fs::create_dir_all(&self.folder)?;
         let path = self.folder.join(name);

@@ -82,7 +82,7 @@ pub(super) enum Answer {
     Yes,
     /// All steps of this kind in the session may be done.
     Always,
-    /// It may not; with what the model is told.
+    /// It may not; with the reason for the model.
     No(String),
 }
 

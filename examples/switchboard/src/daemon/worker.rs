@@ -386,7 +386,7 @@ impl Chat<'_> {
         self.watch.tell(event).await;
     }
 
-    /// One question to the model. Its text is told as it comes. Returns the end if it wants too much.
+    /// One question to the model. Its text is sent as it arrives. Returns the end if it wants too much.
     async fn ask(&mut self) -> Result<Option<Ended>, ChatError> {
         let answer = tokio::select! {
             biased;

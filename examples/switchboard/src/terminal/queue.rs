@@ -1,4 +1,4 @@
-//! [`Queue`]: what waits to be shown. A terminal that takes nothing stops nobody until the queue is full.
+//! [`Queue`]: what waits to be shown. A terminal that takes nothing blocks the program only once the queue is full.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

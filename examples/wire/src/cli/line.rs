@@ -74,7 +74,7 @@ impl LineArgs {
     /// scheme.
     ///
     /// # Errors
-    /// [`Failure`] if a file cannot be read, a header cannot be sent, or a URL is none.
+    /// [`Failure`] if a file cannot be read, a header cannot be sent, or a URL is invalid.
     pub fn to(&self, to: &Urls) -> Result<Line, Failure> {
         if let Some(url) = urls(&to.0).find(|url| !url.contains("://")) {
             let url = redact_urls(url);

@@ -32,7 +32,7 @@ pub enum SecretProblem {
     /// The file cannot be read.
     #[error(transparent)]
     Unreadable(#[from] io::Error),
-    /// A character that nobody means: one of another script that looks like a letter, one without a
+    /// A misleading character: one of another script that looks like a letter, one without a
     /// width, a line break.
     #[error("character {position} is U+{:04X}, not plain ASCII: write it anew", u32::from(*character))]
     Character {

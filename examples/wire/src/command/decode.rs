@@ -11,7 +11,7 @@ use crate::recording;
 use crate::text::printable;
 use rpc_core::testing::transcript::BadLine;
 
-/// Most lines that are none of a transcript and are still named.
+/// The most invalid lines of a transcript that are named.
 const MAX_NAMED: usize = 5;
 
 /// Explains each frame of a transcript on a line: time, direction, kind, what it says and which line

@@ -27,10 +27,10 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
 
 /// How often the progress is shown.
 const SHOWN: Duration = Duration::from_millis(200);
-/// What somebody is called, and says, at servers that let everybody in.
+/// The name and text of a caller at servers without accounts.
 const ANYBODY: &str = "load";
 
-/// Makes calls at a fixed rate, and tells the latency that callers see, what failed and how.
+/// Makes calls at a fixed rate, and reports the latency that callers see, and what failed.
 ///
 /// A call is due at its time whatever becomes of those before, and its latency counts from then: a server
 /// that stands still shows in every call that had to wait. One thread makes the calls. Ctrl-C ends early,

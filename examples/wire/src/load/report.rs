@@ -328,7 +328,7 @@ impl Report {
 enum Better {
     Higher,
     Lower,
-    /// Too few calls decide it: it is only told.
+    /// Too few calls decide it: it is only reported.
     Told,
 }
 

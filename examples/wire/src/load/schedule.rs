@@ -22,7 +22,7 @@ impl Schedule {
         self.warmup + self.duration
     }
 
-    /// Returns when the call with this number, from 0, is due; `None` if it is none of the run.
+    /// Returns when the call with this number, from 0, is due; `None` if it is not part of the run.
     #[must_use]
     pub fn due(&self, number: u64) -> Option<Duration> {
         #[expect(clippy::cast_precision_loss, reason = "no run has 2^53 calls")]

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use super::schedule::{Call, Schedule};
 use crate::text::printable;
 
-/// Most kinds of errors that are told apart.
+/// The most kinds of errors that are distinguished.
 const MAX_KINDS: usize = 32;
 /// The longest name of a kind, in characters: some are the words of a server.
 const MAX_NAME: usize = 80;
 /// A call that is sent later than this after it was due has left behind the schedule.
 pub(super) const LATE: Duration = Duration::from_millis(2);
-/// The longest time that is told apart from longer ones.
+/// The longest time that is distinguished from longer ones.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// How often things of each kind happened.
@@ -194,7 +194,7 @@ impl Stats {
         }
     }
 
-    /// Notes that a call was due and never sent: whoever waited for it has waited until `now`.
+    /// Notes that a call was due and never sent: its caller has waited until `now`.
     pub fn unsent(&mut self, call: Call, now: Duration) {
         self.failed(call, "never sent");
         if self.schedule.counts(call.due) {

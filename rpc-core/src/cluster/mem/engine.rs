@@ -35,7 +35,7 @@ pub(super) struct Engine {
 /// Who hears messages.
 pub(super) struct Subscriber {
     pub(super) pattern: String,
-    /// The messages, and when they may be heard.
+    /// The messages, and when they may be delivered.
     pub(super) queue: mpsc::Sender<(Instant, Message)>,
     pub(super) link: Arc<Link>,
 }

@@ -206,7 +206,7 @@ impl Nats {
         heard.map(drop).map_err(StoreError::unavailable)
     }
 
-    /// Waits for the answer of whoever listens to a subject; `None` if nobody does.
+    /// Waits for the answer of a listener of a subject; `None` if there is none.
     async fn request(
         &self,
         subject: &str,

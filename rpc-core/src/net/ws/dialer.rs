@@ -41,7 +41,7 @@ const LOCALHOST: [IpAddr; 2] = [
 /// Dials one URL of a list, any number of times.
 ///
 /// An attempt visits the addresses of the list, the answers for each name among them, in turn. It
-/// passes over those where nobody answers (no such name, nothing listens, no route, a bad
+/// passes over those without an answer (no such name, nothing listens, no route, a bad
 /// certificate, a 4xx other than 401, 408, 425 and 429), and ends with the first that accepts the
 /// connection or refuses it for now (a 503, say). Each address is visited at most once. The next
 /// attempt goes on behind the address where this one ended, so that a
@@ -315,7 +315,7 @@ impl WsDialer {
         self.targets.len() == 1
     }
 
-    /// Returns the URL with this index; the first one for an index that is none.
+    /// Returns the URL with this index; the first one for an invalid index.
     pub(super) fn target(&self, url: usize) -> &Target {
         self.targets.get(url).unwrap_or(&self.targets[0])
     }

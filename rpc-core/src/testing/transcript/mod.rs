@@ -241,7 +241,7 @@ const fn digit(byte: u8) -> Option<u8> {
     }
 }
 
-/// A line that is none of a transcript.
+/// An invalid line of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 #[non_exhaustive]
@@ -378,7 +378,7 @@ impl Transcript {
     /// Parses a file.
     ///
     /// # Errors
-    /// The first line that is none of a transcript.
+    /// The first invalid line.
     pub fn parse(text: &str) -> Result<Self, BadLine> {
         let (mut this, mut reader) = (Self::default(), Reader::new());
         for line in text.lines() {

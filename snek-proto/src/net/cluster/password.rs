@@ -22,7 +22,7 @@ const PROOF_ROUNDS: NonZeroU32 = NonZeroU32::MIN.saturating_add(3_999);
 /// The most users whose proofs are remembered.
 const MAX_PROOFS: usize = 65_536;
 
-/// What somebody who was let in knows, in relation to the stored hash: another password, or another
+/// What a user who has logged in knows, in relation to the stored hash: another password, or another
 /// hash, has another proof.
 pub(super) type Proof = [u8; 32];
 

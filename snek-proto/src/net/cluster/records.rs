@@ -77,7 +77,7 @@ impl Known {
     }
 
     /// Returns whether this is the password. A weak hash of it is replaced by a strong one, and the
-    /// other nodes are told that it was right.
+    /// other nodes learn that it was right.
     pub(super) async fn fits(&self, records: &Arc<Records>, password: &Secret<Str>) -> bool {
         let hashed = &self.record.password;
         match (records.passwords.check(&self.username, hashed, password)).await {
@@ -281,7 +281,7 @@ impl Records {
         hashed.ok_or_else(|| failed("the system has no randomness".to_owned()))
     }
 
-    /// Remembers that a user's password was right, and tells the other nodes.
+    /// Remembers that a user's password was right, and informs the other nodes.
     pub(super) fn vouch(&self, username: &Str, proof: Proof) {
         self.passwords.remember(username.clone(), proof);
         let subject = format!("snek.v.{}", token(username));
@@ -336,7 +336,7 @@ impl Records {
         }
     }
 
-    /// Changes a user's record, unless `change` returns `false`, and tells the nodes.
+    /// Changes a user's record, unless `change` returns `false`, and informs the nodes.
     pub(super) async fn change(
         &self,
         username: &str,

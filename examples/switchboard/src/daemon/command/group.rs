@@ -12,7 +12,7 @@ use tokio::{io::AsyncReadExt as _, net::UnixStream};
 #[cfg(target_os = "linux")]
 const MAX_REASON: u64 = 4096;
 
-/// What a supervisor tells of a program that has ended, behind a reason: a byte each.
+/// What a supervisor reports of a program that has ended, after a reason: a byte each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Note {
     /// There was no namespace for a network of its own.

@@ -199,7 +199,7 @@ impl Sessions {
         }
     }
 
-    /// Changes a session: as often as it takes, because other nodes change it too, or nobody knows
+    /// Changes a session: as often as it takes, because other nodes change it too, or it is unknown
     /// whether it was written.
     async fn change(
         &self,

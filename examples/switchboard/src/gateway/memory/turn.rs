@@ -21,7 +21,7 @@ pub enum Mark {
     Stopped,
     /// It broke off after its first word, for this reason.
     BrokenOff(String),
-    /// There is none, for this reason. No model is told of the question again: if the provider refuses it,
+    /// There is none, for this reason. No model gets the question again: if the provider refuses it,
     /// it would refuse every request with it.
     Failed(String),
 }
@@ -117,12 +117,12 @@ impl Turn {
         !self.assistant.trim().is_empty()
     }
 
-    /// Returns whether a model is told of it.
+    /// Returns whether a model gets it.
     pub(super) const fn is_told(&self) -> bool {
         !matches!(self.mark, Some(Mark::Failed(_)))
     }
 
-    /// Returns the answer as a model is told of it: whether the user stopped it, and if not, what there is.
+    /// Returns the answer as a model gets it: whether the user stopped it, and if not, what there is.
     pub(super) fn answer(&self) -> String {
         match &self.mark {
             Some(Mark::Stopped) if self.has_words() => format!("{}\n\n[stopped]", self.assistant),

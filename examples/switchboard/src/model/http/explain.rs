@@ -1,4 +1,4 @@
-//! [`Subject`]: what is asked, and what to tell people when it does not answer.
+//! [`Subject`]: what is asked, and the message when it does not answer.
 
 use std::time::Duration;
 

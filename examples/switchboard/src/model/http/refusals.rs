@@ -1,4 +1,4 @@
-//! What each interface is told of its provider's misbehaviour, and how often it asks.
+//! What is reported of a provider's misbehaviour, and how often it is asked.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use futures_util::StreamExt as _;

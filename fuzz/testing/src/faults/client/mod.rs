@@ -33,7 +33,7 @@ use self::clock_jump::clock_jump;
 use super::list::{self, Fault};
 use super::raw::RawPeer;
 
-/// A deadline that must not pass. In the good case nobody waits for it.
+/// A deadline that must not pass. In the good case no test waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A deadline that has to pass.
 const SHORT: Duration = Duration::from_millis(150);
@@ -233,7 +233,7 @@ pub trait ClientUnderTest: Sync {
     /// Sends about so many bytes in one message, at least as many.
     async fn load(&self, handle: &Self::Handle, bytes: usize) -> Ended;
 
-    /// Something that the application is told although it has not asked.
+    /// An event that the application did not ask for.
     fn event(&self, number: usize) -> Value;
 
     /// Frames with this as a part. A client may skip them, and has to go on.
