@@ -114,7 +114,7 @@ pub enum Reply {
     Admin(AdminResult),
 }
 
-/// What became of a prompt. Exhaustive: there is no other case.
+/// The outcome of a prompt. Exhaustive: there is no other case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// It started a run.

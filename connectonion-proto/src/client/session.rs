@@ -367,7 +367,7 @@ impl ClientSession {
         }
     }
 
-    /// The host has said what became of a request, or the connection has ended before.
+    /// The host has reported the outcome of a request, or the connection has ended before.
     fn reply(&mut self, id: CallId, result: Result<Reply, CallError<ErrorFrame>>) {
         let at = self.prompts.iter().position(|(prompt, _)| *prompt == id);
         let prompt = at.map(|at| self.prompts.remove(at).1);

@@ -198,7 +198,7 @@ impl Texts {
     }
 }
 
-/// What became of a member of a session.
+/// The outcome of a member of a session.
 #[derive(Default, Serialize, Deserialize)]
 struct Change {
     /// Its value.

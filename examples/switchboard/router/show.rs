@@ -163,7 +163,7 @@ impl Show {
         clients.iter().map(line).collect()
     }
 
-    /// What became of the last messages.
+    /// The outcome of the last messages.
     pub(crate) fn history(&mut self, history: &[HistoryEntry]) -> Vec<String> {
         if history.is_empty() {
             return vec!["nothing has ended yet".to_owned()];

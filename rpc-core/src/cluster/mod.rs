@@ -31,7 +31,7 @@
 //! All of it is tried in simulated lives of clusters: nodes that die, pause and are cut off, clocks of
 //! different speeds, messages that are lost, late or overtaken, a store that restarts and fills up. A life
 //! fails if two nodes see two orders, an acknowledged record is missing or there twice, an earlier owner
-//! writes after a later one, or a client never learns what became of its request. With any one of fence,
+//! writes after a later one, or a client never learns the outcome of its request. With any one of fence,
 //! ids, margin, fills, checks or the record that begins an ownership left out, lives fail.
 //!
 //! Snek's nodes themselves live over a `MemoryStore` which also loses its data, comes back with an older copy

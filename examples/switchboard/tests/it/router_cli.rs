@@ -96,7 +96,7 @@ impl Router {
         serde_json::from_str(&body).unwrap()
     }
 
-    /// Posts a text, waits until it is settled, and returns what became of it.
+    /// Posts a text, waits until it is settled, and returns its outcome.
     fn settled(&self, text: &str) -> Value {
         let plain = "content-type: text/plain\r\n";
         let (status, body) = self.ask("POST /input?wait=1", plain, text);

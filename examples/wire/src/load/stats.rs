@@ -1,4 +1,4 @@
-//! [`Stats`]: what became of the calls of a run.
+//! [`Stats`]: the outcome of the calls of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -114,7 +114,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// What became of the calls of a run, and of its connections.
+/// The outcome of the calls of a run, and of its connections.
 #[derive(Clone, Debug)]
 pub struct Stats {
     schedule: Schedule,

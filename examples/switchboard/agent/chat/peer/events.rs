@@ -111,7 +111,7 @@ impl Agent {
         out.people(self.steps.output(output)).await;
     }
 
-    /// What became of something that was said to an agent at work.
+    /// The outcome of something that was said to an agent at work.
     pub(super) async fn interjected(&mut self, said: Said, out: &Out) {
         match said {
             Ok(Taken::Started) => (self.status.is_busy, self.status.is_own) = (true, true),

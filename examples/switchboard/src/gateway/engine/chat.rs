@@ -255,7 +255,7 @@ impl Engine {
     }
 }
 
-/// What became of a run.
+/// The outcome of a run.
 struct Ended {
     ending: Ending,
     mark: Option<Mark>,

@@ -1,4 +1,4 @@
-//! [`Turn`]: a question and its answer; and [`Mark`], what became of an answer that is not whole.
+//! [`Turn`]: a question and its answer; and [`Mark`], the outcome of an answer that is not whole.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::model::ModelError;
 /// Most bytes of a reason.
 const MAX_WHY: usize = 1024;
 
-/// What became of an answer that is not whole. It is shown in words: `stopped`, `broken off: …` or
+/// The outcome of an answer that is not whole. It is shown in words: `stopped`, `broken off: …` or
 /// `failed: …`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -69,7 +69,7 @@ pub struct Turn {
     pub assistant: String,
     /// When the turn ended, in seconds since 1970.
     pub at: u64,
-    /// What became of an answer that is not whole.
+    /// The outcome of an answer that is not whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
     /// The name that its client gave it. A turn takes the place of the one before it if that has the same.
