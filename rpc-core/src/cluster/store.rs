@@ -17,7 +17,7 @@ const LEAST_ROOM: u64 = 64 * 1024;
 /// An engine that several nodes share: logs that refuse a write which names the wrong predecessor, and
 /// messages that are not stored.
 ///
-/// [`net::nats`](crate::net::nats) implements it on NATS with JetStream, and [`MemoryStore`](super::MemoryStore)
+/// `net::nats` implements it on NATS with JetStream, and [`MemoryStore`](super::MemoryStore)
 /// in one process. `testing::store` holds whatever implements it to these rules:
 ///
 /// - **Numbers.** All records of a log are numbered together, from 1, in the order in which they are
