@@ -164,7 +164,7 @@ impl Server {
         Ok(line.sse(client))
     }
 
-    /// Asks the server who it is, as known clients do, and goes to it. `idle` is how long it may be
+    /// Asks the server for its status, as known clients do, and connects. `idle` is how long it may be
     /// silent, unless the user says otherwise.
     pub(crate) async fn open(&self, idle: Option<Duration>) -> Result<Connection, Failure> {
         let config = self.config(idle)?;
@@ -271,7 +271,7 @@ impl Connection {
         }
     }
 
-    /// Leaves the server, once.
+    /// Disconnects from the server, once.
     pub(crate) async fn close(&mut self) {
         if let Way::Socket(client, running) = &mut self.way {
             client.close();

@@ -16,7 +16,7 @@ use super::Failure;
 pub struct Urls(String);
 
 impl Urls {
-    /// Returns the URLs with all that is in them, for those who dial them.
+    /// Returns the URLs with their secrets, to dial them.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0

@@ -38,12 +38,12 @@ const ANYBODY: &str = "load";
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", cli::EXIT_CODES))]
 pub(super) struct Args {
-    /// The URL of the server: ws://, wss://, http:// or https://. Without a path, that of the protocol is meant.
+    /// The URL of the server: ws://, wss://, http:// or https://. The default path is the protocol's.
     url: Urls,
-    /// The protocol. Without it, the path of the URL has to tell.
+    /// The protocol. Default: the one that the path of the URL names.
     #[arg(long, value_enum)]
     protocol: Option<Protocol>,
-    /// What calls are. Default: echo, or chat where there is no echo.
+    /// The kind of calls. Default: echo, or chat where there is no echo.
     #[arg(long, value_enum)]
     scenario: Option<Kind>,
     /// How many connections make calls.
@@ -52,10 +52,10 @@ pub(super) struct Args {
     /// Calls a second, of all connections together.
     #[arg(long, value_name = "R", default_value = "100", value_parser = rate)]
     rate: f64,
-    /// How long calls are made that count.
+    /// How long to make calls that count.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = cli::duration)]
     duration: Duration,
-    /// How long calls are made before, that do not count.
+    /// How long to make calls before those, which do not count.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = cli::duration)]
     warmup: Duration,
     /// How long it takes to open the connections, one after the other, before the first call.
@@ -67,7 +67,7 @@ pub(super) struct Args {
     /// Most calls in flight on a connection. Default: 1 for prompts, else 256.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     in_flight: Option<u16>,
-    /// What chats say.
+    /// The text of a chat.
     #[arg(long, value_name = "TEXT", default_value = "hello")]
     prompt: String,
     /// The login name at a Snek server; its password is in the environment variable SNEK_PASSWORD.
@@ -95,7 +95,7 @@ pub(super) struct Args {
     /// Let passwords, tokens and prompts go to another machine without encryption.
     #[arg(long)]
     insecure: bool,
-    /// The process of the server, to tell its processor time and memory. Default on Linux: the one that
+    /// The process of the server, to report its processor time and memory. Default on Linux: the one that
     /// listens on the port, if the URL is of this machine.
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,

@@ -11,7 +11,7 @@ pub struct Schedule {
     pub rate: f64,
     /// How long calls are made that do not count.
     pub warmup: Duration,
-    /// How long calls are made that count.
+    /// How long to make calls that count.
     pub duration: Duration,
 }
 

@@ -68,7 +68,7 @@ pub struct Caller {
     pub channel: Option<String>,
     /// The model of an Acolyte server. Default: the server's.
     pub model: Option<String>,
-    /// What chats say.
+    /// The text of a chat.
     pub prompt: String,
     /// Whether secrets may go to another machine without encryption.
     pub insecure: bool,
