@@ -35,8 +35,8 @@ pub(crate) struct Args {
     /// What to post. Prints the next message of another user in the channel and ends; without it, lines
     /// are read.
     text: Option<String>,
-    /// The server: ws://HOST:PORT or wss://HOST; several, separated by commas, for its nodes. Without a path,
-    /// /rpc.ws is meant.
+    /// The server: ws://HOST:PORT or wss://HOST; several, separated by commas, for its nodes. The default
+    /// path is /rpc.ws.
     #[arg(
         long,
         env = "SNEK_URL",
