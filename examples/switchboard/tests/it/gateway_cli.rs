@@ -492,7 +492,7 @@ fn a_port_that_is_taken_is_named() {
 
 #[cfg(unix)]
 #[test]
-fn the_end_lets_a_reply_finish_and_what_was_said_is_there_after_it() {
+fn a_shutdown_lets_a_reply_finish_and_keeps_the_conversation() {
     let folder = Folder::new();
     let file = folder.file(
         "config.toml",

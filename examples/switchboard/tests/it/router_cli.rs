@@ -260,7 +260,7 @@ fn a_rejected_message_goes_to_another_client() {
 }
 
 #[test]
-fn a_client_that_says_nothing_in_time_loses_the_message() {
+fn a_client_that_does_not_answer_in_time_loses_the_message() {
     let folder = Folder::new();
     let router = folder.start(&["--response-timeout", "200ms"]);
     let slow = ["--description", "Thinks.", "--delay", "30s"];

@@ -207,7 +207,7 @@ fn with_json_each_line_is_an_object() {
 }
 
 #[test]
-fn numbers_and_kinds_stand_below_each_other() {
+fn numbers_and_kinds_are_aligned() {
     let colours = Words {
         colour: true,
         ..Words::default()

@@ -155,7 +155,7 @@ fn a_connection_is_refused_by_number_or_by_chance() {
 }
 
 #[test]
-fn a_wrong_rule_is_named_with_what_would_be_right() {
+fn a_wrong_rule_is_named_with_a_correction() {
     for (text, why) in [
         ("c2s INPUT", "a fault is missing"),
         ("explode", "a fault is missing"),

@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_behind_the_schedule_says_so_and_why() {
+    fn a_run_behind_its_schedule_says_so_and_why() {
         let mut report = report();
         assert!(!report.words().contains("behind"), "{}", report.words());
         report.behind.late = 500;

@@ -522,7 +522,7 @@ async fn a_history_is_not_recalled_twice() {
 
 #[cfg(feature = "llm")]
 #[tokio::test]
-async fn a_model_that_is_silent_for_120_seconds_is_given_up() {
+async fn a_model_that_is_silent_for_120_seconds_times_out() {
     use crate::model::http::testing::{Does, Provider};
     use crate::model::http::{HttpClient, HttpModel};
     let hangs = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_says_what_became_of_the_answer() {
+    fn a_mark_names_the_outcome_of_the_answer() {
         let refused = |refusal, status| ModelError::Refused {
             status,
             refusal,

@@ -38,7 +38,7 @@ fn stripped(line: &str) -> String {
 }
 
 #[test]
-fn blocks_stand_apart() {
+fn blocks_are_separated() {
     let text =
         "# Title\nOne *two*\n**three** `four`\n\n---\n## Next\n> quoted\n>\n> # more\n> > deep\n";
     let expected = "\
@@ -73,7 +73,7 @@ fn styles_end_with_their_text() {
 }
 
 #[test]
-fn items_hang_behind_their_markers() {
+fn items_follow_their_markers() {
     let text = "\
 1. one two three four
 2. ten

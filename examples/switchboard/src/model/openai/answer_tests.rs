@@ -34,7 +34,7 @@ const STREAM: &str = concat!(
 );
 
 #[test]
-fn thoughts_are_told_apart_from_the_answer() {
+fn thoughts_are_separated_from_the_answer() {
     for name in ["reasoning_content", "reasoning"] {
         let delta = format!(r#"{{"{name}":"hm","content":"yes"}}"#);
         let stream =
@@ -103,7 +103,7 @@ fn an_answer_that_is_not_streamed_is_taken_whole() {
 }
 
 #[test]
-fn an_error_in_the_stream_keeps_what_was_said_and_the_providers_words() {
+fn an_error_in_the_stream_keeps_the_partial_answer_and_the_providers_words() {
     for (error, words) in [
         (
             r#"{"error":{"message":"overloaded","code":529}}"#,

@@ -132,7 +132,7 @@ async fn a_call_whose_arguments_are_not_an_object_is_reported_to_the_model_and_n
 }
 
 #[tokio::test]
-async fn a_model_that_calls_tools_without_end_is_stopped_and_what_it_said_remembered() {
+async fn a_model_that_calls_tools_without_end_is_stopped_and_its_words_are_remembered() {
     let round = || {
         Script::Answer(vec![
             say("x"),
