@@ -182,7 +182,7 @@ impl Server {
                 let dialer = dialer(self.url.expose(), &config);
                 let dialer = dialer.map_err(|error| unusable(&error))?;
                 let dialer = self.line.to(&self.url)?.dialer(dialer);
-                // A server that goes is told at once; nothing could be taken up again anyway.
+                // A server that leaves is reported at once: nothing could be resumed anyway.
                 let mut link = link_config();
                 link.reconnect = ReconnectPolicy::off();
                 if self.frames {

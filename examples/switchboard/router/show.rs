@@ -114,7 +114,7 @@ impl Show {
                 let what = format!("no client takes {}: {}", quoted(text), printable(&why_not));
                 let what = self.paint(Colour::Yellow, &what);
                 let mut lines = vec![self.about(message.as_str(), &what)];
-                // A single rejection was just told.
+                // A single rejection was just shown.
                 let tried = tried
                     .iter()
                     .filter(|_| !matches!(why, Unroutable::Rejected));
@@ -124,7 +124,7 @@ impl Show {
                 }));
                 lines
             }
-            // All of it was told as it came, or is not the user's business.
+            // All of it was shown before, or is not the user's business.
             _ => Vec::new(),
         }
     }

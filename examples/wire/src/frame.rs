@@ -222,7 +222,7 @@ impl Fault {
         let line = text.split_inclusive('\n').take(error.line() - 1);
         let before: usize = line.map(str::len).sum();
         let words = error.to_string();
-        // The place is shown, not told.
+        // The place is shown, not described.
         let mut words = words.split(" (line ").next().unwrap_or_default().to_owned();
         if let Some(frame) = error.frame() {
             words = format!("{words}, in `{frame}`");

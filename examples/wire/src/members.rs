@@ -68,7 +68,7 @@ impl Known {
         whose: (Protocol, Side, bool),
         text: &str,
     ) -> Vec<String> {
-        // A null is not told, and no shape tells of it.
+        // A null is not described, and no shape has it.
         if let Some(unknown) = self.shapes.get(shape)
             && (unknown.is_empty() || !text.contains("null"))
         {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 /// What is known of open requests, by id. Bounded: a peer that never answers has the oldest forgotten, and
-/// an answer that comes later than `HALF` others were asked may be nobody's.
+/// an answer after `HALF` later requests may match none.
 #[derive(Debug)]
 pub struct Recent<K, V, const HALF: usize = 1024> {
     newer: HashMap<K, V>,

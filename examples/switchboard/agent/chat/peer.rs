@@ -80,7 +80,7 @@ impl Agent {
         let input = self.along.input(text).map_err(Failure::new)?;
         let run = self.client.send(input).await;
         let mut before = std::mem::replace(&mut self.run, run);
-        // What was told before this is shown before it. It may have heard of the new run, too.
+        // What was sent before this is shown before it. It may be of the new run, too.
         while let Some(Some(Ok(event))) = before.next().now_or_never() {
             if let RunEvent::Step(step) = &event
                 && events::is_between_runs(&step.event.kind)
@@ -224,7 +224,7 @@ impl Peer for Agent {
     }
 
     async fn next(&mut self) -> PeerEvent {
-        // In this order: that the connection is back is told before the steps that come over it.
+        // In this order: that the connection is back is shown before the steps that arrive over it.
         tokio::select! {
             biased;
             Some(Ok(said)) = self.said.join_next() => PeerEvent::Said(Box::new(said)),

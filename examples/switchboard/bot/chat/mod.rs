@@ -15,7 +15,7 @@ use switchboard::cli::{self, EXIT_CODES, Failure, LineArgs, Urls};
 
 use self::peer::Channel;
 
-/// The password if none is given: servers that let everybody in take any.
+/// The password if none is given: servers that accept every login take any.
 const OPEN: &str = "guest";
 
 const EXAMPLES: &str = "\

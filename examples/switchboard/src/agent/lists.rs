@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Lists {
     folder: PathBuf,
-    /// Who is let in this time, whatever the files say.
+    /// Who is admitted this time, whatever the files say.
     allowed: Vec<Address>,
     known: Mutex<Known>,
 }
@@ -46,7 +46,7 @@ struct Known {
 type Stamps = [Option<(SystemTime, u64)>; 4];
 
 impl Lists {
-    /// Reads the lists of this folder, as far as they are there; these addresses are let in this time.
+    /// Reads the lists of this folder, as far as they are there; these addresses are admitted this time.
     ///
     /// # Errors
     /// A file that cannot be read, or too many addresses.

@@ -20,7 +20,7 @@ use crate::terminal::{self, ChatEvent, Command, Input, Line, Waits};
 pub use line::help;
 pub use out::Out;
 
-/// When it is told that a server does not answer in its protocol.
+/// When it is reported that a server does not answer in its protocol.
 const SLOW: Duration = Duration::from_secs(4);
 
 /// Whether something can be said.

@@ -404,7 +404,7 @@ impl Chat<'_> {
             // What comes next begins on a line of its own.
             self.tell(Event::text("\n")).await;
         }
-        // A call that is asked about is told when it is made.
+        // A call that needs approval is reported when it is made.
         if !self.asks {
             for call in calls {
                 let arguments = serde_json::from_str(&call.arguments).ok();

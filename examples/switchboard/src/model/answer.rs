@@ -400,7 +400,7 @@ impl AnswerReader {
     }
 
     fn read(&mut self, name: Option<&str>, data: &str) -> Result<(), ModelError> {
-        // An error is told in any shape.
+        // An error may have any shape.
         if name == Some("error") {
             return Err(ModelError::reported(data));
         }

@@ -1,5 +1,5 @@
 //! [`LineArgs`]: what all clients say about the way to their server; [`Urls`]: where it is; [`unreached`]: why
-//! nobody is there.
+//! no server answers.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
@@ -139,7 +139,7 @@ pub fn trusted(place: &str, file: Option<&Path>) -> Result<Option<TlsConfig>, Fa
 }
 
 /// Returns the failure that there is no connection to a server of a kind, such as `a gateway`, and ends with a
-/// `hint` if nobody is there.
+/// `hint` if no server answers.
 #[must_use]
 pub fn unreached(kind: &str, urls: &Urls, reason: &CloseReason, hint: &str) -> Failure {
     let refused = |words: fmt::Arguments<'_>| Failure::refused(words);

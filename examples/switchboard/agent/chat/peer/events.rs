@@ -197,7 +197,7 @@ impl Agent {
             }
             return Ok(());
         }
-        // With one prompt, its answer is all that is wanted. What still runs is told as it happens.
+        // With one prompt, its answer is all that is wanted. What still runs is shown as it happens.
         if !self.is_once && connected.status != SessionState::Running {
             out.people(earlier(connected)).await;
         }
@@ -230,7 +230,7 @@ impl Agent {
             ClientEvent::AnswerRefused { error, .. } | ClientEvent::Complaint(error) => {
                 out.complain(&error.message).await;
             }
-            // Of a run that began while nobody was listening.
+            // Of a run that began without a listener.
             ClientEvent::Step(step) => self.step(&step, out).await?,
             ClientEvent::RunEnded(end) => {
                 self.status.is_busy = false;

@@ -362,7 +362,7 @@ impl Sessions {
             () = sleep(self.look) => {}
         }
         match self.remove_gone(session, turn_id).await {
-            // Whoever waits goes on waiting: the store may come back.
+            // Callers go on waiting: the store may come back.
             Err(StoreError::Cluster(error)) if passes(&error) => Ok(None),
             outcome => outcome.map(Some),
         }

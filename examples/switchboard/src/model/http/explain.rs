@@ -36,7 +36,7 @@ impl Subject {
             model: excerpt(model),
             has_key: config.key.is_some(),
             is_here: is_loopback(url),
-            // Whoever configures by a file serves others, who need not know.
+            // A configuration by file serves others, who need not know.
             at: match is_loopback(url) && !config.in_file {
                 true => format!(" at {}", url.origin().ascii_serialization()),
                 false => String::new(),
