@@ -73,8 +73,8 @@ impl Workspace {
         };
         let inside = match self.inside(path) {
             Ok(inside) => inside,
-            // A whole path may lead here by a link that was followed when this one was opened. Nobody is
-            // informed whether anything else is there.
+            // A whole path may lead here by a link that was followed when this one was opened. The error
+            // does not reveal whether anything else is there.
             Err(why) => {
                 let whole = Path::new(path);
                 let real = whole.is_absolute().then(|| whole.canonicalize().ok());

@@ -71,7 +71,7 @@ impl Drop for Waiting<'_> {
         if state.waiting.remove(&self.ticket).is_some() {
             state.ledger.cancel(self.ticket);
         }
-        // It was admitted, and this is not stored.
+        // It was admitted, but its caller has gone.
         if let Ok(Ok(Some(reservation))) = self.answer.try_recv() {
             state.ledger.settle(reservation);
         }
