@@ -171,7 +171,7 @@ impl ServerConn {
             let answer = answer(self);
             send(&mut self.core, id, answer)?;
         }
-        // An aborted task was told to be cancelled before.
+        // An aborted task was reported as cancelled before.
         self.finish(id, (!was_aborted).then_some(state));
         Ok(())
     }

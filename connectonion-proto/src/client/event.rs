@@ -40,7 +40,7 @@ pub enum ClientEvent {
         /// The result.
         result: Result<Reply, CallError<ErrorFrame>>,
     },
-    /// The run has ended, whoever started it. [`CallError::Remote`] is the agent's or the host's
+    /// The run has ended, of this client or another one. [`CallError::Remote`] is the agent's or the host's
     /// error; the session can be used again after it. If the connection ended first, the run goes
     /// on at the host.
     RunEnded(Result<Output, CallError<ErrorFrame>>),

@@ -349,7 +349,7 @@ impl ClientSession {
         }
         self.replaying = false;
         self.seen.is_new(&step.event);
-        // Whoever goes on here has to hear the others.
+        // The program that resumes here needs the others.
         if let Some(id) = step.is_done() {
             self.received = Some(id);
         }

@@ -137,7 +137,7 @@ impl Hub {
         not_stored: Option<(StorageError, Box<Record>)>,
         now: Now,
     ) {
-        // A run that was given up meanwhile has told so.
+        // A run that was dropped meanwhile has reported it.
         if self.runs.remove(&run).is_none() {
             return;
         }

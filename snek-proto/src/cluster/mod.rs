@@ -525,7 +525,7 @@ impl Node {
 
     /// Takes a user of this node out of a channel, and informs the user's connections.
     fn leave(&mut self, channel: &ChannelUid, username: &Str) {
-        // With a full queue nothing is told; the user is out of it all the same.
+        // With a full queue there is no event; the user has left it all the same.
         let _ = self.hub.leave(username, channel.as_str());
         self.unwant(channel, username);
     }

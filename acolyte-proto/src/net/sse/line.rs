@@ -90,7 +90,7 @@ fn drive(connection: &mut Option<Running>, cx: &mut Context<'_>) {
     if let Some(running) = connection
         && running.as_mut().poll(cx).is_ready()
     {
-        // What went wrong is told by the answer too.
+        // The answer reports the error, too.
         *connection = None;
     }
 }

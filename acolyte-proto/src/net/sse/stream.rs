@@ -109,7 +109,7 @@ async fn work(
                 reason: CloseReason::from(&error),
                 delivery: Delivery::NotSent,
             };
-            // Whoever has gone does not want to know.
+            // A client that has gone needs no answer.
             let _ = updates.send(ChatUpdate::Ended(outcome)).await;
             return;
         }

@@ -109,7 +109,7 @@ impl Client {
         }
     }
 
-    /// Listens to the current run from now on, whoever started it; a question that is open comes first. A
+    /// Listens to the current run from now on, also of another client; a question that is open comes first. A
     /// restarted program resumes this way. What the run has sent before is among the client's events after
     /// [`connect`](super::connect); after [`connect_lazy`](super::connect_lazy), before the connection runs,
     /// nothing is: everything after [`Resume::last_msg_id`] comes here. If there is no run, it ends with

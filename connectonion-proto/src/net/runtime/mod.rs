@@ -100,7 +100,7 @@ impl HostRuntime {
     pub fn new(agent: impl Agent, options: RuntimeOptions) -> Self {
         let hub = Hub::new(options.hub, random(), time::now());
         let agent = Arc::new(agent);
-        // Agents are told paths, and may work somewhere else.
+        // Agents get paths, and may work somewhere else.
         let uploads = std::path::absolute(&options.uploads).unwrap_or(options.uploads);
         Self {
             shared: Arc::new(Shared {

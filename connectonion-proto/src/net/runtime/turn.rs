@@ -88,7 +88,7 @@ impl Signals {
         match event {
             HubEvent::Answer(_, id, answer) => {
                 let asked = self.said.lock().questions.remove(&id);
-                // Whoever asked may have gone.
+                // The caller may have gone.
                 let _ = asked.map(|asked| asked.send(answer));
             }
             HubEvent::Interrupt(_) => self.interrupt.notify_waiters(),

@@ -32,7 +32,7 @@ pub(super) struct Engine {
     asked: u64,
 }
 
-/// Who hears messages.
+/// The subscribers.
 pub(super) struct Subscriber {
     pub(super) pattern: String,
     /// The messages, and when they may be delivered.

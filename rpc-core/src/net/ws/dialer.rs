@@ -31,7 +31,7 @@ use crate::net::link::entropy;
 use crate::net::tls::TlsConfig;
 use crate::secret::Secret;
 
-/// What `localhost` means, without asking anybody: IPv4 first, wherever a round stands. Most servers listen
+/// What `localhost` means, without a lookup: IPv4 first, wherever a round stands. Most servers listen
 /// there, and another program may listen at `::1`.
 const LOCALHOST: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{Engine, Rule};
 use crate::cluster::{Expect, Record};
 
-/// What an append has returned is read by everybody from then on, as it was.
+/// A returned append is visible to all readers from then on, unchanged.
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.

@@ -95,7 +95,7 @@ impl<R: Router> ServerProtocol for Routing<R> {
 
     fn serve(self: Arc<Self>, accepted: Accepted) -> impl Future<Output = ()> + Send + 'static {
         let (handle, mut handler) = self.runtime.connection(Arc::clone(&self.connection));
-        // Whoever is told that a client has left may send another one.
+        // A listener to the end of a client may send another one.
         if let Some(permit) = accepted.permit.clone() {
             handler.before_leaving = Some(Box::new(move || permit.release()));
         }

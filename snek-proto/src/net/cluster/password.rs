@@ -30,7 +30,7 @@ pub(super) type Proof = [u8; 32];
 pub(super) struct Passwords {
     rounds: u32,
     threads: Arc<Semaphore>,
-    /// The proofs of users who were let in.
+    /// The proofs of users who have logged in.
     proofs: Mutex<HashMap<Str, Proof>>,
 }
 
@@ -107,7 +107,7 @@ impl Passwords {
         checked.await.unwrap_or(Checked::Wrong)
     }
 
-    /// Remembers that a user was let in, here or at another node.
+    /// Remembers that a user has logged in, here or at another node.
     pub(super) fn remember(&self, username: Str, proof: Proof) {
         let mut proofs = self.proofs.lock();
         if proofs.len() >= MAX_PROOFS {

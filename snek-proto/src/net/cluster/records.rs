@@ -42,7 +42,7 @@ const PAGE: usize = 64;
 const ATTEMPTS: usize = 10;
 /// The subject of what concerns any user.
 pub(super) const USERS: &str = "snek.u.*";
-/// The subject of the proofs that users were let in.
+/// The subject of the proofs that users have logged in.
 pub(super) const PROOFS: &str = "snek.v.*";
 
 /// The record of a user.
@@ -238,7 +238,7 @@ impl Records {
     }
 
     pub(super) async fn publish(&self, attempt: &Attempt) -> SendReply {
-        // What waits for a connection could still be sent when nobody counts on it.
+        // What waits for a connection could still be sent when no caller expects it.
         if !self.store.is_connected() {
             return SendReply::Unknown;
         }
@@ -285,7 +285,7 @@ impl Records {
     pub(super) fn vouch(&self, username: &Str, proof: Proof) {
         self.passwords.remember(username.clone(), proof);
         let subject = format!("snek.v.{}", token(username));
-        // A node that is not told checks for itself.
+        // A node without this message checks for itself.
         self.store.try_publish(&subject, proof.to_vec().into());
     }
 
