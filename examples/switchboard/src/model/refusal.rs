@@ -14,7 +14,7 @@ pub enum Refusal {
     Permission,
     /// The provider does not have the model.
     Model,
-    /// The provider has the model behind another interface only, such as OpenAI's Responses.
+    /// The provider has the model through another interface only, such as OpenAI's Responses.
     Interface,
     /// There is nothing at the address.
     Address,

@@ -42,7 +42,7 @@ impl Variables {
     pub(super) fn set_part(&mut self, name: &str, text: &str) -> Result<(), String> {
         // It would never end.
         if text.contains(&format!("${{{name}}}")) {
-            return Err(format!("{name} stands in itself"));
+            return Err(format!("{name} contains itself"));
         }
         self.parts.insert(name.to_owned(), text.to_owned());
         Ok(())

@@ -34,7 +34,7 @@ pub enum SecretProblem {
     Unreadable(#[from] io::Error),
     /// A misleading character: one of another script that looks like a letter, one without a
     /// width, a line break.
-    #[error("character {position} is U+{:04X}, not plain ASCII: write it anew", u32::from(*character))]
+    #[error("character {position} is U+{:04X}, not plain ASCII: write it again", u32::from(*character))]
     Character {
         /// Which one, from 1.
         position: usize,

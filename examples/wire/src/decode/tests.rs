@@ -93,15 +93,15 @@ fn the_frame_at_fault_is_named_and_counted_as_on_the_page() {
         (vec![done], vec![]),
         (
             vec![done, done],
-            vec![(10, "! comes behind the end of what line 7 asked")],
+            vec![(10, "! comes after the end of what line 7 asked")],
         ),
         (
             vec![done, r#"{"id":"r2","event":"text","data":"late"}"#],
-            vec![(10, "! comes behind the end of what line 7 asked")],
+            vec![(10, "! comes after the end of what line 7 asked")],
         ),
         (
             vec![r#"{"id":"r1","event":"text","data":"late"}"#, done],
-            vec![(9, "! comes behind the end of what line 4 asked")],
+            vec![(9, "! comes after the end of what line 4 asked")],
         ),
         (
             vec![r#"{"id":"r999","event":"done"}"#],

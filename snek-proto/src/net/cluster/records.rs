@@ -64,7 +64,7 @@ pub(super) struct Known {
 impl Known {
     pub(super) fn read(username: &str, entry: &Entry) -> Result<Self, StoreError> {
         let record = serde_json::from_slice(&entry.value);
-        let record = record.map_err(|_| failed(format!("the record of {username}: no JSON")))?;
+        let record = record.map_err(|_| failed(format!("the record of {username}: not JSON")))?;
         Ok(Self {
             username: username.into(),
             record,

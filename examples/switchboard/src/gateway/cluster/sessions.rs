@@ -391,7 +391,7 @@ impl Sessions {
         if gone.is_empty() {
             return Ok(record);
         }
-        tracing::info!(?gone, "nodes are gone, and their turns of a session over");
+        tracing::info!(?gone, "nodes are gone, and their turns have ended");
         let remove = |history: &History| {
             let mut record = history.record.clone();
             record.remove_nodes(&gone);

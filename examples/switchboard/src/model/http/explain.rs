@@ -98,7 +98,7 @@ impl Subject {
             Refusal::Permission => format!("{name} does not allow this"),
             Refusal::Model => format!("{name} does not have the model {model}"),
             Refusal::Interface => {
-                format!("{name} serves the model {model} behind another interface only")
+                format!("{name} serves the model {model} through another interface only")
             }
             Refusal::Address => format!("{name} is not at this address"),
             Refusal::RateLimit => format!("{name} limits the requests"),
