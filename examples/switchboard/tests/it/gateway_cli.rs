@@ -408,7 +408,7 @@ fn a_check_tries_the_folder_of_the_data() {
     folder.file("exoclaw.redb", &"no database ".repeat(1000));
     let (code, _, err) = config(".");
     assert_eq!(code, Some(1), "{err}");
-    assert_holds(&err, &["exoclaw.redb is damaged or not a store of a gateway"]);
+    assert_holds(&err, &["exoclaw.redb is damaged or not a store"]);
 }
 
 #[cfg(unix)]

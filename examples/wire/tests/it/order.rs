@@ -299,8 +299,8 @@ fn acolyte() {
     for (conversation, line, part) in [
         (lacking(4), 5, "tool call"),
         (swapped(4, 6), 5, "tool call"),
-        (swapped(5, 6), 7, "behind the result"),
-        (twice(6), 8, "behind the result"),
+        (swapped(5, 6), 7, "after the result"),
+        (twice(6), 8, "after the result"),
         (swapped(1, 2), 2, "before chat.accepted"),
         (lacking(2), 3, "before chat.started"),
         (twice(1), 3, "a second time"),
