@@ -45,7 +45,7 @@ impl Router for NamesThenWords {
     }
 }
 
-/// Passes on what is typed, and says what became of it.
+/// Passes on what is typed, and reports its outcome.
 async fn pass_on(runtime: RouterRuntime) {
     let mut lines = lines();
     while let Some(line) = lines.recv().await {
@@ -61,7 +61,7 @@ async fn pass_on(runtime: RouterRuntime) {
                         println!("{}: {}", one.client, describe(&one.outcome));
                     }
                     if let Some(why) = settled.unroutable {
-                        println!("nobody took it: {why}");
+                        println!("no client took it: {why}");
                     }
                 }
                 Err(error) => println!("not passed on: {error}"),

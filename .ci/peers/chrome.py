@@ -111,7 +111,7 @@ class Page:
         elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "assert"):
             self.problems.append(str([arg.get("value") for arg in params["args"]]))
         elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
-            # A line to a chat that is refused or cut is no fault of the page.
+            # A line to a chat that is refused or cut is not a fault of the page.
             if "/chats/" not in params["entry"].get("url", ""):
                 self.problems.append(params["entry"]["text"])
         elif method == "Network.responseReceived":

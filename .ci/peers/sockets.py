@@ -105,7 +105,7 @@ class PythonSocket(Socket):
 class Server:
     def __init__(self):
         self.sockets = Inbox()
-        # Path and headers of each request that was no handshake.
+        # Path and headers of each request that was not a handshake.
         self.asked = []
         self.port = 0
 

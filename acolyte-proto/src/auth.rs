@@ -110,7 +110,7 @@ pub struct Offer {
 
 impl Offer {
     /// Returns the offer for a WebSocket: the key in a subprotocol, as the specification requires,
-    /// or in the header if it is no token of HTTP.
+    /// or in the header if it is not a token of HTTP.
     #[must_use]
     pub fn for_websocket(key: Option<&ApiKey>) -> Self {
         match key {

@@ -25,9 +25,9 @@
 //! # Access
 //!
 //! - A session belongs to the caller who started it. Another caller who asks for it gets a new one
-//!   with another id, and nothing of the first; its `SESSION_STATUS` is `not_found`. This still reveals that the id is taken, because a free one is given to whoever
-//!   asks for it, as the specification requires. So ids should be hard to guess, as those made here
-//!   are.
+//!   with another id, and nothing of the first; its `SESSION_STATUS` is `not_found`. This still
+//!   reveals that the id is taken, because a free one is given to any caller who asks for it, as the
+//!   specification requires. So ids should be hard to guess, as those made here are.
 //! - Several sockets of its owner may watch a session. All see every event and every OUTPUT, also
 //!   of runs that another socket started.
 //! - A socket acts on the session of its CONNECT until the socket closes or the session is removed;

@@ -1,5 +1,48 @@
-//! What the programs share: a scripted model in place of a real one, the lines of a person, and the signal that
-//! ends a program.
+//! Where to start, and what the example programs share: a scripted model and the lines of a person.
+//!
+//! # I want to write
+//!
+//! | I want to | Use | Read | Copy |
+//! |---|---|---|---|
+//! | write a chat bot | [`snek_proto::bot`] | [bots](snek_proto::guide#bots) | `examples/bot.rs`; `cargo run -p snek-proto --example bot` |
+//! | give a model tools | [`snek_proto::llm`] | [tools](snek_proto::guide#language-models-tools-and-images) | `examples/bot.rs` |
+//! | serve a chat platform | [`snek_proto::net::Backend`] | [server](snek_proto::guide#server) | `cargo run -p snek-proto --example server` |
+//! | serve a model to chat programs | [`exoclaw_proto::net::Backend`] | [server](exoclaw_proto::guide#server) | `examples/gateway.rs` |
+//! | chat with a gateway | [`exoclaw_proto::net::connect`] | [client](exoclaw_proto::guide#client) | `cargo run -p exoclaw-proto --example stream` |
+//! | host an agent that asks and is asked | [`connectonion_proto::net::Agent`] | [server](connectonion_proto::guide#server) | `examples/agent.rs` |
+//! | follow an agent over lost connections | [`connectonion_proto::net::connect`] | [client](connectonion_proto::guide#client) | `cargo run -p connectonion-proto --example resume` |
+//! | pass what a user says to programs | [`smarthole_proto::router`] | [server](smarthole_proto::guide#server) | `examples/router.rs` |
+//! | act on what a user says | [`smarthole_proto::plugin`] | [client](smarthole_proto::guide#client) | `cargo run -p smarthole-proto --example plugin` |
+//! | serve a coding agent | [`acolyte_proto::net::Agent`] | [server](acolyte_proto::guide#server) | `examples/daemon.rs` |
+//! | give work to a coding agent | [`acolyte_proto::net::connect`] | [client](acolyte_proto::guide#client) | `cargo run -p acolyte-proto --example abort` |
+//!
+//! # With any of the protocols
+//!
+//! | I want to | Read | Copy, from the `examples/` of each crate |
+//! |---|---|---|
+//! | know what I can rely on | [reliability], then page by page | `client.rs`, `server.rs` |
+//! | repeat a call that failed | [reconnects] | `client.rs` |
+//! | serve inside axum | [servers] | `axum.rs` |
+//! | open a server to other machines | [security], [limits] | `server.rs` |
+//! | run several servers as one | [scale] | |
+//! | run a client in a web page | [browser] | `examples/web` of the workspace |
+//! | use a transport of my own | [testing] | `transport.rs` |
+//! | drive a connection without tokio | [`Machine`] | `machine.rs` |
+//! | test my program without a server | [testing] | |
+//! | speak another protocol | [adding_a_protocol] | |
+//!
+//! [reliability]: snek_proto::rpc_core::guide::reliability
+//! [reconnects]: snek_proto::rpc_core::guide::reconnects
+//! [servers]: snek_proto::rpc_core::guide::servers
+//! [security]: snek_proto::rpc_core::guide::security
+//! [limits]: snek_proto::rpc_core::guide::limits
+//! [scale]: snek_proto::rpc_core::guide::scale
+//! [browser]: snek_proto::rpc_core::guide::browser
+//! [testing]: snek_proto::rpc_core::guide::testing
+//! [adding_a_protocol]: snek_proto::rpc_core::guide::adding_a_protocol
+//! [`Machine`]: snek_proto::rpc_core::Machine
+//!
+//! # What the programs share
 //!
 //! Replace [`think`] by a request to your model: it gets the prompt, and says what to do next.
 
@@ -62,7 +105,7 @@ fn pieces(text: &str) -> Vec<String> {
 /// The tool of three programs: rolls a die with this number of sides, 6 if there is none.
 ///
 /// # Errors
-/// The argument is not a number of sides. A model that is told so may try again.
+/// The argument is not a number of sides. A model that gets this error may try again.
 pub fn roll(argument: &str) -> Result<u64, String> {
     let sides = match argument.trim() {
         "" => 6,

@@ -26,7 +26,7 @@ pub(crate) struct CompletionsArgs {
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "switchboard", &mut text);
-    // Whether it could be written is told at the end of the program.
+    // Whether it could be written is reported at the end of the program.
     let _ = Stdout.write_all(&text);
     Ok(())
 }

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overlong_id_is_none() {
+    fn an_overlong_id_counts_as_absent() {
         let text = |len| format!("\"{}\"", "x".repeat(len - 2));
         assert!(WireId::new(raw(&text(MAX_ID_BYTES))).is_ok());
         assert!(WireId::new(raw(&text(MAX_ID_BYTES + 1))).is_err());

@@ -27,9 +27,9 @@ crate::config! {
         /// The factor by which each delay is longer than the one before. Default 2. A value below
         /// 1, or NaN, counts as 1: every delay is the same.
         pub factor: f64 = 2.0,
-        /// The longest delay. `None` is no limit. Default 30 s.
+        /// The longest delay. `None` means no limit. Default 30 s.
         pub max: Option<Duration> = Some(Duration::from_secs(30)),
-        /// The number of delays. `None` is no limit, 0 is "off". Default `None`.
+        /// The number of delays. `None` means no limit, 0 is "off". Default `None`.
         pub max_attempts: Option<u32> = None,
         /// The random change of each delay. Default [`Jitter::Equal`].
         pub jitter: Jitter = Jitter::Equal,

@@ -158,7 +158,7 @@ impl<E> MachineCore<E> {
         self
     }
 
-    /// Notes that the peer has logged in or, where nobody does, has made its first request.
+    /// Notes that the peer has logged in or, without a login, has made its first request.
     pub const fn log_in(&mut self) {
         if self.login.is_some() {
             self.login = Some(true);
@@ -436,7 +436,7 @@ impl<E> MachineCore<E> {
     }
 
     /// Queues the ping that is due, if any. Returns the reason to close with if the peer is gone.
-    /// Pass `can_hear: false` while a pong cannot be heard because nothing is read or the ping
+    /// Pass `can_hear: false` while a pong cannot arrive because nothing is read or the ping
     /// cannot have arrived: silence proves nothing then.
     #[must_use]
     pub fn check_keepalive(

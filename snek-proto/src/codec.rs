@@ -110,7 +110,7 @@ pub(crate) fn encode_failure(
 }
 
 /// Returns a frame in a form that is safe to log: without the arguments of a login, and without any
-/// text that is no frame of either side, because it might be a login, or a part of one. What is borrowed is
+/// text that is not a frame of either side, because it might be a login, or a part of one. What is borrowed is
 /// the whole frame.
 #[must_use]
 pub fn redact(text: &str) -> Cow<'_, str> {

@@ -8,7 +8,7 @@ use crate::frame::{Final, Message, User};
 /// to handle each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route<'m> {
-    /// The message is not complete: no handler, whoever sent it.
+    /// The message is not complete: no handler.
     Partial,
     /// Priority 1, `on_own_message`: a message of the bot itself.
     OwnMessage,

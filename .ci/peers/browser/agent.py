@@ -29,7 +29,7 @@ NO_KEYS = "Object.defineProperty(crypto, 'subtle', { value: undefined });"
 WORK = """!tool calculate {"expression": "1 + 1"}
 !tool write_file {"path": "a.txt", "text": "milk"}
 !tool calculate {"expression": "3 + 3"}"""
-# The user picks three files. The two bytes of the image are no text.
+# The user picks three files. The two bytes of the image are not text.
 PICK = """{ const data = new DataTransfer(); const picker = document.getElementById('files');
   data.items.add(new File(['milk'], 'a note with quite a long name.txt', { type: 'text/plain' }));
   data.items.add(new File(['no'], 'other.txt', { type: 'text/plain' }));

@@ -278,7 +278,7 @@ async def a_killed_host_has_lost_nothing(clients, folder, start):
                 expected = ["What is 6 * 7?", "42", "42", ENDLESS, "What is 2 + 3?", "5", "5"]
                 same([text for text in await said(user) if text in expected], expected, f"{client.name}: what was said")
             await ours.event("connected", status="new", newer=True)
-            await ours.line("does not know of it any more")
+            await ours.line("no longer knows it")
             same(await ours.ask("What is 2 + 3?"), "5", "the next answer of our client")
             await ours.write("/quit")
             # What has failed is told at the end.

@@ -40,11 +40,11 @@ async def requests_are_answered(running, provider, peer):
         refused(await talk.call("chat.send", {"channel": "c", "account": "a"}), "invalid chat.send params: ")
         await talk.socket.send(b'{"id":"b","method":"ping"}')
         same(await talk.socket.next(), {"id": "b", "result": "pong"}, "the answer to bytes")
-        # A token is no request where none is wanted.
+        # A token is not a request where none is wanted.
         for text in ("not json", {"token": "x"}):
             await talk.socket.send(text)
             answer = await talk.socket.next()
-            same(answer["id"], "0", "the id of what is no request")
+            same(answer["id"], "0", "the id of what is not a request")
             refused(answer, "parse error: ")
         await talk.socket.send({"jsonrpc": "2.0", "id": 7, "method": "ping", "x": None})
         same(await talk.socket.next(), {"id": "7", "result": "pong"}, "the answer to a number")

@@ -104,7 +104,7 @@ async def odd_frames_of_a_router_are_taken_or_skipped(library):
             await socket.send({"type": "message", "payload": {"id": "x", "text": 7, "timestamp": "t"}})
             await socket.send({"type": "message", "payload": payload})
             await is_taken(socket, str(payload["id"]))
-        # Routers send texts: bytes are no frame.
+        # Routers send texts: bytes are not a frame.
         await socket.send(json.dumps(message("bytes", "x")).encode())
         await socket.send_pieces(*json.dumps(message("pieces", "grüße")))
         same((await is_taken(socket, "pieces"))["body"], "grüße", "a text in fragments")

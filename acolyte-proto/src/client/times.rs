@@ -43,7 +43,7 @@ impl ClientConn {
         match call.kind {
             Kind::Chat(_) => self.chat_timed_out(id, delivery, now),
             Kind::Abort { chat, .. } => {
-                // Whoever does not even answer an abort is not waited for.
+                // A server that does not even answer an abort is not waited for.
                 if let Some(run) = self.calls.get(chat) {
                     let delivery = self.delivery(run);
                     self.end_chat(chat, |_| Outcome::TimedOut { delivery });

@@ -39,8 +39,8 @@ pub struct ToolOutput {
     pub content: Part,
 }
 
-/// A tool has run. The result that the model sees is not included. If the tool failed, the model is
-/// told and continues.
+/// A tool has run. The result that the model sees is not included. If the tool failed, the model gets
+/// the error and continues.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 #[non_exhaustive]

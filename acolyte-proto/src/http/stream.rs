@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again_in_any_chunks_and_with_any_line_ends() {
+    fn written_events_are_read_back_in_any_chunks_and_with_any_line_ends() {
         let (text, frames) = stream();
         for text in [
             text.clone(),

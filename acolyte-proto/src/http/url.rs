@@ -29,7 +29,7 @@ fn endpoint(server: &str, [plain, encrypted]: [&str; 2], path: &str) -> String {
     let scheme = match scheme.to_ascii_lowercase().as_str() {
         "http" | "ws" => plain,
         "https" | "wss" => encrypted,
-        // Whoever dials it says what is wrong with it.
+        // The dialer reports what is wrong with it.
         _ => scheme,
     };
     let mut base = rest.trim_end_matches('/');

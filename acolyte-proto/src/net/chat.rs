@@ -19,7 +19,7 @@ use crate::id::TaskId;
 /// [`ChatUpdate::Ended`] is always the last one.
 ///
 /// Unread updates wait, within the bounds of the link's configuration
-/// ([`link_config`](super::link_config)). A chat that stays full for too long holds up its whole
+/// ([`link_config`](super::link_config)). A chat that stays full for too long blocks its whole
 /// connection and then ends with [`CloseReason::SlowConsumer`], and so does one whose updates the
 /// policy drops, because a chat with gaps is useless. Over HTTP only this chat waits.
 ///
@@ -112,7 +112,7 @@ impl Chat {
     /// Continue with [`next`](Self::next): the chat ends as
     /// [aborted](crate::client::Outcome::Aborted), unless its end was already on the way. Up to 16
     /// MiB of updates that come meanwhile are kept for it; steps beyond that are dropped, so that
-    /// they cannot hold up the abort.
+    /// they cannot delay the abort.
     ///
     /// # Errors
     /// Every [`CallError`]; [`Refused::UnknownId`] if the chat has ended. Safe to repeat.

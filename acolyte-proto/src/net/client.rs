@@ -21,7 +21,7 @@ use crate::task::Task;
 /// While there is no connection, everything fails at once with [`Refused::NotConnected`](rpc_core::Refused::NotConnected);
 /// [`ready`](Link::ready) waits. Nothing is repeated automatically, and no chat outlives its
 /// connection: it ends with [`Outcome::Closed`](crate::client::Outcome::Closed), and
-/// [`task_status`](Self::task_status) reports over the next connection what became of it.
+/// [`task_status`](Self::task_status) reports its outcome over the next connection.
 #[derive(Clone, Debug)]
 pub struct Client {
     link: Link<ClientProtocol>,

@@ -41,7 +41,7 @@ pub(super) fn unexpected() -> CallError<RpcError> {
     CallError::Remote(RpcError::new("an answer to something else"))
 }
 
-/// Returns what the end of a chat is to whoever counts.
+/// Returns the outcome of a chat for metrics.
 pub(super) const fn call_outcome(outcome: &Outcome) -> CallOutcome {
     match outcome {
         Outcome::Done(_) => CallOutcome::Ok,

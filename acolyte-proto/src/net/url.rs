@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_goes_in_the_clear_only_where_that_is_allowed() {
+    fn a_key_is_sent_unencrypted_only_where_allowed() {
         let config = keyed("k");
         assert!(dialer("http://127.0.0.1:6767", &config).is_ok());
         let refused = dialer("http://example.org", &config);

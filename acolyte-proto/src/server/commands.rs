@@ -25,7 +25,7 @@ impl ServerConn {
     /// [`Refused::TooLarge`], [`Refused::Encode`], [`Refused::Closed`]. Nothing is sent then.
     pub fn event(&mut self, id: &RpcId, event: &Event) -> Result<(), Refused> {
         if matches!(event, Event::Error(_)) {
-            return Err(invalid("`error` is no step of a chat on a WebSocket"));
+            return Err(invalid("`error` is not a step of a chat on a WebSocket"));
         }
         if self.is_closed() {
             return Err(Refused::Closed);
@@ -171,7 +171,7 @@ impl ServerConn {
             let answer = answer(self);
             send(&mut self.core, id, answer)?;
         }
-        // An aborted task was told to be cancelled before.
+        // An aborted task was reported as cancelled before.
         self.finish(id, (!was_aborted).then_some(state));
         Ok(())
     }

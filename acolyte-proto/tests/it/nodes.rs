@@ -52,7 +52,7 @@ async fn a_client_authenticates_at_the_next_node_and_repeats_no_chat() {
 }
 
 #[tokio::test]
-async fn http_stays_with_one_node_and_goes_to_the_next_once_that_is_gone() {
+async fn http_stays_with_one_node_and_moves_to_the_next_once_it_is_gone() {
     let ((first, a), (second, b)) = (node().await, node().await);
     let client = SseClient::new(&format!("{a},{b}"), config()).unwrap();
     assert!(client.node().is_none());

@@ -184,7 +184,7 @@ async fn updates(mut chat: Chat) -> Vec<ChatUpdate> {
 }
 
 #[tokio::test]
-async fn both_transports_tell_the_same() {
+async fn both_transports_show_the_same() {
     let served = served().await;
     for message in ["steps", "model", "quiet"] {
         let [ws, sse] = served.both(message).await;
@@ -217,7 +217,7 @@ async fn both_transports_tell_the_same() {
 }
 
 #[tokio::test]
-async fn an_agent_cannot_tell_of_a_tool_without_its_call() {
+async fn an_agent_cannot_report_a_tool_without_its_call() {
     let served = served().await;
     for chat in served.both("strays").await {
         let tags = updates(chat)
@@ -325,7 +325,7 @@ async fn the_status_is_the_same_over_both() {
 }
 
 #[tokio::test]
-async fn a_key_that_no_subprotocol_can_carry_lets_in_too() {
+async fn a_key_that_no_subprotocol_can_carry_is_accepted_too() {
     for key in ["p/dd=", "two words, or three"] {
         let served = served_with(key).await;
         for chat in served.both("quiet").await {

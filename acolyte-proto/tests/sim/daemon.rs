@@ -466,7 +466,7 @@ impl Talk {
             ChatUpdate::Queued { position } => Told::Queued(*position),
             ChatUpdate::Started => Told::Started,
             ChatUpdate::Event(Event::TextDelta(text)) => {
-                Told::Piece(text.parse().map_err(|_| format!("{text} is no piece"))?)
+                Told::Piece(text.parse().map_err(|_| format!("{text} is not a piece"))?)
             }
             other => return Err(format!("nobody said {other:?}")),
         };

@@ -124,7 +124,7 @@ pub enum AuthError {
     SuperAdminOnly,
 }
 
-/// Returns what a clock that differs is told.
+/// Returns the hint for a caller whose clock differs.
 fn clock(behind: i64) -> String {
     let way = match behind {
         0 => return String::new(),

@@ -95,7 +95,7 @@ impl Verifier {
             return Err(AuthError::SignedRequestRequired);
         };
         let from = signed.from.as_deref().unwrap_or_default();
-        // What is no address at all fails as late as at the known hosts: with its signature.
+        // What is not an address at all fails as late as at the known hosts: with its signature.
         let address = Address::parse(from).ok();
         if address.is_some_and(|address| self.blacklist.contains(&address)) {
             return Err(AuthError::Blacklisted);

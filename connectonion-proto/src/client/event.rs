@@ -15,7 +15,7 @@ use crate::frame::{
 /// `Refused`. `Closed` is the last event; all requests and every run end before it.
 ///
 /// At level 3 a call, a run or the state of the link tells most of it. The events there are what is
-/// left, such as the steps and the end of a run that nobody listens to.
+/// left, such as the steps and the end of a run without a listener.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ClientEvent {
@@ -40,7 +40,7 @@ pub enum ClientEvent {
         /// The result.
         result: Result<Reply, CallError<ErrorFrame>>,
     },
-    /// The run has ended, whoever started it. [`CallError::Remote`] is the agent's or the host's
+    /// The run has ended, of this client or another one. [`CallError::Remote`] is the agent's or the host's
     /// error; the session can be used again after it. If the connection ended first, the run goes
     /// on at the host.
     RunEnded(Result<Output, CallError<ErrorFrame>>),
@@ -91,7 +91,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Returns the id of a step that need not be told again to whom it was shown.
+    /// Returns the id of a step that need not be shown again to the client that has shown it.
     pub(super) fn is_done(&self) -> Option<Str> {
         let kind = &self.event.kind;
         let is_done = kind.awaits().is_none() && kind.delta().is_none();
@@ -114,7 +114,7 @@ pub enum Reply {
     Admin(AdminResult),
 }
 
-/// What became of a prompt. Exhaustive: there is no other case.
+/// The outcome of a prompt. Exhaustive: there is no other case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// It started a run.

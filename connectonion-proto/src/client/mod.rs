@@ -310,7 +310,7 @@ impl Machine for ClientConn {
             if self.wants_input() {
                 self.push(ClientEvent::CaughtUp, 0);
             } else {
-                // Whoever does not read does not know whether more has come.
+                // Without reading it is unknown whether more has come.
                 self.await_replay(now);
             }
         }

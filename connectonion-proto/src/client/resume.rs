@@ -34,7 +34,7 @@ pub struct Resume {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Str>,
     /// The id of the last event that was shown. The host sends again what came after it. A question
-    /// counts as shown when the agent has gone on after it: whoever goes on here is asked again.
+    /// counts as shown when the agent has gone on after it: the program that resumes here is asked again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_msg_id: Option<Str>,
     /// The conversation: a [`Session`], as the host last sent it.
@@ -86,7 +86,7 @@ impl Resume {
     /// # Errors
     /// [`DecodeError`] if the text is not a JSON object.
     pub fn parse(json: &str) -> Result<Self, DecodeError> {
-        // A member alone is found in much that is no object.
+        // A member alone is found in much that is not an object.
         Session::parse(json, &Limits::default())?;
         Ok(Self {
             session_id: text_of(json, "session_id"),

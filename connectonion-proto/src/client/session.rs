@@ -219,7 +219,7 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Notes that a step was shown: another program need not be told it again, unless it asks
+    /// Notes that a step was shown: another program need not get it again, unless it asks
     /// something or is part of a text. A question is done with when it is answered, and a text when
     /// it is whole.
     pub fn shown(&mut self, step: &Step) {
@@ -349,7 +349,7 @@ impl ClientSession {
         }
         self.replaying = false;
         self.seen.is_new(&step.event);
-        // Whoever goes on here has to hear the others.
+        // The program that resumes here needs the others.
         if let Some(id) = step.is_done() {
             self.received = Some(id);
         }
@@ -367,7 +367,7 @@ impl ClientSession {
         }
     }
 
-    /// The host has said what became of a request, or the connection has ended before.
+    /// The host has reported the outcome of a request, or the connection has ended before.
     fn reply(&mut self, id: CallId, result: Result<Reply, CallError<ErrorFrame>>) {
         let at = self.prompts.iter().position(|(prompt, _)| *prompt == id);
         let prompt = at.map(|at| self.prompts.remove(at).1);

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_of_a_frame_is_json() {
+    fn the_shown_part_of_a_frame_is_json() {
         let long = "x".repeat(100);
         for text in [
             format!(r#"{{"data":"data:\u0061{long}","b":1}}"#),

@@ -72,7 +72,7 @@ impl Hub {
 
     /// Like [`emit`](Self::emit), for events of the hub itself, which are always valid.
     pub(super) fn emit_own(&mut self, run: RunId, kind: EventKind, id: Option<&str>, now: Now) {
-        // A run that is over has nobody to tell.
+        // A run that is over has no listener.
         let _ = self.emit(run, kind, id, now);
     }
 
@@ -125,7 +125,7 @@ impl Hub {
     }
 
     /// Starts a step of an agent, and returns the prompts that came meanwhile. Each becomes a
-    /// message of the conversation, and all connections are told that it was read.
+    /// message of the conversation, and all connections learn that it was read.
     ///
     /// # Errors
     /// [`AgentError::Over`].

@@ -137,7 +137,7 @@ impl Hub {
         not_stored: Option<(StorageError, Box<Record>)>,
         now: Now,
     ) {
-        // A run that was given up meanwhile has told so.
+        // A run that was dropped meanwhile has reported it.
         if self.runs.remove(&run).is_none() {
             return;
         }
@@ -166,7 +166,7 @@ impl Hub {
     }
 }
 
-/// Adds why a result was not stored to its OUTPUT: to whoever sees the answer it looks stored.
+/// Adds why a result was not stored to its OUTPUT: without it the answer looks stored.
 fn with_note(output: &Text, error: &StorageError) -> Text {
     let words = error.to_string();
     let encoded = encode(beginning(&words, MAX_NOTE / 8));

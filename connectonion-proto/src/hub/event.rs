@@ -62,7 +62,7 @@ pub struct ConnectRequest {
     /// 128 random bits that no one can guess: unsigned callers are known by their session's id
     /// alone.
     pub random: u128,
-    /// Whether the client is told that a signature is recommended. Default no.
+    /// Whether the client learns that a signature is recommended. Default no.
     pub recommend_signature: bool,
 }
 

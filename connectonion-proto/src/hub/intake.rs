@@ -153,7 +153,7 @@ impl Hub {
         self.next_prompt(id, now);
     }
 
-    /// Tells of a prompt that was stored, and hands it to its agent.
+    /// Announces a stored prompt, and passes it to its agent.
     fn take_prompt(
         &mut self,
         id: &SessionId,

@@ -63,7 +63,7 @@ impl Job {
         &self.session_id
     }
 
-    /// Returns whether this tells the storage that the session is forgotten, after which another host
+    /// Returns whether this informs the storage that the session is forgotten, after which another host
     /// may serve it.
     #[must_use]
     pub const fn is_release(&self) -> bool {

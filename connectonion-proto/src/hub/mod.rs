@@ -398,7 +398,7 @@ impl Hub {
         self.sessions.extend(id.as_str(), now.checked_add(wait));
     }
 
-    /// Frees what nobody needs: events that all sockets have read, and the conversation of a session
+    /// Frees what is no longer needed: events that all sockets have read, and the conversation of a session
     /// without sockets and runs.
     fn tidy(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id.as_str()) else {

@@ -43,7 +43,7 @@ impl Hub {
     /// taken from the record.
     pub(super) fn begin_again(&mut self, id: &SessionId, record: &mut Record, now: Now) {
         let is_here = self.sessions.get(id.as_str()).is_some();
-        // Whoever stores interrupted runs stores owners.
+        // A store of interrupted runs stores owners.
         let Some(owner) = record.owner.filter(|_| !is_here) else {
             return;
         };

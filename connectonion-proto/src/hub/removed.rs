@@ -78,7 +78,7 @@ impl Hub {
         self.log_bytes -= session.log.bytes();
     }
 
-    /// Stores what is left of a session that was removed, and tells who watches its run.
+    /// Stores what is left of a session that was removed, and informs the watchers of its run.
     pub(super) fn end_session(&mut self, id: &SessionId, session: Session, words: &str, now: Now) {
         self.unlist(&session);
         for conn in session.intake.iter().filter_map(|it| it.conn) {

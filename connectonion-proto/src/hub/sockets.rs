@@ -37,7 +37,7 @@ impl Hub {
     pub fn poll_ready(&mut self) -> Option<ConnId> {
         loop {
             let conn = self.ready.pop_front()?;
-            // It may be gone, or have been told when its number stood here twice.
+            // It may be gone, or have been served when its number was here twice.
             if let Some(entry) = self.connections.get_mut(&conn)
                 && std::mem::take(&mut entry.is_ready)
             {

@@ -89,7 +89,7 @@ fn an_absent_session_loses_the_merge() {
 }
 
 #[test]
-fn a_session_that_is_not_an_object_is_none() {
+fn a_session_that_is_not_an_object_counts_as_absent() {
     for text in ["", "null", "[]", r#""x""#, "7", r#"{"turn":9"#] {
         assert!(merge(Some("{}"), Some(text)).server_newer, "{text}");
         assert_eq!(merge(Some(text), None).session, None, "{text}");

@@ -113,7 +113,7 @@ pub enum Warning {
         /// What it lacks.
         why: AuthError,
     },
-    /// Its type is none that a server takes.
+    /// A server does not take frames of this type.
     #[error("a frame of the type {tag:?}")]
     UnknownType {
         /// The type.

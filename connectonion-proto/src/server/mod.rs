@@ -98,9 +98,9 @@ pub struct ServerConn {
     /// Frames that came while a verdict was awaited.
     held: Backlog<String>,
     held_bytes: usize,
-    /// The application was told that there is no room.
+    /// The application has learned that there is no room.
     blocked: bool,
-    /// It has not been told since that there is: frames may be waiting outside.
+    /// It has not learned since that there is: frames may be waiting outside.
     owes: bool,
     /// When the next PING is due.
     ping_at: Option<Instant>,

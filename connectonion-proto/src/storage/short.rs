@@ -110,7 +110,7 @@ fn write(record: &Record, before: Option<&Record>) -> Option<String> {
     read(&line, before).is_some_and(is_same).then_some(line)
 }
 
-/// Reads a line, and completes it with the record before it. `None` if it is no record, or not one
+/// Reads a line, and completes it with the record before it. `None` if it is not a record, or not one
 /// that follows this one.
 pub(crate) fn read(line: &str, before: Option<&Record>) -> Option<Record> {
     let mut record = Record::parse(line).ok()?;
@@ -198,7 +198,7 @@ impl Texts {
     }
 }
 
-/// What became of a member of a session.
+/// The outcome of a member of a session.
 #[derive(Default, Serialize, Deserialize)]
 struct Change {
     /// Its value.

@@ -42,7 +42,7 @@ pub struct AccessControl {
     /// else can fill.
     used_commands: UsedSignatures,
     used_by_admins: UsedSignatures,
-    /// What was used since the last look, if somebody looks.
+    /// What was used since the last look, if it is watched.
     spent: Option<Vec<Spent>>,
     /// Whether the lists may have changed since the last check.
     is_changed: bool,
@@ -244,7 +244,7 @@ impl AccessControl {
             Err(error) => return Admission::Refuse(error),
         };
         let is_invited = !is_in && self.brings_invite(&verified);
-        // Before anything changes: who repeats an invitation is not let in again.
+        // Before anything changes: a repeated invitation admits no one.
         if (is_in || is_invited)
             && let Err(error) = self.spend(Use::Connect, &verified, now)
         {
@@ -318,7 +318,7 @@ impl AccessControl {
     pub(crate) fn complete(&mut self, connect: &Connect, now: f64) -> Result<(), AuthError> {
         match self.verifier.verify(&connect.signed, now) {
             Ok(verified) => self.spend(Use::Connect, &verified, now),
-            // It was good when it came, and nobody can repeat it any more.
+            // It was valid when it came, and can no longer be repeated.
             Err(_) => Ok(()),
         }
     }

@@ -69,7 +69,7 @@ impl TrustPolicy {
     /// admitted, or has to go through onboarding first.
     ///
     /// A stranger at a careful host without onboarding is refused, unless callers without a
-    /// signature are admitted: then a signature is no disadvantage.
+    /// signature are admitted: then a signature is not a disadvantage.
     ///
     /// # Errors
     /// The reply to a caller that is refused.

@@ -1,5 +1,5 @@
 //! The files of an INPUT: [`plan`] checks, names and decodes them, [`save`] writes them, and
-//! [`with_reminder`] tells the agent their paths.
+//! [`with_reminder`] gives the agent their paths.
 //!
 //! Everything is checked before a run starts, so that the session can be used after a refusal.
 //! Images are not files: they go to the model unchanged.

@@ -41,7 +41,7 @@ fn a_data_url_and_bare_base64_are_read() {
 }
 
 #[test]
-fn what_is_not_base64_is_refused() {
+fn invalid_base64_is_refused() {
     for data in [
         "a",
         "a===",
@@ -216,7 +216,7 @@ fn files_of_the_same_name_get_different_ones() {
 }
 
 #[test]
-fn the_agent_is_told_the_paths() {
+fn the_agent_gets_the_paths() {
     assert_eq!(
         with_reminder("read", &["/a/1_doc.txt", "/a/2_b.txt"].map(str::to_owned)),
         concat!(
@@ -230,7 +230,7 @@ fn the_agent_is_told_the_paths() {
 }
 
 #[test]
-fn files_are_written_where_the_agent_is_told() {
+fn files_are_written_to_the_paths_that_the_agent_gets() {
     let scratch = Scratch::new();
     let folder = scratch.path().join(".co/uploads");
     let sent = [

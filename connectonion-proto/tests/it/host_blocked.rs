@@ -91,7 +91,7 @@ async fn lists_changed_elsewhere_apply_from_the_next_connect() {
     *changed.lock().unwrap() = Some(book);
     let mut admin = inside(&runtime, &admin_key()).await;
     put_out(&runtime, &mut busy, &mut idle).await;
-    // And it is no administrator any more.
+    // And it is not an administrator any more.
     let told = refused(&mut admin, &command("ADMIN_UNBLOCK", &Draft::new(now()))).await;
     assert_eq!(told, "forbidden: admin only");
 }
@@ -161,7 +161,7 @@ async fn a_signed_frame_cannot_be_used_as_another_type() {
     let offer = typed("CONNECT").with("invite_code", "red-onion");
     let wrong = signed("ONBOARD_SUBMIT", &key, &offer, json!({}));
     assert_eq!(refused(&mut stranger, &wrong).await, WRONG);
-    // A command, also with a type that is no text.
+    // A command, also with a type that is not text.
     let mut admin = inside(&open, &admin_key()).await;
     for kind in [json!("ADMIN_PROMOTE"), json!(["ADMIN_BLOCK"]), json!("")] {
         let wrong = command("ADMIN_BLOCK", &Draft::new(now()).with("type", kind));

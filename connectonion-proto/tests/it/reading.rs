@@ -135,7 +135,7 @@ fn variants_of_known_hosts_decode() {
             r#"{"type":"tool_call","name":"n","id":"i"}"#,
             r#"{"type":"tool_call","tool_id":"i","name":"n","id":"i"}"#,
         ),
-        // Null is absent, a number id its text, a value that is no text its JSON.
+        // Null is absent, a number id its text, a value that is not text its JSON.
         (
             r#"{"type":"llm_result","usage":null,"id":7,"ts":null}"#,
             r#"{"type":"llm_result","id":"7"}"#,

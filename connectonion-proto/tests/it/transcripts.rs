@@ -19,7 +19,7 @@ struct Line {
     conn: Option<u32>,
     dir: Option<String>,
     frame: Option<Box<RawValue>>,
-    /// What was sent, where it was no frame.
+    /// What was sent, where it was not a frame.
     raw: Option<String>,
 }
 

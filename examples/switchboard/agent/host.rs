@@ -221,7 +221,7 @@ impl Args {
     }
 }
 
-/// Whether other machines can reach the host, which somebody has to want.
+/// Whether other machines can reach the host, which must be asked for.
 fn check_reach(args: &Args) -> Result<bool, Failure> {
     let address = args.listen;
     let is_public = args.reach.check(address)?;

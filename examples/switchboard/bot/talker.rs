@@ -35,7 +35,7 @@ pub(super) struct Talker {
     pub(super) was_in: Arc<AtomicBool>,
     /// Says on which node it is.
     pub(super) client: Arc<OnceLock<Client>>,
-    /// Events are told in JSON.
+    /// Events are printed as JSON.
     pub(super) json: bool,
 }
 
@@ -158,7 +158,7 @@ impl Talker {
         } else {
             None
         };
-        // In a channel with others, what the rules do not know is no business of the bot.
+        // In a channel with others, what the rules do not know is not the bot's business.
         if word.is_some() || self.knows_words && !addressed {
             let (channel, nick) = (cx.channel().as_str(), &*message.user_nick);
             self.assistant.heard(channel, nick, text, word.as_deref());

@@ -34,7 +34,7 @@ struct ImageArgs {
     /// How images are shown to the model (they are fetched if built with '--features fetch').
     #[arg(long, value_enum, default_value_t = Format::Openai)]
     image_format: Format,
-    /// Fetch images from this machine and from private networks too, whoever names them.
+    /// Fetch images from this machine and from private networks too.
     #[arg(long)]
     allow_private_images: bool,
 }

@@ -164,7 +164,7 @@ impl Server {
         Ok(line.sse(client))
     }
 
-    /// Asks the server who it is, as known clients do, and goes to it. `idle` is how long it may be
+    /// Asks the server for its status, as known clients do, and connects. `idle` is how long it may be
     /// silent, unless the user says otherwise.
     pub(crate) async fn open(&self, idle: Option<Duration>) -> Result<Connection, Failure> {
         let config = self.config(idle)?;
@@ -182,7 +182,7 @@ impl Server {
                 let dialer = dialer(self.url.expose(), &config);
                 let dialer = dialer.map_err(|error| unusable(&error))?;
                 let dialer = self.line.to(&self.url)?.dialer(dialer);
-                // A server that goes is told at once; nothing could be taken up again anyway.
+                // A server that leaves is reported at once: nothing could be resumed anyway.
                 let mut link = link_config();
                 link.reconnect = ReconnectPolicy::off();
                 if self.frames {
@@ -271,7 +271,7 @@ impl Connection {
         }
     }
 
-    /// Leaves the server, once.
+    /// Disconnects from the server, once.
     pub(crate) async fn close(&mut self) {
         if let Way::Socket(client, running) = &mut self.way {
             client.close();

@@ -32,7 +32,7 @@ const MAY_WORK: &str =
     "This server may edit files and run commands without asking. Let it work? y/N";
 /// Why a chat ends with a question.
 const NOBODY: &str =
-    "nobody could allow this; give --yes to let the server edit and run without asking";
+    "no one could approve this; use --yes to let the server edit and run without asking";
 
 /// An agent in a conversation.
 pub(crate) struct Daemon<'a> {

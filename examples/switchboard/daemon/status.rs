@@ -1,4 +1,4 @@
-//! `switchboard daemon status`: what a server is and what it has to do, or what became of a task.
+//! `switchboard daemon status`: what a server is and what it has to do, or the outcome of a task.
 
 use acolyte_proto::frame::Status;
 use acolyte_proto::id::TaskId;

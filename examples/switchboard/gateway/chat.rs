@@ -133,7 +133,7 @@ impl Args {
     }
 }
 
-/// Dials a gateway, and again while it says that it is not ready. That nobody is there is told at once.
+/// Dials a gateway, and again while it says that it is not ready. An absent server is reported at once.
 struct Patient(WsDialer);
 
 impl Dialer for Patient {
@@ -171,12 +171,12 @@ impl Connected {
         let mut config = args.config();
         config.keep_alive = args.pings.over(config.keep_alive);
         config.token = cli::secret_or("--token", args.token.as_ref(), "EXOCLAW_TOKEN")?;
-        // Whoever is there and silent for longer speaks another protocol.
+        // A server that is silent for longer speaks another protocol.
         config.hello_timeout = HELLO;
         let line = args.line.to(&args.url)?;
         let dialer = dialer(args.url.expose(), &config).map_err(Failure::usage)?;
         let dialer = line.dialer(dialer);
-        // A gateway that goes is told at once, not waited for.
+        // A gateway that leaves is reported at once, not waited for.
         let mut link = link_config();
         link.reconnect = ReconnectPolicy::off();
         let (client, mut events, connection) = connect_with(Patient(dialer), config, link);

@@ -141,7 +141,7 @@ pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
 }
 
 /// Every connection is an open file: takes as many as the system gives, and returns how many
-/// connections there can be then. The next one is told so, in place of an accept that fails.
+/// connections there can be then. The next one gets an error, in place of an accept that fails.
 fn raise_connection_limit(wanted: usize) -> usize {
     let Some(files) = cli::raise_file_limit(u64::MAX) else {
         return wanted;
@@ -149,7 +149,7 @@ fn raise_connection_limit(wanted: usize) -> usize {
     let most = usize::try_from(files.saturating_sub(OTHER_FILES)).unwrap_or(usize::MAX);
     let connections = wanted.min(most.max(1));
     tracing::info!(files, connections, "files that may be open");
-    // The default is no wish of anybody's.
+    // The default was not asked for.
     if connections < wanted && wanted != GatewayConfig::default().max_connections {
         tracing::warn!(
             files,

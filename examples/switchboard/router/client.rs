@@ -23,7 +23,7 @@ use switchboard_wire::Protocol;
 use crate::router::attendant::{Answering, Attendant};
 use crate::router::standing::Standing;
 
-/// Notes that one notification tells.
+/// Notes in one notification.
 const TOLD: usize = 10;
 
 const EXAMPLES: &str = "\
@@ -203,7 +203,7 @@ struct Keeper {
     /// How often it tries to come back.
     attempts: u32,
     standing: Arc<Standing>,
-    /// Events are told in JSON.
+    /// Events are printed as JSON.
     json: bool,
 }
 
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_notes_are_told() {
+    fn the_last_notes_are_listed() {
         let note = |number: usize| Note {
             time: String::new(),
             text: format!("note {number}"),

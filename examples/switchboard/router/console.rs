@@ -42,7 +42,7 @@ pub(crate) struct Console {
     /// Lines that are not settled.
     open: HashSet<MessageId>,
     sent: usize,
-    /// Lines that nobody took.
+    /// Lines that no client took.
     lost: usize,
     /// How the connections have ended.
     pub(crate) report: Option<rpc_core::net::DrainReport>,
@@ -69,7 +69,7 @@ impl Console {
         }
     }
 
-    /// Returns how many lines there were and how many of them nobody took.
+    /// Returns how many lines there were and how many of them no client took.
     pub(crate) fn lost(&self) -> (usize, usize) {
         (self.sent, self.lost + self.open.len())
     }

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn json_says_how_it_came() {
+    fn json_names_the_input_method() {
         for (body, expected) in [
             (r#"{"text":"a"}"#, Input::text("a")),
             (
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_request_is_told_what_the_server_offers() {
+    fn a_plain_request_gets_a_description_of_the_server() {
         let response = web::upgrade_required(USAGE);
         assert_eq!(response.status(), 426);
         assert_eq!(response.headers()[UPGRADE], "websocket");

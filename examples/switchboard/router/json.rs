@@ -120,7 +120,7 @@ fn tried(rejections: &[Rejection]) -> Value {
     rejections.iter().map(one).collect()
 }
 
-/// What became of a message at everybody who got it.
+/// The outcome of a message at every receiver.
 fn outcomes(outcomes: &[Settlement]) -> Value {
     let one = |it: &Settlement| at_client(&it.client, &it.outcome);
     outcomes.iter().map(one).collect()
@@ -144,7 +144,7 @@ const fn word(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// What became of a message.
+/// The outcome of a message.
 pub(crate) fn ended(settled: &Settled) -> Value {
     let mut value = json!({
         "id": settled.message.as_str(),
@@ -157,7 +157,7 @@ pub(crate) fn ended(settled: &Settled) -> Value {
     value
 }
 
-/// What became of the last messages, the newest last.
+/// The outcome of the last messages, the newest last.
 pub(crate) fn history(history: &[HistoryEntry]) -> Value {
     let one = |it: &HistoryEntry| {
         let mut value = at_client(&it.client, &it.outcome);

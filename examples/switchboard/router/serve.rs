@@ -111,7 +111,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let (sent, lost) = console.lost();
     if args.once && lost > 0 {
         return Err(Failure::new(format_args!(
-            "nobody took {lost} of {sent} messages"
+            "no client took {lost} of {sent} messages"
         )));
     }
     ended?;

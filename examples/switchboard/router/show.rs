@@ -111,10 +111,10 @@ impl Show {
                 tried,
             } => {
                 let why_not = why.to_string();
-                let what = format!("nobody takes {}: {}", quoted(text), printable(&why_not));
+                let what = format!("no client takes {}: {}", quoted(text), printable(&why_not));
                 let what = self.paint(Colour::Yellow, &what);
                 let mut lines = vec![self.about(message.as_str(), &what)];
-                // A single rejection was just told.
+                // A single rejection was just shown.
                 let tried = tried
                     .iter()
                     .filter(|_| !matches!(why, Unroutable::Rejected));
@@ -124,7 +124,7 @@ impl Show {
                 }));
                 lines
             }
-            // All of it was told as it came, or is no business of the user.
+            // All of it was shown before, or is not the user's business.
             _ => Vec::new(),
         }
     }
@@ -163,7 +163,7 @@ impl Show {
         clients.iter().map(line).collect()
     }
 
-    /// What became of the last messages.
+    /// The outcome of the last messages.
     pub(crate) fn history(&mut self, history: &[HistoryEntry]) -> Vec<String> {
         if history.is_empty() {
             return vec!["nothing has ended yet".to_owned()];

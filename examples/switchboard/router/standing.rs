@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     state: Mutex<State>,
-    /// Given when the client is refused that was never let in.
+    /// Set when a client is refused that was never admitted.
     pub(super) refused: Notify,
 }
 

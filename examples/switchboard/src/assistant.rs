@@ -40,7 +40,7 @@ pub struct Question {
     pub images: Vec<Image>,
 }
 
-/// The reason why a question was not answered completely. The author was already told.
+/// The reason why a question was not answered completely. The author has already got the reason.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerError {

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_told_the_question_and_the_newest_that_fits() {
+    fn a_model_gets_the_question_and_the_newest_turns_that_fit() {
         let past = [vec![user(1)], round("p", 3), vec![user(2)]].concat();
         let turn = [vec![user(3)], round("a", 1), round("b", 2)].concat();
         let all = [vec![ChatMessage::system("s")], past, turn.clone()].concat();

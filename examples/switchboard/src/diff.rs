@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_with_what_stands_around_it() {
+    fn a_change_is_shown_with_its_context() {
         let old: String = (1..=20).map(|line| format!("{line}\n")).collect();
         let diff = Diff::new(&old, &old.replace("10\n", "ten\nand a half\n"));
         assert_eq!((diff.added, diff.removed, diff.left_out), (2, 1, 0));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_change_and_everything_is_cut() {
+    fn equal_texts_have_no_change_and_long_diffs_are_cut() {
         assert_eq!(Diff::new("a\n", "a\n"), Diff::default());
         assert_eq!(told(&Diff::new("", "a")), ["+1 a"]);
         assert_eq!(told(&Diff::new("a\r\n", "")), ["-1 a"]);

@@ -26,7 +26,7 @@ const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
 const SECONDS: [f64; 14] = [
     0.0001, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0,
 ];
-/// How often what was measured is sorted into its buckets, if nobody asks for it.
+/// How often what was measured is sorted into its buckets, if it is not queried.
 const UPKEEP: Duration = Duration::from_secs(5);
 
 static METRICS: OnceLock<Metrics> = OnceLock::new();
@@ -105,7 +105,7 @@ fn describe() {
 
 /// Answers a request for the metrics; `None` if it is for something else.
 ///
-/// This machine may ask, unless through a proxy; whoever else shows the token of
+/// This machine may ask, unless through a proxy; other callers need the token of
 /// [`TOKEN_VARIABLE`].
 #[must_use]
 pub fn respond<B>(request: &Request<B>, peer: SocketAddr) -> Option<Response<Bytes>> {
@@ -135,7 +135,7 @@ fn respond_to<B>(
     ))
 }
 
-/// Whether a proxy says that somebody else asks.
+/// Whether a proxy forwards the request.
 fn is_forwarded(headers: &HeaderMap) -> bool {
     headers.contains_key(FORWARDED) || headers.contains_key("x-forwarded-for")
 }

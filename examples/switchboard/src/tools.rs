@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_do_what_they_say() {
+    fn tools_do_what_their_descriptions_say() {
         assert_eq!(run("time", &json!({})), Ok(json!("it is 01:02:03 UTC")));
         let thrown = run("dice", &json!({"dice": "2d6"})).unwrap();
         assert!(thrown.as_str().unwrap().contains("makes"), "{thrown}");

@@ -228,7 +228,7 @@ fn first_of(with_hangup: bool) -> impl Future<Output = ()> + Send + 'static {
     }
 }
 
-/// Returns whether this process was started with SIGHUP ignored, where the system tells that.
+/// Returns whether this process was started with SIGHUP ignored, where the system reports that.
 #[cfg(unix)]
 #[must_use]
 pub fn ignores_hangup() -> bool {

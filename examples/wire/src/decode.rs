@@ -51,9 +51,9 @@ pub struct Count {
     /// Those with errors.
     pub faults: usize,
     /// Those in which something went wrong, as on the page: errors and what is not known, frames out of order,
-    /// failures, and calls that nobody has answered.
+    /// failures, and unanswered calls.
     pub problems: usize,
-    /// Lines that are none of a transcript.
+    /// Invalid lines of a transcript.
     pub bad: usize,
 }
 

@@ -17,14 +17,14 @@ use super::{Protocol, secrets};
 
 /// Most connections that are followed at once.
 const MAX_CONNECTIONS: usize = 4096;
-/// The codes of a Close that nobody has to explain; none is one of them.
+/// The codes of a Close that need no explanation; no code is one of them.
 const USUAL: [u16; 3] = [1000, 1001, 1005];
 
 /// The explanation of a line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Explained {
-    /// The kind of the frame, or of the entry if it is no frame.
+    /// The kind of the frame, or of the entry if it is not a frame.
     pub kind: String,
     /// What it says, in a few words, or its text. Without secrets, unless they are wanted; may hold any
     /// characters.
@@ -44,13 +44,13 @@ pub struct Explained {
     /// Whether it says that something has failed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
-    /// Whether the kind is none that the protocol's crate knows.
+    /// Whether the protocol's crate does not know the kind.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unknown_kind: bool,
     /// The members that the protocol's crate does not know, as paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// Why it is no frame of the protocol.
+    /// Why it is not a frame of the protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
     /// What is wrong with its place among the other frames.
@@ -59,7 +59,7 @@ pub struct Explained {
     /// What went wrong, in a few words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// The requests that nobody answers any more because the connection has ended.
+    /// The requests that stay unanswered because the connection has ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unanswered: Vec<Answers>,
     /// Whether the entry holds secrets that are not shown.
@@ -324,7 +324,7 @@ impl Explainer {
 }
 
 impl Connection {
-    /// Notes a line that is no frame. Returns the requests that nobody will answer any more.
+    /// Notes a line that is not a frame. Returns the requests that stay unanswered.
     fn note(&mut self, entry: &Entry<'_>) -> Vec<Answers> {
         let begin = |is_socket| Self {
             order: Order::opened(),

@@ -28,7 +28,7 @@ const BESIDE: [&str; 7] = [
     "turn_result",
     "user_message",
 ];
-/// Members whose own members are told in their place.
+/// Members whose own members are shown in their place.
 const BOXES: [&str; 5] = ["data", "event", "params", "payload", "request"];
 /// Members that need no name where they are the only one.
 const ALONE: [&str; 8] = [
@@ -169,7 +169,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Adds members in words. Those that tell nothing, or what stands elsewhere, are left out.
+/// Adds members in words. Leaves out those without information, or shown elsewhere.
 fn tell(members: &[(Cow<'_, str>, &str)], words: &mut String, most: usize) {
     let is_told = |(name, raw): &&(Cow<'_, str>, &str)| {
         let is_elsewhere = match &**name {
@@ -222,7 +222,7 @@ impl Fault {
         let line = text.split_inclusive('\n').take(error.line() - 1);
         let before: usize = line.map(str::len).sum();
         let words = error.to_string();
-        // The place is shown, not told.
+        // The place is shown, not described.
         let mut words = words.split(" (line ").next().unwrap_or_default().to_owned();
         if let Some(frame) = error.frame() {
             words = format!("{words}, in `{frame}`");

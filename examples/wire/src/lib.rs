@@ -131,7 +131,7 @@ impl Protocol {
 
 /// Returns the kind of a frame as people name it, without decoding it: the value of its member
 /// `type`, `method` or `event`; else `hello`, `token`, `error`, `result` or `answer` by what it has.
-/// `None` if it is none of these, or no JSON object.
+/// `None` if it is another, or not a JSON object.
 #[must_use]
 pub fn tag(text: &str) -> Option<Cow<'_, str>> {
     const NAMED: [&str; 3] = ["type", "method", "event"];
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_of_a_frame_is_what_people_call_it() {
+    fn the_kind_of_a_frame_is_its_common_name() {
         for (text, kind) in [
             (
                 r#"{"id":"1","type":"chat.start","payload":{}}"#,

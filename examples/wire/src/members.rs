@@ -29,7 +29,7 @@ pub(super) struct Known {
 /// Builds hashers that are quick.
 pub(super) type Quick = BuildHasherDefault<Words>;
 
-/// A hasher that takes a key word by word. It resists nobody who wants collisions: for tables of a few
+/// A hasher that takes a key word by word. It does not resist collisions: for tables of a few
 /// thousand, of what a user looks at.
 #[derive(Debug, Default)]
 pub(super) struct Words(u64);
@@ -68,7 +68,7 @@ impl Known {
         whose: (Protocol, Side, bool),
         text: &str,
     ) -> Vec<String> {
-        // A null is not told, and no shape tells of it.
+        // A null is not described, and no shape has it.
         if let Some(unknown) = self.shapes.get(shape)
             && (unknown.is_empty() || !text.contains("null"))
         {
@@ -192,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn what_newer_clients_sign_is_known() {
+    fn members_that_newer_clients_sign_are_known() {
         let signed = r#"{"type":"ASK_USER_RESPONSE","answer":"red","nonce":"n","timestamp":1,"to":"0x1","payload":{"answer":"red"},"from":"0x2","signature":"00","mood":1}"#;
         let found = |from| unknown(Protocol::ConnectOnion, from, signed);
         assert_eq!(found(Side::Client), ["mood"]);
     }
 
     #[test]
-    fn what_a_type_reads_and_does_not_write_is_known() {
+    fn members_that_a_type_reads_and_does_not_write_are_known() {
         let connected = r#"{"type":"CONNECTED","session_id":"s","status":"new","server_newer":false,"session":null}"#;
         assert_eq!(
             unknown(Protocol::ConnectOnion, Side::Server, connected),

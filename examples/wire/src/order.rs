@@ -1,5 +1,5 @@
 //! `Order`: what may come when on a connection, what ends what, and what refers to what: the rules of each protocol,
-//! for whoever looks at frames or judges a peer.
+//! for the commands that show frames or judge a peer.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -160,7 +160,7 @@ impl Tools {
             None if !is_full => Some(format!(
                 "refers to the tool call {id:?}, which did not come before"
             )),
-            Some((_, true)) => Some(format!("comes behind the result of the tool call {id:?}")),
+            Some((_, true)) => Some(format!("comes after the result of the tool call {id:?}")),
             Some((_, has_result)) => {
                 *has_result = is_result;
                 None
@@ -201,10 +201,10 @@ impl Order {
         !self.has_begun
     }
 
-    /// Ends the connection. Returns the requests that nobody will answer any more.
+    /// Ends the connection. Returns the requests that stay unanswered.
     pub(crate) fn end(&mut self, now: Duration) -> Vec<Answers> {
         let unanswered = self.unanswered(now);
-        // What comes behind the end, the other side has sent before it knew.
+        // What comes after the end, the other side has sent before it knew.
         *self = Self::default();
         unanswered
     }
@@ -294,7 +294,7 @@ impl Order {
     fn turn(&mut self, seen: &Seen<'_>, stage: Stage) -> Option<String> {
         use Protocol::{ConnectOnion, Exoclaw, SmartHole, Snek};
         let before = |what: &str| Some(format!("comes before {what}"));
-        let behind = |line: usize, what: &str| Some(format!("comes behind {what} of line {line}"));
+        let behind = |line: usize, what: &str| Some(format!("comes after {what} of line {line}"));
         let kind = &*seen.frame.kind;
         match (seen.protocol, seen.from, kind) {
             (Snek, Side::Client, "login") => self.named = Some(seen.line),
@@ -466,7 +466,7 @@ impl Order {
         };
         let is_late = has_ids(seen) && asked.open == 0;
         let late =
-            is_late.then(|| format!("comes behind the end of what line {} asked", asked.line));
+            is_late.then(|| format!("comes after the end of what line {} asked", asked.line));
         let wrong = late.or_else(|| within(asked, seen, running));
         if &*seen.frame.kind == "chat.started" {
             self.running = Some(asked.line);
@@ -512,7 +512,7 @@ fn within(asked: &mut Asked, seen: &Seen<'_>, running: Option<usize>) -> Option<
         .failed
         .filter(|_| !matches!(kind, "done" | "chat.done" | "chat.error"))
     {
-        return Some(format!("comes behind the error of line {failed}"));
+        return Some(format!("comes after the error of line {failed}"));
     }
     if is_acolyte {
         let wrong = match kind {
@@ -522,7 +522,7 @@ fn within(asked: &mut Asked, seen: &Seen<'_>, running: Option<usize>) -> Option<
             _ if !chat.is_accepted => Some("comes before chat.accepted".to_owned()),
             "chat.queued" => chat
                 .is_started
-                .then(|| "comes behind chat.started".to_owned()),
+                .then(|| "comes after chat.started".to_owned()),
             "chat.started" if std::mem::replace(&mut chat.is_started, true) => {
                 Some(format!("starts line {line} a second time"))
             }

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_caret_stands_under_the_place() {
+    fn the_caret_is_under_the_error() {
         assert_eq!(place("abc", 1, false), ("abc".to_owned(), 1));
         assert_eq!(place("日本{", 6, false), ("日本{".to_owned(), 4));
         assert_eq!(place("{\"k\":1", 5, true), ("{\"·\":·".to_owned(), 5));

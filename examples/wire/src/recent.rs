@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 /// What is known of open requests, by id. Bounded: a peer that never answers has the oldest forgotten, and
-/// an answer that comes later than `HALF` others were asked may be nobody's.
+/// an answer after `HALF` later requests may match none.
 #[derive(Debug)]
 pub struct Recent<K, V, const HALF: usize = 1024> {
     newer: HashMap<K, V>,
@@ -84,7 +84,7 @@ mod tests {
     const HALF: usize = 1024;
 
     #[test]
-    fn the_oldest_are_forgotten_when_nobody_answers() {
+    fn the_oldest_unanswered_entries_are_forgotten() {
         let mut recent = Recent::<String, usize, HALF>::default();
         for id in 0..100 * HALF {
             recent.insert(id.to_string(), id);

@@ -9,7 +9,7 @@ use switchboard_testing::recordings::parse;
 use super::Protocol;
 use super::explain::Explainer;
 
-/// Files beside the recordings that are none.
+/// Files beside the recordings.
 const NONE: [&str; 2] = [
     "real-client-acceptance.jsonl",
     "session_results-1.2.1.jsonl",

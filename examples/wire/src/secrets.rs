@@ -55,7 +55,7 @@ const CODES: &str =
 const CARRIED: &str = "auth authorization jwt signature token";
 /// Words behind it.
 const CARRIERS: &str = "b base hex header raw string value";
-/// Words that make a name harmless where they end it: what counts, limits or describes a secret is none.
+/// Words that make a name harmless where they end it: what counts, limits or describes a secret is not secret.
 const PUBLIC: &str = "age alg algorithm at budget budgets changed count counts description enabled endpoint error \
     expires expiry failed field file format hint id kind label length lifetime limit location max message method methods min \
     mode name path placeholder policy prompt provider ref required scheme set status strength timeout ttl type updated \
@@ -67,7 +67,7 @@ const OF_URLS: &str = "access code key sid sig sign ticket";
 /// Calls whose arguments are secrets.
 const CALLS: &str = "authenticate change_password changepassword login register reset_password resetpassword \
     set_password setpassword sign_in signin signup";
-/// Members of these calls that are none.
+/// Members of these calls that are not secret.
 const NAMES: &str = "email nick user user_nick username uid";
 /// Members with the name of what stands in the member `value` beside them.
 const NAMING: &str = "field header key name param parameter variable";
@@ -352,7 +352,7 @@ impl Found {
     }
 }
 
-/// Returns whether a value only says how somebody is authenticated, or is a short number.
+/// Returns whether a value only names a way of authentication, or is a short number.
 fn is_description(name: &str, raw: &str) -> bool {
     let words = words(name);
     match words.last().map(String::as_str) {
@@ -382,7 +382,7 @@ pub fn within(text: &str) -> String {
         },
     );
     replace(&SCHEME, &|found| {
-        // Words of prose are no tokens.
+        // Words of prose are not tokens.
         let is_token =
             found[3].len() >= 16 || has_digit(&found[3]) || found[0].len() == text.trim().len();
         match is_token {
@@ -424,7 +424,7 @@ fn pairs(text: &str) -> String {
             .split(|c| !matches!(c, '\\' | '"' | '\''))
             .next()
             .unwrap_or_default();
-        // Of what could be prose or code, words are no secrets.
+        // Of what could be prose or code, words are not secrets.
         let is_token = value.len() > 2 * quote.len().max(1)
             && (!quote.is_empty()
                 || value.bytes().any(|it| it.is_ascii_digit()) && !value.contains(['(', '[']));

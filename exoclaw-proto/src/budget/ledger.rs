@@ -25,7 +25,7 @@ const MAX_SESSIONS: usize = 100_000;
 /// the latest day, so setting back the clock does not reset or refill a budget.
 ///
 /// A ledger counts 100,000 sessions, and then forgets those that were idle for longest, so that a
-/// stranger with many names locks nobody out. Their whole budget is available again.
+/// stranger with many names locks no one out. Their whole budget is available again.
 ///
 /// ```
 /// use exoclaw_proto::budget::{Budgets, Ledger};

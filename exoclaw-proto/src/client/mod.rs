@@ -359,7 +359,7 @@ impl ClientConn {
         };
         let message = match (words, &self.config.token) {
             ("", Some(_)) => "the gateway closed without a hello and probably refused the token",
-            ("", None) => "the gateway closed without a hello and probably wants a token",
+            ("", None) => "the gateway closed without a hello and probably requires a token",
             (words, _) => words,
         };
         CloseReason::Authentication {
@@ -378,7 +378,7 @@ impl ClientConn {
             None => {
                 let after = self.config.tokenless_hello_timeout;
                 let message = format!(
-                    "the gateway said no hello within {after:?} and probably wants a token"
+                    "the gateway sent no hello within {after:?} and probably requires a token"
                 );
                 CloseReason::Authentication { message }
             }

@@ -278,7 +278,7 @@ fn silence_without_a_token_means_one_is_required() {
     played.wait(TOKENLESS_HELLO_TIMEOUT);
     let reason = reason(&played.events());
     assert!(is_authentication(&reason));
-    assert!(reason.to_string().contains("wants a token"), "{reason}");
+    assert!(reason.to_string().contains("requires a token"), "{reason}");
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub struct Turn {
     pub assistant: Str,
     /// When the turn ended, in seconds since 1970.
     pub at: u64,
-    /// What became of an answer that is not whole, in words, such as `stopped`. `None` if it is whole.
+    /// The outcome of an answer that is not whole, in words, such as `stopped`. `None` if it is whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Str>,
 }

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_waiter_blocks_nobody() {
+    fn a_cancelled_waiter_does_not_block_others() {
         let turns = SessionTurns::default();
         let key = key("a");
         let first = now(turns.enter(&key)).unwrap();

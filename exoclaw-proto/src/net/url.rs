@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_goes_in_the_clear_only_where_that_is_allowed() {
+    fn a_token_is_sent_unencrypted_only_where_allowed() {
         let config = ClientConfig {
             token: Some("t".into()),
             ..ClientConfig::default()

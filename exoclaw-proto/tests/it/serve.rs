@@ -60,7 +60,7 @@ async fn a_refusal_arrives_despite_pipelined_input() {
     for (behind, half_closed) in [
         (vec![], false),
         (vec![], true),
-        // A Close of the client, and bytes that are no frame.
+        // A Close of the client, and bytes that are not a frame.
         (frame(8, &1000_u16.to_be_bytes()), true),
         (vec![0xff; 100], false),
     ] {

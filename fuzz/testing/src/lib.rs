@@ -1,4 +1,4 @@
-//! What the tests of this workspace share and nobody else gets.
+//! What the tests of this workspace share. Not published.
 //!
 //! - [`sim`]: seeded simulations, which print the failing seed;
 //! - [`losses`]: the loss of a line at every frame of a scenario;

@@ -87,7 +87,7 @@ impl Vector {
     /// The texts of a list; none if it is not there.
     ///
     /// # Panics
-    /// If it is no list of texts.
+    /// If it is not a list of texts.
     #[must_use]
     #[track_caller]
     pub fn strs(&self, member: &str) -> Vec<&str> {

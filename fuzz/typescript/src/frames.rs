@@ -127,7 +127,7 @@ fn read(protocol: &str, text: &str) -> Vec<Written> {
                 }
             }
         }
-        _ => panic!("{protocol} is no protocol"),
+        _ => panic!("{protocol} is not a protocol"),
     }
     frames
 }
@@ -211,7 +211,7 @@ impl<'p> Frames<'p> {
     }
 
     fn add(&mut self, text: &str, name: &str) {
-        // What repeats a member is no literal.
+        // What repeats a member is not a literal.
         let Ok(sent) = serde_json::from_str::<Value>(text) else {
             return;
         };

@@ -161,7 +161,7 @@ fn without_links(line: &str) -> String {
             break;
         };
         done += before;
-        // `chat_items: array[]` is no link.
+        // `chat_items: array[]` is not a link.
         if text.is_empty() {
             done += "[]";
         }

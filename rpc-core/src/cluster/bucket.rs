@@ -35,19 +35,19 @@ pub struct Entry {
 
 /// What happens to a watched key.
 ///
-/// Exhaustive on purpose: whoever watches has to know all that can happen.
+/// Exhaustive on purpose: a watcher has to handle all that can happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// It has this value.
     Put(Entry),
-    /// It was deleted. A key that vanishes by its [age](BucketConfig::max_age) is not told.
+    /// It was deleted. A key that vanishes by its [age](BucketConfig::max_age) is not reported.
     Deleted {
         /// The key.
         key: String,
         /// The number of the deletion.
         revision: u64,
     },
-    /// All keys that were there at the start have been told.
+    /// All keys that were there at the start have been reported.
     Current,
 }
 
@@ -176,7 +176,7 @@ impl Bucket {
     }
 
     /// Removes a key that has this revision, and all trace of it. Unlike a
-    /// [deletion](Self::delete), it leaves nothing in the bucket, and is not told to those who watch.
+    /// [deletion](Self::delete), it leaves nothing in the bucket, and watchers do not see it.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] if the key has another revision or none. After

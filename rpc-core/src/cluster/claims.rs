@@ -15,7 +15,7 @@ use crate::net::time;
 /// The owners of names, in a bucket of their own. Cheap to clone.
 ///
 /// The rules are those of [`Claim`]: a name belongs to one node as long as that node's [`NodeLease`] is valid,
-/// and whoever owns it writes behind a [`Fence`](super::Fence).
+/// and its owner writes behind a [`Fence`](super::Fence).
 #[derive(Clone)]
 pub struct Claims {
     shared: Arc<Shared>,
@@ -117,7 +117,7 @@ impl Claims {
     /// Returns the node that owns a name and counts as alive, this one included; `None` if there is none.
     ///
     /// # Errors
-    /// [`StoreError`]; retrying is safe. A name that is too long belongs to nobody.
+    /// [`StoreError`]; retrying is safe. A name that is too long has no owner.
     ///
     /// # Cancel safety
     /// Cancel-safe.

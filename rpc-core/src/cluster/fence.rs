@@ -15,7 +15,7 @@ pub struct Fenced;
 ///
 /// 1. reads the log to its end, giving each record to [`read`](Self::read);
 /// 2. writes a record that says that it owns the name, with its [`fence`](Self::fence) number. If the store
-///    refuses this one, somebody wrote in between: it reads on and writes it again;
+///    refuses this one, another node wrote in between: it reads on and writes it again;
 /// 3. works. If the store refuses a later write, another owner has taken over: it stops at once.
 ///
 /// After step 2 every write of an earlier owner is refused. A late one that reads on in step 2 finds the

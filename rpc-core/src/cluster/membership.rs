@@ -23,7 +23,7 @@ pub struct Membership<N = NodeLease> {
 }
 
 impl<N: AsRef<NodeLease>> Membership<N> {
-    /// Creates one that is no node yet.
+    /// Creates one that is not a node yet.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -54,7 +54,7 @@ impl<N: AsRef<NodeLease>> Membership<N> {
         }
     }
 
-    /// Waits until this process is no node.
+    /// Waits until this process is not a node.
     ///
     /// # Cancel safety
     /// Cancel-safe.

@@ -4,7 +4,7 @@
 //! `MemoryStore` or NATS (`net::nats`, feature `nats`). On any of them run `Bucket`, values by key;
 //! `NodeLease`, whether this node counts as alive, and `Membership`, one such life after the other; and `Claims`, which node owns a name.
 //!
-//! The machines below decide without IO; whoever runs them reads, writes and keeps time:
+//! The machines below decide without IO; their driver reads, writes and keeps time:
 //!
 //! | | decides |
 //! |---|---|
@@ -31,17 +31,17 @@
 //! All of it is tried in simulated lives of clusters: nodes that die, pause and are cut off, clocks of
 //! different speeds, messages that are lost, late or overtaken, a store that restarts and fills up. A life
 //! fails if two nodes see two orders, an acknowledged record is missing or there twice, an earlier owner
-//! writes after a later one, or a client never learns what became of its request. With any one of fence,
+//! writes after a later one, or a client never learns the outcome of its request. With any one of fence,
 //! ids, margin, fills, checks or the record that begins an ownership left out, lives fail.
 //!
 //! Snek's nodes themselves live over a `MemoryStore` which also loses its data, comes back with an older copy
-//! of them, or has a log deleted: what is acknowledged afterwards is heard by all, once.
+//! of them, or has a log deleted: what is acknowledged afterwards reaches all, once.
 //!
 //! Not simulated: a store whose wall clock is set forward, which ends leases early.
 //!
 //! The store guarantees, the lease only avoids: **a write of an owner names the record before it**, and
 //! the store refuses it if there is another one. A node that was paused and wakes up as a past owner is
-//! refused, whatever its clock says. The lease keeps two nodes from trying, and tells a node when to stop.
+//! refused, whatever its clock says. The lease keeps two nodes from trying, and makes a node stop in time.
 //!
 //! # Verbs
 //!
@@ -110,7 +110,7 @@ pub struct Request {
 
 /// What to do with the key of a [`Lease`] or a [`Claim`]. Whatever is written names this node.
 ///
-/// Exhaustive on purpose: whoever runs a machine has to do all of it.
+/// Exhaustive on purpose: the driver of a machine has to do all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Read the key: [`Reply::Found`] or [`Reply::Missing`].

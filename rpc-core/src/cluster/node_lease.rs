@@ -117,7 +117,7 @@ impl NodeLease {
         }
     }
 
-    /// Waits until the node no longer counts as alive. Returns in time even if nobody runs the [`Renewal`].
+    /// Waits until the node no longer counts as alive. Returns in time even if the [`Renewal`] does not run.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -324,7 +324,7 @@ pub(super) async fn perform(
     }
 }
 
-/// What a lease or a claim is told. A refusal is logged once, and one for lack of permission by the store.
+/// The store's answer to a lease or a claim. A refusal is logged once, and one for lack of permission by the store.
 pub(super) fn reply_of(done: Result<Reply, StoreError>, told: &mut Option<StoreError>) -> Reply {
     let error = done.as_ref().err().cloned();
     if let Some(error) = &error
@@ -343,7 +343,7 @@ pub(super) async fn read(bucket: &Bucket, key: &str) -> Result<Option<(Str, u64)
     Ok(entry.map(|entry| (node_in(&entry), entry.revision)))
 }
 
-/// The node that a value names. One that is none of ours names nobody who could be alive.
+/// The node that a value names. Another value names no node that could be alive.
 pub(super) fn node_in(entry: &Entry) -> Str {
     let named = serde_json::from_slice(&entry.value);
     named.map_or(Str::EMPTY, |Named { node }| node)

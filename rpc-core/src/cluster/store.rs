@@ -15,15 +15,15 @@ use crate::Str;
 const LEAST_ROOM: u64 = 64 * 1024;
 
 /// An engine that several nodes share: logs that refuse a write which names the wrong predecessor, and
-/// messages that nobody keeps.
+/// messages that are not stored.
 ///
-/// [`net::nats`](crate::net::nats) implements it on NATS with JetStream, and [`MemoryStore`](super::MemoryStore)
+/// `net::nats` implements it on NATS with JetStream, and [`MemoryStore`](super::MemoryStore)
 /// in one process. `testing::store` holds whatever implements it to these rules:
 ///
 /// - **Numbers.** All records of a log are numbered together, from 1, in the order in which they are
 ///   stored; a number never comes again while the log exists, also after a [purge](Log::purge).
 /// - **Judge.** Of several appends with the same [`Expect::last`] at most one is stored. Of several with the
-///   same [`Expect::id`] within the log's [window](LogConfig::window) one is stored, and the others are told
+///   same [`Expect::id`] within the log's [window](LogConfig::window) one is stored, and the others learn
 ///   its number.
 /// - **Durable.** What an append has returned is read by everybody from then on, and stays until it is
 ///   purged, or removed by a bound of its [`LogConfig`].
@@ -99,14 +99,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// [`StoreError::Unavailable`]; retrying is safe.
     async fn subscribe(&self, pattern: &str) -> Result<Messages, StoreError>;
 
-    /// Asks whoever is subscribed to a subject, and waits for the first [answer](Self::answer).
+    /// Asks the subscribers of a subject, and waits for the first [answer](Self::answer).
     ///
     /// # Errors
     /// [`AskError`]; retrying asks again.
     async fn ask(&self, subject: &str, payload: Bytes, within: Duration)
     -> Result<Bytes, AskError>;
 
-    /// Answers a [question](Message::reply_to). An answer that nobody waits for is dropped, and so is one
+    /// Answers a [question](Message::reply_to). An answer to no caller is dropped, and so is one
     /// while there is no connection.
     fn answer(&self, reply_to: &str, payload: Bytes);
 
@@ -338,7 +338,7 @@ pub enum StoreError {
         /// What is wrong, without secrets.
         message: String,
     },
-    /// The engine has answered with another error, such as a log that somebody has deleted.
+    /// The engine has answered with another error, such as a log that was deleted.
     #[error("the store failed: {message}")]
     Failed {
         /// What the engine says.
@@ -356,7 +356,7 @@ impl StoreError {
         }
     }
 
-    /// Returns whether requests of this node fail until somebody changes its permissions or its configuration:
+    /// Returns whether requests of this node fail until its permissions or its configuration change:
     /// it cannot heal by itself.
     #[must_use]
     pub const fn is_permanent(&self) -> bool {
@@ -378,7 +378,7 @@ pub enum AskError {
     /// Nobody is subscribed to the subject.
     #[error("nobody listens")]
     NoListener,
-    /// Nobody has answered in time; somebody may have heard the question.
+    /// No answer came in time; the question may have arrived.
     #[error("no answer in time")]
     NoAnswer,
     /// The question was not asked.

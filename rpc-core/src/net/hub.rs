@@ -258,7 +258,7 @@ mod tests {
     use super::*;
     use crate::net::time;
 
-    /// Counts, and gives out what it is told as work.
+    /// Counts, and returns its input as work.
     #[derive(Default)]
     struct Jobs {
         inbox: Vec<u32>,

@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_consumer_blocks_nobody() {
+    fn a_dropped_consumer_does_not_block_the_producer() {
         let block = LagPolicy::Block {
             deadline: Duration::from_secs(1),
         };

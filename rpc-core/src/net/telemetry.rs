@@ -61,12 +61,12 @@ pub enum CallOutcome {
     Ok,
     /// It failed, was refused, lost or took too long.
     Error,
-    /// Whoever made it gave it up.
+    /// Its caller dropped it.
     Cancelled,
 }
 
 impl CallOutcome {
-    /// Returns the outcome of a call that nobody gave up.
+    /// Returns the outcome of a call that was not dropped.
     #[must_use]
     pub const fn of(is_ok: bool) -> Self {
         if is_ok { Self::Ok } else { Self::Error }

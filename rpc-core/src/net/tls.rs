@@ -86,7 +86,7 @@ impl TlsConfig {
     pub async fn connect(&self, host: &str, tcp: TcpStream) -> io::Result<Socket> {
         let name = ServerName::try_from(host.to_owned()).map_err(|_| {
             io::Error::other(rustls::Error::General(
-                "the host is no valid TLS name".to_owned(),
+                "the host is not a valid TLS name".to_owned(),
             ))
         })?;
         let connector = tokio_rustls::TlsConnector::from(Arc::clone(&self.0));

@@ -42,7 +42,7 @@ async fn a_server_on_a_loopback_address_takes_both_families() {
         }
         TcpListener::bind(("::1", local.port())).await.unwrap_err();
     }
-    // Other addresses are no loopback, or are not what the name means.
+    // Other addresses are not loopback, or are not what the name means.
     for address in ["0.0.0.0:0", "127.0.0.2:0"] {
         let listener = Listener::bind(address).await.unwrap();
         let port = listener.local_addr().unwrap().port();

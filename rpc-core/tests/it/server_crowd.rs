@@ -59,7 +59,7 @@ async fn at_the_cap_the_oldest_connection_without_a_request_makes_room() {
 }
 
 #[tokio::test]
-async fn silent_connections_keep_nobody_out() {
+async fn silent_connections_keep_no_client_out() {
     let server = start(limits(|limits| limits.with_max_connections(32))).await;
     let mut crowd = Vec::new();
     for _ in 0..200 {

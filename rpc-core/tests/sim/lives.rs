@@ -80,7 +80,7 @@ fn an_unannounced_owner_is_interleaved_with_another() {
 }
 
 #[test]
-fn without_recovery_a_client_never_learns_what_became_of_its_prompt() {
+fn without_recovery_a_client_never_learns_the_outcome_of_its_prompt() {
     die_of(Break::Recovery, &["unknown"]);
 }
 

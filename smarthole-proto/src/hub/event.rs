@@ -127,7 +127,7 @@ pub enum HubEvent {
 pub struct Settlement {
     /// The client.
     pub client: Str,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 

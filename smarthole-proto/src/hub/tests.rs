@@ -153,7 +153,7 @@ fn description_length_is_counted_in_characters() {
 }
 
 #[test]
-fn a_message_nobody_can_receive_is_refused_at_once() {
+fn a_message_without_a_possible_receiver_is_refused_at_once() {
     let mut test = Test::new(&[]);
     assert_eq!(test.say(""), Err(HubError::Blank));
     assert_eq!(test.say(" \n\u{feff}"), Err(HubError::Blank));

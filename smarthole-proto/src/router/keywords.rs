@@ -372,7 +372,7 @@ mod tests {
             ["home", "calendar"]
         );
         assert_eq!(chosen("heating up; note that; lights"), ["home", "notes"]);
-        // The second part is nobody's.
+        // The second part has no client.
         assert_eq!(chosen("put milk on the list and eggs"), ["notes"]);
         assert_eq!(chosen("hand the sandwich; andes"), Vec::<String>::new());
     }

@@ -511,7 +511,7 @@ fn a_missed_pong_closes_with_1001_after_10_seconds() {
     let mut played = Played::ready(ServerConfig::default());
     played.wait(Duration::from_secs(30));
     assert_eq!(played.sent(), ["ping"]);
-    // Messages and its own pings are no sign of life.
+    // Messages and its own pings are not a sign of life.
     played.take(ACK);
     played.conn.handle_message(Incoming::Ping(b"x"), played.now);
     played.events();

@@ -148,7 +148,7 @@ async fn unread_messages_are_rejected() {
     tokio::time::sleep(SECOND).await;
     drop(events);
     assert_eq!(router.hear().await, rejected("1", DROPPED));
-    router.route("2", "comes behind").await;
+    router.route("2", "comes after").await;
     assert_eq!(router.hear().await, rejected("2", DROPPED));
 }
 

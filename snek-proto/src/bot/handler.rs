@@ -87,7 +87,7 @@ pub trait Handler: Send + Sync + 'static {
         ready(Ok(()))
     }
 
-    /// Handles a message of somebody else that is still growing. It holds the whole text so far, and
+    /// Handles a message of another user that is still growing. It holds the whole text so far, and
     /// replaces the sender's previous text in this channel. While this handler runs, only the newest
     /// text waits, so a slow display skips some. The complete message reaches its own handler,
     /// perhaps while this one still runs.

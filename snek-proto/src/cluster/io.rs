@@ -13,7 +13,7 @@ use crate::id::ChannelUid;
 #[cfg(doc)]
 use super::Node;
 
-/// What a user's record says of memberships. Public channels are not among them: everybody is in
+/// What a user's record says of memberships. Public channels are not among them: every user is in
 /// those.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Membership {

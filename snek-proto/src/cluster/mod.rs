@@ -1,7 +1,7 @@
 //! [`Node`]: one of several servers that are one chat platform.
 //!
 //! All nodes share a store: a stream that keeps the final messages of each channel in one order and
-//! publishes each of them, once stored, to whoever has subscribed to the channel; and the records
+//! publishes each of them, once stored, to the subscribers of the channel; and the records
 //! of users and channels. A node knows the users who are connected to it and the channels that they
 //! are in, no others.
 //!
@@ -523,9 +523,9 @@ impl Node {
         set(&mut self.deadlines, uid, feed.poll_timeout());
     }
 
-    /// Takes a user of this node out of a channel, and tells the user's connections.
+    /// Takes a user of this node out of a channel, and informs the user's connections.
     fn leave(&mut self, channel: &ChannelUid, username: &Str) {
-        // With a full queue nothing is told; the user is out of it all the same.
+        // With a full queue there is no event; the user has left it all the same.
         let _ = self.hub.leave(username, channel.as_str());
         self.unwant(channel, username);
     }

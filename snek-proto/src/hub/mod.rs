@@ -188,7 +188,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Removes a user with all memberships and connections, and tells nobody. Returns `false` if the
+    /// Removes a user with all memberships and connections, without an event. Returns `false` if the
     /// user is not known.
     #[cfg(any(feature = "cluster", test))]
     pub(crate) fn remove_user(&mut self, username: &str) -> bool {
@@ -208,7 +208,7 @@ impl Hub {
         true
     }
 
-    /// Removes a channel with its memberships, and tells nobody. Returns `false` if the channel is
+    /// Removes a channel with its memberships, without an event. Returns `false` if the channel is
     /// not known.
     #[cfg(any(feature = "cluster", test))]
     pub(crate) fn remove_channel(&mut self, channel: &str) -> bool {
@@ -224,7 +224,7 @@ impl Hub {
         true
     }
 
-    /// Puts a user into a channel and tells the user's connections with a `join` event. Returns
+    /// Puts a user into a channel and informs the user's connections with a `join` event. Returns
     /// `false` if the user is in it already.
     ///
     /// # Errors
@@ -250,7 +250,7 @@ impl Hub {
         Ok(true)
     }
 
-    /// Takes a user out of a channel and tells the user's connections with a `leave` event. Returns
+    /// Takes a user out of a channel and informs the user's connections with a `leave` event. Returns
     /// `false` if the user is not in it.
     ///
     /// # Errors

@@ -61,7 +61,7 @@ impl Protocol for ClientProtocol {
 
     fn in_flight(machine: &ClientConn) -> usize {
         match machine.state() {
-            // The calls of the opening are not the application's: nobody waits for them.
+            // The calls of the opening are not the application's: no caller waits for them.
             ClientState::AwaitLogin | ClientState::AwaitUser | ClientState::AwaitChannels => 0,
             ClientState::Ready | ClientState::Closed => machine.in_flight(),
         }

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_goes_in_the_clear_only_where_that_is_allowed() {
+    fn a_password_is_sent_unencrypted_only_where_allowed() {
         let config = ClientConfig::new("ann", "secret");
         assert!(dialer("ws://127.0.0.1:8080", &config).is_ok());
         let refused = dialer("ws://example.org", &config);

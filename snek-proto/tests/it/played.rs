@@ -22,7 +22,7 @@ pub(crate) fn config() -> ClientConfig {
     ClientConfig::new("mybot", Secret::from("mypassword"))
 }
 
-/// Answers the opening's calls as a server would. Returns what it is no part of.
+/// Answers the opening's calls as a server would. Returns what it is not a part of.
 pub(crate) fn serve(pair: &mut Line) -> Vec<(RequestId, Call)> {
     let mut rest = Vec::new();
     loop {

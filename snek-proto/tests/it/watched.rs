@@ -122,7 +122,7 @@ async fn a_growing_message_shows_its_newest_text() {
     }
     grow(&mut line, "ch1", "bo", "x (/drive.bin/1)").await;
     grow(&mut line, "ch2", "ann", "y").await;
-    // Its own answers come back too: they are no news.
+    // Its own answers come back too: they are not news.
     grow(&mut line, "ch1", "mybot", "z").await;
     settle().await;
     let mut seen = display.take();

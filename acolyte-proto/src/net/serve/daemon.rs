@@ -143,7 +143,7 @@ impl<A: Agent> Daemon<A> {
     pub(super) async fn work(&self, run: Run, request: ChatRequest) -> End {
         let answer = pin!(self.answer(run, request));
         server_call(SYSTEM, "chat.start", answer, |end| {
-            // A model that fails is told in a reply.
+            // A failed model is reported in a reply.
             end.as_ref().is_ok_and(|reply| reply.error.is_none())
         })
         .await

@@ -165,14 +165,14 @@ impl Run {
         self.emit(&Event::text(text)).await
     }
 
-    /// Announces the call of a tool, does its work, and tells its result, or the code and the
+    /// Announces the call of a tool, does its work, and reports its result, or the code and the
     /// detail of its failure.
     ///
     /// # Errors
     /// [`EmitError`], as for [`emit`](Self::emit). The outcome of the work is inside.
     ///
     /// # Cancel safety
-    /// Dropping the future drops the work; the client is told no result then.
+    /// Dropping the future drops the work; the client gets no result then.
     pub async fn tool<T>(
         &self,
         call: ToolCall,
@@ -251,7 +251,7 @@ async fn write(
     written.await
 }
 
-/// So that an agent's work ends with `?` when nobody wants it any more.
+/// So that an agent's work ends with `?` once its client is gone.
 impl From<EmitError> for ChatError {
     fn from(error: EmitError) -> Self {
         let code = matches!(error, EmitError::Stopped).then_some(code::ABORTED.into());

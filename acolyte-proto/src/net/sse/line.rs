@@ -1,4 +1,4 @@
-//! [`Line`]: one HTTP connection with one exchange, driven by whoever waits for the response.
+//! [`Line`]: one HTTP connection with one exchange, driven by the task that waits for the response.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -90,7 +90,7 @@ fn drive(connection: &mut Option<Running>, cx: &mut Context<'_>) {
     if let Some(running) = connection
         && running.as_mut().poll(cx).is_ready()
     {
-        // What went wrong is told by the answer too.
+        // The answer reports the error, too.
         *connection = None;
     }
 }

@@ -1,4 +1,4 @@
-//! [`SseStream`]: one chat over HTTP, driven by whoever takes its updates.
+//! [`SseStream`]: one chat over HTTP, driven by the task that takes its updates.
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::Pin;
@@ -109,7 +109,7 @@ async fn work(
                 reason: CloseReason::from(&error),
                 delivery: Delivery::NotSent,
             };
-            // Whoever has gone does not want to know.
+            // A client that has gone needs no answer.
             let _ = updates.send(ChatUpdate::Ended(outcome)).await;
             return;
         }

@@ -112,19 +112,19 @@ fn tool_id<E: serde::de::Error>(event: &mut StreamEvent) -> Result<(), E> {
 /// What a host keeps of an event: said once for each kind, by [`EventKind::kept`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// How it is told again to clients that come back.
+    /// How it is replayed to clients that come back.
     pub(crate) replay: Replay,
     /// Whether the session's trace has it: what was done, and not what was asked or shown.
     pub(crate) is_traced: bool,
     /// Whether clients may see it after its host has died. They may not see what is not true any
-    /// more: questions that nobody asks, parts of a text that is not written to its end, the
+    /// more: questions that are no longer open, parts of a text that is not written to its end, the
     /// conversation and the mode of the interrupted run, and prompts that are read again.
     pub(crate) outlives_its_host: bool,
     /// The type of the frame that answers it.
     pub(crate) answer: Option<&'static str>,
 }
 
-/// How an event is told again to clients that come back.
+/// How an event is replayed to clients that come back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Replay {
     /// As it is.
@@ -245,7 +245,7 @@ impl StreamEvent {
     fn whole(&self, tag: &Str, members: &Json) -> Result<Json, Refused> {
         let mut whole = Session::new();
         whole.set("type", tag)?;
-        // What is no object has no members.
+        // What is not an object has no members.
         let _ = each_member(members.get(), |name, value| {
             if let Ok(value) = Json::new(value)
                 && !["type", "id", "ts", "session_id"].contains(&&*name)

@@ -59,7 +59,7 @@ pub struct Joined {
     pub failure: Option<String>,
 }
 
-/// What became of an INPUT.
+/// The outcome of an INPUT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Accepted {
     Started(RunId),

@@ -139,7 +139,7 @@ impl Cluster {
                     }
                 }
             };
-            // What the host has said last is told, too.
+            // The last frames of the host are sent, too.
             let host = async { futures_util::future::join(serving, down).await };
             tokio::select! {
                 elsewhere = up => elsewhere,

@@ -223,7 +223,7 @@ impl Journal {
                 Ok(stored) => return Ok(stored.sequence),
                 Err(StoreError::Conflict) if is_repeated => {
                     let found = retry(node, || self.log.last(subject)).await;
-                    // Whoever cannot find out stops, as if it were fenced.
+                    // An owner that cannot find out stops, as if it were fenced.
                     let found = found.map_err(|_| StoreError::Conflict)?;
                     let own = found.filter(|found| *found.id == *id);
                     return own.map(|own| own.sequence).ok_or(StoreError::Conflict);

@@ -29,14 +29,14 @@
 //!   mode, `session_sync`.
 //! - The hosts notice within a third of the lease that one of them is gone, and take over its sessions
 //!   a few at a time, as long as they have room for more sessions and runs. Those without a run to
-//!   begin again belong to nobody until a client comes.
+//!   begin again have no owner until a client comes.
 //! - An owner that was only paused is refused by the store from its first write on. It stops the
 //!   run and closes the session's connections with 1012, without acknowledging anything more.
 //! - A host that cannot renew its lease in time, because it does not reach the store or because that has
 //!   no room at all, gives up all its sessions, and serves again, under a new name, when it can. Its
 //!   server answers `/ready` with 503 meanwhile, and clients that want a new session wait for
 //!   [`patience`](ClusterOptions::patience), before they are closed with 1013.
-//! - Clients that ask several hosts for one session that nobody owns, at the same moment, are served
+//! - Clients that ask several hosts for one session without an owner, at the same moment, are served
 //!   by the host that becomes its owner. The others close with 1012, and find the owner when they
 //!   connect again.
 //!
@@ -111,7 +111,7 @@ rpc_core::config! {
         /// another one when it dies. Default 10 s.
         pub lease: LeaseConfig = LeaseConfig::default(),
         /// How much longer than the lease a client waits for the owner of its session, or how long with
-        /// a new session until its host is in the cluster, before it is told to try again later.
+        /// a new session until its host is in the cluster, before it is refused with "try again later".
         /// Default 5 s.
         pub patience: Duration = Duration::from_secs(5),
         /// The largest number of connections at one host that are served through another one, counted at

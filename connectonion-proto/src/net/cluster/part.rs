@@ -88,7 +88,7 @@ pub(super) fn encode_events(events: &[Entry]) -> String {
     lines.join("\n")
 }
 
-/// Decodes events, with the ids that are in them. What is none is left out.
+/// Decodes events, with the ids that are in them. Leaves out what does not decode.
 pub(super) fn decode_events(lines: &str) -> impl Iterator<Item = Entry> {
     lines
         .lines()

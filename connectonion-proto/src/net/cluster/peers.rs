@@ -63,7 +63,7 @@ impl Peers for Cluster {
     }
 }
 
-/// Answers the question of another host. `None` if it is none.
+/// Answers the question of another host. `None` if it does not decode.
 pub(super) fn answer(runtime: &HostRuntime, question: &[u8]) -> Option<Bytes> {
     let question: Question = serde_json::from_slice(question).ok()?;
     let asker = match question.asker.as_deref() {

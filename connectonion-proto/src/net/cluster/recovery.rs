@@ -33,7 +33,7 @@ impl Node {
         never
     }
 
-    /// Ends the connections with nodes that are gone, and tells when one is gone.
+    /// Ends the connections with nodes that are gone, and reports each that is gone.
     async fn watch_peers(&self, every: Duration, gone: &Notify) -> Infallible {
         let mut known = HashSet::new();
         loop {

@@ -58,7 +58,7 @@ pub(super) enum Kind {
     Question,
 }
 
-/// What a node tells another one about a connection.
+/// What a node sends another one about a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Packet {
     pub(super) kind: Kind,
@@ -102,7 +102,7 @@ pub(super) enum RelayError {
     Store,
     #[error("a frame is too large")]
     TooLarge,
-    #[error("the other node sends what is no text")]
+    #[error("the other node sends what is not text")]
     NoText,
 }
 

@@ -24,7 +24,7 @@ use crate::auth::unix_seconds;
 /// How long a node may take for an answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the node that accepted a client tells the one that serves it.
+/// What the node that accepted a client sends the one that serves it.
 #[derive(Serialize, Deserialize)]
 struct Head {
     node: String,

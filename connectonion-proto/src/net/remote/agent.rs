@@ -109,7 +109,7 @@ impl Client {
         }
     }
 
-    /// Listens to the current run from now on, whoever started it; a question that is open comes first. A
+    /// Listens to the current run from now on, also of another client; a question that is open comes first. A
     /// restarted program resumes this way. What the run has sent before is among the client's events after
     /// [`connect`](super::connect); after [`connect_lazy`](super::connect_lazy), before the connection runs,
     /// nothing is: everything after [`Resume::last_msg_id`] comes here. If there is no run, it ends with
@@ -292,7 +292,7 @@ impl Client {
 
     /// What another program needs to go on ([`AgentOptions::resume`](super::AgentOptions)): the
     /// session, the conversation as of the last run that ended, and the last step that was taken from
-    /// a [`Run`]. [Save](Resume::save) it after you have shown that step: what comes after it is told
+    /// a [`Run`]. [Save](Resume::save) it after you have shown that step: what comes after it is sent
     /// again to the other program, and so is a question that is open. Steps among the
     /// [`Events`](super::Events) do not count.
     #[must_use]

@@ -181,7 +181,7 @@ async fn document(dialer: WsDialer, path: &str) -> Result<Json, FindError> {
     let text = String::from_utf8(body).map_err(|error| FindError::Document(error.to_string()))?;
     let json = Json::new(&text)?;
     if json.first_byte() != b'{' {
-        return Err(FindError::Document("it is no object".to_owned()));
+        return Err(FindError::Document("it is not an object".to_owned()));
     }
     Ok(json)
 }
@@ -264,7 +264,7 @@ mod tests {
     async fn a_url_without_an_agent_is_an_error() {
         for (body, expected) in [
             ("", "the server answered with the status 404"),
-            ("[]", "the answer is unusable: it is no object"),
+            ("[]", "the answer is unusable: it is not an object"),
             ("{}", "the answer is unusable: no address"),
             (r#"{"address":"0x1"}"#, "the answer is unusable: no address"),
         ] {

@@ -9,7 +9,7 @@ use crate::frame::{
     Approval, ApprovalNeeded, AskUser, PlanReview, Rejection, Ulw, UlwTurnsReached,
 };
 
-/// The answer where nobody is asked.
+/// The answer of a client that cannot ask.
 const NOBODY: &str = "Nobody is here to answer. This is not an approval.";
 
 /// A handler that sees an agent's steps and answers its questions: a terminal, a chat window, a

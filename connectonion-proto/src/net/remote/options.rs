@@ -38,7 +38,7 @@ rpc_core::config! {
         /// `None`.
         pub invite_code: Option<Secret> = None,
         /// The unread steps of a run beyond which the oldest are dropped and counted, whatever its
-        /// policy: an unread run must not hold up its connection. Default 65,536 steps and 64 MiB.
+        /// policy: an unread run must not block its connection. Default 65,536 steps and 64 MiB.
         pub run: QueueConfig = QueueConfig {
             max_items: RUN_STEPS,
             max_bytes: RUN_BYTES,

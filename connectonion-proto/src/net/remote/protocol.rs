@@ -101,7 +101,7 @@ impl Protocol for ClientProtocol {
         if std::mem::take(&mut self.offer)
             && let Some(code) = self.invite_code.take()
         {
-            // Whoever cannot sign this could not sign the CONNECT.
+            // A key that cannot sign this could not sign the CONNECT.
             let code = |draft: Draft| draft.with("invite_code", code.expose().as_str());
             let submit = self.signer.sign(code).map(OnboardSubmit::new);
             let offered = submit.and_then(|submit| machine.onboard(&submit, now));
@@ -240,7 +240,7 @@ impl Shared {
         let link = self.link.get().and_then(WeakLink::upgrade);
         let link = link.ok_or(Refused::Closed)?;
         self.lock().session.respond(response)?;
-        // Whoever closes the link after this has it sent before.
+        // A close of the link after this sends it before.
         let shared = Arc::clone(self);
         let sent = link.command(move |conn, now| shared.lock().session.send_answers(conn, now));
         match sent.await {
@@ -275,12 +275,12 @@ impl State {
         let mut action = LinkAction::Ignore;
         while let Some(event) = self.session.poll_event() {
             let next = self.deliver(event);
-            // The end of a run that CONNECTED tells is told there to whoever did not listen.
+            // The end of a run that is in CONNECTED is reported there, also without a listener.
             if !matches!(action, LinkAction::Ready(_)) {
                 action = next;
             }
         }
-        // A reply that the session keeps back is told by the run.
+        // A reply that the session keeps back is reported by the run.
         if let Some(listener) = self
             .listeners
             .iter_mut()

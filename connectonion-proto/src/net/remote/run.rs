@@ -201,7 +201,7 @@ impl Stream for Run {
             Some(Queued::Item(Item::Queued { id })) => Ok(RunEvent::Queued { id }),
             Some(Queued::Lagged(steps)) => Ok(RunEvent::Lagged(steps)),
             Some(Queued::Item(Item::End(end))) => Err(*end),
-            // Whoever listens is told the end, so it is somebody who was never heard of.
+            // Every listener gets an end, so this one was never registered.
             _ => Err(Err(gone())),
         };
         let end = match event {

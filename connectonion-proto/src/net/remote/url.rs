@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prompts_go_in_the_clear_only_where_that_is_allowed() {
+    fn prompts_are_sent_unencrypted_only_where_allowed() {
         let options = AgentOptions::default();
         assert!(dialer("ws://127.0.0.1:8000", &options).is_ok());
         let refused = dialer("ws://example.org", &options);

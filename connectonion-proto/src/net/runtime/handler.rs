@@ -382,7 +382,7 @@ impl ConnectionHandler for Handler {
                 .hub
                 .peek(|state| state.connections.get(conn.0).cloned());
             if let Some(handle) = handle {
-                // What has just ended is told before the Close.
+                // The ends of runs are sent before the Close.
                 let frame = CloseFrame::new(SERVICE_RESTART, "the host is shutting down");
                 handle
                     .drain(timeout, |machine| !machine.owes_frames(), frame)

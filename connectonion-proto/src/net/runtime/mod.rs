@@ -101,7 +101,7 @@ impl HostRuntime {
     pub fn new(agent: impl Agent, options: RuntimeOptions) -> Self {
         let hub = Hub::new(options.hub, random(), time::now());
         let agent = Arc::new(agent);
-        // Agents are told paths, and may work somewhere else.
+        // Agents get paths, and may work somewhere else.
         let uploads = std::path::absolute(&options.uploads).unwrap_or(options.uploads);
         Self {
             shared: Arc::new(Shared {
@@ -298,7 +298,7 @@ impl HostRuntime {
         self.with_access(|access| access.command(owner, &verified, now))
     }
 
-    /// Takes over lists that somebody else has changed.
+    /// Takes over lists that have changed on the disk.
     fn refresh_book(&self, access: &mut AccessControl) {
         let source = self.shared.trust_source.as_ref();
         if let Some(book) = source.and_then(|source| source()) {

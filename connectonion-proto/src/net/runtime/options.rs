@@ -75,7 +75,7 @@ rpc_core::config! {
         /// Called with the lists whenever onboarding or an administrator may have changed them, to
         /// save them. Default `None`.
         pub on_trust: Option<OnTrust> = None,
-        /// Called before each CONNECT is decided: returns the lists if somebody else has changed them
+        /// Called before each CONNECT is decided: returns the lists if they were changed elsewhere
         /// since the last call, for example by hand. Default `None`.
         pub trust_source: Option<TrustSource> = None,
         /// Called with signatures that have just been used, before what they sign is carried out. Save

@@ -27,7 +27,7 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
     let runtime = &runtime;
     let _running = runtime.shared.hub.running();
     recover(runtime).await;
-    // Tasks of their own, so that an agent that computes holds up neither time nor clients. They go
+    // Tasks of their own, so that an agent that computes blocks neither time nor clients. They go
     // when this future goes.
     let mut running = JoinSet::new();
     let mut agents: HashMap<RunId, (AbortHandle, Arc<Signals>)> = HashMap::new();
@@ -163,7 +163,7 @@ pub(super) async fn work<A: Agent>(agent: Arc<A>, turn: Turn, mut prompt: Prompt
             let unread = runtime.with(|state, now| match answer {
                 Ok(reply) => state.hub.finish(run, &reply.text, now),
                 Err(AgentError::Over) => Err(AgentError::Over),
-                // A run that is over has told so.
+                // A run that is over has reported it.
                 Err(error) => match state.hub.fail(run, &error.to_string(), now) {
                     Ok(()) | Err(_) => Err(AgentError::Over),
                 },

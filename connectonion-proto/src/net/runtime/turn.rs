@@ -88,7 +88,7 @@ impl Signals {
         match event {
             HubEvent::Answer(_, id, answer) => {
                 let asked = self.said.lock().questions.remove(&id);
-                // Whoever asked may have gone.
+                // The caller may have gone.
                 let _ = asked.map(|asked| asked.send(answer));
             }
             HubEvent::Interrupt(_) => self.interrupt.notify_waiters(),
@@ -146,7 +146,7 @@ impl Turn {
             .map(drop)
     }
 
-    /// Announces the call of a tool, does its work, and tells its result, or the words of its failure,
+    /// Announces the call of a tool, does its work, and reports its result, or the words of its failure,
     /// with the time that it took.
     ///
     /// ```
@@ -166,7 +166,7 @@ impl Turn {
     /// [`AgentError`], as for [`emit`](Self::emit). The outcome of the work is inside.
     ///
     /// # Cancel safety
-    /// Dropping the future drops the work; the clients are told no result then.
+    /// Dropping the future drops the work; the clients get no result then.
     pub async fn tool<T: fmt::Display, E: fmt::Display>(
         &self,
         call: ToolCall,

@@ -150,7 +150,7 @@ impl<A: Agent> ServerProtocol for Host<A> {
     ) -> DrainReport {
         let serving = async {
             let report = connections.await;
-            // Agents may be at work that nobody watches.
+            // Agents may be at work without a watcher.
             self.runtime.drain(self.shutdown_timeout / 2).await;
             if let Some(cluster) = &self.cluster {
                 cluster.leave().await;

@@ -68,7 +68,7 @@ fn a_pattern_matches_its_text_without_the_stars() {
 }
 
 #[test]
-fn lines_that_match_nobody_are_reported() {
+fn lines_without_a_match_are_reported() {
     let text = format!("# a\nsome-name\n0x12\n{}\n*\n", address(1));
     let list = AddressList::parse(&text);
     let unknown: Vec<_> = list.unknown_lines().collect();

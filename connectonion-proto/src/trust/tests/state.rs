@@ -138,7 +138,7 @@ fn an_invite_code_removed_during_onboarding_does_not_count() {
 }
 
 #[test]
-fn a_list_that_fills_during_onboarding_admits_and_forgets_nobody() {
+fn a_list_that_fills_during_onboarding_admits_and_drops_no_caller() {
     let mut access = access();
     at_the_gate(&mut access);
     let many = (0..MAX_ADDRESSES as u64).map(|number| {

@@ -117,7 +117,7 @@ async fn a_new_session_waits_for_its_host_to_join() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_new_session_without_nats_is_told_to_retry() {
+async fn a_new_session_without_nats_is_closed_with_1013() {
     let nats = NatsServer::start();
     let options = ClusterOptions {
         patience: Duration::from_millis(100),

@@ -22,7 +22,7 @@ pub struct Line {
     /// `c2s` or `s2c`, or nothing for an `event`.
     pub dir: String,
     pub frame: Value,
-    /// What was sent where it was no frame.
+    /// What was sent where it was not a frame.
     pub raw: Option<String>,
     pub binary: Option<String>,
     /// What happened to the connection.

@@ -147,7 +147,7 @@ fn written<D: Serialize + for<'de> Deserialize<'de> + 'static>(
 ) -> Work {
     let ours = |n, text: &str, buffer: &mut String| {
         let ServerFrame::Stream { id, event } = parse(text) else {
-            panic!("{text} is no event");
+            panic!("{text} is not an event");
         };
         for _ in 0..n {
             buffer.clear();

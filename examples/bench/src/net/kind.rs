@@ -1,4 +1,4 @@
-//! [`Kind`]: whose end it is and what is asked of it, as the processes are told by name.
+//! [`Kind`]: which end a process is and what it does, as its arguments name it.
 
 pub(super) const PING: &str = "ping";
 pub(super) const STATUS: &str = "status";

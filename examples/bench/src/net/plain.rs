@@ -1,4 +1,4 @@
-//! tokio-tungstenite without RPC: what the transport itself costs. Its server echoes what it is told
+//! tokio-tungstenite without RPC: what the transport itself costs. Its server echoes what it receives
 //! and answers a number with so many frames; its client connects to all servers whose end alone
 //! counts.
 
@@ -144,7 +144,7 @@ pub(super) async fn hold(kind: Kind<'_>, address: &str, count: usize, bytes: usi
     drop(sockets);
 }
 
-/// Sends a message that is no request, in pieces so that this end keeps no large buffer, and waits until
+/// Sends a message that is not a request, in pieces so that this end keeps no large buffer, and waits until
 /// the server has read it.
 async fn carry(socket: &mut Socket, bytes: usize) {
     let message = format!(r#"{{"x":"{}"}}"#, text::words(bytes));
@@ -183,7 +183,7 @@ pub(super) async fn listen(kind: Kind<'_>, address: &str, connections: usize, fr
             let mut left = frames;
             while left > 0 {
                 let message = socket.next().await.expect("a frame").unwrap();
-                // An answer to the request itself is no frame of the stream.
+                // An answer to the request itself is not a frame of the stream.
                 left -= usize::from(message.to_text().is_ok_and(|it| it.contains("The quick")));
             }
             socket

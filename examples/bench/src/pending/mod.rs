@@ -17,7 +17,7 @@ pub(crate) trait Table {
 /// An id as it is on the wire.
 type IdText = [u8; 16];
 
-/// The ids that the peer has been told and will answer, in any order.
+/// The ids that the peer has received and will answer, in any order.
 struct Answers {
     open: Vec<IdText>,
     state: u64,

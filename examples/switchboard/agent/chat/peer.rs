@@ -80,7 +80,7 @@ impl Agent {
         let input = self.along.input(text).map_err(Failure::new)?;
         let run = self.client.send(input).await;
         let mut before = std::mem::replace(&mut self.run, run);
-        // What was told before this is shown before it. It may have heard of the new run, too.
+        // What was sent before this is shown before it. It may be of the new run, too.
         while let Some(Some(Ok(event))) = before.next().now_or_never() {
             if let RunEvent::Step(step) = &event
                 && events::is_between_runs(&step.event.kind)
@@ -133,7 +133,7 @@ impl Agent {
         match self.client.onboard(code).await {
             Ok(success) => {
                 self.status.is_gated = false;
-                let words = success.message.as_deref().unwrap_or("you are let in");
+                let words = success.message.as_deref().unwrap_or("you are admitted");
                 out.tell("onboarded", json!({ "message": words }), words)
                     .await;
             }
@@ -224,7 +224,7 @@ impl Peer for Agent {
     }
 
     async fn next(&mut self) -> PeerEvent {
-        // In this order: that the connection is back is told before the steps that come over it.
+        // In this order: that the connection is back is shown before the steps that arrive over it.
         tokio::select! {
             biased;
             Some(Ok(said)) = self.said.join_next() => PeerEvent::Said(Box::new(said)),
@@ -269,7 +269,7 @@ impl Peer for Agent {
                 let sent = self.client.set_mode(mode, turns).await;
                 sent.map_err(|refused| refused.to_string())
             }
-            ("file" | "image" | "say", "") => Err(format!("/{name} wants something behind it")),
+            ("file" | "image" | "say", "") => Err(format!("/{name} needs an argument")),
             ("file", path) => self.along.file(Path::new(path)),
             ("image", path) => self.along.image(Path::new(path)),
             ("say", text) if self.state() != State::Idle => {
@@ -298,7 +298,7 @@ impl Peer for Agent {
     async fn decline(&mut self, out: &Out) -> Result<(), Failure> {
         if self.status.is_gated {
             return Err(Failure::refused(
-                "this agent wants an invite code: give it with --invite",
+                "this agent requires an invite code: pass it with --invite",
             ));
         }
         while let Some(question) = self.questions.pop_front() {

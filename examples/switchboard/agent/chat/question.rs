@@ -13,7 +13,7 @@ use switchboard::screen::{printable, printable_lines};
 
 const YES_OR_NO: &str = "y = yes, s = for this session, n = no, or say why not";
 const TURNS: &str = "Write a number of turns to go on, a mode, or nothing to stop";
-/// What is said when nobody is there to answer.
+/// The answer when no one is there to give one.
 const NOBODY: &str = "Nobody is here to answer. This is not an approval.";
 
 /// A question that waits for an answer.
@@ -170,7 +170,7 @@ impl Question {
         Some(self.response(Answer::Approval(approval)))
     }
 
-    /// The answer that nobody is here.
+    /// The answer that no one is here.
     pub(crate) fn decline(&self) -> Result<Response, Refused> {
         let answer = match &self.kind {
             Kind::Ask(..) => Answer::AskUser(json(&NOBODY.into())?),

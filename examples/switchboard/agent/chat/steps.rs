@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_that_is_cut_is_told_in_words() {
+    fn a_cut_conversation_is_reported_in_words() {
         let mut compact = Compact::new("done");
         assert_eq!(shortened(&compact), "the conversation was made shorter");
         compact.message = Some("it no longer gets the 2 oldest messages".into());

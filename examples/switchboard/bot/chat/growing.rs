@@ -22,13 +22,13 @@ pub(super) struct Entry {
     pub(super) channel: Str,
     username: Str,
     pub(super) nick: Str,
-    /// The message so far; empty while nothing is known but that somebody types.
+    /// The message so far; empty while the sender only types.
     pub(super) text: Str,
     until: Instant,
 }
 
 impl Growing {
-    /// Adds a sign of somebody: the message so far, or without one that somebody types.
+    /// Adds the message of a sender so far, or that the sender types.
     pub(super) fn add(&mut self, channel: &Str, username: &Str, nick: &Str, text: Option<&Str>) {
         let known = self.remove(channel, username);
         let text = text.cloned().or(known.map(|known| known.text));
@@ -45,7 +45,7 @@ impl Growing {
         }
     }
 
-    /// Removes somebody whose message is complete.
+    /// Removes a sender whose message is complete.
     pub(super) fn remove(&mut self, channel: &Str, username: &Str) -> Option<Entry> {
         let is_it = |entry: &Entry| entry.channel == *channel && entry.username == *username;
         let at = self.0.iter().position(is_it)?;

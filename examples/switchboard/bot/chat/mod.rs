@@ -1,4 +1,4 @@
-//! `switchboard bot chat`: talks to whoever is in the channels of a Snek server.
+//! `switchboard bot chat`: a chat in the channels of a Snek server.
 
 mod channels;
 mod growing;
@@ -15,7 +15,7 @@ use switchboard::cli::{self, EXIT_CODES, Failure, LineArgs, Urls};
 
 use self::peer::Channel;
 
-/// The password if none is given: servers that let everybody in take any.
+/// The password if none is given: servers that accept every login take any.
 const OPEN: &str = "guest";
 
 const EXAMPLES: &str = "\
@@ -32,11 +32,11 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub(crate) struct Args {
-    /// What to post. Prints the next message of somebody else in the channel and ends; without it, lines
+    /// What to post. Prints the next message of another user in the channel and ends; without it, lines
     /// are read.
     text: Option<String>,
-    /// The server: ws://HOST:PORT or wss://HOST; several, separated by commas, for its nodes. Without a path,
-    /// /rpc.ws is meant.
+    /// The server: ws://HOST:PORT or wss://HOST; several, separated by commas, for its nodes. The default
+    /// path is /rpc.ws.
     #[arg(
         long,
         env = "SNEK_URL",

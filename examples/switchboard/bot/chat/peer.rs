@@ -49,7 +49,7 @@ pub(super) struct Channel {
     channels: Channels,
     is_in: bool,
     was_in: bool,
-    /// The last that the user was told of the connection is that it is there.
+    /// The user was last shown that the connection is there.
     is_told_in: bool,
     growing: Growing,
     /// Who is shown to write what.
@@ -63,7 +63,7 @@ pub(super) struct Channel {
     answered: usize,
     /// No more texts come.
     is_silent: bool,
-    /// When to give up waiting for answers or for the server, unless somebody sits there.
+    /// When to give up waiting for answers or for the server, unless a person is at the terminal.
     deadline: Option<Instant>,
 }
 

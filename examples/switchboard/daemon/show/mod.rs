@@ -1,4 +1,4 @@
-//! What a chat tells: [`events`] for people, [`json`] and [`ended_json`] for programs.
+//! What a chat prints: [`events`] for people, [`json`] and [`ended_json`] for programs.
 
 mod tool;
 
@@ -199,10 +199,10 @@ const fn name(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// An outcome that is no success, in words.
+/// An outcome that is not a success, in words.
 pub(crate) fn words(outcome: &Outcome) -> String {
     match outcome {
-        // That it is unknown is no news to people.
+        // That it is unknown is not news to people.
         Outcome::Failed(Failure::Server(error)) => match error.code.as_deref() {
             Some(code) if code != code::UNKNOWN => format!("{} ({code})", error.message),
             _ => error.message.to_string(),

@@ -94,7 +94,7 @@ fn programs_read_an_object_for_each_update() {
 }
 
 #[test]
-fn an_end_says_what_became_of_the_chat() {
+fn an_end_names_the_outcome_of_the_chat() {
     let error = ChatError {
         code: Some("E_X".into()),
         ..ChatError::new("no")

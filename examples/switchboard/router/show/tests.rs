@@ -96,7 +96,7 @@ fn left() -> HubEvent {
 }
 
 #[test]
-fn people_read_who_got_it_why_and_what_was_answered() {
+fn a_person_sees_the_recipient_the_reason_and_the_answer() {
     let again = [Rejection::new("home", "no")];
     for (event, expected) in [
         (left(), "notes has left"),
@@ -125,12 +125,12 @@ fn people_read_who_got_it_why_and_what_was_answered() {
         ),
         (
             unroutable(Unroutable::Exhausted),
-            "#1 nobody takes \"milk\": no client could handle the message\n     \
+            "#1 no client takes \"milk\": no client could handle the message\n     \
              tried notes: no\n     tried home: never",
         ),
         (
             unroutable(Unroutable::Rejected),
-            r#"#1 nobody takes "milk": the client did not take the message"#,
+            r#"#1 no client takes "milk": the client did not take the message"#,
         ),
     ] {
         let mut show = Show::new(false);
@@ -177,7 +177,7 @@ fn programs_read_one_object_for_each_event() {
 }
 
 #[test]
-fn colours_are_for_those_who_want_them() {
+fn colours_are_used_only_where_wanted() {
     let mut show = Show::new(true);
     let lines = show.event(&acked(false));
     assert!(lines[0].contains("\u{1b}[36mnotes\u{1b}[0m"), "{lines:?}");

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expressions_have_the_values_that_people_expect() {
+    fn expressions_have_the_expected_values() {
         for (expression, value) in [
             ("2 + 3 * 4", "14"),
             ("(2 + 3) * 4", "20"),

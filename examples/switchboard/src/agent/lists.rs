@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Lists {
     folder: PathBuf,
-    /// Who is let in this time, whatever the files say.
+    /// Who is admitted this time, whatever the files say.
     allowed: Vec<Address>,
     known: Mutex<Known>,
 }
@@ -46,7 +46,7 @@ struct Known {
 type Stamps = [Option<(SystemTime, u64)>; 4];
 
 impl Lists {
-    /// Reads the lists of this folder, as far as they are there; these addresses are let in this time.
+    /// Reads the lists of this folder, as far as they are there; these addresses are admitted this time.
     ///
     /// # Errors
     /// A file that cannot be read, or too many addresses.
@@ -74,7 +74,7 @@ impl Lists {
         self.lock().book.clone()
     }
 
-    /// Returns the lists if somebody else has changed the files since they were read last.
+    /// Returns the lists if the files have changed since they were read last.
     pub fn changed(&self) -> Option<TrustBook> {
         let mut known = self.lock();
         let stamps = stamps(&self.folder);
@@ -119,7 +119,7 @@ impl Lists {
             }
             match self.write(name, &change) {
                 Ok(now) => {
-                    // What somebody else has changed meanwhile is no wish of the host.
+                    // Leaves what somebody else has changed meanwhile.
                     Change::between(written, &now).apply(list);
                     *written = now;
                 }
@@ -130,7 +130,7 @@ impl Lists {
         }
     }
 
-    /// Changes the file as it is now: what somebody has added by hand stays.
+    /// Changes the file as it is now: what was added by hand stays.
     fn write(&self, name: &str, change: &Change) -> io::Result<AddressList> {
         fs::create_dir_all(&self.folder)?;
         let path = self.folder.join(name);

@@ -34,7 +34,7 @@ pub fn tools(folder: Option<&Folder>) -> Tools {
                     .with_items(ParamType::String)
                     .with_default(Value::Array(Vec::new())),
             ),
-            // Whoever runs the tools asks instead.
+            // The caller of the tools asks instead.
             Arc::new(|_, _| Err("there is nobody to ask".to_owned())),
         );
     if let Some(folder) = folder {

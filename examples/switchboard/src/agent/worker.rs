@@ -126,7 +126,7 @@ enum Stop {
     /// The user refused a tool, and wants no other attempt.
     Refused,
     Failed(AgentError),
-    /// A tool has failed, which the model is told.
+    /// A tool has failed, and the model learns why.
     Tool(ToolFailure),
 }
 

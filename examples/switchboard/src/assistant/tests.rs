@@ -134,7 +134,7 @@ async fn words_before_a_tool_call_stand_on_their_own_line() {
 }
 
 #[tokio::test]
-async fn the_next_question_knows_what_was_said() {
+async fn the_next_question_has_the_conversation() {
     let model = Prepared::new(vec![vec![text("one")], vec![text("two")]]);
     let assistant = Assistant::new(model.clone()).with_system("be brief");
     answered(&assistant, "first").await.1.unwrap();
@@ -148,7 +148,7 @@ async fn the_next_question_knows_what_was_said() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_in_a_friendly_line_behind_what_was_said() {
+async fn a_failure_is_one_friendly_line_after_the_partial_answer() {
     let failure = || ModelError::Refused {
         status: None,
         refusal: Refusal::Broken,

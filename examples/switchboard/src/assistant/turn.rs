@@ -41,7 +41,7 @@ pub enum Step {
     },
     /// Runs a tool: [`Turn::on_result`].
     Call(Call),
-    /// Shows that a call was not made. The model is told why.
+    /// Shows that a call was not made. The model gets the reason.
     Refused {
         /// The id of the call.
         id: String,
@@ -58,7 +58,7 @@ pub enum Step {
 
 /// One turn with a model, from the question to the answer, without IO of its own.
 ///
-/// The program brings tools, storage and events; the turn knows what the model is told: the conversation up to
+/// The program brings tools, storage and events; the turn knows what the model gets: the conversation up to
 /// its limits, the results of the tools, and why a call was not made. A call whose arguments are no JSON object
 /// is never made. Calls get ids that are unique in the conversation.
 #[derive(Debug)]
@@ -248,7 +248,7 @@ impl fmt::Debug for Answer {
 }
 
 impl Answer {
-    /// Returns the next piece. That the conversation is cut is told once in a turn.
+    /// Returns the next piece. That the conversation is cut is reported once in a turn.
     ///
     /// # Errors
     /// [`ModelError`]: the answer ends here.

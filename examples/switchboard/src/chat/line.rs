@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_the_nearest_command() {
+    fn an_unknown_command_suggests_the_nearest_one() {
         for (name, nearest) in [
             ("histroy", "did you mean /history [COUNT]?"),
             ("halp", "did you mean /help?"),

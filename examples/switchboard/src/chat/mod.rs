@@ -20,7 +20,7 @@ use crate::terminal::{self, ChatEvent, Command, Input, Line, Waits};
 pub use line::help;
 pub use out::Out;
 
-/// When it is told that a server does not answer in its protocol.
+/// When it is reported that a server does not answer in its protocol.
 const SLOW: Duration = Duration::from_secs(4);
 
 /// Whether something can be said.
@@ -50,7 +50,7 @@ pub trait Peer {
     const MAX_BYTES: usize;
     /// Whether what runs can be stopped.
     const STOPS: bool = true;
-    /// What somebody at a terminal reads first.
+    /// What a person at a terminal reads first.
     const GREETING: Option<&'static str> = Some("write a message, or /help");
     /// How long [`leave`](Self::leave) may take.
     const GOODBYE: Duration = Duration::from_secs(2);
@@ -79,7 +79,7 @@ pub trait Peer {
     /// Begins, when there is a connection for the first time.
     async fn begin(&mut self, _out: &Out) {}
 
-    /// Takes in that no more lines come: nobody sits there.
+    /// Takes in that no more lines come.
     async fn silence(&mut self) {}
 
     /// Waits for what happens next.
@@ -109,7 +109,7 @@ pub trait Peer {
     /// Begins to stop what runs, without waiting for its end.
     async fn stop(&mut self, _out: &Out) {}
 
-    /// Declines what is asked, because nobody is there to answer.
+    /// Declines what is asked, because no one is there to answer.
     ///
     /// # Errors
     /// As [`handle`](Self::handle).
@@ -194,7 +194,7 @@ pub async fn run<P: Peer>(peer: &mut P, options: Options) -> Result<(), Failure>
 /// A conversation.
 struct Conversation {
     out: Out,
-    /// Opened when somebody is to be asked, if there is one text only.
+    /// Opened when a person has to be asked, if there is one text only.
     input: Option<Input>,
     commands: Vec<Command>,
     place: String,
@@ -210,7 +210,7 @@ struct Conversation {
     is_silent: bool,
     /// What runs was asked to stop.
     is_stopped: bool,
-    /// Something was asked, and nobody was there to answer.
+    /// Something was asked, and no one was there to answer.
     is_declined: bool,
     /// The wish to end. One for all the time, so that none is missed.
     end: BoxFuture<'static, ()>,
@@ -407,7 +407,7 @@ impl Conversation {
         peer.stop(&self.out).await;
     }
 
-    /// What scripts are told.
+    /// The outcome for scripts.
     fn verdict(&self, serves: bool) -> Result<(), Failure> {
         if let Some(failure) = self.out.take_failure() {
             return Err(failure);

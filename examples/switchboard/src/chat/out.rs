@@ -38,13 +38,13 @@ impl Out {
         }
     }
 
-    /// Returns whether programs are told.
+    /// Returns whether events are printed for programs.
     #[must_use]
     pub const fn is_json(&self) -> bool {
         self.is_json
     }
 
-    /// Returns whether somebody edits lines.
+    /// Returns whether a person edits lines.
     #[must_use]
     pub const fn is_terminal(&self) -> bool {
         self.is_terminal

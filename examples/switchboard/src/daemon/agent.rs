@@ -37,7 +37,7 @@ impl Agent for Worker {
 #[async_trait]
 impl Watch for Run {
     async fn tell(&self, event: Event) {
-        // Nothing is sent of a chat that nobody wants any more, and the abort is heard of elsewhere.
+        // Nothing is sent of a chat without a client, and the abort is handled elsewhere.
         if let Err(error) = self.emit(&event).await {
             tracing::debug!(%error, "an event is not sent");
         }

@@ -82,7 +82,7 @@ pub(super) enum Answer {
     Yes,
     /// All steps of this kind in the session may be done.
     Always,
-    /// It may not; with what the model is told.
+    /// It may not; with the reason for the model.
     No(String),
 }
 
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_no_markup_and_no_line_of_a_diff_is_forged() {
+    fn a_name_cannot_be_markup_or_forge_a_line_of_a_diff() {
         let change = Change {
             path: "pkg/__init__.py".to_owned(),
             is_new: true,

@@ -62,7 +62,7 @@ impl Code {
         Self::ALL.into_iter().find(|known| known.as_str() == code)
     }
 
-    /// Returns the reason in words, for whoever watches.
+    /// Returns the reason in words, for people.
     #[must_use]
     pub const fn words(self) -> &'static str {
         self.row().0

@@ -386,7 +386,7 @@ impl Chat<'_> {
         self.watch.tell(event).await;
     }
 
-    /// One question to the model. Its text is told as it comes. Returns the end if it wants too much.
+    /// One question to the model. Its text is sent as it arrives. Returns the end if it wants too much.
     async fn ask(&mut self) -> Result<Option<Ended>, ChatError> {
         let answer = tokio::select! {
             biased;
@@ -404,7 +404,7 @@ impl Chat<'_> {
             // What comes next begins on a line of its own.
             self.tell(Event::text("\n")).await;
         }
-        // A call that is asked about is told when it is made.
+        // A call that needs approval is reported when it is made.
         if !self.asks {
             for call in calls {
                 let arguments = serde_json::from_str(&call.arguments).ok();

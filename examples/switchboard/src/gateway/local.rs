@@ -74,8 +74,8 @@ impl UsageSocket {
             };
             match timeout(DEADLINE, answer).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!(%error, "usage was asked for and not told"),
-                Err(_) => tracing::debug!("whoever asked for usage did not take it"),
+                Ok(Err(error)) => tracing::warn!(%error, "usage was requested and not delivered"),
+                Err(_) => tracing::debug!("the caller that asked for usage did not take it"),
             }
         }
     }

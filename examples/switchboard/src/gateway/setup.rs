@@ -507,7 +507,7 @@ pub async fn check(
     match access(config, overrides) {
         Err(AuthError::TokenRequired) => {
             let bind = &config.gateway.bind;
-            let why = format!("[gateway] bind: others could reach {bind}, so it wants a token");
+            let why = format!("[gateway] bind: others could reach {bind}, so it requires a token");
             warnings.push(why);
         }
         Err(error) => return Err(error.into()),

@@ -73,7 +73,7 @@ impl Site {
     ///
     /// - `POST /webhook/{channel}`: the channel adapter of this name parses the body, the engine
     ///   answers the message like any chat, and the adapter formats the answer.
-    /// - `/chats/{id}`: a chat of the page. `GET` tells what was said and what happens, `POST` asks, `DELETE`
+    /// - `/chats/{id}`: a chat of the page. `GET` returns what was said and what happens, `POST` asks, `DELETE`
     ///   forgets it, `DELETE /chats/{id}/answer` stops its answer.
     /// - `GET /ready`: 503 while this gateway counts as gone in its cluster. `/health` is 200 meanwhile: it
     ///   comes back by itself.

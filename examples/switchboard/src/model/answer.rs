@@ -57,7 +57,7 @@ impl Pieces {
         self.think.push(text, &mut self.ready);
     }
 
-    /// Adds text of a provider that tells thoughts apart.
+    /// Adds text of a provider that separates thoughts.
     pub fn plain_text(&mut self, text: String) {
         if !text.is_empty() {
             self.is_used = true;
@@ -158,7 +158,7 @@ pub(super) fn filled(value: &Value) -> Option<String> {
     Some(text_of(value)).filter(|text| !text.is_empty())
 }
 
-/// Reads a JSON object. Words that are none of JSON's, such as `NaN`, count as null.
+/// Reads a JSON object. Words that JSON does not have, such as `NaN`, count as null.
 fn object(data: &str) -> Result<Value, ModelError> {
     let data = json::mend(data);
     let read = serde_json::from_str(&data)
@@ -187,7 +187,7 @@ fn without_odd_words(json: &str) -> Cow<'_, str> {
 ///
 /// Only text, calls and the end can fail: other members may be odd. An event, a line or an object may have
 /// 1 MiB, and an answer 16 MiB on the wire. An event that cannot be read is skipped, which a
-/// [`Notice::Lost`] tells; the answer fails only if nothing else arrives.
+/// [`Notice::Lost`] reports; the answer fails only if nothing else arrives.
 #[derive(Debug)]
 pub struct AnswerReader {
     provider: Provider,
@@ -400,7 +400,7 @@ impl AnswerReader {
     }
 
     fn read(&mut self, name: Option<&str>, data: &str) -> Result<(), ModelError> {
-        // An error is told in any shape.
+        // An error may have any shape.
         if name == Some("error") {
             return Err(ModelError::reported(data));
         }

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn interleaved_calls_are_told_apart_by_their_index() {
+    fn interleaved_calls_are_distinguished_by_their_index() {
         let got = calls(&[
             piece(Some(1), "b", "dice", "{\"si"),
             piece(Some(0), "a", "time", ""),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_without_a_true_index_are_told_apart_by_their_id() {
+    fn calls_without_a_true_index_are_distinguished_by_their_id() {
         for index in [None, Some(0)] {
             let got = calls(&[
                 piece(index, "a", "time", "{"),

@@ -9,7 +9,7 @@ use super::provider::Provider;
 use super::scripted::Scripted;
 use super::{ChatModel, ModelError};
 
-/// The longest answer in tokens, unless somebody wants another.
+/// The longest answer in tokens, unless configured otherwise.
 pub const MAX_TOKENS: u32 = 4096;
 
 rpc_core::config! {

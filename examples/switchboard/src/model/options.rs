@@ -261,7 +261,7 @@ fn read(path: Option<&Path>) -> Result<Option<Secret>, ModelError> {
         return Ok(None);
     };
     secret_file("", path).map_err(|error| {
-        // Without its folder: clients may be told of it.
+        // Without its folder: clients may see it.
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         ModelError::setup(format_args!(
             "the key file {name} cannot be read: {}",

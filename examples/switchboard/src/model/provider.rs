@@ -124,7 +124,7 @@ impl Provider {
         matches!(self, Self::OpenAi | Self::Anthropic)
     }
 
-    /// Returns the most tokens of a conversation to send, unless somebody wants another number. What
+    /// Returns the most tokens of a conversation to send, unless configured otherwise. What
     /// Ollama gets, it reserves memory for.
     #[must_use]
     pub const fn default_context(self) -> usize {

@@ -14,7 +14,7 @@ pub enum Refusal {
     Permission,
     /// The provider does not have the model.
     Model,
-    /// The provider has the model behind another interface only, such as OpenAI's Responses.
+    /// The provider has the model through another interface only, such as OpenAI's Responses.
     Interface,
     /// There is nothing at the address.
     Address,
@@ -48,7 +48,7 @@ pub(super) struct Report {
 impl Report {
     /// Reads the body of an error, or an event that reports one: the text of `error.message`,
     /// `error`, `message` or `detail`, wherever the provider has it. JSON without one and pages of
-    /// HTML are no text.
+    /// HTML are not text.
     pub(super) fn read(body: &str) -> Self {
         let body = body.trim();
         let Ok(value) = rpc_core::json::from_slice::<Value>(body.as_bytes()) else {

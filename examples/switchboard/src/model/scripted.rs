@@ -38,7 +38,7 @@ const SAMPLE: &str = include_str!("scripted/sample.md");
 /// |---|---|
 /// | `!tool NAME {json}` | it calls that tool, whether offered or not, and repeats what it says; several lines make several calls |
 /// | `!loop NAME {json}` | it calls that tool again and again, as long as tools are offered |
-/// | `!slow N [MILLISECONDS]` | it says N words with a pause before each, 100 ms unless told |
+/// | `!slow N [MILLISECONDS]` | it says N words with a pause before each, by default 100 ms |
 /// | `!think TEXT` | it thinks aloud, and says it |
 /// | `!fail [TEXT]` | the provider fails before it has said anything |
 /// | `!break` | the answer breaks off after some words |

@@ -37,7 +37,7 @@ pub struct Skeleton {
     pub name: &'static str,
     /// What an empty conversation says.
     pub hint: &'static str,
-    /// The form for those who are not let in yet.
+    /// The form for visitors who are not admitted yet.
     pub entry: &'static str,
     /// What is above the field for messages.
     pub extras: &'static str,

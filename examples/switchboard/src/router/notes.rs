@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_somebody_added_by_hand_are_notes_too() {
+    fn lines_added_by_hand_are_notes_too() {
         let scratch = Scratch::new("by-hand");
         std::fs::write(scratch.path(), "    call ann\n\nfeed the cat").unwrap();
         let texts: Vec<_> = scratch

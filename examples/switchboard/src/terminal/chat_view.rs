@@ -66,7 +66,7 @@ pub enum ChatEvent {
         /// Its steps.
         items: Vec<PlanItem>,
     },
-    /// A message of somebody that still grows: all of it so far, or nothing while somebody types.
+    /// A message that still grows: all of it so far, or nothing while its author types.
     Partial {
         /// Who writes it.
         from: String,
@@ -206,7 +206,7 @@ impl ChatView {
         Self::with_thread(|queue| Plain::default().run(&queue))
     }
 
-    /// Creates a view whose events somebody else shows.
+    /// Creates a view whose events are shown elsewhere.
     pub(super) const fn above(queue: Queue) -> Self {
         let thread = None;
         Self { queue, thread }

@@ -52,7 +52,7 @@ impl Command {
     }
 }
 
-/// What somebody writes, or a key that is no part of a line.
+/// What a person writes, or a key that is not a part of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     /// A text; may be empty.
@@ -63,7 +63,7 @@ pub enum Line {
     Stop,
     /// Ctrl-C.
     Interrupt,
-    /// Something else, and why it is no line.
+    /// Something else, and why it is not a line.
     Wrong(String),
 }
 

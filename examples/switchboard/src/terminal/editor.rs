@@ -185,7 +185,7 @@ impl Editor {
                 match lines.try_send(line) {
                     Ok(()) if !is_last => {}
                     Ok(()) | Err(TrySendError::Closed(_)) => return Ok(()),
-                    // Whoever takes them may wait for us to write.
+                    // Their reader may wait for us to write.
                     Err(TrySendError::Full(line)) => {
                         held = Some(line);
                         thread::sleep(FRAME);

@@ -80,7 +80,7 @@ pub fn is_watched() -> bool {
     !cli::is_quiet() && io::stdout().is_terminal() && io::stderr().is_terminal() && !is_plain()
 }
 
-/// Reads all of standard input, as one text. Somebody who writes it at a terminal is told how it ends.
+/// Reads all of standard input, as one text. A person who writes it at a terminal gets a hint how to end it.
 ///
 /// # Errors
 /// [`Failure`] if it is longer than `max_bytes`, is not UTF-8 or cannot be read.

@@ -1,4 +1,4 @@
-//! [`Queue`]: what waits to be shown. A terminal that takes nothing stops nobody until the queue is full.
+//! [`Queue`]: what waits to be shown. A terminal that takes nothing blocks the program only once the queue is full.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use super::{ChatEvent, Show};
 
-/// Most events that wait, and most bytes of text in them. More of the same text is no new event.
+/// Most events that wait, and most bytes of text in them. More of the same text is not a new event.
 const MAX_EVENTS: usize = 1024;
 const MAX_BYTES: usize = 1024 * 1024;
 

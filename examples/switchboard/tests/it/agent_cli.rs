@@ -200,7 +200,7 @@ fn every_mistake_says_what_to_do() {
 }
 
 #[test]
-fn an_agent_that_is_not_there_is_told_at_once() {
+fn an_absent_agent_is_reported_at_once() {
     let home = Home::new();
     for url in ["http://127.0.0.1:1", "ws://127.0.0.1:1/own"] {
         let (code, out, err) = outcome(home.agent(&["chat", url, "hello"]));

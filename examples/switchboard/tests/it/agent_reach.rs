@@ -108,7 +108,7 @@ fn a_stranger_needs_a_code_once() {
 }
 
 #[test]
-fn a_strict_host_lets_in_whom_it_allows() {
+fn a_strict_host_admits_only_allowed_callers() {
     let (home, guest) = (Home::new(), Home::new());
     let host = home.host(&["--trust", "strict"]);
     let (code, _, err) = guest.chat(&host, &["hello"], "");

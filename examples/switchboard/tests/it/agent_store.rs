@@ -6,7 +6,7 @@ use crate::agent_cli::{Home, Host, assert_holds};
 use crate::programs::{Running, outcome};
 
 #[test]
-fn a_second_host_is_told_who_has_the_sessions_or_waits_for_it() {
+fn a_second_host_learns_who_holds_the_sessions_or_waits() {
     let home = Home::new();
     let first = home.host(&[]);
     assert_eq!(home.answer(&first, "count to 2"), "I count: 1 2 - done");

@@ -286,7 +286,7 @@ mod terminal {
     }
 
     #[test]
-    fn people_see_each_other_and_which_channel_is_meant() {
+    fn users_see_each_other_and_the_selected_channel() {
         let place = Place::server("127.0.0.1:0");
         let mut screen = Screen::start(place.chat(&["--channel", "random"]));
         screen.ends_in("#Random>");
@@ -307,7 +307,7 @@ mod terminal {
     }
 
     #[test]
-    fn a_line_without_a_connection_is_told_of_and_the_chat_comes_back() {
+    fn a_line_without_a_connection_is_reported_and_the_chat_reconnects() {
         let place = Place::server("127.0.0.1:0");
         let mut screen = Screen::start(place.chat(&[]));
         screen.ends_in("#General>");

@@ -284,7 +284,7 @@ async fn a_command_has_a_loopback_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_command_that_fails_for_want_of_the_network_is_told_so() {
+async fn a_command_that_fails_without_network_names_the_option() {
     let room = Room::new("told");
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let here = server.local_addr().unwrap().to_string();

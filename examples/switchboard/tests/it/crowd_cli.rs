@@ -29,7 +29,7 @@ fn address(line: &str) -> String {
 }
 
 #[test]
-fn a_crowd_that_says_nothing_keeps_nobody_out_of_any_program() {
+fn silent_connections_keep_no_client_out_of_any_program() {
     let home = std::env::temp_dir().join(format!("crowd-cli-{}", std::process::id()));
     std::fs::create_dir_all(&home).unwrap();
     let programs: [&[&str]; 5] = [

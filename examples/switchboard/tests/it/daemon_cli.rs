@@ -238,7 +238,7 @@ fn head(url: &str, path: &str, origin: &str) -> String {
 }
 
 #[test]
-fn skills_hints_and_conversations_are_told_to_the_model() {
+fn skills_hints_and_conversations_reach_the_model() {
     let place = Place::new();
     let server = place.serve(&[]);
     let facts = place.0.join("facts.md");
@@ -380,7 +380,7 @@ fn the_answer_goes_to_one_place_and_the_progress_to_another() {
 }
 
 #[test]
-fn both_transports_tell_programs_the_same_events() {
+fn both_transports_give_programs_the_same_events() {
     let place = Place::new();
     let server = place.serve(&[]);
     let events = |args| {
@@ -433,7 +433,7 @@ fn nothing_leads_out_of_the_workspace() {
 
 #[cfg(unix)]
 #[test]
-fn commands_stay_in_the_workspace_unless_they_are_let_out() {
+fn commands_stay_in_the_workspace_unless_configured_otherwise() {
     let place = Place::new();
     let confined = place.start(daemon(&["serve", "--listen", "127.0.0.1:0"]));
     let (_, out, err) = confined.run("run cat ../secret.txt; cat a.txt", &[]);

@@ -285,7 +285,7 @@ fn a_check_reports_what_a_start_would() {
     let (code, _, err) = outcome(folder.gateway(&["check", "--config", &file]));
     assert_eq!(code, Some(1), "{err}");
     let expected = [
-        "warning: [gateway] bind: others could reach 0.0.0.0, so it wants a token",
+        "warning: [gateway] bind: others could reach 0.0.0.0, so it requires a token",
         "soul.md cannot be read",
         "error: plugin \"saw\" is skipped",
         "\"hammer\"",
@@ -293,7 +293,7 @@ fn a_check_reports_what_a_start_would() {
     assert_holds(&err, &expected);
     let mut with_token = folder.gateway(&["check", "--config", &file]);
     with_token.env("EXOCLAW_TOKEN", "t");
-    assert!(!outcome(with_token).2.contains("wants a token"));
+    assert!(!outcome(with_token).2.contains("requires a token"));
     assert!(!folder.0.join("exoclaw.redb").exists());
 }
 
@@ -408,7 +408,7 @@ fn a_check_tries_the_folder_of_the_data() {
     folder.file("exoclaw.redb", &"no database ".repeat(1000));
     let (code, _, err) = config(".");
     assert_eq!(code, Some(1), "{err}");
-    assert_holds(&err, &["exoclaw.redb is damaged or no store of a gateway"]);
+    assert_holds(&err, &["exoclaw.redb is damaged or not a store"]);
 }
 
 #[cfg(unix)]
@@ -492,7 +492,7 @@ fn a_port_that_is_taken_is_named() {
 
 #[cfg(unix)]
 #[test]
-fn the_end_lets_a_reply_finish_and_what_was_said_is_there_after_it() {
+fn a_shutdown_lets_a_reply_finish_and_keeps_the_conversation() {
     let folder = Folder::new();
     let file = folder.file(
         "config.toml",

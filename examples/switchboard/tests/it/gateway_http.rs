@@ -400,7 +400,7 @@ const FIRST: &str = "00000000000000000000000000000001";
 const SECOND: &str = "00000000000000000000000000000002";
 
 #[tokio::test]
-async fn all_pages_of_a_chat_see_the_same_and_later_ones_what_was_said() {
+async fn all_pages_of_a_chat_see_the_same_and_later_ones_its_history() {
     let gateway = start(None, None, None).await;
     let (mut one, past) = gateway.looks("").await;
     assert_eq!(past, json!([]));

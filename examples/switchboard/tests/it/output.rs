@@ -148,7 +148,7 @@ fn tabs_and_ends_of_lines_go_through_a_pipe_and_escapes_do_not() {
 }
 
 #[test]
-fn a_chat_server_tells_its_health_and_what_it_counts() {
+fn a_chat_server_reports_its_health_and_its_metrics() {
     let mut command = switchboard("bot");
     command.args(["serve", "--open", "--listen", "127.0.0.1:0"]);
     let server = Running::start(command);

@@ -96,7 +96,7 @@ impl Router {
         serde_json::from_str(&body).unwrap()
     }
 
-    /// Posts a text, waits until it is settled, and returns what became of it.
+    /// Posts a text, waits until it is settled, and returns its outcome.
     fn settled(&self, text: &str) -> Value {
         let plain = "content-type: text/plain\r\n";
         let (status, body) = self.ask("POST /input?wait=1", plain, text);
@@ -244,7 +244,7 @@ fn a_rejected_message_goes_to_another_client() {
     let settled = router.settled("lamps: on");
     assert_eq!(settled["taken"], false);
     assert_eq!(settled["unroutable"]["code"], "REJECTED");
-    router.running.line_with(r#"nobody takes "lamps: on""#);
+    router.running.line_with(r#"no client takes "lamps: on""#);
 
     let clients = router.get("/clients");
     assert_eq!(clients[0]["name"], "lamps");
@@ -260,7 +260,7 @@ fn a_rejected_message_goes_to_another_client() {
 }
 
 #[test]
-fn a_client_that_says_nothing_in_time_loses_the_message() {
+fn a_client_that_does_not_answer_in_time_loses_the_message() {
     let folder = Folder::new();
     let router = folder.start(&["--response-timeout", "200ms"]);
     let slow = ["--description", "Thinks.", "--delay", "30s"];
@@ -386,7 +386,7 @@ fn programs_read_one_object_for_each_event() {
 
 #[cfg(unix)]
 #[test]
-fn a_router_without_input_serves_until_it_is_told_to_end() {
+fn a_router_without_input_serves_until_it_is_interrupted() {
     let folder = Folder::new();
     // Its standard input is empty, as that of a service is.
     let router = folder.start(&[]);
@@ -401,7 +401,7 @@ fn a_router_without_input_serves_until_it_is_told_to_end() {
 
 #[cfg(unix)]
 #[test]
-fn a_client_ends_when_it_is_told_to() {
+fn a_client_ends_when_it_is_interrupted() {
     let folder = Folder::new();
     let router = folder.start(&[]);
     let client = folder.client(&router, "notes", &[]);
@@ -447,7 +447,7 @@ fn a_client_without_a_router_gives_up() {
 }
 
 #[test]
-fn a_client_writes_no_file_unless_it_is_told_to() {
+fn a_client_writes_no_file_by_default() {
     let folder = Folder::new();
     let router = folder.start(&[]);
     let client = folder.client(&router, "notes", &[]);

@@ -86,7 +86,7 @@ fn lines_break_at_words_on_screens_of_several_widths() {
 }
 
 #[test]
-fn events_come_above_the_line_that_is_being_typed() {
+fn events_appear_above_the_line_being_typed() {
     let (mut screen, client) = started();
     screen.types("half a li");
     screen.shows("half a li");

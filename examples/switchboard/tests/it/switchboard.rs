@@ -19,7 +19,7 @@ fn prints(args: &[&str]) -> String {
 }
 
 #[test]
-fn one_program_has_all_commands_and_tells_its_version() {
+fn one_program_has_all_commands_and_prints_its_version() {
     assert_eq!(
         prints(&["--version"]),
         format!("switchboard {}\n", env!("CARGO_PKG_VERSION"))

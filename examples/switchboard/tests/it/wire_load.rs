@@ -84,7 +84,7 @@ fn a_run_is_reported_and_compared_with_an_earlier_one() {
 
 #[test]
 #[cfg(unix)]
-fn an_interrupted_run_tells_what_it_did() {
+fn an_interrupted_run_reports_what_it_did() {
     let mut serve = switchboard("bot");
     serve.args(["serve", "--open", "--listen", "127.0.0.1:0"]);
     let server = Running::start(serve);
@@ -98,7 +98,7 @@ fn an_interrupted_run_tells_what_it_did() {
 }
 
 #[test]
-fn mistakes_say_what_is_right_and_nobody_there_is_code_3() {
+fn mistakes_suggest_a_correction_and_an_absent_server_is_code_3() {
     for (url, args, expected, wanted) in [
         (
             "ws://127.0.0.1:1",

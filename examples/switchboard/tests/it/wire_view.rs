@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::programs::{Folder, outcome, switchboard};
 
-/// The line of the `chat.send` is never answered, and the last one is no frame of Exoclaw.
+/// The line of the `chat.send` is never answered, and the last one is not a frame of Exoclaw.
 const RUN: &str = r#"{"transcript":1,"protocol":"exoclaw"}
 {"at":0.001,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"method\":\"ping\"}"}
 {"at":0.004,"conn":1,"dir":"s2c","kind":"text","data":"{\"id\":\"1\",\"result\":\"pong\"}"}

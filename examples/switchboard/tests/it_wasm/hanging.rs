@@ -10,7 +10,7 @@ use super::*;
 const FOR_EVER: &str = r#"{"long":true}"#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hung_calls_stall_nobody_else() {
+async fn hung_calls_do_not_stall_others() {
     let tools = load([entry("hang").with_limits(impatient()), entry("echo")]).await;
     let tools = Arc::new(tools);
     let mut hung = JoinSet::new();
@@ -36,7 +36,7 @@ async fn hung_calls_stall_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_plugin_has_30_seconds_unless_told_otherwise() {
+async fn a_plugin_has_30_seconds_by_default() {
     let tools = load([entry("hang")]).await;
     tokio::time::pause();
     let before = tokio::time::Instant::now();

@@ -82,7 +82,7 @@ async fn a_bad_module_is_left_out_with_a_reason() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_module_grants_itself_nothing() {
+async fn a_file_that_is_not_a_module_gets_no_permissions() {
     let folder = std::env::temp_dir().join(format!("plugins-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let echo = entry("echo").path;

@@ -132,7 +132,7 @@ impl Rules {
     /// Reads rules, one a line.
     ///
     /// # Errors
-    /// The line that is no rule, and why.
+    /// The line that is not a rule, and why.
     pub(super) fn read(text: &str, variables: &Variables) -> Result<Self, String> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let rules = lines.map(|line| match line.strip_prefix("watch ") {
@@ -356,7 +356,7 @@ fn rule(line: &str, variables: &Variables) -> Result<Rule, String> {
     let code = || {
         argument
             .parse()
-            .map_err(|_| format!("{argument} is no close code"))
+            .map_err(|_| format!("{argument} is not a close code"))
     };
     let action = match word {
         "drop" => Action::Drop,
@@ -375,7 +375,7 @@ fn rule(line: &str, variables: &Variables) -> Result<Rule, String> {
         "close" => Action::Close(code()?),
         "then-close" => Action::ThenClose(code()?),
         "as" => Action::As(text()),
-        _ => return Err(format!("{word} is no action")),
+        _ => return Err(format!("{word} is not an action")),
     };
     Ok(Rule {
         direction,
@@ -478,13 +478,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_rule_is_told() {
+    fn an_invalid_rule_is_reported() {
         for (rule, why) in [
             ("up {} drop", "c2s or s2c"),
-            ("s2c {} vanish", "vanish is no action"),
+            ("s2c {} vanish", "vanish is not an action"),
             ("s2c {} set /a", "a value is missing"),
             ("s2c { drop", "key must be a string"),
-            (r#"s2c {"a":"$b"} drop"#, "$b is no pattern"),
+            (r#"s2c {"a":"$b"} drop"#, "$b is not a pattern"),
         ] {
             let error = Rules::read(rule, &Variables::default()).unwrap_err();
             assert!(error.contains(why), "{error}");

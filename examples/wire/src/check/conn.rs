@@ -78,7 +78,7 @@ impl Conn {
         }
     }
 
-    /// Sends a frame. That the connection has ended is no error: the next receive says so.
+    /// Sends a frame. That the connection has ended is not an error: the next receive says so.
     pub(super) async fn send(&mut self, frame: Frame, rules: &Rules) {
         let outgoing = match self.incoming {
             Direction::ToClient => Direction::ToServer,

@@ -42,7 +42,7 @@ impl Variables {
     pub(super) fn set_part(&mut self, name: &str, text: &str) -> Result<(), String> {
         // It would never end.
         if text.contains(&format!("${{{name}}}")) {
-            return Err(format!("{name} stands in itself"));
+            return Err(format!("{name} contains itself"));
         }
         self.parts.insert(name.to_owned(), text.to_owned());
         Ok(())
@@ -94,7 +94,7 @@ impl Variables {
             };
             out.push_str(before);
             if let Some(length) = name.strip_prefix("pad:") {
-                let length: usize = length.parse().map_err(|_| format!("{name} is no length"))?;
+                let length: usize = length.parse().map_err(|_| format!("bad length {name}"))?;
                 out.extend(std::iter::repeat_n('x', length.min(MAX_PADDING)));
             } else {
                 match self.values.get(name) {
@@ -151,7 +151,7 @@ pub(super) fn check(pattern: &Value) -> Result<(), String> {
                 Some(("ne", _)) => Ok(()),
                 None if type_of(word).is_some() => Ok(()),
                 _ if ["absent", "none", "text", "each", "has"].contains(&word) => Ok(()),
-                _ => Err(format!("{text} is no pattern")),
+                _ => Err(format!("{text} is not a pattern")),
             },
         },
         Value::Array(items) => items.iter().try_for_each(check),
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pattern_binds_stands_in_later_lines() {
+    fn a_value_that_a_pattern_binds_is_used_in_later_lines() {
         let mut variables = Variables::default();
         variables.bind(
             matches(
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_is_none_is_found_before_it_is_used() {
+    fn an_invalid_pattern_is_found_before_it_is_used() {
         assert!(check(&json!({"a":["$each","$string"]})).is_ok());
         assert!(check(&json!({"a":"$strin"})).is_err());
         assert!(check(&json!("$re:(")).is_err());

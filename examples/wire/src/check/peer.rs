@@ -38,7 +38,7 @@ impl Remote {
     /// Creates the way to the server at this URL.
     ///
     /// # Errors
-    /// The URL is none of `ws` or `wss`.
+    /// The URL is neither of `ws` nor of `wss`.
     pub fn new(url: &str) -> Result<Self, DialError> {
         WsDialer::new(url).map(Self)
     }
@@ -107,7 +107,7 @@ impl Ended {
     }
 }
 
-/// The most lines of what a client wrote that are told.
+/// The most lines of a client's output that are shown.
 const MAX_LINES: usize = 10;
 /// The most that is kept of what a client writes.
 const MAX_OUTPUT: u64 = 1024 * 1024;

@@ -521,7 +521,7 @@ impl<'a> Script<'a> {
         .collect()
     }
 
-    /// Returns the status as the script is told it.
+    /// Returns the status as the script sees it.
     fn status(&self, status: u16, path: &str) -> u16 {
         let with_path = format!("{status}{path}");
         let told = self

@@ -113,7 +113,7 @@ pub struct Outcome {
     pub noticed: Vec<String>,
 }
 
-/// Runs the rows of a suite, and tells of each as soon as all before it have ended.
+/// Runs the rows of a suite, and reports each as soon as all before it have ended.
 ///
 /// # Cancel safety
 /// Dropping the future ends the rows that run, and their connections.

@@ -104,7 +104,7 @@ pub(super) type Headers = Vec<(String, String)>;
 /// Reads a line of a script.
 ///
 /// # Errors
-/// Why it is no step.
+/// Why it is not a step.
 pub(super) fn read(line: &str, variables: &Variables) -> Result<Step, String> {
     step(line, variables).map_err(|why| format!("{line}: {why}"))
 }
@@ -167,7 +167,7 @@ fn action(word: &str, argument: &str, variables: &Variables) -> Result<Action, S
         code => code
             .parse()
             .map(Some)
-            .map_err(|_| format!("{code} is no close code")),
+            .map_err(|_| format!("{code} is not a close code")),
     };
     let required = || code()?.ok_or_else(|| "the close code is missing".to_owned());
     Ok(match word {
@@ -262,7 +262,7 @@ fn read_headers(list: &str) -> Result<Headers, String> {
         .map(|line| {
             let (name, value) = line
                 .split_once(':')
-                .ok_or_else(|| format!("{line} is no header"))?;
+                .ok_or_else(|| format!("{line} is not a header"))?;
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         })
         .collect()
@@ -300,14 +300,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_step_is_told() {
+    fn an_invalid_step_is_reported() {
         for (line, why) in [
             ("hello", "hello: unknown step"),
             ("< {", "< {: EOF"),
-            (r#"< {"id":"$nothing"}"#, "$nothing is no pattern"),
-            ("<close x", "x is no close code"),
+            (r#"< {"id":"$nothing"}"#, "$nothing is not a pattern"),
+            ("<close x", "x is not a close code"),
             (">close", "the close code is missing"),
-            ("open / host", "host is no header"),
+            ("open / host", "host is not a header"),
         ] {
             let error = read(line, &Variables::default()).unwrap_err();
             assert!(error.contains(why), "{error}");

@@ -85,7 +85,7 @@ pub fn finish(outcome: Result<(), Failure>) -> ExitCode {
     let is_written = super::output::end_output();
     match outcome {
         Ok(()) if is_written => ExitCode::SUCCESS,
-        // That was told when it happened.
+        // That was reported when it happened.
         Ok(()) => ExitCode::from(FAILURE),
         Err(Failure { code, message }) => {
             let message = crate::text::printable_lines(&message);

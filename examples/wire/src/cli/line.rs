@@ -1,5 +1,5 @@
 //! [`LineArgs`]: what all clients say about the way to their server; [`Urls`]: where it is; [`unreached`]: why
-//! nobody is there.
+//! no server answers.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::Failure;
 pub struct Urls(String);
 
 impl Urls {
-    /// Returns the URLs with all that is in them, for those who dial them.
+    /// Returns the URLs with their secrets, to dial them.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -74,7 +74,7 @@ impl LineArgs {
     /// scheme.
     ///
     /// # Errors
-    /// [`Failure`] if a file cannot be read, a header cannot be sent, or a URL is none.
+    /// [`Failure`] if a file cannot be read, a header cannot be sent, or a URL is invalid.
     pub fn to(&self, to: &Urls) -> Result<Line, Failure> {
         if let Some(url) = urls(&to.0).find(|url| !url.contains("://")) {
             let url = redact_urls(url);
@@ -139,7 +139,7 @@ pub fn trusted(place: &str, file: Option<&Path>) -> Result<Option<TlsConfig>, Fa
 }
 
 /// Returns the failure that there is no connection to a server of a kind, such as `a gateway`, and ends with a
-/// `hint` if nobody is there.
+/// `hint` if no server answers.
 #[must_use]
 pub fn unreached(kind: &str, urls: &Urls, reason: &CloseReason, hint: &str) -> Failure {
     let refused = |words: fmt::Arguments<'_>| Failure::refused(words);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_cannot_be_sent_is_told_without_its_value() {
+    fn a_header_that_cannot_be_sent_is_reported_without_its_value() {
         for wrong in [
             "hunter2",
             "a b: hunter2",
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_there_is_not_said_to_be_absent() {
+    fn a_server_that_refuses_is_not_reported_as_absent() {
         let urls = Urls::from("wss://h".to_owned());
         let said = |reason| unreached("a gateway", &urls, &reason, "; start one").to_string();
         let connect = |retryable| CloseReason::Connect {

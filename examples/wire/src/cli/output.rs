@@ -10,11 +10,11 @@ use crate::text::escaped_json;
 
 /// Whether something could not be written.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
-/// Whether that was no reader that went away.
+/// Whether the error is another one than a reader that went away.
 static HAS_FAILED: AtomicBool = AtomicBool::new(false);
 
-/// Standard output. The first failure is told on standard error, and makes the command fail at its
-/// end; a reader that went away (`| head`) is none.
+/// Standard output. The first failure is reported on standard error, and makes the command fail at its
+/// end; a reader that went away (`| head`) does not count.
 #[derive(Clone, Copy, Debug)]
 pub struct Stdout;
 
@@ -72,7 +72,7 @@ fn told(outcome: io::Result<()>) -> io::Result<()> {
 /// Parses the command line.
 ///
 /// # Errors
-/// The exit code of a program that has only told its help or version. A mistake ends the program.
+/// The exit code of a program that has only printed its help or version. A mistake ends the program.
 pub fn parse<P: clap::Parser>() -> Result<P, ExitCode> {
     P::try_parse().map_err(|text| {
         if text.use_stderr() {
@@ -89,7 +89,7 @@ pub fn is_output_lost() -> bool {
     IS_LOST.load(Ordering::Relaxed)
 }
 
-/// Writes what is left, and returns whether all was written, or nobody wanted to read it.
+/// Writes what is left, and returns whether all was written, or the reader went away.
 pub(super) fn end_output() -> bool {
     let _ = told(io::stdout().flush());
     !HAS_FAILED.load(Ordering::Relaxed)

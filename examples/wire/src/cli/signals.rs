@@ -84,7 +84,7 @@ impl Signals {
         }
         let drain = async {
             let mut drain = pin!(drain);
-            // Begun before that is said: from then on nobody comes in.
+            // Begun before the message: from then on no client is accepted.
             let done = drain.as_mut().now_or_never();
             complain("finishing the work in progress; Ctrl-C again ends at once");
             match done {

@@ -32,9 +32,9 @@ pub enum SecretProblem {
     /// The file cannot be read.
     #[error(transparent)]
     Unreadable(#[from] io::Error),
-    /// A character that nobody means: one of another script that looks like a letter, one without a
+    /// A misleading character: one of another script that looks like a letter, one without a
     /// width, a line break.
-    #[error("character {position} is U+{:04X}, not plain ASCII: write it anew", u32::from(*character))]
+    #[error("character {position} is U+{:04X}, not plain ASCII: write it again", u32::from(*character))]
     Character {
         /// Which one, from 1.
         position: usize,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_around_a_secret_is_no_part_of_it_and_a_blank_one_is_none() {
+    fn a_secret_is_trimmed_and_a_blank_one_counts_as_absent() {
         for text in [
             "k e y",
             " k e y\r\n",
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_that_only_looks_right_is_named_with_its_place_and_nothing_else() {
+    fn a_lookalike_character_is_named_with_its_place_only() {
         for (text, position, name) in [
             ("hunt\u{435}r2", 5, "U+0435"),
             ("hunter\u{200b}2", 7, "U+200B"),

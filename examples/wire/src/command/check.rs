@@ -50,7 +50,7 @@ enum Who {
     Client {
         #[command(flatten)]
         options: Options,
-        /// The program and its arguments, behind '--'.
+        /// The program and its arguments, after '--'.
         #[arg(required = true, last = true, value_name = "COMMAND")]
         command: Vec<String>,
     },
@@ -58,7 +58,7 @@ enum Who {
 
 #[derive(Debug, clap::Args)]
 struct Options {
-    /// The protocol. Without it, the path of the URL has to tell.
+    /// The protocol. Default: the one that the path of the URL names.
     #[arg(long, value_enum)]
     protocol: Option<Protocol>,
     /// Set what the rows need: a token, a password, the text of a chat; may be repeated.

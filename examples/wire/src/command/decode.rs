@@ -11,7 +11,7 @@ use crate::recording;
 use crate::text::printable;
 use rpc_core::testing::transcript::BadLine;
 
-/// Most lines that are none of a transcript and are still named.
+/// The most invalid lines of a transcript that are named.
 const MAX_NAMED: usize = 5;
 
 /// Explains each frame of a transcript on a line: time, direction, kind, what it says and which line
@@ -24,8 +24,8 @@ pub(super) struct Args {
     /// The protocol. Default: the one that the transcript names, or its frames show.
     #[arg(long)]
     protocol: Option<Protocol>,
-    /// Show only what is wrong or not wholly known: also frames out of order, failures, and calls that nobody
-    /// has answered.
+    /// Show only what is wrong or not wholly known: also frames out of order, failures, and calls that were not
+    /// answered.
     #[arg(long)]
     problems: bool,
     /// Show passwords, tokens, signatures and the like.
@@ -66,7 +66,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let done = decode(&options, input, &mut out, bad).and_then(|count| out.flush().map(|()| count));
     let count = match done {
         Ok(count) => count,
-        // The reader has seen enough, or it is told why not.
+        // The reader has seen enough, or the error is reported.
         Err(_) if is_output_lost() => return Ok(()),
         Err(error) => return Err(Failure::new(format_args!("{name}: {error}"))),
     };

@@ -27,10 +27,10 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
 
 /// How often the progress is shown.
 const SHOWN: Duration = Duration::from_millis(200);
-/// What somebody is called, and says, at servers that let everybody in.
+/// The name and text of a caller at servers without accounts.
 const ANYBODY: &str = "load";
 
-/// Makes calls at a fixed rate, and tells the latency that callers see, what failed and how.
+/// Makes calls at a fixed rate, and reports the latency that callers see, and what failed.
 ///
 /// A call is due at its time whatever becomes of those before, and its latency counts from then: a server
 /// that stands still shows in every call that had to wait. One thread makes the calls. Ctrl-C ends early,
@@ -38,12 +38,12 @@ const ANYBODY: &str = "load";
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", cli::EXIT_CODES))]
 pub(super) struct Args {
-    /// The URL of the server: ws://, wss://, http:// or https://. Without a path, that of the protocol is meant.
+    /// The URL of the server: ws://, wss://, http:// or https://. The default path is the protocol's.
     url: Urls,
-    /// The protocol. Without it, the path of the URL has to tell.
+    /// The protocol. Default: the one that the path of the URL names.
     #[arg(long, value_enum)]
     protocol: Option<Protocol>,
-    /// What calls are. Default: echo, or chat where there is no echo.
+    /// The kind of calls. Default: echo, or chat where there is no echo.
     #[arg(long, value_enum)]
     scenario: Option<Kind>,
     /// How many connections make calls.
@@ -52,10 +52,10 @@ pub(super) struct Args {
     /// Calls a second, of all connections together.
     #[arg(long, value_name = "R", default_value = "100", value_parser = rate)]
     rate: f64,
-    /// How long calls are made that count.
+    /// How long to make calls that count.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = cli::duration)]
     duration: Duration,
-    /// How long calls are made before, that do not count.
+    /// How long to make calls before those, which do not count.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = cli::duration)]
     warmup: Duration,
     /// How long it takes to open the connections, one after the other, before the first call.
@@ -67,7 +67,7 @@ pub(super) struct Args {
     /// Most calls in flight on a connection. Default: 1 for prompts, else 256.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     in_flight: Option<u16>,
-    /// What chats say.
+    /// The text of a chat.
     #[arg(long, value_name = "TEXT", default_value = "hello")]
     prompt: String,
     /// The login name at a Snek server; its password is in the environment variable SNEK_PASSWORD.
@@ -95,7 +95,7 @@ pub(super) struct Args {
     /// Let passwords, tokens and prompts go to another machine without encryption.
     #[arg(long)]
     insecure: bool,
-    /// The process of the server, to tell its processor time and memory. Default on Linux: the one that
+    /// The process of the server, to report its processor time and memory. Default on Linux: the one that
     /// listens on the port, if the URL is of this machine.
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
@@ -208,7 +208,7 @@ async fn load(args: &Args) -> Result<Load, Failure> {
         && Watch::begin(pid).is_none()
     {
         return Err(Failure::usage(format_args!(
-            "--pid {pid}: there is no such process, or this system does not tell what it uses"
+            "--pid {pid}: there is no such process, or this system does not report what it uses"
         )));
     }
     let is_local = local_port(&args.url.to_string());

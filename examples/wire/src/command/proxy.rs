@@ -40,7 +40,7 @@ pub(super) struct Args {
     /// Record everything in this file, passwords and tokens too. Only you can read it; it must not exist.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// What goes wrong on purpose, such as 'c2s INPUT drop 1/3; s2c * delay 50..200ms; at 5s reset':
+    /// Faults to inject, such as 'c2s INPUT drop 1/3; s2c * delay 50..200ms; at 5s reset':
     /// a direction and the kind of a frame if they matter, a fault, and how often (1/3, 25%, or #2 for the second
     /// frame); may be given again. Faults: drop, duplicate, delay TIME or TIME..TIME, jitter TIME, reorder, corrupt MEMBER,
     /// truncate or truncate BYTES, half-open, reset, slow BYTES, bandwidth BYTES (a second), close CODE, refuse or refuse STATUS.
@@ -70,7 +70,7 @@ pub(super) struct Args {
     /// Most connections at a time.
     #[arg(long, default_value_t = 1024, value_name = "N")]
     max_connections: usize,
-    /// How long what is open may go on at the end.
+    /// How long open connections may go on at the end.
     #[arg(long, default_value = "5s", value_parser = cli::duration, value_name = "TIME")]
     drain: Duration,
     /// Print one JSON object a line.
@@ -167,7 +167,7 @@ fn announce(args: &Args, local: SocketAddr, is_public: bool) {
         .and_then(|it| it.exposed_host())
     {
         complain(format_args!(
-            "warning: nothing is encrypted on the way to {}",
+            "warning: the connection to {} is not encrypted",
             printable(host)
         ));
     }

@@ -192,7 +192,7 @@ fn server(args: &Args) -> Result<Server, Failure> {
     }
     if let Some(host) = server.exposed_host() {
         complain(format_args!(
-            "warning: nothing is encrypted on the way to {}",
+            "warning: the connection to {} is not encrypted",
             printable(&host)
         ));
     }

@@ -93,15 +93,15 @@ fn the_frame_at_fault_is_named_and_counted_as_on_the_page() {
         (vec![done], vec![]),
         (
             vec![done, done],
-            vec![(10, "! comes behind the end of what line 7 asked")],
+            vec![(10, "! comes after the end of what line 7 asked")],
         ),
         (
             vec![done, r#"{"id":"r2","event":"text","data":"late"}"#],
-            vec![(10, "! comes behind the end of what line 7 asked")],
+            vec![(10, "! comes after the end of what line 7 asked")],
         ),
         (
             vec![r#"{"id":"r1","event":"text","data":"late"}"#, done],
-            vec![(9, "! comes behind the end of what line 4 asked")],
+            vec![(9, "! comes after the end of what line 4 asked")],
         ),
         (
             vec![r#"{"id":"r999","event":"done"}"#],
@@ -172,7 +172,7 @@ fn a_recording_that_begins_in_the_middle_has_no_strays() {
 }
 
 #[test]
-fn what_is_open_at_the_end_is_named_behind_it() {
+fn calls_open_at_the_end_are_listed_after_it() {
     let text = chats(&[]);
     let (cut, _) = text.trim_end().rsplit_once('\n').unwrap();
     let shown = decoded(cut, &Options::default());
@@ -207,7 +207,7 @@ fn with_json_each_line_is_an_object() {
 }
 
 #[test]
-fn numbers_and_kinds_stand_below_each_other() {
+fn numbers_and_kinds_are_aligned() {
     let colours = Words {
         colour: true,
         ..Words::default()

@@ -350,7 +350,7 @@ impl Lane {
         }
     }
 
-    /// Takes bytes that are no frame.
+    /// Takes bytes that are not a frame.
     pub fn other(&mut self, now: Instant, bytes: Bytes) {
         if !self.is_lost && !bytes.is_empty() {
             self.push(now, Action::Send(bytes));

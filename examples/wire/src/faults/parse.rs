@@ -183,5 +183,5 @@ fn rate(word: &str) -> Result<u64, String> {
     };
     let rate = digits.parse::<u64>().ok().filter(|rate| *rate > 0);
     let rate = rate.and_then(|rate| rate.checked_mul(factor));
-    rate.ok_or_else(|| format!("{word:?} is no number of bytes, such as 500, 10k or 2M"))
+    rate.ok_or_else(|| format!("{word:?} is not a number of bytes, such as 500, 10k or 2M"))
 }

@@ -155,7 +155,7 @@ fn a_connection_is_refused_by_number_or_by_chance() {
 }
 
 #[test]
-fn a_wrong_rule_is_named_with_what_would_be_right() {
+fn a_wrong_rule_is_named_with_a_correction() {
     for (text, why) in [
         ("c2s INPUT", "a fault is missing"),
         ("explode", "a fault is missing"),
@@ -168,7 +168,7 @@ fn a_wrong_rule_is_named_with_what_would_be_right() {
         ("drop #0", "never happens"),
         ("drop 1/2 always", "\"always\" is too much"),
         ("close 99", "from 1000 to 4999"),
-        ("slow fast", "no number of bytes"),
+        ("slow fast", "not a number of bytes"),
         ("at 5s drop", "only reset"),
         ("drop; at noon reset", "write seconds"),
     ] {

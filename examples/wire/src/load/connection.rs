@@ -371,7 +371,7 @@ impl Line {
         Ok(())
     }
 
-    /// Gives up the calls that nobody waits for any more.
+    /// Drops the calls whose callers have given up.
     fn expire(&mut self, now: Duration) -> Result<(), String> {
         while let Some(flight) = self.flights.values().next().copied()
             && flight.call.due + self.shared.patience <= now

@@ -1,7 +1,7 @@
 //! Load on a server: calls that are due whatever becomes of those before, and what callers see of it.
 //!
-//! [`Schedule`] and [`Dispatch`] say when and where calls leave, [`Stats`] what became of them; neither reads
-//! a clock. [`Scenario`] knows the protocols, [`Run`] does it, [`Report`] tells it.
+//! [`Schedule`] and [`Dispatch`] say when and where calls leave, [`Stats`] their outcome; neither reads
+//! a clock. [`Scenario`] knows the protocols, [`Run`] does it, [`Report`] sums it up.
 
 mod alarm;
 mod connection;

@@ -328,7 +328,7 @@ impl Report {
 enum Better {
     Higher,
     Lower,
-    /// Too few calls decide it: it is only told.
+    /// Too few calls decide it: it is only reported.
     Told,
 }
 
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_worse_by_more_than_allowed_is_named() {
+    fn values_worse_than_allowed_are_named() {
         let mut now = report();
         now.latency.p99 = 5.0;
         now.latency.max = 900.0;
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_behind_the_schedule_says_so_and_why() {
+    fn a_run_behind_its_schedule_says_so_and_why() {
         let mut report = report();
         assert!(!report.words().contains("behind"), "{}", report.words());
         report.behind.late = 500;

@@ -65,7 +65,7 @@ fn first(refused: &Counts) -> String {
 /// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// What became of the calls.
+    /// The outcome of the calls.
     pub stats: Stats,
     /// Calls that were due and not sent when the run ended.
     pub unsent: u64,

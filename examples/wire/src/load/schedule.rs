@@ -11,7 +11,7 @@ pub struct Schedule {
     pub rate: f64,
     /// How long calls are made that do not count.
     pub warmup: Duration,
-    /// How long calls are made that count.
+    /// How long to make calls that count.
     pub duration: Duration,
 }
 
@@ -22,7 +22,7 @@ impl Schedule {
         self.warmup + self.duration
     }
 
-    /// Returns when the call with this number, from 0, is due; `None` if it is none of the run.
+    /// Returns when the call with this number, from 0, is due; `None` if it is not part of the run.
     #[must_use]
     pub fn due(&self, number: u64) -> Option<Duration> {
         #[expect(clippy::cast_precision_loss, reason = "no run has 2^53 calls")]
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_connection_is_free_for_is_sent_late_and_stays_due_when_it_was() {
+    fn a_call_without_a_free_connection_is_sent_late_and_keeps_its_due_time() {
         let mut dispatch = Dispatch::new(SCHEDULE, 1, 1, ms(1000));
         dispatch.opened(0);
         assert_eq!(sent(&mut dispatch, ms(0)), [(0, 0)]);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_longer_than_the_patience() {
+    fn no_call_waits_longer_than_the_patience() {
         let mut dispatch = Dispatch::new(SCHEDULE, 1, 1, ms(150));
         assert_eq!(dispatch.next(ms(0)), Next::Blocked(ms(150)));
         let Next::GaveUp(call) = dispatch.next(ms(150)) else {

@@ -1,4 +1,4 @@
-//! [`Stats`]: what became of the calls of a run.
+//! [`Stats`]: the outcome of the calls of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use super::schedule::{Call, Schedule};
 use crate::text::printable;
 
-/// Most kinds of errors that are told apart.
+/// The most kinds of errors that are distinguished.
 const MAX_KINDS: usize = 32;
 /// The longest name of a kind, in characters: some are the words of a server.
 const MAX_NAME: usize = 80;
 /// A call that is sent later than this after it was due has left behind the schedule.
 pub(super) const LATE: Duration = Duration::from_millis(2);
-/// The longest time that is told apart from longer ones.
+/// The longest time that is distinguished from longer ones.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// How often things of each kind happened.
@@ -114,7 +114,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// What became of the calls of a run, and of its connections.
+/// The outcome of the calls of a run, and of its connections.
 #[derive(Clone, Debug)]
 pub struct Stats {
     schedule: Schedule,
@@ -194,7 +194,7 @@ impl Stats {
         }
     }
 
-    /// Notes that a call was due and never sent: whoever waited for it has waited until `now`.
+    /// Notes that a call was due and never sent: its caller has waited until `now`.
     pub fn unsent(&mut self, call: Call, now: Duration) {
         self.failed(call, "never sent");
         if self.schedule.counts(call.due) {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_answered_after_the_end_is_no_throughput() {
+    fn answers_after_the_end_do_not_count_as_throughput() {
         let mut stats = stats();
         stats.answered(call(1090), ms(1090), ms(1200));
         assert_eq!((stats.ok, stats.ok_in_time), (1, 0));

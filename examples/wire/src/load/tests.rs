@@ -134,7 +134,7 @@ async fn each_call_has_a_connection_of_its_own_where_connecting_is_measured() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_with_the_reason() {
+async fn an_absent_server_is_reported_with_the_reason() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}", free.local_addr().unwrap());
     drop(free);
@@ -148,7 +148,7 @@ async fn nobody_there_is_told_with_the_reason() {
 }
 
 #[tokio::test]
-async fn what_a_bad_server_does_is_counted_by_kind() {
+async fn faults_of_a_bad_server_are_counted_by_kind() {
     for (does, kind) in [
         (
             Does::Answers(r#"{"id":"ID","error":"too busy"}"#),
@@ -190,7 +190,7 @@ async fn a_run_that_is_stopped_has_a_result() {
 }
 
 #[tokio::test]
-async fn a_slow_server_leaves_calls_unsent_and_that_is_said() {
+async fn a_slow_server_leaves_calls_unsent_and_the_report_says_so() {
     let url = gateway(Does::Hangs).await;
     let mut load = load(Protocol::Exoclaw, Kind::Echo, &url);
     load.in_flight = 1;

@@ -198,7 +198,7 @@ fn change(rules: &Rules, body: &[u8]) -> Result<(), String> {
     };
     match is_there {
         true => Ok(()),
-        false => Err("the rule is not there any more".to_owned()),
+        false => Err("the rule no longer exists".to_owned()),
     }
 }
 

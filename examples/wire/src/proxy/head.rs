@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_read_in_two_ways_is_refused() {
+    fn an_ambiguous_head_is_refused() {
         for text in [
             "GET / HTTP/1.1\r\nA: b\r\n folded: c\r\n\r\n",
             "GET / HTTP/1.1\r\nA : b\r\n\r\n",

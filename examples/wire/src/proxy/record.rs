@@ -122,7 +122,7 @@ struct Chunks {
 }
 
 impl Chunks {
-    /// Calls `data` with the parts of the bytes that are no sizes.
+    /// Calls `data` with the parts of the bytes that are not sizes.
     fn decode<'a>(&mut self, mut bytes: &'a [u8], mut data: impl FnMut(&'a [u8])) {
         while let Some(first) = bytes.first() {
             if self.left > 0 {

@@ -45,7 +45,7 @@ pub struct Scanner {
     /// The bytes of the messages, if they are wanted: of the last one, and of the one still coming.
     raw: Option<Box<[BytesMut; 2]>>,
     mask: Option<[u8; 4]>,
-    /// Bytes that are no part of a message, if they are wanted.
+    /// Bytes that are not a part of a message, if they are wanted.
     other: BytesMut,
 }
 
@@ -86,7 +86,7 @@ impl Scanner {
     }
 
     /// Returns the bytes before the next message that belong to none: of messages that are too long, and behind what
-    /// is no frame.
+    /// is not a frame.
     pub fn take_other(&mut self) -> Bytes {
         std::mem::take(&mut self.other).freeze()
     }
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_ends_the_reading() {
+    fn bytes_that_are_not_a_frame_end_the_reading() {
         let mut scanner = Scanner::new();
         scanner.push(&[0x83, 0, 0x81, 1, b'x']);
         assert_eq!(scanner.next_message(), Some(Message::Nonsense));

@@ -15,7 +15,7 @@ const MAX_CHANGES: usize = 20;
 /// The longest value that is shown, and the longest frame, in bytes.
 const MAX_VALUE: usize = 120;
 const MAX_FRAME: usize = 400;
-/// The names of the members that tell frames of different kinds apart.
+/// The names of the members that distinguish kinds of frames.
 const KINDS: [&str; 3] = ["type", "method", "event"];
 
 /// Something that was not as recorded. Its [`Display`](fmt::Display) has several lines: what it is, then
@@ -142,7 +142,7 @@ fn is_tolerated(leaf: &Leaf<'_>, tolerated: &[String]) -> bool {
     })
 }
 
-/// Returns what tells the kind of a frame; empty if nothing does.
+/// Returns the members that name the kind of a frame; empty if none does.
 pub(super) fn kind(text: &str) -> Vec<String> {
     let found = leaves(text).unwrap_or_default();
     let of = |name: &&str| {

@@ -122,7 +122,7 @@ fn join_bodies(script: &mut Script) {
     }
 }
 
-/// Lets the end of an answer follow its last piece, for clients that are told no length. The recorded one
+/// Lets the end of an answer follow its last piece, for clients that get no length. The recorded one
 /// was, and may have gone on at another connection before the end was recorded, if it was at all.
 fn end(script: &mut Script, is_stream: bool) {
     let recorded = script

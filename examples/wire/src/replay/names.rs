@@ -73,7 +73,7 @@ fn is_time(name: &str, recorded: &str, live: &str) -> bool {
         "_duration",
         "Duration",
     ];
-    // How long something may take is no time that passed.
+    // How long something may take is not a time that passed.
     const LIMITS: [&str; 4] = ["timeout", "interval", "max", "limit"];
     if let (Ok(recorded), Ok(live)) = (recorded.parse::<f64>(), live.parse::<f64>()) {
         let lower = name.to_ascii_lowercase();

@@ -418,7 +418,7 @@ impl Connection<'_> {
         if !is_end(got) {
             let line = self.script.entries.last().map_or(0, |(line, _)| *line);
             let changes = vec![Change::new("", None, Some(shown(got)))];
-            return self.differ(line, "a frame comes behind all that is recorded", changes);
+            return self.differ(line, "a frame comes after all that is recorded", changes);
         }
         // Both may end what neither closes for a reason.
         if let Some((line, step)) = self.steps.front()

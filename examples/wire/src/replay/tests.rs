@@ -142,7 +142,7 @@ async fn a_frame_waits_for_what_is_recorded_before_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_other_side_makes_is_used_in_its_place() {
+async fn values_of_the_other_side_replace_the_recorded_ones() {
     let lines = [
         s(r#"{"session":"sess_a1b2c3","callId":"1","at":"2026-01-01T00:00:00Z"}"#),
         c(
@@ -165,7 +165,7 @@ async fn what_the_other_side_makes_is_used_in_its_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_bound_stays_bound() {
+async fn a_bound_value_stays_bound() {
     let lines = [
         c(r#"{"id":"call_12345"}"#),
         c(r#"{"id":"call_67890"}"#),
@@ -382,7 +382,7 @@ async fn frames_can_be_changed_before_they_are_played() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_json_is_compared_as_it_is() {
+async fn text_that_is_not_json_is_compared_verbatim() {
     let mut played = Played::server(&[c("nonsense {"), s("too {")]).await;
     played.get("nonsense {").await;
     assert_eq!(played.sent().await, ["too {"]);

@@ -101,7 +101,7 @@ impl View {
         self.is_complete
     }
 
-    /// Says of these frames that nobody answered them.
+    /// Marks these frames as unanswered.
     fn blame(&mut self, unanswered: &[Answers]) {
         for line in unanswered.iter().map(|it| it.line) {
             let index = self.rows.partition_point(|row| row.n < line);
@@ -164,7 +164,7 @@ impl Lines {
         }
     }
 
-    /// Returns the requests that nobody has answered.
+    /// Returns the unanswered requests.
     #[must_use]
     pub fn unanswered(&self) -> Vec<Answers> {
         self.explainer.unanswered(std::time::Duration::ZERO)

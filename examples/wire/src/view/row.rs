@@ -26,7 +26,7 @@ pub struct Row {
     /// `c2s` or `s2c`, if one side sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dir: Option<&'static str>,
-    /// The kind of the entry, as in recordings; `bad` for a line that is none.
+    /// The kind of the entry, as in recordings; `bad` for an invalid line.
     pub entry: &'static str,
     /// The code of a Close.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A line that is none of a recording.
+    /// An invalid line of a recording.
     pub(super) fn bad(n: usize, why: &str) -> Self {
         let note = Entry::new(std::time::Duration::ZERO, 0, None, Kind::Note, "");
         let explained = Explained::plain(Kind::Note.name(), why);

@@ -29,7 +29,7 @@ fn problems(view: &View) -> Vec<(usize, &str)> {
 }
 
 #[test]
-fn what_went_wrong_is_said_of_the_frame_at_fault() {
+fn an_error_is_shown_at_the_frame_at_fault() {
     let expected = [
         (4, "never answered"),
         (7, "says that it failed"),
@@ -41,7 +41,7 @@ fn what_went_wrong_is_said_of_the_frame_at_fault() {
 }
 
 #[test]
-fn a_running_recording_gives_up_no_call() {
+fn a_running_recording_reports_no_unanswered_call() {
     let (view, mut lines) = (Shared::default(), Lines::new(None, false));
     for (index, line) in RUN.lines().take(6).enumerate() {
         if let Some(row) = lines.read(index + 1, line, |_| {}) {

@@ -98,7 +98,7 @@ fn snek() {
         Snek,
         &changed(SNEK, |it| it.push(it[3])),
         5,
-        "behind the end",
+        "after the end",
     );
     assert_wrong(
         Snek,
@@ -131,13 +131,13 @@ fn exoclaw() {
         Exoclaw,
         &changed(EXOCLAW, |it| it.insert(2, it[1])),
         3,
-        "behind the hello",
+        "after the hello",
     );
     assert_wrong(
         Exoclaw,
         &changed(EXOCLAW, |it| it.swap(0, 1)),
         2,
-        "behind the hello",
+        "after the hello",
     );
     assert_wrong(
         Exoclaw,
@@ -157,7 +157,7 @@ fn exoclaw() {
         Exoclaw,
         &changed(EXOCLAW, |it| it.insert(5, error)),
         7,
-        "behind the error",
+        "after the error",
     );
     assert_wrong(
         Exoclaw,
@@ -169,13 +169,13 @@ fn exoclaw() {
         Exoclaw,
         &changed(EXOCLAW, |it| it.push(it[5])),
         8,
-        "behind the end",
+        "after the end",
     );
     let refused = r#"
         > {"token":"t"}
         < {"error":"auth_failed","code":4001}
         < {"ok":true,"version":"0.1.0"}"#;
-    assert_wrong(Exoclaw, refused, 3, "behind the refusal");
+    assert_wrong(Exoclaw, refused, 3, "after the refusal");
     assert_answered(Exoclaw, &changed(refused, |it| without(it, 2)));
 }
 
@@ -211,7 +211,7 @@ fn smarthole() {
         SmartHole,
         &changed(SMARTHOLE, |it| it.insert(2, it[0])),
         3,
-        "behind the accepted",
+        "after the accepted",
     );
     assert_wrong(
         SmartHole,
@@ -299,8 +299,8 @@ fn acolyte() {
     for (conversation, line, part) in [
         (lacking(4), 5, "tool call"),
         (swapped(4, 6), 5, "tool call"),
-        (swapped(5, 6), 7, "behind the result"),
-        (twice(6), 8, "behind the result"),
+        (swapped(5, 6), 7, "after the result"),
+        (twice(6), 8, "after the result"),
         (swapped(1, 2), 2, "before chat.accepted"),
         (lacking(2), 3, "before chat.started"),
         (twice(1), 3, "a second time"),
@@ -308,8 +308,8 @@ fn acolyte() {
         (lacking(7), 9, "another text"),
         (swapped(7, 8), 10, "another text"),
         (twice(8), 11, "another text"),
-        (twice(9), 11, "behind the end"),
-        (swapped(8, 9), 10, "behind the end"),
+        (twice(9), 11, "after the end"),
+        (swapped(8, 9), 10, "after the end"),
         (lacking(9), 1, "nobody has answered"),
     ] {
         assert_wrong(Acolyte, &conversation, line, part);
@@ -319,6 +319,6 @@ fn acolyte() {
         Acolyte,
         &changed(ACOLYTE, |it| it.push(error)),
         11,
-        "behind the end",
+        "after the end",
     );
 }

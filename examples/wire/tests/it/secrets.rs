@@ -309,7 +309,7 @@ fn a_secret_is_known_by_its_form() {
 }
 
 #[test]
-fn what_is_no_secret_stays() {
+fn text_without_secrets_stays() {
     for text in [
         r#"{"id":"1","event":"usage","data":{"input_tokens":3,"output_tokens":4}}"#,
         r#"{"id":"1","event":"text","data":"a \"token\": \u0041 signature, my login"}"#,

@@ -82,7 +82,7 @@ impl Peer {
         id: RequestId,
         write: impl FnMut(&mut ServerConn) -> Result<(), Refused>,
     ) {
-        // Nobody is left to be told that the client has left.
+        // An error means that the client has left.
         let _ = self.write(id, write).await;
     }
 }

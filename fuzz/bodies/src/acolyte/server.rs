@@ -307,7 +307,7 @@ impl Server {
         };
         let result = run.conn.event(&work.id, &event);
         let is_error = matches!(event, Event::Error(_));
-        assert!(!is_error || result.is_err(), "`error` is no step");
+        assert!(!is_error || result.is_err(), "`error` is not a step");
         assert!(!work.aborted || result.is_err(), "a step after an abort");
         let is_stray = !work.called && matches!(event, Event::ToolOutput(_) | Event::ToolResult(_));
         assert!(!is_stray || result.is_err(), "a result without its call");

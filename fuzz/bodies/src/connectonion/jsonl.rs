@@ -79,7 +79,7 @@ fn whole(file: &[u8], place: &Place) {
     assert_eq!(
         storage.skipped_lines(),
         skipped,
-        "lines that are no records"
+        "lines that are not records"
     );
     for (id, mut record) in last {
         // Nothing has expired then.

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::plain::{members, near};
 
-/// The members of an object, as `serde_json` reads them. `None` where that is no fair comparison: the
-/// text is no object, a name comes twice in it, a string has half a surrogate, a number is too large,
+/// The members of an object, as `serde_json` reads them. `None` where that is not a fair comparison: the
+/// text is not an object, a name comes twice in it, a string has half a surrogate, a number is too large,
 /// or it is too deep.
 pub(super) fn object(text: &str) -> Option<Map<String, Value>> {
     let mut names = BTreeSet::new();

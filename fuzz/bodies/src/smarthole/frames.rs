@@ -61,7 +61,7 @@ fn compare(text: &str, written: Option<&Text>, reference: fn(&Value) -> Read) {
             alike(found, expected);
         }
         (Ok(_), None) => panic!("a frame is refused"),
-        (Err(Not::AFrame), Some(_)) => panic!("what is no frame is accepted"),
+        (Err(Not::AFrame), Some(_)) => panic!("what is not a frame is accepted"),
         (Err(_), _) => {}
     }
 }

@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A message as everybody outside of the hub sees it.
 #[derive(Default)]
 struct Told {
-    /// Everybody who got it, with what became of it; `None` is open.
+    /// Its receivers, with the outcome; `None` is open.
     clients: BTreeMap<String, Option<Outcome>>,
     direct: bool,
     /// Questions to the router that are open.

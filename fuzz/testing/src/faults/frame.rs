@@ -14,7 +14,7 @@ const MASKED: u8 = 0x80;
 const KEY: [u8; 4] = [1, 2, 3, 4];
 
 /// A frame to send, right or wrong. [`RawPeer::frame`](super::RawPeer::frame) masks it if its side
-/// has to, unless told otherwise.
+/// has to, by default.
 #[derive(Clone, Debug)]
 #[must_use = "a frame is sent by `RawPeer::frame`"]
 pub struct RawFrame {

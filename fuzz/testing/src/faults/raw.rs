@@ -1,4 +1,4 @@
-//! A WebSocket peer that does with its bytes whatever it is told to: [`RawPeer`], [`RawListener`].
+//! A WebSocket peer that sends any bytes: [`RawPeer`], [`RawListener`].
 
 use std::io;
 use std::net::SocketAddr;

@@ -231,7 +231,7 @@ pub(super) fn overlap(one: &str, other: &str) -> bool {
     tokens.next().is_none()
 }
 
-/// The subject on which a record of this subject is told.
+/// The subject on which a record of this subject is published.
 pub(super) fn feed(config: &LogConfig, subject: &str) -> Option<Str> {
     let feed = config.feed.as_deref()?;
     let parts = config.subjects.split('.').zip(subject.split('.'));

@@ -32,10 +32,10 @@ pub(super) struct Engine {
     asked: u64,
 }
 
-/// Who hears messages.
+/// The subscribers.
 pub(super) struct Subscriber {
     pub(super) pattern: String,
-    /// The messages, and when they may be heard.
+    /// The messages, and when they may be delivered.
     pub(super) queue: mpsc::Sender<(Instant, Message)>,
     pub(super) link: Arc<Link>,
 }

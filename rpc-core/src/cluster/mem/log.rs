@@ -19,7 +19,7 @@ use crate::cluster::{
 };
 use crate::sync::Mutex;
 
-/// How many records are read at once for somebody who watches.
+/// How many records are read at once for a watcher.
 const PAGE: usize = 256;
 
 pub(super) struct MemoryLog {

@@ -34,7 +34,7 @@ const QUEUE: usize = 4_096;
 /// is the same connection, and [`connect`](Self::connect) makes the connection of another node.
 ///
 /// Its time is tokio's: a test that has paused tokio's clock lives through hours at once, and repeats itself.
-/// The requests of a connection are done in order, each by a task of the connection, even if nobody waits
+/// The requests of a connection are done in order, each by a task of the connection, even if no caller waits
 /// for the answer any more. A request without an answer fails after 5 s.
 ///
 /// Faults of one connection: [`set_cut`](Self::set_cut), [`set_paused`](Self::set_paused),
@@ -164,7 +164,7 @@ impl MemoryStore {
         }
     }
 
-    /// Cuts this connection, or mends it. Meanwhile nothing is heard, which is a gap, and watches end;
+    /// Cuts this connection, or restores it. Meanwhile nothing is delivered, which is a gap, and watches end;
     /// requests wait, and are done when it is mended.
     pub fn set_cut(&self, is_cut: bool) {
         self.change(|faults| faults.is_cut = is_cut);
@@ -174,12 +174,12 @@ impl MemoryStore {
     }
 
     /// Stops this connection, or lets it go on. It counts as connected; meanwhile requests wait, and what
-    /// would be heard waits in the [queue](Self::set_queue).
+    /// would be delivered waits in the [queue](Self::set_queue).
     pub fn set_paused(&self, is_paused: bool) {
         self.change(|faults| faults.is_paused = is_paused);
     }
 
-    /// Sets how long a request of this connection takes to arrive, and a message to be heard. A request that
+    /// Sets how long a request of this connection takes to arrive, and a message to be delivered. A request that
     /// takes longer than the timeout has no answer, and is done all the same.
     pub fn set_delay(&self, delay: Duration) {
         self.change(|faults| faults.delay = delay);
@@ -190,7 +190,7 @@ impl MemoryStore {
         self.change(|faults| faults.is_denied = is_denied);
     }
 
-    /// Loses the answers to the next `count` writes of this connection: they are done, and whoever waits
+    /// Loses the answers to the next `count` writes of this connection: they are done, and the caller
     /// learns nothing.
     pub fn lose_answers(&self, count: u64) {
         self.change(|faults| faults.lost_answers = count);

@@ -204,7 +204,7 @@ impl<P: Protocol> Link<P> {
     /// Returns the node of the connection; while there is none, that of the last one. `None` before
     /// the first connection, and if the [`Dialer`](crate::net::Dialer) does not say.
     ///
-    /// It changes before the state does, so that whoever sees [`LinkState::Ready`] finds its node.
+    /// It changes before the state does, so that a watcher of [`LinkState::Ready`] finds its node.
     #[must_use]
     pub fn node(&self) -> Option<Node> {
         self.shared.state.node()

@@ -44,7 +44,7 @@ impl Credentials {
 ///
 /// # Permissions
 ///
-/// Whoever may publish under the prefix can do everything that a node can: give the nodes a NATS
+/// A client that may publish under the prefix can do everything that a node can: give the nodes a NATS
 /// account of their own. They need to subscribe to `PREFIX.>`, and to publish to `PREFIX.>`,
 /// `$JS.API.>` and `$JS.FC.>` (without it long watches stop halfway). What is not permitted fails with
 /// [`StoreError::Denied`] and is logged as a warning.

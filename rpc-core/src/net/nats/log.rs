@@ -28,7 +28,7 @@ use crate::cluster::{Expect, Log, LogState, Record, Store, StoreError, Stored, W
 const BATCH: u64 = 500;
 /// How many records are deleted at a time.
 const DELETES: usize = 64;
-/// How often the server tells a watch that it is still there.
+/// How often the server confirms an idle watch.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 /// How long a watch waits for that.
 const SILENCE: Duration = Duration::from_secs(5);
@@ -246,7 +246,7 @@ impl StreamLog {
         }
     }
 
-    /// A consumer that nobody acknowledges, and that ends by itself.
+    /// A consumer without acknowledgements, which ends by itself.
     fn consumer(&self, pattern: &str, from: DeliverPolicy) -> consumer::Config {
         consumer::Config {
             deliver_policy: from,
@@ -314,7 +314,7 @@ struct Watching {
     messages: Subscriber,
     gaps: watch::Receiver<u64>,
     last: Last,
-    /// How many records the consumer brings before `None`; nothing when that was told.
+    /// How many records the consumer brings before `None`; nothing once that was delivered.
     left: Option<u64>,
 }
 

@@ -144,7 +144,7 @@ impl Nats {
         let connecting = async {
             let client = options.connect(servers).await;
             let client = client.map_err(|error| of_connect(&error))?;
-            // The first connection is no gap.
+            // The first connection is not a gap.
             let _ = gap_count.wait_for(|count| *count > 0).await;
             Ok::<_, StoreError>(client)
         };
@@ -206,7 +206,7 @@ impl Nats {
         heard.map(drop).map_err(StoreError::unavailable)
     }
 
-    /// Waits for the answer of whoever listens to a subject; `None` if nobody does.
+    /// Waits for the answer of a listener of a subject; `None` if there is none.
     async fn request(
         &self,
         subject: &str,

@@ -11,7 +11,7 @@ use crate::sync::Mutex;
 
 /// How the server's text begins.
 const VIOLATION: &str = "Permissions Violation";
-/// How many are kept for whoever waits, and how many are known to be told.
+/// How many are kept for a waiting caller, and how many are known as reported.
 const MAX: usize = 32;
 
 /// What the server refuses for lack of permission. It says so beside the request, which is never
@@ -20,7 +20,7 @@ pub(super) struct Violations {
     texts: broadcast::Sender<String>,
     /// How each text names the subjects of answers.
     inbox: String,
-    /// What was told already.
+    /// What was reported already.
     told: Mutex<Vec<String>>,
 }
 
@@ -34,7 +34,7 @@ impl Violations {
         }
     }
 
-    /// Takes an error that the server reports. Returns whether it is new, and has to be told.
+    /// Takes an error that the server reports. Returns whether it is new, and has to be reported.
     pub(super) fn report(&self, error: &ServerError) -> bool {
         let text = error.to_string();
         if let ServerError::Other(text) = error

@@ -1,4 +1,4 @@
-//! [`Brake`]: slows down whoever guesses passwords, keys and tokens.
+//! [`Brake`]: slows down peers that guess passwords, keys and tokens.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -128,7 +128,7 @@ impl Guesser {
     }
 }
 
-/// Returns the address of whoever asks, for a [`Brake`]: of IPv6 the network of 64 bits, which one
+/// Returns the address of a peer, for a [`Brake`]: of IPv6 the network of 64 bits, which one
 /// guesser has as a whole; behind a proxy on this machine the last one in `X-Forwarded-For`, which a
 /// proxy must set.
 #[must_use]

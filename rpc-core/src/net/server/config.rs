@@ -33,7 +33,7 @@ crate::config! {
         /// Most connections of one IP address at once. Beyond it, an older connection of the same
         /// address makes room, as for [`max_connections`](Self::max_connections). Default `None`: no
         /// limit for a server that only this machine can reach, otherwise a quarter of
-        /// [`max_connections`](Self::max_connections). `Some(usize::MAX)` is no limit: right behind
+        /// [`max_connections`](Self::max_connections). `Some(usize::MAX)` means no limit: right behind
         /// a proxy, whose address all connections have.
         pub(crate) max_connections_per_ip: Option<usize> = None => with_max_connections_per_ip,
         /// Most WebSockets at once, from the reply to the upgrade request to the end of the

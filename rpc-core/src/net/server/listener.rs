@@ -11,7 +11,7 @@ const PORTS: usize = 16;
 /// The sockets that a server listens on: one, or a pair.
 ///
 /// `127.0.0.1` and `[::1]` are a pair at the same port. Clients that name `localhost` may go to either, so
-/// whoever listens on the other one would be shown their keys. Where the other one cannot be had, a warning
+/// a program on the other one would get their keys. Where the other one cannot be had, a warning
 /// is logged.
 #[derive(Debug)]
 pub struct Listener {

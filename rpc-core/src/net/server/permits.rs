@@ -92,7 +92,7 @@ pub(super) struct Slots {
     next: u64,
 }
 
-/// A connection that counts and can be told to make room.
+/// A connection that counts and can be ended to make room.
 #[derive(Debug)]
 struct Waiting {
     slot: Slot,

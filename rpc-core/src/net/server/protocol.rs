@@ -91,7 +91,7 @@ impl<P: ServerProtocol> ProtocolServer<P> {
     /// of an HTTP server of yours, such as axum. [Run](Self::run) it beside that. The service may be
     /// dropped: then the server serves what is [passed](ServerHandle::serve) to its handle.
     ///
-    /// The server does not know where the host listens: whoever reaches the host reaches this server.
+    /// The server does not know where the host listens: a peer that reaches the host reaches this server.
     /// [`HostPolicy::Auto`](super::HostPolicy::Auto) therefore serves loopback names only: list your
     /// own. The number of connections per address has no limit by default. TLS is not used.
     #[must_use]

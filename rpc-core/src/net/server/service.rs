@@ -22,7 +22,7 @@ use crate::sync::Mutex;
 /// The address of a peer that is not known.
 pub(super) const UNKNOWN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
 
-/// The extension of a request that tells a [`Service`] the address of its peer.
+/// The extension of a request with the address of its peer, for a [`Service`].
 ///
 /// Without it the address is unspecified (`0.0.0.0:0`): a
 /// [`PeerPolicy`](super::PeerPolicy) other than `Any` refuses the request, and limits per address do

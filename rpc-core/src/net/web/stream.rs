@@ -52,7 +52,7 @@ struct Socket {
     ),
 }
 
-/// What the socket's callbacks have told.
+/// What the socket's callbacks have reported.
 #[derive(Default)]
 struct Inbox {
     max_message: usize,

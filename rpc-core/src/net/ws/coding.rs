@@ -1,4 +1,4 @@
-//! [`compressed`]: answers over HTTP that nobody can read.
+//! [`compressed`]: finds answers over HTTP that are compressed although plain ones were asked for.
 
 use http::header::{CONTENT_ENCODING, HeaderMap};
 

@@ -26,7 +26,7 @@ pub enum ConnectError {
         /// The secret, such as `the API key`.
         what: &'static str,
     },
-    /// The attempt failed: nobody listens, the upgrade or the login was refused, a deadline passed.
+    /// The attempt failed: nothing listens, the upgrade or the login was refused, a deadline passed.
     #[error(transparent)]
     Failed(#[from] CloseReason),
 }

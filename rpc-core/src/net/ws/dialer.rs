@@ -31,7 +31,7 @@ use crate::net::link::entropy;
 use crate::net::tls::TlsConfig;
 use crate::secret::Secret;
 
-/// What `localhost` means, without asking anybody: IPv4 first, wherever a round stands. Most servers listen
+/// What `localhost` means, without a lookup: IPv4 first, wherever a round stands. Most servers listen
 /// there, and another program may listen at `::1`.
 const LOCALHOST: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -41,7 +41,7 @@ const LOCALHOST: [IpAddr; 2] = [
 /// Dials one URL of a list, any number of times.
 ///
 /// An attempt visits the addresses of the list, the answers for each name among them, in turn. It
-/// passes over those where nobody answers (no such name, nothing listens, no route, a bad
+/// passes over those without an answer (no such name, nothing listens, no route, a bad
 /// certificate, a 4xx other than 401, 408, 425 and 429), and ends with the first that accepts the
 /// connection or refuses it for now (a 503, say). Each address is visited at most once. The next
 /// attempt goes on behind the address where this one ended, so that a
@@ -235,7 +235,7 @@ impl WsDialer {
         let path = &*ascii(path);
         let is_path = path.starts_with('/') && path.parse::<PathAndQuery>().is_ok();
         if !is_path {
-            return Err(self.target(0).bad("the path is none"));
+            return Err(self.target(0).bad("the path is invalid"));
         }
         let work = async {
             let Reached {
@@ -315,7 +315,7 @@ impl WsDialer {
         self.targets.len() == 1
     }
 
-    /// Returns the URL with this index; the first one for an index that is none.
+    /// Returns the URL with this index; the first one for an invalid index.
     pub(super) fn target(&self, url: usize) -> &Target {
         self.targets.get(url).unwrap_or(&self.targets[0])
     }

@@ -1,4 +1,4 @@
-//! [`Line`]: tungstenite over a byte stream, and what it does not tell about the frames there.
+//! [`Line`]: tungstenite over a byte stream, and what it does not report about the frames there.
 
 use std::io::{self, Read, Write};
 use std::pin::Pin;

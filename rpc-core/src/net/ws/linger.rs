@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep, sleep};
 const READ: usize = 16 * 1024;
 /// How often the peer is read before other tasks run.
 const READS_AT_ONCE: usize = 64;
-/// How long a peer that was told the reason must be silent to count as quiet.
+/// How long a peer that got the reason must be silent to count as quiet.
 const QUIET: Duration = Duration::from_millis(200);
 /// How long it then has to close the connection.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -2,7 +2,7 @@
 //!
 //! A [`WsStream`] is tungstenite as a [`Transport`](super::Transport). It answers pings and
 //! Closes and flushes the answers even while nothing is sent, accepts no frame while earlier ones
-//! are blocked, and tells a peer that violates the protocol the reason. Its buffers are small: 1 KiB
+//! are blocked, and sends a peer that violates the protocol the reason. Its buffers are small: 1 KiB
 //! for reading and 4 KiB for writing. Compression is not offered.
 //!
 //! # Proxies

@@ -36,7 +36,7 @@ enum Phase {
     Open,
     /// The peer's Close was reported; our answer has yet to leave.
     Answering,
-    /// The peer violated the protocol and was told so. What it still sends is discarded, because
+    /// The peer violated the protocol and got the reason. What it still sends is discarded, because
     /// closing with unread bytes would reset the connection and could lose our last frames.
     Lingering,
     Ended,
@@ -247,7 +247,7 @@ where
         })
     }
 
-    /// Closes the connection, and tells the peer the reason if possible.
+    /// Closes the connection, and sends the peer the reason if possible.
     fn fail(&mut self, cx: &mut Context<'_>, error: Error) -> TransportError {
         let broken = |why: String| TransportError::Protocol(why);
         let (code, error) = match error {

@@ -126,8 +126,8 @@ impl Target {
             let whole = ascii(&format!("{base}{path}{}", query.unwrap_or_default())).parse();
             let parsed = path.starts_with('/').then(|| whole.ok()).flatten();
             let mut parts = self.uri.clone().into_parts();
-            parts.path_and_query = Some(parsed.ok_or_else(|| self.bad("the path is none"))?);
-            self.uri = Uri::from_parts(parts).map_err(|_| self.bad("the path is none"))?;
+            parts.path_and_query = Some(parsed.ok_or_else(|| self.bad("the path is invalid"))?);
+            self.uri = Uri::from_parts(parts).map_err(|_| self.bad("the path is invalid"))?;
         }
         Ok(self)
     }

@@ -80,7 +80,7 @@ pub async fn requests_without_a_connection_end_in_time(engine: &dyn Engine) {
     rule.equal("what is stored", numbers, vec![1, again.sequence]);
 }
 
-/// An engine that restarts has all that it had stored, and whoever is subscribed goes on, with a gap.
+/// An engine that restarts has all that it had stored, and subscribers go on, with a gap.
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
@@ -131,7 +131,7 @@ pub async fn a_restart_keeps_what_is_stored(engine: &dyn Engine) {
     rule.heard(&mut messages).await;
 }
 
-/// A log that somebody has deleted is made again, empty, at the latest at the call after the one that has
+/// A deleted log is made again, empty, at the latest at the call after the one that has
 /// found out.
 ///
 /// # Cancel safety

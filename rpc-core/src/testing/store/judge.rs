@@ -118,7 +118,7 @@ pub async fn one_append_after_a_record_is_stored(engine: &dyn Engine) {
     rule.ok("the first record after a purge", stored);
 }
 
-/// Of several appends with the same [`Expect::id`] within the window one is stored, and the others are told its
+/// Of several appends with the same [`Expect::id`] within the window one is stored, and the others learn its
 /// number; also if they name a record before it.
 ///
 /// # Cancel safety

@@ -259,7 +259,7 @@ impl<'a> Rule<'a> {
         next.unwrap_or_else(|| self.broken("a subscription ends before its store"))
     }
 
-    /// What a watch tells next: `what`.
+    /// What a watch reports next: `what`.
     async fn watched(&self, watched: &mut Watched, what: &str) -> Option<Record> {
         let next = self.soon(what, watched.next()).await;
         let next = next.unwrap_or_else(|| self.broken("a watch ends without an error"));

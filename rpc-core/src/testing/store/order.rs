@@ -9,10 +9,10 @@ use futures_util::future::join;
 use super::{Engine, Rule};
 use crate::cluster::{AskError, Expect, LogConfig, Message, Messages, Position};
 
-/// How many messages a subscription that nobody reads gets.
+/// How many messages an unread subscription gets.
 const FLOOD: usize = 70_000;
 
-/// A message reaches all who are subscribed to its subject, and nobody else.
+/// A message reaches the subscribers of its subject only.
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
@@ -175,7 +175,7 @@ async fn until_end(rule: &Rule<'_>, messages: &mut Messages) -> Vec<Message> {
     }
 }
 
-/// Whoever reads too slowly loses nothing, or a gap is counted.
+/// A slow reader loses nothing, or a gap is counted.
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
@@ -213,7 +213,7 @@ pub async fn a_loss_is_counted_as_a_gap(engine: &dyn Engine) {
     rule.equal("the message after them", again, "again".into());
 }
 
-/// A question gets the answer of somebody who listens; that nobody listens, and that nobody answers, are
+/// A question gets the answer of a listener; that there is none, and that none answers, are
 /// different errors.
 ///
 /// # Cancel safety

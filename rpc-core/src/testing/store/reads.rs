@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{Engine, Rule};
 use crate::cluster::{Expect, Record};
 
-/// What an append has returned is read by everybody from then on, as it was.
+/// A returned append is visible to all readers from then on, unchanged.
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
@@ -159,7 +159,7 @@ pub async fn heads_are_the_last_records_of_subjects(engine: &dyn Engine) {
     }
 }
 
-/// A watch tells the last record of each subject, then `None` once, then what is appended, without gaps.
+/// A watch reports the last record of each subject, then `None` once, then what is appended, without gaps.
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.

@@ -241,7 +241,7 @@ const fn digit(byte: u8) -> Option<u8> {
     }
 }
 
-/// A line that is none of a transcript.
+/// An invalid line of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 #[non_exhaustive]
@@ -347,7 +347,7 @@ impl<'a> Line<'a> {
             Some(_) => return Err("`dir` is neither c2s nor s2c".to_owned()),
         };
         let at = Duration::try_from_secs_f64(self.at);
-        let at = at.map_err(|_| "`at` is no time".to_owned())?;
+        let at = at.map_err(|_| "`at` is not a time".to_owned())?;
         // A float is not exact to the nanosecond.
         let micros = (at + Duration::from_nanos(500)).as_micros();
         let at = Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX));
@@ -378,7 +378,7 @@ impl Transcript {
     /// Parses a file.
     ///
     /// # Errors
-    /// The first line that is none of a transcript.
+    /// The first invalid line.
     pub fn parse(text: &str) -> Result<Self, BadLine> {
         let (mut this, mut reader) = (Self::default(), Reader::new());
         for line in text.lines() {

@@ -10,7 +10,7 @@ use crate::testing::Side;
 /// The most digits of a number here: a time of more is not exact as a fraction.
 const DIGITS: usize = 9;
 
-/// Reads a line; `None` if it has another form, or is none of a transcript.
+/// Reads a line; `None` if it has another form, or is invalid.
 pub(super) fn entry(line: &str) -> Option<Entry<'_>> {
     let rest = line.strip_prefix(r#"{"at":"#)?;
     let (seconds, rest) = number(rest)?;

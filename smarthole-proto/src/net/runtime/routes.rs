@@ -33,7 +33,7 @@ pub(super) async fn run<R: Router>(
     options: RouterOptions,
 ) -> Infallible {
     let _running = runtime.shared.running();
-    // Tasks of their own, so that a router that computes holds up neither time nor clients. They go
+    // Tasks of their own, so that a router that computes blocks neither time nor clients. They go
     // when this future goes.
     let mut asked = JoinSet::new();
     loop {

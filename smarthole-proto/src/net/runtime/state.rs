@@ -116,7 +116,7 @@ impl State {
                     call.end(CallOutcome::of(is_taken));
                 }
                 if let Some(ask) = self.asks.remove(&message) {
-                    // Whoever asked may have gone.
+                    // The caller may have gone.
                     let _ = ask.sender.send(Settled {
                         message,
                         outcomes,

@@ -24,7 +24,7 @@ pub use options::{ServerOptions, http_config};
 /// drains, no text is accepted, open messages may still be answered, and connections are closed with
 /// 1001. Give a drain no less than the [`shutdown_timeout`](ServerOptions::shutdown_timeout).
 ///
-/// [`http_config`] serves this machine only. The host of a mounted server has to tell the peer's
+/// [`http_config`] serves this machine only. The host of a mounted server has to pass the peer's
 /// address with [`PeerAddr`](rpc_core::net::server::PeerAddr), or you allow others.
 ///
 /// ```
@@ -95,7 +95,7 @@ impl<R: Router> ServerProtocol for Routing<R> {
 
     fn serve(self: Arc<Self>, accepted: Accepted) -> impl Future<Output = ()> + Send + 'static {
         let (handle, mut handler) = self.runtime.connection(Arc::clone(&self.connection));
-        // Whoever is told that a client has left may send another one.
+        // A listener to the end of a client may send another one.
         if let Some(permit) = accepted.permit.clone() {
             handler.before_leaving = Some(Box::new(move || permit.release()));
         }

@@ -38,7 +38,7 @@ fn by_extension(extension: &str) -> Option<&'static str> {
 ///
 /// The extension, in any case, takes precedence over the contents; then the first bytes decide; the
 /// last resort is `image/png`. Only extensions of images count. An extension before a query or
-/// fragment counts only if the contents do not tell the type.
+/// fragment counts only if the contents do not reveal the type.
 #[must_use]
 pub fn detect_mime(name_or_url: &str, bytes: &[u8]) -> &'static str {
     let name = name_or_url.trim_matches(is_space);

@@ -38,7 +38,7 @@ pub trait Tools: Send {
     /// Runs a tool and returns its result for the model.
     ///
     /// # Errors
-    /// [`ToolFailure`], which the model is told.
+    /// [`ToolFailure`], which the model gets.
     ///
     /// # Cancel safety
     /// The future is dropped with that of `ToolLoop::run`.

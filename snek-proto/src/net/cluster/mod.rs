@@ -81,7 +81,7 @@ rpc_core::config! {
 ///   back, under a new id, when the store does.
 /// - The store may lose its data, or come back with an older copy of them: what is stored then reaches the
 ///   clients that are connected, and each message once, unless more than the last 256 of a channel are
-///   lost. The protocol has no event that tells them of the loss; the log of the node does.
+///   lost. The protocol has no event for the loss; the log of the node does.
 /// - Messages are as safe as the store keeps them: on NATS, see `NatsConfig::replicas`.
 ///
 /// ```
@@ -205,7 +205,7 @@ impl ClusterBackend {
         password: &Secret<Str>,
     ) -> Result<Option<Known>, ClusterError> {
         let mut known = match self.look_up(username).await {
-            // A name that is too long belongs to nobody.
+            // A name that is too long has no owner.
             Err(ClusterError::Name(_)) => return Ok(None),
             known => known?,
         };

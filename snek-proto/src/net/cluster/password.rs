@@ -22,7 +22,7 @@ const PROOF_ROUNDS: NonZeroU32 = NonZeroU32::MIN.saturating_add(3_999);
 /// The most users whose proofs are remembered.
 const MAX_PROOFS: usize = 65_536;
 
-/// What somebody who was let in knows, in relation to the stored hash: another password, or another
+/// What a user who has logged in knows, in relation to the stored hash: another password, or another
 /// hash, has another proof.
 pub(super) type Proof = [u8; 32];
 
@@ -30,7 +30,7 @@ pub(super) type Proof = [u8; 32];
 pub(super) struct Passwords {
     rounds: u32,
     threads: Arc<Semaphore>,
-    /// The proofs of users who were let in.
+    /// The proofs of users who have logged in.
     proofs: Mutex<HashMap<Str, Proof>>,
 }
 
@@ -107,7 +107,7 @@ impl Passwords {
         checked.await.unwrap_or(Checked::Wrong)
     }
 
-    /// Remembers that a user was let in, here or at another node.
+    /// Remembers that a user has logged in, here or at another node.
     pub(super) fn remember(&self, username: Str, proof: Proof) {
         let mut proofs = self.proofs.lock();
         if proofs.len() >= MAX_PROOFS {

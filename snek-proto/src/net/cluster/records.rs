@@ -42,7 +42,7 @@ const PAGE: usize = 64;
 const ATTEMPTS: usize = 10;
 /// The subject of what concerns any user.
 pub(super) const USERS: &str = "snek.u.*";
-/// The subject of the proofs that users were let in.
+/// The subject of the proofs that users have logged in.
 pub(super) const PROOFS: &str = "snek.v.*";
 
 /// The record of a user.
@@ -64,7 +64,7 @@ pub(super) struct Known {
 impl Known {
     pub(super) fn read(username: &str, entry: &Entry) -> Result<Self, StoreError> {
         let record = serde_json::from_slice(&entry.value);
-        let record = record.map_err(|_| failed(format!("the record of {username}: no JSON")))?;
+        let record = record.map_err(|_| failed(format!("the record of {username}: not JSON")))?;
         Ok(Self {
             username: username.into(),
             record,
@@ -77,7 +77,7 @@ impl Known {
     }
 
     /// Returns whether this is the password. A weak hash of it is replaced by a strong one, and the
-    /// other nodes are told that it was right.
+    /// other nodes learn that it was right.
     pub(super) async fn fits(&self, records: &Arc<Records>, password: &Secret<Str>) -> bool {
         let hashed = &self.record.password;
         match (records.passwords.check(&self.username, hashed, password)).await {
@@ -194,7 +194,7 @@ impl Records {
         let last = found.last().map_or(fill.after, |record| record.sequence);
         let through = fill.until.filter(|_| is_all).unwrap_or(last);
         let messages = found.into_iter().filter_map(|record| {
-            // What is no text was not written by this crate.
+            // What is not text was not written by this crate.
             let event = Text::new(record.payload).ok()?;
             let key = record.id;
             Some((record.sequence, Stored { key, event }))
@@ -238,7 +238,7 @@ impl Records {
     }
 
     pub(super) async fn publish(&self, attempt: &Attempt) -> SendReply {
-        // What waits for a connection could still be sent when nobody counts on it.
+        // What waits for a connection could still be sent when no caller expects it.
         if !self.store.is_connected() {
             return SendReply::Unknown;
         }
@@ -281,11 +281,11 @@ impl Records {
         hashed.ok_or_else(|| failed("the system has no randomness".to_owned()))
     }
 
-    /// Remembers that a user's password was right, and tells the other nodes.
+    /// Remembers that a user's password was right, and informs the other nodes.
     pub(super) fn vouch(&self, username: &Str, proof: Proof) {
         self.passwords.remember(username.clone(), proof);
         let subject = format!("snek.v.{}", token(username));
-        // A node that is not told checks for itself.
+        // A node without this message checks for itself.
         self.store.try_publish(&subject, proof.to_vec().into());
     }
 
@@ -336,7 +336,7 @@ impl Records {
         }
     }
 
-    /// Changes a user's record, unless `change` returns `false`, and tells the nodes.
+    /// Changes a user's record, unless `change` returns `false`, and informs the nodes.
     pub(super) async fn change(
         &self,
         username: &str,

@@ -43,7 +43,7 @@ enum Source {
     /// Changes of users' records, and questions whether a user is online. One subscription for all: each
     /// takes some KiB.
     Users,
-    /// Who was let in at other nodes.
+    /// Who has logged in at other nodes.
     Proofs,
 }
 
@@ -117,7 +117,7 @@ impl ClusterRunner {
         }
     }
 
-    /// Sends everybody away.
+    /// Disconnects every client.
     fn end(&self) {
         self.shared.phase.send_replace(Phase::Lost);
         self.shared.with(|state| {

@@ -159,7 +159,7 @@ impl State {
             match event {
                 NodeEvent::Ready { conn } => {
                     if let Some(ready) = self.ready.remove(&conn) {
-                        // Whoever is gone needs no news.
+                        // A connection that has gone needs no events.
                         let _ = ready.send(());
                     }
                 }

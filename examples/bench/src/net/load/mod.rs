@@ -20,7 +20,7 @@ use super::{phase, plain};
 pub(super) struct Pace {
     pub(super) in_flight: usize,
     pub(super) calls: usize,
-    /// Whether a parent measures: it is told when to look.
+    /// Whether a parent measures: it learns when to look.
     pub(super) is_led: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) async fn load(kind: Kind<'_>, address: &str, pace: Pace) {
 }
 
 impl Pace {
-    /// Makes the calls, each of which is told its place among those in flight. Led, it warms up
+    /// Makes the calls, each of which gets its place among those in flight. Led, it warms up
     /// first, and waits for the parent.
     async fn measure<F: Future<Output = ()>>(self, call: impl Fn(usize) -> F) {
         if self.is_led {

@@ -1,4 +1,4 @@
-//! Our SmartHole router: it is the end that asks. The client is told where to connect.
+//! Our SmartHole router: it is the end that asks. The client gets the address to connect to.
 
 use rpc_core::Limits;
 use smarthole_proto::hub::Input;

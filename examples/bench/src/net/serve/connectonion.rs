@@ -1,4 +1,4 @@
-//! Our ConnectOnion host, which lets everybody in. Its agent repeats what it is told.
+//! Our ConnectOnion host, which admits every caller. Its agent repeats the prompt.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use rpc_core::net::server::ServerLimits;
 
 use super::{CONNECTIONS, Tell};
 
-/// Answers at once what it is told.
+/// Answers at once with the prompt.
 struct Echo;
 
 impl Agent for Echo {

@@ -1,4 +1,4 @@
-//! The servers. Each tells its address and runs until it is ended.
+//! The servers. Each prints its address and runs until it is stopped.
 
 mod acolyte;
 mod connectonion;
@@ -21,7 +21,7 @@ pub(super) const CHUNK: usize = 45;
 /// More connections than are ever opened.
 pub(super) const CONNECTIONS: usize = 200_000;
 
-/// Whom a server tells its address, once it listens.
+/// Gets the address of a server, once it listens.
 pub(super) type Tell = Box<dyn FnOnce(SocketAddr) + Send>;
 
 pub(super) async fn serve(kind: Kind<'_>, tell: Tell) {

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use super::Tell;
 
-/// The router that asks tells its URL here.
+/// The router that asks sends its URL here.
 pub(super) async fn serve(tell: Tell) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     tell(listener.local_addr().unwrap());

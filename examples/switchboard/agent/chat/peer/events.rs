@@ -111,7 +111,7 @@ impl Agent {
         out.people(self.steps.output(output)).await;
     }
 
-    /// What became of something that was said to an agent at work.
+    /// The outcome of something that was said to an agent at work.
     pub(super) async fn interjected(&mut self, said: Said, out: &Out) {
         match said {
             Ok(Taken::Started) => (self.status.is_busy, self.status.is_own) = (true, true),
@@ -197,7 +197,7 @@ impl Agent {
             }
             return Ok(());
         }
-        // With one prompt, its answer is all that is wanted. What still runs is told as it happens.
+        // With one prompt, its answer is all that is wanted. What still runs is shown as it happens.
         if !self.is_once && connected.status != SessionState::Running {
             out.people(earlier(connected)).await;
         }
@@ -215,7 +215,7 @@ impl Agent {
                 let methods: Vec<&str> = methods.iter().map(OnboardMethod::name).collect();
                 out.program("gate", json!({ "methods": methods })).await;
                 if std::mem::take(&mut self.offers_code) {
-                    let words = "this agent wants an invite code".to_owned();
+                    let words = "this agent requires an invite code".to_owned();
                     out.people([ChatEvent::Note(words)]).await;
                 } else {
                     self.gate(out).await;
@@ -230,7 +230,7 @@ impl Agent {
             ClientEvent::AnswerRefused { error, .. } | ClientEvent::Complaint(error) => {
                 out.complain(&error.message).await;
             }
-            // Of a run that began while nobody was listening.
+            // Of a run that began without a listener.
             ClientEvent::Step(step) => self.step(&step, out).await?,
             ClientEvent::RunEnded(end) => {
                 self.status.is_busy = false;
@@ -295,7 +295,7 @@ pub(super) fn words(error: &CallError<ErrorFrame>) -> String {
                 Delivery::Unknown => {
                     "this may or may not have arrived; check before you send it again"
                 }
-                Delivery::Delivered => "the agent had it, and does not know of it any more",
+                Delivery::Delivered => "the agent received it, and no longer knows it",
             };
             format!("{reason}; {told}")
         }

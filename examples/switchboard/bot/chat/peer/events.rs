@@ -1,4 +1,4 @@
-//! What the server tells: [`Channel::happened`].
+//! Events of the server: [`Channel::happened`].
 
 use rpc_core::CloseReason;
 use rpc_core::net::{LinkEvent, LinkState};

@@ -31,17 +31,17 @@ const answers = {
     memory.sessionId = frame.session_id;
     const wasRunning = memory.running;
     memory.running = frame.status === "running" || frame.status === "executing";
-    // What is not whole is told again from its beginning.
+    // What is not whole is sent again from its beginning.
     if (memory.running) for (const item of memory.items.filter((item) => item.live)) item.text = "";
     if (Array.isArray(frame.chat_items)) {
       if (frame.session !== undefined) memory.session = frame.session;
-      // What is still running is told as events.
+      // What is still running is sent as events.
       if (!memory.running) {
         memory.items = frame.chat_items.map(shownBefore).filter(Boolean);
         showAll();
       }
     } else if (wasRunning && !memory.running) {
-      end("failure", "The agent does not know of this any more. If you like, ask again.");
+      end("failure", "The agent no longer knows this. Ask again if you like.");
     }
     if (memory.running && frame.bound_answers) {
       // An answer may have been lost with its line. The agent refuses those that it has.
@@ -179,7 +179,7 @@ function ask(frame, text, more) {
 export function heard(frame) {
   memory.running ||= frame.type === "llm_call";
   answers[frame.type]?.(frame);
-  // Events can be told again from here on, but not from the middle of a text.
+  // Events can be replayed from here on, but not from the middle of a text.
   const isPart = frame.type === "assistant_delta" || frame.type === "thinking_delta";
   if (typeof frame.id === "string" && typeof frame.ts === "number" && !isPart) memory.lastId = frame.id;
   if (!isPart) save();

@@ -73,7 +73,7 @@ export function line({ heard, state, info }) {
   function gate(frame) {
     isGated = true;
     const methods = Array.isArray(frame.methods) ? frame.methods : [];
-    state("gate", methods.includes("invite_code") ? "" : "This agent lets nobody in by invite code.");
+    state("gate", methods.includes("invite_code") ? "" : "This agent accepts no invite codes.");
   }
 
   /** At the gate another try is welcome; a CONNECT that was refused would be refused again. */

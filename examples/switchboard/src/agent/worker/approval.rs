@@ -143,7 +143,7 @@ impl Work<'_> {
         let exists = folder.exists(path);
         // A path that cannot be written is no reason to show a forged diff.
         let shown = printable(path);
-        // What is no text cannot be shown.
+        // What is not text cannot be shown.
         let old = folder.read(path).unwrap_or_default();
         let change = Diff::new(&old, new);
         let mut preview = DiffPreview::new(path, change.unified(&shown, !exists), exists);

@@ -1,4 +1,4 @@
-//! [`Growing`]: the answer of a model, and what clients are told of it while it grows. Without IO.
+//! [`Growing`]: the answer of a model, and what clients see of it while it grows. Without IO.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -130,7 +130,7 @@ impl Growing {
     }
 }
 
-/// Returns the event that tells why an answer takes longer, or knows less.
+/// Returns the event with the reason why an answer takes longer, or knows less.
 fn event(notice: &Notice) -> EventKind {
     match notice {
         Notice::Retry { .. } | Notice::Lost { .. } => remark(notice.to_string()),
@@ -161,7 +161,7 @@ mod tests {
         Delta::Thought(text.to_owned())
     }
 
-    /// What was told since the last look: a mark for the kind, its text, its id.
+    /// What was sent since the last look: a mark for the kind, its text, its id.
     fn told(growing: &mut Growing) -> Vec<(char, String, String)> {
         std::iter::from_fn(|| growing.poll())
             .map(|(id, kind)| match kind {

@@ -38,7 +38,7 @@ pub(super) enum Obstacle {
         "what lies outside cannot be mounted read-only (a container or AppArmor may forbid it): {0}"
     )]
     Mounts(io::Error),
-    #[error("capabilities cannot be given up: {0}")]
+    #[error("capabilities cannot be dropped: {0}")]
     Capabilities(io::Error),
     #[error("no Landlock (Linux 6.2 or newer has it, unless it is switched off): {0}")]
     Landlock(#[from] RulesetError),

@@ -119,7 +119,7 @@ fn refused(network: Network) -> Result<Rules, Error> {
     let masked =
         |number, mask, value| rule(vec![argument(number, SeccompCmpOp::MaskedEq(mask), value)?]);
     // Sockets of the network, and those that tell of it. Above all none of files: behind those are
-    // servers that do what they are told, outside.
+    // servers outside that do what they are asked.
     let families = match network {
         Network::Nothing => &[libc::AF_NETLINK][..],
         _ => &[libc::AF_NETLINK, libc::AF_INET, libc::AF_INET6],

@@ -12,7 +12,7 @@ use tokio::{io::AsyncReadExt as _, net::UnixStream};
 #[cfg(target_os = "linux")]
 const MAX_REASON: u64 = 4096;
 
-/// What a supervisor tells of a program that has ended, behind a reason: a byte each.
+/// What a supervisor reports of a program that has ended, after a reason: a byte each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Note {
     /// There was no namespace for a network of its own.
@@ -102,7 +102,7 @@ impl Group {
     pub(crate) fn kill(&mut self) {
         #[cfg(target_os = "linux")]
         drop(self.line.take());
-        // Once: nobody else is called like this before the first process was waited for, and right after
+        // Once: no other process has this id before the first process was waited for, and right after
         // that hardly.
         let Some(id) = self.id.take() else { return };
         #[cfg(unix)]
@@ -110,7 +110,7 @@ impl Group {
             use rustix::process::{Pid, Signal, kill_process_group};
             let id = i32::try_from(id).ok().and_then(Pid::from_raw);
             if let Some(id) = id {
-                // There may be nobody any more.
+                // There may be no process any more.
                 let _ = kill_process_group(id, Signal::KILL);
             }
         }

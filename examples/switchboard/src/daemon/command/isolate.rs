@@ -80,11 +80,11 @@ fn loopback() -> rustix::io::Result<()> {
 pub(super) struct Attempts {
     /// To reach an address outside.
     pub(super) outside: u64,
-    /// To reach a port at the loopback where nobody listens.
+    /// To reach a port at the loopback where nothing listens.
     pub(super) inside: u64,
 }
 
-/// Counts them in the network of this process, which tells such numbers.
+/// Counts them in the network of this process.
 pub(super) fn attempts() -> Attempts {
     let read = |name| fs::read_to_string(Path::new("/proc/self/net").join(name));
     let (old, new) = (

@@ -163,7 +163,7 @@ impl Heard {
                     None => err = None,
                 },
             }
-            // A program that says much is not to keep whoever aborts it waiting.
+            // A program with much output must not delay its abort.
             tokio::task::yield_now().await;
         }
     }

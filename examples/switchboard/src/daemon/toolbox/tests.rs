@@ -136,7 +136,7 @@ async fn a_failed_tool_shows_its_arguments_first() {
 }
 
 #[tokio::test]
-async fn a_search_tells_where_it_looked_and_what_it_left_out() {
+async fn a_search_reports_where_it_looked_and_what_it_left_out() {
     let place = Place::new("scope", Confinement::Off);
     for number in 0..52 {
         let file = json!({ "path": format!("src/{number}.rs"), "content": "one" });
@@ -192,7 +192,7 @@ async fn a_wrong_call_is_explained() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_command_tells_its_lines_and_its_failure() {
+async fn a_command_reports_its_lines_and_its_failure() {
     let place = Place::new("command", Confinement::Open);
     let line = json!({ "command": "echo out; echo err >&2; exit 3" });
     let (shown, result) = place.run(SHELL_RUN, line).await;

@@ -64,7 +64,7 @@ impl Memory {
         }
     }
 
-    /// What a chat's model is told of those before, if there is anything. What the request's own history tells
+    /// What a chat's model gets of those before, if there is anything. What the request's own history has
     /// is left out.
     pub(super) fn recall(&self, request: &ChatRequest) -> Option<String> {
         let name = scope(request)?;

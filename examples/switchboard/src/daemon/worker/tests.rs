@@ -121,7 +121,7 @@ fn told(events: &[Event]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_chat_tells_every_step_in_order() {
+async fn a_chat_reports_every_step_in_order() {
     let place = Place::new("steps");
     let (events, reply) = place.chat("edit a.txt: two -> 2").await;
     let expected = [
@@ -522,7 +522,7 @@ async fn a_history_is_not_recalled_twice() {
 
 #[cfg(feature = "llm")]
 #[tokio::test]
-async fn a_model_that_is_silent_for_120_seconds_is_given_up() {
+async fn a_model_that_is_silent_for_120_seconds_times_out() {
     use crate::model::http::testing::{Does, Provider};
     use crate::model::http::{HttpClient, HttpModel};
     let hangs = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
@@ -549,7 +549,7 @@ async fn a_model_that_is_silent_for_120_seconds_is_given_up() {
 }
 
 #[tokio::test]
-async fn usage_is_told_of_each_step_and_summed_up_in_the_reply() {
+async fn usage_is_reported_for_each_step_and_summed_in_the_reply() {
     let place = Place::new("usage");
     let (events, reply) = place.chat("read a.txt").await;
     let mut steps = vec![Usage::default()];

@@ -187,7 +187,7 @@ impl Workspace {
     }
 }
 
-/// Setuid and setgid stay away: the text is not that of whoever has set them.
+/// Setuid and setgid stay away: the text is not that of the user who has set them.
 #[cfg(unix)]
 fn without_set_id(permissions: &Permissions) -> Permissions {
     use cap_std::fs::PermissionsExt as _;

@@ -73,8 +73,8 @@ impl Workspace {
         };
         let inside = match self.inside(path) {
             Ok(inside) => inside,
-            // A whole path may lead here by a link that was followed when this one was opened. Nobody is
-            // told whether anything else is there.
+            // A whole path may lead here by a link that was followed when this one was opened. The error
+            // does not reveal whether anything else is there.
             Err(why) => {
                 let whole = Path::new(path);
                 let real = whole.is_absolute().then(|| whole.canonicalize().ok());
@@ -102,7 +102,7 @@ impl Workspace {
             return Err(Problem::call(format!("{name:?} is not the name of a file")));
         }
         let path = path.strip_prefix(&self.root).unwrap_or(path);
-        // The handle refuses these too; here they are told from what the system refuses.
+        // The handle refuses these too; here they are distinguished from what the system refuses.
         let mut depth = 0_usize;
         for part in path.components() {
             depth = match part {

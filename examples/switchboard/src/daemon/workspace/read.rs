@@ -55,7 +55,7 @@ impl Workspace {
         let lines = whole.split_inclusive('\n').skip(first - 1);
         let lines: Vec<_> = lines.take(range.count).collect();
         if lines.is_empty() && total > 0 {
-            let message = format!("{name:?} has {total} lines, and none of them is asked for");
+            let message = format!("{name:?} has {total} lines, and none of them was requested");
             return Err(Problem::call(message));
         }
         Ok(Excerpt {

@@ -251,7 +251,7 @@ impl Workspace {
                 };
                 *skipped.entry(what).or_default() += 1;
             }
-            // Depth first, so that what belongs together is told together.
+            // Depth first, so that what belongs together is listed together.
             for folder in inner.into_iter().rev() {
                 folders.push_front(folder);
             }

@@ -220,7 +220,7 @@ fn a_folder_that_becomes_a_link_meanwhile_leads_nowhere_else() {
 }
 
 #[test]
-fn an_edit_is_exact_and_told_as_a_difference() {
+fn an_edit_is_exact_and_reported_as_a_diff() {
     let (place, workspace) = Place::new("edit");
     place.put("a.rs", "fn one() {}\r\nfn two() {}\r\nfn two() {}\r\n");
     let change = workspace.edit("a.rs", "one", "first", false).unwrap();

@@ -1,4 +1,4 @@
-//! [`History`]: a session with its turns, as its log tells it.
+//! [`History`]: a session with its turns, as read from its log.
 //!
 //! A message of the log has the whole [`Record`], which is short, and what is new: a turn; from time
 //! to time all turns, so that what comes before can be purged. What is longer than a message comes

@@ -75,7 +75,7 @@ impl Nodes {
         }
     }
 
-    /// Takes this node out, so that nobody waits for it.
+    /// Takes this node out, so that no other waits for it.
     pub(super) async fn leave(&self, patience: Duration) {
         if let Some(lease) = self.member.current() {
             lease.release();

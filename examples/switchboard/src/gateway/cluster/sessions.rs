@@ -199,7 +199,7 @@ impl Sessions {
         }
     }
 
-    /// Changes a session: as often as it takes, because other nodes change it too, or nobody knows
+    /// Changes a session: as often as it takes, because other nodes change it too, or it is unknown
     /// whether it was written.
     async fn change(
         &self,
@@ -362,7 +362,7 @@ impl Sessions {
             () = sleep(self.look) => {}
         }
         match self.remove_gone(session, turn_id).await {
-            // Whoever waits goes on waiting: the store may come back.
+            // Callers go on waiting: the store may come back.
             Err(StoreError::Cluster(error)) if passes(&error) => Ok(None),
             outcome => outcome.map(Some),
         }
@@ -391,7 +391,7 @@ impl Sessions {
         if gone.is_empty() {
             return Ok(record);
         }
-        tracing::info!(?gone, "nodes are gone, and their turns of a session over");
+        tracing::info!(?gone, "nodes are gone, and their turns have ended");
         let remove = |history: &History| {
             let mut record = history.record.clone();
             record.remove_nodes(&gone);

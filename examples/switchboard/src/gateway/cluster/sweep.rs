@@ -53,11 +53,11 @@ impl Sessions {
             return Ok(None);
         }
         let mut known = History::at(revision);
-        // Whoever knows the session finds that it is gone.
+        // A node that knows the session finds that it is gone.
         match self.write(subject, &mut known, &Entry::nothing()).await {
             // Somebody uses it.
             Err(StoreError::Cluster(Failure::Conflict)) => return Ok(None),
-            // Then nobody else can write either.
+            // Then no other node can write either.
             Err(StoreError::Cluster(Failure::Full { .. })) => {}
             written => written?,
         }

@@ -18,7 +18,7 @@ const MAX_QUOTE: usize = 60;
 pub struct Problem {
     /// The file.
     pub file: PathBuf,
-    /// The line, from 1; 0 if this is no file.
+    /// The line, from 1; 0 if this is not a file.
     pub line: usize,
     /// The character in the line, from 1.
     pub column: usize,

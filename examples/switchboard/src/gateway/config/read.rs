@@ -386,7 +386,7 @@ pub(super) fn read(text: &str, origin: &Origin) -> Result<Loaded, ConfigError> {
             }
             "memory.semantic_enabled" => {
                 let why = format!(
-                    "{path}: has no effect; the model is told what was said, and no facts from it"
+                    "{path}: has no effect; the model gets what was said, and no facts from it"
                 );
                 checks.warnings.push((at, why));
             }

@@ -327,7 +327,7 @@ semantic_enabled = true
         "6:1: unknown key `agent.a\\u{1b}b`",
         "7:8: unknown key `agent.fallback`",
         "12:1: unknown key `plugins.0.capability`",
-        "14:1: memory.semantic_enabled: has no effect; the model is told what was said, and no facts from it",
+        "14:1: memory.semantic_enabled: has no effect; the model gets what was said, and no facts from it",
     ];
     assert_eq!(warnings(text), expected);
 }

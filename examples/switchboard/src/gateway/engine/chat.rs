@@ -255,7 +255,7 @@ impl Engine {
     }
 }
 
-/// What became of a run.
+/// The outcome of a run.
 struct Ended {
     ending: Ending,
     mark: Option<Mark>,
@@ -351,7 +351,7 @@ impl ChatRun<'_, '_> {
         }
         let usage = self.charge.call_ended();
         for call in turn.on_answer(answer) {
-            // The model is told that others are none.
+            // The model learns that others do not count.
             let input = Json::new(&call.arguments).unwrap_or(Json::EMPTY_OBJECT);
             let tool = ToolUse::new(&*call.id, &*call.name, input);
             self.reply.event(StreamEvent::ToolUse(tool)).await?;

@@ -28,7 +28,7 @@ const ENDING: Duration = Duration::from_secs(2);
 
 impl Engine {
     /// Returns the last turns of a session, oldest first, as the answer to `chat.history`. Waits up to 2 s
-    /// for a turn that has not ended yet: whoever asks may be the client that has just left it.
+    /// for a turn that has not ended yet: the caller may be the client that has just left it.
     ///
     /// # Errors
     /// [`RpcError`]: no such session's agent, or the store cannot be read.

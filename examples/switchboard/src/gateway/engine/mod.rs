@@ -91,7 +91,7 @@ pub struct EngineParts {
     pub budgets: Budgets,
     /// The model, or the reason why there is none, which is then the answer to every chat.
     pub model: Result<Arc<dyn ChatModel>, String>,
-    /// How much of a conversation the model is told.
+    /// How much of a conversation the model gets.
     pub limits: ConversationLimits,
     /// The names that `plugin.list` answers.
     pub plugins: Vec<String>,

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_told_everything_in_order() {
+    fn a_model_gets_everything_in_order() {
         let turns = [
             Turn::new("a", "b", 1).unwrap(),
             Turn::new("c", "d", 2).unwrap(),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_told_what_became_of_an_answer_but_of_no_question_without_one() {
+    fn a_model_learns_how_an_answer_ended_and_gets_no_unanswered_question() {
         let mark = |user, said, mark| Turn::marked(user, said, 1, mark);
         let why = || "why".to_owned();
         let turns = [

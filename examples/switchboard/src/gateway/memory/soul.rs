@@ -96,7 +96,7 @@ fn content(path: &Path) -> io::Result<(String, bool)> {
     let whole = bytes.len() <= MAX_SOUL;
     bytes.truncate(MAX_SOUL);
     let text = String::from_utf8_lossy(&bytes);
-    // A character that the cut went through is no character of the text.
+    // A character that the cut went through is not a character of the text.
     let text = if whole {
         &text
     } else {

@@ -1,4 +1,4 @@
-//! [`Turn`]: a question and its answer; and [`Mark`], what became of an answer that is not whole.
+//! [`Turn`]: a question and its answer; and [`Mark`], the outcome of an answer that is not whole.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::model::ModelError;
 /// Most bytes of a reason.
 const MAX_WHY: usize = 1024;
 
-/// What became of an answer that is not whole. It is shown in words: `stopped`, `broken off: …` or
+/// The outcome of an answer that is not whole. It is shown in words: `stopped`, `broken off: …` or
 /// `failed: …`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -21,7 +21,7 @@ pub enum Mark {
     Stopped,
     /// It broke off after its first word, for this reason.
     BrokenOff(String),
-    /// There is none, for this reason. No model is told of the question again: if the provider refuses it,
+    /// There is none, for this reason. No model gets the question again: if the provider refuses it,
     /// it would refuse every request with it.
     Failed(String),
 }
@@ -69,7 +69,7 @@ pub struct Turn {
     pub assistant: String,
     /// When the turn ended, in seconds since 1970.
     pub at: u64,
-    /// What became of an answer that is not whole.
+    /// The outcome of an answer that is not whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
     /// The name that its client gave it. A turn takes the place of the one before it if that has the same.
@@ -117,12 +117,12 @@ impl Turn {
         !self.assistant.trim().is_empty()
     }
 
-    /// Returns whether a model is told of it.
+    /// Returns whether a model gets it.
     pub(super) const fn is_told(&self) -> bool {
         !matches!(self.mark, Some(Mark::Failed(_)))
     }
 
-    /// Returns the answer as a model is told of it: whether the user stopped it, and if not, what there is.
+    /// Returns the answer as a model gets it: whether the user stopped it, and if not, what there is.
     pub(super) fn answer(&self) -> String {
         match &self.mark {
             Some(Mark::Stopped) if self.has_words() => format!("{}\n\n[stopped]", self.assistant),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_says_what_became_of_the_answer() {
+    fn a_mark_names_the_outcome_of_the_answer() {
         let refused = |refusal, status| ModelError::Refused {
             status,
             refusal,

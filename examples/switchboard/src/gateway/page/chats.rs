@@ -32,7 +32,7 @@ const ALONE: Duration = Duration::from_secs(120);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Most answers at a time.
 const MAX_RUNS: usize = 256;
-/// Most events that a page may be behind; then it is told all anew.
+/// Most events that a page may be behind; then it gets everything anew.
 const MAX_BEHIND: usize = 4096;
 /// Most past turns that a page shows.
 const MAX_TURNS: usize = 1000;
@@ -81,7 +81,7 @@ impl Open {
         Arc::clone(open.entry(id.to_owned()).or_insert_with(|| Chat::new(id)))
     }
 
-    /// Forgets a chat that nobody looks at and that is not being answered.
+    /// Forgets a chat without viewers that is not being answered.
     fn leave(&self, id: &str) {
         let mut open = lock(&self.0);
         let is_over =
@@ -192,7 +192,7 @@ impl Chat {
         }
     }
 
-    /// Returns all there is to tell, and what comes then.
+    /// Returns everything so far, and what follows.
     async fn all(&self, engine: &Engine) -> Result<(Bytes, broadcast::Receiver<Bytes>), RpcError> {
         loop {
             let changes = lock(&self.state).changes;
@@ -384,7 +384,7 @@ impl Chats {
     }
 }
 
-/// Answers a question, until it is stopped or nobody has looked for long. Returns the last event.
+/// Answers a question, until it is stopped or has had no viewers for long. Returns the last event.
 async fn run(engine: &Engine, chat: &Arc<Chat>, question: &Question, stop: &Notify) -> Value {
     let mut ask = ChatSend::new(CHANNEL, ACCOUNT, &*question.content);
     ask.session.peer.clone_from(&chat.session.peer);
@@ -407,7 +407,7 @@ async fn run(engine: &Engine, chat: &Arc<Chat>, question: &Question, stop: &Noti
     }
 }
 
-/// The event that tells what was said before.
+/// The event with what was said before.
 fn past(turns: &[Turn]) -> Bytes {
     let turns = turns.iter().map(|turn| {
         json!({
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_nobody_looks_at_goes_on_for_two_minutes() {
+    async fn an_answer_without_viewers_goes_on_for_two_minutes() {
         let (chats, is_asked) = chats().await;
         ask(&chats, &is_asked).await;
         sleep(ALONE - Duration::from_secs(1)).await;
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_somebody_looks_at_goes_on_until_the_gateway_ends() {
+    async fn an_answer_with_viewers_goes_on_until_the_gateway_ends() {
         let (chats, is_asked) = chats().await;
         let page = chats.follow(CHAT, None);
         ask(&chats, &is_asked).await;

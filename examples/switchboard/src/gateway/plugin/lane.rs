@@ -228,7 +228,7 @@ impl Lanes {
             let thread = thread::Builder::new().name("plugin".to_owned());
             match thread.spawn(move || shared.work()) {
                 Ok(_) => queue.threads += 1,
-                // Another may come to it. Without any, the caller is told by the drop.
+                // Another may take it. Without any, the drop informs the caller.
                 Err(_) if queue.threads == 0 => queue.jobs.clear(),
                 Err(_) => {}
             }
@@ -259,7 +259,7 @@ impl Shared {
             current.set(None);
             let is_stopped = job.control.finish();
             // The order to stop may still be on its way, and would hit the next call. After a
-            // panic, nobody knows what state the engine is in.
+            // panic, the state of the engine is unknown.
             let is_clean = match &done {
                 Ok(Err(CallError::TimedOut)) => true,
                 Ok(_) => !is_stopped,

@@ -105,7 +105,7 @@ impl WasmPlugin {
             PluginKind::ChannelAdapter => &[INCOMING, OUTGOING],
         };
         if let Some(missing) = needed.iter().find(|name| !is_there(name)) {
-            let why = format!("what it says it is needs the export {missing}");
+            let why = format!("its declared kind needs the export {missing}");
             return Err(PluginError::Describe(why));
         }
         Ok(Self {

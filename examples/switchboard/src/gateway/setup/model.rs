@@ -19,7 +19,7 @@ pub(super) struct GatewayModel {
     pub(super) model: Result<Arc<dyn ChatModel>, String>,
     /// The model and where it is.
     pub(super) place: String,
-    /// How much of a conversation it is told.
+    /// How much of a conversation it gets.
     pub(super) limits: ConversationLimits,
 }
 

@@ -28,7 +28,7 @@ async fn model(url: &str) -> Arc<dyn ChatModel> {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_silent_for_45_seconds_is_given_up() {
+async fn a_provider_that_is_silent_for_45_seconds_times_out() {
     let provider = Fake::start(&[Does::Hangs(FIRST)]).await;
     let model = model(&provider.url).await;
     let question = ChatMessage::user("hello");
@@ -43,7 +43,7 @@ async fn a_provider_that_is_silent_for_45_seconds_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_provider_that_does_not_begin_to_answer_within_45_seconds_is_given_up() {
+async fn a_provider_that_does_not_begin_to_answer_within_45_seconds_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let model = model(&url).await;
@@ -60,7 +60,7 @@ async fn a_provider_that_does_not_begin_to_answer_within_45_seconds_is_given_up(
 }
 
 #[test]
-fn every_member_of_a_binding_counts_and_other_chats_go_to_the_agent_or_to_nobody() {
+fn every_member_of_a_binding_counts_and_other_chats_go_to_the_agent_or_fail() {
     let members = ["channel", "account_id", "peer_id", "guild_id", "team_id"];
     let bindings =
         members.map(|member| format!("[[bindings]]\nagent_id = {member:?}\n{member} = \"x\"\n"));

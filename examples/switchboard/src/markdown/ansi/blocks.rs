@@ -262,7 +262,7 @@ impl Renderer {
         }
     }
 
-    /// Ends the text of an item that is no paragraph: what follows it stands close.
+    /// Ends the text of an item that is not a paragraph: what follows it stands close.
     fn begin_block(&mut self) {
         if !self.inline.is_empty() {
             self.flush();

@@ -38,7 +38,7 @@ fn stripped(line: &str) -> String {
 }
 
 #[test]
-fn blocks_stand_apart() {
+fn blocks_are_separated() {
     let text =
         "# Title\nOne *two*\n**three** `four`\n\n---\n## Next\n> quoted\n>\n> # more\n> > deep\n";
     let expected = "\
@@ -73,7 +73,7 @@ fn styles_end_with_their_text() {
 }
 
 #[test]
-fn items_hang_behind_their_markers() {
+fn items_follow_their_markers() {
     let text = "\
 1. one two three four
 2. ten
@@ -154,7 +154,7 @@ b";
 }
 
 #[test]
-fn a_link_tells_where_it_leads() {
+fn a_link_shows_its_target() {
     let text = "[docs](https://e.com/a) <https://e.com> <ann@e.com> [](/b) ![cat](c.png) \
         [https://good.com](https://bad.com) ![](data:image/png;base64,AAAA)";
     let expected = "docs (https://e.com/a) https://e.com ann@e.com /b cat (c.png) \

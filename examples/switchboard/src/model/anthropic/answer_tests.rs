@@ -229,7 +229,7 @@ fn ignores_odd_counts() {
 }
 
 #[test]
-fn garbage_is_no_answer_and_what_is_not_known_is_left_out() {
+fn garbage_is_not_an_answer_and_unknown_parts_are_left_out() {
     for garbage in ["data: hello\n\n", "event: message_start\ndata: []\n\n"] {
         let (_, outcome) = decode(garbage.as_bytes(), 2);
         assert!(

@@ -105,7 +105,7 @@ async fn an_overloaded_provider_is_asked_again_until_it_has_begun() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_as_it_is_for_clients() {
+async fn a_refusal_is_reported_as_clients_see_it() {
     const REFUSED: &str = "{\"type\":\"error\",\"error\":{\"type\":\"authentication_error\",\"message\":\"invalid x-api-key\"}}";
     let provider = Provider::start(&[Does::Answers("401 Unauthorized", REFUSED, 10)]).await;
     let (_, outcome) = ask(&model(&provider)).await;

@@ -55,9 +55,9 @@ pub(super) struct Asker {
 /// A question: the body of a request.
 pub(super) struct Query {
     pub(super) body: Bytes,
-    /// What people are told if the provider does not answer.
+    /// The message if the provider does not answer.
     pub(super) subject: Subject,
-    /// What people are told before the answer.
+    /// The message before the answer.
     pub(super) notice: Option<Notice>,
     /// What to ask if the conversation is too long for the model.
     pub(super) shorter: Option<Shorter>,

@@ -1,4 +1,4 @@
-//! [`Subject`]: what is asked, and what to tell people when it does not answer.
+//! [`Subject`]: what is asked, and the message when it does not answer.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl Subject {
             model: excerpt(model),
             has_key: config.key.is_some(),
             is_here: is_loopback(url),
-            // Whoever configures by a file serves others, who need not know.
+            // A configuration by file serves others, who need not know.
             at: match is_loopback(url) && !config.in_file {
                 true => format!(" at {}", url.origin().ascii_serialization()),
                 false => String::new(),
@@ -94,11 +94,11 @@ impl Subject {
         let (name, model) = (self.provider.title(), &self.model);
         let mut what = match refusal {
             Refusal::Key if self.has_key => format!("{name} refused the key"),
-            Refusal::Key => format!("{name} wants a key"),
+            Refusal::Key => format!("{name} requires a key"),
             Refusal::Permission => format!("{name} does not allow this"),
             Refusal::Model => format!("{name} does not have the model {model}"),
             Refusal::Interface => {
-                format!("{name} serves the model {model} behind another interface only")
+                format!("{name} serves the model {model} through another interface only")
             }
             Refusal::Address => format!("{name} is not at this address"),
             Refusal::RateLimit => format!("{name} limits the requests"),

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_part_of_a_key_is_told_that_means_something() {
+    fn no_meaningful_part_of_a_key_is_shown() {
         let private = ["http://h/x", "http://h", "sk-hünter2"].map(Secret::from);
         for (text, told) in [
             ("nothing", "nothing"),

@@ -1,4 +1,4 @@
-//! What each interface is told of its provider's misbehaviour, and how often it asks.
+//! What is reported of a provider's misbehaviour, and how often it is asked.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use futures_util::StreamExt as _;
@@ -79,7 +79,7 @@ async fn an_answer_comes_in_any_chunks_with_its_usage() {
 }
 
 #[tokio::test]
-async fn an_answer_that_ends_early_is_told_as_far_as_it_came_and_not_asked_again() {
+async fn an_answer_that_ends_early_is_shown_in_part_and_not_requested_again() {
     for kind in NETWORK {
         let begin = answer(kind).0;
         let half = String::leak(begin.repeat(2));
@@ -185,7 +185,7 @@ async fn a_refusal_says_what_happened_and_what_to_do() {
             Kind::OpenAi,
             "404 Not Found",
             r#"{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions."}}"#,
-            "OpenAI serves the model toy behind another interface only (HTTP 404), such as Responses, \
+            "OpenAI serves the model toy through another interface only (HTTP 404), such as Responses, \
              which is not spoken here: choose another with --model. OpenAI says: This model is only \
              supported in v1/responses and not in v1/chat/completions.",
             1,

@@ -75,7 +75,7 @@ async fn errors_of_a_proxy_are_shown_without_address_and_key() {
 }
 
 #[tokio::test]
-async fn a_provider_without_an_answer_is_given_up() {
+async fn a_provider_without_an_answer_times_out() {
     // Accepts, and never says a word.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

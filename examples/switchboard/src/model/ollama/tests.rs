@@ -75,7 +75,7 @@ fn a_reason_of_the_end_is_the_end_and_an_odd_count_is_left_out() {
 }
 
 #[test]
-fn an_error_in_the_middle_keeps_what_was_said() {
+fn an_error_in_the_middle_keeps_the_partial_answer() {
     let said = r#"{"message":{"content":"so far"},"done":false}"#;
     let stream =
         format!("{said}\n{{\"error\":\"an error was encountered while running the model\"}}\n");

@@ -34,7 +34,7 @@ const STREAM: &str = concat!(
 );
 
 #[test]
-fn thoughts_are_told_apart_from_the_answer() {
+fn thoughts_are_separated_from_the_answer() {
     for name in ["reasoning_content", "reasoning"] {
         let delta = format!(r#"{{"{name}":"hm","content":"yes"}}"#);
         let stream =
@@ -103,7 +103,7 @@ fn an_answer_that_is_not_streamed_is_taken_whole() {
 }
 
 #[test]
-fn an_error_in_the_stream_keeps_what_was_said_and_the_providers_words() {
+fn an_error_in_the_stream_keeps_the_partial_answer_and_the_providers_words() {
     for (error, words) in [
         (
             r#"{"error":{"message":"overloaded","code":529}}"#,
@@ -302,7 +302,7 @@ fn ignores_odd_members() {
 }
 
 #[test]
-fn a_count_is_read_however_it_is_written_and_left_out_if_it_is_none() {
+fn a_count_is_read_in_any_form_and_left_out_if_it_is_invalid() {
     for (usage, expected) in [
         (
             r#"{"prompt_tokens":11.0,"completion_tokens":"5"}"#,
@@ -473,7 +473,7 @@ fn a_call_is_read_in_every_form() {
             &[r#"{"tool_calls":{"id":"a","name":"echo","arguments":{}}}"#],
             &[("echo", "{}")],
         ),
-        // An odd index, and arguments that are no text.
+        // An odd index, and arguments that are not text.
         (
             &[
                 r#"{"tool_calls":[{"index":1.0,"id":7,"type":null,"function":{"name":"echo","arguments":{"a":1}}}]}"#,

@@ -198,7 +198,7 @@ async fn an_answer_without_an_end_mark_is_complete_once_its_reason_is_there() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_silent_or_only_keeps_the_line_alive_is_given_up() {
+async fn a_provider_that_is_silent_or_only_keeps_the_connection_alive_times_out() {
     let short = Duration::from_millis(250);
     for (behaviour, said) in [
         (&[Does::Hangs(HELLO)], "grüß dich"),
@@ -220,7 +220,7 @@ async fn a_provider_that_is_silent_or_only_keeps_the_line_alive_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_error_in_the_stream_is_told_in_the_providers_words_without_the_key() {
+async fn an_error_in_the_stream_has_the_providers_words_without_the_key() {
     const ERROR: &str = concat!(
         "data: {\"choices\":[{\"delta\":{\"content\":\"so far\"}}]}\n\n",
         "data: {\"error\":{\"message\":\"sk-hunter2 is over its limit\"}}\n\n",

@@ -72,7 +72,7 @@ fn it_asks_for_the_tools_that_the_text_asks_for() {
 }
 
 #[test]
-fn it_repeats_what_the_tools_said() {
+fn it_repeats_the_results_of_tools() {
     let question = ChatMessage::user("Alice: time?");
     let mut messages = vec![question.clone(), asked("time?")];
     messages.push(ChatMessage::tool("call_0", "it is 01:02:03 UTC"));

@@ -89,7 +89,7 @@ fn a_description_is_no_longer_than_interfaces_take() {
 }
 
 #[test]
-fn rejections_are_told_apart_from_the_text() {
+fn rejections_are_distinguished_from_the_text() {
     let request = RouteRequest::new("buy milk");
     assert_eq!(question(&request), "buy milk");
     let rejections = [
@@ -183,7 +183,7 @@ async fn a_model_that_fails_is_a_router_that_fails() {
 }
 
 #[test]
-fn refused_keys_are_told_from_a_busy_provider() {
+fn refused_keys_are_distinguished_from_a_busy_provider() {
     for (refusal, expected) in [
         (Refusal::Key, RouterError::Denied("no".into())),
         (Refusal::RateLimit, RouterError::RateLimited),

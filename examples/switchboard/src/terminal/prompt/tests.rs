@@ -74,7 +74,7 @@ impl Seen {
 }
 
 #[test]
-fn lines_come_above_wherever_the_prompt_and_the_cursor_are() {
+fn output_appears_above_the_prompt_wherever_the_cursor_is() {
     for typed in [
         "",
         "abc",
@@ -180,7 +180,7 @@ fn ctrl_c_clears_a_line_that_is_not_finished() {
 }
 
 #[test]
-fn rows_that_change_stand_between_the_lines_above_and_the_prompt_and_leave_nothing() {
+fn changing_rows_stay_between_output_and_prompt_and_leave_nothing() {
     let mut seen = Seen::new(10, 9);
     seen.prints(&["above"]);
     seen.shows("#ab> ", &[]);

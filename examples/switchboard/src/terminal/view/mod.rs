@@ -214,7 +214,7 @@ impl View {
         }
     }
 
-    /// What is told in a line or several.
+    /// A message of one or more lines.
     fn remark(&mut self, event: ChatEvent, now: Instant) {
         self.end_texts();
         let (colour, text) = match event {

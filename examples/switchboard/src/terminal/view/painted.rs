@@ -10,7 +10,7 @@ const INDENT: &str = "  ";
 const NARROWEST: usize = 20;
 
 /// Breaks a line at words. A word longer than a row is cut. Colours (`ESC [ .. m`) take no room, and go on in
-/// the next row. JSON stays as it is: whoever copies it wants one line.
+/// the next row. JSON stays on one line, so that it can be copied.
 pub(super) fn wrap_painted(line: &str, width: usize) -> Vec<String> {
     if width < NARROWEST || line.starts_with('{') {
         return vec![escaped_json(line).into_owned()];

@@ -229,7 +229,7 @@ fn a_table_that_is_higher_than_the_screen_gives_way_at_its_beginning() {
 }
 
 #[test]
-fn nothing_of_the_texts_controls_the_terminal_or_is_wider_than_it() {
+fn texts_cannot_control_the_terminal_or_exceed_its_width() {
     let bad = || {
         format!(
             "\u{1b}[2J\u{9b}3A\u{202e} {} 漢字漢字漢字漢字漢字漢字漢字",

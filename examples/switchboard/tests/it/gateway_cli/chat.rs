@@ -21,7 +21,7 @@ fn a_chat_shows_tools_apart_from_the_text_and_cannot_control_the_terminal() {
 }
 
 #[test]
-fn a_chat_that_fails_says_why_and_keeps_what_was_said() {
+fn a_failed_chat_says_why_and_keeps_the_partial_answer() {
     let folder = Folder::new();
     let file = folder.file(
         "config.toml",
@@ -42,7 +42,7 @@ fn a_chat_that_fails_says_why_and_keeps_what_was_said() {
 }
 
 #[test]
-fn a_chat_tells_what_the_gateway_remembers_and_who_asks() {
+fn a_chat_shows_what_the_gateway_remembers_and_who_asks() {
     let folder = Folder::new();
     let text = "[gateway]\ndata_dir = \":memory:\"\nextensions = true\n\
                 [budgets]\ndaily = 100000\n\

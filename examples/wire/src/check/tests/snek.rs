@@ -29,7 +29,7 @@ async fn a_platform_that_is_broken_in_one_way_fails_one_row() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_out_of_order_in_any_row_fails_the_row_on_the_order() {
+async fn frames_out_of_order_in_any_row_fail_the_row_on_the_order() {
     let suite = Suite::load(Protocol::Snek, Role::Server).unwrap();
     let setup = platform();
     for (broken, fails) in [("", false), (r#"s2c {"callId":"login"} duplicate"#, true)] {

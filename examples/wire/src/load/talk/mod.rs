@@ -68,7 +68,7 @@ pub struct Caller {
     pub channel: Option<String>,
     /// The model of an Acolyte server. Default: the server's.
     pub model: Option<String>,
-    /// What chats say.
+    /// The text of a chat.
     pub prompt: String,
     /// Whether secrets may go to another machine without encryption.
     pub insecure: bool,
@@ -281,7 +281,7 @@ pub(super) enum Heard {
     Failed(u64, String),
     /// What another connection's call, which was due then, has caused here: nanoseconds of the run.
     Seen(u64),
-    /// A frame that is none of the protocol.
+    /// Not a frame of the protocol.
     Unreadable,
 }
 
@@ -310,7 +310,7 @@ pub(super) trait Talk: Send {
     /// Takes a text of the server.
     fn hear(&mut self, text: &str, heard: &mut Vec<Heard>);
 
-    /// Says that nobody waits for a call any more. Returns whether the connection can be used on.
+    /// Drops a call whose caller has given up. Returns whether the connection can be used on.
     fn forget(&mut self, _number: u64) -> bool {
         true
     }
@@ -373,7 +373,7 @@ mod tests {
         }
     }
 
-    /// What is heard, in short.
+    /// What was received, in short.
     fn hear(talk: &mut dyn Talk, text: &str) -> String {
         let mut heard = Vec::new();
         talk.hear(text, &mut heard);

@@ -9,7 +9,7 @@ use rpc_core::net::LinkState;
 
 /// It closes, with a code and without.
 ///
-/// The Close is answered, told, and followed by another attempt.
+/// The Close is answered, reported, and followed by another attempt.
 pub(super) async fn by_the_server<C: ClientUnderTest>(test: &C) {
     for code in [1000, 1001, 1011, 4000] {
         let said =

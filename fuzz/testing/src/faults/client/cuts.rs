@@ -90,7 +90,7 @@ pub(super) async fn in_the_upgrade<C: ClientUnderTest>(test: &C) {
 
 /// It ends or resets the line at each step of the protocol's handshake.
 ///
-/// At each step, before and after the client has been heard.
+/// At each step, before and after the client has sent something.
 pub(super) async fn in_the_handshake<C: ClientUnderTest>(test: &C) {
     for steps in 0..C::STEPS {
         for hears in [false, true] {

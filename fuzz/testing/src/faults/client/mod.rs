@@ -33,7 +33,7 @@ use self::clock_jump::clock_jump;
 use super::list::{self, Fault};
 use super::raw::RawPeer;
 
-/// A deadline that must not pass. In the good case nobody waits for it.
+/// A deadline that must not pass. In the good case no test waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A deadline that has to pass.
 const SHORT: Duration = Duration::from_millis(150);
@@ -233,7 +233,7 @@ pub trait ClientUnderTest: Sync {
     /// Sends about so many bytes in one message, at least as many.
     async fn load(&self, handle: &Self::Handle, bytes: usize) -> Ended;
 
-    /// Something that the application is told although it has not asked.
+    /// An event that the application did not ask for.
     fn event(&self, number: usize) -> Value;
 
     /// Frames with this as a part. A client may skip them, and has to go on.
@@ -248,35 +248,35 @@ pub trait ClientUnderTest: Sync {
 #[rustfmt::skip]
 pub fn check_all<C: ClientUnderTest + 'static>(client: &'static C) {
     list::check_all(vec![
-        fault(client, "a_server_that_never_upgrades_is_given_up_in_time", silence::before_the_upgrade),
-        fault(client, "a_handshake_that_stops_is_given_up_in_time", silence::in_the_handshake),
-        fault(client, "a_half_open_line_is_found_out", silence::half_open),
-        fault(client, "a_line_cut_before_the_upgrade_is_dialled_again", cuts::before_the_upgrade),
-        fault(client, "a_line_cut_in_the_upgrade_is_dialled_again", cuts::in_the_upgrade),
-        fault(client, "the_status_of_a_refused_upgrade_is_believed", cuts::upgrade_refused),
-        fault(client, "a_line_cut_in_the_handshake_is_dialled_again", cuts::in_the_handshake),
-        fault(client, "an_idle_line_that_is_cut_is_dialled_again", cuts::while_idle),
-        fault(client, "a_call_on_a_line_that_is_cut_ends_at_once", cuts::in_a_call),
-        fault(client, "half_a_frame_is_no_frame", cuts::in_a_frame),
-        fault(client, "a_line_cut_while_the_client_closes_is_closed", cuts::while_the_client_closes),
-        fault(client, "a_server_that_never_reads_is_given_up", pace::slow_reader),
+        fault(client, "a_server_that_never_upgrades_times_out", silence::before_the_upgrade),
+        fault(client, "a_stalled_handshake_times_out", silence::in_the_handshake),
+        fault(client, "a_half_open_connection_is_detected", silence::half_open),
+        fault(client, "a_cut_before_the_upgrade_is_retried", cuts::before_the_upgrade),
+        fault(client, "a_cut_in_the_upgrade_is_retried", cuts::in_the_upgrade),
+        fault(client, "the_status_of_a_refused_upgrade_decides_about_a_retry", cuts::upgrade_refused),
+        fault(client, "a_cut_in_the_handshake_is_retried", cuts::in_the_handshake),
+        fault(client, "an_idle_connection_that_is_cut_is_reopened", cuts::while_idle),
+        fault(client, "a_call_ends_at_once_when_its_connection_is_cut", cuts::in_a_call),
+        fault(client, "half_a_frame_is_not_reported", cuts::in_a_frame),
+        fault(client, "a_client_that_is_cut_while_it_closes_is_closed", cuts::while_the_client_closes),
+        fault(client, "a_server_that_never_reads_is_disconnected", pace::slow_reader),
         fault(client, "a_server_may_write_byte_by_byte", pace::slow_but_steady),
-        fault(client, "bytes_that_trickle_move_no_deadline", pace::slow_writer),
+        fault(client, "trickling_bytes_move_no_deadline", pace::slow_writer),
         fault(client, "a_flood_of_events_is_dropped_and_counted", pace::event_flood),
-        fault(client, "a_flood_of_events_ends_the_line_where_that_is_wanted", pace::event_flood_that_closes),
+        fault(client, "a_flood_of_events_ends_the_connection_if_so_configured", pace::event_flood_that_closes),
         fault(client, "a_message_over_the_limit_is_refused_with_1009", frames::oversized_incoming),
         fault(client, "a_message_over_the_limit_is_not_sent", frames::oversized_outgoing),
-        fault(client, "text_that_is_no_utf8_is_refused_with_1007", frames::invalid_utf8),
-        fault(client, "deep_json_is_survived", frames::deep_json),
+        fault(client, "invalid_utf8_is_refused_with_1007", frames::invalid_utf8),
+        fault(client, "deep_json_is_skipped_or_passed_through", frames::deep_json),
         fault(client, "masked_frames_are_refused_with_1002", frames::masked),
         fault(client, "broken_frames_are_refused_with_1002", frames::broken),
         fault(client, "a_flood_of_pings_is_read_as_fast_as_its_pongs_are_taken", frames::ping_flood),
-        fault(client, "a_close_of_the_server_is_answered_and_told", closes::by_the_server),
-        fault(client, "a_close_that_is_not_answered_ends_in_time", closes::unanswered),
+        fault(client, "a_close_of_the_server_is_answered_and_reported", closes::by_the_server),
+        fault(client, "an_unanswered_close_ends_in_time", closes::unanswered),
         fault(client, "a_drain_waits_for_calls_and_counts_them", closes::drain_in_a_call),
-        fault(client, "a_shutdown_without_a_line_ends_at_once", closes::without_a_line),
+        fault(client, "a_shutdown_without_a_connection_ends_at_once", closes::without_a_line),
         fault(client, "a_close_ends_the_calls_in_flight", closes::in_a_call),
-        fault(client, "nobody_waits_for_a_task_that_is_gone", closes::task_dropped),
+        fault(client, "calls_end_when_the_connection_task_is_dropped", closes::task_dropped),
         Fault::on_a_paused_clock("a_clock_that_jumps_gives_one_fresh_chance", move || clock_jump(client)),
     ]);
 }

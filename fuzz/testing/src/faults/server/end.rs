@@ -12,7 +12,7 @@ use super::{
 use rpc_core::net::DrainReport;
 use rpc_core::net::ws::Role;
 
-/// A handler that panics: its client is told, keeps its connection and is served on.
+/// A handler that panics: its client gets an error, keeps its connection and is served on.
 pub(super) async fn a_panicking_handler<S: ServerUnderTest>() {
     let server = S::start(Terms::default()).await;
     survives(&server, async {

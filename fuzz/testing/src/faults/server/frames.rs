@@ -66,7 +66,7 @@ pub(super) async fn oversized_frames<S: ServerUnderTest>() {
 }
 
 /// Oversized in the other direction: the application has more for a client than a message may hold.
-/// It is told, and the connection goes on.
+/// It is reported, and the connection goes on.
 pub(super) async fn oversized_answers<S: ServerUnderTest>() {
     let server = S::start(Terms::default()).await;
     survives(&server, async {

@@ -58,7 +58,7 @@ fn length_of(answer: &Response<()>) -> Result<Option<usize>, UpgradeError> {
     }
     let length = |value: &HeaderValue| value.to_str().ok()?.trim().parse().ok();
     match headers.get(header::CONTENT_LENGTH).map(length) {
-        Some(None) => Err(UpgradeError::Answer("the document's length is none")),
+        Some(None) => Err(UpgradeError::Answer("the document's length is invalid")),
         Some(length) => Ok(length),
         None => Ok(None),
     }
@@ -126,7 +126,7 @@ mod tests {
             ),
             (
                 "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n{}",
-                Err("the document's length is none"),
+                Err("the document's length is invalid"),
             ),
             (
                 "HTTP/1.1 500 No\r\nContent-Encoding: gzip\r\n\r\n",

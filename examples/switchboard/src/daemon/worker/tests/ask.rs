@@ -64,7 +64,7 @@ async fn a_file_is_changed_after_a_yes_only() {
 }
 
 #[tokio::test]
-async fn a_step_that_was_declined_is_told_with_what_it_was() {
+async fn a_declined_step_is_reported_with_its_arguments() {
     let place = Place::new("ask-declined");
     chat(&place, "run echo one").await;
     let (events, _) = place.ask(&asking("no"), &Seen::new()).await;

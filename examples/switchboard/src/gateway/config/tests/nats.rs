@@ -35,7 +35,7 @@ fn every_key_of_nats_is_read_and_a_password_in_the_url_is_never_printed() {
 }
 
 #[test]
-fn mistakes_in_nats_are_told_with_their_places() {
+fn mistakes_in_nats_are_reported_with_their_places() {
     let text = "[nats]\nreplicas = 6\nlease = 1\ntoken = \"hunter2\"\n";
     let expected = [
         "2:12: nats.replicas: must be from 1 to 5, is `6`",

@@ -89,7 +89,7 @@ async fn two_runs_at_once_do_not_both_take_the_last_room() {
 }
 
 #[tokio::test]
-async fn usage_is_told_for_each_call_and_summed_in_the_log() {
+async fn usage_is_reported_for_each_call_and_summed_in_the_log() {
     let first = vec![
         bill(3, 0),
         call(0, "a", "echo", r#"{"message":"hi"}"#),
@@ -135,7 +135,7 @@ async fn missing_usage_is_estimated_for_the_client_too() {
 }
 
 #[tokio::test]
-async fn usage_that_a_full_disk_refuses_is_told_counted_and_written_with_the_next() {
+async fn usage_that_a_full_disk_refuses_is_reported_counted_and_written_with_the_next() {
     let budgets = Budgets {
         daily: Some(40),
         ..Budgets::default()

@@ -177,7 +177,7 @@ async fn two_turns_of_one_session_on_two_nodes_follow_one_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_leaves_while_its_turn_waits_for_another_node_holds_nobody_up() {
+async fn a_client_that_leaves_while_its_turn_waits_for_another_node_delays_no_other() {
     let store = MemoryStore::new();
     let mut one = Node::start(&store, [gated("first")]).await;
     let two = Node::start(&store, []).await;
@@ -374,7 +374,7 @@ async fn a_node_that_loses_its_lease_comes_back_as_another_and_its_turn_is_fence
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_leaves_holds_nobody_up() {
+async fn a_node_that_leaves_delays_no_other() {
     let store = MemoryStore::new();
     let budgets = Budgets {
         daily: Some(20),

@@ -31,7 +31,7 @@ async fn ask(harness: &Harness, method: &str, params: Value) -> Result<Value, St
             .await
             .map(|it| json!(it)),
         Call::MemorySearch(it) => engine.search(&it).await.map(|it| json!(it)),
-        other => panic!("{other:?} is no extension"),
+        other => panic!("{other:?} is not an extension"),
     };
     answer.map_err(|error| error.message().to_owned())
 }
@@ -136,7 +136,7 @@ async fn sessions_are_listed() {
 }
 
 #[tokio::test]
-async fn budgets_tell_what_is_used() {
+async fn budgets_report_what_is_used() {
     let budgets = Budgets {
         session: Some(50),
         daily: Some(60),
@@ -189,7 +189,7 @@ async fn finds_messages_of_the_session() {
 }
 
 #[tokio::test]
-async fn a_list_has_fifty_items_unless_told_otherwise_and_a_thousand_at_most() {
+async fn a_list_has_fifty_items_by_default_and_a_thousand_at_most() {
     let harness = Harness::new([]).await;
     let commits: Vec<_> = (0..60)
         .map(|at| {

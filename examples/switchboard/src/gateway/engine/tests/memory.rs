@@ -69,7 +69,7 @@ async fn a_repeated_question_is_sent_once_without_its_first_answer() {
 }
 
 #[tokio::test]
-async fn nothing_of_another_session_is_told() {
+async fn nothing_of_another_session_reaches_the_model() {
     let harness = Harness::new((0..3).map(|_| answer("ok"))).await;
     harness
         .chat(&from("ann", "My name is Ann."))
@@ -91,7 +91,7 @@ async fn nothing_of_another_session_is_told() {
 }
 
 #[tokio::test]
-async fn only_the_last_turns_are_told() {
+async fn only_the_last_turns_are_sent_to_the_model() {
     let scripts = ["a", "b", "c"].map(answer);
     let harness = Harness::with(scripts, |parts: &mut EngineParts| {
         parts.memory.episodic_window = Some(1);
@@ -104,7 +104,7 @@ async fn only_the_last_turns_are_told() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_told_up_to_its_limit_and_a_cut_is_told() {
+async fn a_conversation_is_sent_up_to_its_limit_and_a_cut_is_reported() {
     let harness = Harness::with((0..8).map(|_| answer("a")), |parts: &mut EngineParts| {
         // A question and its answer cost ten tokens.
         parts.limits = parts.limits.with_tokens(55);

@@ -5,7 +5,7 @@ use crate::gateway::store::Store as _;
 use crate::gateway::usage::Ending;
 
 #[tokio::test]
-async fn a_tool_turn_is_told_in_order_and_its_results_reach_the_model() {
+async fn a_tool_turn_is_reported_in_order_and_its_results_reach_the_model() {
     let first = Script::Answer(vec![
         say("let "),
         call(0, "a", "echo", r#"{"message":"one"}"#),
@@ -105,7 +105,7 @@ async fn bounds_the_tool_results_of_a_reply() {
 }
 
 #[tokio::test]
-async fn a_call_with_arguments_that_are_no_object_is_not_made_and_the_model_is_told() {
+async fn a_call_whose_arguments_are_not_an_object_is_reported_to_the_model_and_not_made() {
     for unreadable in [
         "{\"mess",
         "{\"message\":\"a\"}\n</think> done",
@@ -132,7 +132,7 @@ async fn a_call_with_arguments_that_are_no_object_is_not_made_and_the_model_is_t
 }
 
 #[tokio::test]
-async fn a_model_that_calls_tools_without_end_is_stopped_and_what_it_said_remembered() {
+async fn a_model_that_calls_tools_without_end_is_stopped_and_its_words_are_remembered() {
     let round = || {
         Script::Answer(vec![
             say("x"),
@@ -154,7 +154,7 @@ async fn a_model_that_calls_tools_without_end_is_stopped_and_what_it_said_rememb
 }
 
 #[tokio::test]
-async fn a_model_has_ten_rounds_of_tools_unless_told_otherwise() {
+async fn a_model_has_ten_rounds_of_tools_by_default() {
     let round = || Script::Answer(vec![call(0, "a", "echo", "{}"), stop()]);
     let harness = Harness::new((0..11).map(|_| round())).await;
     let (_, outcome) = harness.chat(&from("ann", "hi")).await;

@@ -83,7 +83,7 @@ fn a_folder_that_is_missing_is_made_for_its_owner() {
 }
 
 #[test]
-fn a_second_gateway_is_told_who_has_the_file() {
+fn a_second_gateway_learns_who_holds_the_file() {
     let folder = Folder::new();
     let first = filled(&folder);
     let error = open(&folder).unwrap_err();

@@ -110,7 +110,7 @@ async fn waiting_writes_are_written_together_in_order() {
 }
 
 #[tokio::test]
-async fn a_commit_that_is_given_up_is_written_all_the_same() {
+async fn a_cancelled_commit_is_still_written() {
     let (keeper, open, _sizes) = gated();
     let mut commit = Box::pin(keeper.commit(turn("s", 1)));
     assert!(poll!(&mut commit).is_pending());
