@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::frame::{Fault, Frame, typed};
 use super::members::{Known, Quick};
-use super::order::{Answers, Order, Seen};
+use super::order::{Answers, ObservedFrame, Order};
 use super::shape::Shape;
 use super::{Protocol, secrets};
 
@@ -281,7 +281,7 @@ impl Explainer {
             ..Frame::default()
         });
         let is_known = typed.as_ref().is_ok_and(|it| it.is_known);
-        let placed = connection.order.take(&Seen {
+        let placed = connection.order.take(&ObservedFrame {
             protocol,
             from,
             is_sse,

@@ -55,7 +55,7 @@ enum Stage {
 
 /// A frame that came.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct ObservedFrame<'a> {
     pub(crate) protocol: Protocol,
     pub(crate) from: Side,
     pub(crate) is_sse: bool,
@@ -219,7 +219,7 @@ impl Order {
     }
 
     /// Takes a frame.
-    pub(crate) fn take(&mut self, seen: &Seen<'_>) -> Relations {
+    pub(crate) fn take(&mut self, seen: &ObservedFrame<'_>) -> Relations {
         let kind = &*seen.frame.kind;
         if !self.has_begun {
             self.is_whole |= matches!(
@@ -291,7 +291,7 @@ impl Order {
     }
 
     /// Returns what is wrong with the moment of a frame on its connection.
-    fn turn(&mut self, seen: &Seen<'_>, stage: Stage) -> Option<String> {
+    fn turn(&mut self, seen: &ObservedFrame<'_>, stage: Stage) -> Option<String> {
         use Protocol::{ConnectOnion, Exoclaw, SmartHole, Snek};
         let before = |what: &str| Some(format!("comes before {what}"));
         let behind = |line: usize, what: &str| Some(format!("comes after {what} of line {line}"));
@@ -362,7 +362,7 @@ impl Order {
     }
 
     /// Follows the runs of a ConnectOnion session. Returns what is wrong with them.
-    fn run(&mut self, seen: &Seen<'_>, answers: &mut Option<Answers>) -> Option<String> {
+    fn run(&mut self, seen: &ObservedFrame<'_>, answers: &mut Option<Answers>) -> Option<String> {
         if seen.protocol != Protocol::ConnectOnion {
             return None;
         }
@@ -405,7 +405,7 @@ impl Order {
         None
     }
 
-    fn ask(&mut self, seen: &Seen<'_>, id: String, is_answered: bool) {
+    fn ask(&mut self, seen: &ObservedFrame<'_>, id: String, is_answered: bool) {
         let key = (seen.from, id);
         let open = self.asked.get(&key).map_or(0, |it| it.open);
         let asked = Asked {
@@ -418,7 +418,7 @@ impl Order {
     }
 
     /// Returns what is wrong with an id that was used before.
-    fn again(&self, seen: &Seen<'_>, id: &str) -> Option<String> {
+    fn again(&self, seen: &ObservedFrame<'_>, id: &str) -> Option<String> {
         // Without ids, one thing follows the other.
         let asked = self
             .asked
@@ -432,7 +432,7 @@ impl Order {
     }
 
     /// Answers the last request without an id, if a failure of the server names none.
-    fn refused(&mut self, seen: &Seen<'_>, stage: Stage) -> Option<Answers> {
+    fn refused(&mut self, seen: &ObservedFrame<'_>, stage: Stage) -> Option<Answers> {
         if seen.from == Side::Client || stage != Stage::Failed {
             return None;
         }
@@ -451,7 +451,7 @@ impl Order {
     /// Finds what is answered. Returns it, and what is wrong with the answer.
     fn answer(
         &mut self,
-        seen: &Seen<'_>,
+        seen: &ObservedFrame<'_>,
         id: &str,
         stage: Stage,
     ) -> (Option<Answers>, Option<String>) {
@@ -481,7 +481,7 @@ impl Order {
     }
 }
 
-fn asked(seen: &Seen<'_>) -> Asked {
+fn asked(seen: &ObservedFrame<'_>) -> Asked {
     Asked {
         line: seen.line,
         kind: seen.frame.kind.clone().into_owned(),
@@ -491,7 +491,7 @@ fn asked(seen: &Seen<'_>) -> Asked {
 }
 
 /// Returns what is wrong with a frame among those of its call.
-fn within(asked: &mut Asked, seen: &Seen<'_>, running: Option<usize>) -> Option<String> {
+fn within(asked: &mut Asked, seen: &ObservedFrame<'_>, running: Option<usize>) -> Option<String> {
     let (text, kind) = (seen.text, &*seen.frame.kind);
     let (event, is_acolyte) = match seen.protocol {
         Protocol::Acolyte if kind.starts_with("chat.abort") || !kind.starts_with("chat.") => {

@@ -18,7 +18,7 @@ use super::http::Answer;
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 /// The byte stream of a connection.
-pub type Line = Box<dyn Stream>;
+pub type BoxStream = Box<dyn Stream>;
 
 /// The largest message that a check reads or sends.
 pub(super) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
@@ -33,7 +33,7 @@ pub(crate) fn config() -> WsConfig {
 }
 
 enum Io {
-    WebSocket(Box<WsStream<Line>>),
+    WebSocket(Box<WsStream<BoxStream>>),
     Http(Box<Answer>),
     None,
 }
@@ -51,7 +51,7 @@ pub(super) struct Conn {
 
 impl Conn {
     pub(super) fn websocket(
-        ws: WsStream<Line>,
+        ws: WsStream<BoxStream>,
         number: u8,
         incoming: Direction,
         rules: &Rules,
@@ -204,12 +204,12 @@ pub(crate) struct Request {
     /// Names are in lower case.
     pub(crate) headers: Vec<(String, String)>,
     head: Vec<u8>,
-    line: Line,
+    line: BoxStream,
 }
 
 impl Request {
     /// Reads the head of a request.
-    pub(crate) async fn read(mut line: Line) -> io::Result<Self> {
+    pub(crate) async fn read(mut line: BoxStream) -> io::Result<Self> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             if head.len() >= MAX_HEAD {
@@ -266,17 +266,17 @@ impl Request {
     }
 
     /// Begins an answer, and returns the connection for the rest of it.
-    pub(crate) async fn answer(mut self, head: &str) -> io::Result<Line> {
+    pub(crate) async fn answer(mut self, head: &str) -> io::Result<BoxStream> {
         self.line.write_all(head.as_bytes()).await?;
         self.line.flush().await?;
         Ok(self.line)
     }
 
     /// Agrees to the upgrade.
-    pub(crate) async fn accept(self, config: &WsConfig) -> Result<WsStream<Line>, String> {
+    pub(crate) async fn accept(self, config: &WsConfig) -> Result<WsStream<BoxStream>, String> {
         // The head is read again.
         let (reads, writes) = tokio::io::split(self.line);
-        let line: Line = Box::new(join(Cursor::new(self.head).chain(reads), writes));
+        let line: BoxStream = Box::new(join(Cursor::new(self.head).chain(reads), writes));
         WsStream::accept(line, config)
             .await
             .map_err(|error| error.to_string())

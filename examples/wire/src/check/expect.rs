@@ -246,7 +246,7 @@ impl Script<'_> {
             return;
         };
         let typed = frame::typed((protocol, from, false), text, order.is_first(), false);
-        let placed = order.take(&Seen {
+        let placed = order.take(&ObservedFrame {
             protocol,
             from,
             is_sse: false,

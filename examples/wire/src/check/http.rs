@@ -7,7 +7,7 @@ use rpc_core::{Limits, sse};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::broken::Frame;
-use super::conn::Line;
+use super::conn::BoxStream;
 
 /// The largest head, or body, that is read.
 const MAX_PART: usize = 4 * 1024 * 1024;
@@ -17,7 +17,7 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     /// Names are in lower case.
     pub(crate) headers: Vec<(String, String)>,
-    line: Line,
+    line: BoxStream,
     body: Vec<u8>,
     events: Option<sse::Decoder>,
     ready: VecDeque<Frame>,
@@ -26,7 +26,7 @@ pub(crate) struct Answer {
 
 /// Makes a request as HTTP/1.0, so that the end of the connection is the end of the body.
 pub(crate) async fn request(
-    mut line: Line,
+    mut line: BoxStream,
     method: &str,
     path: &str,
     headers: &[(String, String)],

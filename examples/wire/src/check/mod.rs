@@ -21,7 +21,7 @@ mod suite;
 #[cfg(test)]
 mod tests;
 
-pub use conn::{Line, Stream};
+pub use conn::{BoxStream, Stream};
 pub use pattern::Variables;
 pub use peer::{Client, Command, Dial, Ended, Remote, Started};
 pub use run::{Entry, Outcome, Peer, Settings, Verdict, run};

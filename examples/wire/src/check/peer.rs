@@ -14,7 +14,7 @@ use tokio::process::Child;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::conn::Line;
+use super::conn::BoxStream;
 use super::pattern::Variables;
 
 /// How checks reach a server.
@@ -27,7 +27,7 @@ pub trait Dial: Send + Sync {
     ///
     /// # Cancel safety
     /// Dropping the future closes the stream.
-    async fn dial(&self) -> Result<Line, DialError>;
+    async fn dial(&self) -> Result<BoxStream, DialError>;
 }
 
 /// A server on the network.
@@ -46,7 +46,7 @@ impl Remote {
 
 #[async_trait]
 impl Dial for Remote {
-    async fn dial(&self) -> Result<Line, DialError> {
+    async fn dial(&self) -> Result<BoxStream, DialError> {
         Ok(Box::new(self.0.open().await?.0))
     }
 }
@@ -67,7 +67,7 @@ pub trait Client: Send + Sync {
 /// A client that was started. Dropping it ends the client.
 pub struct Started {
     /// The connections that it opens.
-    pub connections: mpsc::Receiver<Line>,
+    pub connections: mpsc::Receiver<BoxStream>,
     /// How it ends.
     pub ended: Pin<Box<dyn Future<Output = Ended> + Send>>,
 }
@@ -147,7 +147,7 @@ impl Client for Command {
         tasks.spawn(async move {
             while let Ok((tcp, _)) = listener.accept().await {
                 let _ = tcp.set_nodelay(true);
-                if sender.send(Box::new(tcp) as Line).await.is_err() {
+                if sender.send(Box::new(tcp) as BoxStream).await.is_err() {
                     break;
                 }
             }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::broken::{Direction, Frame, Rules};
-use super::conn::{self, Conn, Line, Request};
+use super::conn::{self, BoxStream, Conn, Request};
 use super::expect::{found, is_status};
 use super::http;
 use super::pattern::Variables;
@@ -553,7 +553,7 @@ async fn upgrade(
     rules: &Rules,
     path: Option<&str>,
     headers: &[(String, String)],
-) -> Result<WsStream<Line>, DialError> {
+) -> Result<WsStream<BoxStream>, DialError> {
     let (scheme, authority, own) = split(url);
     let own = if own.is_empty() { &suite.path } else { own };
     let path = rules.instead(Direction::ToServer, "path", path.unwrap_or(own));

@@ -24,7 +24,7 @@ pub struct Report<'a> {
     /// How many rows have which verdict.
     pub counts: Counts,
     /// The rows.
-    pub rows: Vec<Line<'a>>,
+    pub rows: Vec<ReportRow<'a>>,
 }
 
 /// How many rows have which verdict.
@@ -45,7 +45,7 @@ pub struct Counts {
 
 /// A row of a report.
 #[derive(Debug, Serialize)]
-pub struct Line<'a> {
+pub struct ReportRow<'a> {
     /// See [`Row`].
     pub id: &'a str,
     /// See [`Row`].
@@ -77,7 +77,7 @@ impl<'a> Report<'a> {
         let mut counts = Counts::default();
         let rows = suite.rows.iter().zip(outcomes).map(|(row, outcome)| {
             counts.add(row, &outcome.verdict);
-            Line {
+            ReportRow {
                 id: &row.id,
                 section: &row.section,
                 level: row.level,
@@ -157,8 +157,9 @@ impl<'a> Report<'a> {
             escaped(&self.settings),
             title = escaped(&title),
         );
-        let is_failure =
-            |row: &&Line<'_>| matches!(row.verdict, Verdict::Fail { .. } | Verdict::Blocked { .. });
+        let is_failure = |row: &&ReportRow<'_>| {
+            matches!(row.verdict, Verdict::Fail { .. } | Verdict::Blocked { .. })
+        };
         let failures: Vec<_> = self.rows.iter().filter(is_failure).collect();
         if !failures.is_empty() {
             page.push_str("<h2>What fails</h2>\n");
@@ -176,7 +177,7 @@ impl<'a> Report<'a> {
     }
 }
 
-impl Line<'_> {
+impl ReportRow<'_> {
     fn html(&self) -> String {
         let (class, why) = match self.verdict {
             Verdict::Pass => ("pass", String::new()),

@@ -18,7 +18,7 @@ use super::post::Posts;
 use super::run::{Shared, lock};
 use super::schedule::Call;
 use super::sse;
-use super::talk::{Heard, Kind, Request, Talk};
+use super::talk::{ClientEvent, Kind, LoadClient, Request};
 
 /// The pause before a connection that could not be opened, or was lost, is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -118,14 +118,14 @@ async fn connect_each(shared: Arc<Shared>, index: usize, mut calls: mpsc::Unboun
 }
 
 /// Opens a connection, as the one with this number, and says what comes first.
-async fn open(shared: &Arc<Shared>, index: usize, number: u64) -> Result<Line, String> {
+async fn open(shared: &Arc<Shared>, index: usize, number: u64) -> Result<Connection, String> {
     let _permit = shared.dials.acquire().await;
     let ws = shared
         .dialer
         .dial()
         .await
         .map_err(|error| of_dial(&error))?;
-    let mut line = Line {
+    let mut line = Connection {
         ws,
         talk: shared.scenario.talk(number),
         index,
@@ -185,23 +185,23 @@ enum Event {
 }
 
 /// An open connection.
-struct Line {
+struct Connection {
     shared: Arc<Shared>,
     index: usize,
     ws: WsStream,
-    talk: Box<dyn Talk>,
+    talk: Box<dyn LoadClient>,
     out: VecDeque<Text>,
     is_unflushed: bool,
     /// By number, and so by due time.
     flights: BTreeMap<u64, Flight>,
-    heard: Vec<Heard>,
+    heard: Vec<ClientEvent>,
     taken: Vec<Call>,
     posts: Posts,
     timer: Pin<Box<Sleep>>,
     is_armed: bool,
 }
 
-impl Line {
+impl Connection {
     /// Says what a client says first, until the server takes calls.
     async fn begin(&mut self) -> Result<(), String> {
         let mut heard = Vec::new();
@@ -209,11 +209,14 @@ impl Line {
         loop {
             for it in heard.drain(..) {
                 match it {
-                    Heard::Ready => return Ok(()),
-                    Heard::Refused(why) => return Err(format!("refused: {why}")),
-                    Heard::Say(text) => self.out.push_back(text),
-                    Heard::Unreadable => return Err("unreadable answer".to_owned()),
-                    Heard::Done(_) | Heard::First(_) | Heard::Failed(..) | Heard::Seen(_) => {}
+                    ClientEvent::Ready => return Ok(()),
+                    ClientEvent::Refused(why) => return Err(format!("refused: {why}")),
+                    ClientEvent::Say(text) => self.out.push_back(text),
+                    ClientEvent::Unreadable => return Err("unreadable answer".to_owned()),
+                    ClientEvent::Done(_)
+                    | ClientEvent::First(_)
+                    | ClientEvent::Failed(..)
+                    | ClientEvent::Seen(_) => {}
                 }
             }
             match std::future::poll_fn(|cx| self.poll_io(cx)).await {
@@ -339,27 +342,27 @@ impl Line {
         }
     }
 
-    fn take(&mut self, heard: Heard, now: Duration) -> Result<(), String> {
+    fn take(&mut self, heard: ClientEvent, now: Duration) -> Result<(), String> {
         match heard {
-            Heard::Ready => {}
-            Heard::Refused(why) => return Err(format!("refused: {why}")),
-            Heard::Say(text) => self.out.push_back(text),
-            Heard::Done(number) => {
+            ClientEvent::Ready => {}
+            ClientEvent::Refused(why) => return Err(format!("refused: {why}")),
+            ClientEvent::Say(text) => self.out.push_back(text),
+            ClientEvent::Done(number) => {
                 if let Some(flight) = self.flights.remove(&number) {
                     lock(&self.shared.stats).answered(flight.call, flight.sent, now);
                     self.finished();
                 }
             }
-            Heard::First(number) => {
+            ClientEvent::First(number) => {
                 if let Some(flight) = self.flights.get(&number) {
                     lock(&self.shared.stats).marked(flight.call.due, now);
                 }
             }
-            Heard::Failed(number, kind) => self.over(number, &kind),
-            Heard::Seen(nanos) => {
+            ClientEvent::Failed(number, kind) => self.over(number, &kind),
+            ClientEvent::Seen(nanos) => {
                 lock(&self.shared.stats).marked(Duration::from_nanos(nanos), now);
             }
-            Heard::Unreadable => {
+            ClientEvent::Unreadable => {
                 // Most likely it is the answer to the oldest.
                 let oldest = self.flights.keys().next().copied();
                 if let Some(number) = oldest {

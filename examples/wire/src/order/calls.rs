@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rpc_core::testing::Side;
 
-use super::{Seen, Stage};
+use super::{ObservedFrame, Stage};
 use crate::Protocol;
 
 pub(super) const fn is_lower(c: char) -> bool {
@@ -12,12 +12,12 @@ pub(super) const fn is_lower(c: char) -> bool {
 }
 
 /// Returns whether calls have ids of their own.
-pub(super) fn has_ids(seen: &Seen<'_>) -> bool {
+pub(super) fn has_ids(seen: &ObservedFrame<'_>) -> bool {
     seen.protocol != Protocol::ConnectOnion && seen.frame.id.is_some() && !seen.is_sse
 }
 
 /// Returns the call that a frame belongs to, and whether it begins it.
-pub(super) fn link<'a>(seen: &Seen<'a>) -> (Option<Cow<'a, str>>, bool) {
+pub(super) fn link<'a>(seen: &ObservedFrame<'a>) -> (Option<Cow<'a, str>>, bool) {
     let id = seen.frame.id.clone();
     let (word, asks) = match (seen.protocol, seen.from, &*seen.frame.kind) {
         (Protocol::Acolyte, _, _) if seen.is_sse => ("stream", false),
@@ -57,7 +57,7 @@ pub(super) fn link<'a>(seen: &Seen<'a>) -> (Option<Cow<'a, str>>, bool) {
 }
 
 /// Returns how far a frame brings its call.
-pub(super) fn stage(seen: &Seen<'_>) -> Stage {
+pub(super) fn stage(seen: &ObservedFrame<'_>) -> Stage {
     use Protocol::{Acolyte, ConnectOnion, Exoclaw, SmartHole, Snek};
     let is_refusal = || {
         let of = |path: &[&str]| crate::frame::member(seen.text, path) == Some("false");
@@ -82,7 +82,7 @@ pub(super) fn stage(seen: &Seen<'_>) -> Stage {
 }
 
 /// Returns whether nothing may follow a frame in its call.
-pub(super) fn ends(seen: &Seen<'_>, stage: Stage) -> bool {
+pub(super) fn ends(seen: &ObservedFrame<'_>, stage: Stage) -> bool {
     match (seen.protocol, stage) {
         // A SmartHole client may answer a message more than once, and the end of a chat that has failed is a frame of
         // its own.

@@ -13,7 +13,7 @@ use super::*;
 /// Dials a script.
 #[derive(Clone)]
 pub(super) struct ToScript {
-    sender: mpsc::Sender<Line>,
+    sender: mpsc::Sender<BoxStream>,
     url: &'static str,
     subprotocol: Option<&'static str>,
 }

@@ -28,7 +28,7 @@ struct Memory(mpsc::Sender<DuplexStream>);
 
 #[async_trait]
 impl Dial for Memory {
-    async fn dial(&self) -> Result<Line, DialError> {
+    async fn dial(&self) -> Result<BoxStream, DialError> {
         let (here, there) = tokio::io::duplex(256 * 1024);
         self.0.send(there).await.map_err(|_| DialError::Exhausted)?;
         Ok(Box::new(here))

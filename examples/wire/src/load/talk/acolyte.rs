@@ -7,14 +7,14 @@ use acolyte_proto::frame::{Answer, ChatRequest, ClientFrame, Request as Method, 
 use acolyte_proto::id::{RpcId, TaskId};
 use rpc_core::encode::encode;
 
-use super::{Call, Caller, Heard, Kind, Request, error_answer, limits, say};
+use super::{Call, Caller, ClientEvent, Kind, Request, error_answer, limits, say};
 
 /// The question for the model of the chats.
 const MODEL: &str = "rpc_model";
 /// A task that no server has.
 const TASK: &str = "task_load";
 
-pub(super) struct Talk {
+pub(super) struct LoadClient {
     caller: Arc<Caller>,
     kind: Kind,
     model: Option<String>,
@@ -22,7 +22,7 @@ pub(super) struct Talk {
     begun: Option<u64>,
 }
 
-impl Talk {
+impl LoadClient {
     pub(super) fn new(caller: Arc<Caller>, kind: Kind) -> Self {
         let model = caller.model.clone();
         Self {
@@ -34,13 +34,13 @@ impl Talk {
     }
 }
 
-impl super::Talk for Talk {
-    fn open(&mut self, heard: &mut Vec<Heard>) {
+impl super::LoadClient for LoadClient {
+    fn open(&mut self, heard: &mut Vec<ClientEvent>) {
         match MODEL.parse::<RpcId>() {
             Ok(id) if self.kind == Kind::Chat && self.model.is_none() => {
                 say(&ClientFrame::new(id, Method::StatusGet), heard);
             }
-            _ => heard.push(Heard::Ready),
+            _ => heard.push(ClientEvent::Ready),
         }
     }
 
@@ -59,38 +59,38 @@ impl super::Talk for Talk {
         Some(Request::Frame(text))
     }
 
-    fn hear(&mut self, text: &str, heard: &mut Vec<Heard>) {
+    fn hear(&mut self, text: &str, heard: &mut Vec<ClientEvent>) {
         let Ok(frame) = ServerFrame::decode(text, &limits()) else {
-            return heard.push(Heard::Unreadable);
+            return heard.push(ClientEvent::Unreadable);
         };
         if frame.id.as_str() == MODEL {
             return heard.push(match frame.answer {
                 Answer::Status(status) => {
                     self.model = Some(status.model.as_str().to_owned());
-                    Heard::Ready
+                    ClientEvent::Ready
                 }
-                Answer::Error(refusal) => Heard::Refused(refusal.error.as_str().to_owned()),
-                _ => Heard::Unreadable,
+                Answer::Error(refusal) => ClientEvent::Refused(refusal.error.as_str().to_owned()),
+                _ => ClientEvent::Unreadable,
             });
         }
         let number = frame.id.as_str().strip_prefix("rpc_");
         let Some(number) = number.and_then(|number| number.parse::<u64>().ok()) else {
-            return heard.push(Heard::Unreadable);
+            return heard.push(ClientEvent::Unreadable);
         };
         match frame.answer {
             Answer::Status(_) | Answer::TaskStatus(_) | Answer::Done(_) => {
-                heard.push(Heard::Done(number));
+                heard.push(ClientEvent::Done(number));
             }
             Answer::Event(Event::TextDelta(_)) if self.begun != Some(number) => {
                 self.begun = Some(number);
-                heard.push(Heard::First(number));
+                heard.push(ClientEvent::First(number));
             }
             Answer::Failed(error) => {
                 let words = error.code.as_ref().unwrap_or(&error.message);
-                heard.push(Heard::Failed(number, error_answer(words)));
+                heard.push(ClientEvent::Failed(number, error_answer(words)));
             }
             Answer::Error(refusal) => {
-                heard.push(Heard::Failed(number, error_answer(&refusal.error)));
+                heard.push(ClientEvent::Failed(number, error_answer(&refusal.error)));
             }
             _ => {}
         }

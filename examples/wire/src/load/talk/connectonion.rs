@@ -10,9 +10,9 @@ use connectonion_proto::frame::{
 };
 use rpc_core::encode::encode;
 
-use super::{Call, Caller, Heard, Kind, Request, error_answer, limits, say};
+use super::{Call, Caller, ClientEvent, Kind, Request, error_answer, limits, say};
 
-pub(super) struct Talk {
+pub(super) struct LoadClient {
     caller: Arc<Caller>,
     kind: Kind,
     nonce: u128,
@@ -23,7 +23,7 @@ pub(super) struct Talk {
     has_begun: bool,
 }
 
-impl Talk {
+impl LoadClient {
     pub(super) fn new(caller: Arc<Caller>, kind: Kind, run: u64, connection: u64) -> Self {
         Self {
             caller,
@@ -56,11 +56,11 @@ impl Talk {
     }
 }
 
-impl super::Talk for Talk {
-    fn open(&mut self, heard: &mut Vec<Heard>) {
+impl super::LoadClient for LoadClient {
+    fn open(&mut self, heard: &mut Vec<ClientEvent>) {
         match self.signed() {
             Ok(signed) => say(&ClientFrame::Connect(Connect::new(signed)), heard),
-            Err(error) => heard.push(Heard::Refused(error)),
+            Err(error) => heard.push(ClientEvent::Refused(error)),
         }
     }
 
@@ -74,22 +74,24 @@ impl super::Talk for Talk {
         Some(Request::Frame(text))
     }
 
-    fn hear(&mut self, text: &str, heard: &mut Vec<Heard>) {
+    fn hear(&mut self, text: &str, heard: &mut Vec<ClientEvent>) {
         match ServerFrame::decode(text, &limits()) {
             Ok(ServerFrame::Connected(connected)) => {
                 connected.session_id.as_str().clone_into(&mut self.session);
-                heard.push(Heard::Ready);
+                heard.push(ClientEvent::Ready);
             }
             Ok(ServerFrame::Ping) => say(&ClientFrame::Pong, heard),
             Ok(ServerFrame::OnboardRequired(_)) => {
-                heard.push(Heard::Refused("onboarding is required".to_owned()));
+                heard.push(ClientEvent::Refused("onboarding is required".to_owned()));
             }
             Ok(ServerFrame::Output(_) | ServerFrame::SessionStatus(_)) => {
-                heard.extend(self.answered().map(Heard::Done));
+                heard.extend(self.answered().map(ClientEvent::Done));
             }
             Ok(ServerFrame::Error(error)) => match self.answered() {
-                Some(number) => heard.push(Heard::Failed(number, error_answer(&error.message))),
-                None => heard.push(Heard::Refused(error.message.as_str().to_owned())),
+                Some(number) => {
+                    heard.push(ClientEvent::Failed(number, error_answer(&error.message)))
+                }
+                None => heard.push(ClientEvent::Refused(error.message.as_str().to_owned())),
             },
             Ok(ServerFrame::Event(event)) => {
                 let is_text = matches!(
@@ -98,11 +100,11 @@ impl super::Talk for Talk {
                 );
                 if is_text && !self.has_begun {
                     self.has_begun = true;
-                    heard.extend(self.waiting.front().copied().map(Heard::First));
+                    heard.extend(self.waiting.front().copied().map(ClientEvent::First));
                 }
             }
             Ok(_) => {}
-            Err(_) => heard.push(Heard::Unreadable),
+            Err(_) => heard.push(ClientEvent::Unreadable),
         }
     }
 

@@ -6,12 +6,12 @@ use exoclaw_proto::frame::{Call as Method, ChatSend, Request, ServerFrame, Strea
 use exoclaw_proto::id::WireId;
 use rpc_core::encode::encode;
 
-use super::{Call, Caller, Heard, Kind, error_answer, limits, say};
+use super::{Call, Caller, ClientEvent, Kind, error_answer, limits, say};
 
 /// The channel and the account of the chats.
 const NAME: &str = "load";
 
-pub(super) struct Talk {
+pub(super) struct LoadClient {
     caller: Arc<Caller>,
     kind: Kind,
     /// The peer of the chats: a session for each connection.
@@ -20,7 +20,7 @@ pub(super) struct Talk {
     begun: Option<u64>,
 }
 
-impl Talk {
+impl LoadClient {
     pub(super) fn new(caller: Arc<Caller>, kind: Kind, run: u64, connection: u64) -> Self {
         Self {
             caller,
@@ -31,8 +31,8 @@ impl Talk {
     }
 }
 
-impl super::Talk for Talk {
-    fn open(&mut self, heard: &mut Vec<Heard>) {
+impl super::LoadClient for LoadClient {
+    fn open(&mut self, heard: &mut Vec<ClientEvent>) {
         if let Some(token) = &self.caller.token {
             say(&Token::new(token.expose().as_str()), heard);
         }
@@ -52,32 +52,32 @@ impl super::Talk for Talk {
         Some(super::Request::Frame(text))
     }
 
-    fn hear(&mut self, text: &str, heard: &mut Vec<Heard>) {
+    fn hear(&mut self, text: &str, heard: &mut Vec<ClientEvent>) {
         let Ok(frame) = ServerFrame::decode(text, &limits()) else {
-            return heard.push(Heard::Unreadable);
+            return heard.push(ClientEvent::Unreadable);
         };
         let number = frame.id().and_then(|id| id.parse::<u64>().ok());
         match (frame, number) {
-            (ServerFrame::Hello(_), _) => heard.push(Heard::Ready),
+            (ServerFrame::Hello(_), _) => heard.push(ClientEvent::Ready),
             (ServerFrame::AuthFailed { error, .. }, _) => {
-                heard.push(Heard::Refused(error.as_str().to_owned()));
+                heard.push(ClientEvent::Refused(error.as_str().to_owned()));
             }
-            (ServerFrame::Result { .. }, Some(number)) => heard.push(Heard::Done(number)),
+            (ServerFrame::Result { .. }, Some(number)) => heard.push(ClientEvent::Done(number)),
             (ServerFrame::Error { error, .. }, Some(number)) => {
-                heard.push(Heard::Failed(number, error_answer(&error)));
+                heard.push(ClientEvent::Failed(number, error_answer(&error)));
             }
             (ServerFrame::Stream { event, .. }, Some(number)) => match event {
                 StreamEvent::Text(text) if !text.is_empty() && self.begun != Some(number) => {
                     self.begun = Some(number);
-                    heard.push(Heard::First(number));
+                    heard.push(ClientEvent::First(number));
                 }
-                StreamEvent::Done => heard.push(Heard::Done(number)),
+                StreamEvent::Done => heard.push(ClientEvent::Done(number)),
                 StreamEvent::Error(error) => {
-                    heard.push(Heard::Failed(number, error_answer(&error)));
+                    heard.push(ClientEvent::Failed(number, error_answer(&error)));
                 }
                 _ => {}
             },
-            _ => heard.push(Heard::Unreadable),
+            _ => heard.push(ClientEvent::Unreadable),
         }
     }
 }

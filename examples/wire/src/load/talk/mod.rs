@@ -247,26 +247,28 @@ impl Scenario {
     /// Creates what one connection says.
     ///
     /// No two connections at a time have the same number.
-    pub(super) fn talk(&self, connection: u64) -> Box<dyn Talk> {
+    pub(super) fn talk(&self, connection: u64) -> Box<dyn LoadClient> {
         let Self {
             kind, caller, run, ..
         } = self;
         let caller = Arc::clone(caller);
         match self.protocol {
-            Protocol::Snek => Box::new(snek::Talk::new(caller, *kind, *run, connection)),
-            Protocol::Exoclaw => Box::new(exoclaw::Talk::new(caller, *kind, *run, connection)),
-            Protocol::SmartHole => Box::new(smarthole::Talk::new(*run, connection)),
-            Protocol::ConnectOnion => {
-                Box::new(connectonion::Talk::new(caller, *kind, *run, connection))
+            Protocol::Snek => Box::new(snek::LoadClient::new(caller, *kind, *run, connection)),
+            Protocol::Exoclaw => {
+                Box::new(exoclaw::LoadClient::new(caller, *kind, *run, connection))
             }
-            Protocol::Acolyte => Box::new(acolyte::Talk::new(caller, *kind)),
+            Protocol::SmartHole => Box::new(smarthole::LoadClient::new(*run, connection)),
+            Protocol::ConnectOnion => Box::new(connectonion::LoadClient::new(
+                caller, *kind, *run, connection,
+            )),
+            Protocol::Acolyte => Box::new(acolyte::LoadClient::new(caller, *kind)),
         }
     }
 }
 
 /// What a connection hears, or says by itself.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum ClientEvent {
     /// The connection takes calls now.
     Ready,
     /// The server does not want this caller.
@@ -300,15 +302,15 @@ pub(super) enum Request {
 }
 
 /// The client's side of one connection, without IO. A new one for each connection.
-pub(super) trait Talk: Send {
+pub(super) trait LoadClient: Send {
     /// Begins: says what a client says first.
-    fn open(&mut self, heard: &mut Vec<Heard>);
+    fn open(&mut self, heard: &mut Vec<ClientEvent>);
 
     /// Returns the request of a call. `None` if it cannot be written.
     fn call(&mut self, call: Call) -> Option<Request>;
 
     /// Takes a text of the server.
-    fn hear(&mut self, text: &str, heard: &mut Vec<Heard>);
+    fn hear(&mut self, text: &str, heard: &mut Vec<ClientEvent>);
 
     /// Drops a call whose caller has given up. Returns whether the connection can be used on.
     fn forget(&mut self, _number: u64) -> bool {
@@ -320,10 +322,10 @@ fn limits() -> Limits {
     Limits::default()
 }
 
-fn say(frame: &impl Serialize, heard: &mut Vec<Heard>) {
+fn say(frame: &impl Serialize, heard: &mut Vec<ClientEvent>) {
     match encode(frame) {
-        Ok(text) => heard.push(Heard::Say(text)),
-        Err(error) => heard.push(Heard::Refused(error.to_string())),
+        Ok(text) => heard.push(ClientEvent::Say(text)),
+        Err(error) => heard.push(ClientEvent::Refused(error.to_string())),
     }
 }
 
@@ -352,21 +354,21 @@ mod tests {
         }
     }
 
-    fn talk(protocol: Protocol, kind: Kind) -> (Scenario, Box<dyn Talk>) {
+    fn talk(protocol: Protocol, kind: Kind) -> (Scenario, Box<dyn LoadClient>) {
         let scenario = Scenario::new(protocol, Some(kind), caller()).unwrap();
         let talk = scenario.talk(3);
         (scenario, talk)
     }
 
-    fn texts(heard: &[Heard]) -> Vec<&str> {
+    fn texts(heard: &[ClientEvent]) -> Vec<&str> {
         let said = heard.iter().filter_map(|it| match it {
-            Heard::Say(text) => Some(text.as_str()),
+            ClientEvent::Say(text) => Some(text.as_str()),
             _ => None,
         });
         said.collect()
     }
 
-    fn frame(talk: &mut dyn Talk, number: u64) -> String {
+    fn frame(talk: &mut dyn LoadClient, number: u64) -> String {
         match talk.call(call(number)) {
             Some(Request::Frame(text)) => text.as_str().to_owned(),
             other => panic!("{other:?}"),
@@ -374,11 +376,11 @@ mod tests {
     }
 
     /// What was received, in short.
-    fn hear(talk: &mut dyn Talk, text: &str) -> String {
+    fn hear(talk: &mut dyn LoadClient, text: &str) -> String {
         let mut heard = Vec::new();
         talk.hear(text, &mut heard);
         let words = heard.iter().map(|it| match it {
-            Heard::Say(text) => format!("say {}", text.as_str()),
+            ClientEvent::Say(text) => format!("say {}", text.as_str()),
             other => format!("{other:?}"),
         });
         words.collect::<Vec<_>>().join(" ")

@@ -5,16 +5,16 @@ use smarthole_proto::frame::{
     Answer, ClientFrame, Registration, RegistrationResponse, Response, ServerFrame,
 };
 
-use super::{Call, Heard, Request, limits, say};
+use super::{Call, ClientEvent, Request, limits, say};
 
 /// Where routers take the texts of users.
 const INPUT: &str = "/input";
 
-pub(super) struct Talk {
+pub(super) struct LoadClient {
     name: String,
 }
 
-impl Talk {
+impl LoadClient {
     pub(super) fn new(run: u64, connection: u64) -> Self {
         Self {
             name: format!("load-{run:x}-{connection}"),
@@ -27,8 +27,8 @@ pub(super) fn registration(name: &str) -> Registration {
     Registration::new(name, "Takes what a load test says.")
 }
 
-impl super::Talk for Talk {
-    fn open(&mut self, heard: &mut Vec<Heard>) {
+impl super::LoadClient for LoadClient {
+    fn open(&mut self, heard: &mut Vec<ClientEvent>) {
         say(&registration(&self.name).frame(), heard);
     }
 
@@ -37,10 +37,10 @@ impl super::Talk for Talk {
         Some(Request::Post { path: INPUT, body })
     }
 
-    fn hear(&mut self, text: &str, heard: &mut Vec<Heard>) {
+    fn hear(&mut self, text: &str, heard: &mut Vec<ClientEvent>) {
         match ServerFrame::decode(text, &limits()) {
             Ok(ServerFrame::RegistrationResponse(RegistrationResponse::Accepted { .. })) => {
-                heard.push(Heard::Ready);
+                heard.push(ClientEvent::Ready);
             }
             Ok(ServerFrame::RegistrationResponse(RegistrationResponse::Refused {
                 code,
@@ -48,21 +48,21 @@ impl super::Talk for Talk {
             })) => {
                 let code = code.map(|code| code.name().to_owned());
                 let message = message.map(|message| message.as_str().to_owned());
-                heard.push(Heard::Refused(code.or(message).unwrap_or_default()));
+                heard.push(ClientEvent::Refused(code.or(message).unwrap_or_default()));
             }
             Ok(ServerFrame::Message(message)) => {
                 let answer = Response::new(message.id.clone(), Answer::Ack);
                 match encode(&ClientFrame::Response(answer)) {
-                    Ok(text) => heard.push(Heard::Say(text)),
-                    Err(_) => heard.push(Heard::Unreadable),
+                    Ok(text) => heard.push(ClientEvent::Say(text)),
+                    Err(_) => heard.push(ClientEvent::Unreadable),
                 }
                 let number = message.text.rsplit_once("call ");
                 if let Some(number) = number.and_then(|(_, number)| number.parse().ok()) {
-                    heard.push(Heard::Done(number));
+                    heard.push(ClientEvent::Done(number));
                 }
             }
             Ok(_) => {}
-            Err(_) => heard.push(Heard::Unreadable),
+            Err(_) => heard.push(ClientEvent::Unreadable),
         }
     }
 }

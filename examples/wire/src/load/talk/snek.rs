@@ -9,12 +9,12 @@ use serde::Serialize;
 use snek_proto::frame::{Channel, ClientFrame, Event, ServerFrame};
 use snek_proto::id::WireId;
 
-use super::{Call, Caller, Heard, Kind, Request, error_answer, limits, say};
+use super::{Call, Caller, ClientEvent, Kind, Request, error_answer, limits, say};
 
 const LOGIN: &str = "login";
 const CHANNELS: &str = "channels";
 
-pub(super) struct Talk {
+pub(super) struct LoadClient {
     caller: Arc<Caller>,
     kind: Kind,
     run: u64,
@@ -24,7 +24,7 @@ pub(super) struct Talk {
     half: BTreeSet<u64>,
 }
 
-impl Talk {
+impl LoadClient {
     pub(super) const fn new(caller: Arc<Caller>, kind: Kind, run: u64, connection: u64) -> Self {
         Self {
             caller,
@@ -36,15 +36,15 @@ impl Talk {
         }
     }
 
-    fn answered(&mut self, id: &str, frame: ServerFrame, heard: &mut Vec<Heard>) {
+    fn answered(&mut self, id: &str, frame: ServerFrame, heard: &mut Vec<ClientEvent>) {
         match (id, frame.into_result()) {
             (LOGIN | CHANNELS, Err(error)) => {
-                heard.push(Heard::Refused(error.message().to_owned()));
+                heard.push(ClientEvent::Refused(error.message().to_owned()));
             }
             (LOGIN, Ok(_)) if self.kind == Kind::Chat => {
                 say(&request("get_channels", CHANNELS, ()), heard);
             }
-            (LOGIN, Ok(_)) => heard.push(Heard::Ready),
+            (LOGIN, Ok(_)) => heard.push(ClientEvent::Ready),
             (CHANNELS, Ok(answer)) => {
                 let channels: Vec<Channel> = answer.parse().unwrap_or_default();
                 let wanted = self.caller.channel.as_deref();
@@ -52,19 +52,19 @@ impl Talk {
                 match channels.find(|uid: &&str| wanted.is_none_or(|wanted| wanted == *uid)) {
                     Some(uid) => {
                         self.channel = uid.to_owned();
-                        heard.push(Heard::Ready);
+                        heard.push(ClientEvent::Ready);
                     }
-                    None => heard.push(Heard::Refused("no such channel".to_owned())),
+                    None => heard.push(ClientEvent::Refused("no such channel".to_owned())),
                 }
             }
             (id, result) => {
                 let Ok(number) = id.parse() else { return };
                 match result {
                     Ok(_) if self.kind == Kind::Chat => self.halved(number, heard),
-                    Ok(_) => heard.push(Heard::Done(number)),
+                    Ok(_) => heard.push(ClientEvent::Done(number)),
                     Err(error) => {
                         self.half.remove(&number);
-                        heard.push(Heard::Failed(number, error_answer(error.message())));
+                        heard.push(ClientEvent::Failed(number, error_answer(error.message())));
                     }
                 }
             }
@@ -72,19 +72,19 @@ impl Talk {
     }
 
     /// Notes one half of a call: its answer, or its message.
-    fn halved(&mut self, number: u64, heard: &mut Vec<Heard>) {
+    fn halved(&mut self, number: u64, heard: &mut Vec<ClientEvent>) {
         if !self.half.insert(number) {
             self.half.remove(&number);
-            heard.push(Heard::Done(number));
+            heard.push(ClientEvent::Done(number));
         }
     }
 
     /// Takes a message, if it is one of this run.
-    fn pushed(&mut self, text: &str, heard: &mut Vec<Heard>) {
+    fn pushed(&mut self, text: &str, heard: &mut Vec<ClientEvent>) {
         let Some((connection, number, due)) = self.read(text) else {
             return;
         };
-        heard.push(Heard::Seen(due));
+        heard.push(ClientEvent::Seen(due));
         if connection == self.connection {
             self.halved(number, heard);
         }
@@ -115,8 +115,8 @@ fn request(method: &str, id: &str, args: impl Serialize) -> ClientFrame {
     frame
 }
 
-impl super::Talk for Talk {
-    fn open(&mut self, heard: &mut Vec<Heard>) {
+impl super::LoadClient for LoadClient {
+    fn open(&mut self, heard: &mut Vec<ClientEvent>) {
         let args = (&self.caller.username, self.caller.password.expose());
         say(&request(LOGIN, LOGIN, args), heard);
     }
@@ -137,9 +137,9 @@ impl super::Talk for Talk {
         encode(&frame).ok().map(Request::Frame)
     }
 
-    fn hear(&mut self, text: &str, heard: &mut Vec<Heard>) {
+    fn hear(&mut self, text: &str, heard: &mut Vec<ClientEvent>) {
         let Ok(frame) = ServerFrame::decode(text, &limits()) else {
-            return heard.push(Heard::Unreadable);
+            return heard.push(ClientEvent::Unreadable);
         };
         match frame.call_id() {
             Some(id) => {
@@ -149,7 +149,7 @@ impl super::Talk for Talk {
             None => match frame.into_event() {
                 Some(Ok(Event::Message(message))) => self.pushed(&message.message, heard),
                 Some(Ok(_)) => {}
-                Some(Err(_)) | None => heard.push(Heard::Unreadable),
+                Some(Err(_)) | None => heard.push(ClientEvent::Unreadable),
             },
         }
     }
