@@ -1,16 +1,27 @@
 //! What the clients do in a page, against our servers: each function is one client's life.
 #![cfg(target_family = "wasm")]
 
-#[cfg(feature = "exoclaw")]
+#[cfg(feature = "all")]
+mod acolyte;
+#[cfg(feature = "all")]
+mod bot;
+#[cfg(feature = "all")]
 mod chat;
-#[cfg(feature = "exoclaw")]
+#[cfg(feature = "all")]
+mod connectonion;
+#[cfg(feature = "all")]
 mod exoclaw;
+#[cfg(feature = "all")]
+mod plugin;
+#[cfg(feature = "all")]
+mod smarthole;
 mod snek;
 
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 use std::time::Duration;
 
 use js_sys::{Function, Promise};
+use snek_proto::rpc_core::net::time::timeout;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen_futures::JsFuture;
@@ -28,26 +39,58 @@ fn expect(holds: bool, what: impl Display) -> Outcome {
     if holds { Ok(()) } else { Err(failed(what)) }
 }
 
+/// What a call became that must fail in one way.
+fn fails<T: Debug>(what: T, fits: impl FnOnce(&T) -> bool) -> Outcome {
+    expect(fits(&what), format!("{what:?}"))
+}
+
+/// Waits for what comes after a reconnect.
+async fn soon<T>(what: impl Future<Output = T>) -> Result<T, JsValue> {
+    timeout(10 * MOMENT, what).await.map_err(failed)
+}
+
 /// The line to the server, which the harness holds: it is told to `drop`, `hold` and `release` it.
 struct Line(Function);
 
 impl Line {
-    async fn tell(&self, word: &str) -> Outcome {
+    /// Gives what the harness says.
+    async fn tell(&self, word: &str) -> Result<String, JsValue> {
         let told = self.0.call1(&JsValue::NULL, &word.into())?;
-        JsFuture::from(Promise::resolve(&told)).await?;
-        Ok(())
+        let said = JsFuture::from(Promise::resolve(&told)).await?;
+        Ok(said.as_string().unwrap_or_default())
     }
 }
 
-/// The life of a Snek client.
+/// Runs a life by its name.
 #[wasm_bindgen]
-pub async fn snek(url: String, line: Function) -> Outcome {
-    snek::life(&url, &Line(line)).await
+pub async fn live(name: &str, url: String, line: Function) -> Outcome {
+    let (url, line) = (&*url, &Line(line));
+    match name {
+        "snek" => snek::life(url, line).await,
+        #[cfg(feature = "all")]
+        "bot" => bot::life(url, line).await,
+        #[cfg(feature = "all")]
+        "exoclaw" => exoclaw::life(url, line).await,
+        #[cfg(feature = "all")]
+        "connectonion" => connectonion::life(url, line).await,
+        #[cfg(feature = "all")]
+        "smarthole" => smarthole::life(url, line).await,
+        #[cfg(feature = "all")]
+        "plugin" => plugin::life(url, line).await,
+        #[cfg(feature = "all")]
+        "acolyte" => acolyte::life(url, line).await,
+        #[cfg(feature = "all")]
+        "sse" => acolyte::sse(url, line).await,
+        _ => Err(failed("there is no such life")),
+    }
 }
 
-/// The life of an Exoclaw client.
-#[cfg(feature = "exoclaw")]
+/// Runs the body of a fuzz target over an input; a broken rule traps.
+#[cfg(feature = "all")]
 #[wasm_bindgen]
-pub async fn exoclaw(url: String, line: Function) -> Outcome {
-    exoclaw::life(&url, &Line(line)).await
+pub fn target(name: &str, input: &[u8]) -> Outcome {
+    let found = bodies::TARGETS.iter().find(|(target, _)| *target == name);
+    let (_, body) = found.ok_or_else(|| failed("there is no such target"))?;
+    body.run(input);
+    Ok(())
 }

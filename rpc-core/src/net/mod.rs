@@ -49,7 +49,7 @@ pub mod time;
 #[cfg(feature = "tls")]
 pub mod tls;
 mod transport;
-#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg(feature = "ws")]
 #[cfg_attr(all(feature = "web", target_family = "wasm"), path = "web/mod.rs")]
 pub mod ws;
 
