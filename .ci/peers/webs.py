@@ -16,10 +16,30 @@ from harness import Proxy, expect, program, until
 NODE = """
 import init, { live } from %s;
 import { readFileSync } from "node:fs";
+// A computer that sleeps: its clock jumps, and then all timers that are due come before any message.
+const [start, stop, now] = [setTimeout, clearTimeout, performance.now.bind(performance)];
+const timers = new Map();
+let slept = 0;
+performance.now = () => now() + slept;
+globalThis.setTimeout = (callback, delay) => {
+  const timer = start(() => { timers.delete(timer); callback(); }, delay);
+  timers.set(timer, [performance.now() + delay, callback]);
+  return timer;
+};
+globalThis.clearTimeout = (timer) => { timers.delete(timer); stop(timer); };
+const sleep = () => {
+  slept += 300_000;
+  for (const [timer, [at, callback]] of timers) {
+    if (at < performance.now()) { clearTimeout(timer); callback(); }
+  }
+};
 await init({ module_or_path: readFileSync(%s) });
-await live(%s, %s, async (word) => (await fetch(%s + word)).text());
-console.log("well lived");
-process.exit(0);
+const life = live(%s, %s, async (word) => {
+  if (word === "sleep") { await null; sleep(); await new Promise(setImmediate); word = "release"; }
+  return (await fetch(%s + word)).text();
+});
+console.log(await life.then(() => "well lived", (error) => `${error.stack}\\n${error}`));
+process.exit();
 """
 PAGE = """(async () => {
   const { default: init, live } = await import("/pkg/switchboard_web.js");

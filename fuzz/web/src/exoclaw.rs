@@ -6,7 +6,7 @@ use exoclaw_proto::{CallError, CloseReason};
 use futures_util::FutureExt as _;
 use wasm_bindgen_futures::spawn_local;
 
-use super::{Line, MOMENT, Outcome, expect, failed};
+use super::{Line, MOMENT, Outcome, expect, failed, fails};
 
 pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     let config = ClientConfig {
@@ -27,11 +27,9 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     client.ping().await.map_err(failed)?;
 
     line.tell("hold").await?;
-    let late = client.status().await;
-    expect(
-        matches!(late, Err(CallError::TimedOut { .. })),
-        format!("{late:?}"),
-    )?;
+    fails(client.status().await, |it| {
+        matches!(it, Err(CallError::TimedOut { .. }))
+    })?;
     line.tell("release").await?;
     client.ping().await.map_err(failed)?;
 
@@ -39,8 +37,7 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     let mut chat = client.chat("hi").await;
     line.tell("drop").await?;
     line.tell("release").await?;
-    let cut = chat.text().await;
-    expect(cut.is_err(), format!("a cut chat said {cut:?}"))?;
+    fails(chat.text().await, Result::is_err)?;
     let generation = client.ready().await.map_err(failed)?;
     expect(generation == 2, format!("connection {generation}"))?;
     client.ping().await.map_err(failed)?;

@@ -41,8 +41,9 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     takes(&mut events, line).await?;
 
     // The router tries the next client at once, and there is none.
-    let (told, dropped) = join!(line.tell("ask"), message(&mut events));
-    drop(dropped?);
+    let dropped = message(&mut events).map(|message| message.map(drop));
+    let (told, dropped) = join!(line.tell("ask"), dropped);
+    dropped?;
     let told = told?;
     expect(told.contains("dropped the message"), told)?;
 
@@ -70,7 +71,7 @@ async fn waits_no_longer(url: &str, line: &Line) -> Outcome {
     let config = config()?;
     let dialer = net::dialer(url, &config).map_err(failed)?;
     let dialer = dialer.with_config(WsConfig::default().with_connect_timeout(MOMENT));
-    let (_, _events, connection) = net::connect_with(dialer, config, net::link_config());
+    let (_client, _events, connection) = net::connect_with(dialer, config, net::link_config());
     let late = connection.establish().await.map(drop);
     line.tell("release").await?;
     fails(late, |it| matches!(it, Err(CloseReason::Connect { .. })))

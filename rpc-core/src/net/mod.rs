@@ -53,6 +53,9 @@ mod transport;
 #[cfg_attr(all(feature = "web", target_family = "wasm"), path = "web/mod.rs")]
 pub mod ws;
 
+/// Whether this runs in a page, which can neither ping nor tell when its computer has slept.
+const IS_PAGE: bool = cfg!(all(feature = "web", target_family = "wasm"));
+
 pub use cancel::{Cancellation, Canceller};
 pub use dial::{DialError, Dialer, Node};
 pub use dispatch::{Dispatch, EventDispatcher};

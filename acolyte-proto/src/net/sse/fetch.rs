@@ -23,6 +23,7 @@ impl Service {
         if let Some(target) = self.target(place, endpoint) {
             *request.uri_mut() = target;
         }
+        request.headers_mut().extend(self.dialer.headers()?);
         Ok(Line(place))
     }
 
