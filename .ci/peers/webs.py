@@ -13,10 +13,8 @@ from pathlib import Path
 from aiohttp import ClientSession
 from harness import Proxy, expect, program, until
 
-NODE = """
-import init, { live } from %s;
-import { readFileSync } from "node:fs";
-// A computer that sleeps: its clock jumps, and then all timers that are due come before any message.
+# Passes a word on. A computer sleeps like this: its clock jumps, and all timers that are due come before any message.
+TELL = """
 const [start, stop, now] = [setTimeout, clearTimeout, performance.now.bind(performance)];
 const timers = new Map();
 let slept = 0;
@@ -27,24 +25,31 @@ globalThis.setTimeout = (callback, delay) => {
   return timer;
 };
 globalThis.clearTimeout = (timer) => { timers.delete(timer); stop(timer); };
-const sleep = () => {
+const sleep = async () => {
+  await null;
   slept += 300_000;
   for (const [timer, [at, callback]] of timers) {
     if (at < performance.now()) { clearTimeout(timer); callback(); }
   }
+  await new Promise((then) => start(then));
 };
-await init({ module_or_path: readFileSync(%s) });
-const life = live(%s, %s, async (word) => {
-  if (word === "sleep") { await null; sleep(); await new Promise(setImmediate); word = "release"; }
+const tell = async (word) => {
+  if (word === "sleep") await sleep();
   return (await fetch(%s + word)).text();
-});
+};
+"""
+NODE = TELL + """
+import init, { live } from %s;
+import { readFileSync } from "node:fs";
+await init({ module_or_path: readFileSync(%s) });
+const life = live(%s, %s, tell);
 console.log(await life.then(() => "well lived", (error) => `${error.stack}\\n${error}`));
 process.exit();
 """
-PAGE = """(async () => {
+PAGE = "(async () => {" + TELL + """
   const { default: init, live } = await import("/pkg/switchboard_web.js");
   await init();
-  await live(%s, %s, async (word) => (await fetch("/line/" + word)).text());
+  await live(%s, %s, tell);
 })()"""
 
 
@@ -91,13 +96,13 @@ class Front(Proxy):
             self.busy = set(self.transports)
         if word == "hung-up":
             await until(lambda: self.busy - self.transports, "the end of a request")
-        {"hold": self.flows.clear, "release": self.flows.set, "drop": self.drop}.get(word, str)()
+        {"hold": self.flows.clear, "release": self.flows.set, "sleep": self.flows.set, "drop": self.drop}.get(word, str)()
         return ""
 
 
 async def lives_in_node(line, life, path):
     module = line.folder / "pkg/switchboard_web"
-    words = (module.with_suffix(".js").as_uri(), f"{module}_bg.wasm", life, line.url + path, f"{line.url}/line/")
+    words = (f"{line.url}/line/", module.with_suffix(".js").as_uri(), f"{module}_bg.wasm", life, line.url + path)
     # Node 20 has a WebSocket behind this option, and later ones anyway.
     script = NODE % tuple(map(json.dumps, words))
     async with program("node", "--experimental-websocket", "--input-type=module", "--eval", script) as node:
@@ -107,6 +112,6 @@ async def lives_in_node(line, life, path):
 
 async def lives_in_a_page(line, life, path, chromium):
     async with chromium.page(line.url) as page:
-        await page.run(PAGE % (json.dumps(life), json.dumps(line.url + path)))
+        await page.run(PAGE % tuple(map(json.dumps, ("/line/", life, line.url + path))))
         # What the browser says of lines that were cut and refused.
         page.problems = [it for it in page.problems if "WebSocket" not in it and "Failed to load" not in it]

@@ -10,10 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlencode
 
-from aiohttp import ClientSession
 from chrome import browser
 from gateways import TOKEN, gateway
-from harness import expect, main, program, same, served, switchboard
+from harness import expect, main, program, served, switchboard
 from provider import Provider
 from webs import Front, lives_in_a_page, lives_in_node
 
@@ -31,7 +30,7 @@ import { readFileSync, readdirSync } from "node:fs";
 await init({ module_or_path: readFileSync(%s) });
 let count = 0, name, file;
 try {
-  for (name of readdirSync(%s)) {
+  for (name of readdirSync(%s).filter((it) => it !== "connectonion_jsonl")) {
     for (file of readdirSync(`${%s}/${name}`)) {
       target(name, readFileSync(`${%s}/${name}/${file}`));
       count++;
@@ -46,5 +45,82 @@ process.exit();
 STATE = "document.querySelector('#%s output').value"
 HAS = "[...document.querySelectorAll('#%s %s')].map((it) => it.textContent).join('\\n')"
 USERS = {"SNEK_PASSWORD_ALICE": "wonderland", "SNEK_PASSWORD_BOB": "builder"}
-SECRETS = {"snek": "wonderland", "exoclaw": TOKEN}
+SECRETS = {"snek": "wonderland", "exoclaw": TOKEN, "acolyte": TOKEN}
 ROOT = Path(__file__).resolve().parents[3]
+
+
+async def the_page_of_the_guide_chats(line, url, chromium):
+    code = (ROOT / "fuzz/web/src/chat.rs").read_text().split("\n\n", 1)[1]
+    expect(code in (ROOT / "rpc-core/src/guide/browser.md").read_text(), "the guide has another program")
+    async with chromium.page(line.url) as page:
+        expect(await page.run(CHAT % (json.dumps(url), json.dumps(TOKEN))), "no answer")
+
+
+async def every_seed_of_the_fuzz_targets_passes(line):
+    module, seeds = line.folder / "pkg/switchboard_web", str(ROOT / "fuzz/seeds")
+    words = (module.with_suffix(".js").as_uri(), f"{module}_bg.wasm", seeds, seeds, seeds)
+    script = TARGETS % tuple(map(json.dumps, words))
+    async with program("node", "--input-type=module", "--eval", script) as node:
+        await node.end()
+        # One target works on a file.
+        files = sum(1 for it in (ROOT / "fuzz/seeds").glob("*/*") if it.parent.name != "connectonion_jsonl")
+        expect(node.find(f"{files} inputs"), f"Node says {node.tail()}")
+
+
+async def the_example_shows_five_servers(site, urls, hole, router, chromium):
+    said = {"snek": "*Hello", "exoclaw": "*few rules", "connectonion": "*42", "acolyte": "+"}
+    async with chromium.page(f"{site.url}/index.html?{urlencode(urls)}") as page:
+        for name in urls:
+            await page.until(f"document.querySelector('#{name}') !== null")
+            await page.run(f"document.querySelector('#{name} [name=secret]').value = {json.dumps(SECRETS.get(name, ''))}")
+            await page.click(f"#{name} .connect button", f"{STATE % name} === 'connected'")
+        for name, words in said.items():
+            await page.click(f"#{name} .send button", f"/.{words}/.test({HAS % (name, '.answer')})")
+        expect("page" in await hole.told("ask"), "nobody takes milk")
+        await page.until(f"{HAS % ('smarthole', '.answer')}.includes('milk')")
+        await page.click("#smarthole .send button", f"{HAS % ('smarthole', '.out')}.includes('Noted')")
+        await router.event("notification", client="page")
+        for name in urls:
+            for way in (".in", ".out"):
+                expect(await page.run(HAS % (name, way)), f"no frame {way} in {name}")
+        text = await page.run("document.body.innerText")
+        expect("wonderland" not in text and TOKEN not in text, "a secret is shown")
+
+
+async def body(checks):
+    async with browser() as chromium, Provider() as provider, contextlib.AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        folder = stack.enter_context(TemporaryDirectory())
+        Path(folder, "hello.txt").touch()
+        site, chat, llm, onion, hole, code = [await enter(Front()) for _ in range(6)]
+
+        def origins(line):
+            return "--allow-origin", line.url, "--allow-origin", site.url
+
+        await checks.run(every_seed_of_the_fuzz_targets_passes, site)
+        users = ("--user", "alice:Alice", "--user", "bob:Bob")
+        chat.target = (await enter(served("bot", "serve", *users, *origins(chat), **USERS))).port
+        llm.target = (await enter(gateway(provider, "--token", TOKEN))).port
+        onion.target = (await enter(served("agent", "host", HOME=folder))).port
+        router = await enter(switchboard("router", "--listen", "127.0.0.1:0", "--json", *origins(hole)))
+        listening = await router.event("listening")
+        hole.target, hole.input = int(listening["url"].rsplit(":", 1)[1]), listening["input"]
+        daemon = served("daemon", "serve", "--workspace", folder, *origins(code), HOME=folder, ACOLYTE_API_KEY=TOKEN)
+        code.target = (await enter(daemon)).port
+
+        for line, life, path in (
+            (chat, "snek", "/rpc.ws"), (chat, "bot", "/rpc.ws"), (llm, "exoclaw", "/ws"), (onion, "connectonion", ""),
+            (hole, "smarthole", ""), (hole, "plugin", ""), (code, "acolyte", ""), (code, "sse", ""),
+        ):
+            await checks.run(lives_in_node, line, life, path)
+            await checks.run(lives_in_a_page, line, life, path, chromium)
+        await checks.run(the_page_of_the_guide_chats, llm, f"ws://127.0.0.1:{llm.target}/ws", chromium)
+        model = await enter(switchboard("gateway", "--port", "0", "--token", TOKEN, HOME=folder))
+        scripted = (await model.line("listening")).split("ws://")[1].rstrip(")")
+        urls = {name: f"ws://127.0.0.1:{line.target}" for name, line in (
+            ("snek", chat), ("connectonion", onion), ("acolyte", code), ("smarthole", hole),
+        )} | {"exoclaw": f"ws://{scripted}"}
+        await checks.run(the_example_shows_five_servers, site, urls, hole, router, chromium)
+
+
+main(body)

@@ -12,18 +12,13 @@ use crate::Instant;
 use crate::error::Disconnect;
 use crate::machine::Machine;
 use crate::message::Outgoing;
-use crate::net::IS_PAGE;
 use crate::net::observe::{Redact, Tap};
 use crate::net::queue::remember;
 use crate::net::telemetry::Line;
 use crate::net::time::{self, Sleep};
 use crate::net::transport::{Message, Transport, TransportError};
+use crate::net::{GRACE, IS_PAGE, LATE};
 use crate::timers::later;
-
-/// A deadline of a page that is handled later than this was slept through.
-const LATE: Duration = Duration::from_secs(2);
-/// How long a page then waits for the messages that came meanwhile: its timers may be first.
-const GRACE: Duration = Duration::from_secs(1);
 
 /// Moves frames and time between a transport and the machine that is passed to each call.
 pub(crate) struct Io<T> {
