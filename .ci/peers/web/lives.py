@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from chrome import browser
 from gateways import TOKEN, gateway
-from harness import expect, main, program, served, switchboard
+from harness import expect, main, program, same, served, switchboard
 from provider import Provider
 from webs import Front, lives_in_a_page, lives_in_node
 
@@ -24,6 +24,11 @@ CHAT = """(async () => {
   await chat.ask("hi", (piece) => { answer += piece; });
   return answer;
 })()"""
+# What a page would send that is written by hand, with the ids of what was sent.
+WRITTEN = """import("/frames.mjs").then((written) => %s.map((text, at) => {
+  const sent = JSON.parse(text);
+  return JSON.stringify(written[%s](sent.id ?? sent.callId ?? sent.payload?.messageId, sent)[at]);
+}))"""
 TARGETS = """
 import init, { target } from %s;
 import { readFileSync, readdirSync } from "node:fs";
@@ -81,8 +86,9 @@ async def the_example_shows_five_servers(site, urls, hole, router, chromium):
         await page.click("#smarthole .send button", f"{HAS % ('smarthole', '.out')}.includes('Noted')")
         await router.event("notification", client="page")
         for name in urls:
-            for way in (".in", ".out"):
-                expect(await page.run(HAS % (name, way)), f"no frame {way} in {name}")
+            expect(await page.run(HAS % (name, ".in")), f"no frame comes in {name}")
+            sent = (await page.run(HAS % (name, ".out"))).splitlines()
+            same(await page.run(WRITTEN % (json.dumps(sent), json.dumps(name))), sent, f"what {name} sends, and what is written by hand")
         text = await page.run("document.body.innerText")
         expect("wonderland" not in text and TOKEN not in text, "a secret is shown")
 
