@@ -5,11 +5,10 @@ use acolyte_proto::auth::ApiKey;
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Outcome as Ended};
 use acolyte_proto::frame::ChatRequest;
 use acolyte_proto::net::{self, Chat, SseClient};
-use acolyte_proto::{CallError, CloseReason};
 use futures_util::FutureExt as _;
 use wasm_bindgen_futures::spawn_local;
 
-use super::{Line, MOMENT, Outcome, expect, failed, fails, soon};
+use super::{Line, MOMENT, Outcome, connects, expect, failed, fails, is_late, leaves, soon};
 
 fn config() -> Result<ClientConfig, wasm_bindgen::JsValue> {
     Ok(ClientConfig {
@@ -60,9 +59,7 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     soon(answers(client.start_chat(request("count to 3")).await)).await??;
 
     line.tell("hold").await?;
-    fails(client.status().await, |it| {
-        matches!(it, Err(CallError::TimedOut { .. }))
-    })?;
+    is_late(client.status().await)?;
     line.tell("release").await?;
     client.status().await.map_err(failed)?;
 
@@ -70,13 +67,10 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     speaks(&mut chat).await?;
     line.tell("drop").await?;
     fails(chat.finish().await, |it| matches!(it, Ended::Closed { .. }))?;
-    let generation = soon(client.ready()).await?.map_err(failed)?;
-    expect(generation == 2, format!("connection {generation}"))?;
+    connects(&client, 2).await?;
     answers(client.start_chat(request("count to 3")).await).await?;
 
-    client.close();
-    let end = client.closed().await;
-    expect(end == CloseReason::Local, end)
+    leaves(&client).await
 }
 
 pub(super) async fn sse(url: &str, line: &Line) -> Outcome {
@@ -104,9 +98,7 @@ pub(super) async fn sse(url: &str, line: &Line) -> Outcome {
     fails(chat.finish().await, |it| {
         matches!(it, Ended::TimedOut { .. })
     })?;
-    fails(client.status().await, |it| {
-        matches!(it, Err(CallError::TimedOut { .. }))
-    })?;
+    is_late(client.status().await)?;
     line.tell("release").await?;
 
     let mut chat = client.start_chat(request("!slow 100 50")).await;

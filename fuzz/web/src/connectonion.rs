@@ -5,11 +5,10 @@ use connectonion_proto::auth::Signer;
 use connectonion_proto::client::ClientConfig;
 use connectonion_proto::frame::Scope;
 use connectonion_proto::net::{self, AgentOptions, Run, RunEvent};
-use connectonion_proto::{CallError, CloseReason};
 use futures_util::FutureExt as _;
 use wasm_bindgen_futures::spawn_local;
 
-use super::{Line, MOMENT, Outcome, expect, failed, fails, soon};
+use super::{Line, MOMENT, Outcome, connects, failed, fails, is_late, leaves, soon};
 
 /// Waits until a run says something that fits.
 async fn shows(
@@ -54,9 +53,7 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     gives(run, "a.txt").await?;
 
     line.tell("hold").await?;
-    fails(client.status("no-session").await, |it| {
-        matches!(it, Err(CallError::TimedOut { .. }))
-    })?;
+    is_late(client.status("no-session").await)?;
     line.tell("release").await?;
     client.status("no-session").await.map_err(failed)?;
 
@@ -64,15 +61,12 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     shows(&mut run, |it| matches!(it, RunEvent::Step(_))).await?;
     line.tell("drop").await?;
     soon(gives(run, "7 8")).await??;
-    let generation = client.ready().await.map_err(failed)?;
-    expect(generation == 2, format!("connection {generation}"))?;
+    connects(&client, 2).await?;
 
     let mut run = client.input("!slow 100 50").await;
     shows(&mut run, |it| matches!(it, RunEvent::Step(_))).await?;
     client.interrupt().await.map_err(failed)?;
     fails(soon(run.output()).await?, Result::is_ok)?;
 
-    client.close();
-    let end = client.closed().await;
-    expect(end == CloseReason::Local, end)
+    leaves(&client).await
 }

@@ -22,6 +22,8 @@ use std::time::Duration;
 
 use js_sys::{Function, Promise};
 use snek_proto::rpc_core::net::time::timeout;
+use snek_proto::rpc_core::net::{Link, Protocol};
+use snek_proto::{CallError, CloseReason};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen_futures::JsFuture;
@@ -44,9 +46,26 @@ fn fails<T: Debug>(what: T, fits: impl FnOnce(&T) -> bool) -> Outcome {
     expect(fits(&what), format!("{what:?}"))
 }
 
+/// What a call became whose answer was held.
+fn is_late<T: Debug, R: Debug>(what: Result<T, CallError<R>>) -> Outcome {
+    fails(what, |it| matches!(it, Err(CallError::TimedOut { .. })))
+}
+
 /// Waits for what comes after a reconnect.
 async fn soon<T>(what: impl Future<Output = T>) -> Result<T, JsValue> {
     timeout(10 * MOMENT, what).await.map_err(failed)
+}
+
+/// Waits for this connection of a client.
+async fn connects<P: Protocol>(client: &Link<P>, number: u64) -> Outcome {
+    let generation = soon(client.ready()).await?.map_err(failed)?;
+    expect(generation == number, format!("connection {generation}"))
+}
+
+async fn leaves<P: Protocol>(client: &Link<P>) -> Outcome {
+    client.close();
+    let end = client.closed().await;
+    expect(end == CloseReason::Local, end)
 }
 
 /// The line to the server, which the harness holds: it is told to `drop`, `hold` and `release` it.

@@ -11,7 +11,7 @@ use tokio::join;
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::spawn_local;
 
-use super::{Line, MOMENT, Outcome, expect, failed, fails, soon};
+use super::{Line, MOMENT, Outcome, expect, failed, fails, leaves, soon};
 
 fn config() -> Result<ClientConfig, JsValue> {
     let registration = Registration::new("page", "Shows messages in a page.");
@@ -60,9 +60,7 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     registers(&mut events).await?;
     takes(&mut events, line).await?;
 
-    client.close();
-    let end = client.closed().await;
-    expect(end == CloseReason::Local, end)?;
+    leaves(&client).await?;
     waits_no_longer(url, line).await
 }
 

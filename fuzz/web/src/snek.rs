@@ -6,10 +6,10 @@ use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::frame::Final;
 use snek_proto::net::{self, Client, ConnectError};
 use snek_proto::rpc_core::net::time::timeout;
-use snek_proto::{CallError, CloseReason, LinkState};
+use snek_proto::{CloseReason, LinkState};
 use wasm_bindgen_futures::spawn_local;
 
-use super::{Line, MOMENT, Outcome, expect, failed, fails, soon};
+use super::{Line, MOMENT, Outcome, connects, expect, failed, is_late, leaves, soon};
 
 pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     let config = ClientConfig {
@@ -37,17 +37,14 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     has_channels(&client).await?;
 
     line.tell("hold").await?;
-    fails(client.get_channels().await, |it| {
-        matches!(it, Err(CallError::TimedOut { .. }))
-    })?;
+    is_late(client.get_channels().await)?;
     line.tell("release").await?;
     has_channels(&client).await?;
 
     let mut states = client.states();
     line.tell("drop").await?;
     states.changed().await.map_err(failed)?;
-    let generation = client.ready().await.map_err(failed)?;
-    expect(generation == 2, format!("connection {generation}"))?;
+    connects(&client, 2).await?;
     has_channels(&client).await?;
 
     // The answer comes while the page sleeps.
@@ -59,20 +56,15 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     // Without pings, a line is dead once nothing answers two calls in a row.
     line.tell("hold").await?;
     for _ in 0..2 {
-        fails(client.get_channels().await, |it| {
-            matches!(it, Err(CallError::TimedOut { .. }))
-        })?;
+        is_late(client.get_channels().await)?;
     }
     let is_lost = |state: &LinkState| !state.is_ready();
     soon(states.wait_for(is_lost)).await?.map_err(failed)?;
     line.tell("release").await?;
-    let generation = soon(client.ready()).await?.map_err(failed)?;
-    expect(generation == 3, format!("connection {generation}"))?;
+    connects(&client, 3).await?;
     has_channels(&client).await?;
 
-    client.close();
-    let end = client.closed().await;
-    expect(end == CloseReason::Local, end)?;
+    leaves(&client).await?;
     is_refused(url).await
 }
 
