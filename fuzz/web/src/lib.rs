@@ -1,6 +1,16 @@
 //! What the clients do in a page, against our servers: each function is one client's life.
 #![cfg(target_family = "wasm")]
 
+// The tests of vectors name these so.
+#[cfg(feature = "all")]
+extern crate self as switchboard_testing;
+#[cfg(feature = "all")]
+#[path = "../../testing/src/json.rs"]
+pub mod json;
+#[cfg(feature = "all")]
+#[path = "../../testing/src/vectors.rs"]
+pub mod vectors;
+
 #[cfg(feature = "all")]
 mod acolyte;
 #[cfg(feature = "all")]
@@ -16,6 +26,8 @@ mod plugin;
 #[cfg(feature = "all")]
 mod smarthole;
 mod snek;
+#[cfg(feature = "all")]
+pub mod tests;
 
 use std::fmt::{Debug, Display};
 use std::time::Duration;
@@ -28,10 +40,18 @@ use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen_futures::JsFuture;
 
+#[cfg(feature = "all")]
+use tests::read;
+
 type Outcome = Result<(), JsValue>;
 
 /// Longer than anything that happens here, and shorter than what should not.
 const MOMENT: Duration = Duration::from_millis(300);
+
+#[cfg(feature = "all")]
+fn fail(message: &str) -> ! {
+    panic!("{message}")
+}
 
 fn failed(what: impl Display) -> JsValue {
     js_sys::Error::new(&what.to_string()).into()
@@ -102,14 +122,4 @@ pub async fn live(name: &str, url: String, line: Function) -> Outcome {
         "sse" => acolyte::sse(url, line).await,
         _ => Err(failed("there is no such life")),
     }
-}
-
-/// Runs the body of a fuzz target over an input; a broken rule traps.
-#[cfg(feature = "all")]
-#[wasm_bindgen]
-pub fn target(name: &str, input: &[u8]) -> Outcome {
-    let found = bodies::TARGETS.iter().find(|(target, _)| *target == name);
-    let (_, body) = found.ok_or_else(|| failed("there is no such target"))?;
-    body.run(input);
-    Ok(())
 }
