@@ -35,7 +35,7 @@ pub mod spec {}
 pub mod task;
 mod tool_calls;
 
-#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg(feature = "ws")]
 pub use net::{connect, connect_lazy};
 pub use rpc_core;
 #[cfg(feature = "tokio")]

@@ -36,7 +36,7 @@ pub mod internals {
     pub use crate::hub::{ConnId, ConnectRequest, Hub, HubEvent, Job, Now, Reply, RunId};
 }
 
-#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg(feature = "ws")]
 pub use net::{connect, connect_lazy};
 pub use rpc_core;
 #[cfg(feature = "tokio")]

@@ -24,7 +24,7 @@ pub mod session;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
 
-#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg(feature = "ws")]
 pub use net::{connect, connect_lazy};
 pub use rpc_core;
 #[cfg(feature = "tokio")]

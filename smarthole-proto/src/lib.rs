@@ -27,7 +27,7 @@ pub mod spec {}
 pub use rpc_core::timestamp;
 pub mod validate;
 
-#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg(feature = "ws")]
 pub use net::{connect, connect_lazy};
 pub use rpc_core;
 #[cfg(feature = "tokio")]

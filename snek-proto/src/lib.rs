@@ -32,7 +32,7 @@ pub mod spec {}
 #[cfg(feature = "tokio")]
 mod stream;
 
-#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg(feature = "ws")]
 pub use net::{connect, connect_lazy};
 pub use rpc_core;
 #[cfg(feature = "tokio")]

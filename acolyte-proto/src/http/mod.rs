@@ -16,7 +16,7 @@ pub(crate) use body::refusal;
 #[cfg(feature = "server")]
 pub(crate) use stream::{KEEP_ALIVE, push_data};
 pub use stream::{StreamDecoder, StreamError, StreamFrame};
-#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg(feature = "ws")]
 pub(crate) use url::rpc_url;
 #[cfg(feature = "sse")]
 pub(crate) use url::{status_url, stream_url};

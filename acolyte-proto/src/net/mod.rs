@@ -12,7 +12,7 @@ mod protocol;
 mod serve;
 #[cfg(feature = "sse")]
 mod sse;
-#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg(feature = "ws")]
 mod url;
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub use rpc_core::net::server::ServerHandle;
 pub use serve::{Agent, EmitError, Run, Server, ServerOptions, http_config};
 #[cfg(feature = "sse")]
 pub use sse::SseClient;
-#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg(feature = "ws")]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};

@@ -42,7 +42,7 @@ pub use remote::{
     AgentOptions, Client, Connection, Events, Human, Question, Run, RunEvent, connect_with,
     link_config,
 };
-#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg(feature = "ws")]
 pub use remote::{ConnectError, connect, connect_lazy, dialer};
 #[cfg(feature = "ws")]
 pub use remote::{FindError, Found, find, find_with, look_up, look_up_with};

@@ -2,22 +2,16 @@
 
 use rpc_core::net::entropy;
 
-use super::{Column, Outcome, Typed};
+use super::{Column, Login, Outcome, Typed};
 
 /// Says in a channel what is typed, and shows what is said there.
-pub(super) async fn snek(
-    column: Column,
-    url: String,
-    user: String,
-    password: String,
-    mut typed: Typed,
-) -> Outcome {
+pub(super) async fn snek(column: &Column, login: Login, mut typed: Typed) -> Outcome {
     use snek_proto::client::{ClientConfig, ClientEvent};
     use snek_proto::frame::Final;
     use snek_proto::net::{connect_with, dialer, link_config};
 
-    let config = ClientConfig::new(user, password);
-    let dialer = dialer(&url, &config)?;
+    let config = ClientConfig::new(login.user, login.secret);
+    let dialer = dialer(&login.url, &config)?;
     let (client, mut events, connection) =
         connect_with(dialer, config, column.watched(link_config()));
     column.run(connection, client.states());
@@ -41,20 +35,15 @@ pub(super) async fn snek(
 }
 
 /// Chats with a gateway.
-pub(super) async fn exoclaw(
-    column: Column,
-    url: String,
-    token: String,
-    mut typed: Typed,
-) -> Outcome {
+pub(super) async fn exoclaw(column: &Column, login: Login, mut typed: Typed) -> Outcome {
     use exoclaw_proto::client::ClientConfig;
     use exoclaw_proto::net::{connect_with, dialer, link_config};
 
-    let config = match token.is_empty() {
+    let config = match login.secret.is_empty() {
         true => ClientConfig::default(),
-        false => ClientConfig::new(token),
+        false => ClientConfig::new(login.secret),
     };
-    let dialer = dialer(&url, &config)?;
+    let dialer = dialer(&login.url, &config)?;
     let (client, _events, connection) = connect_with(dialer, config, column.watched(link_config()));
     column.run(connection, client.states());
     while let Some(text) = typed.recv().await {
@@ -64,7 +53,7 @@ pub(super) async fn exoclaw(
 }
 
 /// Gives an agent tasks, with a key of its own, and allows what it asks for.
-pub(super) async fn connectonion(column: Column, url: String, mut typed: Typed) -> Outcome {
+pub(super) async fn connectonion(column: &Column, login: Login, mut typed: Typed) -> Outcome {
     use connectonion_proto::auth::Signer;
     use connectonion_proto::frame::Scope;
     use connectonion_proto::net::{AgentOptions, RunEvent, connect_with, dialer, link_config};
@@ -78,7 +67,8 @@ pub(super) async fn connectonion(column: Column, url: String, mut typed: Typed) 
         link: column.watched(link_config()),
         ..AgentOptions::default()
     };
-    let (client, _events, connection) = connect_with(dialer(&url, &options)?, signer, options);
+    let (client, _events, connection) =
+        connect_with(dialer(&login.url, &options)?, signer, options);
     column.run(connection, client.states());
     while let Some(text) = typed.recv().await {
         let mut run = client.input(text).await;
@@ -93,18 +83,13 @@ pub(super) async fn connectonion(column: Column, url: String, mut typed: Typed) 
 }
 
 /// Registers at a router, accepts what it passes on, and says to the last message what is typed.
-pub(super) async fn smarthole(
-    column: Column,
-    url: String,
-    name: String,
-    mut typed: Typed,
-) -> Outcome {
+pub(super) async fn smarthole(column: &Column, login: Login, mut typed: Typed) -> Outcome {
     use smarthole_proto::client::ClientConfig;
     use smarthole_proto::frame::{Notification, Registration};
     use smarthole_proto::net::{Event, InboundMessage, connect_with, dialer, link_config};
 
-    let config = ClientConfig::new(Registration::new(name, "Shows messages in a page."))?;
-    let dialer = dialer(&url, &config)?;
+    let config = ClientConfig::new(Registration::new(login.user, "Shows messages in a page."))?;
+    let dialer = dialer(&login.url, &config)?;
     let (client, mut events, connection) =
         connect_with(dialer, config, column.watched(link_config()));
     column.run(connection, client.states());
@@ -133,7 +118,7 @@ pub(super) async fn smarthole(
 }
 
 /// Chats with a coding agent.
-pub(super) async fn acolyte(column: Column, url: String, key: String, mut typed: Typed) -> Outcome {
+pub(super) async fn acolyte(column: &Column, login: Login, mut typed: Typed) -> Outcome {
     use acolyte_proto::auth::ApiKey;
     use acolyte_proto::client::{ChatUpdate, ClientConfig};
     use acolyte_proto::event::Event;
@@ -141,10 +126,10 @@ pub(super) async fn acolyte(column: Column, url: String, key: String, mut typed:
     use acolyte_proto::net::{connect_with, dialer, link_config};
 
     let mut config = ClientConfig::default();
-    if !key.is_empty() {
-        config.api_key = Some(ApiKey::new(key)?);
+    if !login.secret.is_empty() {
+        config.api_key = Some(ApiKey::new(login.secret)?);
     }
-    let dialer = dialer(&url, &config)?;
+    let dialer = dialer(&login.url, &config)?;
     let (client, _events, connection) = connect_with(dialer, config, column.watched(link_config()));
     column.run(connection, client.states());
     client.ready().await?;

@@ -3,7 +3,6 @@
 
 mod clients;
 
-use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::Display;
 use std::sync::Arc;
@@ -21,6 +20,13 @@ type Outcome = Result<(), Box<dyn Error>>;
 /// What is typed into a column, in order.
 type Typed = UnboundedReceiver<String>;
 
+/// Where a column connects to, and as whom.
+struct Login {
+    url: String,
+    user: String,
+    secret: String,
+}
+
 /// A client that runs. To drop it closes its connection.
 #[wasm_bindgen]
 #[derive(Debug)]
@@ -30,23 +36,25 @@ pub struct Session(UnboundedSender<String>);
 impl Session {
     /// Starts a client of a protocol. `show` gets a kind (`in`, `out`, `state`, `answer` or `error`) and a text.
     #[wasm_bindgen(constructor)]
-    pub fn new(
-        protocol: &str,
-        url: String,
-        user: String,
-        secret: String,
-        show: Function,
-    ) -> Session {
+    pub fn new(protocol: String, url: &str, user: &str, secret: &str, show: Function) -> Session {
         let (send, typed) = unbounded_channel();
+        let [url, user, secret] = [url, user, secret].map(str::to_owned);
+        let login = Login { url, user, secret };
         let column = Column::new(show);
-        match protocol {
-            "snek" => column.start(clients::snek(column.clone(), url, user, secret, typed)),
-            "exoclaw" => column.start(clients::exoclaw(column.clone(), url, secret, typed)),
-            "connectonion" => column.start(clients::connectonion(column.clone(), url, typed)),
-            "smarthole" => column.start(clients::smarthole(column.clone(), url, user, typed)),
-            "acolyte" => column.start(clients::acolyte(column.clone(), url, secret, typed)),
-            other => column.tell("error", format!("there is no protocol {other}")),
-        }
+        spawn_local(async move {
+            let column = &column;
+            let ended = match &*protocol {
+                "snek" => clients::snek(column, login, typed).await,
+                "exoclaw" => clients::exoclaw(column, login, typed).await,
+                "connectonion" => clients::connectonion(column, login, typed).await,
+                "smarthole" => clients::smarthole(column, login, typed).await,
+                "acolyte" => clients::acolyte(column, login, typed).await,
+                other => Err(format!("there is no protocol {other}").into()),
+            };
+            if let Err(error) = ended {
+                column.tell("error", error);
+            }
+        });
         Session(send)
     }
 
@@ -84,15 +92,6 @@ impl Column {
         }
     }
 
-    fn start(&self, client: impl Future<Output = Outcome> + 'static) {
-        let column = self.clone();
-        spawn_local(async move {
-            if let Err(error) = client.await {
-                column.tell("error", error);
-            }
-        });
-    }
-
     /// Shows the frames of a link.
     fn watched(&self, link: LinkConfig) -> LinkConfig {
         link.with_observer(Arc::new(self.clone()))
@@ -118,25 +117,19 @@ impl Column {
 
 impl Observer for Column {
     fn frame(&self, frame: &Frame<'_>) {
-        let kind = match frame.direction() {
-            Direction::In => "in",
-            Direction::Out => "out",
-        };
+        let is_in = frame.direction() == Direction::In;
         // Without its secrets.
-        let text = frame.text().map(Cow::into_owned);
-        self.tell(kind, text.unwrap_or_else(|| format!("{:?}", frame.kind())));
+        if let Some(text) = frame.text() {
+            self.tell(if is_in { "in" } else { "out" }, text);
+        }
     }
 }
 
 fn name(state: &LinkState) -> String {
     match state {
-        LinkState::Connecting { .. } => "connecting".to_owned(),
         LinkState::Ready { generation: 1 } => "connected".to_owned(),
         LinkState::Ready { .. } => "connected again".to_owned(),
-        LinkState::Closing => "closing".to_owned(),
         LinkState::Lost { cause, .. } => format!("lost: {cause}"),
-        LinkState::GaveUp { cause } => format!("gave up: {cause}"),
-        LinkState::Closed { .. } => "closed".to_owned(),
         other => format!("{other:?}"),
     }
 }

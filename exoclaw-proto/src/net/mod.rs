@@ -11,7 +11,7 @@ mod protocol;
 #[cfg(feature = "server")]
 mod serve;
 mod turns;
-#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg(feature = "ws")]
 mod url;
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub use serve::{
     Backend, ChatError, ChatReply, Gone, MemoryBackend, Peer, Server, ServerOptions, http_config,
 };
 pub use turns::{SessionTurns, TurnGuard};
-#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg(feature = "ws")]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};

@@ -1,9 +1,9 @@
 //! [`drive`]: a machine under a list of operations, and the rules that hold for every machine.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rpc_core::keepalive::KeepAlive;
-use rpc_core::{Disconnect, Incoming, Limits, Machine, Outgoing};
+use rpc_core::{Disconnect, Incoming, Instant, Limits, Machine, Outgoing};
 
 use crate::script::Script;
 

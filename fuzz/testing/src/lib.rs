@@ -25,6 +25,11 @@ pub mod recordings;
 pub mod sim;
 pub mod vectors;
 
+/// Not in a page, where these files are read otherwise.
+fn read(path: &std::path::Path) -> std::io::Result<String> {
+    std::fs::read_to_string(path)
+}
+
 #[track_caller]
 #[expect(clippy::panic, reason = "an assertion of a test tool")]
 fn fail(message: &str) -> ! {

@@ -117,7 +117,7 @@ impl Vector {
 #[track_caller]
 pub fn load(folder: impl AsRef<Path>, topic: &str) -> Vec<Vector> {
     let path = folder.as_ref().join(topic).with_extension("json");
-    let text = std::fs::read_to_string(&path);
+    let text = super::read(&path);
     let text = text.unwrap_or_else(|error| fail(&format!("{}: {error}", path.display())));
     let file = super::json::parse(&text);
     match file.get("vectors").and_then(Value::as_array) {

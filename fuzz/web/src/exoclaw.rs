@@ -2,11 +2,10 @@
 
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::net;
-use exoclaw_proto::{CallError, CloseReason};
 use futures_util::FutureExt as _;
 use wasm_bindgen_futures::spawn_local;
 
-use super::{Line, MOMENT, Outcome, expect, failed};
+use super::{Line, MOMENT, Outcome, connects, expect, failed, fails, is_late, leaves};
 
 pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     let config = ClientConfig {
@@ -27,11 +26,7 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     client.ping().await.map_err(failed)?;
 
     line.tell("hold").await?;
-    let late = client.status().await;
-    expect(
-        matches!(late, Err(CallError::TimedOut { .. })),
-        format!("{late:?}"),
-    )?;
+    is_late(client.status().await)?;
     line.tell("release").await?;
     client.ping().await.map_err(failed)?;
 
@@ -39,13 +34,9 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     let mut chat = client.chat("hi").await;
     line.tell("drop").await?;
     line.tell("release").await?;
-    let cut = chat.text().await;
-    expect(cut.is_err(), format!("a cut chat said {cut:?}"))?;
-    let generation = client.ready().await.map_err(failed)?;
-    expect(generation == 2, format!("connection {generation}"))?;
+    fails(chat.text().await, Result::is_err)?;
+    connects(&client, 2).await?;
     client.ping().await.map_err(failed)?;
 
-    client.close();
-    let end = client.closed().await;
-    expect(end == CloseReason::Local, end)
+    leaves(&client).await
 }

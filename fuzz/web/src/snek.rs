@@ -1,14 +1,15 @@
-//! A Snek client: it talks, loses its line, reconnects, gives up waiting, and leaves.
+//! A Snek client: it talks, loses its line, reconnects, sleeps, gives up waiting, and leaves.
 
 use futures_util::FutureExt as _;
+use futures_util::future::join;
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::frame::Final;
 use snek_proto::net::{self, Client, ConnectError};
 use snek_proto::rpc_core::net::time::timeout;
-use snek_proto::{CallError, CloseReason};
+use snek_proto::{CloseReason, LinkState};
 use wasm_bindgen_futures::spawn_local;
 
-use super::{Line, MOMENT, Outcome, expect, failed};
+use super::{Line, MOMENT, Outcome, connects, expect, failed, is_late, leaves, soon};
 
 pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     let config = ClientConfig {
@@ -36,24 +37,34 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     has_channels(&client).await?;
 
     line.tell("hold").await?;
-    let late = client.get_channels().await;
-    expect(
-        matches!(late, Err(CallError::TimedOut { .. })),
-        format!("{late:?}"),
-    )?;
+    is_late(client.get_channels().await)?;
     line.tell("release").await?;
     has_channels(&client).await?;
 
     let mut states = client.states();
     line.tell("drop").await?;
     states.changed().await.map_err(failed)?;
-    let generation = client.ready().await.map_err(failed)?;
-    expect(generation == 2, format!("connection {generation}"))?;
+    connects(&client, 2).await?;
     has_channels(&client).await?;
 
-    client.close();
-    let end = client.closed().await;
-    expect(end == CloseReason::Local, end)?;
+    // The answer comes while the page sleeps.
+    line.tell("hold").await?;
+    let (asked, slept) = join(client.get_channels(), line.tell("sleep")).await;
+    slept?;
+    asked.map_err(failed)?;
+
+    // Without pings, a line is dead once nothing answers two calls in a row.
+    line.tell("hold").await?;
+    for _ in 0..2 {
+        is_late(client.get_channels().await)?;
+    }
+    let is_lost = |state: &LinkState| !state.is_ready();
+    soon(states.wait_for(is_lost)).await?.map_err(failed)?;
+    line.tell("release").await?;
+    connects(&client, 3).await?;
+    has_channels(&client).await?;
+
+    leaves(&client).await?;
     is_refused(url).await
 }
 

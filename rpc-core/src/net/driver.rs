@@ -103,6 +103,11 @@ impl<M: Machine, T: Transport> Driver<M, T> {
         self.io.is_gone()
     }
 
+    /// Returns whether a message other than a pong has come since the last call.
+    pub(super) const fn take_heard(&mut self) -> bool {
+        self.io.take_heard()
+    }
+
     /// Returns the machine.
     pub const fn machine(&self) -> &M {
         &self.machine

@@ -1,12 +1,12 @@
 //! [`replay`]: a recording becomes a test of a machine. Its peer is played, the machine checked.
 
 use std::collections::VecDeque;
-use std::time::Instant;
 
 use serde_json::Value;
 
 use super::Side;
 use super::transcript::{Entry, Kind, Transcript, hex};
+use crate::Instant;
 use crate::error::Disconnect;
 use crate::machine::Machine;
 use crate::message::{CloseFrame, Incoming, Outgoing};

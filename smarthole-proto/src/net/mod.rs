@@ -17,7 +17,7 @@ mod protocol;
 mod runtime;
 #[cfg(feature = "server")]
 mod serve;
-#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg(feature = "ws")]
 mod url;
 
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub use runtime::{HubEvents, RouterOptions, RouterRuntime, Settled};
 #[cfg(feature = "server")]
 pub use serve::{Server, ServerOptions, http_config};
 
-#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg(feature = "ws")]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};

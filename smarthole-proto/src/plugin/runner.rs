@@ -109,7 +109,7 @@ impl<H: Handler> Plugin<H> {
     ///
     /// # Errors
     /// [`ConnectError`](crate::net::ConnectError): the URL cannot be dialled.
-    #[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+    #[cfg(feature = "ws")]
     pub fn new(
         url: &str,
         config: PluginConfig,

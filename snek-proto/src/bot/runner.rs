@@ -75,7 +75,7 @@ impl<H: Handler> Bot<H> {
     /// [`BotError::ValidationError`] for an invalid URL, and for one that would send the password
     /// to another machine without encryption, unless
     /// [`insecure_password`](crate::client::ClientConfig::insecure_password) allows it.
-    #[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+    #[cfg(feature = "ws")]
     pub fn new(url: &str, config: BotConfig, handler: H) -> Result<Self, BotError> {
         let dialer =
             crate::net::dialer(url, &config.client).map_err(|error| BotError::ValidationError {

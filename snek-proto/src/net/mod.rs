@@ -11,7 +11,7 @@ mod cluster;
 mod protocol;
 #[cfg(feature = "server")]
 mod serve;
-#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg(feature = "ws")]
 mod url;
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub use rpc_core::net::Connection;
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
 pub use serve::{Backend, MemoryBackend, Peer, Replied, Reply, Server, ServerOptions, http_config};
-#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg(feature = "ws")]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};

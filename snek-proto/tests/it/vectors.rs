@@ -11,9 +11,7 @@ mod sequences;
 mod toolloop;
 mod tools;
 
-use std::time::Instant;
-
-use rpc_core::{Incoming, Machine, Outgoing};
+use rpc_core::{Incoming, Instant, Machine, Outgoing};
 use serde_json::{Value, json};
 use snek_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
 use switchboard_testing::vectors;

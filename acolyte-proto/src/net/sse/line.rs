@@ -5,41 +5,83 @@ use std::pin::{Pin, pin};
 use std::task::Context;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use http_body_util::Full;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Body as _;
+pub(super) use hyper::body::Incoming as Body;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rpc_core::CloseReason;
 use rpc_core::net::DialError;
+pub(super) use rpc_core::net::Node as Place;
 use rpc_core::net::ws::Socket;
+
+use super::{Endpoint, Service};
 
 type Running = Pin<Box<http1::Connection<TokioIo<Socket>, Full<Bytes>>>>;
 
+impl Service {
+    /// Opens a connection for a request, and addresses the request to the node that was reached.
+    pub(super) async fn open(
+        &self,
+        endpoint: Endpoint,
+        request: &mut Request<Bytes>,
+    ) -> Result<Line, DialError> {
+        let (socket, node) = self.dialer.open().await?;
+        if let Some(target) = self.target(node.index(), endpoint) {
+            *request.uri_mut() = target;
+        }
+        request
+            .headers_mut()
+            .extend(self.dialer.node_headers(&node)?);
+        Line::over(socket, node).await
+    }
+
+    /// Lets the next request go to another node.
+    pub(super) fn leave(&self, node: &Place) {
+        self.dialer.leave(node);
+    }
+}
+
+/// Returns the target of a request to a URL that was already checked: its path.
+pub(super) fn target(url: &str) -> Uri {
+    let uri = url.parse::<Uri>();
+    let path = uri
+        .ok()
+        .and_then(|uri| uri.path_and_query()?.as_str().parse().ok());
+    path.unwrap_or_else(|| Uri::from_static("/"))
+}
+
 /// A connection. Dropping it hangs up.
 pub(super) struct Line {
+    node: Place,
     sender: http1::SendRequest<Full<Bytes>>,
     /// `None` once it has ended.
     connection: Option<Running>,
 }
 
 impl Line {
-    pub(super) async fn over(socket: Socket) -> Result<Self, DialError> {
+    async fn over(socket: Socket, node: Place) -> Result<Self, DialError> {
         let opened = http1::handshake(TokioIo::new(socket)).await;
         let (sender, connection) =
             opened.map_err(|error| DialError::Handshake(error.to_string()))?;
         Ok(Self {
+            node,
             sender,
             connection: Some(Box::pin(connection)),
         })
     }
 
+    pub(super) fn place(&self) -> Place {
+        self.node.clone()
+    }
+
     /// Sends a request and waits for the head of the response.
     pub(super) async fn send(
         &mut self,
-        request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, CloseReason> {
-        let mut answer = pin!(self.sender.send_request(request));
+        request: Request<Bytes>,
+    ) -> Result<Response<Body>, CloseReason> {
+        let mut answer = pin!(self.sender.send_request(request.map(Full::new)));
         let connection = &mut self.connection;
         let answer = poll_fn(|cx| {
             drive(connection, cx);
@@ -49,7 +91,7 @@ impl Line {
     }
 
     /// Returns the next piece of the response; `None` at its end.
-    pub(super) async fn next(&mut self, body: &mut Incoming) -> Option<Result<Bytes, CloseReason>> {
+    pub(super) async fn next(&mut self, body: &mut Body) -> Option<Result<Bytes, CloseReason>> {
         loop {
             let frame = poll_fn(|cx| {
                 drive(&mut self.connection, cx);
@@ -65,24 +107,6 @@ impl Line {
                 Err(error) => return Some(Err(failed(&error))),
             }
         }
-    }
-
-    /// Reads the whole response and returns its first `max` bytes.
-    pub(super) async fn read(
-        &mut self,
-        mut body: Incoming,
-        max: usize,
-    ) -> Result<Vec<u8>, CloseReason> {
-        let mut whole = Vec::new();
-        while let Some(piece) = self.next(&mut body).await {
-            let piece = piece?;
-            let room = max.saturating_sub(whole.len()).min(piece.len());
-            whole.extend_from_slice(piece.get(..room).unwrap_or_default());
-            if room < piece.len() {
-                break;
-            }
-        }
-        Ok(whole)
     }
 }
 

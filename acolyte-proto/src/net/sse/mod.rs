@@ -1,5 +1,6 @@
 //! [`SseClient`]: chats over HTTP and server-sent events.
 
+#[cfg_attr(target_family = "wasm", path = "fetch.rs")]
 mod line;
 mod stream;
 
@@ -9,7 +10,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Uri};
-use http_body_util::Full;
 use rpc_core::net::telemetry::{CallOutcome, CallSpan, Side};
 use rpc_core::net::time::timeout;
 use rpc_core::net::ws::{WsDialer, compressed, urls};
@@ -25,7 +25,7 @@ use crate::codec::encode;
 use crate::error::RpcError;
 use crate::frame::{ChatRequest, Status};
 use crate::http::{EVENT_STREAM, status_url, stream_url};
-use line::Line;
+use line::{Body, Line, Place, target};
 pub(super) use stream::SseStream;
 
 /// The number of bytes of a refusal that are read.
@@ -65,12 +65,12 @@ pub struct SseClient {
 #[derive(Clone)]
 struct Service {
     dialer: WsDialer,
-    /// The paths of each URL.
-    paths: Vec<Paths>,
+    /// What requests to each URL name.
+    targets: Vec<Targets>,
 }
 
 #[derive(Clone)]
-struct Paths {
+struct Targets {
     stream: Uri,
     status: Uri,
 }
@@ -83,29 +83,19 @@ enum Endpoint {
 }
 
 impl Service {
-    /// Opens a connection for a request, and addresses the request to the node that was reached.
-    async fn open(
-        &self,
-        endpoint: Endpoint,
-        request: &mut Request<Full<Bytes>>,
-    ) -> Result<(Line, Node), DialError> {
-        let (socket, node) = self.dialer.open().await?;
-        if let Some(paths) = self.paths.get(node.index()) {
-            *request.uri_mut() = match endpoint {
-                Endpoint::Stream => paths.stream.clone(),
-                Endpoint::Status => paths.status.clone(),
-            };
-        }
-        request
-            .headers_mut()
-            .extend(self.dialer.node_headers(&node)?);
-        Ok((Line::over(socket).await?, node))
+    /// Returns the target of a request to the URL with this index.
+    fn target(&self, url: usize, endpoint: Endpoint) -> Option<Uri> {
+        let targets = self.targets.get(url)?;
+        Some(match endpoint {
+            Endpoint::Stream => targets.stream.clone(),
+            Endpoint::Status => targets.status.clone(),
+        })
     }
 
-    /// Notes how a node answered: one that is out of order is left for the next one.
-    fn answered(&self, node: &Node, status: Option<u16>) {
+    /// Notes how a server answered: one that is out of order is left for the next one.
+    fn answered(&self, place: &Place, status: Option<u16>) {
         if status.is_none_or(|status| status >= 500) {
-            self.dialer.leave(node);
+            self.leave(place);
         }
     }
 }
@@ -123,13 +113,13 @@ impl SseClient {
         let config = config.into();
         let offer = Offer::for_http(config.api_key.as_ref());
         let dialer = dialer_with(&each(url, stream_url), &config, offer)?;
-        let paths = urls(url).map(|url| Paths {
-            stream: path_of(&stream_url(url)),
-            status: path_of(&status_url(url)),
+        let targets = urls(url).map(|url| Targets {
+            stream: target(&stream_url(url)),
+            status: target(&status_url(url)),
         });
-        let paths = paths.collect();
+        let targets = targets.collect();
         Ok(Self {
-            service: Arc::new(Service { dialer, paths }),
+            service: Arc::new(Service { dialer, targets }),
             config,
         })
     }
@@ -143,9 +133,9 @@ impl SseClient {
     /// Changes the dialer, which has headers, TLS, resolver and order, but not its URLs.
     #[must_use]
     pub fn with_dialer(mut self, change: impl FnOnce(WsDialer) -> WsDialer) -> Self {
-        let Service { dialer, paths } = Service::clone(&self.service);
+        let Service { dialer, targets } = Service::clone(&self.service);
         let dialer = change(dialer);
-        self.service = Arc::new(Service { dialer, paths });
+        self.service = Arc::new(Service { dialer, targets });
         self
     }
 
@@ -202,9 +192,10 @@ impl SseClient {
         let request = self.request(Method::GET, Bytes::new());
         let mut request = request.map_err(CallError::Refused)?;
         let opened = self.service.open(Endpoint::Status, &mut request).await;
-        let (mut line, node) = opened.map_err(|error| unreachable(&error))?;
+        let mut line = opened.map_err(|error| unreachable(&error))?;
+        let place = line.place();
         let lost = |reason| {
-            self.service.answered(&node, None);
+            self.service.answered(&place, None);
             CallError::Closed {
                 reason,
                 delivery: Delivery::Unknown,
@@ -212,13 +203,13 @@ impl SseClient {
         };
         let response = line.send(request).await.map_err(lost)?;
         let status = response.status().as_u16();
-        self.service.answered(&node, Some(status));
+        self.service.answered(&place, Some(status));
         let max = match status {
             200 => self.config.limits.max_message_bytes,
             _ => MAX_REFUSAL,
         };
         let (head, body) = response.into_parts();
-        let body = line.read(body, max).await.map_err(lost)?;
+        let body = read(&mut line, body, max).await.map_err(lost)?;
         let unread = compressed(&head.headers, &body);
         let text = String::from_utf8_lossy(&body);
         if let (200, Some(message)) = (status, &unread) {
@@ -239,7 +230,7 @@ impl SseClient {
         }
     }
 
-    fn chat_request(&self, request: &ChatRequest) -> Result<Request<Full<Bytes>>, Refused> {
+    fn chat_request(&self, request: &ChatRequest) -> Result<Request<Bytes>, Refused> {
         check_request(request)?;
         let body = encode(request)?.into_bytes();
         let (size, max) = (body.len(), self.config.limits.max_message_bytes);
@@ -255,24 +246,29 @@ impl SseClient {
     }
 
     /// Returns a request to a node that is not yet known.
-    fn request(&self, method: Method, body: Bytes) -> Result<Request<Full<Bytes>>, Refused> {
+    fn request(&self, method: Method, body: Bytes) -> Result<Request<Bytes>, Refused> {
         let invalid = |why: String| Refused::Invalid { what: "URL", why };
         let headers = self.service.dialer.headers();
         headers.map_err(|error| invalid(error.to_string()))?;
         let request = Request::builder().method(method);
         let request = request.header(ACCEPT_ENCODING, "identity");
-        let request = request.body(Full::new(body));
+        let request = request.body(body);
         request.map_err(|error| invalid(error.to_string()))
     }
 }
 
-/// Returns the path of a URL that was already checked.
-fn path_of(url: &str) -> Uri {
-    let uri = url.parse::<Uri>();
-    let path = uri
-        .ok()
-        .and_then(|uri| uri.path_and_query()?.as_str().parse().ok());
-    path.unwrap_or_else(|| Uri::from_static("/"))
+/// Reads a whole response and returns its first `max` bytes.
+async fn read(line: &mut Line, mut body: Body, max: usize) -> Result<Vec<u8>, CloseReason> {
+    let mut whole = Vec::new();
+    while let Some(piece) = line.next(&mut body).await {
+        let piece = piece?;
+        let room = max.saturating_sub(whole.len()).min(piece.len());
+        whole.extend_from_slice(piece.get(..room).unwrap_or_default());
+        if room < piece.len() {
+            break;
+        }
+    }
+    Ok(whole)
 }
 
 fn unreachable(error: &DialError) -> CallError<RpcError> {

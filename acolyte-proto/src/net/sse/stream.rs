@@ -8,7 +8,6 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Request};
-use http_body_util::Full;
 use rpc_core::Instant;
 use rpc_core::net::telemetry::{CallSpan, Side};
 use rpc_core::net::time;
@@ -39,7 +38,7 @@ pub(in crate::net) struct SseStream {
 impl SseStream {
     pub(super) fn new(
         service: Arc<Service>,
-        request: Request<Full<Bytes>>,
+        request: Request<Bytes>,
         config: Arc<ClientConfig>,
     ) -> Self {
         let (sender, updates) = mpsc::channel(WAITING);
@@ -98,11 +97,11 @@ impl SseStream {
 
 async fn work(
     service: &Service,
-    mut request: Request<Full<Bytes>>,
+    mut request: Request<Bytes>,
     config: &ClientConfig,
     updates: &mpsc::Sender<ChatUpdate>,
 ) {
-    let (mut line, node) = match service.open(Endpoint::Stream, &mut request).await {
+    let mut line = match service.open(Endpoint::Stream, &mut request).await {
         Ok(opened) => opened,
         Err(error) => {
             let outcome = Outcome::Closed {
@@ -114,12 +113,13 @@ async fn work(
             return;
         }
     };
+    let place = line.place();
     let mut chat = StreamChat::new(config, time::now());
     let (mut body, mut head) = (None, None);
     match before(chat.poll_timeout(), line.send(request)).await {
         Some(Ok(answer)) => {
             let is_stream = is_stream(answer.headers());
-            service.answered(&node, Some(answer.status().as_u16()));
+            service.answered(&place, Some(answer.status().as_u16()));
             let status = answer.status().as_u16();
             chat.handle_head(status, is_stream, time::now());
             let (parts, rest) = answer.into_parts();
@@ -127,11 +127,11 @@ async fn work(
             body = Some((rest, is_stream && status == 200));
         }
         Some(Err(reason)) => {
-            service.answered(&node, None);
+            service.answered(&place, None);
             chat.handle_end(Some(reason));
         }
         None => {
-            service.answered(&node, None);
+            service.answered(&place, None);
             chat.handle_timeout(time::now());
         }
     }
@@ -160,7 +160,7 @@ async fn work(
                 }
             }
             Some(Some(Err(reason))) => {
-                service.answered(&node, None);
+                service.answered(&place, None);
                 chat.handle_end(Some(reason));
             }
             Some(None) => chat.handle_end(None),

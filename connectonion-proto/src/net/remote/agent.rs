@@ -301,7 +301,7 @@ impl Client {
     }
 
     /// Returns whether the agent asks for an onboarding that the configuration has no answer to.
-    #[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+    #[cfg(feature = "ws")]
     pub(super) fn is_stranger(&self) -> bool {
         self.shared.lock().stranger
     }

@@ -9,7 +9,7 @@ mod protocol;
 mod question;
 mod run;
 mod signer;
-#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg(feature = "ws")]
 mod url;
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub use protocol::ClientProtocol;
 pub use question::Question;
 pub use rpc_core::net::Connection;
 pub use run::{Run, RunEvent};
-#[cfg(any(feature = "ws", all(feature = "web", target_family = "wasm")))]
+#[cfg(feature = "ws")]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 
 use crate::client::{ClientEvent, ClientSession, Sign};

@@ -1,9 +1,9 @@
 //! Vectors of how a connection begins and ends, as a client sees it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use exoclaw_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
-use rpc_core::{CloseFrame, Disconnect, Incoming, Machine};
+use rpc_core::{CloseFrame, Disconnect, Incoming, Instant, Machine};
 use serde_json::Value;
 
 use super::{run, variant};

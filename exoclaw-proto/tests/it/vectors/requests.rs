@@ -1,11 +1,9 @@
 //! Vectors of the requests that a server receives.
 
-use std::time::Instant;
-
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{Call, Method, SessionRef};
 use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use rpc_core::{Incoming, Machine, Outgoing};
+use rpc_core::{Incoming, Instant, Machine, Outgoing};
 use serde_json::{Value, json};
 
 use super::{Vector, run, variant};

@@ -1,14 +1,12 @@
 //! Vectors of the frames that a client and a server send.
 
-use std::time::Instant;
-
 use exoclaw_proto::client::{ClientConfig, ClientConn};
 use exoclaw_proto::codec::{encode_error, encode_event, encode_result};
 use exoclaw_proto::frame::{
     BudgetOf, Call, ChatHistory, ChatSend, MemorySearch, SessionRef, StreamEvent, ToolResult,
     ToolUse, Usage,
 };
-use rpc_core::{CallId, Incoming, Json, Machine, Outgoing, Refused};
+use rpc_core::{CallId, Incoming, Instant, Json, Machine, Outgoing, Refused};
 use serde_json::{Value, json};
 
 use super::run;

@@ -1,6 +1,6 @@
 //! Both machines on one line that loses frames.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::client::{ClientConfig, ClientConn, ClientEvent};
@@ -8,7 +8,7 @@ use exoclaw_proto::error::{ErrorKind, RpcError};
 use exoclaw_proto::frame::{Call, ChatSend, Cleared, Method, SessionRef, StreamEvent, Usage};
 use exoclaw_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 use rpc_core::testing::{Pair, Side};
-use rpc_core::{CallError, CallId, CloseFrame, Machine};
+use rpc_core::{CallError, CallId, CloseFrame, Instant, Machine};
 
 use super::TOKEN;
 use crate::script::Script;

@@ -1,9 +1,9 @@
 //! The client's machine.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rpc_core::{Disconnect, Json, Machine as _, Outgoing, Refused};
+use rpc_core::{Disconnect, Instant, Json, Machine as _, Outgoing, Refused};
 use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState, Received};
 use smarthole_proto::frame::{Answer, ClientFrame, Notification, Registration, Response};
 use smarthole_proto::limits::REGISTRATION_FAILED_CODE;

@@ -1,8 +1,9 @@
 //! The hub.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
+use rpc_core::Instant;
 use smarthole_proto::direct;
 use smarthole_proto::frame::{Answer, Notification, Registration, Response, ServerFrame};
 use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubError, HubEvent, Input, Outcome, RouteId};

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use regex::Regex;
+use rpc_core::Instant;
 use rpc_core::breaker::{BreakerConfig, CircuitBreaker};
 use serde_json::{Value, json};
 use snek_proto::error::BotError;

@@ -17,6 +17,7 @@ use crate::net::queue::remember;
 use crate::net::telemetry::Line;
 use crate::net::time::{self, Sleep};
 use crate::net::transport::{Message, Transport, TransportError};
+use crate::net::{GRACE, IS_PAGE, LATE};
 use crate::timers::later;
 
 /// Moves frames and time between a transport and the machine that is passed to each call.
@@ -32,6 +33,10 @@ pub(crate) struct Io<T> {
     armed: Option<Instant>,
     /// The task that the timer wakes.
     sleeper: Option<Waker>,
+    /// Until when a deadline that was slept through waits for messages.
+    grace: Option<Instant>,
+    /// Whether a message other than a pong has come since [`take_heard`](Self::take_heard).
+    heard: bool,
     unflushed: bool,
     /// The next frame of a machine that has ended, taken while the transport accepts no frame.
     next: Option<Box<Outgoing>>,
@@ -61,6 +66,8 @@ impl<T: Transport> Io<T> {
             sleep: Box::pin(time::sleep(Duration::ZERO)),
             armed: None,
             sleeper: None,
+            grace: None,
+            heard: false,
             unflushed: false,
             next: None,
             choked: false,
@@ -74,6 +81,10 @@ impl<T: Transport> Io<T> {
     /// Returns whether the transport is gone.
     pub(crate) const fn is_gone(&self) -> bool {
         self.transport.is_none()
+    }
+
+    pub(super) const fn take_heard(&mut self) -> bool {
+        std::mem::replace(&mut self.heard, false)
     }
 
     pub(super) const fn set_redact(&mut self, redact: Redact) {
@@ -126,11 +137,27 @@ impl<T: Transport> Io<T> {
         };
         // Deadlines are read where a round ends, behind everything that may move them. Here only
         // the one that was found there matters.
-        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if is_due(self.armed) && is_due(machine.poll_timeout()) {
-            machine.handle_timeout(now);
+        match machine.poll_timeout().filter(|at| *at <= now) {
+            None => self.grace = None,
+            Some(at) if self.armed.is_some_and(|at| at <= now) && !self.waits(at, now) => {
+                machine.handle_timeout(now);
+            }
+            Some(_) => {}
         }
         more
+    }
+
+    /// Returns whether a deadline that is due has to wait, because a page has slept.
+    fn waits(&mut self, at: Instant, now: Instant) -> bool {
+        if IS_PAGE && self.grace.is_none() && now.saturating_duration_since(at) > LATE {
+            self.grace = Some(later(now, GRACE));
+            self.stalled_since = self.stalled_since.map(|_| now);
+        }
+        let waits = self.grace.is_some_and(|until| now < until);
+        if !waits {
+            self.grace = None;
+        }
+        waits
     }
 
     /// Runs the second half: writes all frames, flushes once and arms the timer. Handle the events
@@ -160,6 +187,7 @@ impl<T: Transport> Io<T> {
     fn take(&mut self, machine: &mut impl Machine, message: &Message, now: Instant) {
         self.tap.incoming(message);
         self.meter.received(message.len());
+        self.heard |= !matches!(message, Message::Pong(_));
         match message.as_incoming() {
             Ok(incoming) => {
                 if !machine.is_closed() {
@@ -304,7 +332,8 @@ impl<T: Transport> Io<T> {
         let stall = self
             .stalled_since
             .map(|since| later(since, self.write_timeout));
-        let next = [machine.poll_timeout(), stall, self.closing_until];
+        let timeout = machine.poll_timeout().max(self.grace);
+        let next = [timeout, stall, self.closing_until];
         let Some(next) = next.into_iter().flatten().min() else {
             return false;
         };

@@ -13,6 +13,7 @@ use crate::Instant;
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::machine::Machine;
 use crate::message::CloseFrame;
+use crate::net::IS_PAGE;
 use crate::net::driver::Driver;
 use crate::net::queue::Push;
 use crate::net::time;
@@ -76,6 +77,8 @@ pub(super) struct Session<'a, P: Protocol, T> {
     closing_told: bool,
     /// Whether the machine was changed while its events were delivered.
     touched: bool,
+    /// Whether the last call has timed out.
+    timed_out: bool,
     /// Whether the peer answers no ping, and so will not answer a Close either.
     is_dead: bool,
     /// Whether events were not taken for too long, so that further ones are dropped.
@@ -101,6 +104,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             ready: false,
             closing_told: false,
             touched: false,
+            timed_out: false,
             is_dead: false,
             overrun: false,
             timer: None,
@@ -382,7 +386,14 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                 }
             }
             LinkAction::Event(event) => self.push_event(event, now),
-            LinkAction::Reply(call, outcome) => self.waiters.complete(call, outcome),
+            LinkAction::Reply(call, outcome) => {
+                let heard = self.driver.take_heard();
+                let timed_out = matches!(outcome, Err(CallError::TimedOut { .. }));
+                // In place of pings.
+                self.is_dead |= IS_PAGE && timed_out && self.timed_out && !heard;
+                self.timed_out = timed_out;
+                self.waiters.complete(call, outcome);
+            }
             LinkAction::Item(call, item) => {
                 let bytes = P::event_bytes(self.driver.machine());
                 if self.waiters.push(call, item, bytes) == Pushed::Overflow {

@@ -1,11 +1,17 @@
 //! [`WsDialer`]: opens a page's WebSockets to one of several servers.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bytes::Bytes;
+use http::{HeaderMap, Request};
+
 use super::config::{BadHeader, WsConfig};
+use super::fetch::fetch;
 use super::stream::WsStream;
-use super::url::{Target, urls};
+use super::url::{Target, ascii, urls};
+use crate::error::CloseReason;
 use crate::net::dial::{DialError, Dialer};
 use crate::net::link::entropy;
 use crate::net::time;
@@ -77,6 +83,67 @@ impl WsDialer {
         Some(&exposed.host)
     }
 
+    /// Returns the headers of a request over HTTP.
+    ///
+    /// # Errors
+    /// None.
+    pub fn headers(&self) -> Result<HeaderMap, DialError> {
+        Ok(self.config.headers().clone())
+    }
+
+    /// Returns the index of the URL whose turn it is.
+    #[must_use]
+    pub fn place(&self) -> usize {
+        self.next.load(Ordering::Relaxed) % self.targets.len()
+    }
+
+    /// Passes the turn on, unless it is another URL's already.
+    pub fn leave(&self, place: usize) {
+        if self.place() == place {
+            self.next.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Fetches a document from the server whose turn it is by a plain HTTP GET, which has to allow the
+    /// page's origin. `path` begins with a slash. Returns the status and at most `max` bytes.
+    ///
+    /// # Errors
+    /// [`DialError`]: [`BadUrl`](DialError::BadUrl) for an invalid path,
+    /// [`Handshake`](DialError::Handshake) for a too large reply.
+    ///
+    /// # Cancel safety
+    /// Dropping the future aborts the request.
+    pub async fn get(&self, path: &str, max: usize) -> Result<(u16, Vec<u8>), DialError> {
+        let (place, after) = (self.place(), self.config.connect_timeout);
+        let target = &self.targets[place];
+        let scheme = if target.is_tls { "https" } else { "http" };
+        let url = format!("{scheme}://{}{}", target.authority, ascii(path));
+        let request = Request::get(url).body(Bytes::new());
+        let request = request.map_err(|_| target.bad("the path is none"))?;
+        let work = async {
+            let (head, mut body) = fetch(request).await?.into_parts();
+            let mut whole = Vec::new();
+            while let Some(piece) = body.next().await
+                && whole.len() <= max
+            {
+                whole.extend_from_slice(&piece?);
+            }
+            Ok::<_, CloseReason>((head.status.as_u16(), whole))
+        };
+        match time::timeout(after, work).await {
+            Ok(Ok((_, whole))) if whole.len() > max => {
+                let why = format!("the answer has more than {max} bytes");
+                Err(DialError::Handshake(why))
+            }
+            Ok(Ok(got)) => Ok(got),
+            Ok(Err(reason)) => {
+                self.leave(place);
+                Err(target.unreachable(io::Error::other(reason.to_string())))
+            }
+            Err(_) => Err(DialError::TimedOut { after }),
+        }
+    }
+
     /// Adds a header, with which the dialer does not dial: a page cannot send it.
     ///
     /// # Errors
@@ -106,7 +173,8 @@ impl WsDialer {
     }
 
     fn next_target(&self) -> &Target {
-        let at = self.next.fetch_add(1, Ordering::Relaxed) % self.targets.len();
+        let at = self.place();
+        self.leave(at);
         &self.targets[at]
     }
 

@@ -15,6 +15,7 @@ use wasm_bindgen::closure::Closure;
 use web_time::web::SystemTimeExt as _;
 
 use super::ws::call;
+use super::{GRACE, LATE};
 use crate::Instant;
 
 /// The longest delay of a page's timer.
@@ -41,7 +42,11 @@ pub fn sleep(duration: Duration) -> Sleep {
 /// Waits until this time.
 #[must_use]
 pub fn sleep_until(at: Instant) -> Sleep {
-    Sleep { at, timer: None }
+    Sleep {
+        at,
+        has_slept: false,
+        timer: None,
+    }
 }
 
 /// Waits for a future for at most this long.
@@ -65,10 +70,12 @@ pub async fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Result<F::
 pub struct Elapsed;
 
 /// The future of [`sleep`] and [`sleep_until`]. The page's timer starts when it is polled. In a hidden tab
-/// timers fire late, at worst once a minute.
+/// timers fire late, at worst once a minute. Where a computer has slept past this time, what came meanwhile gets
+/// a second to be read first.
 #[derive(Debug)]
 pub struct Sleep {
     at: Instant,
+    has_slept: bool,
     timer: Option<(Arc<Fired>, SendWrapper<Timer>)>,
 }
 
@@ -120,9 +127,18 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let left = self.at.saturating_duration_since(now());
+        let now = now();
+        let mut left = self.at.saturating_duration_since(now);
         if left.is_zero() {
-            return Poll::Ready(());
+            let late = now.saturating_duration_since(self.at);
+            if late <= LATE || self.timer.is_none() || self.has_slept && self.is_elapsed() {
+                return Poll::Ready(());
+            }
+            if !self.has_slept {
+                self.has_slept = true;
+                self.timer = None;
+            }
+            left = GRACE;
         }
         // The timer rounds, and has a longest delay.
         if self.is_elapsed() {

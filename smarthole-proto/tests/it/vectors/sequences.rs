@@ -1,9 +1,9 @@
 //! Vectors of connections: what a client does, step by step, and what comes of it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rpc_core::reconnect::{ReconnectPolicy, Reconnector, ResetOn};
-use rpc_core::{CloseFrame, Disconnect, Incoming, Limits, Machine, Outgoing, Retry, Text};
+use rpc_core::{CloseFrame, Disconnect, Incoming, Instant, Limits, Machine, Outgoing, Retry, Text};
 use serde_json::Value;
 use smarthole_proto::client::reconnect_policy;
 use smarthole_proto::error::RegistrationError;

@@ -1,8 +1,6 @@
 //! Vectors of the requests that a server receives.
 
-use std::time::Instant;
-
-use rpc_core::{Incoming, Machine, Outgoing};
+use rpc_core::{Incoming, Instant, Machine, Outgoing};
 use serde_json::{Value, json};
 use snek_proto::frame::{Call, User};
 use snek_proto::server::{ServerConfig, ServerConn, ServerEvent};

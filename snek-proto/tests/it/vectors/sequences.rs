@@ -2,12 +2,12 @@
 //! reconnects.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rpc_core::Retry;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::breaker::{self, BreakerConfig, CircuitBreaker};
 use rpc_core::reconnect::{ReconnectPolicy, Reconnector};
+use rpc_core::{Instant, Retry};
 use snek_proto::bot::State;
 use snek_proto::client::reconnect_policy;
 

@@ -1,8 +1,9 @@
 //! Vectors of conversations with tools.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rpc_core::Instant;
 use rpc_core::breaker::{BreakerConfig, CircuitBreaker, State};
 use serde_json::{Value, json};
 use snek_proto::error::BotError;
