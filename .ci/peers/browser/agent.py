@@ -161,12 +161,19 @@ async def two_pages_see_the_same_conversation(chrome):
         await ask(page, "count to 2", "1 2")
         # A page writes its memory down a moment later.
         await page.until(f"{KEPT}.includes('1 2')")
-        kept = await page.run("JSON.stringify({ ...localStorage })")
-        copy = f"if (location.origin !== 'null') Object.assign(localStorage, {kept});"
-        async with chrome.page(real.http, before=copy) as other:
+        async with chrome.page(real.http, beside=page) as other:
             await other.until(f"{READY} && {has(ANSWER, '1 2')}")
             await ask(page, "count to 3", "1 2 3")
             await other.until(f"{DONE} && {has(ANSWER, '1 2 3')} && {many('#log .user', 2)}")
+            # Another answer takes the place of the last one, also where it is stored.
+            results, before = real.folder / "session_results.jsonl", (await page.run(SESSIONS))[0]
+            await page.click("#log article:last-child .again", f"!({SESSIONS}).includes('{before}')")
+            await until(lambda: before not in results.read_text(), "the end of what was replaced")
+            await until(lambda: '"status":"done"' in results.read_text(), "the other answer")
+            await page.until(f"{READY} && {DONE} && {many('#log .user', 2)} && {has(ANSWER, '1 2 3')}")
+            await other.until(f"{READY} && {DONE} && {many('#log .user', 2)} && {has(ANSWER, '1 2 3')}")
+            await ask(other, "count to 4", "1 2 3 4")
+            await page.until(f"{DONE} && {many('#log .user', 3)} && {has(ANSWER, '1 2 3 4')}")
 
 
 async def images_and_files_are_sent(chrome):
@@ -202,6 +209,8 @@ async def a_long_conversation_is_made_shorter(chrome):
 async def each_chat_of_a_browser_is_a_session(chrome, size):
     async with host() as real, chrome.page() as page:
         await chats_are_kept_in_a_list(page, real.http, size)
+        stored = (real.folder / "session_results.jsonl").read_text()
+        same(["count to 2" in stored, "count to 4" in stored], [True, False], "what the agent has stored")
         await page.click("#fresh", READY)
         await ask(page, "count to 3", "1 2 3")
         await page.until(f"new Set(({SESSIONS}).filter((it) => it !== null)).size === 2")
