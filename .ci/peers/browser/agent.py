@@ -200,7 +200,7 @@ async def a_long_conversation_is_made_shorter(chrome):
         f"agent-chat-{chat}": json.dumps({"session": {"messages": said, "turn": 150}, "items": []}),
     }
     before = f"if (location.origin !== 'null') Object.assign(localStorage, {json.dumps(kept)});"
-    async with host() as real, chrome.page(real.http, before=before) as page:
+    async with host("--context-tokens", "1000") as real, chrome.page(real.http, before=before) as page:
         await ask(page, "count to 2", "1 2")
         notices = await page.run(texts("#log .notice"))
         expect(len(notices) == 1 and "made shorter" in notices[0], f"it says so once: {notices}")

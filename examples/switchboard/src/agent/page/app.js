@@ -168,7 +168,9 @@ function sayAgain(text) {
   }
   const { session_id, trace, ...rest } = memory.session ?? {};
   const session = memory.session && { ...rest, messages: isThere ? messages.slice(0, asked) : messages };
-  const items = memory.items.slice(0, at + 1);
+  // It gets another id.
+  const { id, ...asking } = memory.items[at];
+  const items = [...memory.items.slice(0, at), asking];
   Object.assign(memory, { sessionId: null, replaced: memory.sessionId, lastId: null, session, items });
   save();
   showAll();
