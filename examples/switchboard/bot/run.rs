@@ -128,7 +128,7 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
     let (json, mut is_interrupted) = (args.json, false);
     let ending = |why: &str| {
         let words = format!("bot: {why}");
-        cli::tell(json, "ending", json!({ "why": why }), words);
+        cli::tell(json, "note", json!({ "message": why }), words);
     };
     let enough = async {
         let first_answer = async {

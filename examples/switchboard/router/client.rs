@@ -66,6 +66,8 @@ pub(crate) struct Args {
     url: Urls,
     #[command(flatten)]
     line: LineArgs,
+    #[command(flatten)]
+    pings: cli::Pings,
     /// Accept only messages with this word; may be repeated.
     #[arg(long = "only", value_name = "WORD")]
     only: Vec<String>,
@@ -175,7 +177,9 @@ fn config(args: &Args) -> Result<PluginConfig, Failure> {
         };
         Failure::usage(format_args!("{option}{}", error.message))
     })?;
-    Ok(PluginConfig { link, ..config })
+    let mut config = PluginConfig { link, ..config };
+    config.client.keep_alive = args.pings.over(config.client.keep_alive);
+    Ok(config)
 }
 
 fn refused(error: &RegistrationError) -> Failure {

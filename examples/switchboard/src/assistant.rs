@@ -262,7 +262,9 @@ impl Speaker<'_> {
         } else {
             &[]
         };
-        let mut answer = turn.ask(&*assistant.model, None, tools).await?;
+        let mut answer = turn
+            .ask(turn.context(), &*assistant.model, None, tools)
+            .await?;
         let mut first = true;
         while let Some(delta) = answer.next().await {
             match delta? {

@@ -197,7 +197,6 @@ async fn whereabouts(args: &Args, line: &Line) -> Result<(Urls, Option<Address>)
             }
             look_up_with(address, relay.expose(), |dialer| line.dialer(dialer)).await
         }
-        _ if is_elsewhere(place.expose()) => return Ok((place.clone(), wanted)),
         _ => {
             find_with(place.expose(), wanted.as_ref(), |dialer| {
                 line.dialer(dialer)
@@ -208,8 +207,10 @@ async fn whereabouts(args: &Args, line: &Line) -> Result<(Urls, Option<Address>)
     match found {
         Ok(found) => Ok((found.url.into(), Some(found.address))),
         // It need not say who it is, unless that matters.
-        Err(FindError::Status(_) | FindError::Document(_)) if wanted.is_none() => {
-            Ok((place.clone(), None))
+        Err(FindError::Status(_) | FindError::Document(_))
+            if wanted.is_none() || is_elsewhere(place.expose()) =>
+        {
+            Ok((place.clone(), wanted))
         }
         Err(FindError::Dial(error @ DialError::BadUrl { .. })) => Err(Failure::usage(error)),
         Err(FindError::Dial(error)) if !error.is_retryable() => {
@@ -224,7 +225,7 @@ async fn whereabouts(args: &Args, line: &Line) -> Result<(Urls, Option<Address>)
     }
 }
 
-/// Whether a URL of a list has a path of its own, where nothing else is to be found.
+/// Whether a URL of a list has a path of its own, beside which there may be nothing else.
 fn is_elsewhere(list: &str) -> bool {
     urls(list).any(has_own_path)
 }

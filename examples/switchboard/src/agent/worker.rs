@@ -330,7 +330,8 @@ impl<'a> Work<'a> {
     async fn grow(&self, with_tools: bool, growing: &mut Growing) -> Result<Answer, Stop> {
         let Worker { model, tools, .. } = self.worker;
         let offered = if with_tools { tools.definitions() } else { &[] };
-        let answer = self.talk.ask(&**model, None, offered).await;
+        let context = self.talk.context();
+        let answer = self.talk.ask(context, &**model, None, offered).await;
         let mut answer = answer.map_err(|error| failed(&error))?;
         loop {
             let delta = match growing.due() {

@@ -153,7 +153,8 @@ impl Turn {
         }
     }
 
-    /// Asks the model, by the provider's `name` for it if it is not the configured one.
+    /// Asks the model about a [context](Self::context), by the provider's `name` for it if it is not the
+    /// configured one.
     ///
     /// # Errors
     /// As for [`ChatModel::stream`].
@@ -162,11 +163,11 @@ impl Turn {
     /// As for [`ChatModel::stream`].
     pub async fn ask(
         &self,
+        context: Vec<&ChatMessage>,
         model: &dyn ChatModel,
         name: Option<&str>,
         tools: &[ToolDefinition],
     ) -> Result<Answer, ModelError> {
-        let context = self.context();
         let left_out = self.past.len() + self.since.len() - context.len();
         let notice = (left_out > 0).then_some(Notice::Shortened { left_out });
         let request = ChatRequest::new(context).with_tools(tools).with_model(name);

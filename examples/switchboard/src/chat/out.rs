@@ -8,6 +8,12 @@ use serde_json::Value;
 use crate::cli::{self, Failure};
 use crate::terminal::{self, ChatEvent, ChatView, Terminal};
 
+/// Returns the event of what a server has sent, as it came: in a map its members would be sorted anew.
+#[must_use]
+pub fn frame(name: &str, frame: &str) -> String {
+    format!(r#"{{"event":"{name}","frame":{frame}}}"#)
+}
+
 /// Shows a conversation: events to people, lines of JSON to programs.
 pub struct Out {
     view: ChatView,

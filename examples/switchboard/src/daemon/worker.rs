@@ -420,9 +420,12 @@ impl Chat<'_> {
         let Worker { model, toolbox, .. } = self.worker;
         let before = self.usage;
         self.asked += 1;
-        let asked = self
-            .turn
-            .ask(&**model, Some(self.model), toolbox.definitions());
+        let asked = self.turn.ask(
+            self.turn.context(),
+            &**model,
+            Some(self.model),
+            toolbox.definitions(),
+        );
         let mut answer = asked.await?;
         while let Some(delta) = answer.next().await {
             match delta? {

@@ -221,8 +221,8 @@ impl Editor {
     fn show(&mut self) -> bool {
         let taken = self.queue.take(Duration::ZERO);
         let now = Instant::now();
-        self.prompt.resize(terminal::size().unwrap_or_default());
-        self.view.set_width(self.prompt.columns());
+        let size = terminal::size().unwrap_or_default();
+        self.prompt.fit(&mut self.view, size);
         for event in taken.events {
             self.view.show(event, now);
         }

@@ -9,7 +9,7 @@ use futures_util::FutureExt as _;
 use rpc_core::net::{LinkEvent, LinkState};
 use rpc_core::{CallError, CloseReason, Delivery, Limits, Refused};
 use serde_json::json;
-use switchboard::chat::Out;
+use switchboard::chat::{self, Out};
 use switchboard::cli::{self, Failure};
 use switchboard::terminal::ChatEvent;
 
@@ -277,7 +277,7 @@ fn earlier(connected: &Connected) -> Vec<ChatEvent> {
 
 /// A step for programs.
 pub(super) fn frame(name: &str, step: &Step) -> String {
-    format!(r#"{{"event":"{name}","frame":{}}}"#, step.frame.get())
+    chat::frame(name, step.frame.get())
 }
 
 /// Whether a step belongs to no run.
