@@ -76,9 +76,8 @@ class Browser:
 
     @contextlib.asynccontextmanager
     async def page(self, url=None, *, before=None, beside=None):
-        """A page with storage of its own, or with that of the page `beside`. `before` is a script that runs before those
-        of the page. In the end there may be no `problems`: no script that broke off, nothing that the page's policy had
-        to refuse."""
+        """A page with storage of its own, or that of `beside`. `before` is a script that runs before those of the page.
+        In the end there may be no `problems`: no script that broke off, nothing that the page's policy had to refuse."""
         context = beside.context if beside else (await self.call("Target.createBrowserContext"))["browserContextId"]
         target = await self.call("Target.createTarget", url="about:blank", browserContextId=context)
         attached = await self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)

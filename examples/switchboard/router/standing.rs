@@ -1,7 +1,6 @@
 //! [`Standing`]: how a client stands with its router.
 
-use std::sync::{Mutex, PoisonError};
-
+use rpc_core::sync::Mutex;
 use smarthole_proto::error::RegistrationError;
 use tokio::sync::Notify;
 
@@ -20,26 +19,22 @@ struct State {
 }
 
 impl Standing {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn take_refusal(&self) -> Option<RegistrationError> {
-        self.state().refusal.take()
+        self.state.lock().refusal.take()
     }
 
     pub(super) fn was_in(&self) -> bool {
-        self.state().was_in
+        self.state.lock().was_in
     }
 
     pub(super) fn let_in(&self) {
-        self.state().was_in = true;
+        self.state.lock().was_in = true;
     }
 
     /// Somebody who was in before may still have the name, on a line that the router believes in. Who
     /// never was need not wait for that.
     pub(super) fn turned_away(&self, error: &RegistrationError) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if !state.was_in {
             state.refusal = Some(error.clone());
             self.refused.notify_one();

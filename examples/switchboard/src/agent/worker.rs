@@ -90,14 +90,7 @@ impl Worker {
     }
 }
 
-impl fmt::Debug for Worker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker")
-            .field("model", &self.model)
-            .field("tools", &self.tools)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Worker, this => { model: this.model, tools: this.tools });
 
 impl Agent for Worker {
     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {

@@ -1,7 +1,6 @@
 //! [`Out`]: where a conversation is shown, to people or to programs.
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 
 use serde_json::Value;
 
@@ -170,8 +169,4 @@ impl Out {
     }
 }
 
-impl fmt::Debug for Out {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Out").finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Out, _ => {});

@@ -7,7 +7,6 @@ mod memory;
 mod tests;
 mod wanted;
 
-use std::fmt;
 use std::sync::Arc;
 
 use acolyte_proto::error::{ChatError, ErrorDetail, code};
@@ -253,15 +252,11 @@ impl Worker {
     }
 }
 
-impl fmt::Debug for Worker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker")
-            .field("model", &self.model)
-            .field("workspace", &self.workspace.path())
-            .field("toolbox", &self.toolbox)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Worker, this => {
+    model: this.model,
+    workspace: this.workspace.path(),
+    toolbox: this.toolbox,
+});
 
 /// Creates the error for an invalid workspace.
 fn refused(why: &Problem) -> ChatError {
