@@ -75,10 +75,10 @@ class Browser:
         return waiting.result()
 
     @contextlib.asynccontextmanager
-    async def page(self, url=None, *, before=None):
-        """A page with storage of its own. `before` is a script that runs before those of the page. In the end there may
-        be no `problems`: no script that broke off, nothing that the page's policy had to refuse."""
-        context = (await self.call("Target.createBrowserContext"))["browserContextId"]
+    async def page(self, url=None, *, before=None, beside=None):
+        """A page with storage of its own, or that of `beside`. `before` is a script that runs before those of the page.
+        In the end there may be no `problems`: no script that broke off, nothing that the page's policy had to refuse."""
+        context = beside.context if beside else (await self.call("Target.createBrowserContext"))["browserContextId"]
         target = await self.call("Target.createTarget", url="about:blank", browserContextId=context)
         attached = await self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         page = self.pages[attached["sessionId"]] = Page(self, attached["sessionId"], context)
@@ -92,7 +92,8 @@ class Browser:
             yield page
             expect(not page.problems, f"the console says {page.problems}")
         finally:
-            await self.call("Target.disposeBrowserContext", browserContextId=context)
+            if beside is None:
+                await self.call("Target.disposeBrowserContext", browserContextId=context)
 
 
 class Page:

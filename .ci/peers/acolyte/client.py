@@ -193,7 +193,7 @@ async def recordings_of_real_servers_are_had_again(library):
             # In one of them the model has failed.
             found.ends("failed" if "error" in frames[-1]["reply"] else "done")
             said = [frame["event"] for frame in frames if frame["type"] == "chat.event"]
-            same([update["step"] for update in found.of("step")], said, f"the events of {file.name}")
+            same([update["frame"] for update in found.of("step")], said, f"the events of {file.name}")
             # What old replies do not hold is filled in.
             same(found.ended["reply"], {"activeSkills": [], "outputStreamed": False} | frames[-1]["reply"], "the reply")
             same(found.of("warning"), [], "the warnings")
@@ -374,7 +374,7 @@ async def a_recorded_stream_is_had_again():
     async with streaming(map(data, frames)) as server:
         found = await run(server, "--sse")
         found.ends("done")
-        same([update["step"] for update in found.of("step")], frames[:-1], "the events")
+        same([update["frame"] for update in found.of("step")], frames[:-1], "the events")
         same(found.ended["reply"], frames[-1]["reply"], "the reply")
 
 

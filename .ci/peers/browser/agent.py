@@ -161,12 +161,16 @@ async def two_pages_see_the_same_conversation(chrome):
         await ask(page, "count to 2", "1 2")
         # A page writes its memory down a moment later.
         await page.until(f"{KEPT}.includes('1 2')")
-        kept = await page.run("JSON.stringify({ ...localStorage })")
-        copy = f"if (location.origin !== 'null') Object.assign(localStorage, {kept});"
-        async with chrome.page(real.http, before=copy) as other:
+        async with chrome.page(real.http, beside=page) as other:
             await other.until(f"{READY} && {has(ANSWER, '1 2')}")
             await ask(page, "count to 3", "1 2 3")
             await other.until(f"{DONE} && {has(ANSWER, '1 2 3')} && {many('#log .user', 2)}")
+            results, before = real.folder / "session_results.jsonl", (await page.run(SESSIONS))[0]
+            await page.click("#log article:last-child .again", f"!({SESSIONS}).includes('{before}')")
+            await until(lambda: before not in results.read_text(), "the end of what was replaced")
+            await other.until(f"{READY} && {DONE} && {many('#log .user', 2)} && {has(ANSWER, '1 2 3')}")
+            await ask(other, "count to 4", "1 2 3 4")
+            await page.until(f"{DONE} && {many('#log .user', 3)} && {has(ANSWER, '1 2 3 4')}")
 
 
 async def images_and_files_are_sent(chrome):
@@ -186,22 +190,17 @@ async def images_and_files_are_sent(chrome):
 
 
 async def a_long_conversation_is_made_shorter(chrome):
-    said = [{"role": role, "content": "hi"} for _ in range(150) for role in ("user", "assistant")]
-    chat = "0" * 32
-    kept = {
-        "agent-chats": json.dumps([{"id": chat, "title": "hi", "at": 0}]),
-        f"agent-chat-{chat}": json.dumps({"session": {"messages": said, "turn": 150}, "items": []}),
-    }
-    before = f"if (location.origin !== 'null') Object.assign(localStorage, {json.dumps(kept)});"
-    async with host() as real, chrome.page(real.http, before=before) as page:
-        await ask(page, "count to 2", "1 2")
-        notices = await page.run(texts("#log .notice"))
-        expect(len(notices) == 1 and "made shorter" in notices[0], f"it says so once: {notices}")
+    async with host("--context-tokens", "100") as real, chrome.page(real.http) as page:
+        for count in (2, 3, 4):
+            await ask(page, f"count to {count}", f"{count} - done")
+        expect("made shorter" in str(await page.run(texts("#log .notice"))), "it says so")
 
 
 async def each_chat_of_a_browser_is_a_session(chrome, size):
     async with host() as real, chrome.page() as page:
         await chats_are_kept_in_a_list(page, real.http, size)
+        stored = (real.folder / "session_results.jsonl").read_text()
+        same(["count to 2" in stored, "count to 4" in stored], [True, False], "what the agent has stored")
         await page.click("#fresh", READY)
         await ask(page, "count to 3", "1 2 3")
         await page.until(f"new Set(({SESSIONS}).filter((it) => it !== null)).size === 2")

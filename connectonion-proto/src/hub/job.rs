@@ -37,7 +37,12 @@ pub(super) enum Task {
     Note,
     /// This host has forgotten the session.
     Release,
+    /// The session of this owner is not wanted any more.
+    Delete(Owner, Deleted),
 }
+
+/// Called with the outcome of a [deletion](Hub::delete).
+type Deleted = Box<dyn FnOnce(Result<(), StorageError>) + Send + Sync>;
 
 /// What is asked of a storage: one of the methods of [`Storage`].
 pub(crate) enum Request<'a> {
@@ -45,6 +50,7 @@ pub(crate) enum Request<'a> {
     Append(Option<&'a Record>),
     Events(&'a [Entry]),
     Release,
+    Delete(Owner),
 }
 
 /// A connection whose CONNECT waits for the storage.
@@ -76,6 +82,7 @@ impl Job {
             (Task::Enter(..) | Task::Recover, _) => Request::Load,
             (Task::Events(_, events), _) => Request::Events(events),
             (Task::Release, _) => Request::Release,
+            (Task::Delete(owner, _), _) => Request::Delete(*owner),
             (_, record) => Request::Append(record.as_deref()),
         }
     }
@@ -95,6 +102,7 @@ impl Job {
             Request::Load => return storage.load(id, now),
             Request::Events(events) => storage.append_events(id, events)?,
             Request::Release => storage.release(id),
+            Request::Delete(owner) => storage.delete(id, owner)?,
             Request::Append(record) => record.map_or(Ok(()), |it| storage.append(it))?,
         }
         Ok(None)
@@ -140,6 +148,11 @@ impl Hub {
                 self.release_unused(&id);
             }
             Task::Note | Task::Release => {}
+            Task::Delete(owner, then) => {
+                // It may have been loaded meanwhile.
+                self.forget(&id, owner, now);
+                then(outcome.map(drop));
+            }
             _ if is_fenced => self.give_up(&id, now),
             Task::Prompt(prompt, run) => {
                 self.prompt_stored(&id, (&prompt, run), outcome.err().as_ref(), now);

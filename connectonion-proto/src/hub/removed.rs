@@ -10,22 +10,49 @@ use crate::console;
 use crate::frame::ErrorFrame;
 use crate::id::SessionId;
 use crate::limits::{INPUT_REFUSED, SERVICE_RESTART};
-use crate::storage::RecordStatus;
+use crate::storage::{RecordStatus, StorageError};
 
 impl Hub {
     /// Gives up a session that this host may no longer write to: stops its run and closes its
     /// connections, whose clients then find the host that serves it. Nothing is stored and nothing
     /// more is acknowledged.
     pub(super) fn give_up(&mut self, id: &SessionId, now: Now) {
+        let words = "the agent was stopped: this host does not serve its session any more";
+        self.drop_session(id, &elsewhere(), words, now);
+    }
+
+    /// Deletes the session of this owner, here and in the storage: its run is stopped, and its connections
+    /// are closed. Calls `then` with the outcome. That of another owner stays.
+    pub fn delete(
+        &mut self,
+        id: &SessionId,
+        owner: Owner,
+        then: impl FnOnce(Result<(), StorageError>) + Send + Sync + 'static,
+        now: Now,
+    ) {
+        self.forget(id, owner, now);
+        self.ask_storage(id.clone(), Task::Delete(owner, Box::new(then)), None);
+    }
+
+    /// Stops the run of a session that is to be deleted, and closes its connections.
+    pub(super) fn forget(&mut self, id: &SessionId, owner: Owner, now: Now) {
+        let session = self.sessions.get(id.as_str());
+        if session.is_some_and(|it| it.owner == owner) {
+            let why = CloseFrame::new(CloseFrame::NORMAL, "the session was deleted");
+            let words = "the agent was stopped: its session was deleted";
+            self.drop_session(id, &why, words, now);
+        }
+    }
+
+    fn drop_session(&mut self, id: &SessionId, why: &CloseFrame, words: &str, now: Now) {
         if let Some(session) = self.sessions.remove(id.as_str()) {
             self.unlist(&session);
             for conn in &session.sockets {
                 self.moved.insert(*conn);
-                self.reply(*conn, Reply::Close(elsewhere()));
+                self.reply(*conn, Reply::Close(why.clone()));
             }
             if let Some(run) = session.started() {
                 self.events.push_back(HubEvent::Cancel(run.id));
-                let words = "the agent was stopped: this host does not serve its session any more";
                 self.line(console::agent_error(words));
             }
         }

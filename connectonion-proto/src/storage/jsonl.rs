@@ -11,6 +11,7 @@ use rpc_core::sync::Mutex;
 use super::lines::{Index, Slot, Span};
 use super::record::is_expired;
 use super::{Record, RecordStatus, Storage, StorageError, interrupted, short};
+use crate::hub::Owner;
 
 /// Shorter lines are written whole.
 const SHORT_FROM: usize = 4 * 1024;
@@ -157,6 +158,16 @@ impl Storage for JsonlStorage {
             inner.look_from = inner.index.len.saturating_mul(2).max(from);
         }
         Ok(())
+    }
+
+    fn delete(&self, session_id: &str, owner: Owner) -> Result<(), StorageError> {
+        let mut inner = self.inner.lock();
+        let slot = inner.index.get(session_id);
+        let Some(slot) = slot.filter(|it| it.owner.is_none_or(|it| it == owner)) else {
+            return Ok(());
+        };
+        let last = slot.lines.last().copied();
+        inner.compact(&self.path, |slot| slot.lines.last().copied() != last)
     }
 
     fn recover(&self, now: f64) -> Result<Vec<Record>, StorageError> {

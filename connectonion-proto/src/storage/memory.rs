@@ -6,6 +6,7 @@ use rpc_core::Str;
 use rpc_core::sync::Mutex;
 
 use super::{Record, RecordStatus, Storage, StorageError, interrupted};
+use crate::hub::Owner;
 
 /// A storage that keeps the last record of each session in memory, for tests and for hosts without
 /// persistence. When it is full, the session with the oldest record is forgotten.
@@ -73,6 +74,16 @@ impl Storage for MemoryStorage {
             && let Some((_, oldest)) = inner.order.pop_first()
         {
             inner.records.remove(&oldest);
+        }
+        Ok(())
+    }
+
+    fn delete(&self, session_id: &str, owner: Owner) -> Result<(), StorageError> {
+        let mut inner = self.inner.lock();
+        if inner.get(session_id).is_some_and(|it| it.is_of(owner))
+            && let Some((place, _)) = inner.records.remove(session_id)
+        {
+            inner.order.remove(&place);
         }
         Ok(())
     }

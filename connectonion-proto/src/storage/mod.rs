@@ -30,6 +30,7 @@ pub(crate) mod short;
 
 use std::io;
 
+use crate::hub::Owner;
 use crate::replay::Entry;
 
 pub use jsonl::{JsonlOptions, JsonlStorage};
@@ -52,6 +53,12 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// [`StorageError`]; earlier records are kept. Retrying is safe.
     fn append(&self, record: &Record) -> Result<(), StorageError>;
+
+    /// Removes a session of this owner, or of none, with all its records. That of another owner stays.
+    ///
+    /// # Errors
+    /// [`StorageError`]; the session is still there, and retrying is safe.
+    fn delete(&self, session_id: &str, owner: Owner) -> Result<(), StorageError>;
 
     /// Adds events of the current run of a session, in order. They are lost without harm: no one waits
     /// for them. Only called with `HubConfig::store_events`. Default:

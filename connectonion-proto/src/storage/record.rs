@@ -151,6 +151,11 @@ impl Record {
         is_theirs && !is_expired(status, expires, self.created)
     }
 
+    /// Returns whether this owner may have the session.
+    pub(crate) fn is_of(&self, owner: Owner) -> bool {
+        self.owner.is_none_or(|it| it == owner)
+    }
+
     /// Returns the line, which contains no line break.
     #[must_use]
     pub fn to_line(&self) -> String {

@@ -259,6 +259,29 @@ impl AccessControl {
         }
     }
 
+    /// Returns whose session a request to delete it means. It was [verified](Self::verifier) and has the
+    /// session's id as `delete`.
+    #[cfg(feature = "server")]
+    pub(crate) fn deletion(
+        &mut self,
+        verified: Result<Verified<'_>, AuthError>,
+        session_id: &str,
+        now: f64,
+    ) -> Result<Owner, AuthError> {
+        let verified = match verified {
+            Err(error @ AuthError::SignedRequestRequired) => return self.nobody().ok_or(error),
+            verified => verified?,
+        };
+        if verified.payload.text("delete").as_deref() != Some(session_id) {
+            return Err(AuthError::WrongCommand);
+        }
+        if self.book.level_of(&verified.address) == ClientLevel::Blocked {
+            return Err(AuthError::Blocked);
+        }
+        self.spend(Use::Command, &verified, now)?;
+        Ok(Owner::Key(verified.address))
+    }
+
     fn decide_unsigned(&self) -> Admission {
         match self.policy.decide_unsigned(self.has_onboarding()) {
             Ok(recommend_signature) if !self.tells_callers_apart() => Admission::Accept {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use connectonion_proto::auth::{Draft, Signer};
 use connectonion_proto::limits::UploadLimits;
 use connectonion_proto::limits::defaults;
 use connectonion_proto::net::{
@@ -19,7 +20,9 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use crate::scratch::Scratch;
-use crate::staff::{Client, Scripted, client_key, connect, host_key, input, memory, types};
+use crate::staff::{
+    Client, Scripted, client_key, connect, host_key, input, memory, now, signed, types,
+};
 
 struct Running {
     address: SocketAddr,
@@ -144,6 +147,51 @@ async fn plain_http_endpoints_are_answered() {
         (&*status, session),
         ("200", json!({"session_id":"unsigned","status":"connected"}))
     );
+}
+
+#[tokio::test]
+async fn a_session_is_deleted_by_its_owner_alone() {
+    let mut options = options();
+    let storage = memory();
+    options.runtime.storage = Arc::clone(&storage);
+    let host = start(options).await;
+    let (mut client, _) = Client::dial_in(&host.url, json!({"session_id": "mine"})).await;
+    client.ask("first").await;
+    client.say(&input("wait")).await;
+    client.hear_a("user_input").await;
+    let delete = async |body: Value| {
+        let (length, body) = (body.to_string().len(), body.to_string());
+        let head = "DELETE /sessions/mine HTTP/1.1\r\nHost: localhost\r\nConnection: close";
+        let request = format!("{head}\r\nContent-Length: {length}\r\n\r\n{body}");
+        ask(host.address, &request).await[..3].to_owned()
+    };
+    let by = |key: &Signer, named: Value| {
+        let draft = Draft::new(now()).with_to(host_key().address());
+        let draft = draft.with_nonce(7).with("delete", named);
+        signed("DELETE", key, &draft, json!({}))
+    };
+    let theirs = by(&Signer::from_seed(&[9; 32]), json!("mine"));
+    for (body, status) in [
+        (json!("?"), "400"),
+        (by(&client_key(), json!("other")), "403"),
+        (connect(&client_key(), json!({})), "403"),
+        (theirs, "204"),
+        (json!({}), "204"),
+    ] {
+        assert_eq!(delete(body.clone()).await, status, "{body}");
+        assert_eq!(host.runtime.running(), 1, "{body}");
+        assert!(storage.load("mine", now()).unwrap().is_some(), "{body}");
+    }
+    let ours = by(&client_key(), json!("mine"));
+    assert_eq!(delete(ours.clone()).await, "204");
+    assert_eq!(host.runtime.running(), 0);
+    assert_eq!(storage.load("mine", now()).unwrap(), None);
+    let close = client.close_frame().await;
+    assert_eq!(
+        (close.code, &*close.reason),
+        (1000, "the session was deleted")
+    );
+    assert_eq!(delete(ours).await, "403", "a signature counts once");
 }
 
 #[tokio::test]

@@ -47,6 +47,11 @@ impl Storage for Kept {
         Ok(())
     }
 
+    fn delete(&self, session_id: &str, owner: Owner) -> Result<(), StorageError> {
+        self.events.lock().unwrap().remove(session_id);
+        self.records.delete(session_id, owner)
+    }
+
     fn recover(&self, now: f64) -> Result<Vec<Record>, StorageError> {
         self.records.recover(now)
     }

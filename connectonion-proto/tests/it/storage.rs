@@ -589,6 +589,7 @@ enum Op {
     Append(Box<Record>),
     Recover(f64),
     Compact(f64),
+    Delete(&'static str),
     Reopen,
     /// The last bytes of a write that did not happen whole.
     Tear(usize),

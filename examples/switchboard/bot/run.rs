@@ -112,6 +112,7 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
         client: Arc::clone(&client),
         json: args.json,
     };
+    let line = args.line.to(url)?;
     let dialer = dialer(url.expose(), &config.client).map_err(|error| {
         Failure::usage(format_args!(
             "{error}; use a URL such as ws://127.0.0.1:8080 or wss://snek.example.com/rpc.ws; --insecure \
@@ -121,14 +122,14 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
     if !args.json {
         complain(format_args!("bot: model: {place}"));
     }
-    let bot = Bot::with_dialer(args.line.open()?.dialer(dialer), config, talker);
+    let bot = Bot::with_dialer(line.dialer(dialer), config, talker);
 
     // It was empty until now.
     let _ = client.set(bot.client());
     let (json, mut is_interrupted) = (args.json, false);
     let ending = |why: &str| {
         let words = format!("bot: {why}");
-        cli::tell(json, "ending", json!({ "why": why }), words);
+        cli::tell(json, "note", json!({ "message": why }), words);
     };
     let enough = async {
         let first_answer = async {

@@ -195,12 +195,14 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     if let Some(nats) = &nats {
         cli::remark(format_args!("a node of the cluster {}", nats.prefix()));
     }
-    config.gateway.max_connections = raise_connection_limit(config.gateway.max_connections);
+    let bound = &mut config.gateway;
+    bound.max_connections = raise_connection_limit(bound.max_connections);
+    bound.port = args.port.unwrap_or(bound.port);
+    bound.bind = args.bind.unwrap_or_else(|| std::mem::take(&mut bound.bind));
+    let address = format!("{}:{}", bound.bind, bound.port);
     let overrides = Overrides {
         model: args.model,
         pings: args.pings.clone(),
-        port: args.port,
-        bind: args.bind,
         token: secret_or("--token", args.token.as_ref(), TOKEN)?,
         webhook_secret: secret(SECRET_VARIABLE)?,
         folder: args.file.folder(),
@@ -212,9 +214,6 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         #[cfg(feature = "nats")]
         nats_bytes: args.lease.nats_bytes,
     };
-    let bound = &config.gateway;
-    let host = overrides.bind.as_ref().unwrap_or(&bound.bind);
-    let address = format!("{host}:{}", overrides.port.unwrap_or(bound.port));
     let gateway = Gateway::start(config, overrides, &variable)
         .await
         .map_err(|error| failure(error, &address))?;

@@ -3,10 +3,12 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use rpc_core::CloseReason;
 use rpc_core::net::LinkEvent;
+use rpc_core::sync::Mutex;
 use serde_json::{Value, json};
 use smarthole_proto::error::{ErrorCode, RegistrationError};
 use smarthole_proto::frame::{Notification, Registration};
@@ -19,9 +21,9 @@ use switchboard::cli::{self, Failure, LineArgs, Urls, complain};
 use switchboard::router::{Note, Notes, asks_for_notes};
 use switchboard::screen::{frames, printable};
 use switchboard_wire::Protocol;
+use tokio::sync::Notify;
 
 use crate::router::attendant::{Answering, Attendant};
-use crate::router::standing::Standing;
 
 /// Notes in one notification.
 const TOLD: usize = 10;
@@ -66,6 +68,8 @@ pub(crate) struct Args {
     url: Urls,
     #[command(flatten)]
     line: LineArgs,
+    #[command(flatten)]
+    pings: cli::Pings,
     /// Accept only messages with this word; may be repeated.
     #[arg(long = "only", value_name = "WORD")]
     only: Vec<String>,
@@ -130,8 +134,8 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
             complain("client: finishing the messages in progress; Ctrl-C again ends at once");
         })
         .await;
-    if let Some(error) = standing.take_refusal() {
-        return Err(refused(&error));
+    if let Some(error) = &*standing.refusal.lock() {
+        return Err(refused(error));
     }
     match ended {
         Ended::Stopped(report) => {
@@ -145,7 +149,7 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
         Ended::GaveUp(reason) => {
             let url = &args.url;
             let why = format!("Max reconnection attempts reached; no router at {url}: {reason}");
-            Err(match standing.was_in() {
+            Err(match standing.was_in.load(Ordering::Relaxed) {
                 true => Failure::new(why),
                 false => Failure::refused(why),
             })
@@ -175,7 +179,9 @@ fn config(args: &Args) -> Result<PluginConfig, Failure> {
         };
         Failure::usage(format_args!("{option}{}", error.message))
     })?;
-    Ok(PluginConfig { link, ..config })
+    let mut config = PluginConfig { link, ..config };
+    config.client.keep_alive = args.pings.over(config.client.keep_alive);
+    Ok(config)
 }
 
 fn refused(error: &RegistrationError) -> Failure {
@@ -188,6 +194,15 @@ fn refused(error: &RegistrationError) -> Failure {
         "the router refuses the registration: {}{hint}",
         printable(&error)
     ))
+}
+
+/// How the client stands with the router.
+#[derive(Debug, Default)]
+struct Standing {
+    was_in: AtomicBool,
+    /// Why the client is refused that was never let in.
+    refusal: Mutex<Option<RegistrationError>>,
+    refused: Notify,
 }
 
 /// What the client does with messages.
@@ -216,7 +231,7 @@ impl Handler for Keeper {
     }
 
     async fn on_ready(&self, cx: &Context, _: Option<&ClientId>) {
-        self.standing.let_in();
+        self.standing.was_in.store(true, Ordering::Relaxed);
         let name = &cx.registration().name;
         let place = match self.notes.file() {
             Some(file) => format!("notes go to {}", file.display()),
@@ -251,7 +266,13 @@ impl Handler for Keeper {
 
     fn on_event(&self, event: &LinkEvent<Event>) {
         match event {
-            LinkEvent::Event(Event::Refused(error)) => self.standing.turned_away(error),
+            // Who was in before may still have the name, on a line that the router believes in.
+            LinkEvent::Event(Event::Refused(error))
+                if !self.standing.was_in.load(Ordering::Relaxed) =>
+            {
+                *self.standing.refusal.lock() = Some(error.clone());
+                self.standing.refused.notify_one();
+            }
             LinkEvent::Event(Event::Overdue { id }) => {
                 let words = format!("{} was not answered in time", &**id);
                 self.tell("overdue", json!({ "id": &**id }), &words);

@@ -8,7 +8,6 @@ mod http;
 mod json;
 mod serve;
 mod show;
-mod standing;
 
 use clap::Subcommand;
 use switchboard::cli::{EXIT_CODES, Failure};

@@ -5,7 +5,6 @@ mod reply;
 mod tests;
 mod turn;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -207,14 +206,7 @@ impl Assistant {
     }
 }
 
-impl fmt::Debug for Assistant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Assistant")
-            .field("model", &self.model)
-            .field("format", &self.format)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Assistant, this => { model: this.model, format: this.format });
 
 /// Says an answer in a channel.
 struct Speaker<'a> {
@@ -262,7 +254,9 @@ impl Speaker<'_> {
         } else {
             &[]
         };
-        let mut answer = turn.ask(&*assistant.model, None, tools).await?;
+        let mut answer = turn
+            .ask(turn.context(), &*assistant.model, None, tools)
+            .await?;
         let mut first = true;
         while let Some(delta) = answer.next().await {
             match delta? {

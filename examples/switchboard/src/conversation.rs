@@ -1,8 +1,9 @@
 //! [`Conversations`]: the messages of each channel, and how many of them a model gets.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use rpc_core::sync::Mutex;
 use snek_proto::limits::{CONTEXT_WINDOW_TOKEN_LIMIT, DEFAULT_OPENAI_LIMIT, MAX_MESSAGE_HISTORY};
 use snek_proto::llm::chat::{Block, ChatMessage, Content, Role};
 
@@ -93,7 +94,7 @@ impl Conversations {
     /// Adds messages to a channel, without messages of others between them. Returns the earlier
     /// messages, oldest first.
     pub fn add(&self, channel: &str, messages: Vec<ChatMessage>) -> Vec<Arc<ChatMessage>> {
-        let mut guard = self.lock();
+        let mut guard = self.channels.lock();
         let (channels, uses) = &mut *guard;
         *uses += 1;
         if !channels.contains_key(channel) && channels.len() >= MAX_CHANNELS {
@@ -115,7 +116,7 @@ impl Conversations {
 
     /// Notes that a channel's conversation is too long for the model.
     pub fn outgrow(&self, channel: &str) {
-        if let Some(channel) = self.lock().0.get_mut(channel) {
+        if let Some(channel) = self.channels.lock().0.get_mut(channel) {
             channel.outgrow();
         }
     }
@@ -123,7 +124,7 @@ impl Conversations {
     /// Returns, once for each channel, whether messages were left out because the conversation has
     /// too many tokens.
     pub fn has_news_of_outgrowth(&self, channel: &str) -> bool {
-        let mut guard = self.lock();
+        let mut guard = self.channels.lock();
         let channel = guard.0.get_mut(channel);
         channel.is_some_and(|channel| {
             let is_news = channel.outgrowth == Outgrowth::Untold;
@@ -132,10 +133,6 @@ impl Conversations {
             }
             is_news
         })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, (HashMap<String, Channel>, u64)> {
-        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -291,7 +288,7 @@ mod tests {
         }
         assert_eq!(conversations.add("0", Vec::new()).len(), 0);
         assert_eq!(conversations.add("500", Vec::new()).len(), 1);
-        assert_eq!(conversations.lock().0.len(), MAX_CHANNELS);
+        assert_eq!(conversations.channels.lock().0.len(), MAX_CHANNELS);
     }
 
     #[test]

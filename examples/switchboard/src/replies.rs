@@ -3,7 +3,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The answer to an unknown request.
-pub const HELP: &str = "I answer to these words: help, time, dice (or dice 3d20), echo and a text";
+pub const HELP: &str =
+    "I answer to these words: ping, help, time, dice (or dice 3d20), echo and a text";
 
 /// Returns the answer to a message that the bots know. The first word after a mention decides; no
 /// answer starts with such a word, so two bots cannot answer each other for ever.
@@ -21,6 +22,7 @@ pub fn answer(message: &str, entropy: u64, now: SystemTime) -> Option<String> {
         .unwrap_or((message, ""));
     let word = word.trim_end_matches(|c: char| c.is_ascii_punctuation());
     match word.to_lowercase().as_str() {
+        "ping" => Some(format!("pong {rest}").trim_end().to_owned()),
         "help" => Some(HELP.to_owned()),
         "time" => Some(time(now)),
         "dice" | "roll" => Some(dice(rest.trim(), entropy).unwrap_or_else(|why| why)),
@@ -88,6 +90,7 @@ mod tests {
     fn a_known_word_is_answered_with_or_without_a_mention() {
         assert_eq!(said("time?").as_deref(), Some("it is 01:02:03 UTC"));
         assert_eq!(said("@Bot  time").as_deref(), Some("it is 01:02:03 UTC"));
+        assert_eq!(said("@Bot ping you").as_deref(), Some("pong you"));
         assert_eq!(said("@Bot echo a b").as_deref(), Some("a b"));
         assert_eq!(said("@Bot help!").as_deref(), Some(HELP));
         for silent in ["", "@Bot", "hello", "what time", "echo", "  "] {
@@ -98,6 +101,7 @@ mod tests {
     #[test]
     fn no_answer_is_answered_again() {
         for question in [
+            "ping",
             "help",
             "time",
             "dice",

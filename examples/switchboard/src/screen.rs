@@ -1,10 +1,11 @@
 //! [`frames`]: a live view of a connection, one line per frame; and text that is safe on a terminal.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::net::{Direction, Frame, FrameKind, Observer};
+use rpc_core::sync::Mutex;
 use rpc_core::testing::Side;
 use rpc_core::testing::transcript::{Entry, Kind};
 use switchboard_wire::Protocol;
@@ -57,7 +58,7 @@ impl<W: Write + Send + 'static> Observer for Frames<W> {
             Direction::In => (Side::Server, "<-"),
         };
         let at = self.start.elapsed();
-        let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut view = self.view.lock();
         view.count += 1;
         let count = view.count;
         let (what, problem) = match (frame.kind(), frame.text()) {

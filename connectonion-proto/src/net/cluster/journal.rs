@@ -243,13 +243,9 @@ impl Journal {
         &self,
         session_id: &str,
         before: u64,
-    ) -> impl Future<Output = ()> + Send + 'static {
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'static {
         let (log, subject) = (Arc::clone(&self.log), subject(session_id));
-        async move {
-            if let Err(error) = log.purge(&subject, before).await {
-                tracing::debug!(%error, "replaced records were not purged");
-            }
-        }
+        async move { log.purge(&subject, before).await.map(drop) }
     }
 }
 

@@ -11,7 +11,7 @@ use super::ClusterOptions;
 use super::journal::{Journal, Known, failed};
 use super::node::{Member, Node};
 use super::part::{Kind, encode_events};
-use crate::hub::{Job, Request};
+use crate::hub::{Job, Owner, Request};
 use crate::replay::Entry;
 use crate::storage::{Record, RecordStatus, StorageError, interrupted};
 
@@ -78,6 +78,7 @@ impl ClusterStorage {
             Request::Load => return self.load(id, now).await,
             Request::Append(Some(record)) => self.append(record).await?,
             Request::Events(events) => self.append_events(id, events).await?,
+            Request::Delete(owner) => self.delete(id, owner, now).await?,
             Request::Release if self.known(id).is_some() => self.give_back(id).await,
             Request::Append(None) | Request::Release => {}
         }
@@ -194,9 +195,24 @@ impl ClusterStorage {
         {
             // What it replaces; if this fails, the next one does it.
             let purging = self.journal.purge(session_id, before);
-            tokio::spawn(purging);
+            tokio::spawn(async move {
+                if let Err(error) = purging.await {
+                    tracing::debug!(%error, "replaced records were not purged");
+                }
+            });
         }
         Ok(())
+    }
+
+    /// Removes a session of this owner that no other host serves.
+    async fn delete(&self, session_id: &str, owner: Owner, now: f64) -> Result<(), StorageError> {
+        let record = self.load(session_id, now).await?;
+        let purged = match record.is_some_and(|it| it.is_of(owner)) {
+            true => self.journal.purge(session_id, u64::MAX).await,
+            false => Ok(()),
+        };
+        self.give_back(session_id).await;
+        purged.map_err(|error| failed(&error))
     }
 
     /// Stores events of a session that this host owns.

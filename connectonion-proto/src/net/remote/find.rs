@@ -107,7 +107,7 @@ pub async fn find_with(
     let (place, query) = endpoint.split_at(endpoint.find('?').unwrap_or(endpoint.len()));
     let base = place.trim_end_matches('/');
     let base = base.strip_suffix(WS_PATH).unwrap_or(base);
-    let info = document(prepare(WsDialer::new(base)?), &format!("/info{query}")).await?;
+    let info = document(base, &format!("/info{query}"), prepare).await?;
     let text = |name: &str| find_member(info.get(), name)?.as_str().map(Cow::into_owned);
     let address = text("address").and_then(|address| Address::parse(&address).ok());
     let address = address.ok_or_else(|| FindError::Document("no address".to_owned()))?;
@@ -151,8 +151,8 @@ pub async fn look_up_with(
     prepare: impl Fn(WsDialer) -> WsDialer,
 ) -> Result<Found, FindError> {
     let (base, query) = relay.split_at(relay.find('?').unwrap_or(relay.len()));
-    let dialer = prepare(WsDialer::new(base.trim_end_matches('/'))?);
-    let known = document(dialer, &format!("/api/agents/{address}{query}")).await?;
+    let path = format!("/api/agents/{address}{query}");
+    let known = document(base.trim_end_matches('/'), &path, &prepare).await?;
     let endpoints = find_member(known.get(), "endpoints").ok_or(FindError::Nowhere)?;
     let endpoints: Vec<Json> = endpoints.parse()?;
     let mut places: Vec<String> = endpoints
@@ -172,9 +172,18 @@ pub async fn look_up_with(
     Err(FindError::Nowhere)
 }
 
-/// Fetches a JSON object from an endpoint.
-async fn document(dialer: WsDialer, path: &str) -> Result<Json, FindError> {
-    let (status, body) = dialer.get(path, MAX_DOCUMENT).await?;
+/// Fetches a JSON object from below an endpoint, which may have a path itself.
+async fn document(
+    base: &str,
+    path: &str,
+    prepare: impl Fn(WsDialer) -> WsDialer,
+) -> Result<Json, FindError> {
+    let dialer = prepare(WsDialer::new(base)?);
+    let first = urls(base).next().unwrap_or(base);
+    let place = first.split_once("://").map_or(first, |(_, place)| place);
+    let below = place.find('/').and_then(|at| place.get(at..));
+    let path = format!("{}{path}", below.unwrap_or_default());
+    let (status, body) = dialer.get(&path, MAX_DOCUMENT).await?;
     if status != 200 {
         return Err(FindError::Status(status));
     }
@@ -251,6 +260,11 @@ mod tests {
             assert_eq!(found.url, format!("{base}/ws"));
             assert_eq!(found.name.as_deref(), Some("me"));
             assert!(found.info.get().contains("tools"));
+        }
+        let below = place(|path| info(path.strip_prefix("/a/b").unwrap_or("/"))).await;
+        for given in ["/a/b", "/a/b/", "/a/b/ws"] {
+            let found = find(&format!("{below}{given}"), Some(&me)).await.unwrap();
+            assert_eq!(found.url, format!("{below}/a/b/ws"));
         }
         let asks = place(|path| info(path.strip_suffix("?a=b").unwrap_or("/"))).await;
         let found = find(&format!("{asks}/ws?a=b"), None).await.unwrap();

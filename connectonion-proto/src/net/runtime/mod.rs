@@ -26,6 +26,8 @@ use crate::frame::{ErrorFrame, SessionState, SessionStatus, Signed};
 use crate::hub::{ConnId, ConnectRequest, Hub, Now, Owner, Prompt, RunId};
 use crate::server::{ServerConfig, ServerConn};
 use crate::storage::Storage;
+#[cfg(feature = "server")]
+use crate::storage::StorageError;
 use crate::trust::AccessControl;
 use handler::Handler;
 use state::State;
@@ -257,6 +259,24 @@ impl HostRuntime {
             return SessionStatus::new(Some(session_id), standing);
         }
         status
+    }
+
+    /// Deletes the session of the caller who has signed this, or of callers without a signature.
+    #[cfg(feature = "server")]
+    pub(super) async fn delete(
+        &self,
+        session_id: &str,
+        signed: &Signed,
+    ) -> Result<Result<(), StorageError>, AuthError> {
+        let now = self.unix_now();
+        // Outside of every lock: it takes longer than all the rest.
+        let verified = self.verifier().verify(signed, now);
+        let owner = self.with_access(|access| access.deletion(verified, session_id, now))?;
+        let (told, outcome) = tokio::sync::oneshot::channel();
+        let then = move |outcome| drop(told.send(outcome));
+        self.with(|state, now| state.hub.delete(&session_id.into(), owner, then, now));
+        // The host ends.
+        Ok(outcome.await.unwrap_or(Err(StorageError::Fenced)))
     }
 
     /// Accepts no new prompts, and waits until nothing is being run or stored, up to `timeout`. What

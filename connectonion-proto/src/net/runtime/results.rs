@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rpc_core::sync::Mutex;
 
+use crate::hub::Owner;
 use crate::storage::{JsonlOptions, JsonlStorage, Record, Storage, StorageError};
 
 /// The file of the specification. It is opened when it is needed, and created with the first record,
@@ -48,6 +49,11 @@ impl Storage for ResultsFile {
     fn append(&self, record: &Record) -> Result<(), StorageError> {
         let file = self.file(true)?;
         file.map_or(Ok(()), |file| file.append(record))
+    }
+
+    fn delete(&self, session_id: &str, owner: Owner) -> Result<(), StorageError> {
+        let file = self.file(false)?;
+        file.map_or(Ok(()), |file| file.delete(session_id, owner))
     }
 
     fn recover(&self, now: f64) -> Result<Vec<Record>, StorageError> {

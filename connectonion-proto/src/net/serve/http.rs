@@ -11,9 +11,10 @@ use serde::Serialize;
 
 use super::Cluster;
 use super::options::Service;
-use crate::frame::SessionState;
+use crate::frame::{SessionState, Signed};
 use crate::hub::Owner;
 use crate::net::HostRuntime;
+use crate::storage::StorageError;
 
 /// The contents of the pages.
 pub(super) struct Pages {
@@ -76,6 +77,10 @@ impl Pages {
                 self.session(path.strip_prefix("/sessions/").unwrap_or_default())
                     .await
             }
+            path if *request.method() == Method::DELETE && path.starts_with("/sessions/") => {
+                let id = path.strip_prefix("/sessions/").unwrap_or_default();
+                self.delete(id, request.body()).await
+            }
             _ => match &self.service {
                 Some(service) => service(request, peer).await,
                 None => plain(StatusCode::NOT_FOUND, "not found"),
@@ -110,6 +115,20 @@ impl Pages {
             _ => json(&session),
         }
     }
+
+    /// Deletes a session of the caller who has signed the body, as CONNECT is signed.
+    async fn delete(&self, id: &str, body: &[u8]) -> Response<Bytes> {
+        let Ok(signed) = rpc_core::json::from_slice::<Signed>(body) else {
+            let why = "the body is the signed part of a frame: payload, from and signature";
+            return plain(StatusCode::BAD_REQUEST, why);
+        };
+        match self.runtime.delete(id, &signed).await {
+            Ok(Ok(())) => plain(StatusCode::NO_CONTENT, ""),
+            Ok(Err(error @ StorageError::Fenced)) => plain(StatusCode::CONFLICT, error.to_string()),
+            Ok(Err(error)) => plain(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+            Err(error) => plain(StatusCode::FORBIDDEN, error.to_string()),
+        }
+    }
 }
 
 fn json(value: &impl Serialize) -> Response<Bytes> {
@@ -121,8 +140,8 @@ fn json_with(status: StatusCode, value: &impl Serialize) -> Response<Bytes> {
     answer(status, "application/json", body)
 }
 
-fn plain(status: StatusCode, why: &'static str) -> Response<Bytes> {
-    answer(status, "text/plain; charset=utf-8", why.as_bytes().to_vec())
+fn plain(status: StatusCode, why: impl Into<String>) -> Response<Bytes> {
+    answer(status, "text/plain; charset=utf-8", why.into().into_bytes())
 }
 
 fn answer(status: StatusCode, kind: &'static str, body: Vec<u8>) -> Response<Bytes> {

@@ -23,6 +23,7 @@ fn op() -> impl Strategy<Value = Op> {
         8 => record().prop_map(|record| Op::Append(Box::new(record))),
         1 => now().prop_map(Op::Recover),
         1 => now().prop_map(Op::Compact),
+        1 => prop::sample::select(vec!["a", "b", "c"]).prop_map(Op::Delete),
         2 => Just(Op::Reopen),
         1 => (1..40_usize).prop_map(Op::Tear),
     ]
@@ -53,6 +54,12 @@ proptest! {
                 Op::Compact(now) => {
                     file.compact(now).unwrap();
                     memory.compact(now).unwrap();
+                }
+                Op::Delete(id) => {
+                    file.delete(id, ALICE).unwrap();
+                    memory.delete(id, ALICE).unwrap();
+                    let left = memory.load(id, NOW).unwrap();
+                    prop_assert!(left.is_none_or(|it| it.owner.is_some_and(|it| it != ALICE)));
                 }
                 Op::Reopen => {
                     drop(file);

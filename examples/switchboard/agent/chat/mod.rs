@@ -15,7 +15,7 @@ use connectonion_proto::net::{
     AgentOptions, ConnectError, FindError, connect_with, dialer, find_with, look_up_with,
 };
 use rpc_core::Secret;
-use rpc_core::net::ws::urls;
+use rpc_core::net::ws::{WsDialer, urls};
 use rpc_core::net::{DialError, LinkConfig};
 use switchboard::chat::{self, Options};
 use switchboard::cli::{self, Failure, Line, LineArgs, Urls};
@@ -122,12 +122,15 @@ async fn open(args: Args) -> Result<Agent, Failure> {
     let keeper = LastSession::new(&args.home.folder()?, &args.agent.to_string());
     let place = args.endpoint.as_ref().or(args.relay.as_ref());
     let line = args.line.to(place.unwrap_or(&args.agent))?;
-    let (url, host) = whereabouts(&args, &line).await?;
     let mut options = AgentOptions {
         insecure_prompts: args.insecure,
-        host,
         ..AgentOptions::default()
     };
+    if args.relay.is_none() {
+        dialer_for(place.unwrap_or(&args.agent), &options)?;
+    }
+    let (url, host) = whereabouts(&args, &line).await?;
+    options.host = host;
     let code = cli::secret_or("--invite", args.invite.as_ref(), "AGENT_INVITE")?;
     let offers_code = code.is_some();
     if let Some(code) = code {
@@ -142,12 +145,7 @@ async fn open(args: Args) -> Result<Agent, Failure> {
     if args.frames {
         options.link = shown(options.link);
     }
-    let dialer = dialer(url.expose(), &options).map_err(|error| match error {
-        ConnectError::Insecure { .. } => Failure::usage(format_args!(
-            "{error}: use wss:// or https://, or say --insecure"
-        )),
-        other => Failure::usage(other),
-    })?;
+    let dialer = dialer_for(&url, &options)?;
     let (client, events, connection) = connect_with(line.dialer(dialer), key, options);
     Ok(Agent {
         run: client.attach(),
@@ -167,6 +165,15 @@ async fn open(args: Args) -> Result<Agent, Failure> {
         steps: Steps::default(),
         questions: VecDeque::new(),
         said: JoinSet::new(),
+    })
+}
+
+fn dialer_for(url: &Urls, options: &AgentOptions) -> Result<WsDialer, Failure> {
+    dialer(url.expose(), options).map_err(|error| match error {
+        ConnectError::Insecure { .. } => Failure::usage(format_args!(
+            "{error}: use wss:// or https://, or say --insecure"
+        )),
+        other => Failure::usage(other),
     })
 }
 
@@ -197,7 +204,6 @@ async fn whereabouts(args: &Args, line: &Line) -> Result<(Urls, Option<Address>)
             }
             look_up_with(address, relay.expose(), |dialer| line.dialer(dialer)).await
         }
-        _ if is_elsewhere(place.expose()) => return Ok((place.clone(), wanted)),
         _ => {
             find_with(place.expose(), wanted.as_ref(), |dialer| {
                 line.dialer(dialer)
@@ -208,8 +214,10 @@ async fn whereabouts(args: &Args, line: &Line) -> Result<(Urls, Option<Address>)
     match found {
         Ok(found) => Ok((found.url.into(), Some(found.address))),
         // It need not say who it is, unless that matters.
-        Err(FindError::Status(_) | FindError::Document(_)) if wanted.is_none() => {
-            Ok((place.clone(), None))
+        Err(FindError::Status(_) | FindError::Document(_))
+            if wanted.is_none() || is_elsewhere(place.expose()) =>
+        {
+            Ok((place.clone(), wanted))
         }
         Err(FindError::Dial(error @ DialError::BadUrl { .. })) => Err(Failure::usage(error)),
         Err(FindError::Dial(error)) if !error.is_retryable() => {
@@ -224,7 +232,7 @@ async fn whereabouts(args: &Args, line: &Line) -> Result<(Urls, Option<Address>)
     }
 }
 
-/// Whether a URL of a list has a path of its own, where nothing else is to be found.
+/// Whether a URL of a list has a path of its own, beside which there may be nothing else.
 fn is_elsewhere(list: &str) -> bool {
     urls(list).any(has_own_path)
 }

@@ -11,7 +11,7 @@ use rpc_core::{Json, Refused};
 use serde_json::{Map, Value};
 use switchboard::screen::{printable, printable_lines};
 
-const YES_OR_NO: &str = "y = yes, s = for this session, n = no, or say why not";
+const YES_OR_NO: &str = "y/n/always, or say what to do instead";
 const TURNS: &str = "Write a number of turns to go on, a mode, or nothing to stop";
 /// The answer when no one is there to give one.
 const NOBODY: &str = "Nobody is here to answer. This is not an approval.";
@@ -243,7 +243,7 @@ fn approval(text: &str) -> Option<Approval> {
         why,
     ) {
         ("y" | "yes", "") => Some(Approval::granted(Scope::Once)),
-        ("s" | "session" | "always", "") => Some(Approval::granted(Scope::Session)),
+        ("a" | "always" | "s" | "session", "") => Some(Approval::granted(Scope::Session)),
         ("n" | "no", "") => Some(Approval::refused(Rejection::Hard)),
         ("n" | "no", why) => Some(Approval::refused(Rejection::Soft).with_feedback(why)),
         ("", _) => None,
@@ -279,7 +279,9 @@ mod tests {
     fn only_a_clear_yes_approves() {
         let granted = |text| approval(text).filter(|it| it.approved);
         assert_eq!(granted("Yes"), Some(Approval::granted(Scope::Once)));
-        assert_eq!(granted("s"), Some(Approval::granted(Scope::Session)));
+        for word in ["a", "Always", "s"] {
+            assert_eq!(granted(word), Some(Approval::granted(Scope::Session)));
+        }
         for text in ["", " "] {
             assert_eq!(approval(text), None, "{text:?}");
         }

@@ -46,6 +46,8 @@ pub(crate) struct Args {
     url: Urls,
     #[command(flatten)]
     line: LineArgs,
+    #[command(flatten)]
+    pings: cli::Pings,
     /// The login name. Default: the name of the user of this machine.
     #[arg(long, value_name = "NAME", env = "SNEK_USERNAME")]
     username: Option<String>,
@@ -90,6 +92,7 @@ fn open(args: Args) -> Result<Channel, Failure> {
     config.call_timeout = args.within;
     config.handshake_timeout = Some(args.within);
     config.insecure_password = args.insecure;
+    config.keep_alive = args.pings.over(config.keep_alive);
     let line = args.line.to(&args.url)?;
     let dialer = dialer(args.url.expose(), &config).map_err(|error| {
         Failure::usage(format_args!(

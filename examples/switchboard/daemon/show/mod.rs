@@ -10,6 +10,7 @@ use acolyte_proto::event::{
 use acolyte_proto::frame::Reply;
 use rpc_core::Delivery;
 use serde_json::{Map, Value, json};
+use switchboard::chat;
 use switchboard::daemon::ask_first::ASK_FIRST;
 use switchboard::daemon::toolbox::CHECKLIST;
 use switchboard::terminal::{ChatEvent, PlanItem, PlanStatus};
@@ -134,9 +135,7 @@ pub(crate) fn json(update: &ChatUpdate) -> Option<String> {
         ChatUpdate::Queued { position } => ("queued", json!({ "position": position })),
         ChatUpdate::Started => ("started", json!({})),
         ChatUpdate::Event(event) => {
-            // As it came: in a map its members would be sorted anew.
-            let step = serde_json::to_string(event).ok()?;
-            return Some(format!(r#"{{"event":"step","step":{step}}}"#));
+            return Some(chat::frame("step", &serde_json::to_string(event).ok()?));
         }
         ChatUpdate::Warning(warning) => ("warning", json!({ "message": warning.to_string() })),
         _ => return None,

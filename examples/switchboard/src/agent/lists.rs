@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use crate::bounded;
@@ -12,6 +11,7 @@ use crate::cli::{Failure, complain};
 use connectonion_proto::auth::{Address, AddressList};
 use connectonion_proto::trust::TrustBook;
 use rpc_core::file::{self, Lock};
+use rpc_core::sync::Mutex;
 
 const FILES: [&str; 4] = [
     "contacts.txt",
@@ -71,12 +71,12 @@ impl Lists {
     /// Returns what the host begins with.
     #[must_use]
     pub fn book(&self) -> TrustBook {
-        self.lock().book.clone()
+        self.known.lock().book.clone()
     }
 
     /// Returns the lists if the files have changed since they were read last.
     pub fn changed(&self) -> Option<TrustBook> {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         let stamps = stamps(&self.folder);
         if stamps == known.stamps {
             return None;
@@ -99,13 +99,9 @@ impl Lists {
         Some(book)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Writes what the host has changed.
     pub fn keep(&self, book: &TrustBook) {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         known.book.clone_from(book);
         let Known { files, book, .. } = &mut *known;
         let lists = all_mut(files).into_iter().zip(all_mut(book)).zip(FILES);

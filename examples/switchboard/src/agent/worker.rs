@@ -90,14 +90,7 @@ impl Worker {
     }
 }
 
-impl fmt::Debug for Worker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker")
-            .field("model", &self.model)
-            .field("tools", &self.tools)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Worker, this => { model: this.model, tools: this.tools });
 
 impl Agent for Worker {
     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
@@ -330,7 +323,8 @@ impl<'a> Work<'a> {
     async fn grow(&self, with_tools: bool, growing: &mut Growing) -> Result<Answer, Stop> {
         let Worker { model, tools, .. } = self.worker;
         let offered = if with_tools { tools.definitions() } else { &[] };
-        let answer = self.talk.ask(&**model, None, offered).await;
+        let context = self.talk.context();
+        let answer = self.talk.ask(context, &**model, None, offered).await;
         let mut answer = answer.map_err(|error| failed(&error))?;
         loop {
             let delta = match growing.due() {

@@ -324,3 +324,43 @@ async fn an_answer_without_a_listener_costs_nothing() {
     assert_eq!(outcome, Err(AnswerError::Unheard));
     assert_eq!(model.asked().len(), 1);
 }
+
+#[tokio::test]
+async fn a_conversation_that_is_too_long_for_the_model_is_asked_once_more_with_half_of_it() {
+    let too_long = || {
+        vec![Err(ModelError::Refused {
+            status: Some(400),
+            refusal: Refusal::TooLong,
+            message: "too long".to_owned(),
+        })]
+    };
+    let past = (0..9).map(|number| match number {
+        0 => ChatMessage::system("be kind"),
+        odd if odd % 2 == 1 => ChatMessage::user(format!("question {odd} ").repeat(20)),
+        even => ChatMessage::assistant(format!("answer {even} ").repeat(20)),
+    });
+    let past: Vec<_> = past.map(Arc::new).collect();
+    let turn = Turn::new(
+        ConversationLimits::default(),
+        ToolLoopConfig::default(),
+        past,
+        ChatMessage::user("the last one"),
+    );
+    let model = Prepared::new(vec![too_long(), vec![text("yes")]]);
+    let mut answer = turn.ask(turn.context(), &*model, None, &[]).await.unwrap();
+    let told = answer.next().await.unwrap();
+    let asked = model.asked();
+    let left_out = asked[0].0.len() - asked[1].0.len();
+    assert!((1..9).contains(&left_out), "{left_out}");
+    assert_eq!(told, Ok(Delta::Notice(Notice::Shortened { left_out })));
+    assert_eq!(answer.next().await, Some(text("yes")));
+    let begins = [0, 1].map(|at| asked[1].0.get(at).unwrap().content.text().into_owned());
+    assert_eq!(begins[0], "be kind");
+    assert!(!begins[1].contains("question 1 "), "{begins:?}");
+    assert_eq!(asked[1].0.last().unwrap().content.text(), "the last one");
+    // A second time it is an error.
+    let model = Prepared::new(vec![too_long(), too_long(), vec![text("yes")]]);
+    let mut answer = turn.ask(turn.context(), &*model, None, &[]).await.unwrap();
+    assert!(answer.next().await.unwrap().is_ok());
+    assert_eq!(answer.next().await, Some(too_long().remove(0)));
+}

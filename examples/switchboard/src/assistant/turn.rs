@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-use futures_util::StreamExt as _;
+use futures_util::{StreamExt as _, stream};
 use rpc_core::Instant;
 use serde_json::{Map, Value};
 use snek_proto::error::BotError;
@@ -12,9 +12,9 @@ use snek_proto::llm::chat::{ChatMessage, ToolCall};
 use snek_proto::llm::tool::ToolDefinition;
 use snek_proto::llm::toolloop::{Action, Call, ToolFailure, ToolLoop, ToolLoopConfig};
 
-use crate::conversation::{ConversationLimits, trim};
+use crate::conversation::{ConversationLimits, estimate, trim};
 use crate::model::{
-    Assembler, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Notice, Usage,
+    Assembler, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Notice, Refusal, Usage,
 };
 
 /// How the result of a failed tool begins.
@@ -153,7 +153,8 @@ impl Turn {
         }
     }
 
-    /// Asks the model, by the provider's `name` for it if it is not the configured one.
+    /// Asks the model about a [context](Self::context), and if that is too long for it once more about half of it, by the provider's `name` for it if it is not the
+    /// configured one.
     ///
     /// # Errors
     /// As for [`ChatModel::stream`].
@@ -162,17 +163,28 @@ impl Turn {
     /// As for [`ChatModel::stream`].
     pub async fn ask(
         &self,
+        context: Vec<&ChatMessage>,
         model: &dyn ChatModel,
         name: Option<&str>,
         tools: &[ToolDefinition],
     ) -> Result<Answer, ModelError> {
-        let context = self.context();
-        let left_out = self.past.len() + self.since.len() - context.len();
-        let notice = (left_out > 0).then_some(Notice::Shortened { left_out });
-        let request = ChatRequest::new(context).with_tools(tools).with_model(name);
+        let all = self.past.len() + self.since.len();
+        let mut request = ChatRequest::new(context).with_tools(tools).with_model(name);
+        let mut deltas = model.stream(request.clone()).await?;
+        let mut first = deltas.next().await;
+        if let Some(Err(error)) = first.as_ref()
+            && error.refusal() == Some(Refusal::TooLong)
+            && let Some(half) = half(&request.messages)
+        {
+            tracing::warn!(%error, "asking the model with half of the conversation");
+            request.messages = half;
+            deltas = model.stream(request.clone()).await?;
+            first = deltas.next().await;
+        }
+        let left_out = all - request.messages.len();
         Ok(Answer {
-            deltas: model.stream(request).await?,
-            notice,
+            deltas: stream::iter(first).chain(deltas).boxed(),
+            notice: (left_out > 0).then_some(Notice::Shortened { left_out }),
             whole: Assembler::default(),
             is_shortened: self.is_shortened,
         })
@@ -231,6 +243,14 @@ impl Turn {
     pub const fn finish(&self) -> Option<&Finish> {
         self.finish.as_ref()
     }
+}
+
+/// Half of a conversation, by its tokens; `None` if nothing can be left out.
+fn half<'a>(messages: &[&'a ChatMessage]) -> Option<Vec<&'a ChatMessage>> {
+    let tokens: usize = messages.iter().map(|it| estimate(it)).sum();
+    let limits = ConversationLimits::default().with_sent(usize::MAX);
+    let half = trim(messages, limits.with_tokens(tokens / 2));
+    (half.len() < messages.len()).then_some(half)
 }
 
 /// An answer of the model that grows.

@@ -1,12 +1,17 @@
 //! [`Out`]: where a conversation is shown, to people or to programs.
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 
 use serde_json::Value;
 
 use crate::cli::{self, Failure};
 use crate::terminal::{self, ChatEvent, ChatView, Terminal};
+
+/// Returns the event of what a server has sent, as it came: in a map its members would be sorted anew.
+#[must_use]
+pub fn frame(name: &str, frame: &str) -> String {
+    format!(r#"{{"event":"{name}","frame":{frame}}}"#)
+}
 
 /// Shows a conversation: events to people, lines of JSON to programs.
 pub struct Out {
@@ -164,8 +169,4 @@ impl Out {
     }
 }
 
-impl fmt::Debug for Out {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Out").finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Out, _ => {});

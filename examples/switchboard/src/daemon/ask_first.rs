@@ -2,11 +2,11 @@
 //! keeps what waits for an answer, and what the user has allowed.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use acolyte_proto::frame::ChatRequest;
 use acolyte_proto::id::SessionId;
+use rpc_core::sync::Mutex;
 use tokio::time::Instant;
 
 use super::workspace::{Change, Workspace};
@@ -127,13 +127,9 @@ struct Session {
 }
 
 impl Decisions {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Session>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Changes a session, which is now the one that was used last.
     fn change<T>(&self, id: &SessionId, change: impl FnOnce(&mut Session) -> T) -> T {
-        let mut sessions = self.lock();
+        let mut sessions = self.0.lock();
         let place = sessions.iter().position(|session| session.id == *id);
         let mut session = place
             .and_then(|place| sessions.remove(place))
@@ -160,7 +156,7 @@ impl Decisions {
 
     /// Returns the chat that waits, which waits no longer.
     pub(super) fn take(&self, id: &SessionId) -> Option<Pending> {
-        let mut sessions = self.lock();
+        let mut sessions = self.0.lock();
         let session = sessions.iter_mut().find(|session| session.id == *id)?;
         let (expires, pending) = session.pending.take()?;
         (Instant::now() < expires).then_some(*pending)
@@ -177,7 +173,7 @@ impl Decisions {
 
     /// Returns whether all steps of a kind are allowed.
     pub(super) fn allows(&self, id: &SessionId, kind: Kind) -> bool {
-        let sessions = self.lock();
+        let sessions = self.0.lock();
         let session = sessions.iter().find(|session| session.id == *id);
         session.is_some_and(|session| session.allowed.contains(&kind))
     }

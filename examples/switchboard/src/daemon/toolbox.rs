@@ -345,15 +345,17 @@ fn on_files(
             (shown::read(&excerpt), read(&excerpt))
         }
         FILE_SEARCH => {
-            let query =
-                Query::new(required(arguments, "query")?).with_regex(flag(arguments, "regex")?);
-            let query = about(query, arguments)?;
+            let query = Query {
+                text: required(arguments, "query")?.to_owned(),
+                is_regex: flag(arguments, "regex")?,
+                ..places(arguments)?
+            };
             let found = workspace.search(&query, stop)?;
             let lines: Vec<_> = found.items.iter().map(shown::told).collect();
             (shown::search(&query, &found), listed(&lines, &found))
         }
         FILE_FIND => {
-            let query = about(Query::default(), arguments)?;
+            let query = places(arguments)?;
             let found = workspace.files(&query, stop)?;
             (shown::files(&query, &found), listed(&found.items, &found))
         }
@@ -376,14 +378,16 @@ fn on_files(
 }
 
 /// Reads the parts of a query that all searches have.
-fn about(query: Query, arguments: &Map<String, Value>) -> Result<Query, Problem> {
+fn places(arguments: &Map<String, Value>) -> Result<Query, Problem> {
     let glob = optional(arguments, "glob")?.filter(|glob| !["", "*"].contains(glob));
     let folder = optional(arguments, "folder")?.filter(|folder| !["", "."].contains(folder));
     let limit = number(arguments, "limit")?;
-    Ok(query
-        .with_glob(glob.map(str::to_owned))
-        .with_folder(folder.map(str::to_owned))
-        .with_limit(limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))))
+    Ok(Query {
+        glob: glob.map(str::to_owned),
+        folder: folder.map(str::to_owned),
+        limit: limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
+        ..Query::default()
+    })
 }
 
 fn read(excerpt: &super::workspace::Excerpt) -> String {

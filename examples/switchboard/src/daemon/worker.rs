@@ -7,7 +7,6 @@ mod memory;
 mod tests;
 mod wanted;
 
-use std::fmt;
 use std::sync::Arc;
 
 use acolyte_proto::error::{ChatError, ErrorDetail, code};
@@ -253,15 +252,11 @@ impl Worker {
     }
 }
 
-impl fmt::Debug for Worker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker")
-            .field("model", &self.model)
-            .field("workspace", &self.workspace.path())
-            .field("toolbox", &self.toolbox)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Worker, this => {
+    model: this.model,
+    workspace: this.workspace.path(),
+    toolbox: this.toolbox,
+});
 
 /// Creates the error for an invalid workspace.
 fn refused(why: &Problem) -> ChatError {
@@ -420,9 +415,12 @@ impl Chat<'_> {
         let Worker { model, toolbox, .. } = self.worker;
         let before = self.usage;
         self.asked += 1;
-        let asked = self
-            .turn
-            .ask(&**model, Some(self.model), toolbox.definitions());
+        let asked = self.turn.ask(
+            self.turn.context(),
+            &**model,
+            Some(self.model),
+            toolbox.definitions(),
+        );
         let mut answer = asked.await?;
         while let Some(delta) = answer.next().await {
             match delta? {

@@ -53,10 +53,6 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 /// Settings that are not in the file.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// The port, in place of the file's.
-    pub port: Option<u16>,
-    /// The address, in place of the file's.
-    pub bind: Option<String>,
     /// The token that clients must send. It cannot be in the file.
     pub token: Option<Secret>,
     /// The secret that chat services must send. It cannot be in the file.
@@ -142,7 +138,7 @@ impl Gateway {
         env: &(dyn Fn(&str) -> Option<String> + Sync),
     ) -> Result<Self, SetupError> {
         model::with_model(&mut config, &overrides.model);
-        let port = overrides.port.unwrap_or(config.gateway.port);
+        let port = config.gateway.port;
         let (host, auth) = access(&config, &overrides)?;
         let mut http = http(&config.gateway, !auth.is_open())?;
         if let Some(tls) = overrides.tls.clone() {
@@ -364,7 +360,7 @@ const SHORT_TOKEN: usize = 16;
 
 /// Returns the address and the authentication of a gateway.
 fn access(config: &Config, overrides: &Overrides) -> Result<(String, Auth), AuthError> {
-    let host = overrides.bind.as_ref().unwrap_or(&config.gateway.bind);
+    let host = &config.gateway.bind;
     let auth = match &overrides.token {
         Some(token) => Auth::token(token.clone())?,
         None => Auth::open(),
@@ -512,8 +508,7 @@ pub async fn check(
         }
         Err(error) => return Err(error.into()),
         Ok((host, _)) => {
-            let port = overrides.port.unwrap_or(config.gateway.port);
-            let bound = Listener::bind((&*host, port)).await;
+            let bound = Listener::bind((&*host, config.gateway.port)).await;
             // By a gateway that runs, most likely.
             let in_use = |error: &std::io::Error| error.kind() == std::io::ErrorKind::AddrInUse;
             if let Some(error) = bound.err().filter(|error| !in_use(error)) {

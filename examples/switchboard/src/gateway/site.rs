@@ -1,6 +1,5 @@
 //! [`Site`]: the gateway's HTTP service: its page, the page's chats, and the webhooks of chat services.
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -37,14 +36,7 @@ pub struct Site {
     chats: Chats,
 }
 
-impl fmt::Debug for Site {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Site")
-            .field("auth", &self.auth)
-            .field("adapters", &self.adapters)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Site, this => { auth: this.auth, adapters: this.adapters });
 
 impl Site {
     /// Creates a site without webhooks. `auth` is that of the gateway, and protects the page's

@@ -98,34 +98,12 @@ impl UsageEntry {
         }
     }
 
-    /// Sets the provider and the model.
-    #[must_use]
-    pub fn with_model(mut self, provider: impl Into<String>, model: impl Into<String>) -> Self {
-        self.provider = provider.into();
-        self.model = model.into();
-        self
-    }
-
     /// Sets the tokens, and the cost if there is a price.
     #[must_use]
     pub fn with_tokens(mut self, input: u64, output: u64, price: Option<Price>) -> Self {
         self.input_tokens = input;
         self.output_tokens = output;
         self.cost = price.map(|price| price.cost(input, output));
-        self
-    }
-
-    /// Marks the tokens as an estimate.
-    #[must_use]
-    pub const fn estimated(mut self) -> Self {
-        self.estimated = true;
-        self
-    }
-
-    /// Sets how it ended.
-    #[must_use]
-    pub const fn with_ending(mut self, ending: Ending) -> Self {
-        self.ending = ending;
         self
     }
 
@@ -172,11 +150,13 @@ mod tests {
 
     #[test]
     fn an_entry_is_read_back_as_it_was_written() {
-        let entry = UsageEntry::new(1, "s", "a")
-            .with_model("openai", "m")
-            .with_tokens(3, 4, Some(Price::new(1.0, 2.0)))
-            .with_ending(Ending::Cancelled)
-            .estimated();
+        let entry = UsageEntry {
+            provider: "openai".to_owned(),
+            model: "m".to_owned(),
+            estimated: true,
+            ending: Ending::Cancelled,
+            ..UsageEntry::new(1, "s", "a").with_tokens(3, 4, Some(Price::new(1.0, 2.0)))
+        };
         let text = serde_json::to_string(&entry).unwrap();
         assert_eq!(serde_json::from_str::<UsageEntry>(&text).unwrap(), entry);
         let plain = UsageEntry::new(1, "s", "a");

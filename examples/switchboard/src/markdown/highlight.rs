@@ -1,6 +1,5 @@
 //! [`highlight`]: the parts of code that are coloured.
 
-use std::fmt;
 use std::sync::{LazyLock, Once};
 use std::thread;
 
@@ -140,11 +139,7 @@ impl Highlighter {
     }
 }
 
-impl fmt::Debug for Highlighter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Highlighter").finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Highlighter, _ => {});
 
 /// Loads the usual languages once, in a thread of its own: without it the first code to colour waits for that, up
 /// to a second in a build without optimisation.

@@ -132,6 +132,15 @@ impl ModelError {
         )
     }
 
+    /// Returns why the provider has refused, if that is the reason.
+    #[must_use]
+    pub const fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Self::Refused { refusal, .. } => Some(*refusal),
+            _ => None,
+        }
+    }
+
     pub(super) fn bad(why: impl fmt::Display) -> Self {
         Self::BadAnswer {
             message: excerpt(&why.to_string()),

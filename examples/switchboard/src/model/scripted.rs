@@ -26,50 +26,31 @@ const COUNTING: &str = "I count:";
 /// The answer to `show markdown`.
 const SAMPLE: &str = include_str!("scripted/sample.md");
 
-/// A model that answers by rules: it counts, calls the tools `time` (or `clock`), `dice`, `search`,
-/// `echo` and those of an agent, repeats their results, states the facts in its instructions, and
-/// describes images by type and size. `show markdown` gives a sample. With the tools of a coding agent it reads, searches, edits
-/// and runs as requested, and carries out a plan (`plan: read a.txt; run make`). Like real models,
-/// it streams one or two words at a time and reports its usage.
-///
-/// With [`with_commands`](Self::with_commands) a text can also be a command:
-///
-/// | text | what happens |
-/// |---|---|
-/// | `!tool NAME {json}` | it calls that tool, whether offered or not, and repeats what it says; several lines make several calls |
-/// | `!loop NAME {json}` | it calls that tool again and again, as long as tools are offered |
-/// | `!slow N [MILLISECONDS]` | it says N words with a pause before each, by default 100 ms |
-/// | `!think TEXT` | it thinks aloud, and says it |
-/// | `!fail [TEXT]` | the provider fails before it has said anything |
-/// | `!break` | the answer breaks off after some words |
-#[derive(Clone, Debug, Default)]
-pub struct Scripted {
-    pace: Duration,
-    commands: bool,
-    echo: bool,
-}
-
-impl Scripted {
-    /// Sets the pause before each piece of an answer. Default none.
-    #[must_use]
-    pub const fn with_pace(mut self, pace: Duration) -> Self {
-        self.pace = pace;
-        self
-    }
-
-    /// Sets whether it follows commands. Default no, because commands can make it slow.
-    #[must_use]
-    pub const fn with_commands(mut self, commands: bool) -> Self {
-        self.commands = commands;
-        self
-    }
-
-    /// Sets whether it repeats text that it does not understand. Default no: it lists what it
-    /// understands.
-    #[must_use]
-    pub const fn with_echo(mut self, echo: bool) -> Self {
-        self.echo = echo;
-        self
+rpc_core::config! {
+    /// A model that answers by rules: it counts, calls the tools `time` (or `clock`), `dice`, `search`,
+    /// `echo` and those of an agent, repeats their results, states the facts in its instructions, and
+    /// describes images by type and size. `show markdown` gives a sample. With the tools of a coding agent it reads, searches, edits
+    /// and runs as requested, and carries out a plan (`plan: read a.txt; run make`). Like real models,
+    /// it streams one or two words at a time and reports its usage.
+    ///
+    /// With [`with_commands`](Self::with_commands) a text can also be a command:
+    ///
+    /// | text | what happens |
+    /// |---|---|
+    /// | `!tool NAME {json}` | it calls that tool, whether offered or not, and repeats what it says; several lines make several calls |
+    /// | `!loop NAME {json}` | it calls that tool again and again, as long as tools are offered |
+    /// | `!slow N [MILLISECONDS]` | it says N words with a pause before each, by default 100 ms |
+    /// | `!think TEXT` | it thinks aloud, and says it |
+    /// | `!fail [TEXT]` | the provider fails before it has said anything |
+    /// | `!break` | the answer breaks off after some words |
+    #[derive(Clone, Debug)]
+    pub struct Scripted {
+        /// The pause before each piece of an answer. Default none.
+        pub pace: Duration = Duration::ZERO => with_pace,
+        /// Whether it follows commands. Default no, because commands can make it slow.
+        pub commands: bool = false => with_commands,
+        /// Whether it repeats text that it does not understand. Default no: it lists what it understands.
+        pub echo: bool = false => with_echo,
     }
 }
 

@@ -1,9 +1,23 @@
-// A connection to the page's server, which is made again when it is lost.
+// Requests to the page's server, and a connection to it, which is made again when it is lost.
+
+import { address } from "./dom.js";
 
 /** How long opening, and what the server says first, may take. */
 const OPEN_MS = 15000;
 const FIRST_DELAY_MS = 1000;
 const MAX_DELAY_MS = 30000;
+const ANSWER_MS = 45000;
+
+/** Asks the server, whose name is `name`. Fails with its words. */
+export async function request(name, method, path, body, headers = {}) {
+  const type = body === undefined ? {} : { "Content-Type": "application/json" };
+  const signal = AbortSignal.timeout(ANSWER_MS);
+  const init = { method, headers: { ...headers, ...type }, body: body && JSON.stringify(body), signal };
+  const response = await fetch(address(path), init).catch(() => {
+    throw new Error(`${name} cannot be reached.`);
+  });
+  if (!response.ok) throw new Error((await response.text()).trim() || `HTTP ${response.status}`);
+}
 
 /** `name` is who serves. `dial` opens a connection: it gets `on`, which makes of a function one that does nothing once
  * the connection was left, and returns it, which has `close`. `left` is called when one is given up, and `state` with a

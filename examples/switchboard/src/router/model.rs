@@ -84,7 +84,8 @@ impl ModelRouter {
             past,
             question,
         );
-        let mut answer = turn.ask(&*self.model, None, tools).await?;
+        let asked = turn.ask(turn.context(), &*self.model, None, tools);
+        let mut answer = asked.await?;
         while let Some(delta) = answer.next().await {
             delta?;
         }

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use rpc_core::file::{self, Lock, LockError};
+use rpc_core::sync::Mutex;
 use smarthole_proto::timestamp;
 
 use crate::bounded;
@@ -73,7 +73,7 @@ impl Notes {
         let path = match &self.0 {
             Place::File(path, _) => path,
             Place::Memory(notes) => {
-                let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut notes = notes.lock();
                 if notes.len() >= MAX_NOTES {
                     notes.pop_front();
                 }
@@ -109,7 +109,7 @@ impl Notes {
         let path = match &self.0 {
             Place::File(path, _) => path,
             Place::Memory(notes) => {
-                let notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+                let notes = notes.lock();
                 return Ok(notes.iter().cloned().collect());
             }
         };

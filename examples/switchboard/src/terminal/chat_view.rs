@@ -1,7 +1,6 @@
 //! [`ChatView`]: a conversation as people see it. The same for all programs: each says what happens in
 //! [`ChatEvent`]s, and the view decides how that looks.
 
-use std::fmt;
 use std::io::{self, IsTerminal as _};
 use std::thread::{self, JoinHandle};
 
@@ -240,8 +239,4 @@ impl ChatView {
     }
 }
 
-impl fmt::Debug for ChatView {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChatView").finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] ChatView, _ => {});

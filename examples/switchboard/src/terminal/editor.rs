@@ -1,8 +1,6 @@
 //! [`Terminal`]: a line editor with history, below a conversation.
 
-use std::fmt;
 use std::io::{self, Write as _};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,6 +9,7 @@ use crossterm::event::{
     PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags,
 };
 use crossterm::{execute, terminal};
+use rpc_core::sync::Mutex;
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::history::History;
@@ -33,7 +32,7 @@ static SHOWN: Mutex<Option<Queue>> = Mutex::new(None);
 /// while much is waiting.
 pub(crate) fn write_above(text: String) -> Result<(), String> {
     // Not locked while it waits: the end of the editor takes the lock.
-    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let shown = SHOWN.lock().clone();
     match shown {
         Some(queue) => {
             queue.push_blocking(ChatEvent::Line(text));
@@ -45,7 +44,7 @@ pub(crate) fn write_above(text: String) -> Result<(), String> {
 
 /// Sets the conversation that stands on the terminal.
 pub(super) fn set_shown(queue: Option<Queue>) {
-    *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = queue;
+    *SHOWN.lock() = queue;
 }
 
 /// A line editor in its own thread. Dropping it restores the terminal.
@@ -107,11 +106,7 @@ impl Drop for Terminal {
     }
 }
 
-impl fmt::Debug for Terminal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Terminal").finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Terminal, _ => {});
 
 /// Shows what comes after the end of the editor, line by line.
 pub(super) struct Late(pub(super) View);
@@ -221,8 +216,8 @@ impl Editor {
     fn show(&mut self) -> bool {
         let taken = self.queue.take(Duration::ZERO);
         let now = Instant::now();
-        self.prompt.resize(terminal::size().unwrap_or_default());
-        self.view.set_width(self.prompt.columns());
+        let size = terminal::size().unwrap_or_default();
+        self.prompt.fit(&mut self.view, size);
         for event in taken.events {
             self.view.show(event, now);
         }

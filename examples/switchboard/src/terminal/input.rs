@@ -1,6 +1,5 @@
 //! [`open`]: lines from a terminal or a pipe.
 
-use std::fmt;
 use std::io::{self, BufRead, BufReader, IsTerminal as _, Read as _};
 use std::path::PathBuf;
 use std::thread;
@@ -37,13 +36,7 @@ pub struct Input {
     pub terminal: Option<Terminal>,
 }
 
-impl fmt::Debug for Input {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Input")
-            .field("terminal", &self.terminal)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Input, this => { terminal: this.terminal });
 
 /// Reads standard input in its own thread, without editing.
 #[must_use]

@@ -28,9 +28,8 @@ pub(super) fn run(queue: &Queue) {
     loop {
         let wait = if view.is_running() { TICK } else { IDLE };
         let taken = queue.take(wait);
-        prompt.resize(terminal::size().unwrap_or_default());
+        prompt.fit(&mut view, terminal::size().unwrap_or_default());
         let now = Instant::now();
-        view.set_width(prompt.columns());
         for event in taken.events {
             view.show(event, now);
         }

@@ -15,7 +15,7 @@ use tui_input::Input;
 use self::layout::{Layout, layout};
 use super::Command;
 use super::history::History;
-use super::view::columns;
+use super::view::{View, columns};
 
 /// The size of terminals that do not know theirs, and the narrowest supported one.
 const USUAL: (u16, u16) = (80, 24);
@@ -59,6 +59,8 @@ pub(super) struct Prompt {
     drawn: Vec<usize>,
     /// What is drawn is not what should be.
     is_stale: bool,
+    /// The terminal moves rows out of reach when it becomes narrower, though there is room below them: tmux does.
+    loses_rows: bool,
     /// The output to the terminal.
     out: String,
 }
@@ -77,6 +79,8 @@ impl Prompt {
             rows: usize::from(USUAL.1),
             drawn: Vec::new(),
             is_stale: true,
+            loses_rows: std::env::var("TERM")
+                .is_ok_and(|term| ["tmux", "screen"].iter().any(|it| term.starts_with(it))),
             out: String::new(),
         }
     }
@@ -90,7 +94,7 @@ impl Prompt {
     }
 
     /// The width for lines above and rows that change.
-    pub(super) fn columns(&self) -> usize {
+    fn columns(&self) -> usize {
         self.columns.max(NARROWEST_TEXT)
     }
 
@@ -213,8 +217,21 @@ impl Prompt {
         self.drawn.clear();
     }
 
-    /// Takes in the size. Most terminals wrap rows that have become too long.
-    pub(super) fn resize(&mut self, (columns, rows): (u16, u16)) {
+    /// Takes in the size, for what the view shows, too.
+    pub(super) fn fit(&mut self, view: &mut View, size: (u16, u16)) {
+        if self.loses_rows && (1..self.columns).contains(&usize::from(size.0)) {
+            // The row of the cursor is not among them.
+            let settled = view.settle();
+            self.drawn
+                .drain(..settled.min(self.drawn.len().saturating_sub(1)));
+            self.live.drain(..settled.min(self.live.len()));
+        }
+        self.resize(size);
+        view.set_width(self.columns());
+    }
+
+    /// Most terminals wrap rows that have become too long.
+    fn resize(&mut self, (columns, rows): (u16, u16)) {
         let or = |size: u16, usual: u16| usize::from(if size == 0 { usual } else { size });
         let columns = or(columns, USUAL.0).max(NARROWEST);
         let rows = or(rows, USUAL.1);

@@ -1,9 +1,10 @@
 //! [`Queue`]: what waits to be shown. A terminal that takes nothing blocks the program only once the queue is full.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rpc_core::sync::Mutex;
 use tokio::sync::Notify;
 
 use super::{ChatEvent, Show};
@@ -110,7 +111,7 @@ impl Queue {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 }
 

@@ -419,6 +419,16 @@ fn a_conversation_is_resumed_also_in_the_middle() {
 }
 
 #[test]
+fn another_conversation_begins_and_the_program_goes_on() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    let (code, out, err) = home.chat(&host, &[], "count to 2\n/new\ncount to 3\n");
+    let answers = "I count: 1 2 - done\nI count: 1 2 3 - done\n";
+    assert_eq!((code, &*out), (Some(0), answers), "{err}");
+    assert!(!err.contains("closed"), "{err}");
+}
+
+#[test]
 fn an_agent_is_known_by_its_address() {
     let home = Home::new();
     let host = home.host(&[]);

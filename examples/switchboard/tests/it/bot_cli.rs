@@ -264,7 +264,7 @@ fn json_is_one_object_for_each_event() {
         .iter()
         .filter_map(|event| event["event"].as_str())
         .collect();
-    assert_eq!(names, ["connected", "ending", "error"], "{out}");
+    assert_eq!(names, ["connected", "note", "error"], "{out}");
     let mut nowhere = bot(&["--url", "ws://127.0.0.1:1", "--username", "b", "--json"]);
     nowhere.env("SNEK_PASSWORD", "p");
     let running = Running::start(nowhere);

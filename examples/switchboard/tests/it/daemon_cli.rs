@@ -388,7 +388,7 @@ fn both_transports_give_programs_the_same_events() {
         let events: Vec<_> = updates
             .iter()
             .filter(|update| update["event"] == "step")
-            .map(|update| update["step"].clone())
+            .map(|update| update["frame"].clone())
             .collect();
         (events, updates)
     };

@@ -10,8 +10,8 @@ pub(super) fn parse(text: &str) -> Result<Map<String, Value>, String> {
     }
     match json::parse(text, &Limits::default()) {
         Ok(Value::Object(arguments)) => Ok(arguments),
-        Ok(_) => Err("the arguments are no JSON object".to_owned()),
-        Err(error) => Err(format!("the arguments are no JSON: {error}")),
+        Ok(_) => Err("the arguments are not a JSON object".to_owned()),
+        Err(error) => Err(format!("the arguments are not JSON: {error}")),
     }
 }
 

@@ -9,7 +9,7 @@ use futures_util::FutureExt as _;
 use rpc_core::net::{LinkEvent, LinkState};
 use rpc_core::{CallError, CloseReason, Delivery, Limits, Refused};
 use serde_json::json;
-use switchboard::chat::Out;
+use switchboard::chat::{self, Out};
 use switchboard::cli::{self, Failure};
 use switchboard::terminal::ChatEvent;
 
@@ -87,6 +87,11 @@ impl Agent {
             }
             // Nothing was running that could be listened to.
             Some(Err(CallError::Refused(Refused::UnknownId))) if !was_busy => {}
+            // The user has begun another conversation.
+            Some(Err(CallError::Closed {
+                reason: CloseReason::Local,
+                ..
+            })) => out.people([ChatEvent::Ended]).await,
             Some(Err(CallError::Closed { reason, .. })) if !was_busy => {
                 return Err(self.no_connection(&reason));
             }
@@ -138,6 +143,9 @@ impl Agent {
                 cause, retry_in, ..
             }) => {
                 self.catch_up(out).await?;
+                if cause == CloseReason::Local {
+                    return Ok(());
+                }
                 if !self.status.is_in {
                     return Err(self.no_connection(&cause));
                 }
@@ -179,7 +187,7 @@ impl Agent {
     async fn connected(&mut self, connected: &Connected, out: &Out) -> Result<(), Failure> {
         let again = self.status.is_in;
         (self.status.is_in, self.status.is_gated) = (true, false);
-        self.status.is_lost = false;
+        let was_lost = std::mem::take(&mut self.status.is_lost);
         self.status.is_busy |= connected.status == SessionState::Running;
         self.keeper.keep(self.client.session());
         let node = self.client.node().map(|node| node.to_string());
@@ -192,7 +200,7 @@ impl Agent {
         out.program(if again { "back" } else { "connected" }, about)
             .await;
         if again {
-            if !out.is_json() {
+            if was_lost && !out.is_json() {
                 out.connected(node.as_deref(), true).await;
             }
             return Ok(());
@@ -277,7 +285,7 @@ fn earlier(connected: &Connected) -> Vec<ChatEvent> {
 
 /// A step for programs.
 pub(super) fn frame(name: &str, step: &Step) -> String {
-    format!(r#"{{"event":"{name}","frame":{}}}"#, step.frame.get())
+    chat::frame(name, step.frame.get())
 }
 
 /// Whether a step belongs to no run.

@@ -9,7 +9,7 @@ import { address, browser, get, show } from "./page/dom.js";
 import { heard, onRepeat, openQuestion, spoken } from "./events.js";
 import { onAnswer, put, showAll, showProgress } from "./items.js";
 import { line } from "./line.js";
-import { forget, load, memory, save } from "./memory.js";
+import { forget, load, memory, reload, restore, save, write } from "./memory.js";
 import { questionOf } from "./page/answer.js";
 import * as view from "./page/view.js";
 
@@ -48,7 +48,15 @@ const list = chats("agent", {
     input.focus();
   },
   async gone(id) {
-    forget(id);
+    if (id === list.current) agent.leave();
+    const kept = forget(id);
+    try {
+      for (const session of [kept?.sessionId, kept?.replaced]) if (session) await agent.remove(session);
+    } catch (error) {
+      restore(id, kept);
+      if (id === list.current) agent.open();
+      return error.message;
+    }
     browser.write(draftOf(id), null);
   },
 });
@@ -59,10 +67,14 @@ const agent = line({
   heard(frame) {
     heard(frame);
     update();
-    if (frame.type !== "CONNECTED" || again === null) return;
-    const text = again;
+    if (frame.type !== "CONNECTED") return;
+    if (again !== null) say(again, true);
     again = null;
-    say(text, true);
+    if (memory.replaced !== null) replace();
+  },
+  deleted() {
+    reload();
+    showAll();
   },
   info,
   state(state, text) {
@@ -129,6 +141,20 @@ composer.start({
   stop: interrupt,
   changed: update,
 });
+/** Deletes the session whose last answer is not wanted any more: its place was taken. */
+async function replace() {
+  const { replaced } = memory;
+  memory.replaced = null;
+  // Other tabs find it.
+  write();
+  try {
+    await agent.remove(replaced);
+  } catch (error) {
+    put({ kind: "notice", text: `The answer before is still stored. ${error.message}` });
+    showProgress();
+  }
+}
+
 /** Says the last thing again, in a conversation as it was before. */
 function sayAgain(text) {
   const at = memory.items.findLastIndex((item) => item.kind === "user");
@@ -136,10 +162,16 @@ function sayAgain(text) {
   const asked = messages.findLastIndex((message) => message.role === "user");
   const isThere = asked >= 0 && spoken(show(messages[asked].content?.[0]?.text ?? messages[asked].content)) === text;
   // Without a copy of what was said before, the host's is all there is, and goes on.
-  if (memory.session === null && memory.items.slice(0, at).some((item) => item.kind === "user")) return say(text);
+  if (memory.session === null && memory.items.slice(0, at).some((item) => item.kind === "user")) {
+    put({ kind: "notice", text: "The conversation is too long to take an answer back: the agent is asked once more." });
+    return say(text);
+  }
   const { session_id, trace, ...rest } = memory.session ?? {};
   const session = memory.session && { ...rest, messages: isThere ? messages.slice(0, asked) : messages };
-  Object.assign(memory, { sessionId: null, lastId: null, session, items: memory.items.slice(0, at + 1) });
+  // It gets another id.
+  const { id, ...asking } = memory.items[at];
+  const items = [...memory.items.slice(0, at), asking];
+  Object.assign(memory, { sessionId: null, replaced: memory.sessionId, lastId: null, session, items });
   save();
   showAll();
   again = text;

@@ -2,15 +2,19 @@
 
 import { load, sign } from "./key.js";
 import { memory } from "./memory.js";
-import { connection } from "./page/connection.js";
+import { connection, request } from "./page/connection.js";
 import { address, isObject } from "./page/dom.js";
 
 /** The agent says something every 30 s. */
 const SILENCE_MS = 60000;
 
-/** `heard` gets frames, `state` gets a word and a text: connecting, gate, ready, lost, refused. */
-export function line({ heard, state, info }) {
-  const closed = () => socket.lost("Connection lost");
+/** `heard` gets frames, `state` gets a word and a text: connecting, gate, ready, lost, refused. `deleted` is called when
+ * the session was deleted elsewhere. */
+export function line({ heard, state, info, deleted }) {
+  const closed = ({ code }) => {
+    if (code === 1000) deleted();
+    socket.lost("Connection lost");
+  };
   const socket = connection({ name: "The agent", dial, left, state });
   let me = null;
   let to = null;
@@ -89,12 +93,17 @@ export function line({ heard, state, info }) {
     socket.open();
   }
 
-  start();
+  const started = start();
   return {
     open: socket.open,
     leave: socket.leave,
     /** Whether it was sent. */
     send: (frame) => isIn && put(frame),
+    /** Deletes a session, and all that the agent has stored of it. */
+    async remove(id) {
+      await started;
+      await request("The agent", "DELETE", `sessions/${id}`, await sign(me, to, { delete: id }));
+    },
     async onboard(code) {
       const signed = await sign(me, to, { invite_code: code });
       put({ type: "ONBOARD_SUBMIT", ...signed });

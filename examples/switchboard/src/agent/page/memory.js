@@ -1,4 +1,5 @@
-// What survives a reload: the session of each chat, what was shown, and the last event of what was shown.
+// What survives a reload: the session of each chat, the one that it replaces, what was shown, and the last event of
+// what was shown.
 
 import { browser } from "./page/dom.js";
 
@@ -9,7 +10,7 @@ const MAX_ITEMS = 400;
 const MAX_SESSION = 8 * 1024 * 1024;
 
 function empty() {
-  return { sessionId: null, lastId: null, session: null, running: false, items: [] };
+  return { sessionId: null, lastId: null, session: null, replaced: null, running: false, items: [] };
 }
 
 /** The chat that is shown. Change it, then call `save`. */
@@ -26,12 +27,19 @@ export function load(id) {
   Object.assign(memory, empty(), Array.isArray(kept?.items) ? kept : {});
 }
 
+/** Shows the chat as another tab has left it. */
+export function reload() {
+  clearTimeout(timer);
+  timer = 0;
+  load(chat);
+}
+
 /** Soon: a run has many events. What was not written in time is told again by the host. */
 export function save() {
   if (timer === 0) timer = setTimeout(write, SOON_MS);
 }
 
-function write() {
+export function write() {
   clearTimeout(timer);
   timer = 0;
   memory.items.splice(0, Math.max(0, memory.items.length - MAX_ITEMS));
@@ -52,10 +60,19 @@ function makeRoom() {
   }
 }
 
-/** A chat that nobody wants any more. */
+/** Forgets a chat, and returns what there was. */
 export function forget(id) {
-  if (id === chat) Object.assign(memory, empty());
+  if (id === chat && timer !== 0) write();
+  const kept = browser.read(PREFIX + id);
   browser.write(PREFIX + id, null);
+  if (id === chat) reload();
+  return kept;
+}
+
+/** Takes back what was forgotten. */
+export function restore(id, kept) {
+  browser.write(PREFIX + id, kept);
+  if (id === chat) reload();
 }
 
 addEventListener("pagehide", () => {

@@ -14,10 +14,11 @@ mod supervise;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 
+use rpc_core::sync::Mutex;
 use tokio::process::Command;
 
 use self::group::{Group, Note};
@@ -313,7 +314,7 @@ impl Commands {
 
     /// Returns the folder for temporary files.
     fn scratch(&self) -> io::Result<PathBuf> {
-        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scratch = self.scratch.lock();
         if let Some(scratch) = &*scratch {
             return Ok(scratch.path.clone());
         }

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use acolyte_proto::frame::{ChatRequest, Reply};
 use acolyte_proto::id::{ResourceId, SessionId};
 
 use crate::screen::shortened;
+use rpc_core::sync::Mutex;
 
 /// Scopes that are kept; the one that was written to longest ago is forgotten first.
 const MAX_SCOPES: usize = 64;
@@ -33,16 +33,12 @@ struct Chat {
 }
 
 impl Memory {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Scope>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Keeps a chat that is done.
     pub(super) fn keep(&self, request: &ChatRequest, reply: &Reply) {
         let (Some(session), Some(name)) = (&request.session_id, scope(request)) else {
             return;
         };
-        let mut scopes = self.lock();
+        let mut scopes = self.0.lock();
         let place = scopes.iter().position(|scope| scope.name == name);
         let mut scope = place
             .and_then(|place| scopes.remove(place))
@@ -68,7 +64,7 @@ impl Memory {
     /// is left out.
     pub(super) fn recall(&self, request: &ChatRequest) -> Option<String> {
         let name = scope(request)?;
-        let scopes = self.lock();
+        let scopes = self.0.lock();
         let scope = scopes.iter().find(|scope| scope.name == name)?;
         let is_told = |chat: &&Chat| {
             !request.history.is_empty() && request.session_id.as_ref() == Some(&chat.session)

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{OpenOptions, Permissions};
@@ -46,7 +45,7 @@ impl Workspace {
     /// [`Problem`], with nothing changed: there is no such file, the text does not occur or occurs
     /// more than once, or the texts differ only in their line ends. Trying again is safe.
     pub fn edit(&self, name: &str, find: &str, put: &str, all: bool) -> Result<Change, Problem> {
-        let _one_at_a_time = self.edits.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.edits.lock();
         let (path, old, new) = self.edited(name, find, put, all)?;
         self.put(name, &path, &new)?;
         Ok(Change::new(&path, Some(&old), &new))
@@ -115,7 +114,7 @@ impl Workspace {
     /// [`Problem`], with the file unchanged; folders may have been created. Trying again is safe.
     pub fn write(&self, name: &str, text: &str) -> Result<Change, Problem> {
         let told = |error: io::Error| Problem::io(name, &error);
-        let _one_at_a_time = self.edits.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.edits.lock();
         let (path, old) = self.existing(name)?;
         let path = match (&old, path.parent(), path.file_name()) {
             (Some(_), ..) => path,

@@ -10,11 +10,12 @@ mod tests;
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use rpc_core::sync::Mutex;
 
 use super::{Code, Problem};
 use crate::screen::printable;

@@ -54,34 +54,6 @@ impl Query {
         }
     }
 
-    /// Sets [`is_regex`](Self::is_regex).
-    #[must_use]
-    pub const fn with_regex(mut self, is_regex: bool) -> Self {
-        self.is_regex = is_regex;
-        self
-    }
-
-    /// Sets [`glob`](Self::glob).
-    #[must_use]
-    pub fn with_glob(mut self, glob: Option<String>) -> Self {
-        self.glob = glob;
-        self
-    }
-
-    /// Sets [`folder`](Self::folder).
-    #[must_use]
-    pub fn with_folder(mut self, folder: Option<String>) -> Self {
-        self.folder = folder;
-        self
-    }
-
-    /// Sets [`limit`](Self::limit).
-    #[must_use]
-    pub const fn with_limit(mut self, limit: Option<usize>) -> Self {
-        self.limit = limit;
-        self
-    }
-
     fn most(&self) -> usize {
         self.limit.unwrap_or(100).clamp(1, 1_000)
     }

@@ -91,7 +91,10 @@ fn no_name_leads_out() {
     ] {
         let (read, query) = (
             Range::default(),
-            Query::new("x").with_folder(Some(name.to_owned())),
+            Query {
+                folder: Some(name.to_owned()),
+                ..Query::new("x")
+            },
         );
         assert_eq!(code(workspace.read(name, read)), Code::Sandbox, "{name}");
         assert_eq!(code(workspace.write(name, "x")), Code::Sandbox, "{name}");
@@ -351,21 +354,28 @@ fn lines_are_found_in_order_and_within_a_limit() {
     assert!(!found.is_cut);
     let found = search(Query::new("a.b"));
     assert_eq!(told(&found), ["b.rs:2"], "a dot is a dot");
-    let found = search(Query::new("a.b?").with_regex(true).with_limit(Some(2)));
+    let regex = |text| Query {
+        is_regex: true,
+        limit: Some(2),
+        ..Query::new(text)
+    };
+    let found = search(regex("a.b?"));
     assert_eq!(told(&found), ["b.rs:1", "b.rs:2"]);
     assert!(found.is_cut);
-    let only = Query::new("fn").with_glob(Some("*.rs".to_owned()));
-    let found = search(only.with_folder(Some("a".to_owned())));
+    let found = search(Query {
+        glob: Some("*.rs".to_owned()),
+        folder: Some("a".to_owned()),
+        ..Query::new("fn")
+    });
     assert_eq!(told(&found), ["a/z.rs:1"]);
-    let files = Query::default().with_glob(Some("a/*".to_owned()));
+    let files = Query {
+        glob: Some("a/*".to_owned()),
+        ..Query::default()
+    };
     let files = workspace.files(&files, &Stop::default()).unwrap();
     assert_eq!(files.items, ["a/x.txt", "a/z.rs"]);
-    for bad in [
-        Query::new("("),
-        Query::new(""),
-        Query::new(r"(\w{500}){500}"),
-    ] {
-        let bad = bad.with_regex(true);
+    for bad in ["(", "", r"(\w{500}){500}"] {
+        let bad = regex(bad);
         assert_eq!(code(workspace.search(&bad, &Stop::default())), Code::Call);
     }
     let none = search(Query::new("nowhere"));

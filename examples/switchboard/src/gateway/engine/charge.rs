@@ -236,17 +236,13 @@ impl<'e> Charge<'e> {
             output_tokens,
             ..
         } = self.used;
-        let entry = UsageEntry::new(at, self.key.as_str(), self.key.agent())
-            .with_model(
-                engine.agent.model.provider().as_str(),
-                engine.agent.model.model_name(),
-            )
-            .with_tokens(input_tokens, output_tokens, engine.price)
-            .with_ending(ending);
-        let entry = if self.estimated {
-            entry.estimated()
-        } else {
-            entry
+        let entry = UsageEntry::new(at, self.key.as_str(), self.key.agent());
+        let entry = UsageEntry {
+            provider: engine.agent.model.provider().as_str().to_owned(),
+            model: engine.agent.model.model_name().to_owned(),
+            estimated: self.estimated,
+            ending,
+            ..entry.with_tokens(input_tokens, output_tokens, engine.price)
         };
         (entry, settled)
     }

@@ -17,7 +17,6 @@ use super::charge::Charge;
 use super::records::Held;
 use super::{Engine, NOT_STORED, Reply, internal};
 use crate::assistant::{self, Step, many_rounds};
-use crate::conversation::trim;
 use crate::gateway::memory::{Context, Mark, Turn};
 use crate::gateway::store::Commit;
 use crate::gateway::tool::ToolOutput;
@@ -97,15 +96,18 @@ impl Engine {
                 return Err(self.refuse(&key, turn, Some(unanswered), error).await);
             }
         };
-        let messages = self.context(&key, &turn, content, id).await?;
-        let told = trim(&messages.iter().collect::<Vec<_>>(), self.limits);
-        let bytes = told.into_iter().map(size).sum::<usize>();
+        let mut messages = self.context(&key, &turn, content, id).await?;
+        let question = messages.pop().unwrap_or_else(|| ChatMessage::user(""));
+        let past = messages.into_iter().map(Arc::new).collect();
+        let rounds = many_rounds(self.agent.max_tool_rounds.max(1));
+        let talk = assistant::Turn::new(self.limits, rounds, past, question);
+        let bytes = talk.context().into_iter().map(size).sum::<usize>();
         let estimate = estimate(bytes.saturating_sub(self.instructions()));
         match self.reserve(&key, &turn, estimate).await {
             Ok(reservation) => {
                 let turn = self.note(&key, turn, content, id).await?;
                 let mut charge = Charge::new(self, &key, turn, (content, id), reservation);
-                let run = self.run(model, messages, &mut charge, &mut *reply);
+                let run = self.run(model, talk, &mut charge, &mut *reply);
                 let Ended {
                     ending,
                     mark,
@@ -220,7 +222,7 @@ impl Engine {
     async fn run<'e>(
         &'e self,
         model: &Arc<dyn ChatModel>,
-        messages: Vec<ChatMessage>,
+        turn: assistant::Turn,
         charge: &mut Charge<'e>,
         reply: &mut dyn Reply,
     ) -> Ended {
@@ -231,7 +233,7 @@ impl Engine {
             reply,
             room: MAX_RESULTS,
         };
-        let outcome = run.hold(messages).await;
+        let outcome = run.hold(turn).await;
         let has_begun = charge.has_begun();
         let (ending, mark, outcome) = match outcome {
             Ok(()) => (Ending::Done, None, Ok(())),
@@ -282,12 +284,7 @@ struct ChatRun<'t, 'e> {
 }
 
 impl ChatRun<'_, '_> {
-    async fn hold(mut self, mut messages: Vec<ChatMessage>) -> Result<(), Broken> {
-        let question = messages.pop().unwrap_or_else(|| ChatMessage::user(""));
-        let past = messages.into_iter().map(Arc::new).collect();
-        let limits = self.engine.limits;
-        let rounds = many_rounds(self.engine.agent.max_tool_rounds.max(1));
-        let mut turn = assistant::Turn::new(limits, rounds, past, question);
+    async fn hold(mut self, mut turn: assistant::Turn) -> Result<(), Broken> {
         loop {
             match turn.next(self.engine.tools.definitions()) {
                 Step::Ask { with_tools: true } => self.ask(&mut turn).await?,
@@ -318,10 +315,11 @@ impl ChatRun<'_, '_> {
 
     /// Asks the model once and passes on its answer.
     async fn ask(&mut self, turn: &mut assistant::Turn) -> Result<(), Broken> {
+        let context = turn.context();
         self.charge
-            .call_started(turn.context().into_iter().map(size).sum());
+            .call_started(context.iter().copied().map(size).sum());
         let tools = self.engine.tools.definitions();
-        let mut answer = match turn.ask(&**self.model, None, tools).await {
+        let mut answer = match turn.ask(context, &**self.model, None, tools).await {
             Ok(answer) => answer,
             Err(error) => return Err(self.failed(error)),
         };

@@ -1,8 +1,8 @@
 //! [`Writing`]: writes that continue even if their caller is dropped.
 
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
 
+use rpc_core::sync::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -32,7 +32,7 @@ impl Writing {
         let (ended, end) = oneshot::channel();
         // Without a runtime the process is at its end.
         if let Ok(runtime) = Handle::try_current() {
-            let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tasks = self.tasks.lock();
             while tasks.0.try_join_next().is_some() {}
             let work = async move {
                 let _ = ended.send(work.await);
@@ -45,7 +45,7 @@ impl Writing {
     /// Waits for the writes started so far.
     pub(super) async fn finished(&self) {
         let mut tasks = {
-            let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tasks = self.tasks.lock();
             std::mem::take(&mut *tasks)
         };
         while tasks.0.join_next().await.is_some() {}

@@ -1,9 +1,10 @@
 //! [`Soul`]: the character of the agent, from a file that can change while the gateway runs.
 
+use rpc_core::sync::Mutex;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Largest soul, in bytes. The rest of a larger file is ignored.
 pub const MAX_SOUL: usize = 64 * 1024;
@@ -65,7 +66,7 @@ impl Soul {
     #[must_use]
     pub fn read(&self) -> SoulText {
         let outcome = content(&self.0.path);
-        let mut last = self.0.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.last.lock();
         let trouble = match outcome {
             Ok((text, whole)) => {
                 if last.text.as_deref() != Some(text.as_str()) {

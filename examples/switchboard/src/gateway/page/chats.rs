@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::future::pending;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,6 +16,7 @@ use http::header::{HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use rpc_core::net::Cancellation;
 use rpc_core::net::server::Body;
+use rpc_core::sync::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, broadcast, watch};
@@ -73,19 +74,19 @@ struct Open(Mutex<HashMap<String, Arc<Chat>>>);
 
 impl Open {
     fn find(&self, id: &str) -> Option<Arc<Chat>> {
-        lock(&self.0).get(id).cloned()
+        self.0.lock().get(id).cloned()
     }
 
     fn enter(&self, id: &str) -> Arc<Chat> {
-        let mut open = lock(&self.0);
+        let mut open = self.0.lock();
         Arc::clone(open.entry(id.to_owned()).or_insert_with(|| Chat::new(id)))
     }
 
     /// Forgets a chat without viewers that is not being answered.
     fn leave(&self, id: &str) {
-        let mut open = lock(&self.0);
+        let mut open = self.0.lock();
         let is_over =
-            |chat: &Arc<Chat>| *chat.pages.borrow() == 0 && lock(&chat.state).run.is_none();
+            |chat: &Arc<Chat>| *chat.pages.borrow() == 0 && chat.state.lock().run.is_none();
         if open.get(id).is_some_and(is_over) {
             open.remove(id);
         }
@@ -133,7 +134,7 @@ impl Chat {
 
     /// Begins a run, unless there is one.
     fn begin(&self, question: &Question) -> Option<Arc<Notify>> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if state.run.is_some() {
             return None;
         }
@@ -155,7 +156,7 @@ impl Chat {
             return;
         };
         let line = line(&event);
-        if let Some(run) = &mut lock(&self.state).run {
+        if let Some(run) = &mut self.state.lock().run {
             run.told.extend_from_slice(&line);
             let _ = self.news.send(line);
         }
@@ -163,7 +164,7 @@ impl Chat {
 
     /// Ends the run, if there is one, with its last event.
     fn end(&self, last: &Value) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if state.run.take().is_some() {
             state.changes += 1;
             let _ = self.news.send(line(last));
@@ -171,13 +172,13 @@ impl Chat {
     }
 
     fn stop(&self) {
-        if let Some(run) = &lock(&self.state).run {
+        if let Some(run) = &self.state.lock().run {
             run.stop.notify_one();
         }
     }
 
     fn is_running(&self) -> bool {
-        lock(&self.state).run.is_some()
+        self.state.lock().run.is_some()
     }
 
     /// Waits until no page has looked for [`ALONE`].
@@ -195,9 +196,9 @@ impl Chat {
     /// Returns everything so far, and what follows.
     async fn all(&self, engine: &Engine) -> Result<(Bytes, broadcast::Receiver<Bytes>), RpcError> {
         loop {
-            let changes = lock(&self.state).changes;
+            let changes = self.state.lock().changes;
             let mut turns = engine.kept(&self.session, MAX_TURNS).await?;
-            let state = lock(&self.state);
+            let state = self.state.lock();
             // A run that has begun or ended meanwhile may be among the turns, or not.
             if state.changes != changes {
                 continue;
@@ -325,7 +326,7 @@ impl Chats {
             let why = "send an id of 32 hexadecimal digits and a content";
             return text(StatusCode::BAD_REQUEST, why);
         };
-        let mut runs = lock(&self.runs);
+        let mut runs = self.runs.lock();
         while runs.try_join_next().is_some() {}
         if runs.len() >= MAX_RUNS {
             let why = "too many questions are being answered; try again";
@@ -376,7 +377,7 @@ impl Chats {
     /// # Cancel safety
     /// Dropping the future leaves them to stop by themselves.
     pub async fn close(&self) -> usize {
-        let mut runs = std::mem::take(&mut *lock(&self.runs));
+        let mut runs = std::mem::take(&mut *self.runs.lock());
         while runs.try_join_next().is_some() {}
         let count = runs.len();
         runs.shutdown().await;
@@ -420,10 +421,6 @@ fn past(turns: &[Turn]) -> Bytes {
 
 fn line(event: &Value) -> Bytes {
     format!("{event}\n").into()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 // The line to one chat at the gateway: what was said before, then what happens, as it happens. The gateway may want a
 // token first.
 
-import { connection } from "./page/connection.js";
+import { connection, request as ask } from "./page/connection.js";
 import { address, get, isObject, tab } from "./page/dom.js";
 
 /** The gateway says something every 15 s. */
@@ -11,16 +11,10 @@ const TOKEN_KEY = "gateway-token";
 const [auth, token, tokenError, composer, input] = ["auth", "token", "token-error", "composer", "input"].map(get);
 let secret = tab.read(TOKEN_KEY);
 
+const identity = () => (secret === null ? {} : { Authorization: `Bearer ${secret}` });
+
 /** A request about a chat. Fails with the gateway's words. */
-export async function request(method, path, body) {
-  const headers = secret === null ? {} : { Authorization: `Bearer ${secret}` };
-  if (body !== undefined) headers["Content-Type"] = "application/json";
-  const init = { method, headers, body: body && JSON.stringify(body), signal: AbortSignal.timeout(SILENCE_MS) };
-  const response = await fetch(address(path), init).catch(() => {
-    throw new Error("The gateway cannot be reached.");
-  });
-  if (!response.ok) throw new Error((await response.text()).trim() || `HTTP ${response.status}`);
-}
+export const request = (method, path, body) => ask("The gateway", method, path, body, identity());
 
 function askForToken(why) {
   auth.hidden = false;
@@ -61,8 +55,7 @@ export function line(id, { heard, state }) {
   }
 
   async function follow(signal, on) {
-    const headers = secret === null ? {} : { Authorization: `Bearer ${secret}` };
-    const response = await fetch(address(`chats/${id}`), { headers, signal });
+    const response = await fetch(address(`chats/${id}`), { headers: identity(), signal });
     if (response.status === 401) return on(refused)();
     if (!response.ok) throw new Error(response.statusText);
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -1,7 +1,6 @@
 //! [`Engine`]: the database of a file, reopened after a failure.
 
 use std::cell::Cell;
-use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -38,12 +37,7 @@ pub(super) struct Engine {
     file: String,
 }
 
-impl fmt::Debug for Engine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = f.debug_struct("Engine");
-        out.field("file", &self.file).finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Engine, this => { file: this.file });
 
 impl Engine {
     pub(super) fn start(

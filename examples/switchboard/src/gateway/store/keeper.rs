@@ -1,10 +1,10 @@
 //! [`Keeper`]: a [`Store`] for async code. One thread writes, a bounded number reads.
 
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::{io, thread};
 
+use rpc_core::sync::Mutex;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::backlog::Backlog;
@@ -29,12 +29,7 @@ pub struct Keeper {
     writer: watch::Receiver<()>,
 }
 
-impl fmt::Debug for Keeper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = f.debug_struct("Keeper");
-        out.field("store", &self.store).finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Keeper, this => { store: this.store });
 
 enum Order {
     Commit(Box<Commit>, oneshot::Sender<Result<(), StoreError>>),
@@ -102,7 +97,7 @@ impl Keeper {
 
     async fn order(&self, order: Order) -> Result<(), StoreError> {
         let sender = {
-            let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+            let orders = self.orders.lock();
             orders.clone().ok_or(StoreError::Closed)?
         };
         let sent = sender.send(order).await;
@@ -151,7 +146,7 @@ impl Keeper {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
-        let mut entries = lock(&self.backlog).last(max);
+        let mut entries = self.backlog.lock().last(max);
         let rest = max.saturating_sub(entries.len());
         entries.extend(self.read(move |store| store.usage(rest)).await?);
         Ok(entries)
@@ -191,12 +186,7 @@ impl Keeper {
     /// # Cancel safety
     /// Cancel-safe. Orders are refused from the first poll on; to wait again, call it again.
     pub async fn close(&self) {
-        drop(
-            self.orders
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(),
-        );
+        drop(self.orders.lock().take());
         let mut writer = self.writer.clone();
         // Nothing is ever sent: this is the end of the writer.
         let _ = writer.changed().await;
@@ -237,7 +227,7 @@ fn write_all(store: &dyn Store, backlog: &Mutex<Backlog>, mut orders: mpsc::Rece
         }
     }
     if let Err(error) = write(store, backlog, Vec::new()) {
-        let tokens = lock(backlog).tokens();
+        let tokens = backlog.lock().tokens();
         tracing::error!(%error, tokens, "the usage of these tokens was not written down");
     }
 }
@@ -248,7 +238,7 @@ fn write(
     backlog: &Mutex<Backlog>,
     commits: Vec<Commit>,
 ) -> Result<(), StoreError> {
-    let mut all = lock(backlog).commits();
+    let mut all = backlog.lock().commits();
     let late = all.len();
     all.extend(commits);
     if all.is_empty() {
@@ -257,20 +247,16 @@ fn write(
     let mut outcome = guarded(|| store.commit(&all));
     let new = all.split_off(late);
     match &outcome {
-        Ok(()) => lock(backlog).clear(),
+        Ok(()) => backlog.lock().clear(),
         Err(StoreError::Io { .. }) => {}
         // Perhaps it is an old one that cannot be written; it must not hold up all others.
         Err(_) if late > 0 => outcome = guarded(|| store.commit(&new)),
         Err(_) => {}
     }
     if outcome.is_err() {
-        lock(backlog).keep(&new);
+        backlog.lock().keep(&new);
     }
     outcome
-}
-
-fn lock(backlog: &Mutex<Backlog>) -> MutexGuard<'_, Backlog> {
-    backlog.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs work and turns a panic into an error, so that a store that panics does not end the writer.

@@ -14,6 +14,7 @@ use self::text::{Look, Span};
 
 pub use diff::diff;
 pub use stream::Stream;
+pub(crate) use stream::{not_returned, visible};
 
 /// What lines may contain besides text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -214,7 +214,7 @@ impl Code {
 
 /// The lines after so many visible characters: how many lines had these depends on the width, which may have
 /// changed.
-fn not_returned(mut lines: Vec<String>, mut returned: usize) -> Vec<String> {
+pub(crate) fn not_returned(mut lines: Vec<String>, mut returned: usize) -> Vec<String> {
     let is_returned = |line: &&String| {
         let left = (returned > 0).then(|| returned.checked_sub(visible(line)));
         returned = left.flatten().unwrap_or(returned);
@@ -247,7 +247,7 @@ fn without_beginning(line: &str, mut count: usize) -> String {
 }
 
 /// The visible characters of a line, without the bars before a quotation.
-fn visible(line: &str) -> usize {
+pub(crate) fn visible(line: &str) -> usize {
     let mut parts = line.split("\x1b[");
     let first = parts.next().unwrap_or_default();
     let rest = parts.filter_map(|part| Some(part.split_once('m')?.1));

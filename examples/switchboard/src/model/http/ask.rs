@@ -57,16 +57,6 @@ pub(super) struct Query {
     pub(super) body: Bytes,
     /// The message if the provider does not answer.
     pub(super) subject: Subject,
-    /// The message before the answer.
-    pub(super) notice: Option<Notice>,
-    /// What to ask if the conversation is too long for the model.
-    pub(super) shorter: Option<Shorter>,
-}
-
-/// A question with less of the conversation.
-pub(super) struct Shorter {
-    pub(super) body: Bytes,
-    pub(super) notice: Notice,
 }
 
 impl Asker {
@@ -120,6 +110,7 @@ impl Asker {
             asker: Arc::clone(self),
             backoff: Backoff::new(self.policy.retry),
             query,
+            notice: None,
             wait: None,
             reading: None,
             is_begun: false,
@@ -263,6 +254,8 @@ impl Failed {
 struct Asking {
     asker: Arc<Asker>,
     query: Query,
+    /// What people are told next.
+    notice: Option<Notice>,
     backoff: Backoff,
     /// Before the next attempt.
     wait: Option<Duration>,
@@ -278,7 +271,7 @@ impl Asking {
             if self.is_over {
                 return None;
             }
-            if let Some(notice) = self.query.notice.take() {
+            if let Some(notice) = self.notice.take() {
                 return Some(Ok(Delta::Notice(notice)));
             }
             let failed = match &mut self.reading {
@@ -327,20 +320,6 @@ impl Asking {
 
     /// Prepares another attempt, or returns the error.
     fn failed(&mut self, failed: Failed) -> Option<ModelError> {
-        let refusal = match &failed.error {
-            ModelError::Refused { refusal, .. } => Some(*refusal),
-            _ => None,
-        };
-        if refusal == Some(Refusal::TooLong)
-            && !self.is_begun
-            && let Some(shorter) = self.query.shorter.take()
-        {
-            tracing::warn!(error = %failed.error, "asking the model with half of the conversation");
-            self.query.body = shorter.body;
-            self.query.notice = Some(shorter.notice);
-            self.reading = None;
-            return None;
-        }
         let delay = match failed.again {
             true => self.backoff.next_delay(entropy()),
             false => None,
@@ -352,7 +331,7 @@ impl Asking {
         let reason = failed.reason;
         let notice = Notice::Retry { reason, wait };
         tracing::warn!("{notice}");
-        self.query.notice = Some(notice);
+        self.notice = Some(notice);
         self.wait = Some(wait);
         self.reading = None;
         None

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::HeaderValue;
@@ -12,6 +11,7 @@ use rpc_core::net::tls::TlsConfig;
 
 use super::HttpClient;
 use crate::model::ModelError;
+use rpc_core::sync::Mutex;
 
 /// Most idle connections per provider.
 const MAX_IDLE: usize = 32;
@@ -45,8 +45,7 @@ impl Shared {
 impl HttpClient {
     /// Returns the client for an address, which keeps connections or makes a new one each time.
     pub(super) fn client(&self, url: &Url, keeps: bool) -> Result<Client, ModelError> {
-        let clients = self.shared.clients.lock();
-        let mut clients = clients.unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.shared.clients.lock();
         let here = is_loopback(url);
         if let Some(client) = clients.made.get(&(here, keeps)) {
             return Ok(client.clone());

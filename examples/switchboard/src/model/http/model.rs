@@ -1,6 +1,5 @@
 //! [`HttpModel`]: a model behind any of the interfaces over HTTP.
 
-use std::fmt;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,21 +10,19 @@ use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 
 use super::HttpClient;
-use super::ask::{Asker, Query, Shorter};
+use super::ask::{Asker, Query};
 use super::client::{endpoint, is_loopback, sensitive};
 use super::explain::Subject;
-use crate::conversation::{ConversationLimits, estimate, trim};
 use crate::model::config::ModelConfig;
 use crate::model::provider::Provider;
-use crate::model::{ChatModel, ChatRequest, Deltas, ModelError, Notice, anthropic, ollama, openai};
+use crate::model::{ChatModel, ChatRequest, Deltas, ModelError, anthropic, ollama, openai};
 
 /// How long a connection to this machine may take.
 const NEAR: Duration = Duration::from_millis(200);
 
 /// A model behind an interface over HTTP.
 ///
-/// The provider is asked when the answer is first polled. If it says that the conversation is too long for
-/// the model, it is asked once more with half of it: [`Notice::Shortened`].
+/// The provider is asked when the answer is first polled.
 pub struct HttpModel {
     asker: Arc<Asker>,
     config: ModelConfig,
@@ -94,27 +91,9 @@ impl HttpModel {
 
     fn query(&self, request: &ChatRequest<'_>) -> Result<Query, ModelError> {
         let model = request.model.unwrap_or(&self.config.model);
-        let total: usize = request.messages.iter().map(|it| estimate(it)).sum();
-        let limits = ConversationLimits::default()
-            .with_sent(usize::MAX)
-            .with_tokens(total / 2);
-        let messages = trim(&request.messages, limits);
-        let left_out = request.messages.len() - messages.len();
-        let shorter = (left_out > 0).then(|| {
-            let request = ChatRequest {
-                messages,
-                ..request.clone()
-            };
-            Ok::<_, ModelError>(Shorter {
-                body: self.body(&request)?,
-                notice: Notice::Shortened { left_out },
-            })
-        });
         Ok(Query {
             body: self.body(request)?,
             subject: Subject::new(&self.config, model, self.asker.url()),
-            notice: None,
-            shorter: shorter.transpose()?,
         })
     }
 }
@@ -126,15 +105,11 @@ impl ChatModel for HttpModel {
     }
 }
 
-impl fmt::Debug for HttpModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpModel")
-            .field("provider", &self.config.provider)
-            .field("host", &self.asker.url().host_str())
-            .field("model", &self.config.model)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] HttpModel, this => {
+    provider: this.config.provider,
+    host: this.asker.url().host_str(),
+    model: this.config.model,
+});
 
 /// Returns the whole address of an interface. `base` is its root, and may also be the whole.
 fn address(config: &ModelConfig) -> Result<Url, ModelError> {

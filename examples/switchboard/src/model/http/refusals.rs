@@ -9,7 +9,7 @@ use super::testing::{Does, OK, Provider, ask, policy};
 use super::{HttpClient, HttpModel, RequestPolicy};
 use crate::model::config::ModelConfig;
 use crate::model::provider::Provider as Kind;
-use crate::model::{ChatModel as _, ChatRequest, Delta, Finish, ModelError, Notice};
+use crate::model::{ChatModel as _, ChatRequest, Delta, Finish, ModelError};
 
 const NETWORK: [Kind; 4] = [Kind::OpenAi, Kind::Anthropic, Kind::Ollama, Kind::Vllm];
 
@@ -260,49 +260,6 @@ async fn reports_the_wait_before_another_attempt() {
     };
     let text = "Anthropic limits the requests (HTTP 429); asking again in 0 s";
     assert_eq!(notice.to_string(), text);
-}
-
-#[tokio::test]
-async fn a_conversation_that_is_too_long_is_asked_once_more_with_half_of_it() {
-    const TOO_LONG: &str = r#"{"object":"error","message":"This model's maximum context length is 4096 tokens.","code":400}"#;
-    let messages: Vec<_> = (0..9)
-        .map(|number| match number {
-            0 => ChatMessage::system("be kind"),
-            odd if odd % 2 == 1 => ChatMessage::user(format!("question {odd} ").repeat(20)),
-            even => ChatMessage::assistant(format!("answer {even} ").repeat(20)),
-        })
-        .chain([ChatMessage::user("the last one")])
-        .collect();
-    for kind in NETWORK {
-        let refuses = Does::Answers("400 Bad Request", TOO_LONG, 50);
-        let again = Does::Answers(OK, whole(kind), 50);
-        let provider = Provider::start(Vec::leak(vec![refuses, again])).await;
-        let model = model(kind, &provider.url);
-        let request = ChatRequest::new(messages.iter().collect());
-        let told = deltas(&model, request.clone()).await;
-        let Some(Ok(Delta::Notice(Notice::Shortened { left_out }))) = told.first() else {
-            panic!("{told:?}");
-        };
-        assert!((1..9).contains(left_out), "{left_out}");
-        assert_eq!(told.last().map(Result::is_ok), Some(true), "{kind}");
-        let requests = provider.requests();
-        assert!(requests[0].contains("question 1 "), "{kind}");
-        for (part, is_there) in [
-            ("question 1 ", false),
-            ("be kind", true),
-            ("the last", true),
-        ] {
-            assert_eq!(requests[1].contains(part), is_there, "{kind}: {part}");
-        }
-        // A second time it is an error in words.
-        let provider = Provider::start(Vec::leak(vec![refuses; 3])).await;
-        let model = self::model(kind, &provider.url);
-        let told = deltas(&model, request).await;
-        let error = told.last().unwrap().as_ref().unwrap_err().to_string();
-        let begin = "the conversation is too long for the model toy (HTTP 400): begin a new one";
-        assert!(error.starts_with(begin), "{error}");
-        assert_eq!(provider.requests().len(), 2);
-    }
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::ChatEvent;
 use super::chat_view::{PlanItem, PlanStatus};
-use crate::markdown::ansi::{self, Stream, Style, wrap};
+use crate::markdown::ansi::{self, Stream, Style, not_returned, visible, wrap};
 use crate::screen::{Colour, printable};
 
 use painted::wrap_painted;
@@ -61,6 +61,8 @@ struct Partial {
     from: String,
     text: String,
     since: Instant,
+    /// The part whose rows stay, and how many visible characters they have.
+    settled: (String, usize),
 }
 
 /// The state of a conversation on the screen.
@@ -80,6 +82,8 @@ pub(super) struct View {
     open: Option<(usize, Vec<String>)>,
     /// The blank row after a block that is written, until it is known that something follows.
     has_gap: bool,
+    /// Whether the first rows of what is open are not drawn.
+    is_cut: bool,
     thought: String,
     tools: Tools,
     plan: Option<(String, Vec<PlanItem>)>,
@@ -105,6 +109,7 @@ impl View {
             answer: Stream::new(Style { colour }),
             open: None,
             has_gap: false,
+            is_cut: false,
             thought: String::new(),
             tools: Tools::default(),
             plan: None,
@@ -205,8 +210,10 @@ impl View {
             ChatEvent::Partial { from, text } => self.set_partial(from, text, now),
             ChatEvent::Gone(from) => self.partials.retain(|partial| partial.from != from),
             ChatEvent::Message { from, text } => {
-                self.partials.retain(|partial| partial.from != from);
-                let rows = self.message(&from, &text);
+                let at = self.partials.iter().position(|it| it.from == from);
+                let settled = at.map(|at| self.partials.remove(at).settled);
+                let settled = settled.filter(|(part, _)| text.starts_with(part));
+                let rows = self.message(&from, &text, settled.map_or(0, |it| it.1));
                 self.print(Kind::Other, rows);
             }
             ChatEvent::Ended => self.end(),
@@ -263,7 +270,7 @@ impl View {
             .filter(|row| !row.trim().is_empty());
         rows.extend(thought.map(|row| self.paint(Colour::Dim, row)));
         for partial in self.partials.iter().filter(|it| !it.text.is_empty()) {
-            rows.extend(self.message(&partial.from, &partial.text));
+            rows.extend(self.message(&partial.from, &partial.text, partial.settled.1));
         }
         let mut below = self.tools.live(self.width, self.style);
         if let Some((title, items)) = &self.plan {
@@ -281,7 +288,8 @@ impl View {
             self.print_answer(surplus);
         }
         rows.splice(..0, self.open_block());
-        if rows.len() > room {
+        self.is_cut = rows.len() > room;
+        if self.is_cut {
             rows.drain(..rows.len() - room);
             if let Some(first) = rows.first_mut() {
                 *first = self.paint(Colour::Dim, "...");
@@ -289,6 +297,43 @@ impl View {
         }
         rows.extend(below);
         rows
+    }
+
+    /// Lets rows that still change stay as they are drawn, from the first one on: all of a text that grows but
+    /// its last row. Returns how many.
+    pub(super) fn settle(&mut self) -> usize {
+        let before = self.lines.len();
+        let rows = self.answer.overflow(self.width, 1);
+        let rows = rows.iter().flat_map(|row| fitting(row, self.width));
+        self.print_answer(rows.collect());
+        self.open = None;
+        let settled = self.lines.split_off(before).len();
+        match self.is_cut || !self.open_block().is_empty() || !self.thought.is_empty() {
+            true => settled,
+            false => self.settle_message().unwrap_or_default(),
+        }
+    }
+
+    /// Settles the first message that grows.
+    fn settle_message(&mut self) -> Option<usize> {
+        let at = self.partials.iter().position(|it| !it.text.is_empty())?;
+        let Partial {
+            from,
+            text,
+            settled: (_, before),
+            ..
+        } = self.partials.get(at)?;
+        let mut rows = self.message(from, text, *before);
+        rows.pop();
+        let name = match before {
+            0 => visible(&format!("{}:", printable(from))),
+            _ => 0,
+        };
+        let shown = rows.iter().map(|row| visible(row)).sum::<usize>();
+        let shown = shown.checked_sub(name).filter(|shown| *shown > 0)?;
+        let settled = (text.clone(), before + shown);
+        self.partials.get_mut(at)?.settled = settled;
+        Some(rows.len())
     }
 
     /// The line about what goes on.
@@ -384,15 +429,24 @@ impl View {
         if let Some(partial) = known {
             partial.text = text;
         } else if self.partials.len() < MAX_PARTIALS {
-            let since = now;
-            self.partials.push(Partial { from, text, since });
+            self.partials.push(Partial {
+                from,
+                text,
+                since: now,
+                settled: Default::default(),
+            });
         }
     }
 
-    /// A message with its author before it. A text of one row stands beside the name, a longer one below.
-    fn message(&self, from: &str, text: &str) -> Vec<String> {
+    /// A message with its author before it. A text of one row stands beside the name, a longer one below. If so
+    /// many visible characters of it stand above already, only the rest.
+    fn message(&self, from: &str, text: &str, above: usize) -> Vec<String> {
         let mut rows = ansi::render(text, self.width.saturating_sub(2), self.style);
         rows.pop_if(|row| row.is_empty());
+        if above > 0 {
+            let rows = not_returned(rows, above).into_iter();
+            return rows.map(|row| format!("  {}", row.trim_start())).collect();
+        }
         let name = printable(from);
         if let [row] = rows.as_slice()
             && columns(&name) + 2 + columns(row) <= self.width
@@ -461,12 +515,7 @@ impl View {
             self.open = Some((width, self.answer.open(width)));
         }
         let rows = self.open.iter().flat_map(|(_, rows)| rows);
-        // A line of code may be longer than a row.
-        let rows = rows.flat_map(|row| match columns(row) > width {
-            true => wrap_painted(row, width),
-            false => vec![row.clone()],
-        });
-        let mut rows: Vec<_> = rows.collect();
+        let mut rows: Vec<_> = rows.flat_map(|row| fitting(row, width)).collect();
         while rows.pop_if(|row| row.is_empty()).is_some() {}
         if !rows.is_empty() && self.is_answer_apart() {
             rows.insert(0, String::new());
@@ -531,6 +580,14 @@ fn paint(style: Style, colour: Colour, text: &str) -> String {
     match style.colour {
         true => colour.paint(text),
         false => text.to_owned(),
+    }
+}
+
+/// The rows of a line: one of code may be longer than a row.
+fn fitting(line: &str, width: usize) -> Vec<String> {
+    match columns(line) > width {
+        true => wrap_painted(line, width),
+        false => vec![line.to_owned()],
     }
 }
 

@@ -284,3 +284,50 @@ fn texts_cannot_control_the_terminal_or_exceed_its_width() {
         }
     }
 }
+
+#[test]
+fn rows_that_stay_when_the_terminal_is_made_narrower_are_not_written_again() {
+    let words: String = (0..20).map(|n| format!("word{n:02} ")).collect();
+    let once = |rows: &[String]| {
+        let text = rows.join(" ");
+        (0..20).all(|n| text.matches(&format!("word{n:02}")).count() == 1)
+    };
+    // An answer.
+    let mut seen = Seen::new(40);
+    seen.text(&words);
+    let mut shown = seen.live();
+    let settled = seen.view.settle();
+    assert_eq!(settled, 3);
+    shown.truncate(settled);
+    seen.view.set_width(25);
+    shown.extend(seen.live().into_iter().filter(|row| row.contains("word")));
+    assert!(once(&shown), "{shown:?}");
+    shown.truncate(settled);
+    shown.extend(seen.show(ChatEvent::TextEnd));
+    assert!(once(&shown), "{shown:?}");
+    // The message of somebody, twice.
+    let mut seen = Seen::new(40);
+    let from = || "bee".to_owned();
+    let part = |text: &str| ChatEvent::Partial {
+        from: from(),
+        text: text.to_owned(),
+    };
+    let mut shown = Vec::new();
+    for (width, end) in [(30, 60), (25, 100)] {
+        seen.show(part(words.get(..end).unwrap()));
+        let live = seen.live();
+        let settled = seen.view.settle();
+        shown.extend(live.into_iter().take(settled));
+        seen.view.set_width(width);
+    }
+    let text = words.clone();
+    shown.extend(seen.show(ChatEvent::Message { from: from(), text }));
+    assert!(once(&shown) && shown[0] == "bee:", "{shown:?}");
+    assert_eq!(shown.concat().matches("bee").count(), 1);
+    // Another message than the one that grew is written whole.
+    seen.show(part(&words));
+    assert!(seen.view.settle() > 0);
+    let text = "other words".to_owned();
+    let rows = seen.show(ChatEvent::Message { from: from(), text });
+    assert_eq!(rows, ["bee: other words"]);
+}

@@ -122,12 +122,12 @@ async fn a_call_whose_arguments_are_not_an_object_is_reported_to_the_model_and_n
         let (steps, outcome) = harness.chat(&from("ann", "hi")).await;
         assert_eq!(outcome, Ok(()));
         assert_eq!(steps[3], "tool_result call_2 ok {}");
-        let begin = "tool_result call_1 failed tool execution failed: the arguments are no JSON";
+        let begin = "tool_result call_1 failed tool execution failed: the arguments are not";
         assert!(steps[4].starts_with(begin), "{unreadable}: {steps:?}");
         // A placeholder is left out.
         let told = &harness.model.asked()[1].messages;
         assert_eq!(told.len(), 4, "{told:?}");
-        assert!(told[2].starts_with("tool: Error: the arguments are no JSON"));
+        assert!(told[2].starts_with("tool: Error: the arguments are not"));
     }
 }
 
