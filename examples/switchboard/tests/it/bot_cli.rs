@@ -62,7 +62,7 @@ fn every_mistake_says_what_to_do() {
         (
             &["--url", "127.0.0.1:1", "--username", "b"],
             Some("p"),
-            &["bad URL", "ws://"],
+            &["not a URL", "did you mean ws://127.0.0.1:1?"],
         ),
         (
             &["--url", "ftp://h", "--username", "b"],
