@@ -63,7 +63,7 @@ impl View {
                 from,
                 text,
                 since: now,
-                settled: Default::default(),
+                settled: (String::new(), 0),
             });
         }
     }
