@@ -317,7 +317,7 @@ async fn an_answered_session_outlives_its_host() {
     assert_eq!(client.ask("count").await, "3 messages");
     // Nobody else gets it.
     let mut thief = Client::dial(&host.url).await;
-    let other = connectonion_proto::auth::Signer::from_seed(&[3; 32]);
+    let other = Signer::from_seed(&[3; 32]);
     thief
         .say(&connect(&other, json!({"session_id": "kept"})))
         .await;

@@ -30,7 +30,7 @@ pub use options::{ServerOptions, http_config};
 /// [`ServerOptions`]. The known hosts use port 8000.
 ///
 /// It serves WebSockets at `/ws`, and `/health`, `/info` and `/sessions/{id}` as the known
-/// clients expect. `/ready` says whether it can serve clients now: its status is 503 while the host is not
+/// clients expect; `DELETE /sessions/{id}` deletes one. `/ready` says whether it can serve clients now: its status is 503 while the host is not
 /// in the cluster that it belongs to.
 ///
 /// Its runtime is the [`HostRuntime`], with the sessions and runs. When the host drains, new prompts

@@ -107,15 +107,28 @@ impl Host {
     }
 
     pub async fn get_with_status(&self, path: &str) -> (u16, Value) {
+        self.ask("GET", path).await
+    }
+
+    /// Deletes a session of callers without a signature; returns the status.
+    pub async fn delete(&self, session: &str) -> u16 {
+        let path = format!("/sessions/{session}");
+        self.ask("DELETE", &path).await.0
+    }
+
+    async fn ask(&self, method: &str, path: &str) -> (u16, Value) {
         let mut tcp = TcpStream::connect(self.address).await.unwrap();
-        let request =
-            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let head = "Host: localhost\r\nConnection: close\r\nContent-Length: 2";
+        let request = format!("{method} {path} HTTP/1.1\r\n{head}\r\n\r\n{{}}");
         tcp.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         tcp.read_to_string(&mut answer).await.unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse();
-        (status.unwrap(), serde_json::from_str(body).unwrap())
+        (
+            status.unwrap(),
+            serde_json::from_str(body).unwrap_or_default(),
+        )
     }
 }
 

@@ -65,6 +65,29 @@ async fn the_status_of_a_session_is_known_at_every_host() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
+async fn a_session_is_deleted_by_the_host_that_serves_it_for_all_hosts() {
+    let nats = NatsServer::start();
+    let [a, b] = Host::two(&nats.url(), long()).await;
+    let connect = json!({"type": "CONNECT", "session_id": "open"});
+    let mut client = Client::dial(&a.url).await;
+    client.say(&connect).await;
+    client.hear_a("CONNECTED").await;
+    assert_eq!(client.ask("hello").await, "echo: hello");
+    assert_eq!(b.delete("open").await, 409);
+    assert_eq!(a.delete("open").await, 204);
+    assert_eq!(client.close_frame().await.code, 1000);
+    let mut client = Client::dial(&b.url).await;
+    client.say(&connect).await;
+    let connected = client.hear_a("CONNECTED").await;
+    assert_eq!(
+        (&connected["status"], &connected["session"]),
+        (&json!("new"), &json!(null))
+    );
+    assert_eq!(client.ask("count").await, "1 messages");
+}
+
+#[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_session_is_found_by_a_client_whose_first_frame_is_not_connect() {
     let nats = NatsServer::start();
     let [a, b] = Host::two(&nats.url(), long()).await;

@@ -86,7 +86,7 @@ fn programs_read_an_object_for_each_update() {
         ),
         (
             event(Event::text("hi")),
-            r#"{"event":"step","step":{"type":"text-delta","text":"hi"}}"#,
+            r#"{"event":"step","frame":{"type":"text-delta","text":"hi"}}"#,
         ),
     ] {
         assert_eq!(json(&update).as_deref(), Some(expected));

@@ -62,7 +62,7 @@ fn every_mistake_says_what_to_do() {
         (
             &["--url", "127.0.0.1:1", "--username", "b"],
             Some("p"),
-            &["bad URL", "ws://"],
+            &["not a URL", "did you mean ws://127.0.0.1:1?"],
         ),
         (
             &["--url", "ftp://h", "--username", "b"],
@@ -254,7 +254,7 @@ fn json_is_one_object_for_each_event() {
     let url = line.trim_start_matches("listening on ").to_owned();
     let mut command = bot(&["--url", &url, "--username", "b", "--json", "--once"]);
     command
-        .args(["--within", "100ms"])
+        .args(["--within", "300ms"])
         .env("SNEK_PASSWORD", "p");
     let (code, out, _) = outcome(command);
     assert_eq!(code, Some(1));

@@ -3,6 +3,7 @@
 //! It writes nothing and reads no clock, so that tests see what a terminal would show.
 
 mod painted;
+mod partial;
 mod tool;
 
 use std::time::Instant;
@@ -11,10 +12,11 @@ use unicode_width::UnicodeWidthStr;
 
 use super::ChatEvent;
 use super::chat_view::{PlanItem, PlanStatus};
-use crate::markdown::ansi::{self, Stream, Style, not_returned, visible, wrap};
+use crate::markdown::ansi::{self, Stream, Style, wrap};
 use crate::screen::{Colour, printable};
 
 use painted::wrap_painted;
+use partial::Partial;
 use tool::Tools;
 
 pub(super) use tool::MAX_RESULT;
@@ -53,16 +55,6 @@ struct Activity {
     since: Instant,
     /// The user is waited for.
     is_question: bool,
-}
-
-/// A message that grows.
-#[derive(Debug)]
-struct Partial {
-    from: String,
-    text: String,
-    since: Instant,
-    /// The part whose rows stay, and how many visible characters they have.
-    settled: (String, usize),
 }
 
 /// The state of a conversation on the screen.
@@ -299,43 +291,6 @@ impl View {
         rows
     }
 
-    /// Lets rows that still change stay as they are drawn, from the first one on: all of a text that grows but
-    /// its last row. Returns how many.
-    pub(super) fn settle(&mut self) -> usize {
-        let before = self.lines.len();
-        let rows = self.answer.overflow(self.width, 1);
-        let rows = rows.iter().flat_map(|row| fitting(row, self.width));
-        self.print_answer(rows.collect());
-        self.open = None;
-        let settled = self.lines.split_off(before).len();
-        match self.is_cut || !self.open_block().is_empty() || !self.thought.is_empty() {
-            true => settled,
-            false => self.settle_message().unwrap_or_default(),
-        }
-    }
-
-    /// Settles the first message that grows.
-    fn settle_message(&mut self) -> Option<usize> {
-        let at = self.partials.iter().position(|it| !it.text.is_empty())?;
-        let Partial {
-            from,
-            text,
-            settled: (_, before),
-            ..
-        } = self.partials.get(at)?;
-        let mut rows = self.message(from, text, *before);
-        rows.pop();
-        let name = match before {
-            0 => visible(&format!("{}:", printable(from))),
-            _ => 0,
-        };
-        let shown = rows.iter().map(|row| visible(row)).sum::<usize>();
-        let shown = shown.checked_sub(name).filter(|shown| *shown > 0)?;
-        let settled = (text.clone(), before + shown);
-        self.partials.get_mut(at)?.settled = settled;
-        Some(rows.len())
-    }
-
     /// The line about what goes on.
     fn status(&self, now: Instant) -> Option<String> {
         let Some(activity) = &self.activity else {
@@ -422,43 +377,6 @@ impl View {
             }));
         }
         rows
-    }
-
-    fn set_partial(&mut self, from: String, text: String, now: Instant) {
-        let known = self.partials.iter_mut().find(|it| it.from == from);
-        if let Some(partial) = known {
-            partial.text = text;
-        } else if self.partials.len() < MAX_PARTIALS {
-            self.partials.push(Partial {
-                from,
-                text,
-                since: now,
-                settled: Default::default(),
-            });
-        }
-    }
-
-    /// A message with its author before it. A text of one row stands beside the name, a longer one below. If so
-    /// many visible characters of it stand above already, only the rest.
-    fn message(&self, from: &str, text: &str, above: usize) -> Vec<String> {
-        let mut rows = ansi::render(text, self.width.saturating_sub(2), self.style);
-        rows.pop_if(|row| row.is_empty());
-        if above > 0 {
-            let rows = not_returned(rows, above).into_iter();
-            return rows.map(|row| format!("  {}", row.trim_start())).collect();
-        }
-        let name = printable(from);
-        if let [row] = rows.as_slice()
-            && columns(&name) + 2 + columns(row) <= self.width
-        {
-            return vec![format!("{}: {row}", self.paint(Colour::Cyan, &name))];
-        }
-        let name = wrap(&format!("{from}:"), self.width, "", "  ");
-        let name = name.iter().map(|row| self.paint(Colour::Cyan, row));
-        let below = rows
-            .iter()
-            .map(|row| format!("  {row}").trim_end().to_owned());
-        name.chain(below).collect()
     }
 
     fn end(&mut self) {
