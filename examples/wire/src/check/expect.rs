@@ -15,7 +15,7 @@ use super::peer::Ended;
 use super::play::Script;
 use super::run::{Entry, Peer};
 use super::script;
-use crate::order::Seen;
+use crate::order::ObservedFrame;
 use crate::{frame, secrets};
 
 /// The most frames and bytes of a frame that are kept as evidence.

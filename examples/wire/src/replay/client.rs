@@ -46,7 +46,7 @@ impl Clients {
                 .map_err(|error| error.to_string())?;
             let _ = tcp.set_nodelay(true);
             let reading = async {
-                let line: conn::Line = match &self.tls {
+                let line: conn::BoxStream = match &self.tls {
                     Some(tls) => Box::new(tls.accept(tcp).await?),
                     None => Box::new(tcp),
                 };
