@@ -335,6 +335,29 @@ class Proxy:
         self.is_open = True
 
 
+class Front(Proxy):
+    """A line to a server of HTTP, which answers some requests in its place: by `answer`, with a type and bytes."""
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    async def serve(self, reader, writer, head=b""):
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except (OSError, asyncio.IncompleteReadError):
+            writer.close()
+            return
+        answer = await self.answer(head.split()[1].decode().split("?")[0], b"upgrade: websocket" in head.lower())
+        if answer is None:
+            await super().serve(reader, writer, head)
+            return
+        kind, body = answer
+        writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n".encode())
+        writer.write(b"Connection: close\r\n\r\n" + body)
+        writer.close()
+
+
 def node_folder():
     return Path(os.environ["NODE_FOLDER"])
 

@@ -1,7 +1,6 @@
 """Programs that speak ConnectOnion: our host and client, hosts of the real package, users of real clients, and the
 line between them."""
 
-import asyncio
 import contextlib
 import itertools
 import json
@@ -9,7 +8,7 @@ import re
 from pathlib import Path
 
 import aiohttp
-from harness import Program, Proxy, expect, node_folder, program, served, switchboard, until
+from harness import Front, Program, expect, node_folder, program, served, switchboard, until
 
 HERE = Path(__file__).parent / "connectonion"
 # The version of the package for Node.
@@ -141,7 +140,7 @@ class User:
         return [item for item in (await self.tell("look"))["ui"] if item["type"] == kind]
 
 
-class Line(Proxy):
+class Line(Front):
     """A line to a host. Clients that ask, as they do a relay, where an agent is, are told: here."""
 
     def __init__(self, port=None):
@@ -149,29 +148,9 @@ class Line(Proxy):
         # How many WebSockets were opened.
         self.sockets = 0
 
-    @property
-    def url(self):
-        # Node's client would ask `https` if this were `ws`.
-        return f"http://127.0.0.1:{self.port}"
-
-    async def serve(self, reader, writer, head=b""):
-        try:
-            head = await reader.readuntil(b"\r\n\r\n")
-        except (OSError, asyncio.IncompleteReadError):
-            writer.close()
-            return
-        answer = self.answer(head.split()[1].decode())
-        if answer is None:
-            self.sockets += b"upgrade: websocket" in head.lower()
-            await super().serve(reader, writer, head)
-            return
-        body = json.dumps(answer).encode()
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n")
-        writer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        writer.close()
-
-    def answer(self, path):
-        """What is answered in place of the host, if anything."""
+    async def answer(self, path, is_upgrade):
+        """What is answered in place of the host, if anything. Node's client would ask `https` if the URL were `ws`."""
         if path.startswith(("/api/agents/", "/api/relay/agents/")):
-            return {"online": True, "endpoints": [self.url]}
+            return "application/json", json.dumps({"online": True, "endpoints": [self.url]}).encode()
+        self.sockets += is_upgrade
         return None

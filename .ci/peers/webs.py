@@ -1,17 +1,16 @@
 """Our clients in a page and in Node, compiled to WebAssembly: their lives, and the line that each of them has.
 
-    async with Front() as line, served(.., "--allow-origin", line.url) as server:
+    async with Page() as line, served(.., "--allow-origin", line.url) as server:
         line.target = server.port
         await lives_in_node(line, "snek", "/rpc.ws")"""
 
-import asyncio
 import json
 import mimetypes
 import os
 from pathlib import Path
 
 from aiohttp import ClientSession
-from harness import Proxy, expect, program, until
+from harness import Front, expect, program, until
 
 # Passes a word on. A computer sleeps like this: its clock jumps, and all timers that are due come before any message.
 TELL = """
@@ -53,7 +52,7 @@ PAGE = "(async () => {" + TELL + """
 })()"""
 
 
-class Front(Proxy):
+class Page(Front):
     """A line to a server, which has the page of its clients, and does to itself what they tell it."""
 
     def __init__(self, input=None):
@@ -63,30 +62,13 @@ class Front(Proxy):
         self.folder = Path(os.environ["WEB"])
         self.busy = set()
 
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.port}"
-
-    async def serve(self, reader, writer, head=b""):
-        try:
-            head = await reader.readuntil(b"\r\n\r\n")
-        except (OSError, asyncio.IncompleteReadError):
-            writer.close()
-            return
-        path = head.split()[1].decode().split("?")[0]
+    async def answer(self, path, is_upgrade):
         file = self.folder / path[1:]
         if path.startswith("/line/"):
-            kind, body = "text/plain", (await self.told(path[6:])).encode()
-        elif path == "/" and b"upgrade: websocket" not in head.lower():
-            kind, body = "text/html", b"<!doctype html><title>Lives</title><link rel=icon href=data:,>"
-        elif file.is_file():
-            kind, body = mimetypes.guess_type(path)[0], file.read_bytes()
-        else:
-            await super().serve(reader, writer, head)
-            return
-        writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n".encode())
-        writer.write(b"Connection: close\r\n\r\n" + body)
-        writer.close()
+            return "text/plain", (await self.told(path[6:])).encode()
+        if path == "/" and not is_upgrade:
+            return "text/html", b"<!doctype html><title>Lives</title><link rel=icon href=data:,>"
+        return (mimetypes.guess_type(path)[0], file.read_bytes()) if file.is_file() else None
 
     async def told(self, word):
         if word == "ask":

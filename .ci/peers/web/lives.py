@@ -15,7 +15,7 @@ from chrome import browser
 from gateways import TOKEN, gateway
 from harness import expect, main, program, same, served, switchboard
 from provider import Provider
-from webs import Front, lives_in_a_page, lives_in_node
+from webs import Page, lives_in_a_page, lives_in_node
 
 CHAT = """(async () => {
   const { default: init, Chat } = await import("/pkg/switchboard_web.js");
@@ -122,7 +122,7 @@ async def body(checks):
         enter = stack.enter_async_context
         folder = stack.enter_context(TemporaryDirectory())
         Path(folder, "hello.txt").touch()
-        site, chat, llm, onion, hole, code = [await enter(Front()) for _ in range(6)]
+        site, chat, llm, onion, hole, code = [await enter(Page()) for _ in range(6)]
 
         def origins(line):
             return "--allow-origin", line.url, "--allow-origin", site.url

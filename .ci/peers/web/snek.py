@@ -4,11 +4,11 @@ leaves."""
 # Needs: node, snek-in-a-page.
 
 from harness import main, served
-from webs import Front, lives_in_node
+from webs import Page, lives_in_node
 
 
 async def body(checks):
-    async with Front() as line, served("bot", "serve", "--user", "alice:Alice", SNEK_PASSWORD_ALICE="wonderland") as chat:
+    async with Page() as line, served("bot", "serve", "--user", "alice:Alice", SNEK_PASSWORD_ALICE="wonderland") as chat:
         line.target = chat.port
         await checks.run(lives_in_node, line, "snek", "/rpc.ws")
 

@@ -75,8 +75,9 @@ async def hosts_of_the_package(onion, folder):
 class Front(Line):
     """The host that a row plays, which also answers who it is, to a client and in place of a relay."""
 
-    def answer(self, path):
-        return None if path.startswith("/ws") else {"address": ADDRESS, "name": "x", "online": True, "endpoints": [self.url]}
+    async def answer(self, path, is_upgrade):
+        said = {"address": ADDRESS, "name": "x", "online": True, "endpoints": [self.url]}
+        return None if path.startswith("/ws") else ("application/json", json.dumps(said).encode())
 
 
 async def clients_of_the_package(name, onion, folder):

@@ -58,10 +58,7 @@ pub(super) async fn connectonion(column: &Column, login: Login, mut typed: Typed
     use connectonion_proto::frame::Scope;
     use connectonion_proto::net::{AgentOptions, RunEvent, connect_with, dialer, link_config};
 
-    let mut seed = [0; 32];
-    for part in seed.chunks_exact_mut(8) {
-        part.copy_from_slice(&entropy().to_ne_bytes());
-    }
+    let seed = std::array::from_fn(|_| entropy().to_ne_bytes()[0]);
     let signer = Signer::from_seed(&seed);
     let options = AgentOptions {
         link: column.watched(link_config()),

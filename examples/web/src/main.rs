@@ -27,17 +27,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 #[cfg(not(target_family = "wasm"))]
 fn compile(here: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
+    let words = "build --release --lib --target wasm32-unknown-unknown --target-dir target";
     let mut cargo = std::process::Command::new(env!("CARGO"));
-    cargo
-        .current_dir(here)
-        .args(["build", "--release", "--lib"]);
-    cargo.args([
-        "--target",
-        "wasm32-unknown-unknown",
-        "--target-dir",
-        "target",
-    ]);
-    match cargo.status()?.success() {
+    let built = cargo.current_dir(here).args(words.split(' ')).status()?;
+    match built.success() {
         true => Ok(()),
         false => Err("`rustup target add wasm32-unknown-unknown` may help".into()),
     }

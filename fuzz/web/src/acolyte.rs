@@ -78,9 +78,9 @@ pub(super) async fn sse(url: &str, line: &Line) -> Outcome {
     client.status().await.map_err(failed)?;
     answers(client.start_chat(request("count to 3")).await).await?;
 
-    // To drop a chat, or to abort it, ends its request.
+    // To drop a chat, or to abort it, ends its request long before its answer is over.
     for dropped in [true, false] {
-        let mut chat = client.start_chat(request("!slow 100 50")).await;
+        let mut chat = client.start_chat(request("!slow 10000 100")).await;
         speaks(&mut chat).await?;
         line.tell("hangs-up").await?;
         match dropped {

@@ -53,13 +53,6 @@ mod transport;
 #[cfg_attr(all(feature = "web", target_family = "wasm"), path = "web/mod.rs")]
 pub mod ws;
 
-/// Whether this runs in a page, which can neither ping nor tell when its computer has slept.
-const IS_PAGE: bool = cfg!(all(feature = "web", target_family = "wasm"));
-/// A deadline of a page that is handled later than this was slept through.
-const LATE: Duration = Duration::from_secs(2);
-/// How long a page then waits for what came meanwhile: its timers may be first.
-const GRACE: Duration = Duration::from_secs(1);
-
 use std::time::Duration;
 
 pub use cancel::{Cancellation, Canceller};
@@ -78,3 +71,10 @@ pub use running::Running;
 pub use running::catch_panic;
 pub use serve::{ConnectionHandler, Handle, serve};
 pub use transport::{Message, Transport, TransportError};
+
+/// Whether this runs in a page, which can neither ping nor tell when its computer has slept.
+const IS_PAGE: bool = cfg!(all(feature = "web", target_family = "wasm"));
+/// A deadline of a page that is handled later than this was slept through.
+const LATE: Duration = Duration::from_secs(2);
+/// How long a page then waits for what came meanwhile: its timers may be first.
+const GRACE: Duration = Duration::from_secs(1);

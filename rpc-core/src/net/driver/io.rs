@@ -153,11 +153,8 @@ impl<T: Transport> Io<T> {
             self.grace = Some(later(now, GRACE));
             self.stalled_since = self.stalled_since.map(|_| now);
         }
-        let waits = self.grace.is_some_and(|until| now < until);
-        if !waits {
-            self.grace = None;
-        }
-        waits
+        self.grace.take_if(|until| *until <= now);
+        self.grace.is_some()
     }
 
     /// Runs the second half: writes all frames, flushes once and arms the timer. Handle the events

@@ -86,7 +86,7 @@ impl WsDialer {
     /// Returns the headers of a request over HTTP.
     ///
     /// # Errors
-    /// None.
+    /// Only natively, where the host is one of them.
     pub fn headers(&self) -> Result<HeaderMap, DialError> {
         Ok(self.config.headers().clone())
     }

@@ -35,11 +35,13 @@ impl Drop for Exchange {
 }
 
 /// Sends a request, whose target is a whole URL, and waits for the head of the answer: its status and its
-/// type, which is all that a page sees of an answer from elsewhere. Redirects are not followed. Dropping the
-/// future aborts the request.
+/// type, which is all that a page sees of an answer from elsewhere. Redirects are not followed.
 ///
 /// # Errors
 /// [`CloseReason::Transport`] with the page's words, which do not say whether anything was sent.
+///
+/// # Cancel safety
+/// Dropping the future aborts the request.
 pub async fn fetch(request: Request<Bytes>) -> Result<Response<FetchBody>, CloseReason> {
     let (body, answer) = FetchBody::start(&request).map_err(|error| failed(&error))?;
     body.head(answer.await?)
