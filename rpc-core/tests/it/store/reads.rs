@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{Engine, Rule};
-use crate::cluster::{Expect, Record};
+use rpc_core::cluster::{Expect, Record};
 
 /// What an append has returned is read by everybody from then on, as it was.
 ///
