@@ -2,7 +2,7 @@
 
 use rpc_core::Instant;
 use rpc_core::timers::later;
-use rpc_core::{CallId, CloseFrame, CloseReason, Refused, Str};
+use rpc_core::{CallId, Refused, Str};
 use serde::Serialize;
 
 use super::pending::Kind;
@@ -165,17 +165,6 @@ impl ClientConn {
     /// answered.
     pub fn cancel(&mut self, id: CallId) -> bool {
         self.pending.cancel(id)
-    }
-
-    /// Closes with code 1000. Queued frames are sent first; requests end at once, and a run goes on
-    /// at the host.
-    pub fn close(&mut self, now: Instant) {
-        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
-    }
-
-    /// Closes with this frame, as [`close`](Self::close) does.
-    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        self.core.close_with(CloseReason::Local, frame);
     }
 
     const fn check_ready(&self) -> Result<(), Refused> {

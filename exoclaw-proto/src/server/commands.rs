@@ -1,6 +1,6 @@
 //! The commands of a [`ServerConn`]: answers, steps of a stream, closing.
 
-use rpc_core::{CloseFrame, CloseReason, Instant, Json, Machine, Refused};
+use rpc_core::{Json, Machine, Refused};
 use serde::Serialize;
 
 use super::ServerConn;
@@ -125,16 +125,6 @@ impl ServerConn {
             self.next_turn();
         }
         true
-    }
-
-    /// Closes with code 1000. Queued frames are sent first.
-    pub fn close(&mut self, now: Instant) {
-        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
-    }
-
-    /// Closes with this frame (1001 when the server goes away). Queued frames are sent first.
-    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        self.shut_with(CloseReason::Local, frame);
     }
 
     fn open(&self, id: RequestId) -> Result<&Open, Refused> {

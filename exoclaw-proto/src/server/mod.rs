@@ -114,18 +114,6 @@ impl ServerConn {
         self.core.is_logged_in()
     }
 
-    /// Returns how many requests have not ended.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.requests.len()
-    }
-
-    /// Returns when [`handle_timeout`](Machine::handle_timeout) is due next, and why.
-    #[must_use]
-    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        self.core.next_timeout()
-    }
-
     /// Admits the client.
     fn welcome(&mut self) {
         let mut hello = Hello::new(self.config.version.as_str());
@@ -345,8 +333,8 @@ impl Machine for ServerConn {
         self.core.poll_event(ServerEvent::Closed)
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.next_timeout().map(|(at, _)| at)
+    fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        self.core.next_timeout()
     }
 
     fn is_closed(&self) -> bool {
@@ -360,6 +348,16 @@ impl Machine for ServerConn {
             && self.request_bytes < self.config.limits.max_event_bytes
             && self.core.has_slack();
         self.core.wants_input(has_room)
+    }
+
+    /// Closes with this frame (1001 when the server goes away). Queued frames are sent first.
+    fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.shut_with(CloseReason::Local, frame);
+    }
+
+    /// Returns how many requests have not ended.
+    fn in_flight(&self) -> usize {
+        self.requests.len()
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rpc_core::Instant;
 use rpc_core::timers::later;
-use rpc_core::{CallId, CloseFrame, CloseReason, Match, Refused};
+use rpc_core::{CallId, Match, Refused};
 use serde::Serialize;
 
 use super::{ClientConn, ClientState, Pending, Purpose};
@@ -159,16 +159,6 @@ impl ClientConn {
     /// of it, because the protocol has no cancellation. Returns `false` if the call has ended.
     pub fn cancel(&mut self, id: CallId) -> bool {
         matches!(self.calls.complete(id), Match::Live(_))
-    }
-
-    /// Closes with code 1000. Queued frames are sent first; calls in flight end at once.
-    pub fn close(&mut self, now: Instant) {
-        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
-    }
-
-    /// Closes with this frame. Queued frames are sent first; calls in flight end at once.
-    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        self.core.close_with(CloseReason::Local, frame);
     }
 
     fn send(

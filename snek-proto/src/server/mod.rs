@@ -123,12 +123,6 @@ impl ServerConn {
         self.user.as_ref()
     }
 
-    /// Returns how many requests wait for the application.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.requests.len()
-    }
-
     /// Answers a request with a value. Sends nothing if the client wants no answer.
     ///
     /// # Errors
@@ -203,24 +197,6 @@ impl ServerConn {
             return Err(Refused::NotReady);
         }
         self.core.send_text(event).map(drop)
-    }
-
-    /// Closes with code 1000. Queued frames are sent first.
-    pub fn close(&mut self, now: Instant) {
-        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
-    }
-
-    /// Closes with this frame (1001 when the server goes away). Queued frames are sent first.
-    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        if self.core.close_with(CloseReason::Local, frame) {
-            self.release();
-        }
-    }
-
-    /// Returns when [`handle_timeout`](Machine::handle_timeout) is due next, and why.
-    #[must_use]
-    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        self.core.next_timeout()
     }
 
     fn open(&self, id: RequestId) -> Result<&Open, Refused> {
@@ -387,8 +363,8 @@ impl Machine for ServerConn {
         self.core.poll_event(ServerEvent::Closed)
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.next_timeout().map(|(at, _)| at)
+    fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        self.core.next_timeout()
     }
 
     fn is_closed(&self) -> bool {
@@ -400,6 +376,18 @@ impl Machine for ServerConn {
             && self.request_bytes < self.config.limits.max_event_bytes
             && self.core.has_slack();
         self.core.wants_input(has_room)
+    }
+
+    /// Closes with this frame (1001 when the server goes away). Queued frames are sent first.
+    fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        if self.core.close_with(CloseReason::Local, frame) {
+            self.release();
+        }
+    }
+
+    /// Returns how many requests wait for the application.
+    fn in_flight(&self) -> usize {
+        self.requests.len()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::net::{ConnectionHandler, Running, catch_panic};
-use rpc_core::{CloseFrame, CloseReason, Instant, Refused, Str};
+use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
 use super::{HostRuntime, Shared};
 use crate::auth::{Address, AuthError, Signature};
@@ -366,10 +366,6 @@ impl ConnectionHandler for Handler {
         None
     }
 
-    fn close(machine: &mut ServerConn, frame: CloseFrame, now: Instant) {
-        machine.close_with(frame, now);
-    }
-
     fn shut_down(&mut self, tasks: &mut Running) {
         let (runtime, conn, timeout) = (self.runtime.clone(), self.conn, self.drain_timeout);
         tasks.push(async move {
@@ -381,9 +377,7 @@ impl ConnectionHandler for Handler {
             if let Some(handle) = handle {
                 // What has just ended is told before the Close.
                 let frame = CloseFrame::new(SERVICE_RESTART, "the host is shutting down");
-                handle
-                    .drain(timeout, |machine| !machine.owes_frames(), frame)
-                    .await;
+                handle.drain(timeout, frame).await;
             }
         });
     }
