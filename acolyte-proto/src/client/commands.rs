@@ -33,10 +33,8 @@ enum Payload<'a> {
 
 /// Refuses a request that servers would refuse.
 pub(crate) fn check_request(request: &ChatRequest) -> Result<(), Refused> {
-    request.validate().map_err(|fault| Refused::Invalid {
-        what: "chat request",
-        why: fault.to_string(),
-    })
+    let checked = request.validate();
+    checked.map_err(|fault| Refused::invalid("chat request", fault.to_string()))
 }
 
 impl ClientConn {

@@ -22,12 +22,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rpc_core::Instant;
-use rpc_core::json::DecodeErrorKind;
 use rpc_core::progress::Progress;
 use rpc_core::timers::sooner;
 use rpc_core::{
-    CallError, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, Incoming, Machine,
-    MachineCore, Outgoing, PendingCalls,
+    CallError, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, MachineCore,
+    Outgoing, PendingCalls,
 };
 
 use crate::error::RpcError;
@@ -203,17 +202,11 @@ impl Machine for ClientConn {
     type Event = ClientEvent;
 
     fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
-        match self.core.received(message, now) {
-            Some(Incoming::Text(text)) => self.on_text(text, now),
-            // Known servers send text only, and known clients take this as text.
-            Some(Incoming::Binary(bytes)) => match std::str::from_utf8(bytes) {
-                Ok(text) => self.on_text(text, now),
-                Err(_) => {
-                    let error = DecodeError::new(DecodeErrorKind::Binary);
-                    self.push(ClientEvent::Warning(Warning::BadFrame(error)));
-                }
-            },
-            _ => {}
+        // Known servers send text only, and known clients take a binary message as text.
+        match self.core.received(message, now).and_then(Incoming::text) {
+            Some(Ok(text)) => self.on_text(text, now),
+            Some(Err(error)) => self.push(ClientEvent::Warning(Warning::BadFrame(error))),
+            None => {}
         }
     }
 

@@ -24,6 +24,7 @@ impl ServerConn {
     /// [`Writable`](super::ServerEvent::Writable));
     /// [`Refused::TooLarge`], [`Refused::Encode`], [`Refused::Closed`]. Nothing is sent then.
     pub fn event(&mut self, id: &RpcId, event: &Event) -> Result<(), Refused> {
+        let invalid = |why: &str| Refused::invalid("event", why);
         if matches!(event, Event::Error(_)) {
             return Err(invalid("`error` is no step of a chat on a WebSocket"));
         }
@@ -171,12 +172,5 @@ impl ServerConn {
             self.queries.shrink_to(1);
         }
         Ok(())
-    }
-}
-
-fn invalid(why: &str) -> Refused {
-    Refused::Invalid {
-        what: "event",
-        why: why.to_owned(),
     }
 }

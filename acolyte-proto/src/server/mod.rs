@@ -256,14 +256,10 @@ impl Machine for ServerConn {
         if !self.core.within_rate(rate, now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
-        match message {
-            Incoming::Text(text) => self.on_text(text, now),
-            // The known server takes JSON in binary messages as well.
-            Incoming::Binary(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => self.on_text(text, now),
-                Err(_) => self.refuse(&RpcId::unreadable(), INVALID_MESSAGE),
-            },
-            _ => {}
+        match message.text() {
+            Some(Ok(text)) => self.on_text(text, now),
+            Some(Err(_)) => self.refuse(&RpcId::unreadable(), INVALID_MESSAGE),
+            None => {}
         }
     }
 

@@ -28,10 +28,8 @@ impl ClientConn {
             ClientState::AwaitConnected if self.onboarded => {}
             ClientState::AwaitOnboarding => {}
             _ => {
-                return Err(Refused::Invalid {
-                    what: "CONNECT",
-                    why: "there was one on this connection; open a new one".to_owned(),
-                });
+                let why = "there was one on this connection; open a new one";
+                return Err(Refused::invalid("CONNECT", why));
             }
         }
         self.core.send_json(connect)?;
@@ -70,10 +68,7 @@ impl ClientConn {
     pub fn input(&mut self, input: &Input, _: Instant) -> Result<CallId, Refused> {
         self.check_ready()?;
         if input.prompt.as_deref().is_none_or(str::is_empty) {
-            return Err(Refused::Invalid {
-                what: "prompt",
-                why: "it is empty".to_owned(),
-            });
+            return Err(Refused::invalid("prompt", "it is empty"));
         }
         let kind = match self.state() {
             ClientState::Running => Kind::Interjection,

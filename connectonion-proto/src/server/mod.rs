@@ -206,13 +206,10 @@ impl Machine for ServerConn {
         if message.is_data() && message.len() > max {
             return self.shut(CloseReason::TooLarge { max }, CloseFrame::TOO_BIG);
         }
-        match message {
-            Incoming::Text(text) => self.on_text(text),
-            Incoming::Binary(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => self.on_text(text),
-                Err(_) => self.object(&binary(), Warning::Binary),
-            },
-            _ => {}
+        match message.text() {
+            Some(Ok(text)) => self.on_text(text),
+            Some(Err(_)) => self.object(&binary(), Warning::Binary),
+            None => {}
         }
     }
 

@@ -19,7 +19,7 @@ impl ServerConn {
     /// then, unless it is unknown.
     pub fn reply(&mut self, id: RequestId, result: &impl Serialize) -> Result<(), Refused> {
         if self.open(id)?.kind != Kind::Plain {
-            return Err(invalid("a chat is answered with a stream"));
+            return Err(Refused::invalid("id", "a chat is answered with a stream"));
         }
         self.queue(id, |buffer, id| encode_result(buffer, id, result))?;
         self.forget(id);
@@ -32,7 +32,10 @@ impl ServerConn {
     /// As for [`reply`](Self::reply); [`Refused::Invalid`] if the stream has begun.
     pub fn fail(&mut self, id: RequestId, error: &RpcError) -> Result<(), Refused> {
         if self.open(id)?.kind == (Kind::Chat { begun: true }) {
-            return Err(invalid("the stream has begun; end it with `error`"));
+            return Err(Refused::invalid(
+                "id",
+                "the stream has begun; end it with `error`",
+            ));
         }
         self.queue(id, |buffer, id| encode_error(buffer, id, error.message()))?;
         self.forget(id);
@@ -65,7 +68,7 @@ impl ServerConn {
         }
         let open = self.requests.get_mut(id.0).ok_or(Refused::UnknownId)?;
         let Kind::Chat { begun } = &mut open.kind else {
-            return Err(invalid("the request is not a chat"));
+            return Err(Refused::invalid("id", "the request is not a chat"));
         };
         self.core.send_stream(|buffer| encode(buffer, &open.id))?;
         *begun = true;
@@ -138,7 +141,7 @@ impl ServerConn {
     fn chat(&self, id: RequestId) -> Result<(), Refused> {
         match self.open(id)?.kind {
             Kind::Chat { .. } => Ok(()),
-            Kind::Plain => Err(invalid("the request is not a chat")),
+            Kind::Plain => Err(Refused::invalid("id", "the request is not a chat")),
         }
     }
 
@@ -159,12 +162,5 @@ impl ServerConn {
         self.core
             .send_with(|buffer| encode(buffer, &open.id))
             .map(drop)
-    }
-}
-
-fn invalid(why: &str) -> Refused {
-    Refused::Invalid {
-        what: "id",
-        why: why.to_owned(),
     }
 }

@@ -13,7 +13,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rpc_core::Instant;
-use rpc_core::json::DecodeErrorKind;
 use rpc_core::{
     CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, InsertError, Json, Machine,
     MachineCore, Outgoing, PendingCalls, Refused, Text,
@@ -288,17 +287,13 @@ impl Machine for ServerConn {
         }
         match (message, self.state()) {
             (Incoming::Text(text), ServerState::AwaitToken) => self.on_token(text),
-            (Incoming::Text(text), _) => self.on_request(text),
             // A token in a binary message is none.
             (Incoming::Binary(_), ServerState::AwaitToken) => self.on_token(""),
-            (Incoming::Binary(bytes), _) => match std::str::from_utf8(bytes) {
-                Ok(text) => self.on_request(text),
-                Err(_) => self.reject(
-                    None,
-                    &unreadable(&DecodeError::new(DecodeErrorKind::Binary)),
-                ),
+            (message, _) => match message.text() {
+                Some(Ok(text)) => self.on_request(text),
+                Some(Err(error)) => self.reject(None, &unreadable(&error)),
+                None => {}
             },
-            _ => {}
         }
     }
 

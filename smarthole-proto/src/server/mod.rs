@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use rpc_core::Instant;
 use rpc_core::backlog::Backlog;
-use rpc_core::json::DecodeErrorKind;
 use rpc_core::{
     CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Machine, MachineCore, Outgoing,
     Refused, Str, Text,
@@ -309,13 +308,10 @@ impl Machine for ServerConn {
         if !self.core.within_rate(rate, now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
-        match message {
-            Incoming::Text(text) => self.on_text(text),
-            Incoming::Binary(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => self.on_text(text),
-                Err(_) => self.warn(DecodeError::new(DecodeErrorKind::Binary).into(), 0),
-            },
-            _ => {}
+        match message.text() {
+            Some(Ok(text)) => self.on_text(text),
+            Some(Err(error)) => self.warn(error.into(), 0),
+            None => {}
         }
     }
 

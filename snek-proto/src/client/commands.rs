@@ -68,8 +68,7 @@ impl ClientConn {
     ) -> Result<CallId, Refused> {
         let channel = checked_channel(channel.borrow())?;
         if !is_html_color(color) {
-            let why = "it is not # and six hex digits".to_owned();
-            return Err(Refused::Invalid { what: "color", why });
+            return Err(Refused::invalid("color", "it is not # and six hex digits"));
         }
         self.notify("set_typing", &(channel, color), &NoKwargs {})
     }
@@ -186,10 +185,7 @@ pub(crate) fn checked_channel(uid: &str) -> Result<&str, Refused> {
     if is_channel_uid(uid) {
         Ok(uid)
     } else {
-        let why = "it is not made of letters, digits, _ and -".to_owned();
-        Err(Refused::Invalid {
-            what: "channel_uid",
-            why,
-        })
+        let why = "it is not made of letters, digits, _ and -";
+        Err(Refused::invalid("channel_uid", why))
     }
 }

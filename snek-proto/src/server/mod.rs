@@ -11,7 +11,6 @@ mod tests;
 use std::sync::Arc;
 
 use rpc_core::Instant;
-use rpc_core::json::DecodeErrorKind;
 use rpc_core::{
     CallId, CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Machine, MachineCore,
     Outgoing, PendingCalls, Refused, Secret, Str, Text,
@@ -131,8 +130,8 @@ impl ServerConn {
     /// The request is still open then, unless it is unknown.
     pub fn reply(&mut self, id: RequestId, data: &impl Serialize) -> Result<(), Refused> {
         if self.open(id)?.login {
-            let why = "a login is answered with accept_login or refuse_login".to_owned();
-            return Err(Refused::Invalid { what: "id", why });
+            let why = "a login is answered with accept_login or refuse_login";
+            return Err(Refused::invalid("id", why));
         }
         self.answer(id, |buffer, call_id| encode_success(buffer, call_id, data))
     }
@@ -210,10 +209,7 @@ impl ServerConn {
         if self.open(id)?.login {
             return Ok(());
         }
-        Err(Refused::Invalid {
-            what: "id",
-            why: "the request is not a login".to_owned(),
-        })
+        Err(Refused::invalid("id", "the request is not a login"))
     }
 
     /// Sends the answer to an open request, if the client wants one, and ends the request.
@@ -327,13 +323,10 @@ impl Machine for ServerConn {
         if !self.core.within_rate(rate, now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
-        match message {
-            Incoming::Text(text) => self.on_text(text),
-            Incoming::Binary(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => self.on_text(text),
-                Err(_) => self.warn(DecodeError::new(DecodeErrorKind::Binary)),
-            },
-            _ => {}
+        match message.text() {
+            Some(Ok(text)) => self.on_text(text),
+            Some(Err(error)) => self.warn(error),
+            None => {}
         }
     }
 

@@ -97,7 +97,7 @@ impl Protocol for ClientProtocol {
         {
             // Whoever cannot sign this could not sign the CONNECT.
             let code = |draft: Draft| draft.with("invite_code", code.expose().as_str());
-            let submit = self.signer.sign(code).map(OnboardSubmit::new);
+            let submit = self.signer.sign(code).map(OnboardSubmit::from);
             let offered = submit.and_then(|submit| machine.onboard(&submit, now));
             self.offered = offered.ok();
         }

@@ -331,14 +331,7 @@ impl Turn {
         let session = self.session()?;
         let messages = find_member(session.get(), "messages").unwrap_or(Json::EMPTY_ARRAY);
         let read = serde_json::from_str(messages.get());
-        read.map_err(|error| {
-            let why = error.to_string();
-            Refused::Invalid {
-                what: "message",
-                why,
-            }
-            .into()
-        })
+        read.map_err(|error| Refused::invalid("message", error.to_string()).into())
     }
 
     /// Returns a current member of the session, other than `messages` and `trace`.
