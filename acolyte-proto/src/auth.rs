@@ -221,10 +221,7 @@ impl Auth {
 }
 
 fn invalid(why: &str) -> Refused {
-    Refused::Invalid {
-        what: "API key",
-        why: why.to_owned(),
-    }
+    Refused::invalid("API key", why)
 }
 
 /// Checks whether a server with this `auth` may listen on `address`: with a key on any address,

@@ -246,10 +246,7 @@ impl Router {
 }
 
 fn invalid(why: String) -> Refused {
-    Refused::Invalid {
-        what: "binding",
-        why,
-    }
+    Refused::invalid("binding", why)
 }
 
 #[cfg(test)]

@@ -29,13 +29,6 @@ pub struct SessionKey(Arc<str>);
 
 const PARTS: usize = 4;
 
-fn invalid(why: &str) -> Refused {
-    Refused::Invalid {
-        what: "session key",
-        why: why.to_owned(),
-    }
-}
-
 /// Returns whether every `%` begins one of the two escapes that are ever written.
 fn well_escaped(part: &str) -> bool {
     part.split('%')
@@ -81,10 +74,16 @@ impl SessionKey {
     /// [`Refused::Invalid`]; parsing it again fails again.
     pub fn parse(text: &str) -> Result<Self, Refused> {
         if text.split(':').count() != PARTS {
-            return Err(invalid("it has other than four parts"));
+            return Err(Refused::invalid(
+                "session key",
+                "it has other than four parts",
+            ));
         }
         if !text.split(':').all(well_escaped) {
-            return Err(invalid("a % is not followed by 25 or 3A"));
+            return Err(Refused::invalid(
+                "session key",
+                "a % is not followed by 25 or 3A",
+            ));
         }
         Ok(Self(text.into()))
     }

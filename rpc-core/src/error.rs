@@ -235,6 +235,12 @@ pub enum Refused {
 }
 
 impl Refused {
+    /// Creates the refusal of an argument that breaks a rule of the protocol.
+    pub fn invalid(what: &'static str, why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self::Invalid { what, why }
+    }
+
     /// Returns whether the same command may succeed later without a change.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {

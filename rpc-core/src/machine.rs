@@ -2,7 +2,7 @@
 
 use crate::Instant;
 use crate::error::Disconnect;
-use crate::message::{Incoming, Outgoing};
+use crate::message::{CloseFrame, Incoming, Outgoing};
 
 /// One side of one open connection: created when the connection is up, dead when it is down.
 ///
@@ -53,11 +53,17 @@ pub trait Machine {
     #[must_use]
     fn poll_event(&mut self) -> Option<Self::Event>;
 
-    /// Returns when [`handle_timeout`](Self::handle_timeout) has to be called next. `None` means
-    /// never, and is the answer of a closed machine. May be earlier than the next visible effect,
-    /// never later.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) has to be called next, and what for.
+    /// `None` means never, and is the answer of a closed machine. May be earlier than the next
+    /// visible effect, never later.
     #[must_use]
-    fn poll_timeout(&self) -> Option<Instant>;
+    fn next_timeout(&self) -> Option<(Instant, &'static str)>;
+
+    /// Returns when [`handle_timeout`](Self::handle_timeout) has to be called next.
+    #[must_use]
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.next_timeout().map(|(at, _)| at)
+    }
 
     /// Returns whether the machine has ended. Poll out what it still holds.
     fn is_closed(&self) -> bool;
@@ -66,5 +72,27 @@ pub trait Machine {
     /// until events have been taken or frames have been sent.
     fn wants_input(&self) -> bool {
         true
+    }
+
+    /// Closes with this frame. Queued frames are sent first; what is in flight ends at once.
+    fn close_with(&mut self, frame: CloseFrame, now: Instant);
+
+    /// Closes with code 1000, as [`close_with`](Self::close_with) does.
+    fn close(&mut self, now: Instant) {
+        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
+    }
+
+    /// Returns how many calls have not ended: this side's, or those of the peer that wait for an
+    /// answer. A drain waits for them. Default 0.
+    #[must_use]
+    fn in_flight(&self) -> usize {
+        0
+    }
+
+    /// Returns how many bytes the last event counts for in queues: the length of the frame that it
+    /// came from. Default 0.
+    #[must_use]
+    fn event_bytes(&self) -> usize {
+        0
     }
 }

@@ -71,11 +71,14 @@ use crate::timers::{later, sooner};
 ///     fn poll_event(&mut self) -> Option<CloseReason> {
 ///         self.core.poll_event(|reason| reason)
 ///     }
-///     fn poll_timeout(&self) -> Option<Instant> {
-///         self.core.next_timeout().map(|(at, _)| at)
+///     fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+///         self.core.next_timeout()
 ///     }
 ///     fn is_closed(&self) -> bool {
 ///         self.core.is_closed()
+///     }
+///     fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+///         self.core.close_with(CloseReason::Local, frame);
 ///     }
 ///     fn wants_input(&self) -> bool {
 ///         self.core.wants_input(self.core.has_slack())

@@ -4,6 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use crate::json::{DecodeError, DecodeErrorKind};
 use crate::text::beginning;
 
 /// UTF-8 text whose clones share one allocation, so that a broadcast is encoded once.
@@ -89,7 +90,7 @@ pub enum Incoming<'a> {
     Fragment,
 }
 
-impl Incoming<'_> {
+impl<'a> Incoming<'a> {
     /// Returns the payload's length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -104,6 +105,20 @@ impl Incoming<'_> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Returns the text of a text message, or of a binary one that holds UTF-8, as known servers
+    /// read it; an error if it does not. `None` for other messages.
+    #[must_use]
+    pub fn text(self) -> Option<Result<&'a str, DecodeError>> {
+        match self {
+            Self::Text(text) => Some(Ok(text)),
+            Self::Binary(bytes) => {
+                let text = std::str::from_utf8(bytes);
+                Some(text.map_err(|_| DecodeError::new(DecodeErrorKind::Binary)))
+            }
+            _ => None,
+        }
     }
 
     /// Returns whether this is a text or binary message of the application, not a ping or pong.

@@ -68,10 +68,7 @@ fn encode_checked(
     if buffer.as_bytes().get(at) == Some(&first) {
         Ok(())
     } else {
-        Err(Refused::Invalid {
-            what,
-            why: format!("it is not {expected}"),
-        })
+        Err(Refused::invalid(what, format!("it is not {expected}")))
     }
 }
 

@@ -21,10 +21,7 @@ impl Triggers {
     pub fn new<P: AsRef<str>>(patterns: impl IntoIterator<Item = P>) -> Result<Self, Refused> {
         RegexSet::new(patterns)
             .map(Self)
-            .map_err(|error| Refused::Invalid {
-                what: "trigger",
-                why: error.to_string(),
-            })
+            .map_err(|error| Refused::invalid("trigger", error.to_string()))
     }
 
     /// Returns whether one of the patterns is found in the text.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rpc_core::Instant;
+use rpc_core::Refused;
 use rpc_core::timers::later;
-use rpc_core::{CloseFrame, CloseReason, Refused};
 use serde::Serialize;
 
 use super::run::{Kind, Pending, Run};
@@ -33,10 +33,8 @@ enum Payload<'a> {
 
 /// Refuses a request that servers would refuse.
 pub(crate) fn check_request(request: &ChatRequest) -> Result<(), Refused> {
-    request.validate().map_err(|fault| Refused::Invalid {
-        what: "chat request",
-        why: fault.to_string(),
-    })
+    let checked = request.validate();
+    checked.map_err(|fault| Refused::invalid("chat request", fault.to_string()))
 }
 
 impl ClientConn {
@@ -138,18 +136,6 @@ impl ClientConn {
             self.defer_abort(id, now);
         }
         true
-    }
-
-    /// Closes with code 1000. Queued frames are sent first; requests in flight end at once. A
-    /// server stops the chats of a closed connection.
-    pub fn close(&mut self, now: Instant) {
-        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
-    }
-
-    /// Closes with this frame. Queued frames are sent first; requests in flight end at once.
-    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        self.flush_deferred();
-        self.core.close_with(CloseReason::Local, frame);
     }
 
     /// Returns whether this is a chat in flight.

@@ -22,12 +22,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rpc_core::Instant;
-use rpc_core::json::DecodeErrorKind;
 use rpc_core::progress::Progress;
 use rpc_core::timers::sooner;
 use rpc_core::{
-    CallError, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, Incoming, Machine,
-    MachineCore, Outgoing, PendingCalls,
+    CallError, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, MachineCore,
+    Outgoing, PendingCalls,
 };
 
 use crate::error::RpcError;
@@ -120,24 +119,11 @@ impl ClientConn {
         }
     }
 
-    /// Returns the number of requests and chats in flight.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.calls.len()
-    }
-
     /// Returns how many messages were dropped because they belong to nothing in flight: late
     /// messages of ended chats, and answers to requests that were never made.
     #[must_use]
     pub const fn stray_frames(&self) -> u64 {
         self.stray
-    }
-
-    /// Returns when [`handle_timeout`](Machine::handle_timeout) is due next, and why.
-    #[must_use]
-    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        let call = self.core.unless_paused(self.calls.poll_timeout());
-        sooner(self.core.next_timeout(), call.map(|at| (at, "call")))
     }
 
     /// Ends a request other than a chat.
@@ -216,17 +202,11 @@ impl Machine for ClientConn {
     type Event = ClientEvent;
 
     fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
-        match self.core.received(message, now) {
-            Some(Incoming::Text(text)) => self.on_text(text, now),
-            // Known servers send text only, and known clients take this as text.
-            Some(Incoming::Binary(bytes)) => match std::str::from_utf8(bytes) {
-                Ok(text) => self.on_text(text, now),
-                Err(_) => {
-                    let error = DecodeError::new(DecodeErrorKind::Binary);
-                    self.push(ClientEvent::Warning(Warning::BadFrame(error)));
-                }
-            },
-            _ => {}
+        // Known servers send text only, and known clients take a binary message as text.
+        match self.core.received(message, now).and_then(Incoming::text) {
+            Some(Ok(text)) => self.on_text(text, now),
+            Some(Err(error)) => self.push(ClientEvent::Warning(Warning::BadFrame(error))),
+            None => {}
         }
     }
 
@@ -265,8 +245,9 @@ impl Machine for ClientConn {
         self.core.poll_event(ClientEvent::Closed)
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.next_timeout().map(|(at, _)| at)
+    fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        let call = self.core.unless_paused(self.calls.poll_timeout());
+        sooner(self.core.next_timeout(), call.map(|at| (at, "call")))
     }
 
     fn is_closed(&self) -> bool {
@@ -275,6 +256,21 @@ impl Machine for ClientConn {
 
     fn wants_input(&self) -> bool {
         self.core.wants_input(true)
+    }
+
+    /// Closes with this frame. Queued frames are sent first; requests in flight end at once.
+    fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.flush_deferred();
+        self.core.close_with(CloseReason::Local, frame);
+    }
+
+    /// Returns the number of requests and chats in flight.
+    fn in_flight(&self) -> usize {
+        self.calls.len()
+    }
+
+    fn event_bytes(&self) -> usize {
+        self.core.event_bytes()
     }
 }
 

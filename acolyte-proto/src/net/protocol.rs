@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use rpc_core::CallError;
 use rpc_core::Instant;
 use rpc_core::net::telemetry::CallOutcome;
 use rpc_core::net::{LinkAction, Protocol};
-use rpc_core::{CallError, CloseFrame};
 
 use crate::client::{
     CallId, CallValue, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome,
@@ -78,16 +78,8 @@ impl Protocol for ClientProtocol {
         }
     }
 
-    fn close(machine: &mut ClientConn, frame: CloseFrame, now: Instant) {
-        machine.close_with(frame, now);
-    }
-
     fn cancel(machine: &mut ClientConn, call: CallId, now: Instant) {
         machine.cancel(call, now);
-    }
-
-    fn in_flight(machine: &ClientConn) -> usize {
-        machine.in_flight()
     }
 
     fn outcome(value: &Value) -> CallOutcome {
@@ -95,10 +87,6 @@ impl Protocol for ClientProtocol {
             Value::Chat(outcome) => call_outcome(outcome),
             Value::Call(_) => CallOutcome::Ok,
         }
-    }
-
-    fn event_bytes(machine: &ClientConn) -> usize {
-        machine.core.event_bytes()
     }
 }
 

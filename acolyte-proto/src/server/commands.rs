@@ -1,6 +1,6 @@
 //! The commands of a [`ServerConn`]: steps and ends of chats, answers, closing.
 
-use rpc_core::{CloseFrame, CloseReason, Instant, Machine, Refused};
+use rpc_core::{Machine, Refused};
 
 use super::{Question, SHUTTING_DOWN, ServerConn, send};
 use crate::codec::encode_into;
@@ -24,6 +24,7 @@ impl ServerConn {
     /// [`Writable`](super::ServerEvent::Writable));
     /// [`Refused::TooLarge`], [`Refused::Encode`], [`Refused::Closed`]. Nothing is sent then.
     pub fn event(&mut self, id: &RpcId, event: &Event) -> Result<(), Refused> {
+        let invalid = |why: &str| Refused::invalid("event", why);
         if matches!(event, Event::Error(_)) {
             return Err(invalid("`error` is not a step of a chat on a WebSocket"));
         }
@@ -123,30 +124,6 @@ impl ServerConn {
         }
     }
 
-    /// Closes with code 1000. Queued frames are sent first.
-    pub fn close(&mut self, now: Instant) {
-        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
-    }
-
-    /// Closes with this frame (1001 when the server shuts down). Queued frames are sent first, then
-    /// every chat is ended with `chat.error`, as far as there is room.
-    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        if self.is_closed() {
-            return;
-        }
-        let silent = self.queue.is_aborted();
-        let running = self.queue.running().map(|(id, _)| id.clone());
-        let waiting = self.queue.positions().map(|(id, _)| id.clone());
-        let open: Vec<RpcId> = running.into_iter().chain(waiting).collect();
-        for id in open.iter().skip(usize::from(silent)) {
-            let error = self.completed(&ChatError::new(SHUTTING_DOWN));
-            // Without room for it the Close has to say it all.
-            let _ = send(&mut self.core, id, Answer::Failed(Box::new(error)));
-        }
-        self.cancel_tasks();
-        self.core.close_with(CloseReason::Local, frame);
-    }
-
     /// Ends the running chat, with an answer unless it was aborted.
     fn conclude(
         &mut self,
@@ -195,12 +172,5 @@ impl ServerConn {
             self.queries.shrink_to(1);
         }
         Ok(())
-    }
-}
-
-fn invalid(why: &str) -> Refused {
-    Refused::Invalid {
-        what: "event",
-        why: why.to_owned(),
     }
 }

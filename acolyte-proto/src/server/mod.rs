@@ -101,12 +101,6 @@ impl ServerConn {
         }
     }
 
-    /// Returns the number of running and waiting chats and of unanswered requests.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.queue.len() + self.queries.len()
-    }
-
     /// Returns whether the client has made a request. There is no login.
     #[must_use]
     #[cfg(feature = "server")]
@@ -125,12 +119,6 @@ impl ServerConn {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.queue.waiting()
-    }
-
-    /// Returns when [`handle_timeout`](Machine::handle_timeout) is due next, and why.
-    #[must_use]
-    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        self.core.next_timeout()
     }
 
     fn on_text(&mut self, text: &str, now: Instant) {
@@ -268,14 +256,10 @@ impl Machine for ServerConn {
         if !self.core.within_rate(rate, now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
-        match message {
-            Incoming::Text(text) => self.on_text(text, now),
-            // The known server takes JSON in binary messages as well.
-            Incoming::Binary(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => self.on_text(text, now),
-                Err(_) => self.refuse(&RpcId::unreadable(), INVALID_MESSAGE),
-            },
-            _ => {}
+        match message.text() {
+            Some(Ok(text)) => self.on_text(text, now),
+            Some(Err(_)) => self.refuse(&RpcId::unreadable(), INVALID_MESSAGE),
+            None => {}
         }
     }
 
@@ -308,8 +292,8 @@ impl Machine for ServerConn {
         self.core.poll_event(ServerEvent::Closed)
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.next_timeout().map(|(at, _)| at)
+    fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        self.core.next_timeout()
     }
 
     fn is_closed(&self) -> bool {
@@ -320,6 +304,30 @@ impl Machine for ServerConn {
         let has_room =
             self.queries.len() < self.config.max_unanswered.max(1) && self.core.has_slack();
         self.core.wants_input(has_room)
+    }
+
+    /// Closes with this frame (1001 when the server shuts down). Queued frames are sent first, then
+    /// every chat is ended with `chat.error`, as far as there is room.
+    fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        if self.is_closed() {
+            return;
+        }
+        let silent = self.queue.is_aborted();
+        let running = self.queue.running().map(|(id, _)| id.clone());
+        let waiting = self.queue.positions().map(|(id, _)| id.clone());
+        let open: Vec<RpcId> = running.into_iter().chain(waiting).collect();
+        for id in open.iter().skip(usize::from(silent)) {
+            let error = self.completed(&ChatError::new(SHUTTING_DOWN));
+            // Without room for it the Close has to say it all.
+            let _ = send(&mut self.core, id, Answer::Failed(Box::new(error)));
+        }
+        self.cancel_tasks();
+        self.core.close_with(CloseReason::Local, frame);
+    }
+
+    /// Returns the number of running and waiting chats and of unanswered requests.
+    fn in_flight(&self) -> usize {
+        self.queue.len() + self.queries.len()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Both machines on one line, under virtual time.
 
+use rpc_core::Machine as _;
 use std::time::{Duration, Instant};
 
 use acolyte_proto::client::{CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome};

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use crate::auth::{Address, InputError};
+use rpc_core::Refused;
+
+use crate::auth::Address;
 use crate::limits::MAX_ADDRESSES;
 
 /// A list of addresses, as the known hosts keep it in a file: one address per line, in any
@@ -61,13 +63,14 @@ impl AddressList {
     /// Adds an address. Returns `false` if it is already in the list, itself or by a pattern.
     ///
     /// # Errors
-    /// [`InputError::ListFull`]
-    pub fn insert(&mut self, address: Address) -> Result<bool, InputError> {
+    /// [`Refused::Invalid`] if the list is full.
+    pub fn insert(&mut self, address: Address) -> Result<bool, Refused> {
         if self.contains(&address) {
             return Ok(false);
         }
         if self.addresses.len() >= MAX_ADDRESSES {
-            return Err(InputError::ListFull);
+            let why = format!("it takes {MAX_ADDRESSES} addresses");
+            return Err(Refused::invalid("list", why));
         }
         self.addresses.insert(address);
         self.lines.push(address.to_string());

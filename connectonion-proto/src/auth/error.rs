@@ -1,34 +1,6 @@
-//! [`AuthError`]: why a caller is refused, in the words that every host uses. [`InputError`]: what is
-//! no address, signature or invite code.
+//! [`AuthError`]: why a caller is refused, in the words that every host uses.
 
 use rpc_core::DecodeError;
-
-use crate::limits::{MAX_ADDRESSES, MAX_INVITE_CODE_BYTES, MAX_INVITE_CODES};
-
-/// Why a text is not an [`Address`](super::Address) or a [`Signature`](super::Signature), or why a
-/// list or invite codes do not take something; nothing was changed then. Contains nothing of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InputError {
-    /// An address has 64 hexadecimal digits, with or without `0x`.
-    #[error("an address is 0x and 64 hexadecimal digits")]
-    NotAnAddress,
-    /// A signature has 128 hexadecimal digits, with or without `0x`.
-    #[error("a signature is 128 hexadecimal digits")]
-    NotASignature,
-    /// The list already has 100,000 addresses.
-    #[error("a list of addresses is full: it takes {MAX_ADDRESSES}")]
-    ListFull,
-    /// An invite code is empty; in a frame an empty code counts as none.
-    #[error("an invite code is empty")]
-    EmptyCode,
-    /// An invite code is longer than 256 bytes.
-    #[error("an invite code is longer than {MAX_INVITE_CODE_BYTES} bytes")]
-    CodeTooLong,
-    /// There are more than 1,024 invite codes.
-    #[error("there are more than {MAX_INVITE_CODES} invite codes")]
-    TooManyCodes,
-}
 
 /// Why a caller is refused. `Display` is the `message` of the ERROR frame, word for word as the known
 /// hosts send it.

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use rpc_core::Secret;
+use rpc_core::{Refused, Secret};
 use subtle::{Choice, ConstantTimeEq};
 
-use super::InputError;
 use crate::limits::{MAX_INVITE_CODE_BYTES, MAX_INVITE_CODES};
 
 /// The codes that turn a stranger into a contact. There are none by default, because the known
@@ -17,7 +16,7 @@ use crate::limits::{MAX_INVITE_CODE_BYTES, MAX_INVITE_CODES};
 /// let codes = InviteCodes::new(["red-onion", "spring onion"])?;
 /// assert!(codes.check("red-onion"));
 /// assert!(!codes.check("Red-Onion"));
-/// # Ok::<(), connectonion_proto::auth::InputError>(())
+/// # Ok::<(), connectonion_proto::Refused>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct InviteCodes(Arc<[Secret<Code>]>);
@@ -43,20 +42,22 @@ impl InviteCodes {
     /// Creates the set of these codes.
     ///
     /// # Errors
-    /// [`InputError::EmptyCode`], [`InputError::CodeTooLong`], [`InputError::TooManyCodes`].
-    pub fn new<C: Into<Secret>>(codes: impl IntoIterator<Item = C>) -> Result<Self, InputError> {
+    /// [`Refused::Invalid`] if a code is empty or too long, or there are too many.
+    pub fn new<C: Into<Secret>>(codes: impl IntoIterator<Item = C>) -> Result<Self, Refused> {
+        let invalid = |why| Refused::invalid("invite code", why);
         let mut list = Vec::new();
         for code in codes {
             let code = code.into();
             let text = code.expose();
             if text.is_empty() {
-                return Err(InputError::EmptyCode);
+                return Err(invalid("it is empty".to_owned()));
             }
             if list.len() == MAX_INVITE_CODES {
-                return Err(InputError::TooManyCodes);
+                return Err(invalid(format!("there are more than {MAX_INVITE_CODES}")));
             }
+            let too_long = || format!("it is longer than {MAX_INVITE_CODE_BYTES} bytes");
             list.push(Secret::new(Code {
-                padded: pad(text).ok_or(InputError::CodeTooLong)?,
+                padded: pad(text).ok_or_else(|| invalid(too_long()))?,
                 len: text.len(),
             }));
         }
@@ -104,13 +105,15 @@ mod tests {
         let longest = "x".repeat(MAX_INVITE_CODE_BYTES);
         let codes = InviteCodes::new([longest.as_str()]).unwrap();
         assert!(codes.check(&longest) && !codes.check(&(longest.clone() + "x")));
-        let error = |codes: &[&str]| InviteCodes::new(codes.iter().copied()).unwrap_err();
-        assert_eq!(error(&["a", ""]), InputError::EmptyCode);
-        assert_eq!(error(&[&(longest + "x")]), InputError::CodeTooLong);
-        assert_eq!(
-            error(&["a"; MAX_INVITE_CODES + 1]),
-            InputError::TooManyCodes
-        );
+        let error = |codes: &[&str]| {
+            let error = InviteCodes::new(codes.iter().copied()).unwrap_err();
+            error.to_string()
+        };
+        assert_eq!(error(&["a", ""]), "invalid invite code: it is empty");
+        let too_long = "invalid invite code: it is longer than 256 bytes";
+        assert_eq!(error(&[&(longest + "x")]), too_long);
+        let too_many = "invalid invite code: there are more than 1024";
+        assert_eq!(error(&["a"; MAX_INVITE_CODES + 1]), too_many);
     }
 
     #[test]

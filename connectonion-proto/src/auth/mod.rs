@@ -73,7 +73,7 @@ mod verifier;
 pub use address::Address;
 pub use address_list::AddressList;
 pub use canonical::{Canonical, canonical_json};
-pub use error::{AuthError, InputError};
+pub use error::AuthError;
 #[cfg(feature = "auth")]
 pub use invite::InviteCodes;
 pub use payload::{Draft, Payload, unix_seconds};

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::{InputError, hex};
+use rpc_core::Refused;
+
+use super::hex;
 
 /// An Ed25519 signature. It is written as 128 lower-case digits without `0x`, which the SDKs send
 /// and all hosts accept; the form with `0x` (as in the specification) and upper case are read as
@@ -26,9 +28,10 @@ impl Signature {
     /// Parses 128 hexadecimal digits in any case, with or without `0x`.
     ///
     /// # Errors
-    /// [`InputError`]
-    pub fn parse(text: &str) -> Result<Self, InputError> {
-        hex::parse(text).map(Self).ok_or(InputError::NotASignature)
+    /// [`Refused::Invalid`]
+    pub fn parse(text: &str) -> Result<Self, Refused> {
+        let signature = hex::parse(text).map(Self);
+        signature.ok_or_else(|| Refused::invalid("signature", "it is not 128 hexadecimal digits"))
     }
 }
 
@@ -53,6 +56,6 @@ mod tests {
         assert_eq!(Signature::parse(&format!("0x{text}")), Ok(signature));
         assert_eq!(Signature::parse(&text.to_uppercase()), Ok(signature));
         assert_eq!(format!("{signature:?}"), "Signature { .. }");
-        assert_eq!(Signature::parse(&text[2..]), Err(InputError::NotASignature));
+        assert!(Signature::parse(&text[2..]).is_err());
     }
 }

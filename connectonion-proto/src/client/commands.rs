@@ -2,7 +2,7 @@
 
 use rpc_core::Instant;
 use rpc_core::timers::later;
-use rpc_core::{CallId, CloseFrame, CloseReason, Refused, Str};
+use rpc_core::{CallId, Refused, Str};
 use serde::Serialize;
 
 use super::pending::Kind;
@@ -28,10 +28,8 @@ impl ClientConn {
             ClientState::AwaitConnected if self.onboarded => {}
             ClientState::AwaitOnboarding => {}
             _ => {
-                return Err(Refused::Invalid {
-                    what: "CONNECT",
-                    why: "there was one on this connection; open a new one".to_owned(),
-                });
+                let why = "there was one on this connection; open a new one";
+                return Err(Refused::invalid("CONNECT", why));
             }
         }
         self.core.send_json(connect)?;
@@ -70,10 +68,7 @@ impl ClientConn {
     pub fn input(&mut self, input: &Input, _: Instant) -> Result<CallId, Refused> {
         self.check_ready()?;
         if input.prompt.as_deref().is_none_or(str::is_empty) {
-            return Err(Refused::Invalid {
-                what: "prompt",
-                why: "it is empty".to_owned(),
-            });
+            return Err(Refused::invalid("prompt", "it is empty"));
         }
         let kind = match self.state() {
             ClientState::Running => Kind::Interjection,
@@ -165,17 +160,6 @@ impl ClientConn {
     /// answered.
     pub fn cancel(&mut self, id: CallId) -> bool {
         self.pending.cancel(id)
-    }
-
-    /// Closes with code 1000. Queued frames are sent first; requests end at once, and a run goes on
-    /// at the host.
-    pub fn close(&mut self, now: Instant) {
-        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
-    }
-
-    /// Closes with this frame, as [`close`](Self::close) does.
-    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        self.core.close_with(CloseReason::Local, frame);
     }
 
     const fn check_ready(&self) -> Result<(), Refused> {

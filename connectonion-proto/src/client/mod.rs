@@ -171,24 +171,6 @@ impl ClientConn {
         }
     }
 
-    /// Returns the number of unanswered prompts and requests, plus the run.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.pending.len() + usize::from(self.run)
-    }
-
-    /// Returns when [`handle_timeout`](Machine::handle_timeout) is due next, and why.
-    #[must_use]
-    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        if self.is_closed() {
-            return None;
-        }
-        let answer = self.core.unless_paused(self.pending.poll_timeout());
-        let replay = self.caught_up_at.map(|at| (at, "replay"));
-        let own = sooner(replay, answer.map(|at| (at, "answer")));
-        sooner(self.core.next_timeout(), own)
-    }
-
     fn await_connected(&mut self, now: Instant) {
         let timeout = self.config.connect_timeout;
         self.core.start_timer("connect", timeout, now);
@@ -337,8 +319,14 @@ impl Machine for ClientConn {
         event.or_else(|| self.core.poll_event(ClientEvent::Closed))
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.next_timeout().map(|(at, _)| at)
+    fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        if self.is_closed() {
+            return None;
+        }
+        let answer = self.core.unless_paused(self.pending.poll_timeout());
+        let replay = self.caught_up_at.map(|at| (at, "replay"));
+        let own = sooner(replay, answer.map(|at| (at, "answer")));
+        sooner(self.core.next_timeout(), own)
     }
 
     fn is_closed(&self) -> bool {
@@ -347,6 +335,20 @@ impl Machine for ClientConn {
 
     fn wants_input(&self) -> bool {
         self.core.wants_input(true)
+    }
+
+    /// Closes with this frame, as [`close`](Self::close) does.
+    fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.core.close_with(CloseReason::Local, frame);
+    }
+
+    /// Returns the number of unanswered prompts and requests, plus the run.
+    fn in_flight(&self) -> usize {
+        self.pending.len() + usize::from(self.run)
+    }
+
+    fn event_bytes(&self) -> usize {
+        self.core.event_bytes()
     }
 }
 

@@ -97,14 +97,6 @@ pub struct OnboardSubmit {
 
 impl From<Signed> for OnboardSubmit {
     fn from(signed: Signed) -> Self {
-        Self::new(signed)
-    }
-}
-
-impl OnboardSubmit {
-    /// Creates an offer.
-    #[must_use]
-    pub const fn new(signed: Signed) -> Self {
         Self { signed }
     }
 }

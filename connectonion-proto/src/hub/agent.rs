@@ -7,7 +7,7 @@ use super::event::{AgentError, Now, RunId};
 use super::job::Task;
 use super::{Entry, Hub, Prompt};
 use crate::codec::to_json;
-use crate::frame::{EventKind, Mode, ModeChanged, Replay, StreamEvent, UserInput};
+use crate::frame::{Answer, EventKind, Mode, ModeChanged, Replay, StreamEvent, UserInput};
 use crate::id::event_id;
 
 /// The longest type of an agent's own event, in bytes.
@@ -98,9 +98,8 @@ impl Hub {
     }
 
     /// Asks a question of an agent: `ask_user`, `approval_needed`, `plan_review`,
-    /// `ulw_turns_reached`. Returns the question's id, which comes with the
-    /// [answer](super::HubEvent::Answer). It stays open until it is answered,
-    /// [withdrawn](Self::withdraw), or the run ends: a human may be thinking.
+    /// `ulw_turns_reached`. Returns the question's id, for [`take_answer`](Self::take_answer). It stays
+    /// open until it is answered, [withdrawn](Self::withdraw), or the run ends: a human may be thinking.
     ///
     /// # Errors
     /// [`AgentError`].
@@ -117,11 +116,31 @@ impl Hub {
         Ok(id)
     }
 
+    /// Takes the answer to a question, if the user has given it.
+    ///
+    /// # Errors
+    /// [`AgentError::Over`].
+    pub fn take_answer(&mut self, run: RunId, id: &str) -> Result<Option<Answer>, AgentError> {
+        let (_, state) = self.run_mut(run)?;
+        let place = state
+            .answers
+            .iter()
+            .position(|(question, _)| question == id);
+        Ok(place.map(|place| state.answers.remove(place).1))
+    }
+
     /// Withdraws a question.
-    pub fn withdraw(&mut self, run: RunId, request_id: &str) {
+    pub fn withdraw(&mut self, run: RunId, id: &str) {
         if let Ok((_, state)) = self.run_mut(run) {
-            state.requests.retain(|(open, _)| open != request_id);
+            state.requests.retain(|(open, _)| open != id);
+            state.answers.retain(|(question, _)| question != id);
         }
+    }
+
+    /// Takes the goal that the user has set last.
+    #[must_use]
+    pub fn take_goal(&mut self, run: RunId) -> Option<Str> {
+        self.run_mut(run).ok()?.1.goal.take()
     }
 
     /// Starts a step of an agent, and returns the prompts that came meanwhile. Each becomes a
@@ -130,9 +149,8 @@ impl Hub {
     /// # Errors
     /// [`AgentError::Over`].
     pub fn next_inputs(&mut self, run: RunId, now: Now) -> Result<Vec<Prompt>, AgentError> {
-        let (_, state) = self.run_mut(run)?;
-        state.iteration += 1;
-        let inputs = state.take_inputs();
+        self.run_mut(run)?.1.iteration += 1;
+        let inputs = self.session_of_run(run)?.1.take_unread();
         self.read(run, &inputs, now);
         Ok(inputs)
     }
@@ -181,7 +199,7 @@ impl Hub {
     /// Returns whether prompts of the user wait for the agent.
     #[must_use]
     pub fn has_inputs(&mut self, run: RunId) -> bool {
-        let run = self.run_mut(run);
-        run.is_ok_and(|(_, state)| !state.inputs().is_empty())
+        let session = self.session_of_run(run);
+        session.is_ok_and(|(_, session)| session.unread().next().is_some())
     }
 }

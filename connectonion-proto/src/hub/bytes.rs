@@ -73,9 +73,9 @@ impl Hub {
 impl Session {
     /// Returns the bytes of the conversation and of what waits to become a part of it.
     pub(super) fn bytes(&self) -> usize {
+        let waiting = self.prompts.iter().skip(self.read);
+        let waiting: usize = waiting.map(Prompt::size).sum();
         let run = self.run.as_ref();
-        let unread = run.map_or(&[][..], |run| run.inputs());
-        let waiting: usize = self.intake.iter().chain(unread).map(Prompt::size).sum();
         let run = run.map_or(0, |run| run.message_bytes + run.trace_bytes);
         len_of(self.copy.as_ref()) + waiting + run
     }

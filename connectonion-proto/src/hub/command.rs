@@ -5,7 +5,7 @@ use rpc_core::encode::encode;
 use super::Hub;
 use super::conversation::with_mode;
 use super::event::{ConnId, HubEvent, Now, Reply};
-use super::run::stale;
+use super::run::{Phase, stale};
 use crate::codec::to_json;
 use crate::error::{unknown_type, unsupported_mode};
 use crate::frame::{
@@ -57,11 +57,11 @@ impl Hub {
         } = response;
         let request_id = request_id.as_deref();
         let answered = match session.running() {
-            Some(run) => run.answer(answer.tag(), request_id).map(|id| (run.id, id)),
+            Some(run) => run.answer(answer, request_id).map(|()| run.id),
             None => Err(stale(request_id)),
         };
         match answered {
-            Ok((run, id)) => self.events.push_back(HubEvent::Answer(run, id, answer)),
+            Ok(run) => self.events.push_back(HubEvent::Told(run)),
             Err(error) => self.tell(conn, &error.with_session_id(id.as_str())),
         }
     }
@@ -73,7 +73,7 @@ impl Hub {
                 Some(run) => {
                     run.is_interrupted = true;
                     let run = run.id;
-                    return self.events.push_back(HubEvent::Interrupt(run));
+                    return self.events.push_back(HubEvent::Told(run));
                 }
                 None => NOTHING_TO_INTERRUPT,
             },
@@ -82,9 +82,13 @@ impl Hub {
     }
 
     fn prompt_update(&mut self, conn: ConnId, update: PromptUpdate) {
-        let session = self.session_at(conn);
-        match session.and_then(|(_, session)| session.started().map(|run| run.id)) {
-            Some(run) => self.events.push_back(HubEvent::Goal(run, update.prompt)),
+        let run = self.session_at(conn).and_then(|(_, it)| it.run.as_mut());
+        match run.filter(|run| run.phase != Phase::Beginning) {
+            Some(run) => {
+                run.goal = Some(update.prompt);
+                let run = run.id;
+                self.events.push_back(HubEvent::Told(run));
+            }
             None => {
                 let error = ErrorFrame::new("prompt_update requires an active turn");
                 self.tell(conn, &error);

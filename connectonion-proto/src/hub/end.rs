@@ -26,8 +26,8 @@ impl Hub {
     /// # Errors
     /// [`AgentError::Over`].
     pub fn finish(&mut self, id: RunId, result: &str, now: Now) -> Result<Vec<Prompt>, AgentError> {
+        let unread = self.session_of_run(id)?.1.take_unread();
         let (_, run) = self.run_mut(id)?;
-        let unread = run.take_inputs();
         if !unread.is_empty() {
             // What the user says now is what the user wants.
             run.is_interrupted = false;
@@ -60,15 +60,8 @@ impl Hub {
     /// # Errors
     /// [`AgentError::Over`].
     pub fn fail(&mut self, id: RunId, message: &str, now: Now) -> Result<(), AgentError> {
-        let (session_id, run) = self.run_mut(id)?;
-        let (session_id, unread) = (session_id.clone(), run.take_inputs());
-        if let Some(session) = self.sessions.get_mut(session_id.as_str()) {
-            for prompt in unread.into_iter().rev() {
-                session.intake.push_front(prompt);
-            }
-        }
-        self.line(console::agent_error(message));
         let (session_id, _, record) = self.end_run(id, None, now)?;
+        self.line(console::agent_error(message));
         let error = encode(&ErrorFrame::new(message)).unwrap_or_default();
         self.ask_storage(session_id, Task::End(id, Err(error)), Some(record));
         Ok(())
@@ -83,9 +76,10 @@ impl Hub {
         now: Now,
     ) -> Result<(SessionId, Json, Box<Record>), AgentError> {
         let ttl = self.config.result_ttl;
-        let session_id = self.runs.get(&id).ok_or(AgentError::Over)?.clone();
-        let session = self.sessions.get_mut(session_id.as_str());
-        let session = session.ok_or(AgentError::Over)?;
+        let (session_id, session) = self.session_of_run(id)?;
+        let session_id = session_id.clone();
+        session.prompts.drain(..session.read);
+        session.read = 0;
         let run = session.running().ok_or(AgentError::Over)?;
         run.phase = Phase::Ending;
         run.requests.clear();

@@ -6,7 +6,7 @@ use rpc_core::{CloseFrame, Instant, Refused, Str, Text};
 
 use super::{Job, Prompt};
 use crate::auth::Address;
-use crate::frame::{Answer, Connect, Connected, ErrorFrame, RuntimeInputAck};
+use crate::frame::{Connect, Connected, ErrorFrame, RuntimeInputAck};
 use crate::id::SessionId;
 
 /// A connection, numbered by the application. Numbers are never reused.
@@ -118,14 +118,8 @@ pub enum HubEvent {
     },
     /// Stop the agent: its run is over.
     Cancel(RunId),
-    /// The user has answered the question of the agent with this id.
-    Answer(RunId, Str, Answer),
-    /// Stop the agent after its current step.
-    Interrupt(RunId),
-    /// The user has sent a prompt to the running agent.
-    Interjected(RunId),
-    /// The user has changed the goal of the running agent.
-    Goal(RunId, Str),
+    /// The user has told the agent something: an answer, a prompt, a goal, or to stop after its step.
+    Told(RunId),
 }
 
 /// Why an agent has no answer, or its `Turn` refused something: nothing changed then,

@@ -7,7 +7,7 @@ use super::event::{ConnId, HubEvent, Now, Reply, RunId};
 use super::job::Task;
 use super::removed::moved;
 use super::run::{Phase, Run};
-use super::{Hub, Prompt, Session};
+use super::{Hub, Prompt};
 use crate::console;
 use crate::frame::{ErrorFrame, EventKind, FilesReceived, RuntimeInputAck, UserInput};
 use crate::id::{EventId, SessionId, runtime_input_id};
@@ -31,13 +31,12 @@ impl Hub {
         if prompt.text.is_empty() {
             return self.refuse_input(conn, ErrorFrame::new(PROMPT_REQUIRED));
         }
-        let unread = entry.running().map_or(0, |run| run.inputs().len());
-        if entry.intake.len() + unread >= max {
+        if entry.prompts.len() - entry.read >= max {
             let error = busy(&id, "too many inputs wait for the agent");
             // Without the code, clients would take it for the end of the run that goes on.
             return self.refuse_input(conn, error.with_code(RUNTIME_INPUT_REJECTED));
         }
-        let is_known = entry.copy.is_some() || entry.run.is_some() || !entry.intake.is_empty();
+        let is_known = entry.copy.is_some() || entry.run.is_some() || !entry.prompts.is_empty();
         let session = session.filter(|_| !is_known);
         let (owner, before) = (entry.owner, entry.bytes());
         let size = prompt.size() + len_of(session.as_ref());
@@ -49,7 +48,7 @@ impl Hub {
         prompt.conn = Some(conn);
         if let Some(entry) = self.sessions.get_mut(id.as_str()) {
             entry.copy = session.or(entry.copy.take());
-            entry.intake.push_back(prompt);
+            entry.prompts.push_back(prompt);
         }
         self.next_prompt(&id, now);
     }
@@ -66,7 +65,10 @@ impl Hub {
             if session.storing.is_some() || session.is_ending() {
                 return;
             }
-            let Some(prompt) = session.intake.front().cloned() else {
+            // A running agent has those that were acknowledged.
+            let mut prompts = session.prompts.iter();
+            let next = prompts.find(|it| session.run.is_none() || it.conn.is_some());
+            let Some(prompt) = next.cloned() else {
                 self.save(id, now);
                 return self.tidy(id);
             };
@@ -75,7 +77,7 @@ impl Hub {
                     // It was acknowledged, so it waits.
                     return self.starved.push_back(id.clone());
                 };
-                session.intake.pop_front();
+                session.prompts.pop_front();
                 self.refuse_input(conn, busy(id, "too many agents are running"));
                 continue;
             }
@@ -83,9 +85,8 @@ impl Hub {
             let prompt_id = prompt.id.clone();
             let run = match &session.run {
                 Some(run) => {
-                    let waits = |it: &&Prompt| it.id == prompt_id || it.conn.is_none();
-                    let waiting = session.intake.iter().filter(waits);
-                    record.inputs = run.acknowledged.iter().chain(waiting).cloned().collect();
+                    let told = |it: &&Prompt| it.id == prompt_id || it.conn.is_none();
+                    record.inputs = session.prompts.iter().filter(told).cloned().collect();
                     record.session = run.base().filter(|_| run.is_base_unstored).cloned();
                     run
                 }
@@ -120,24 +121,21 @@ impl Hub {
             return;
         };
         // Another session of this name may have been removed while the storage was at work.
-        let place = session.intake.iter().position(|it| it.id == *prompt);
+        let place = session.prompts.iter().position(|it| it.id == *prompt);
         let is_it = session.storing.take_if(|it| *it == *prompt).is_some();
         let Some(place) = place.filter(|_| is_it) else {
             return;
         };
-        let asker = session.intake.get(place).and_then(|it| it.conn);
+        let asker = session.prompts.get(place).and_then(|it| it.conn);
         let refused = not_stored.zip(asker);
         let current = session.run.as_ref().map(|it| (it.id, it.phase));
         if refused.is_none() && current.is_none_or(|it| it.0 != run || it.1 == Phase::Ending) {
             // The prompt begins another run.
             return self.next_prompt(id, now);
         }
-        let Some(mut prompt) = session.intake.remove(place) else {
-            return;
-        };
-        prompt.conn = None;
         match refused {
             Some((error, conn)) => {
+                session.prompts.remove(place);
                 if current == Some((run, Phase::Beginning)) {
                     session.run = None;
                     self.runs.remove(&run);
@@ -148,44 +146,46 @@ impl Hub {
                 self.refuse_input(conn, frame.with_retryable(error.is_retryable()));
             }
             // What was acknowledged is stored already, but maybe not as a part of the conversation.
-            None => self.take_prompt(id, prompt, asker, not_stored.is_some(), now),
+            None => self.take_prompt(id, place, not_stored.is_some(), now),
         }
         self.next_prompt(id, now);
     }
 
     /// Announces a stored prompt, and passes it to its agent.
-    fn take_prompt(
-        &mut self,
-        id: &SessionId,
-        prompt: Prompt,
-        conn: Option<ConnId>,
-        is_unstored: bool,
-        now: Now,
-    ) {
+    fn take_prompt(&mut self, id: &SessionId, place: usize, is_unstored: bool, now: Now) {
         let max = self.config.max_trace_bytes;
         let Some(session) = self.sessions.get_mut(id.as_str()) else {
             return;
         };
         let owner = session.owner;
         let rerun = session.rerun.take();
-        let Some(run) = &mut session.run else { return };
+        let (Some(run), Some(prompt)) = (&mut session.run, session.prompts.get_mut(place)) else {
+            return;
+        };
+        let (conn, prompt) = (prompt.conn.take(), prompt.clone());
         let (run_id, turn) = (run.id, run.turn);
         let is_first = run.phase == Phase::Beginning;
-        run.is_base_unstored = is_unstored && (is_first || run.is_base_unstored);
-        if is_unstored || !is_first {
-            run.acknowledged.push(prompt.clone());
-        }
+        run.is_base_unstored = is_unstored;
         let words = written(&prompt);
         // Clients may know the event that reports it: then only the trace of this run needs it.
         let said = rerun.as_ref().and_then(|it| it.said.clone());
         let is_said = said.is_some();
         let (line, reply) = if is_first {
             run.phase = Phase::Running;
-            run.read = run.acknowledged.len();
             if let Some(event) = said {
                 run.push_trace(event, max);
             }
-            Session::begin(session, rerun.is_some());
+            session.used = true;
+            session.failure = None;
+            // Clients that reconnect read from here, unless the run begins again.
+            if rerun.is_none() {
+                session.log.begin();
+            }
+            if is_unstored {
+                session.read = 1;
+            } else {
+                session.prompts.remove(place);
+            }
             (console::input(owner, id.as_str(), words), Reply::Begun)
         } else {
             let ack = RuntimeInputAck::new(id.as_str(), prompt.id.as_str());
@@ -211,7 +211,7 @@ impl Hub {
             self.emit_own(run_id, EventKind::FilesReceived(files), None, now);
         }
         self.events.push_back(match is_first {
-            false => HubEvent::Interjected(run_id),
+            false => HubEvent::Told(run_id),
             true => HubEvent::Start {
                 run: run_id,
                 session_id: id.clone(),
@@ -245,16 +245,5 @@ fn written(prompt: &Prompt) -> &str {
     match prompt.files.is_empty() {
         true => &prompt.text,
         false => without_reminder(&prompt.text),
-    }
-}
-
-impl Session {
-    /// Begins a run in the log: clients that reconnect read from here, unless it begins again.
-    fn begin(&mut self, is_again: bool) {
-        self.used = true;
-        self.failure = None;
-        if !is_again {
-            self.log.begin();
-        }
     }
 }

@@ -92,8 +92,11 @@ struct Session {
     saving: Option<u64>,
     /// The current run, or the one that starts when its prompt is stored.
     run: Option<Box<Run>>,
-    /// The waiting prompts, in order.
-    intake: VecDeque<Prompt>,
+    /// The prompts that no stored conversation has, in order: those that the run has read, those that
+    /// were acknowledged, and those that are not stored yet.
+    prompts: VecDeque<Prompt>,
+    /// How many of them the run has read.
+    read: usize,
     /// The one among them that is being stored.
     storing: Option<EventId>,
     /// The interrupted run that the first of them begins again.
@@ -110,7 +113,7 @@ impl Session {
     /// Returns the run whose agent is at work.
     fn running(&mut self) -> Option<&mut Run> {
         let run = self.run.as_deref_mut();
-        run.filter(|run| run.phase == Phase::Running)
+        run.filter(|run| run.is_running())
     }
 
     /// Returns whether the result of the run is being stored.
@@ -122,7 +125,7 @@ impl Session {
 
     /// Whether nothing is run, waits or is being stored.
     fn is_idle(&self) -> bool {
-        self.run.is_none() && self.intake.is_empty() && self.saving.is_none()
+        self.run.is_none() && self.prompts.is_empty() && self.saving.is_none()
     }
 
     /// Returns the session as it was before the run, for a client without its events.
@@ -142,9 +145,21 @@ impl Session {
         let mut record = Record::new(id.as_str(), status, prompt.unwrap_or_default(), began);
         record.owner = Some(self.owner);
         record.expires = Some(began + ttl.as_secs_f64());
-        let waiting = self.intake.iter().filter(|it| it.conn.is_none());
-        record.inputs = waiting.cloned().collect();
+        record.inputs = self.unread().cloned().collect();
         Box::new(record)
+    }
+
+    /// Returns the prompts that were acknowledged and not read.
+    fn unread(&self) -> impl Iterator<Item = &Prompt> {
+        let unread = self.prompts.iter().skip(self.read);
+        unread.filter(|it| it.conn.is_none())
+    }
+
+    /// Takes them: the agent reads them now.
+    fn take_unread(&mut self) -> Vec<Prompt> {
+        let unread: Vec<_> = self.unread().cloned().collect();
+        self.read += unread.len();
+        unread
     }
 
     /// Returns how long it may be silent.
@@ -336,12 +351,18 @@ impl Hub {
         Some((id, session))
     }
 
-    /// Returns a run whose agent is at work, and its session.
-    pub(crate) fn run_mut(&mut self, run: RunId) -> Result<(&SessionId, &mut Run), AgentError> {
+    /// Returns the session of a run whose agent is at work.
+    fn session_of_run(&mut self, run: RunId) -> Result<(&SessionId, &mut Session), AgentError> {
         let id = self.runs.get(&run).ok_or(AgentError::Over)?;
         let session = self.sessions.get_mut(id.as_str());
-        let run = session.and_then(Session::running).ok_or(AgentError::Over)?;
-        Ok((id, run))
+        let session = session.filter(|it| it.run.as_ref().is_some_and(|run| run.is_running()));
+        Ok((id, session.ok_or(AgentError::Over)?))
+    }
+
+    /// Returns a run whose agent is at work, and its session's id.
+    pub(crate) fn run_mut(&mut self, run: RunId) -> Result<(&SessionId, &mut Run), AgentError> {
+        let (id, session) = self.session_of_run(run)?;
+        Ok((id, session.running().ok_or(AgentError::Over)?))
     }
 
     fn reply(&mut self, conn: ConnId, reply: Reply) {

@@ -61,8 +61,8 @@ impl Hub {
             session.log.begin_again();
             session.is_known = true;
             session.copy.clone_from(&record.session);
-            session.intake.push_back(first);
-            session.intake.extend(record.inputs.iter().cloned());
+            session.prompts.push_back(first);
+            session.prompts.extend(record.inputs.iter().cloned());
             let count = record.reruns + 1;
             session.rerun = Some(Rerun { count, said });
         }

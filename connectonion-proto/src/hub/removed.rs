@@ -108,7 +108,7 @@ impl Hub {
     /// Stores what is left of a session that was removed, and informs the watchers of its run.
     pub(super) fn end_session(&mut self, id: &SessionId, session: Session, words: &str, now: Now) {
         self.unlist(&session);
-        for conn in session.intake.iter().filter_map(|it| it.conn) {
+        for conn in session.prompts.iter().filter_map(|it| it.conn) {
             let gone = ErrorFrame::new("the session is over: send CONNECT again");
             self.refuse_input(conn, gone.with_retryable(true));
         }
@@ -119,15 +119,14 @@ impl Hub {
                 (again.session, again.inputs) = (session.copy, record.inputs);
                 self.ask_storage(id.clone(), Task::Note, Some(again));
             }
-            (Some(mut run), _) if run.phase != Phase::Beginning => {
+            (Some(run), _) if run.phase != Phase::Beginning => {
                 self.events.push_back(HubEvent::Cancel(run.id));
                 for conn in session.sockets {
                     self.tell(conn, &ErrorFrame::new(words));
                 }
                 self.line(console::agent_error(words));
-                if run.phase == Phase::Running {
+                if run.is_running() {
                     record.session = Some(run.render(id.as_str(), None, now.unix));
-                    record.inputs.splice(..0, run.take_inputs());
                     self.ask_storage(id.clone(), Task::Note, Some(record));
                 }
             }

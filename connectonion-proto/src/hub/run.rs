@@ -9,7 +9,7 @@ use super::conversation::{Event, agent_message, agents_text, user_message};
 use super::event::{Now, RunId};
 use super::{Entry, Prompt};
 use crate::codec::to_json;
-use crate::frame::{ErrorFrame, Session};
+use crate::frame::{Answer, ErrorFrame, Session};
 use crate::limits::{STALE_ANSWER, ULW_TURNS, ULW_TURNS_USED};
 
 /// How far a run has come.
@@ -26,8 +26,8 @@ pub(super) enum Phase {
 /// One INPUT in progress, and its additions to the session. They stay separate until the whole session
 /// is needed, so that adding a message or an event costs the same in long and short conversations.
 ///
-/// Every acknowledged prompt is read: one that comes during the run waits until the agent takes it at
-/// its next step, and a run with waiting prompts does not finish.
+/// Every acknowledged prompt is read: one that comes during the run waits in the session until the agent
+/// takes it at its next step, and a run with waiting prompts does not finish.
 pub(crate) struct Run {
     pub(super) id: RunId,
     pub(super) phase: Phase,
@@ -49,14 +49,14 @@ pub(crate) struct Run {
     members: Vec<(Str, Json)>,
     /// How many times the run was begun again.
     pub(super) reruns: u32,
-    /// The prompts that were acknowledged during the run.
-    pub(super) acknowledged: Vec<Prompt>,
-    /// How many of them the agent has read.
-    pub(super) read: usize,
     /// The user wants the agent to stop after its current step.
     pub(super) is_interrupted: bool,
     /// The open questions and the types of their answers, in the order of asking.
     pub(super) requests: Vec<(Str, &'static str)>,
+    /// The answers that the agent has not taken, and their questions.
+    pub(super) answers: Vec<(Str, Answer)>,
+    /// The goal that the user has set last.
+    pub(super) goal: Option<Str>,
     /// Storing the start of this run has failed, and possibly the end of the one before: the next
     /// record must include the session before it.
     pub(super) is_base_unstored: bool,
@@ -98,10 +98,10 @@ impl Run {
             trace: VecDeque::new(),
             trace_bytes: 0,
             members: Vec::new(),
-            acknowledged: Vec::new(),
-            read: 0,
             is_interrupted: false,
             requests: Vec::new(),
+            answers: Vec::new(),
+            goal: None,
             is_base_unstored: false,
             unstored: Vec::new(),
             is_storing: false,
@@ -121,27 +121,20 @@ impl Run {
         self.base.as_ref()
     }
 
-    /// Returns the waiting prompts, oldest first.
-    pub(super) fn inputs(&self) -> &[Prompt] {
-        self.acknowledged.get(self.read..).unwrap_or_default()
+    /// Whether its agent is at work.
+    pub(super) fn is_running(&self) -> bool {
+        self.phase == Phase::Running
     }
 
-    /// Takes the waiting prompts, oldest first: the agent reads them in its next step.
-    pub(super) fn take_inputs(&mut self) -> Vec<Prompt> {
-        let inputs = self.inputs().to_vec();
-        self.read = self.acknowledged.len();
-        inputs
-    }
-
-    /// Closes the question that an answer of this type is for, and returns its id. An answer of an old
-    /// client names no question: it is for the only one of its kind.
+    /// Closes the question that an answer is for, and keeps the answer for the agent. One of an old client
+    /// names no question: it is for the only one of its kind.
     pub(super) fn answer(
         &mut self,
-        tag: &str,
+        answer: Answer,
         request_id: Option<&str>,
-    ) -> Result<Str, Box<ErrorFrame>> {
+    ) -> Result<(), Box<ErrorFrame>> {
         let is_it = |(id, asked): &(Str, &str)| {
-            *asked == tag && request_id.is_none_or(|wanted| id == wanted)
+            *asked == answer.tag() && request_id.is_none_or(|wanted| id == wanted)
         };
         let mut places = (0..).zip(&self.requests).filter(|(_, it)| is_it(it));
         let (place, _) = places.next().ok_or_else(|| stale(request_id))?;
@@ -149,7 +142,9 @@ impl Run {
             let words = "several questions are open: request_id is required";
             return Err(no_question(words, "request_id_required", request_id));
         }
-        Ok(self.requests.remove(place).0)
+        let (id, _) = self.requests.remove(place);
+        self.answers.push((id, answer));
+        Ok(())
     }
 
     pub(crate) fn push_message(&mut self, message: Json) {

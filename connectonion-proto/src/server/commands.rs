@@ -1,6 +1,6 @@
 //! The commands of a connection: verdicts, frames, closing.
 
-use rpc_core::{CloseFrame, CloseReason, Instant, Machine, Refused, Text};
+use rpc_core::{Machine, Refused, Text};
 use serde::Serialize;
 
 use super::{Awaited, ServerConn, ServerEvent, Stage};
@@ -144,25 +144,6 @@ impl ServerConn {
         self.blocked = !has_room && !self.is_closed();
         self.owes = self.blocked;
         has_room
-    }
-
-    /// Returns whether events are waiting for room, as far as this machine knows: a Close would
-    /// overtake them. Let them leave before a shutdown.
-    #[cfg(any(test, all(feature = "auth", feature = "tokio")))]
-    pub(crate) const fn owes_frames(&self) -> bool {
-        self.owes
-    }
-
-    /// Closes with code 1000. Queued frames are sent first.
-    pub fn close(&mut self, now: Instant) {
-        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
-    }
-
-    /// Closes with this frame (1012 or 1001 at a shutdown). Queued frames are sent first.
-    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        if self.core.close_with(CloseReason::Local, frame) {
-            self.release();
-        }
     }
 
     fn check_awaited(&self, fits: impl Fn(&Awaited) -> bool) -> Result<(), Refused> {

@@ -145,13 +145,6 @@ impl ServerConn {
         }
     }
 
-    /// Returns when [`handle_timeout`](Machine::handle_timeout) is due next, and why.
-    #[must_use]
-    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        let ping = self.ping_at.map(|at| (at, "PING"));
-        sooner(self.core.next_timeout(), ping)
-    }
-
     fn hold(&mut self, text: &str) {
         let has_room =
             self.held.len() < MAX_HELD && self.held_bytes < self.config.limits.max_event_bytes;
@@ -213,13 +206,10 @@ impl Machine for ServerConn {
         if message.is_data() && message.len() > max {
             return self.shut(CloseReason::TooLarge { max }, CloseFrame::TOO_BIG);
         }
-        match message {
-            Incoming::Text(text) => self.on_text(text),
-            Incoming::Binary(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => self.on_text(text),
-                Err(_) => self.object(&binary(), Warning::Binary),
-            },
-            _ => {}
+        match message.text() {
+            Some(Ok(text)) => self.on_text(text),
+            Some(Err(_)) => self.object(&binary(), Warning::Binary),
+            None => {}
         }
     }
 
@@ -258,8 +248,9 @@ impl Machine for ServerConn {
         self.core.poll_event(ServerEvent::Closed)
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.next_timeout().map(|(at, _)| at)
+    fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        let ping = self.ping_at.map(|at| (at, "PING"));
+        sooner(self.core.next_timeout(), ping)
     }
 
     fn is_closed(&self) -> bool {
@@ -269,6 +260,18 @@ impl Machine for ServerConn {
     fn wants_input(&self) -> bool {
         let has_room = self.awaited.is_none() && self.core.has_slack();
         self.core.wants_input(has_room)
+    }
+
+    /// Returns 1 while the connection has frames of its session to come, and no room for them.
+    fn in_flight(&self) -> usize {
+        usize::from(self.owes)
+    }
+
+    /// Closes with this frame (1012 or 1001 at a shutdown). Queued frames are sent first.
+    fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        if self.core.close_with(CloseReason::Local, frame) {
+            self.release();
+        }
     }
 }
 

@@ -420,7 +420,7 @@ fn a_closed_connection_reports_no_writability() {
     }
     rig.conn.close(rig.now);
     assert!(!rig.conn.has_room());
-    assert!(!rig.conn.owes_frames());
+    assert_eq!(rig.conn.in_flight(), 0);
     rig.heard();
     assert_eq!(rig.names(), ["Closed"]);
 }

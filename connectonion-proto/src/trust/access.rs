@@ -1,6 +1,6 @@
 //! [`AccessControl`]: admits callers, from a CONNECT to the decision.
 
-use rpc_core::Str;
+use rpc_core::{Refused, Str};
 
 use super::{Admission, ClientLevel, Onboarding, TrustBook, TrustLevel, TrustPolicy};
 use crate::auth::end_of;
@@ -27,7 +27,7 @@ use crate::limits::MAX_USED_SIGNATURES;
 ///     .require_signatures()
 ///     .with_invites(InviteCodes::new(["red onion"])?);
 /// let options = RuntimeOptions::with_access(access);
-/// # Ok::<(), connectonion_proto::auth::InputError>(())
+/// # Ok::<(), connectonion_proto::Refused>(())
 /// ```
 #[derive(Debug)]
 pub struct AccessControl {
@@ -568,7 +568,7 @@ const fn unmoved(action: &AdminAction, level: ClientLevel) -> Option<&'static st
     }
 }
 
-fn full(error: crate::auth::InputError) -> Box<ErrorFrame> {
+fn full(error: Refused) -> Box<ErrorFrame> {
     Box::new(ErrorFrame::new(error.to_string()))
 }
 

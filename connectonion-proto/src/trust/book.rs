@@ -1,6 +1,8 @@
 //! [`TrustBook`]: the levels of addresses at a host.
 
-use crate::auth::{Address, AddressList, InputError};
+use rpc_core::Refused;
+
+use crate::auth::{Address, AddressList};
 
 /// The level of an address at a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +66,8 @@ impl TrustBook {
     /// level. A blocked one stays blocked.
     ///
     /// # Errors
-    /// [`InputError::ListFull`]; nothing has changed.
-    pub(crate) fn promote(&mut self, address: &Address) -> Result<ClientLevel, InputError> {
+    /// [`Refused`] if a list is full; nothing has changed.
+    pub(crate) fn promote(&mut self, address: &Address) -> Result<ClientLevel, Refused> {
         match self.level_of(address) {
             ClientLevel::Stranger => self.contacts.insert(*address)?,
             ClientLevel::Contact => self.whitelist.insert(*address)?,
@@ -78,8 +80,8 @@ impl TrustBook {
     /// level. One that a pattern matches stays in that list; a blocked one stays blocked.
     ///
     /// # Errors
-    /// [`InputError::ListFull`]; nothing has changed.
-    pub(crate) fn demote(&mut self, address: &Address) -> Result<ClientLevel, InputError> {
+    /// [`Refused`] if a list is full; nothing has changed.
+    pub(crate) fn demote(&mut self, address: &Address) -> Result<ClientLevel, Refused> {
         match self.level_of(address) {
             ClientLevel::Whitelisted => {
                 self.contacts.insert(*address)?;
@@ -96,8 +98,8 @@ impl TrustBook {
     /// Blocks an address. Returns `false` if it was already blocked.
     ///
     /// # Errors
-    /// [`InputError::ListFull`]; nothing has changed.
-    pub(crate) fn block(&mut self, address: &Address) -> Result<bool, InputError> {
+    /// [`Refused`] if a list is full; nothing has changed.
+    pub(crate) fn block(&mut self, address: &Address) -> Result<bool, Refused> {
         self.blocked.insert(*address)
     }
 

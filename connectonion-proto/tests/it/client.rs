@@ -253,7 +253,7 @@ fn an_offer_without_onboarding_is_refused_locally() {
     let now = Instant::now();
     let connect = Connect::new(Signed::none());
     let mut conn = ClientConn::new(ClientConfig::default(), &connect, 7, now);
-    let offer = OnboardSubmit::new(Signed::none());
+    let offer = OnboardSubmit::from(Signed::none());
     assert!(conn.onboard(&offer, now).is_err());
 }
 

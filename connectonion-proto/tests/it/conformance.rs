@@ -74,7 +74,7 @@ fn gated(now: Instant) -> ClientConn {
         r#"{"type":"ONBOARD_REQUIRED","methods":["invite_code"]}"#,
         now,
     );
-    let offer = connectonion_proto::frame::OnboardSubmit::new(Signed::none());
+    let offer = connectonion_proto::frame::OnboardSubmit::from(Signed::none());
     let offer: connectonion_proto::frame::OnboardSubmit = offer;
     conn.onboard(&offer, now).unwrap();
     conn

@@ -143,7 +143,7 @@ fn responses_match_the_specification() {
 #[test]
 fn onboarding_matches_the_specification() {
     let payload = raw(&json!({"invite_code": "OpenOnion"}));
-    let submit = OnboardSubmit::new(Signed::new(payload, "0xab", "00"));
+    let submit = OnboardSubmit::from(Signed::new(payload, "0xab", "00"));
     assert_eq!(
         submit.signed.text("invite_code").as_deref(),
         Some("OpenOnion")

@@ -277,7 +277,7 @@ proptest! {
         change.turns = Some(turns);
         change.mode = mode;
         let admin = AdminRequest::new(AdminAction::Block, signed.clone());
-        let submit = OnboardSubmit::new(signed);
+        let submit = OnboardSubmit::from(signed);
         for written in [
             codec::encode(&change).unwrap(),
             codec::encode(&admin).unwrap(),

@@ -105,6 +105,8 @@ pub struct Play {
     pub read: Vec<String>,
     /// Every question that was answered.
     pub answered: Vec<String>,
+    /// Every question.
+    questions: Vec<(RunId, String)>,
     /// What a host writes on its console.
     pub lines: Vec<String>,
     /// How often the host was killed.
@@ -134,6 +136,7 @@ impl Play {
             released: Vec::new(),
             read: Vec::new(),
             answered: Vec::new(),
+            questions: Vec::new(),
             lines: Vec::new(),
             kills: 0,
             acknowledged: BTreeMap::new(),
@@ -309,9 +312,10 @@ impl Play {
 
     pub fn ask(&mut self, run: RunId) -> Option<String> {
         let question = EventKind::AskUser(AskUser::new("?"));
-        let id = self.hub.ask(run, question, self.now);
+        let id = self.hub.ask(run, question, self.now).ok()?;
+        self.questions.push((run, id.to_string()));
         self.settle();
-        id.ok().map(|id| id.to_string())
+        Some(id.to_string())
     }
 
     pub fn answer(&mut self, conn: u64, request_id: &str) {
@@ -392,7 +396,13 @@ impl Play {
                 self.agents.remove(&run);
                 self.cancelled.push(run);
             }
-            HubEvent::Answer(_, id, _) => self.answered.push(id.to_string()),
+            HubEvent::Told(run) => {
+                for (_, id) in self.questions.iter().filter(|(of, _)| *of == run) {
+                    if let Ok(Some(_)) = self.hub.take_answer(run, id) {
+                        self.answered.push(id.to_string());
+                    }
+                }
+            }
             _ => {}
         }
     }

@@ -46,6 +46,8 @@ pub(crate) struct Host {
     pub(crate) given: HashMap<String, u32>,
     pub(crate) verdicts: HashMap<String, Verdict>,
     answered: HashSet<String>,
+    /// Every question.
+    questions: Vec<(RunId, String)>,
     /// Connections of its own, to look at conversations.
     looks: u64,
     pub(crate) kills: u32,
@@ -65,6 +67,7 @@ impl Host {
             given: HashMap::new(),
             verdicts: HashMap::new(),
             answered: HashSet::new(),
+            questions: Vec::new(),
             looks: 1 << 40,
             kills: 0,
             broken: 0,
@@ -122,7 +125,9 @@ impl Host {
             9 => {
                 let question = EventKind::AskUser(AskUser::new("?"));
                 let id = self.hub.ask(run, question, clocks);
-                self.said(&name, id.ok().map(|id| id.to_string()));
+                let id = id.ok().map(|id| id.to_string());
+                self.questions.extend(id.clone().map(|id| (run, id)));
+                self.said(&name, id);
             }
             10 => self.finish(run, now),
             _ => {
@@ -200,9 +205,13 @@ impl Host {
                     self.broken += 1;
                     self.agents.remove(&run);
                 }
-                HubEvent::Answer(_, request_id, _) => {
-                    let is_new = self.answered.insert(request_id.to_string());
-                    ensure(is_new, || format!("{request_id} was answered twice"))?;
+                HubEvent::Told(run) => {
+                    for (_, id) in self.questions.iter().filter(|(of, _)| *of == run) {
+                        if let Ok(Some(_)) = self.hub.take_answer(run, id) {
+                            let is_new = self.answered.insert(id.clone());
+                            ensure(is_new, || format!("{id} was answered twice"))?;
+                        }
+                    }
                 }
                 _ => {}
             }

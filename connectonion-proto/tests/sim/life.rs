@@ -12,7 +12,7 @@ use connectonion_proto::frame::{Answer, Input, Response};
 use connectonion_proto::internals::{ConnId, ConnectRequest, Reply};
 use connectonion_proto::net::Prompt;
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use rpc_core::{CloseFrame, Limits, Refused};
+use rpc_core::{CloseFrame, Limits, Machine as _, Refused};
 use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
 use crate::host::{Host, OWNER, Verdict};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rpc_core::Instant;
 use rpc_core::timers::later;
-use rpc_core::{CallId, CloseFrame, CloseReason, Refused};
+use rpc_core::{CallId, Machine, Refused};
 use serde::Serialize;
 
 use super::pending::{Kind, Pending};
@@ -115,16 +115,6 @@ impl ClientConn {
     /// Earlier events can still be polled.
     pub fn cancel(&mut self, id: CallId) -> bool {
         self.forget(id, None).is_some()
-    }
-
-    /// Closes with code 1000. Queued frames are sent first; everything in flight ends at once.
-    pub fn close(&mut self, now: Instant) {
-        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
-    }
-
-    /// Closes with this frame. Queued frames are sent first; everything in flight ends at once.
-    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        self.core.close_with(CloseReason::Local, frame);
     }
 
     /// Returns a request that was not cancelled.

@@ -146,24 +146,11 @@ impl ClientConn {
         }
     }
 
-    /// Returns how many requests and chats are in flight.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.calls.len() - self.forgotten
-    }
-
     /// Returns how many frames were dropped because they belong to nothing in flight: late frames
     /// of chats that were cancelled or have ended, unexpected answers, a second hello.
     #[must_use]
     pub const fn stray_frames(&self) -> u64 {
         self.stray
-    }
-
-    /// Returns when [`handle_timeout`](Machine::handle_timeout) is due next, and why.
-    #[must_use]
-    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        let call = self.core.unless_paused(self.calls.poll_timeout());
-        sooner(self.core.next_timeout(), call.map(|at| (at, "call")))
     }
 
     fn send_token(&mut self) {
@@ -472,8 +459,9 @@ impl Machine for ClientConn {
         self.core.poll_event(ClientEvent::Closed)
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.next_timeout().map(|(at, _)| at)
+    fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        let call = self.core.unless_paused(self.calls.poll_timeout());
+        sooner(self.core.next_timeout(), call.map(|at| (at, "call")))
     }
 
     fn is_closed(&self) -> bool {
@@ -482,6 +470,20 @@ impl Machine for ClientConn {
 
     fn wants_input(&self) -> bool {
         self.core.wants_input(true)
+    }
+
+    /// Closes with this frame. Queued frames are sent first; everything in flight ends at once.
+    fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.core.close_with(CloseReason::Local, frame);
+    }
+
+    /// Returns how many requests and chats are in flight.
+    fn in_flight(&self) -> usize {
+        self.calls.len() - self.forgotten
+    }
+
+    fn event_bytes(&self) -> usize {
+        self.core.event_bytes()
     }
 }
 

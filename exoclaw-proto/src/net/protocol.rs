@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use rpc_core::net::{LinkAction, Protocol};
-use rpc_core::{CallId, CloseFrame, Instant, Json};
+use rpc_core::{CallId, Instant, Json};
 
 use crate::client::{ChatSummary, ClientConfig, ClientConn, ClientEvent};
 use crate::codec::redact;
@@ -74,20 +74,8 @@ impl Protocol for ClientProtocol {
         }
     }
 
-    fn close(machine: &mut ClientConn, frame: CloseFrame, now: Instant) {
-        machine.close_with(frame, now);
-    }
-
     fn cancel(machine: &mut ClientConn, call: CallId, _: Instant) {
         machine.cancel(call);
-    }
-
-    fn in_flight(machine: &ClientConn) -> usize {
-        machine.in_flight()
-    }
-
-    fn event_bytes(machine: &ClientConn) -> usize {
-        machine.core.event_bytes()
     }
 
     fn redact(text: &str) -> Cow<'_, str> {

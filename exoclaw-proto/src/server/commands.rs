@@ -1,6 +1,6 @@
 //! The commands of a [`ServerConn`]: answers, steps of a stream, closing.
 
-use rpc_core::{CloseFrame, CloseReason, Instant, Json, Machine, Refused};
+use rpc_core::{Json, Machine, Refused};
 use serde::Serialize;
 
 use super::ServerConn;
@@ -19,7 +19,7 @@ impl ServerConn {
     /// then, unless it is unknown.
     pub fn reply(&mut self, id: RequestId, result: &impl Serialize) -> Result<(), Refused> {
         if self.open(id)?.kind != Kind::Plain {
-            return Err(invalid("a chat is answered with a stream"));
+            return Err(Refused::invalid("id", "a chat is answered with a stream"));
         }
         self.queue(id, |buffer, id| encode_result(buffer, id, result))?;
         self.forget(id);
@@ -32,7 +32,10 @@ impl ServerConn {
     /// As for [`reply`](Self::reply); [`Refused::Invalid`] if the stream has begun.
     pub fn fail(&mut self, id: RequestId, error: &RpcError) -> Result<(), Refused> {
         if self.open(id)?.kind == (Kind::Chat { begun: true }) {
-            return Err(invalid("the stream has begun; end it with `error`"));
+            return Err(Refused::invalid(
+                "id",
+                "the stream has begun; end it with `error`",
+            ));
         }
         self.queue(id, |buffer, id| encode_error(buffer, id, error.message()))?;
         self.forget(id);
@@ -65,7 +68,7 @@ impl ServerConn {
         }
         let open = self.requests.get_mut(id.0).ok_or(Refused::UnknownId)?;
         let Kind::Chat { begun } = &mut open.kind else {
-            return Err(invalid("the request is not a chat"));
+            return Err(Refused::invalid("id", "the request is not a chat"));
         };
         self.core.send_stream(|buffer| encode(buffer, &open.id))?;
         *begun = true;
@@ -127,16 +130,6 @@ impl ServerConn {
         true
     }
 
-    /// Closes with code 1000. Queued frames are sent first.
-    pub fn close(&mut self, now: Instant) {
-        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
-    }
-
-    /// Closes with this frame (1001 when the server goes away). Queued frames are sent first.
-    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        self.shut_with(CloseReason::Local, frame);
-    }
-
     fn open(&self, id: RequestId) -> Result<&Open, Refused> {
         if self.is_closed() {
             return Err(Refused::Closed);
@@ -148,7 +141,7 @@ impl ServerConn {
     fn chat(&self, id: RequestId) -> Result<(), Refused> {
         match self.open(id)?.kind {
             Kind::Chat { .. } => Ok(()),
-            Kind::Plain => Err(invalid("the request is not a chat")),
+            Kind::Plain => Err(Refused::invalid("id", "the request is not a chat")),
         }
     }
 
@@ -169,12 +162,5 @@ impl ServerConn {
         self.core
             .send_with(|buffer| encode(buffer, &open.id))
             .map(drop)
-    }
-}
-
-fn invalid(why: &str) -> Refused {
-    Refused::Invalid {
-        what: "id",
-        why: why.to_owned(),
     }
 }

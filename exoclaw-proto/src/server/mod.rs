@@ -13,7 +13,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rpc_core::Instant;
-use rpc_core::json::DecodeErrorKind;
 use rpc_core::{
     CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, InsertError, Json, Machine,
     MachineCore, Outgoing, PendingCalls, Refused, Text,
@@ -112,18 +111,6 @@ impl ServerConn {
     #[cfg(feature = "server")]
     pub(crate) const fn is_logged_in(&self) -> bool {
         self.core.is_logged_in()
-    }
-
-    /// Returns how many requests have not ended.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.requests.len()
-    }
-
-    /// Returns when [`handle_timeout`](Machine::handle_timeout) is due next, and why.
-    #[must_use]
-    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        self.core.next_timeout()
     }
 
     /// Admits the client.
@@ -300,17 +287,13 @@ impl Machine for ServerConn {
         }
         match (message, self.state()) {
             (Incoming::Text(text), ServerState::AwaitToken) => self.on_token(text),
-            (Incoming::Text(text), _) => self.on_request(text),
             // A token in a binary message is none.
             (Incoming::Binary(_), ServerState::AwaitToken) => self.on_token(""),
-            (Incoming::Binary(bytes), _) => match std::str::from_utf8(bytes) {
-                Ok(text) => self.on_request(text),
-                Err(_) => self.reject(
-                    None,
-                    &unreadable(&DecodeError::new(DecodeErrorKind::Binary)),
-                ),
+            (message, _) => match message.text() {
+                Some(Ok(text)) => self.on_request(text),
+                Some(Err(error)) => self.reject(None, &unreadable(&error)),
+                None => {}
             },
-            _ => {}
         }
     }
 
@@ -345,8 +328,8 @@ impl Machine for ServerConn {
         self.core.poll_event(ServerEvent::Closed)
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.next_timeout().map(|(at, _)| at)
+    fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        self.core.next_timeout()
     }
 
     fn is_closed(&self) -> bool {
@@ -360,6 +343,16 @@ impl Machine for ServerConn {
             && self.request_bytes < self.config.limits.max_event_bytes
             && self.core.has_slack();
         self.core.wants_input(has_room)
+    }
+
+    /// Closes with this frame (1001 when the server goes away). Queued frames are sent first.
+    fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.shut_with(CloseReason::Local, frame);
+    }
+
+    /// Returns how many requests have not ended.
+    fn in_flight(&self) -> usize {
+        self.requests.len()
     }
 }
 

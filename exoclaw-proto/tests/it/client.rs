@@ -6,7 +6,7 @@ use exoclaw_proto::client::{ClientConfig, ClientEvent, ClientState};
 use exoclaw_proto::error::ErrorKind;
 use exoclaw_proto::frame::{ChatSend, StreamEvent, Usage};
 use exoclaw_proto::id::CallId;
-use rpc_core::{CallError, CloseReason};
+use rpc_core::{CallError, CloseReason, Machine as _};
 use serde_json::json;
 
 use crate::gateway::{Line, line, ready};

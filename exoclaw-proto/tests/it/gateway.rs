@@ -69,12 +69,16 @@ impl Machine for Gateway {
         self.heard.pop_front()
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
+    fn next_timeout(&self) -> Option<(Instant, &'static str)> {
         None
     }
 
     fn is_closed(&self) -> bool {
         self.is_closed
+    }
+
+    fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.out.push_back(Outgoing::Close(frame));
     }
 }
 

@@ -10,7 +10,9 @@ use futures_util::{SinkExt, StreamExt};
 use rpc_core::net::mem::{self, MemListener, MemTransport};
 use rpc_core::net::ws::{WsConfig, WsStream};
 use rpc_core::net::{LinkConfig, LinkEvent, LinkState, Message, QueueConfig, Transport};
-use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Limits, Outgoing, Refused};
+use rpc_core::{
+    CallError, CloseFrame, CloseReason, Delivery, Limits, Machine as _, Outgoing, Refused,
+};
 use serde_json::{Value, json};
 
 /// The gateway's end of one connection.

@@ -10,7 +10,7 @@ use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{self, ChatHistory, ChatSend, Method, SessionRef, StreamEvent};
 use exoclaw_proto::id::CallId;
 use exoclaw_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
-use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Limits, Refused};
+use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Limits, Machine as _, Refused};
 use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
 const CLIENTS: usize = 2;

@@ -16,7 +16,6 @@ use super::running::Running;
 use super::telemetry::{Line, Side, connection_span};
 use super::time;
 use super::transport::Transport;
-use crate::Instant;
 use crate::error::{CloseReason, Disconnect};
 use crate::machine::Machine;
 use crate::message::CloseFrame;
@@ -43,9 +42,6 @@ pub trait ConnectionHandler: Send + Unpin + 'static {
     /// Passes the machine what is kept for it elsewhere. Called in every turn, before frames are
     /// written.
     fn before_write(&mut self) {}
-
-    /// Tells the machine to close with this frame after the queued frames.
-    fn close(machine: &mut Self::Machine, frame: CloseFrame, now: Instant);
 
     /// Shuts down: accepts no new requests, lets open ones finish in `tasks`, then closes.
     fn shut_down(&mut self, tasks: &mut Running);
@@ -84,8 +80,8 @@ struct State<M> {
     close: Option<CloseFrame>,
     /// Whether to drop the transport.
     cut: bool,
-    /// The condition that [`Handle::drain`] waits for.
-    is_idle: Option<fn(&M) -> bool>,
+    /// Whether [`Handle::drain`] waits for the last call.
+    is_draining: bool,
 }
 
 impl<M: Machine> Handle<M> {
@@ -97,7 +93,7 @@ impl<M: Machine> Handle<M> {
             task: None,
             close: None,
             cut: false,
-            is_idle: None,
+            is_draining: false,
         };
         Self {
             shared: Arc::new(Shared {
@@ -149,21 +145,21 @@ impl<M: Machine> Handle<M> {
         self.shared.changed.notify_waiters();
     }
 
-    /// Waits until `is_idle` holds or the connection has ended, at most for `timeout`; then
-    /// [closes](Self::close_with).
+    /// Waits until nothing is [in flight](Machine::in_flight) or the connection has ended, at most for
+    /// `timeout`; then [closes](Self::close_with).
     ///
     /// # Cancel safety
     /// If the future is dropped before it is ready, nothing is closed.
-    pub async fn drain(&self, timeout: Duration, is_idle: fn(&M) -> bool, frame: CloseFrame) {
+    pub async fn drain(&self, timeout: Duration, frame: CloseFrame) {
         let idle = async {
             loop {
                 let changed = self.shared.changed.notified();
                 {
                     let mut state = self.lock();
-                    if state.machine.is_closed() || is_idle(&state.machine) {
+                    if state.machine.is_closed() || state.machine.in_flight() == 0 {
                         return;
                     }
-                    state.is_idle = Some(is_idle);
+                    state.is_draining = true;
                 }
                 changed.await;
             }
@@ -281,7 +277,7 @@ impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
 
             let mut state = self.handle.lock();
             if let Some(frame) = state.close.take() {
-                H::close(&mut state.machine, frame, now);
+                state.machine.close_with(frame, now);
             }
             // Whether the transport is gone is asked below, behind what may drop it.
             let _ = self.io.poll_output(&mut state.machine, cx, now, more);
@@ -305,8 +301,8 @@ impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
             if self.io.is_gone() && self.tasks.is_empty() {
                 return Poll::Ready(self.reason.take().unwrap_or(CloseReason::Lost));
             }
-            if state.is_idle.is_some_and(|is_idle| is_idle(&state.machine)) {
-                state.is_idle = None;
+            if state.is_draining && state.machine.in_flight() == 0 {
+                state.is_draining = false;
                 self.handle.notify();
             }
             remember(&mut state.task, cx);

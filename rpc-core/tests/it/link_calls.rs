@@ -7,7 +7,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use rpc_core::net::{DrainReport, Frame, LinkConfig, LinkState};
-use rpc_core::{CallError, CloseReason, Delivery, Refused};
+use rpc_core::{CallError, CloseReason, Delivery, Machine as _, Refused};
 
 use crate::toy::guest::GuestEvent;
 use crate::toy::net::{HostLink, connected, echo};

@@ -1,5 +1,6 @@
 //! Cancel safety: futures dropped at every await, and calls over random schedules of cuts.
 
+use rpc_core::Machine as _;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;

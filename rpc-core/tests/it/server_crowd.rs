@@ -5,7 +5,7 @@ use futures_util::SinkExt as _;
 use http::{Request, Response};
 use rpc_core::net::server::{Accepted, Guards, HttpConfig, PeerPolicy, ServerLimits};
 use rpc_core::net::{self, ConnectionHandler, DialError, DriverConfig, Handle, Message, time};
-use rpc_core::{CloseFrame, CloseReason, Instant, Text};
+use rpc_core::{CloseReason, Text};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -285,10 +285,6 @@ impl ConnectionHandler for Silent {
 
     fn on_event(&mut self, _: HostEvent, _: &mut net::Running) -> Option<CloseReason> {
         None
-    }
-
-    fn close(host: &mut Host, frame: CloseFrame, _: Instant) {
-        host.close(frame);
     }
 
     fn shut_down(&mut self, _: &mut net::Running) {}

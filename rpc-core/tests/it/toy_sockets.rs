@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::SinkExt as _;
 use rpc_core::net::{Dialer as _, LinkState};
-use rpc_core::{CallError, CloseFrame, CloseReason, Outgoing, Refused, Text};
+use rpc_core::{CallError, CloseFrame, CloseReason, Machine as _, Outgoing, Refused, Text};
 
 use crate::link_drops::poll_times;
 use crate::toy::guest::GuestEvent;

@@ -1,11 +1,10 @@
 //! The commands of [`ClientConn`]: each is carried out whole or refused with nothing changed.
 
-use rpc_core::{CloseFrame, CloseReason, Instant, Refused};
+use rpc_core::Refused;
 
 use super::{ClientConn, ClientState};
 use crate::frame::{Answer, ClientFrame, Reject, Response};
 use crate::id::MessageId;
-use crate::limits::CLIENT_DISCONNECT;
 
 impl ClientConn {
     /// Sends any response. The id may be unknown to this connection, of a message from before a
@@ -31,16 +30,6 @@ impl ClientConn {
             self.deferred.push_back(response);
             self.flush_deferred();
         }
-    }
-
-    /// Closes with code 1000, after the queued frames.
-    pub fn close(&mut self, now: Instant) {
-        self.close_with(CloseFrame::new(CloseFrame::NORMAL, CLIENT_DISCONNECT), now);
-    }
-
-    /// Closes with this frame, after the queued frames.
-    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        self.shut_with(CloseReason::Local, frame);
     }
 
     fn send(&mut self, response: &Response) -> Result<(), Refused> {

@@ -25,7 +25,7 @@ use rpc_core::{
 use crate::error::{ErrorCode, RegistrationError};
 use crate::frame::{RegistrationResponse, Response, ServerFrame};
 use crate::id::{ClientId, MessageId};
-use crate::limits::{REGISTRATION_FAILED, REGISTRATION_FAILED_CODE};
+use crate::limits::{CLIENT_DISCONNECT, REGISTRATION_FAILED, REGISTRATION_FAILED_CODE};
 
 pub use config::{ClientConfig, reconnect_policy};
 pub use event::{ClientEvent, Received, Warning};
@@ -122,25 +122,11 @@ impl ClientConn {
         self.client_id.as_ref()
     }
 
-    /// Returns how many messages of this connection have no response and time left.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.open.len()
-    }
-
     /// Returns whether this message arrived on this connection and still requires its first
     /// response.
     #[must_use]
     pub fn is_open(&self, id: &str) -> bool {
         self.open.get(id).is_some()
-    }
-
-    /// Returns when [`handle_timeout`](Machine::handle_timeout) has to be called next, and what
-    /// for.
-    #[must_use]
-    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        let message = self.open.poll_timeout().map(|at| (at, "response"));
-        sooner(self.core.next_timeout(), message)
     }
 
     fn register(&mut self, now: Instant) {
@@ -354,8 +340,9 @@ impl Machine for ClientConn {
         self.core.poll_event(ClientEvent::Closed)
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.next_timeout().map(|(at, _)| at)
+    fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        let message = self.open.poll_timeout().map(|at| (at, "response"));
+        sooner(self.core.next_timeout(), message)
     }
 
     fn is_closed(&self) -> bool {
@@ -367,6 +354,25 @@ impl Machine for ClientConn {
         let has_room =
             self.open.len() < limits.max_pending && self.open_bytes < limits.max_event_bytes;
         self.core.wants_input(has_room)
+    }
+
+    /// Closes with this frame, after the queued frames.
+    fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.shut_with(CloseReason::Local, frame);
+    }
+
+    /// Closes with code 1000, after the queued frames.
+    fn close(&mut self, now: Instant) {
+        self.close_with(CloseFrame::new(CloseFrame::NORMAL, CLIENT_DISCONNECT), now);
+    }
+
+    /// Returns how many messages of this connection have no response and time left.
+    fn in_flight(&self) -> usize {
+        self.open.len()
+    }
+
+    fn event_bytes(&self) -> usize {
+        self.core.event_bytes()
     }
 }
 

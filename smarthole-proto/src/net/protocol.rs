@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use rpc_core::Instant;
 use rpc_core::net::{LinkAction, Protocol};
-use rpc_core::{CloseFrame, Instant};
 
 use super::Event;
 use super::inbound::InboundMessage;
@@ -61,23 +61,11 @@ impl Protocol for ClientProtocol {
         }
     }
 
-    fn close(machine: &mut ClientConn, frame: CloseFrame, now: Instant) {
-        machine.close_with(frame, now);
-    }
-
     fn cancel(_: &mut ClientConn, call: Infallible, _: Instant) {
         match call {}
     }
 
     fn before_write(&mut self, machine: &mut ClientConn, now: Instant) {
         self.left.collect(machine, now);
-    }
-
-    fn in_flight(machine: &ClientConn) -> usize {
-        machine.in_flight()
-    }
-
-    fn event_bytes(machine: &ClientConn) -> usize {
-        machine.core.event_bytes()
     }
 }

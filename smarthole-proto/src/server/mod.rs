@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use rpc_core::Instant;
 use rpc_core::backlog::Backlog;
-use rpc_core::json::DecodeErrorKind;
 use rpc_core::{
     CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Machine, MachineCore, Outgoing,
     Refused, Str, Text,
@@ -200,25 +199,6 @@ impl ServerConn {
         }
     }
 
-    /// Closes with code 1000, after the queued frames.
-    pub fn close(&mut self, now: Instant) {
-        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
-    }
-
-    /// Closes with this frame (1001 when the server shuts down), after the queued frames.
-    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        if self.core.close_with(CloseReason::Local, frame) {
-            self.release();
-        }
-    }
-
-    /// Returns when [`handle_timeout`](Machine::handle_timeout) has to be called next, and what
-    /// for.
-    #[must_use]
-    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        self.core.next_timeout()
-    }
-
     /// Returns the name in the waiting registration.
     fn undecided(&self) -> Result<&str, Refused> {
         match (self.state(), &self.name) {
@@ -328,13 +308,10 @@ impl Machine for ServerConn {
         if !self.core.within_rate(rate, now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
-        match message {
-            Incoming::Text(text) => self.on_text(text),
-            Incoming::Binary(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => self.on_text(text),
-                Err(_) => self.warn(DecodeError::new(DecodeErrorKind::Binary).into(), 0),
-            },
-            _ => {}
+        match message.text() {
+            Some(Ok(text)) => self.on_text(text),
+            Some(Err(error)) => self.warn(error.into(), 0),
+            None => {}
         }
     }
 
@@ -365,8 +342,8 @@ impl Machine for ServerConn {
         self.core.poll_event(ServerEvent::Closed)
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.next_timeout().map(|(at, _)| at)
+    fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        self.core.next_timeout()
     }
 
     fn is_closed(&self) -> bool {
@@ -376,6 +353,13 @@ impl Machine for ServerConn {
     fn wants_input(&self) -> bool {
         let has_room = self.state != ServerState::AwaitVerdict && self.core.has_slack();
         self.core.wants_input(has_room)
+    }
+
+    /// Closes with this frame (1001 when the server shuts down), after the queued frames.
+    fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        if self.core.close_with(CloseReason::Local, frame) {
+            self.release();
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use rpc_core::CloseReason;
 use rpc_core::testing::Side;
+use rpc_core::{CloseReason, Machine as _};
 use smarthole_proto::client::{ClientConfig, ClientEvent};
 use smarthole_proto::error::ErrorCode;
 use smarthole_proto::frame::{Answer, InputMethod, Notification, Priority, Registration};

@@ -7,7 +7,7 @@ use futures_util::{FutureExt, SinkExt, StreamExt};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::mem::{self, MemTransport};
 use rpc_core::net::{Driver, DriverConfig, Message, Queued, time};
-use rpc_core::{CloseFrame, CloseReason, Outgoing, Text};
+use rpc_core::{CloseFrame, CloseReason, Machine as _, Outgoing, Text};
 use serde_json::{Value, json};
 use smarthole_proto::hub::{HubConfig, HubEvent, Ignored, Input, Outcome, Unroutable};
 use smarthole_proto::id::client_id;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
-use rpc_core::{CloseFrame, Limits, Refused};
+use rpc_core::{CloseFrame, Limits, Machine as _, Refused};
 use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, Received, reconnect_policy};
 use smarthole_proto::frame::{Answer, Notification, Registration, Response};
 use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubEvent, Input, RouteId};

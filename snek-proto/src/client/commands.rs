@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rpc_core::Instant;
 use rpc_core::timers::later;
-use rpc_core::{CallId, CloseFrame, CloseReason, Match, Refused};
+use rpc_core::{CallId, Match, Refused};
 use serde::Serialize;
 
 use super::{ClientConn, ClientState, Pending, Purpose};
@@ -68,8 +68,7 @@ impl ClientConn {
     ) -> Result<CallId, Refused> {
         let channel = checked_channel(channel.borrow())?;
         if !is_html_color(color) {
-            let why = "it is not # and six hex digits".to_owned();
-            return Err(Refused::Invalid { what: "color", why });
+            return Err(Refused::invalid("color", "it is not # and six hex digits"));
         }
         self.notify("set_typing", &(channel, color), &NoKwargs {})
     }
@@ -161,16 +160,6 @@ impl ClientConn {
         matches!(self.calls.complete(id), Match::Live(_))
     }
 
-    /// Closes with code 1000. Queued frames are sent first; calls in flight end at once.
-    pub fn close(&mut self, now: Instant) {
-        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
-    }
-
-    /// Closes with this frame. Queued frames are sent first; calls in flight end at once.
-    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        self.core.close_with(CloseReason::Local, frame);
-    }
-
     fn send(
         &mut self,
         deadline: Option<Instant>,
@@ -196,10 +185,7 @@ pub(crate) fn checked_channel(uid: &str) -> Result<&str, Refused> {
     if is_channel_uid(uid) {
         Ok(uid)
     } else {
-        let why = "it is not made of letters, digits, _ and -".to_owned();
-        Err(Refused::Invalid {
-            what: "channel_uid",
-            why,
-        })
+        let why = "it is not made of letters, digits, _ and -";
+        Err(Refused::invalid("channel_uid", why))
     }
 }

@@ -132,24 +132,11 @@ impl ClientConn {
         self.user.as_ref()
     }
 
-    /// Returns how many calls are in flight.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.calls.len()
-    }
-
     /// Returns how many frames were dropped because they were neither an event nor the answer to a
     /// call in flight: late and repeated answers, and answers to notifications.
     #[must_use]
     pub const fn stray_frames(&self) -> u64 {
         self.stray
-    }
-
-    /// Returns when [`handle_timeout`](Machine::handle_timeout) is due next, and why.
-    #[must_use]
-    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        let call = self.core.unless_paused(self.calls.poll_timeout());
-        sooner(self.core.next_timeout(), call.map(|at| (at, "call")))
     }
 
     /// Sends the next call of the handshake.
@@ -370,8 +357,9 @@ impl Machine for ClientConn {
         self.core.poll_event(ClientEvent::Closed)
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.next_timeout().map(|(at, _)| at)
+    fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        let call = self.core.unless_paused(self.calls.poll_timeout());
+        sooner(self.core.next_timeout(), call.map(|at| (at, "call")))
     }
 
     fn is_closed(&self) -> bool {
@@ -380,6 +368,23 @@ impl Machine for ClientConn {
 
     fn wants_input(&self) -> bool {
         self.core.wants_input(true)
+    }
+
+    /// Closes with this frame. Queued frames are sent first; calls in flight end at once.
+    fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.core.close_with(CloseReason::Local, frame);
+    }
+
+    /// Returns how many calls are in flight. Those of the opening do not count: nobody waits for them.
+    fn in_flight(&self) -> usize {
+        match self.state {
+            ClientState::Ready => self.calls.len(),
+            _ => 0,
+        }
+    }
+
+    fn event_bytes(&self) -> usize {
+        self.core.event_bytes()
     }
 }
 

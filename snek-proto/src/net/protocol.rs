@@ -5,10 +5,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use rpc_core::net::{LinkAction, Protocol};
-use rpc_core::{CallId, CloseFrame, Instant};
+use rpc_core::{CallId, Instant};
 
 use super::SYSTEM;
-use crate::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
+use crate::client::{ClientConfig, ClientConn, ClientEvent};
 use crate::codec::redact;
 use crate::error::RpcError;
 use crate::frame::Answer;
@@ -51,24 +51,8 @@ impl Protocol for ClientProtocol {
         }
     }
 
-    fn close(machine: &mut ClientConn, frame: CloseFrame, now: Instant) {
-        machine.close_with(frame, now);
-    }
-
     fn cancel(machine: &mut ClientConn, call: CallId, _: Instant) {
         machine.cancel(call);
-    }
-
-    fn in_flight(machine: &ClientConn) -> usize {
-        match machine.state() {
-            // The calls of the opening are not the application's: no caller waits for them.
-            ClientState::AwaitLogin | ClientState::AwaitUser | ClientState::AwaitChannels => 0,
-            ClientState::Ready | ClientState::Closed => machine.in_flight(),
-        }
-    }
-
-    fn event_bytes(machine: &ClientConn) -> usize {
-        machine.core.event_bytes()
     }
 
     fn redact(text: &str) -> Cow<'_, str> {

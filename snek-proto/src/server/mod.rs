@@ -11,7 +11,6 @@ mod tests;
 use std::sync::Arc;
 
 use rpc_core::Instant;
-use rpc_core::json::DecodeErrorKind;
 use rpc_core::{
     CallId, CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Machine, MachineCore,
     Outgoing, PendingCalls, Refused, Secret, Str, Text,
@@ -123,12 +122,6 @@ impl ServerConn {
         self.user.as_ref()
     }
 
-    /// Returns how many requests wait for the application.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.requests.len()
-    }
-
     /// Answers a request with a value. Sends nothing if the client wants no answer.
     ///
     /// # Errors
@@ -137,8 +130,8 @@ impl ServerConn {
     /// The request is still open then, unless it is unknown.
     pub fn reply(&mut self, id: RequestId, data: &impl Serialize) -> Result<(), Refused> {
         if self.open(id)?.login {
-            let why = "a login is answered with accept_login or refuse_login".to_owned();
-            return Err(Refused::Invalid { what: "id", why });
+            let why = "a login is answered with accept_login or refuse_login";
+            return Err(Refused::invalid("id", why));
         }
         self.answer(id, |buffer, call_id| encode_success(buffer, call_id, data))
     }
@@ -205,24 +198,6 @@ impl ServerConn {
         self.core.send_text(event).map(drop)
     }
 
-    /// Closes with code 1000. Queued frames are sent first.
-    pub fn close(&mut self, now: Instant) {
-        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
-    }
-
-    /// Closes with this frame (1001 when the server goes away). Queued frames are sent first.
-    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        if self.core.close_with(CloseReason::Local, frame) {
-            self.release();
-        }
-    }
-
-    /// Returns when [`handle_timeout`](Machine::handle_timeout) is due next, and why.
-    #[must_use]
-    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        self.core.next_timeout()
-    }
-
     fn open(&self, id: RequestId) -> Result<&Open, Refused> {
         if self.is_closed() {
             return Err(Refused::Closed);
@@ -234,10 +209,7 @@ impl ServerConn {
         if self.open(id)?.login {
             return Ok(());
         }
-        Err(Refused::Invalid {
-            what: "id",
-            why: "the request is not a login".to_owned(),
-        })
+        Err(Refused::invalid("id", "the request is not a login"))
     }
 
     /// Sends the answer to an open request, if the client wants one, and ends the request.
@@ -351,13 +323,10 @@ impl Machine for ServerConn {
         if !self.core.within_rate(rate, now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
-        match message {
-            Incoming::Text(text) => self.on_text(text),
-            Incoming::Binary(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => self.on_text(text),
-                Err(_) => self.warn(DecodeError::new(DecodeErrorKind::Binary)),
-            },
-            _ => {}
+        match message.text() {
+            Some(Ok(text)) => self.on_text(text),
+            Some(Err(error)) => self.warn(error),
+            None => {}
         }
     }
 
@@ -387,8 +356,8 @@ impl Machine for ServerConn {
         self.core.poll_event(ServerEvent::Closed)
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.next_timeout().map(|(at, _)| at)
+    fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        self.core.next_timeout()
     }
 
     fn is_closed(&self) -> bool {
@@ -400,6 +369,18 @@ impl Machine for ServerConn {
             && self.request_bytes < self.config.limits.max_event_bytes
             && self.core.has_slack();
         self.core.wants_input(has_room)
+    }
+
+    /// Closes with this frame (1001 when the server goes away). Queued frames are sent first.
+    fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        if self.core.close_with(CloseReason::Local, frame) {
+            self.release();
+        }
+    }
+
+    /// Returns how many requests wait for the application.
+    fn in_flight(&self) -> usize {
+        self.requests.len()
     }
 }
 

@@ -8,7 +8,7 @@ use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::net::{Dialer, LinkConfig, LinkEvent, LinkState, Message};
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::{CallError, CloseReason, Limits, Outgoing, Secret, Str};
+use rpc_core::{CallError, CloseReason, Limits, Machine as _, Outgoing, Secret, Str};
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::error::RpcError;
 use snek_proto::frame::Call;

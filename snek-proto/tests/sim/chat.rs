@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Delivery, Limits, Secret};
+use rpc_core::{
+    CallError, CallId, CloseFrame, CloseReason, Delivery, Limits, Machine as _, Secret,
+};
 use snek_proto::client::{ClientConfig, ClientConn, ClientEvent, Warning, reconnect_policy};
 use snek_proto::error::RpcError;
 use snek_proto::frame::{self, Channel, Final, User};

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use futures_util::future::{AbortHandle, abortable};
-use rpc_core::Instant;
 use rpc_core::net::telemetry::{CallOutcome, CallSpan, Side, server_call};
 use rpc_core::net::{Cancellation, Canceller, ConnectionHandler, Handle, Running, time};
-use rpc_core::{CloseFrame, CloseReason, Refused};
+use rpc_core::{CloseFrame, CloseReason, Machine, Refused};
 
 use super::agent::Agent;
 use super::daemon::Daemon;
@@ -94,19 +93,13 @@ impl<A: Agent> ConnectionHandler for Handler<A> {
         None
     }
 
-    fn close(conn: &mut ServerConn, frame: CloseFrame, now: Instant) {
-        conn.close_with(frame, now);
-    }
-
     /// Accepts no more chats, and lets the running one end.
     fn shut_down(&mut self, tasks: &mut Running) {
         self.handle.with(ServerConn::stop_taking);
         let (handle, timeout) = (self.handle.clone(), self.shared.shutdown_timeout);
         tasks.push(async move {
             let frame = CloseFrame::new(CloseFrame::GOING_AWAY, SHUTTING_DOWN);
-            handle
-                .drain(timeout, |conn| conn.in_flight() == 0, frame)
-                .await;
+            handle.drain(timeout, frame).await;
         });
     }
 }

@@ -133,10 +133,7 @@ impl Run {
             Output::Body { queue, tools } => {
                 let renamed = self.origin.checklist.rename(event);
                 let written = renamed.as_ref().unwrap_or(event);
-                let stray = |why: &str| {
-                    let why = why.to_owned();
-                    NotAdded::Refused(Refused::Invalid { what: "event", why })
-                };
+                let stray = |why: &str| NotAdded::Refused(Refused::invalid("event", why));
                 loop {
                     let added = {
                         let mut tools = tools.lock();

@@ -21,7 +21,7 @@ pub(super) fn success() -> Value {
 }
 
 fn offer() -> OnboardSubmit {
-    OnboardSubmit::new(Signed::new(raw(r#"{"invite_code":"x"}"#), "0xab", "cd"))
+    OnboardSubmit::from(Signed::new(raw(r#"{"invite_code":"x"}"#), "0xab", "cd"))
 }
 
 #[test]

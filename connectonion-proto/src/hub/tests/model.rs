@@ -67,7 +67,7 @@ impl Real {
                     self.runs.push(run);
                     format!("started {}", self.runs.len() - 1)
                 }
-                HubEvent::Interjected(run) => format!("queued {}", self.number(run)),
+                HubEvent::Told(run) => format!("queued {}", self.number(run)),
                 HubEvent::Cancel(run) => format!("cancelled {}", self.number(run)),
                 other => panic!("{other:?}"),
             };

@@ -336,10 +336,6 @@ impl Model {
                     // What was not read begins another run.
                     if let Some(waiting) = unread.checked_sub(1) {
                         self.begin(at);
-                        let run = self.runs - 1;
-                        for _ in 0..waiting {
-                            self.line(format!("queued {run}"));
-                        }
                         self.sessions[at].inputs = waiting;
                         self.rest(at);
                     }

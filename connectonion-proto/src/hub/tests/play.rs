@@ -77,6 +77,8 @@ pub struct Play {
     pub replies: VecDeque<(ConnId, Reply)>,
     /// What agents were told.
     pub told: VecDeque<HubEvent>,
+    /// The questions of agents.
+    asked: Vec<(RunId, Str)>,
     /// The sessions that are there.
     alive: BTreeSet<String>,
     /// Those that were removed.
@@ -103,6 +105,7 @@ impl Play {
             stored: None,
             replies: VecDeque::new(),
             told: VecDeque::new(),
+            asked: Vec::new(),
             alive: BTreeSet::new(),
             removed: VecDeque::new(),
             noted: VecDeque::new(),
@@ -207,7 +210,7 @@ impl Play {
         assert_eq!(to, conn);
         match (reply, self.told.pop_front()) {
             (Reply::Begun, Some(HubEvent::Start { run, .. })) => Ok(Accepted::Started(run)),
-            (Reply::Acknowledge(_), Some(HubEvent::Interjected(run))) => Ok(Accepted::Queued(run)),
+            (Reply::Acknowledge(_), Some(HubEvent::Told(run))) => Ok(Accepted::Queued(run)),
             (Reply::Refuse(error), None) => Err(error.message.to_string()),
             other => panic!("{other:?}"),
         }
@@ -233,7 +236,9 @@ impl Play {
     pub fn ask(&mut self, run: RunId) -> Result<Str, AgentError> {
         let tool = ApprovalNeeded::new("tool", Json::EMPTY_ARRAY, "");
         let kind = EventKind::ApprovalNeeded(tool);
-        self.hub.ask(run, kind, self.now)
+        let id = self.hub.ask(run, kind, self.now)?;
+        self.asked.push((run, id.clone()));
+        Ok(id)
     }
 
     /// The user answers such a question. Returns the run and the question's id, or the reason why not.
@@ -255,7 +260,12 @@ impl Play {
         self.hub.command(conn, command, self.now);
         self.settle();
         match (self.told.pop_front(), self.replies.pop_front()) {
-            (Some(HubEvent::Answer(run, id, _)), None) => Ok((run, id)),
+            (Some(HubEvent::Told(run)), None) => {
+                let mut answered = self.asked.iter().filter(|(of, _)| *of == run);
+                let answered =
+                    answered.find(|(_, id)| matches!(self.hub.take_answer(run, id), Ok(Some(_))));
+                Ok(answered.unwrap().clone())
+            }
             (None, Some((_, Reply::Frame(text)))) => {
                 let error: Value = serde_json::from_str(text.as_str()).unwrap();
                 let reason = error["reason"].as_str().or(error["message"].as_str());

@@ -219,7 +219,7 @@ fn an_interrupt_needs_a_run() {
     assert!(!play.hub.is_interrupted(run));
     play.interrupt(conn);
     let told = play.told.pop_back();
-    assert!(matches!(told, Some(HubEvent::Interrupt(it)) if it == run));
+    assert!(matches!(told, Some(HubEvent::Told(it)) if it == run));
     assert!(play.hub.is_interrupted(run));
 }
 

@@ -197,7 +197,7 @@ impl Client {
     }
 
     async fn submit(&self, add: impl FnOnce(Draft) -> Draft) -> Outcome<OnboardSuccess> {
-        let submit = OnboardSubmit::new(self.signer.sign(add)?);
+        let submit = OnboardSubmit::from(self.signer.sign(add)?);
         let reply = self.link.call("ONBOARD_SUBMIT", move |conn, now| {
             conn.onboard(&submit, now)
         });

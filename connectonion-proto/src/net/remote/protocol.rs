@@ -9,9 +9,7 @@ use rpc_core::net::{
     Consumer, LagPolicy, LinkAction, Producer, Protocol, QueueConfig, WeakLink, queue,
 };
 use rpc_core::sync::Mutex;
-use rpc_core::{
-    CallError, CallId, CloseFrame, CloseReason, Delivery, Instant, Refused, Secret, Str,
-};
+use rpc_core::{CallError, CallId, CloseReason, Delivery, Instant, Refused, Secret, Str};
 
 use super::signer::RequestSigner;
 use crate::auth::Draft;
@@ -89,10 +87,6 @@ impl Protocol for ClientProtocol {
         self.shared.lock().handle(event)
     }
 
-    fn close(machine: &mut ClientConn, frame: CloseFrame, now: Instant) {
-        machine.close_with(frame, now);
-    }
-
     fn cancel(machine: &mut ClientConn, call: CallId, _: Instant) {
         machine.cancel(call);
     }
@@ -103,7 +97,7 @@ impl Protocol for ClientProtocol {
         {
             // A key that cannot sign this could not sign the CONNECT.
             let code = |draft: Draft| draft.with("invite_code", code.expose().as_str());
-            let submit = self.signer.sign(code).map(OnboardSubmit::new);
+            let submit = self.signer.sign(code).map(OnboardSubmit::from);
             let offered = submit.and_then(|submit| machine.onboard(&submit, now));
             self.offered = offered.ok();
         }
@@ -113,14 +107,6 @@ impl Protocol for ClientProtocol {
             let _ = connect.and_then(|connect| machine.connect(&connect, now));
         }
         self.shared.lock().session.send_answers(machine, now);
-    }
-
-    fn in_flight(machine: &ClientConn) -> usize {
-        machine.in_flight()
-    }
-
-    fn event_bytes(machine: &ClientConn) -> usize {
-        machine.core.event_bytes()
     }
 
     fn redact(text: &str) -> Cow<'_, str> {

@@ -369,10 +369,6 @@ impl ConnectionHandler for Handler {
         None
     }
 
-    fn close(machine: &mut ServerConn, frame: CloseFrame, now: Instant) {
-        machine.close_with(frame, now);
-    }
-
     fn shut_down(&mut self, tasks: &mut Running) {
         let (runtime, conn, timeout) = (self.runtime.clone(), self.conn, self.drain_timeout);
         tasks.push(async move {
@@ -384,9 +380,7 @@ impl ConnectionHandler for Handler {
             if let Some(handle) = handle {
                 // The ends of runs are sent before the Close.
                 let frame = CloseFrame::new(SERVICE_RESTART, "the host is shutting down");
-                handle
-                    .drain(timeout, |machine| !machine.owes_frames(), frame)
-                    .await;
+                handle.drain(timeout, frame).await;
             }
         });
     }

@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use rpc_core::net::catch_panic;
 use rpc_core::net::telemetry::server_call;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::HostRuntime;
 use super::agent::Agent;
-use super::turn::{Signals, Turn};
+use super::turn::Turn;
 use crate::hub::{AgentError, HubEvent, Job, Prompt, RunId};
 use crate::net::SYSTEM;
 use crate::storage::StorageError;
@@ -30,7 +31,7 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
     // Tasks of their own, so that an agent that computes blocks neither time nor clients. They go
     // when this future goes.
     let mut running = JoinSet::new();
-    let mut agents: HashMap<RunId, (AbortHandle, Arc<Signals>)> = HashMap::new();
+    let mut agents: HashMap<RunId, (AbortHandle, Arc<Notify>)> = HashMap::new();
     // Jobs of one session are in one lane. The hub bounds them.
     let mut storing = JoinSet::new();
     let lanes = (0..runtime.shared.lanes).map(|_| {
@@ -48,23 +49,19 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                     owner,
                     prompt,
                 } => {
-                    let head = |conn| {
-                        runtime
-                            .shared
-                            .hub
-                            .peek(|state| state.heads.get(&conn).cloned())
-                    };
-                    let signals = Arc::<Signals>::default();
+                    let told = Arc::<Notify>::default();
+                    let hub = &runtime.shared.hub;
+                    let head = |conn| hub.peek(|state| state.heads.get(&conn).cloned());
                     let turn = Turn {
                         runtime: runtime.clone(),
                         run,
                         session_id,
                         owner,
                         head: prompt.conn.and_then(head),
-                        signals: Arc::clone(&signals),
+                        told: Arc::clone(&told),
                     };
                     let work = (runtime.shared.start)(turn, prompt);
-                    agents.insert(run, (running.spawn(work), signals));
+                    agents.insert(run, (running.spawn(work), told));
                 }
                 HubEvent::Cancel(run) => {
                     if let Some((agent, _)) = agents.remove(&run) {
@@ -79,12 +76,9 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                     // The lanes end with this future.
                     let _ = lane.map(|lane| lane.send(job));
                 }
-                HubEvent::Answer(run, ..)
-                | HubEvent::Interrupt(run)
-                | HubEvent::Interjected(run)
-                | HubEvent::Goal(run, _) => {
-                    if let Some((_, signals)) = agents.get(&run) {
-                        signals.tell(event);
+                HubEvent::Told(run) => {
+                    if let Some((_, told)) = agents.get(&run) {
+                        told.notify_waiters();
                     }
                 }
             }

@@ -1,17 +1,15 @@
 //! [`Turn`]: one run, from its [`Agent`](super::Agent)'s point of view.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
 use rpc_core::json::find_member;
 use rpc_core::net::time;
-use rpc_core::sync::Mutex;
 use rpc_core::{Json, Refused, Str};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
 use super::HostRuntime;
 use crate::auth::Address;
@@ -20,7 +18,7 @@ use crate::frame::{
     Answer, Approval, ApprovalNeeded, AskUser, EventKind, Mode, PlanReview, ToolCall, ToolResult,
     ToolStatus, Ulw, UlwTurnsReached,
 };
-use crate::hub::{AgentError, Hub, HubEvent, Now, Owner, Prompt, RunId};
+use crate::hub::{AgentError, Hub, Now, Owner, Prompt, RunId};
 use crate::id::SessionId;
 use crate::limits::ULW_TURNS;
 
@@ -55,7 +53,8 @@ pub struct Turn {
         allow(dead_code, reason = "upgrades need `server`")
     )]
     pub(super) head: Option<Arc<Head>>,
-    pub(super) signals: Arc<Signals>,
+    /// Wakes it when the user has told it something.
+    pub(super) told: Arc<Notify>,
 }
 
 /// The head of an upgrade request.
@@ -63,41 +62,6 @@ pub struct Turn {
 pub(in crate::net) type Head = http::request::Parts;
 #[cfg(not(feature = "server"))]
 pub(in crate::net) type Head = std::convert::Infallible;
-
-/// What the user says to a running agent.
-#[derive(Default)]
-pub(super) struct Signals {
-    /// The user wants the agent to stop.
-    interrupt: Notify,
-    /// The user has sent a prompt.
-    input: Notify,
-    said: Mutex<Said>,
-}
-
-#[derive(Default)]
-struct Said {
-    /// The user has changed the goal.
-    goal: Option<Str>,
-    /// The open questions.
-    questions: HashMap<Str, oneshot::Sender<Answer>>,
-}
-
-impl Signals {
-    /// Tells the agent of an event of its run.
-    pub(super) fn tell(&self, event: HubEvent) {
-        match event {
-            HubEvent::Answer(_, id, answer) => {
-                let asked = self.said.lock().questions.remove(&id);
-                // The caller may have gone.
-                let _ = asked.map(|asked| asked.send(answer));
-            }
-            HubEvent::Interrupt(_) => self.interrupt.notify_waiters(),
-            HubEvent::Interjected(_) => self.input.notify_waiters(),
-            HubEvent::Goal(_, goal) => self.said.lock().goal = Some(goal),
-            HubEvent::Store(_) | HubEvent::Start { .. } | HubEvent::Cancel(_) => {}
-        }
-    }
-}
 
 impl Turn {
     /// Returns the session's id.
@@ -207,13 +171,19 @@ impl Turn {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn input_waits(&self) {
+        self.until(|hub| hub.has_inputs(self.run).then_some(()))
+            .await;
+    }
+
+    /// Waits until the hub has something for this agent.
+    async fn until<T>(&self, mut look: impl FnMut(&mut Hub) -> Option<T>) -> T {
         loop {
-            // Made before the look, so that no input falls between.
-            let input = self.signals.input.notified();
-            if self.hub(|hub, _| hub.has_inputs(self.run)) {
-                return;
+            // Made before the look, so that nothing falls between.
+            let told = self.told.notified();
+            if let Some(found) = self.hub(|hub, _| look(hub)) {
+                return found;
             }
-            input.await;
+            told.await;
         }
     }
 
@@ -274,20 +244,10 @@ impl Turn {
     }
 
     async fn ask(&self, question: EventKind) -> Result<Answer, AgentError> {
-        let (sender, answer) = oneshot::channel();
-        let id = self.hub(|hub, now| {
-            let id = hub.ask(self.run, question, now)?;
-            self.signals
-                .said
-                .lock()
-                .questions
-                .insert(id.clone(), sender);
-            Ok::<_, AgentError>(id)
-        })?;
-        let withdraw = Withdraw { turn: self, id };
-        let answer = answer.await.map_err(|_| AgentError::Over)?;
-        drop(withdraw);
-        Ok(answer)
+        let id = self.hub(|hub, now| hub.ask(self.run, question, now))?;
+        let question = Withdraw { turn: self, id };
+        self.until(|hub| hub.take_answer(self.run, &question.id).transpose())
+            .await
     }
 
     /// Waits until the user wants the agent to stop. Finish the step, then return
@@ -296,14 +256,8 @@ impl Turn {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn interrupted(&self) {
-        loop {
-            // Made before the look, so that no wish falls between.
-            let interrupt = self.signals.interrupt.notified();
-            if self.is_interrupted() {
-                return;
-            }
-            interrupt.await;
-        }
+        self.until(|hub| hub.is_interrupted(self.run).then_some(()))
+            .await;
     }
 
     /// Returns whether the user wants the agent to stop.
@@ -338,7 +292,7 @@ impl Turn {
     /// Takes the goal that the user last set in this run.
     #[must_use]
     pub fn take_goal(&self) -> Option<Str> {
-        self.signals.said.lock().goal.take()
+        self.hub(|hub, _| hub.take_goal(self.run))
     }
 
     /// Returns the current conversation, with all its members: read it with
@@ -377,14 +331,7 @@ impl Turn {
         let session = self.session()?;
         let messages = find_member(session.get(), "messages").unwrap_or(Json::EMPTY_ARRAY);
         let read = serde_json::from_str(messages.get());
-        read.map_err(|error| {
-            let why = error.to_string();
-            Refused::Invalid {
-                what: "message",
-                why,
-            }
-            .into()
-        })
+        read.map_err(|error| Refused::invalid("message", error.to_string()).into())
     }
 
     /// Returns a current member of the session, other than `messages` and `trace`.
@@ -440,9 +387,8 @@ struct Withdraw<'t> {
 
 impl Drop for Withdraw<'_> {
     fn drop(&mut self) {
-        let turn = self.turn;
-        turn.hub(|hub, _| hub.withdraw(turn.run, &self.id));
-        turn.signals.said.lock().questions.remove(&self.id);
+        self.turn
+            .hub(|hub, _| hub.withdraw(self.turn.run, &self.id));
     }
 }
 

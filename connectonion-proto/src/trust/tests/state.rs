@@ -46,7 +46,7 @@ fn offer(access: &mut AccessControl, code: &str) -> Onboarding {
     let draft = Draft::new(NOW).with("invite_code", code);
     access.onboard(
         &us(),
-        &OnboardSubmit::new(frame(&client_key(), &draft)),
+        &OnboardSubmit::from(frame(&client_key(), &draft)),
         NOW,
     )
 }

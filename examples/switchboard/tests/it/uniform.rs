@@ -80,16 +80,9 @@ const ITEMS: [&str; 25] = [
 const METHODS: [(&str, &[&str]); 3] = [
     (
         "client",
-        &[
-            "new",
-            "state",
-            "in_flight",
-            "next_timeout",
-            "close",
-            "close_with",
-        ],
+        &["new", "state", "in_flight", "next_timeout", "close_with"],
     ),
-    ("server", &["new", "next_timeout", "close", "close_with"]),
+    ("server", &["new", "next_timeout", "close_with"]),
     ("net", &["deref"]), // to the link of the client
 ];
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rpc_core::net::{Cancellation, Handle, time};
-use rpc_core::{CloseFrame, Refused};
+use rpc_core::{CloseFrame, Machine, Refused};
 
 use super::reply::Gone;
 use crate::error::RpcError;

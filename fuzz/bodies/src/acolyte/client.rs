@@ -8,7 +8,7 @@ use acolyte_proto::client::{
 use acolyte_proto::frame::{ChatRequest, ClientFrame, Request};
 use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::limits;
-use rpc_core::{Disconnect, Refused};
+use rpc_core::{Disconnect, Machine as _, Refused};
 
 use super::TEXTS;
 use crate::calls::{Call, Calls, State};

@@ -128,7 +128,7 @@ impl Model for Client {
                 }
             }
             9 => {
-                let offer = OnboardSubmit::new(Signed::none());
+                let offer = OnboardSubmit::from(Signed::none());
                 let asked = run.conn.onboard(&offer, now);
                 self.asked(Kind::Onboarding, &offer, &asked, run);
             }

@@ -7,7 +7,7 @@ use exoclaw_proto::client::{ChatSummary, ClientConfig, ClientConn, ClientEvent, 
 use exoclaw_proto::frame::{
     BudgetOf, Call, ChatHistory, ChatSend, ClientFrame, SessionRef, StreamEvent,
 };
-use rpc_core::{CallError, CallId, Delivery, Disconnect, Limits, Outgoing, Refused};
+use rpc_core::{CallError, CallId, Delivery, Disconnect, Limits, Machine as _, Outgoing, Refused};
 
 use super::{TEXTS, TOKEN};
 use crate::calls::{Calls, State};

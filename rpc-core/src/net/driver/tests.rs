@@ -144,25 +144,19 @@ impl Parrot {
             ..Self::default()
         }
     }
-
-    fn close(&mut self) {
-        self.out
-            .push_back(Outgoing::Close(CloseFrame::new(CloseFrame::NORMAL, "")));
-        self.closed = true;
-    }
 }
 
 impl Machine for Parrot {
     type Event = String;
 
-    fn handle_message(&mut self, message: Incoming<'_>, _: Instant) {
+    fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
         if let Incoming::Text(said) = message {
             if self.echoes {
                 self.out.push_back(text(said));
             }
             self.events.push_back(said.to_owned());
             if said == "quit" {
-                self.close();
+                self.close(now);
             }
         }
     }
@@ -191,8 +185,8 @@ impl Machine for Parrot {
         self.events.pop_front()
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.deadline
+    fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        self.deadline.map(|at| (at, "test"))
     }
 
     fn is_closed(&self) -> bool {
@@ -201,6 +195,11 @@ impl Machine for Parrot {
 
     fn wants_input(&self) -> bool {
         !self.reads_paused
+    }
+
+    fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.out.push_back(Outgoing::Close(frame));
+        self.closed = true;
     }
 }
 
@@ -331,7 +330,7 @@ async fn a_slow_peer_does_not_hit_the_write_timeout() {
 async fn an_unanswered_close_ends_at_the_close_timeout() {
     let mock = Mock::default();
     let mut parrot = Parrot::saying(1);
-    parrot.close();
+    parrot.close(Instant::now());
     let mut driver = Driver::with_config(parrot, mock.clone(), config());
     let start = driver.now();
     assert_eq!(driver.next().await, None);
@@ -344,7 +343,7 @@ async fn an_unanswered_close_ends_at_the_close_timeout() {
 async fn an_answered_close_ends_at_once_and_keeps_what_came_before() {
     let mock = Mock::default();
     let mut parrot = Parrot::saying(1);
-    parrot.close();
+    parrot.close(Instant::now());
     let mut driver = Driver::with_config(parrot, mock.clone(), config());
     assert_eq!(poll_once(&mut driver), (Poll::Pending, false));
     mock.change(|line| {
@@ -545,7 +544,7 @@ async fn an_abort_does_not_wait_for_a_stuck_transport() {
 async fn final_frames_wait_for_a_stuck_transport() {
     let line = Mock::with(|line| line.room = Some(0));
     let mut parrot = Parrot::saying(1);
-    parrot.close();
+    parrot.close(Instant::now());
     let mut driver = Driver::new(parrot, line.clone());
     for _ in 0..2 {
         assert!(poll_once(&mut driver).0.is_pending());

@@ -30,7 +30,6 @@ use super::transport::Transport;
 use crate::Instant;
 use crate::error::{CallError, CloseReason};
 use crate::machine::Machine;
-use crate::message::CloseFrame;
 use crate::reconnect::ReconnectPolicy;
 use crate::sync::Mutex;
 
@@ -64,9 +63,6 @@ pub trait Protocol: Send + Sized + 'static {
     /// Decides what an event of the machine means.
     fn classify(&mut self, event: <Self::Machine as Machine>::Event) -> LinkAction<Self>;
 
-    /// Tells the machine to close with this frame after the queued frames.
-    fn close(machine: &mut Self::Machine, frame: CloseFrame, now: Instant);
-
     /// Removes a call whose caller is gone, and cancels it at the peer if possible.
     fn cancel(machine: &mut Self::Machine, call: Self::Call, now: Instant);
 
@@ -74,16 +70,6 @@ pub trait Protocol: Send + Sized + 'static {
     /// queue with its own limit. Called in every turn of the connection's task before it writes,
     /// unless the connection is closing; [`WeakLink::wake`] requests a turn.
     fn before_write(&mut self, _machine: &mut Self::Machine, _now: Instant) {}
-
-    /// Returns the number of calls that a drain waits for: this side's in flight, or the peer's
-    /// unanswered.
-    fn in_flight(machine: &Self::Machine) -> usize;
-
-    /// Returns how many bytes the machine's last event counts for in the queues: the length of the
-    /// frame that it came from. Default 0.
-    fn event_bytes(_machine: &Self::Machine) -> usize {
-        0
-    }
 
     /// Returns how a call with this value has ended, for spans and metrics: values may hold a failure.
     fn outcome(_value: &Self::Value) -> CallOutcome {

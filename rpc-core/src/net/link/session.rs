@@ -234,14 +234,14 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         if this_line && self.front.shared.dials_again && matches!(self.stop, Stop::No) {
             self.stop = Stop::Redialling;
             let frame = CloseFrame::new(CloseFrame::NORMAL, "reconnecting");
-            P::close(self.driver.machine_mut(), frame, now);
+            self.driver.machine_mut().close_with(frame, now);
         }
     }
 
     fn drain(&mut self, until: Instant) {
         match &mut self.stop {
             Stop::No => {
-                let at_start = P::in_flight(self.driver.machine());
+                let at_start = self.driver.machine().in_flight();
                 self.stop = Stop::Draining { until, at_start };
             }
             Stop::Draining { until: before, .. } => *before = until.min(*before),
@@ -255,7 +255,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         match &self.stop {
             Stop::Closing(_) => return,
             Stop::Draining { at_start, .. } => {
-                let left = P::in_flight(self.driver.machine());
+                let left = self.driver.machine().in_flight();
                 self.front.shared.inbox.put_report(DrainReport {
                     finished: at_start.saturating_sub(left),
                     aborted: left,
@@ -264,7 +264,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             Stop::No | Stop::Redialling => {}
         }
         self.stop = Stop::Closing(reason);
-        P::close(self.driver.machine_mut(), frame, now);
+        self.driver.machine_mut().close_with(frame, now);
     }
 
     /// Runs the waiting commands, within the budget; returns `true` if more wait.
@@ -310,7 +310,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         let Stop::Draining { until, .. } = &self.stop else {
             return false;
         };
-        if P::in_flight(self.driver.machine()) > 0 && now < *until {
+        if self.driver.machine().in_flight() > 0 && now < *until {
             return false;
         }
         let frame = CloseFrame::new(CloseFrame::NORMAL, P::GOODBYE);
@@ -395,7 +395,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                 self.waiters.complete(call, outcome);
             }
             LinkAction::Item(call, item) => {
-                let bytes = P::event_bytes(self.driver.machine());
+                let bytes = self.driver.machine().event_bytes();
                 if self.waiters.push(call, item, bytes) == Pushed::Overflow {
                     self.end_stream(call, now);
                 }
@@ -409,7 +409,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
     }
 
     fn push_event(&mut self, event: P::Event, now: Instant) {
-        let bytes = P::event_bytes(self.driver.machine());
+        let bytes = self.driver.machine().event_bytes();
         if self.front.events.push(LinkEvent::Event(event), bytes) == Push::Overflow {
             self.too_slow(now);
         }
@@ -438,7 +438,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             tracing::debug!("events were not taken as fast as they came: closing");
             self.reason = Some(CloseReason::SlowConsumer);
             let frame = CloseFrame::new(CloseFrame::GOING_AWAY, "slow consumer");
-            P::close(self.driver.machine_mut(), frame, now);
+            self.driver.machine_mut().close_with(frame, now);
             self.touched = true;
         }
         self.overrun = true;

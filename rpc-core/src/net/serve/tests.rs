@@ -7,6 +7,7 @@ use std::task::Wake;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 
 use super::*;
+use crate::Instant;
 use crate::error::Disconnect;
 use crate::message::{Incoming, Outgoing};
 use crate::net::mem::{self, MemTransport};
@@ -73,7 +74,7 @@ impl Machine for Echo {
         (!self.events.is_empty()).then(|| self.events.remove(0))
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
+    fn next_timeout(&self) -> Option<(Instant, &'static str)> {
         None
     }
 
@@ -81,8 +82,13 @@ impl Machine for Echo {
         self.closed
     }
 
-    fn wants_input(&self) -> bool {
-        true
+    fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.out.push(Outgoing::Close(frame));
+        self.end();
+    }
+
+    fn in_flight(&self) -> usize {
+        1
     }
 }
 
@@ -126,16 +132,11 @@ impl ConnectionHandler for Answers {
         None
     }
 
-    fn close(echo: &mut Echo, frame: CloseFrame, _: Instant) {
-        echo.out.push(Outgoing::Close(frame));
-        echo.end();
-    }
-
     fn shut_down(&mut self, tasks: &mut Running) {
         let handle = self.handle.clone();
         tasks.push(async move {
             let frame = CloseFrame::new(CloseFrame::GOING_AWAY, "");
-            handle.drain(Duration::from_secs(1), |_| false, frame).await;
+            handle.drain(Duration::from_secs(1), frame).await;
         });
     }
 

@@ -54,10 +54,6 @@ impl Guest {
         self
     }
 
-    pub fn open(&self) -> usize {
-        self.asked.len()
-    }
-
     pub fn part(&mut self, id: &str, text: &str) -> Result<(), Refused> {
         if self.asked.get(id).is_none() {
             return Err(Refused::UnknownId);
@@ -155,12 +151,20 @@ impl Machine for Guest {
         self.core.poll_event(GuestEvent::Closed)
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.core.next_timeout().map(|(at, _)| at)
+    fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        self.core.next_timeout()
     }
 
     fn is_closed(&self) -> bool {
         self.core.is_closed()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.asked.len()
+    }
+
+    fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.close(frame);
     }
 
     fn wants_input(&self) -> bool {

@@ -54,10 +54,6 @@ impl Host {
         self
     }
 
-    pub fn in_flight(&self) -> usize {
-        self.calls.len()
-    }
-
     pub fn ask(&mut self, text: &str, now: Instant) -> Result<CallId, Refused> {
         self.ask_within(text, ANSWER, now)
     }
@@ -191,14 +187,22 @@ impl Machine for Host {
         self.core.poll_event(HostEvent::Closed)
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
+    fn next_timeout(&self) -> Option<(Instant, &'static str)> {
         let call = self.core.unless_paused(self.calls.poll_timeout());
-        let timer = self.core.next_timeout().map(|(at, _)| at);
-        [call, timer].into_iter().flatten().min()
+        let call = call.map(|at| (at, "call"));
+        [call, self.core.next_timeout()].into_iter().flatten().min()
     }
 
     fn is_closed(&self) -> bool {
         self.core.is_closed()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.calls.len()
+    }
+
+    fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.close(frame);
     }
 
     fn wants_input(&self) -> bool {

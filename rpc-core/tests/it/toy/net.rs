@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rpc_core::net::{LinkAction, Protocol};
-use rpc_core::{CallId, CloseFrame, Limits};
+use rpc_core::{CallId, Limits};
 
 use super::HANDSHAKE;
 use super::guest::{Guest, GuestEvent};
@@ -51,15 +51,7 @@ impl Protocol for GuestSide {
         }
     }
 
-    fn close(machine: &mut Guest, frame: CloseFrame, _: Instant) {
-        machine.close(frame);
-    }
-
     fn cancel(_: &mut Guest, _: u64, _: Instant) {}
-
-    fn in_flight(machine: &Guest) -> usize {
-        machine.open()
-    }
 
     fn redact(text: &str) -> Cow<'_, str> {
         Cow::Owned(text.replace("secret", "***"))
@@ -107,10 +99,6 @@ impl Protocol for HostSide {
         }
     }
 
-    fn close(machine: &mut Host, frame: CloseFrame, _: Instant) {
-        machine.close(frame);
-    }
-
     fn cancel(machine: &mut Host, call: CallId, _: Instant) {
         machine.cancel(call);
     }
@@ -119,10 +107,6 @@ impl Protocol for HostSide {
         for text in self.mail.lock().unwrap().drain(..) {
             machine.tell(&text).unwrap();
         }
-    }
-
-    fn in_flight(machine: &Host) -> usize {
-        machine.in_flight()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rpc_core::net::{ConnectionHandler, Running};
-use rpc_core::{CloseFrame, CloseReason, Instant};
+use rpc_core::{CloseFrame, CloseReason};
 
 use super::RouterRuntime;
 use crate::hub::ConnId;
@@ -57,10 +57,6 @@ impl ConnectionHandler for Handler {
             }
         }
         None
-    }
-
-    fn close(machine: &mut ServerConn, frame: CloseFrame, now: Instant) {
-        machine.close_with(frame, now);
     }
 
     fn shut_down(&mut self, tasks: &mut Running) {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rpc_core::net::server::{Accepted, Brake, HttpConfig, ServerProtocol, caller};
 use rpc_core::net::telemetry::{OTHER, server_call};
 use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, catch_panic, time};
-use rpc_core::{CloseFrame, CloseReason, Instant, Machine, Refused, Secret, Str};
+use rpc_core::{CloseFrame, CloseReason, Machine, Refused, Secret, Str};
 
 use super::peer::{Peer, slow_reader};
 use super::{Backend, Reply, ServerOptions};
@@ -115,17 +115,11 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
         None
     }
 
-    fn close(conn: &mut ServerConn, frame: CloseFrame, now: Instant) {
-        conn.close_with(frame, now);
-    }
-
     fn shut_down(&mut self, tasks: &mut Running) {
         let (handle, timeout) = (self.peer.handle.clone(), self.shared.shutdown_timeout);
         tasks.push(async move {
             let frame = CloseFrame::new(CloseFrame::GOING_AWAY, "server shutdown");
-            handle
-                .drain(timeout, |conn| conn.in_flight() == 0, frame)
-                .await;
+            handle.drain(timeout, frame).await;
         });
     }
 

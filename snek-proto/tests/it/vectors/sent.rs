@@ -1,6 +1,6 @@
 //! Vectors of the requests that a client sends.
 
-use rpc_core::Refused;
+use rpc_core::{Machine as _, Refused};
 use serde_json::Value;
 use snek_proto::client::ClientConfig;
 use snek_proto::frame::{Final, NoKwargs};

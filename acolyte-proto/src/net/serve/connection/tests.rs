@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::super::run::EmitError;
 use super::*;
+use crate::Instant;
 use crate::event::{ChecklistTag, Event};
 use crate::frame::Reply;
 use crate::server::ServerConfig;
