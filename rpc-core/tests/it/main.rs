@@ -27,7 +27,6 @@ mod server;
 mod server_crowd;
 mod server_streams;
 mod sources;
-mod store;
 mod store_rules;
 mod tls;
 mod toy;

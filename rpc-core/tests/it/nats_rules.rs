@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::store::{self, Engine, Fault};
 use async_trait::async_trait;
 use rpc_core::cluster::Store;
 use rpc_core::net::nats::{Nats, NatsConfig};
+use rpc_core::testing::store::{self, Engine, Fault};
 use switchboard_testing::nats::NatsServer;
 
 struct Server(Mutex<NatsServer>);
@@ -30,6 +30,7 @@ impl Engine for Server {
                 drop(server);
                 return self.delete(name).await;
             }
+            _ => return false,
         }
         true
     }

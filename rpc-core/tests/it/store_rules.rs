@@ -5,7 +5,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::store::{self, Engine, Fault};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream};
@@ -13,6 +12,7 @@ use rpc_core::cluster::{
     AskError, Expect, Log, LogConfig, LogState, MemoryStore, Message, Messages, Record, Store,
     StoreError, Stored, Watched,
 };
+use rpc_core::testing::store::{self, Engine, Fault};
 use tokio::sync::watch;
 
 /// A store in memory, and what is broken in it.
@@ -77,6 +77,7 @@ impl Engine for Memory {
             Fault::Start => cut(false),
             Fault::Empty => self.store.restart_empty(),
             Fault::DeleteLog(name) => self.store.delete_log(name),
+            _ => return false,
         }
         true
     }

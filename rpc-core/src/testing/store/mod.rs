@@ -6,6 +6,28 @@
 //!
 //! They wait by tokio's clock: a few seconds in all, or none if a test has paused it and the engine is in
 //! this process.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use async_trait::async_trait;
+//! use rpc_core::cluster::{MemoryStore, Store};
+//! use rpc_core::testing::store::{self, Engine};
+//!
+//! struct Memory(MemoryStore);
+//!
+//! #[async_trait]
+//! impl Engine for Memory {
+//!     async fn connect(&self) -> Arc<dyn Store> {
+//!         Arc::new(self.0.connect())
+//!     }
+//! }
+//!
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+//! # runtime.block_on(async {
+//! store::numbers_count_all_records_of_a_log(&Memory(MemoryStore::new())).await;
+//! # });
+//! ```
 
 mod heals;
 mod judge;
@@ -21,7 +43,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 
-use rpc_core::cluster::{
+use crate::cluster::{
     Expect, Log, LogConfig, Message, Messages, Record, Store, StoreError, Stored, Watched,
 };
 
@@ -66,6 +88,7 @@ pub trait Engine: Send + Sync {
 
 /// What can happen to an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fault<'a> {
     /// It goes away: all connections are lost.
     Stop,
