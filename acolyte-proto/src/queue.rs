@@ -31,7 +31,7 @@ struct Running<T> {
 
 /// The place of a chat in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum QueuePosition {
     /// The chat runs.
     Running,
     /// The chat waits.
@@ -88,14 +88,14 @@ impl<T> Queue<T> {
     ///
     /// # Errors
     /// [`QueueError`], with nothing changed.
-    pub(crate) fn start(&mut self, id: RpcId, chat: T) -> Result<Place, QueueError> {
+    pub(crate) fn start(&mut self, id: RpcId, chat: T) -> Result<QueuePosition, QueueError> {
         self.check(&id)?;
         if self.running.is_none() {
             self.run(id, chat);
-            return Ok(Place::Running);
+            return Ok(QueuePosition::Running);
         }
         self.waiting.push_back((id, chat));
-        Ok(Place::Waiting {
+        Ok(QueuePosition::Waiting {
             position: position(self.waiting.len()),
         })
     }

@@ -16,9 +16,15 @@ fn line(queue: &Queue<usize>) -> Vec<(RpcId, u32)> {
 #[test]
 fn the_first_chat_runs_and_the_others_wait_from_place_1() {
     let mut queue = Queue::new(25);
-    assert_eq!(queue.start(id(0), 0), Ok(Place::Running));
-    assert_eq!(queue.start(id(1), 1), Ok(Place::Waiting { position: 1 }));
-    assert_eq!(queue.start(id(2), 2), Ok(Place::Waiting { position: 2 }));
+    assert_eq!(queue.start(id(0), 0), Ok(QueuePosition::Running));
+    assert_eq!(
+        queue.start(id(1), 1),
+        Ok(QueuePosition::Waiting { position: 1 })
+    );
+    assert_eq!(
+        queue.start(id(2), 2),
+        Ok(QueuePosition::Waiting { position: 2 })
+    );
     assert_eq!((queue.len(), queue.waiting()), (3, 2));
     assert_eq!(queue.running(), Some((&id(0), &0)));
 }
@@ -52,7 +58,10 @@ fn an_id_in_use_is_refused() {
         assert_eq!(busy.to_string(), text);
     }
     queue.finish(&id(0));
-    assert_eq!(queue.start(id(0), 0), Ok(Place::Waiting { position: 1 }));
+    assert_eq!(
+        queue.start(id(0), 0),
+        Ok(QueuePosition::Waiting { position: 1 })
+    );
 }
 
 #[test]
@@ -98,7 +107,7 @@ fn a_drained_queue_gives_the_running_chat_first_and_is_empty() {
     }
     let all: Vec<_> = queue.drain().map(|(_, chat)| chat).collect();
     assert_eq!(all, [0, 1, 2]);
-    assert!(queue.is_empty() && queue.start(id(0), 0) == Ok(Place::Running));
+    assert!(queue.is_empty() && queue.start(id(0), 0) == Ok(QueuePosition::Running));
 }
 
 /// The same rules over one list, the running chat at its head.
@@ -110,7 +119,7 @@ struct Naive {
 }
 
 impl Naive {
-    fn start(&mut self, n: usize, chat: usize) -> Result<Place, QueueError> {
+    fn start(&mut self, n: usize, chat: usize) -> Result<QueuePosition, QueueError> {
         if self.chats.iter().any(|(there, _)| *there == n) {
             return Err(QueueError::Busy { id: id(n) });
         }
@@ -121,8 +130,8 @@ impl Naive {
         }
         self.chats.push((n, chat));
         Ok(match self.chats.len() {
-            1 => Place::Running,
-            len => Place::Waiting {
+            1 => QueuePosition::Running,
+            len => QueuePosition::Waiting {
                 position: u32::try_from(len - 1).unwrap(),
             },
         })

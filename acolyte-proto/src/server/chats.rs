@@ -8,7 +8,7 @@ use super::{ABORTED, SHUTTING_DOWN, ServerConn, ServerEvent, send};
 use crate::error::{ChatError, FrameError, code};
 use crate::frame::{AbortResult, Answer, ChatRequest};
 use crate::id::{RpcId, TaskId};
-use crate::queue::{Aborted, Place, QueueError};
+use crate::queue::{Aborted, QueueError, QueuePosition};
 use crate::task::TaskState;
 use crate::tool_calls::ToolCalls;
 
@@ -65,8 +65,8 @@ impl ServerConn {
         self.tell_task(&task_id, TaskState::Accepted);
         self.send(id, Answer::Accepted(task_id.clone()));
         match place {
-            Place::Running => self.begin(),
-            Place::Waiting { position } => {
+            QueuePosition::Running => self.begin(),
+            QueuePosition::Waiting { position } => {
                 self.send(id, Answer::Queued(position));
                 self.tell_task(&task_id, TaskState::Queued);
             }

@@ -1,4 +1,4 @@
-//! [`Seen`]: the events of a run that were already shown.
+//! [`SeenEvents`]: the events of a run that were already shown.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,13 +15,13 @@ const MAX_SEEN: usize = 65_536;
 /// operation share an id, so events are distinguished by id, type and status together. Events
 /// without an id are always new. The newest 65,536 are remembered.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct SeenEvents {
     /// Hashes suffice: a collision costs one event in about 2⁶⁴.
     known: HashSet<u64>,
     order: VecDeque<u64>,
 }
 
-impl Seen {
+impl SeenEvents {
     /// Returns whether the event was already shown.
     pub(super) fn contains(&self, event: &StreamEvent) -> bool {
         key(event).is_some_and(|key| self.known.contains(&key))
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_start_and_its_end_may_share_an_id() {
-        let mut seen = Seen::default();
+        let mut seen = SeenEvents::default();
         let compact = |phase| event("c", EventKind::Compact(Compact::new(phase)));
         assert!(seen.is_new(&compact("compacting")));
         assert!(seen.is_new(&compact("done")));
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn an_event_without_an_id_is_never_a_duplicate() {
-        let mut seen = Seen::default();
+        let mut seen = SeenEvents::default();
         let mut thought = event("t", EventKind::Thinking(Thinking::new("x")));
         thought.id = None;
         assert!(seen.is_new(&thought) && seen.is_new(&thought));
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn only_the_newest_are_remembered() {
-        let mut seen = Seen::default();
+        let mut seen = SeenEvents::default();
         for id in 0..=MAX_SEEN {
             let id = id.to_string();
             assert!(seen.is_new(&event(&id, EventKind::Thinking(Thinking::default()))));

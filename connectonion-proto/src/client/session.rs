@@ -9,7 +9,7 @@ use rpc_core::{CallError, CallId, CloseReason, Delivery, Json, Limits, Refused, 
 
 use super::questions::{Questions, goes_on};
 use super::resume::{Found, Resume, find_answer};
-use super::seen::Seen;
+use super::seen::SeenEvents;
 use super::{ClientConfig, ClientConn, ClientEvent, ClientState, Reply, Step, Taken};
 use crate::frame::{Connect, Connected, ErrorFrame, Input, Output, Response};
 use crate::frame::{SessionState, Signed};
@@ -82,7 +82,7 @@ pub struct ClientSession {
     /// How many events came, and which of them was shown last.
     came: u64,
     shown: u64,
-    seen: Seen,
+    seen: SeenEvents,
     /// The host may repeat events that came before.
     replaying: bool,
     questions: Questions,
@@ -119,7 +119,7 @@ impl ClientSession {
             resume,
             came: 0,
             shown: 0,
-            seen: Seen::default(),
+            seen: SeenEvents::default(),
             replaying: false,
             questions: Questions::default(),
             open: None,

@@ -8,7 +8,7 @@ use switchboard::chat::{self, Options};
 use switchboard::cli::Failure;
 use switchboard::terminal;
 
-use crate::daemon::connection::{Server, Wishes};
+use crate::daemon::connection::{ChatOptions, Server};
 use crate::daemon::peer::Daemon;
 
 /// The longest prompt from standard input, in bytes.
@@ -19,7 +19,7 @@ pub(crate) struct Common {
     #[command(flatten)]
     server: Server,
     #[command(flatten)]
-    wishes: Wishes,
+    wishes: ChatOptions,
     /// Print one JSON object for each event.
     #[arg(long)]
     json: bool,

@@ -54,7 +54,7 @@ pub(crate) struct Server {
 
 /// What goes with every chat.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Wishes {
+pub(crate) struct ChatOptions {
     /// The model to use; servers refuse one that they do not have. Default: the server's.
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
@@ -93,7 +93,7 @@ fn skill(text: &str) -> Result<Skill, String> {
     Ok(Skill::new(name.to_owned(), instructions))
 }
 
-impl Wishes {
+impl ChatOptions {
     /// A request of this message.
     pub(crate) fn request(&self, message: &str, status: &Status) -> ChatRequest {
         let model = match &self.model {

@@ -19,7 +19,7 @@ use switchboard::cli::Failure;
 use switchboard::daemon::ask_first::{ASK_FIRST, AWAITING_INPUT};
 use switchboard::terminal::{ChatEvent, Command, Waits};
 
-use crate::daemon::connection::{Connection, Server, Wishes};
+use crate::daemon::connection::{ChatOptions, Connection, Server};
 use crate::daemon::show::{self, words};
 use crate::daemon::status;
 
@@ -37,7 +37,7 @@ const NOBODY: &str =
 /// An agent in a conversation.
 pub(crate) struct Daemon<'a> {
     server: &'a Server,
-    wishes: &'a Wishes,
+    wishes: &'a ChatOptions,
     idle: Option<Duration>,
     connection: Connection,
     session: SessionId,
@@ -73,7 +73,7 @@ struct Running {
 impl<'a> Daemon<'a> {
     pub(crate) async fn open(
         server: &'a Server,
-        wishes: &'a Wishes,
+        wishes: &'a ChatOptions,
         idle: Option<Duration>,
     ) -> Result<Self, Failure> {
         let connection = server.open(idle).await?;

@@ -134,9 +134,9 @@ impl Args {
 }
 
 /// Dials a gateway, and again while it says that it is not ready. An absent server is reported at once.
-struct Patient(WsDialer);
+struct RetryDialer(WsDialer);
 
-impl Dialer for Patient {
+impl Dialer for RetryDialer {
     type Transport = WsStream<Socket>;
 
     async fn dial(&self) -> Result<Self::Transport, DialError> {
@@ -179,7 +179,7 @@ impl Connected {
         // A gateway that leaves is reported at once, not waited for.
         let mut link = link_config();
         link.reconnect = ReconnectPolicy::off();
-        let (client, mut events, connection) = connect_with(Patient(dialer), config, link);
+        let (client, mut events, connection) = connect_with(RetryDialer(dialer), config, link);
         let connection = tokio::spawn(connection.run());
         client.ready().await.map_err(|reason| {
             let hint = match reason {

@@ -98,7 +98,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
 
 async fn keep_notes(args: Args) -> Result<(), Failure> {
     let config = config(&args)?;
-    let standing = Arc::new(Standing::default());
+    let standing = Arc::new(RegistrationState::default());
     let file = args.file.clone().unwrap_or_default();
     let notes = Notes::open(args.file)
         .map_err(|error| Failure::new(format_args!("--file {}: {error}", file.display())))?;
@@ -198,7 +198,7 @@ fn refused(error: &RegistrationError) -> Failure {
 
 /// How the client stands with the router.
 #[derive(Debug, Default)]
-struct Standing {
+struct RegistrationState {
     was_in: AtomicBool,
     /// Why the client is refused that was never let in.
     refusal: Mutex<Option<RegistrationError>>,
@@ -217,7 +217,7 @@ struct Keeper {
     delay: Duration,
     /// How often it tries to come back.
     attempts: u32,
-    standing: Arc<Standing>,
+    standing: Arc<RegistrationState>,
     /// Events are printed as JSON.
     json: bool,
 }

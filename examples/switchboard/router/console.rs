@@ -18,7 +18,7 @@ use crate::router::show::Show;
 
 /// Where a router listens, and when it is enough.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ConsoleConfig {
     pub(crate) url: String,
     /// Where texts can be posted.
     pub(crate) input: String,
@@ -36,7 +36,7 @@ pub(crate) struct Console {
     handle: ServerHandle,
     events: HubEvents,
     show: Show,
-    wanted: Wanted,
+    wanted: ConsoleConfig,
     /// What the status line says.
     status: Option<String>,
     /// Lines that are not settled.
@@ -53,7 +53,7 @@ impl Console {
         runtime: RouterRuntime,
         handle: ServerHandle,
         show: Show,
-        wanted: Wanted,
+        wanted: ConsoleConfig,
     ) -> Self {
         Self {
             events: runtime.events(),
@@ -163,7 +163,7 @@ Write what you want done; the router decides who gets it.
     }
 
     async fn begin(&mut self, out: &Out) {
-        let Wanted {
+        let ConsoleConfig {
             url, input, model, ..
         } = &self.wanted;
         out.program("listening", json!({ "url": url, "input": input }))

@@ -128,7 +128,7 @@ fn read(parts: &Parts, body: &[u8]) -> Result<(Input, bool), Problem> {
             "send text/plain, or JSON with the header 'content-type: application/json'",
         ));
     }
-    let said: Said = rpc_core::json::parse(body, &Limits::default())
+    let said: InputBody = rpc_core::json::parse(body, &Limits::default())
         .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, error.to_string()))?;
     Ok((said.input()?, wait || said.wait))
 }
@@ -141,7 +141,7 @@ fn asks_to_wait(query: &str) -> bool {
 /// The JSON of an input. Members that are not known are ignored.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Said {
+struct InputBody {
     text: String,
     #[serde(default)]
     input_method: Option<String>,
@@ -151,7 +151,7 @@ struct Said {
     wait: bool,
 }
 
-impl Said {
+impl InputBody {
     fn input(&self) -> Result<Input, Problem> {
         let bad = |message: &str| Problem::new(StatusCode::BAD_REQUEST, message);
         if self

@@ -13,7 +13,7 @@ use switchboard::cli::{self, Failure, TlsArgs};
 use switchboard::{metrics, web};
 
 use crate::router::choose;
-use crate::router::console::{Console, Wanted};
+use crate::router::console::{Console, ConsoleConfig};
 use crate::router::http::Http;
 use crate::router::show::Show;
 
@@ -91,7 +91,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
 
     let (runtime, handle, url) = (server.runtime(), server.handle(), server.url());
     let post = format!("http://{}/input", server.local_addr());
-    let wanted = Wanted {
+    let wanted = ConsoleConfig {
         url: args.tls.url(&url),
         input: args.tls.url(&post),
         clients: args.clients,

@@ -45,14 +45,14 @@ pub struct SessionTurns(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    lines: HashMap<SessionKey, Line>,
+    lines: HashMap<SessionKey, TurnQueue>,
     /// The number of all turns.
     turns: usize,
 }
 
 /// The turns of one session.
 #[derive(Default)]
-struct Line {
+struct TurnQueue {
     lock: Arc<tokio::sync::Mutex<()>>,
     turns: usize,
 }
@@ -77,7 +77,10 @@ impl SessionTurns {
         })
     }
 
-    fn line_up(&self, key: &SessionKey) -> Result<(Arc<tokio::sync::Mutex<()>>, Place), RpcError> {
+    fn line_up(
+        &self,
+        key: &SessionKey,
+    ) -> Result<(Arc<tokio::sync::Mutex<()>>, Admitted), RpcError> {
         let mut state = self.0.lock();
         let in_all = state.turns - state.lines.len();
         let line = state.lines.entry(key.clone()).or_default();
@@ -91,7 +94,7 @@ impl SessionTurns {
         line.turns += 1;
         let lock = Arc::clone(&line.lock);
         state.turns += 1;
-        let place = Place {
+        let place = Admitted {
             turns: self.clone(),
             key: key.clone(),
         };
@@ -122,17 +125,17 @@ rpc_core::debug_fields!([] SessionTurns, this => {
 #[must_use = "the turn ends when the guard is dropped"]
 pub struct TurnGuard {
     _lock: OwnedMutexGuard<()>,
-    _place: Place,
+    _place: Admitted,
 }
 
 /// A turn that runs or waits.
 #[derive(Debug)]
-struct Place {
+struct Admitted {
     turns: SessionTurns,
     key: SessionKey,
 }
 
-impl Drop for Place {
+impl Drop for Admitted {
     fn drop(&mut self) {
         let mut state = self.turns.0.lock();
         state.turns -= 1;

@@ -55,10 +55,10 @@ pub trait Dialer: Send + Sync + 'static {
 /// Cheap to clone. `Display` prints the URL, and the address if the URL has a name:
 /// `wss://chat.example/rpc.ws (10.0.0.7:443)`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Node(Arc<Place>);
+pub struct Node(Arc<NodeInner>);
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct NodeInner {
     index: usize,
     url: Box<str>,
     address: SocketAddr,
@@ -70,7 +70,7 @@ impl Node {
     #[must_use]
     pub fn new(url: impl Into<Box<str>>, index: usize, address: SocketAddr) -> Self {
         let url = url.into();
-        Self(Arc::new(Place {
+        Self(Arc::new(NodeInner {
             index,
             url,
             address,
@@ -98,7 +98,7 @@ impl Node {
 
 impl fmt::Display for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { url, address, .. } = &*self.0;
+        let NodeInner { url, address, .. } = &*self.0;
         f.write_str(url)?;
         let is_named = !url.contains(&address.ip().to_string());
         if is_named {

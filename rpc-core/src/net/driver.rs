@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(crate) use io::Io;
 
 use super::observe::{Observer, Redact};
-use super::telemetry::{Line, Side};
+use super::telemetry::{ConnectionMeter, Side};
 use super::time;
 use super::transport::Transport;
 use crate::Instant;
@@ -82,7 +82,12 @@ impl<M: Machine, T: Transport> Driver<M, T> {
     /// # Panics
     /// Outside a tokio runtime with its timer enabled.
     pub fn with_config(machine: M, transport: T, config: DriverConfig) -> Self {
-        let io = Io::new(transport, config, |text| Cow::Borrowed(text), Line::none());
+        let io = Io::new(
+            transport,
+            config,
+            |text| Cow::Borrowed(text),
+            ConnectionMeter::none(),
+        );
         Self { machine, io }
     }
 
@@ -94,7 +99,8 @@ impl<M: Machine, T: Transport> Driver<M, T> {
 
     /// Counts connection and bytes as those of this client.
     pub(super) fn with_meter(mut self, system: &'static str) -> Self {
-        self.io.set_meter(Line::new(Side::Client, system));
+        self.io
+            .set_meter(ConnectionMeter::new(Side::Client, system));
         self
     }
 

@@ -13,7 +13,7 @@ use tracing::Instrument;
 use super::driver::{DriverConfig, Io};
 use super::queue::remember;
 use super::running::Running;
-use super::telemetry::{Line, Side, connection_span};
+use super::telemetry::{ConnectionMeter, Side, connection_span};
 use super::time;
 use super::transport::Transport;
 use crate::error::{CloseReason, Disconnect};
@@ -226,7 +226,7 @@ pub fn serve<H: ConnectionHandler, T: Transport>(
             transport,
             config,
             H::redact,
-            Line::new(Side::Server, H::SYSTEM),
+            ConnectionMeter::new(Side::Server, H::SYSTEM),
         ),
         handler,
         tasks: Running::new(),

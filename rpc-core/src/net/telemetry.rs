@@ -31,7 +31,7 @@ use std::pin::Pin;
 
 use tracing::{Instrument, Span};
 
-pub(crate) use meter::{Line, Queue};
+pub(crate) use meter::{ConnectionMeter, Queue};
 
 /// The method of a call that the crate does not know.
 pub const OTHER: &str = "_OTHER";

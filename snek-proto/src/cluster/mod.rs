@@ -237,7 +237,7 @@ impl Node {
         }
     }
 
-    fn cast(&mut self, line: sends::Line, what: Fleeting, event: Text) -> Handled {
+    fn cast(&mut self, line: sends::SendKey, what: Fleeting, event: Text) -> Handled {
         let channel_uid = line.0.clone();
         self.sends.cast(line, what, event, &mut self.out);
         Handled::Answer(HubAnswer(Data::Sent { channel_uid }))

@@ -62,7 +62,7 @@ pub(super) enum Fleeting {
 }
 
 /// A channel and a sender.
-pub(super) type Line = (ChannelUid, Str);
+pub(super) type SendKey = (ChannelUid, Str);
 
 /// The messages that a node has accepted and whose outcome is open.
 ///
@@ -78,9 +78,9 @@ pub(super) struct Sends {
     next: u64,
     messages: usize,
     bytes: usize,
-    queues: HashMap<Line, Queue>,
-    lines: HashMap<SendId, Line>,
-    deadlines: Deadlines<Line>,
+    queues: HashMap<SendKey, Queue>,
+    lines: HashMap<SendId, SendKey>,
+    deadlines: Deadlines<SendKey>,
 }
 
 #[derive(Default)]
@@ -130,7 +130,7 @@ impl Sends {
     /// Accepts a final message. What the sender has in progress in the channel is replaced by it.
     pub(super) fn send(
         &mut self,
-        line: &Line,
+        line: &SendKey,
         event: Text,
         now: Instant,
         out: &mut Output,
@@ -156,7 +156,7 @@ impl Sends {
 
     /// Accepts what is not stored: it goes out at once, or behind the sender's final messages, where
     /// only the last one is kept.
-    pub(super) fn cast(&mut self, line: Line, what: Fleeting, event: Text, out: &mut Output) {
+    pub(super) fn cast(&mut self, line: SendKey, what: Fleeting, event: Text, out: &mut Output) {
         match (self.queues.get_mut(&line), what) {
             (Some(queue), Fleeting::Partial) => queue.partial = Some(event),
             (Some(queue), Fleeting::Typing) => queue.typing = Some(event),
@@ -228,7 +228,7 @@ impl Sends {
     }
 
     /// Does what a line can do now.
-    fn drive(&mut self, line: &Line, now: Instant, out: &mut Output) {
+    fn drive(&mut self, line: &SendKey, now: Instant, out: &mut Output) {
         loop {
             let Some(queue) = self.queues.get_mut(line) else {
                 return;

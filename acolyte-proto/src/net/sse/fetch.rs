@@ -1,4 +1,4 @@
-//! [`Line`]: one exchange over HTTP by the page's `fetch`.
+//! [`HttpConnection`]: one exchange over HTTP by the page's `fetch`.
 
 use bytes::Bytes;
 use http::{Request, Response, Uri};
@@ -10,7 +10,7 @@ use rpc_core::net::ws::fetch;
 use super::{Endpoint, Service};
 
 /// The index of a server's URL.
-pub(super) type Place = usize;
+pub(super) type Address = usize;
 
 impl Service {
     /// Addresses a request to the server whose turn it is. The page connects with the request.
@@ -18,17 +18,17 @@ impl Service {
         &self,
         endpoint: Endpoint,
         request: &mut Request<Bytes>,
-    ) -> Result<Line, DialError> {
+    ) -> Result<HttpConnection, DialError> {
         let place = self.dialer.place();
         if let Some(target) = self.target(place, endpoint) {
             *request.uri_mut() = target;
         }
         request.headers_mut().extend(self.dialer.headers()?);
-        Ok(Line(place))
+        Ok(HttpConnection(place))
     }
 
     /// Lets the next request go to another server.
-    pub(super) fn leave(&self, place: &Place) {
+    pub(super) fn leave(&self, place: &Address) {
         self.dialer.leave(*place);
     }
 }
@@ -39,10 +39,10 @@ pub(super) fn target(url: &str) -> Uri {
 }
 
 /// An exchange with one server.
-pub(super) struct Line(Place);
+pub(super) struct HttpConnection(Address);
 
-impl Line {
-    pub(super) const fn place(&self) -> Place {
+impl HttpConnection {
+    pub(super) const fn place(&self) -> Address {
         self.0
     }
 

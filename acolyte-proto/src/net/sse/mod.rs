@@ -1,7 +1,7 @@
 //! [`SseClient`]: chats over HTTP and server-sent events.
 
 #[cfg_attr(target_family = "wasm", path = "fetch.rs")]
-mod line;
+mod connection;
 mod stream;
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::codec::encode;
 use crate::error::RpcError;
 use crate::frame::{ChatRequest, Status};
 use crate::http::{EVENT_STREAM, status_url, stream_url};
-use line::{Body, Line, Place, target};
+use connection::{Address, Body, HttpConnection, target};
 pub(super) use stream::SseStream;
 
 /// The number of bytes of a refusal that are read.
@@ -93,7 +93,7 @@ impl Service {
     }
 
     /// Notes how a server answered: one that is out of order is left for the next one.
-    fn answered(&self, place: &Place, status: Option<u16>) {
+    fn answered(&self, place: &Address, status: Option<u16>) {
         if status.is_none_or(|status| status >= 500) {
             self.leave(place);
         }
@@ -258,7 +258,11 @@ impl SseClient {
 }
 
 /// Reads a whole response and returns its first `max` bytes.
-async fn read(line: &mut Line, mut body: Body, max: usize) -> Result<Vec<u8>, CloseReason> {
+async fn read(
+    line: &mut HttpConnection,
+    mut body: Body,
+    max: usize,
+) -> Result<Vec<u8>, CloseReason> {
     let mut whole = Vec::new();
     while let Some(piece) = line.next(&mut body).await {
         let piece = piece?;

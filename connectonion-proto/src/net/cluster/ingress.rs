@@ -74,9 +74,9 @@ impl Cluster {
                 return here(Peeked { first: None, line }).await;
             }
         };
-        let session_id = match wanted(&first) {
-            Wanted::Nothing => return self.lobby(transport, Some(first), origin, here).await,
-            Wanted::Session(session_id) => session_id,
+        let session_id = match destination(&first) {
+            Destination::Nothing => return self.lobby(transport, Some(first), origin, here).await,
+            Destination::Session(session_id) => session_id,
         };
         match self.route(session_id.as_deref(), &origin).await {
             Ok(Route::Here) => {
@@ -111,7 +111,7 @@ impl Cluster {
                 let mut is_waiting = true;
                 loop {
                     if let Some(message) = next.take() {
-                        if is_waiting && let Wanted::Session(id) = wanted(&message) {
+                        if is_waiting && let Destination::Session(id) = destination(&message) {
                             match self.route(id.as_deref(), &origin).await {
                                 Ok(Route::Here) => is_waiting = false,
                                 Ok(Route::There(relayed)) => return Some(Ok((message, relayed))),
@@ -223,16 +223,16 @@ async fn first_frame<T: Transport>(transport: &mut T) -> Option<Message> {
 }
 
 /// What a frame says about where its connection belongs.
-enum Wanted {
+enum Destination {
     /// It is no CONNECT.
     Nothing,
     /// This session, or a new one.
     Session(Option<String>),
 }
 
-fn wanted(message: &Message) -> Wanted {
+fn destination(message: &Message) -> Destination {
     let Message::Text(text) = message else {
-        return Wanted::Nothing;
+        return Destination::Nothing;
     };
     match ClientFrame::decode(text.as_str(), &defaults()) {
         Ok(ClientFrame::Connect(connect)) => {
@@ -240,9 +240,9 @@ fn wanted(message: &Message) -> Wanted {
             let id = connect
                 .session_id
                 .filter(|id| !id.is_empty() && id.len() <= max);
-            Wanted::Session(id.map(|id| id.to_string()))
+            Destination::Session(id.map(|id| id.to_string()))
         }
-        _ => Wanted::Nothing,
+        _ => Destination::Nothing,
     }
 }
 

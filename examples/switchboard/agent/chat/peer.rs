@@ -24,7 +24,7 @@ use super::question::{Meant, Question};
 use super::steps::Steps;
 
 /// What an interjection came to.
-type Said = Result<Taken, CallError<ErrorFrame>>;
+type InterjectionResult = Result<Taken, CallError<ErrorFrame>>;
 
 /// What happens.
 pub(super) enum PeerEvent {
@@ -32,7 +32,7 @@ pub(super) enum PeerEvent {
     /// What is listened to has ended.
     Ended,
     Link(Option<Box<LinkEvent<ClientEvent>>>),
-    Said(Box<Said>),
+    Said(Box<InterjectionResult>),
 }
 
 /// An agent in a conversation.
@@ -57,7 +57,7 @@ pub(super) struct Agent {
     pub(super) status: Status,
     pub(super) steps: Steps,
     pub(super) questions: VecDeque<Question>,
-    pub(super) said: JoinSet<Said>,
+    pub(super) said: JoinSet<InterjectionResult>,
 }
 
 /// How it stands with an agent.

@@ -30,10 +30,10 @@ pub struct Note {
 /// The notes. A file has a line for each, with the time and the text; further lines of a text are
 /// indented.
 #[derive(Debug)]
-pub struct Notes(Place);
+pub struct Notes(Storage);
 
 #[derive(Debug)]
-enum Place {
+enum Storage {
     Memory(Mutex<VecDeque<Note>>),
     File(
         PathBuf,
@@ -49,18 +49,18 @@ impl Notes {
     /// [`LockError`]: another program adds notes to the file.
     pub fn open(file: Option<PathBuf>) -> Result<Self, LockError> {
         let Some(file) = file else {
-            return Ok(Self(Place::Memory(Mutex::default())));
+            return Ok(Self(Storage::Memory(Mutex::default())));
         };
         let lock = Lock::take(&file)?;
-        Ok(Self(Place::File(file, lock)))
+        Ok(Self(Storage::File(file, lock)))
     }
 
     /// Returns the file, if the notes are in one.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match &self.0 {
-            Place::Memory(_) => None,
-            Place::File(path, _) => Some(path),
+            Storage::Memory(_) => None,
+            Storage::File(path, _) => Some(path),
         }
     }
 
@@ -71,8 +71,8 @@ impl Notes {
     /// The file cannot be written; nothing of the note is in it.
     pub fn add(&self, text: &str, now: SystemTime) -> io::Result<()> {
         let path = match &self.0 {
-            Place::File(path, _) => path,
-            Place::Memory(notes) => {
+            Storage::File(path, _) => path,
+            Storage::Memory(notes) => {
                 let mut notes = notes.lock();
                 if notes.len() >= MAX_NOTES {
                     notes.pop_front();
@@ -107,8 +107,8 @@ impl Notes {
     /// The file cannot be read, is larger than 16 MiB, or is not text. A missing file has no notes.
     pub fn all(&self) -> io::Result<Vec<Note>> {
         let path = match &self.0 {
-            Place::File(path, _) => path,
-            Place::Memory(notes) => {
+            Storage::File(path, _) => path,
+            Storage::Memory(notes) => {
                 let notes = notes.lock();
                 return Ok(notes.iter().cloned().collect());
             }

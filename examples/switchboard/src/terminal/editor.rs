@@ -13,7 +13,7 @@ use rpc_core::sync::Mutex;
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::history::History;
-use super::prompt::{Asked, Prompt};
+use super::prompt::{KeyAction, Prompt};
 use super::queue::Queue;
 use super::view::View;
 use super::{ChatEvent, ChatView, Line, Settings, Show, input};
@@ -191,11 +191,11 @@ impl Editor {
             while held.is_none() && event::poll(pause)? {
                 pause = Duration::ZERO;
                 match self.prompt.happened(&event::read()?) {
-                    Some(Asked::Interrupt) => held = Some(Line::Interrupt),
-                    Some(Asked::Stop) if self.view.is_running() => held = Some(Line::Stop),
-                    None | Some(Asked::Stop) => continue,
-                    Some(Asked::End) => return Ok(()),
-                    Some(Asked::Line(line)) => {
+                    Some(KeyAction::Interrupt) => held = Some(Line::Interrupt),
+                    Some(KeyAction::Stop) if self.view.is_running() => held = Some(Line::Stop),
+                    None | Some(KeyAction::Stop) => continue,
+                    Some(KeyAction::End) => return Ok(()),
+                    Some(KeyAction::Line(line)) => {
                         // Line by line: however the program ends, they are there the next time. An answer
                         // is of no use then, and may be a secret.
                         if !self.view.is_asking()

@@ -31,7 +31,7 @@ const CLEAR: &str = "\x1b[K\x1b[C\x1b[J\r";
 
 /// The request of a key, other than editing.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum KeyAction {
     /// The line is complete.
     Line(String),
     /// Ctrl-C on an empty line; another one it clears.
@@ -176,7 +176,7 @@ impl Prompt {
     }
 
     /// Handles an event of the terminal. The next [`update`](Self::update) draws what has changed.
-    pub(super) fn happened(&mut self, event: &Event) -> Option<Asked> {
+    pub(super) fn happened(&mut self, event: &Event) -> Option<KeyAction> {
         match event {
             Event::Key(key) if !key.is_release() => return self.key(key, event),
             Event::Paste(text) => {

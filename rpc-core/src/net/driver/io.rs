@@ -14,7 +14,7 @@ use crate::machine::Machine;
 use crate::message::Outgoing;
 use crate::net::observe::{Redact, Tap};
 use crate::net::queue::remember;
-use crate::net::telemetry::Line;
+use crate::net::telemetry::ConnectionMeter;
 use crate::net::time::{self, Sleep};
 use crate::net::transport::{Message, Transport, TransportError};
 use crate::net::{GRACE, IS_PAGE, LATE};
@@ -24,7 +24,7 @@ use crate::timers::later;
 pub(crate) struct Io<T> {
     transport: Option<T>,
     tap: Tap,
-    meter: Line,
+    meter: ConnectionMeter,
     write_timeout: Duration,
     close_timeout: Duration,
     read_budget: usize,
@@ -52,7 +52,12 @@ pub(crate) struct Io<T> {
 impl<T: Transport> Io<T> {
     /// # Panics
     /// Outside a tokio runtime with its timer enabled.
-    pub(crate) fn new(transport: T, config: DriverConfig, redact: Redact, meter: Line) -> Self {
+    pub(crate) fn new(
+        transport: T,
+        config: DriverConfig,
+        redact: Redact,
+        meter: ConnectionMeter,
+    ) -> Self {
         Self {
             transport: Some(transport),
             tap: Tap {
@@ -91,7 +96,7 @@ impl<T: Transport> Io<T> {
         self.tap.redact = redact;
     }
 
-    pub(super) fn set_meter(&mut self, meter: Line) {
+    pub(super) fn set_meter(&mut self, meter: ConnectionMeter) {
         self.meter = meter;
     }
 

@@ -64,12 +64,12 @@ fn active_calls(side: Side, system: &'static str) -> Gauge {
 
 /// One connection.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct ConnectionMeter {
     #[cfg(feature = "metrics")]
     meters: Option<(Gauge, Counter, Counter)>,
 }
 
-impl Line {
+impl ConnectionMeter {
     /// A connection that is not counted.
     pub(crate) const fn none() -> Self {
         Self {
@@ -110,7 +110,7 @@ impl Line {
 }
 
 #[cfg(feature = "metrics")]
-impl Drop for Line {
+impl Drop for ConnectionMeter {
     fn drop(&mut self) {
         if let Some((open, ..)) = &self.meters {
             open.decrement(1);

@@ -18,13 +18,13 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::Role;
+use super::attempt::{DialAttempt, Position, Reached};
 use super::config::{BadHeader, WsConfig};
 use super::handshake::{UpgradeError, get, upgrade};
 use super::rotation::Rotation;
 use super::socket::Socket;
 use super::stream::WsStream;
 use super::url::{Target, ascii, urls};
-use super::visit::{Position, Reached, Visit};
 use crate::net::dial::{DialError, Dialer, Node};
 use crate::net::link::entropy;
 #[cfg(feature = "tls")]
@@ -358,7 +358,7 @@ impl WsDialer {
     /// Connects to the first address of the round that accepts the upgrade.
     async fn connect(&self) -> Result<WsStream, DialError> {
         self.position.leave();
-        let mut visit = Visit::new(self, &self.position);
+        let mut visit = DialAttempt::new(self, &self.position);
         loop {
             let Reached {
                 target,
@@ -377,7 +377,7 @@ impl WsDialer {
 
     /// Connects to the first address of the round that accepts TCP and TLS.
     async fn reach(&self) -> Result<Reached<'_>, DialError> {
-        let mut visit = Visit::new(self, &self.position);
+        let mut visit = DialAttempt::new(self, &self.position);
         let reached = visit.next().await?;
         visit.succeeded(&reached.node);
         Ok(reached)

@@ -1,4 +1,4 @@
-//! [`Line`]: tungstenite over a byte stream, and what it does not report about the frames there.
+//! [`FrameStream`]: tungstenite over a byte stream, and what it does not report about the frames there.
 
 use std::io::{self, Read, Write};
 use std::pin::Pin;
@@ -254,7 +254,7 @@ impl<S: AsyncRead + Unpin> Frames<S> {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
             if self.phase == Phase::Closed || self.unreported > 0 {
-                // `Line::poll_next` reports it and comes again.
+                // `FrameStream::poll_next` reports it and comes again.
                 return Poll::Pending;
             }
             if self.phase == Phase::Closing {
@@ -311,7 +311,7 @@ pub(super) enum Received {
 }
 
 /// Tungstenite over a byte stream whose frames are followed.
-pub(super) struct Line<S> {
+pub(super) struct FrameStream<S> {
     context: WebSocketContext,
     frames: Frames<S>,
     /// Whether the last write found the socket full.
@@ -325,7 +325,7 @@ pub(super) struct Line<S> {
     is_large: bool,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
     pub(super) fn new(socket: S, read_already: &Bytes, role: Role, sizes: WebSocketConfig) -> Self {
         Self {
             context: WebSocketContext::new(role, Some(sizes)),

@@ -36,6 +36,7 @@
 //! }
 //! ```
 
+mod attempt;
 mod coding;
 mod config;
 mod connect;
@@ -47,7 +48,6 @@ mod rotation;
 mod socket;
 mod stream;
 mod url;
-mod visit;
 
 pub use coding::compressed;
 pub use config::{BadHeader, WsConfig};

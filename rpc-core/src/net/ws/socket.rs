@@ -39,11 +39,11 @@ enum Inner {
 }
 
 /// Either kind of connection.
-trait Line: AsyncRead + AsyncWrite + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Unpin> Line for S {}
+trait ByteStream: AsyncRead + AsyncWrite + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Unpin> ByteStream for S {}
 
 impl Inner {
-    fn line(&mut self) -> Pin<&mut dyn Line> {
+    fn line(&mut self) -> Pin<&mut dyn ByteStream> {
         match self {
             Self::Plain(tcp) => Pin::new(tcp),
             #[cfg(feature = "tls")]

@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, O
 use tokio_tungstenite::tungstenite::protocol::{self, Role};
 
 use super::config::WsConfig;
-use super::frames::{Halves, Line, MAX_CONTROL, Received, is_close_code};
+use super::frames::{FrameStream, Halves, MAX_CONTROL, Received, is_close_code};
 use super::handshake;
 use super::linger::Linger;
 use super::socket::Socket;
@@ -55,7 +55,7 @@ enum Phase {
 /// for both costs fewer wake-ups.
 pub struct WsStream<S = Socket> {
     /// Boxed, because a WebSocket is moved a lot until it is driven.
-    inner: Box<Line<S>>,
+    inner: Box<FrameStream<S>>,
     phase: Phase,
     unsent_pongs: u32,
     close_sent: bool,
@@ -85,7 +85,7 @@ where
         role: Role,
         config: &WsConfig,
     ) -> Self {
-        let line = Line::new(stream, &read_already, role, config.sizes());
+        let line = FrameStream::new(stream, &read_already, role, config.sizes());
         Self {
             inner: Box::new(line),
             phase: Phase::Open,

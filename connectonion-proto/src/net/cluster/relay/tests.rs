@@ -5,8 +5,8 @@ use rpc_core::cluster::{MemoryStore, Messages};
 use rpc_core::net::mem::{self, MemTransport};
 use tokio::task::JoinSet;
 
-use super::super::{ClusterOptions, Origin};
 use super::super::relays::{Relays, Request};
+use super::super::{ClusterOptions, Origin};
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);

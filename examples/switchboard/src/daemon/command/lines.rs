@@ -120,7 +120,7 @@ impl Output {
 
 /// The output of a running program.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct Capture {
     first: Vec<Line>,
     left_out: usize,
     last: VecDeque<Line>,
@@ -133,7 +133,7 @@ pub(super) struct Heard {
     told: usize,
 }
 
-impl Heard {
+impl Capture {
     /// Reads until both streams have ended. The first lines are shown as they come, and then the
     /// newest ones each second.
     pub(super) async fn listen(
@@ -330,7 +330,7 @@ mod tests {
 
     use super::*;
 
-    fn finished(heard: Heard) -> Output {
+    fn finished(heard: Capture) -> Output {
         heard.finish(ExitStatus::default())
     }
 
@@ -352,7 +352,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_flood_leaves_others_a_turn_after_each_piece() {
-        let (mut flood, mut heard) = (Flood::default(), Heard::default());
+        let (mut flood, mut heard) = (Flood::default(), Capture::default());
         {
             let mut show = drop;
             let mut listening = Box::pin(heard.listen(Some(&mut flood), None::<Flood>, &mut show));
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn lines_that_are_left_out_are_counted_and_not_looked_at() {
-        let (mut heard, piece) = (Heard::default(), b"x\n".repeat(PIECE / 2));
+        let (mut heard, piece) = (Capture::default(), b"x\n".repeat(PIECE / 2));
         for _ in 0..100 {
             heard.push(Stream::Out, &piece);
         }
@@ -380,7 +380,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn lines_are_shown_while_the_program_runs() {
         let (mut program, pipe) = tokio::io::duplex(PIECE);
-        let (mut heard, start) = (Heard::default(), Instant::now());
+        let (mut heard, start) = (Capture::default(), Instant::now());
         let mut shown = Vec::new();
         let mut show = |news: News| {
             let texts = |lines: Vec<Line>| lines.into_iter().map(|line| line.text).collect();
@@ -411,7 +411,7 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_is_not_kept_whole() {
-        let (mut heard, piece) = (Heard::default(), vec![b'x'; PIECE]);
+        let (mut heard, piece) = (Capture::default(), vec![b'x'; PIECE]);
         for _ in 0..100 {
             heard.push(Stream::Err, &piece);
         }
@@ -425,7 +425,7 @@ mod tests {
         let out: String = (0..5_000).map(|number| format!("{number}\n")).collect();
         let err: String = (0..2_000).map(|number| format!("e{number}\n")).collect();
         let heard_in = |size: usize| {
-            let mut heard = Heard::default();
+            let mut heard = Capture::default();
             heard.push(Stream::Err, b"begin");
             for piece in out.as_bytes().chunks(size) {
                 heard.push(Stream::Out, piece);

@@ -204,7 +204,7 @@ impl Commands {
         }
         let timeout = timeout.unwrap_or(config.timeout).min(config.max_timeout);
         let mut group = self.start(workspace, line)?;
-        let mut heard = lines::Heard::default();
+        let mut heard = lines::Capture::default();
         let (out, err) = group.take_pipes();
         let ended = {
             let mut listening = std::pin::pin!(heard.listen(out, err, show));

@@ -135,15 +135,15 @@ pub(crate) fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Durat
 }
 
 /// The places of all keys and values of a file, by paths like `plugins.0.name`.
-struct Places(Vec<Place>);
+struct KeySpans(Vec<KeySpan>);
 
-struct Place {
+struct KeySpan {
     path: String,
     key: Range<usize>,
     value: Range<usize>,
 }
 
-impl Places {
+impl KeySpans {
     fn add(&mut self, path: String, key: Range<usize>, value: &toml::Spanned<DeValue<'_>>) {
         match value.get_ref() {
             DeValue::Table(table) => self.table(&format!("{path}."), table),
@@ -155,7 +155,7 @@ impl Places {
             _ => {}
         }
         let value = value.span();
-        self.0.push(Place { path, key, value });
+        self.0.push(KeySpan { path, key, value });
     }
 
     fn table(&mut self, prefix: &str, table: &DeTable<'_>) {
@@ -164,7 +164,7 @@ impl Places {
         }
     }
 
-    fn get(&self, path: &str) -> Option<&Place> {
+    fn get(&self, path: &str) -> Option<&KeySpan> {
         self.0.iter().find(|place| place.path == path)
     }
 
@@ -177,7 +177,7 @@ impl Places {
 
 /// What is wrong with a configuration whose types are right, with the byte of each mistake.
 struct Checks<'a> {
-    places: &'a Places,
+    places: &'a KeySpans,
     origin: &'a Origin,
     errors: Vec<(usize, String)>,
     warnings: Vec<(usize, String)>,
@@ -354,7 +354,7 @@ pub(super) fn read(text: &str, origin: &Origin) -> Result<Loaded, ConfigError> {
     let whole = |at: Option<Range<usize>>| at.map_or(0, |at| at.start);
     let document = DeTable::parse(text)
         .map_err(|error| invalid(vec![(whole(error.span()), error.message().to_owned())]))?;
-    let mut places = Places(Vec::new());
+    let mut places = KeySpans(Vec::new());
     places.table("", document.get_ref());
     let mut unknown = Vec::new();
     let reader = toml::Deserializer::from(document);

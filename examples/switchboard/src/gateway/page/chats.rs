@@ -223,10 +223,10 @@ impl Drop for Ending {
 }
 
 /// Tells the pages of a chat.
-struct Told(Arc<Chat>);
+struct PageReply(Arc<Chat>);
 
 #[async_trait]
-impl Reply for Told {
+impl Reply for PageReply {
     async fn text(&mut self, text: &str) -> Result<(), Gone> {
         self.event(StreamEvent::Text(text.into())).await
     }
@@ -389,7 +389,7 @@ impl Chats {
 async fn run(engine: &Engine, chat: &Arc<Chat>, question: &Question, stop: &Notify) -> Value {
     let mut ask = ChatSend::new(CHANNEL, ACCOUNT, &*question.content);
     ask.session.peer.clone_from(&chat.session.peer);
-    let mut reply = Told(Arc::clone(chat));
+    let mut reply = PageReply(Arc::clone(chat));
     let outcome = tokio::select! {
         outcome = engine.answer(&ask, Some(&question.id), &mut reply) => outcome,
         () = stop.notified() => Err(Gone.into()),

@@ -57,7 +57,7 @@ impl Http {
     }
 
     /// Makes a request, if the host is granted, until the call is stopped.
-    fn ask(&self, asked: &Asked, body: Vec<u8>, control: &Control) -> Result<Answer, Error> {
+    fn ask(&self, asked: &HttpRequest, body: Vec<u8>, control: &Control) -> Result<Answer, Error> {
         let url = Url::parse(&asked.url).map_err(|error| text(format!("bad address: {error}")))?;
         let host = url.host_str().unwrap_or_default();
         let client = match &self.client {
@@ -143,7 +143,7 @@ async fn answer(request: reqwest::RequestBuilder) -> Result<Answer, Error> {
 
 /// A request in the plugins' format.
 #[derive(Deserialize)]
-struct Asked {
+struct HttpRequest {
     url: String,
     #[serde(default)]
     headers: std::collections::HashMap<String, String>,
@@ -206,7 +206,7 @@ fn ask(
 ) -> Result<Vec<u8>, Error> {
     let asked = take(plugin, inputs.first())?;
     let body = take(plugin, inputs.get(1))?;
-    let asked: Asked = rpc_core::json::from_slice(&asked)?;
+    let asked: HttpRequest = rpc_core::json::from_slice(&asked)?;
     let control = lock(&current.control).clone();
     let control = control.ok_or_else(|| text("no call is running"))?;
     *lock(&current.last) = Answer::default();

@@ -4,10 +4,10 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use tui_input::InputRequest;
 use tui_input::backend::crossterm::EventHandler as _;
 
-use super::{Asked, History, Prompt};
+use super::{History, KeyAction, Prompt};
 
 impl Prompt {
-    pub(super) fn key(&mut self, key: &KeyEvent, event: &Event) -> Option<Asked> {
+    pub(super) fn key(&mut self, key: &KeyEvent, event: &Event) -> Option<KeyAction> {
         let is_control = key.modifiers == KeyModifiers::CONTROL;
         let is_alt = key.modifiers == KeyModifiers::ALT;
         self.is_stale = true;
@@ -17,17 +17,17 @@ impl Prompt {
             KeyCode::Enter => return self.enter(),
             KeyCode::Char('j') if is_control => return self.enter(),
             KeyCode::Tab => self.complete(),
-            KeyCode::Esc => return (!had_hints).then_some(Asked::Stop),
+            KeyCode::Esc => return (!had_hints).then_some(KeyAction::Stop),
             KeyCode::Char('c') if is_control => {
                 if self.input.value().is_empty() {
-                    return Some(Asked::Interrupt);
+                    return Some(KeyAction::Interrupt);
                 }
                 self.set(String::new());
                 self.history.leave();
             }
             KeyCode::Char('d') if is_control => {
                 if self.input.value().is_empty() {
-                    return Some(Asked::End);
+                    return Some(KeyAction::End);
                 }
                 self.edit(InputRequest::DeleteNextChar);
             }
@@ -66,7 +66,7 @@ impl Prompt {
     }
 
     /// Ends the line, unless a backslash asks for another one.
-    fn enter(&mut self) -> Option<Asked> {
+    fn enter(&mut self) -> Option<KeyAction> {
         let is_at_end = self.input.cursor() == self.input.value().chars().count();
         if is_at_end && self.input.value().ends_with('\\') {
             self.edit(InputRequest::DeletePrevChar);
@@ -76,7 +76,7 @@ impl Prompt {
         let line = self.input.value().to_owned();
         self.keep();
         self.history.leave();
-        Some(Asked::Line(line))
+        Some(KeyAction::Line(line))
     }
 
     /// The text before the cursor, and the one behind it.

@@ -50,7 +50,7 @@ impl Seen {
         self.terminal.screen().cursor_position()
     }
 
-    fn press(&mut self, code: KeyCode, modifiers: KeyModifiers) -> Option<Asked> {
+    fn press(&mut self, code: KeyCode, modifiers: KeyModifiers) -> Option<KeyAction> {
         let event = Event::Key(KeyEvent::new(code, modifiers));
         self.prompt.happened(&event)
     }
@@ -120,7 +120,7 @@ fn a_line_longer_than_the_screen_shows_the_part_with_the_cursor() {
     assert_eq!(seen.look(), ["> 01234567", "8901234567", "8901234567"]);
     assert_eq!(seen.cursor(), (0, 2));
     let line = seen.press(KeyCode::Enter, KeyModifiers::NONE);
-    assert_eq!(line, Some(Asked::Line("0123456789".repeat(5))));
+    assert_eq!(line, Some(KeyAction::Line("0123456789".repeat(5))));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn pasted_text_stays_one_text_and_does_not_move_the_cursor() {
     assert_eq!(seen.cursor(), (1, 9));
     let line = seen.press(KeyCode::Enter, KeyModifiers::NONE);
     let text = "a1\n\x1b[5A2\t\u{7}b".to_owned();
-    assert_eq!(line, Some(Asked::Line(text)));
+    assert_eq!(line, Some(KeyAction::Line(text)));
 }
 
 #[test]
@@ -148,7 +148,10 @@ fn keys_of_shells_edit_the_line() {
     seen.press(KeyCode::Char('d'), control);
     assert_eq!(seen.look(), ["> yz"]);
     assert_eq!(seen.press(KeyCode::Char('c'), control), None);
-    assert_eq!(seen.press(KeyCode::Char('d'), control), Some(Asked::End));
+    assert_eq!(
+        seen.press(KeyCode::Char('d'), control),
+        Some(KeyAction::End)
+    );
 }
 
 #[test]
@@ -176,7 +179,7 @@ fn ctrl_c_clears_a_line_that_is_not_finished() {
     assert_eq!(seen.press(KeyCode::Char('c'), KeyModifiers::CONTROL), None);
     assert_eq!(seen.look(), [">"]);
     let again = seen.press(KeyCode::Char('c'), KeyModifiers::CONTROL);
-    assert_eq!(again, Some(Asked::Interrupt));
+    assert_eq!(again, Some(KeyAction::Interrupt));
 }
 
 #[test]
@@ -200,7 +203,7 @@ fn changing_rows_stay_between_output_and_prompt_and_leave_nothing() {
     seen.prints(&["more"]);
     assert_eq!(seen.look(), ["above", "more", "five", "#ab> hello"]);
     let line = seen.press(KeyCode::Enter, KeyModifiers::NONE);
-    assert_eq!(line, Some(Asked::Line("hello".to_owned())));
+    assert_eq!(line, Some(KeyAction::Line("hello".to_owned())));
     let shown = seen.look();
     assert_eq!(shown, ["above", "more", "#ab> hello", "", "five", "#ab>"]);
 }
@@ -261,7 +264,7 @@ fn a_line_of_several_rows_is_edited_before_earlier_lines_come_back() {
     assert_eq!(seen.look(), ["> first", ".", ". the second", ". 3"]);
     seen.press(KeyCode::Char('u'), KeyModifiers::CONTROL);
     let line = seen.press(KeyCode::Enter, KeyModifiers::NONE);
-    assert!(matches!(line, Some(Asked::Line(_))));
+    assert!(matches!(line, Some(KeyAction::Line(_))));
     seen.press(KeyCode::Up, KeyModifiers::NONE);
     assert_eq!(seen.look().last().unwrap(), "> older");
 }
@@ -290,7 +293,7 @@ fn tab_completes_commands_and_shows_what_there_is() {
     assert_eq!(seen.press(KeyCode::Esc, KeyModifiers::NONE), None);
     assert_eq!(
         seen.press(KeyCode::Esc, KeyModifiers::NONE),
-        Some(Asked::Stop)
+        Some(KeyAction::Stop)
     );
     assert_eq!(seen.look(), ["> /history"]);
 }

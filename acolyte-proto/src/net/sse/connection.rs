@@ -1,4 +1,4 @@
-//! [`Line`]: one HTTP connection with one exchange, driven by the task that waits for the response.
+//! [`HttpConnection`]: one HTTP connection with one exchange, driven by the task that waits for the response.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -13,7 +13,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rpc_core::CloseReason;
 use rpc_core::net::DialError;
-pub(super) use rpc_core::net::Node as Place;
+pub(super) use rpc_core::net::Node as Address;
 use rpc_core::net::ws::Socket;
 
 use super::{Endpoint, Service};
@@ -26,7 +26,7 @@ impl Service {
         &self,
         endpoint: Endpoint,
         request: &mut Request<Bytes>,
-    ) -> Result<Line, DialError> {
+    ) -> Result<HttpConnection, DialError> {
         let (socket, node) = self.dialer.open().await?;
         if let Some(target) = self.target(node.index(), endpoint) {
             *request.uri_mut() = target;
@@ -34,11 +34,11 @@ impl Service {
         request
             .headers_mut()
             .extend(self.dialer.node_headers(&node)?);
-        Line::over(socket, node).await
+        HttpConnection::over(socket, node).await
     }
 
     /// Lets the next request go to another node.
-    pub(super) fn leave(&self, node: &Place) {
+    pub(super) fn leave(&self, node: &Address) {
         self.dialer.leave(node);
     }
 }
@@ -53,15 +53,15 @@ pub(super) fn target(url: &str) -> Uri {
 }
 
 /// A connection. Dropping it hangs up.
-pub(super) struct Line {
-    node: Place,
+pub(super) struct HttpConnection {
+    node: Address,
     sender: http1::SendRequest<Full<Bytes>>,
     /// `None` once it has ended.
     connection: Option<Running>,
 }
 
-impl Line {
-    async fn over(socket: Socket, node: Place) -> Result<Self, DialError> {
+impl HttpConnection {
+    async fn over(socket: Socket, node: Address) -> Result<Self, DialError> {
         let opened = http1::handshake(TokioIo::new(socket)).await;
         let (sender, connection) =
             opened.map_err(|error| DialError::Handshake(error.to_string()))?;
@@ -72,7 +72,7 @@ impl Line {
         })
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> Address {
         self.node.clone()
     }
 

@@ -1,4 +1,4 @@
-//! [`Visit`]: one attempt of a dialer: names, TCP and TLS, from address to address.
+//! [`DialAttempt`]: one attempt of a dialer: names, TCP and TLS, from address to address.
 
 use std::io;
 use std::net::SocketAddr;
@@ -55,7 +55,7 @@ impl Clone for Position {
 }
 
 /// One attempt: passes over addresses that do not answer.
-pub(super) struct Visit<'a> {
+pub(super) struct DialAttempt<'a> {
     dialer: &'a WsDialer,
     position: &'a Position,
     pass: Pass,
@@ -71,7 +71,7 @@ pub(super) struct Reached<'a> {
     pub(super) node: Node,
 }
 
-impl<'a> Visit<'a> {
+impl<'a> DialAttempt<'a> {
     pub(super) fn new(dialer: &'a WsDialer, position: &'a Position) -> Self {
         Self {
             dialer,
