@@ -4,9 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use rpc_core::{
-    CallError, CallId, CloseFrame, CloseReason, Delivery, Limits, Machine as _, Secret,
-};
+use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Delivery, Limits, Machine as _};
 use snek_proto::client::{ClientConfig, ClientConn, ClientEvent, Warning, reconnect_policy};
 use snek_proto::error::RpcError;
 use snek_proto::frame::{self, Channel, Final, User};
@@ -244,7 +242,7 @@ impl Chat {
             max_events: MAX_EVENTS,
             ..Limits::default()
         };
-        let mut config = ClientConfig::new(USERS[user], Secret::from("secret"));
+        let mut config = ClientConfig::new(USERS[user], "secret");
         config.limits = limits.clone();
         config.call_timeout = PATIENCE;
         let client = ClientConn::new(config, self.rng.next_u64(), self.now);
