@@ -72,12 +72,17 @@ impl House {
     }
 
     pub async fn open_at(address: SocketAddr) -> Self {
+        Self::open_with(address, config).await
+    }
+
+    /// A server whose links have this configuration.
+    pub async fn open_with(address: SocketAddr, link: fn() -> LinkConfig) -> Self {
         let limits = ServerLimits::default()
             .with_header_timeout(DEADLINE)
             .with_handshake_timeout(DEADLINE);
         let config = HttpConfig::default().with_limits(limits);
         let (door, rooms) = mpsc::unbounded_channel();
-        let serve = move |accepted| receive(accepted, door.clone());
+        let serve = move |accepted| receive(accepted, link(), door.clone());
         let server = Server::bind(address, serve, config).await.unwrap();
         Self {
             address: server.local_addr(),
@@ -134,12 +139,12 @@ pub fn guest(address: SocketAddr, name: &str, config: LinkConfig) -> End<GuestSi
 }
 
 /// Serves one connection, and says goodbye with 1001 when the server drains.
-async fn receive(accepted: Accepted, door: mpsc::UnboundedSender<Room>) {
+async fn receive(accepted: Accepted, config: LinkConfig, door: mpsc::UnboundedSender<Room>) {
     let side = HostSide {
         handshake: DEADLINE,
         ..HostSide::default()
     };
-    let (link, events, connection) = rpc_core::net::over(side, accepted.socket, config());
+    let (link, events, connection) = rpc_core::net::over(side, accepted.socket, config);
     let goodbye = link.clone();
     let _ = door.send(Room { link, events });
     let mut cancellation = accepted.cancellation;

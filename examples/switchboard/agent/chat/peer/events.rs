@@ -13,7 +13,7 @@ use switchboard::chat::{self, Out};
 use switchboard::cli::{self, Failure};
 use switchboard::terminal::ChatEvent;
 
-use super::{Agent, Said};
+use super::{Agent, InterjectionResult};
 use crate::agent::chat::question::Question;
 
 const WANTS_CODE: &str = "this agent does not know you: write an invite code";
@@ -117,7 +117,7 @@ impl Agent {
     }
 
     /// The outcome of something that was said to an agent at work.
-    pub(super) async fn interjected(&mut self, said: Said, out: &Out) {
+    pub(super) async fn interjected(&mut self, said: InterjectionResult, out: &Out) {
         match said {
             Ok(Taken::Started) => (self.status.is_busy, self.status.is_own) = (true, true),
             Ok(Taken::Queued { id }) => queued(&id, out).await,
