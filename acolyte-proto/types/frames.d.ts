@@ -324,8 +324,8 @@ export type ToolOutput = {
 };
 
 /**
- * A tool has run. The result that the model sees is not included. If the tool failed, the model is
- * told and continues.
+ * A tool has run. The result that the model sees is not included. If the tool failed, the model gets
+ * the error and continues.
  */
 export type ToolResult = {
   /** The call. */

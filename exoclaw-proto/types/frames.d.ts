@@ -274,6 +274,6 @@ export type Turn = {
   assistant: string;
   /** When the turn ended, in seconds since 1970. */
   at: number;
-  /** What became of an answer that is not whole, in words, such as `stopped`. absent if it is whole. */
+  /** The outcome of an answer that is not whole, in words, such as `stopped`. absent if it is whole. */
   mark?: string | null;
 };

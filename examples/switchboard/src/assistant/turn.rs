@@ -59,7 +59,7 @@ pub enum Step {
 /// One turn with a model, from the question to the answer, without IO of its own.
 ///
 /// The program brings tools, storage and events; the turn knows what the model gets: the conversation up to
-/// its limits, the results of the tools, and why a call was not made. A call whose arguments are no JSON object
+/// its limits, the results of the tools, and why a call was not made. A call whose arguments are not a JSON object
 /// is never made. Calls get ids that are unique in the conversation.
 #[derive(Debug)]
 pub struct Turn {
