@@ -568,6 +568,7 @@ const fn unmoved(action: &AdminAction, level: ClientLevel) -> Option<&'static st
     }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "it is what a closure gets")]
 fn full(error: Refused) -> Box<ErrorFrame> {
     Box::new(ErrorFrame::new(error.to_string()))
 }
