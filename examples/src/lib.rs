@@ -29,7 +29,7 @@
 //! | use a transport of my own | [testing] | `transport.rs` |
 //! | drive a connection without tokio | [`Machine`] | `machine.rs` |
 //! | test my program without a server | [testing] | |
-//! | speak another protocol | [adding_a_protocol] | |
+//! | speak another protocol | [`adding_a_protocol`] | |
 //!
 //! [reliability]: snek_proto::rpc_core::guide::reliability
 //! [reconnects]: snek_proto::rpc_core::guide::reconnects
@@ -39,7 +39,7 @@
 //! [scale]: snek_proto::rpc_core::guide::scale
 //! [browser]: snek_proto::rpc_core::guide::browser
 //! [testing]: snek_proto::rpc_core::guide::testing
-//! [adding_a_protocol]: snek_proto::rpc_core::guide::adding_a_protocol
+//! [`adding_a_protocol`]: snek_proto::rpc_core::guide::adding_a_protocol
 //! [`Machine`]: snek_proto::rpc_core::Machine
 //!
 //! # What the programs share

@@ -89,7 +89,7 @@ impl super::LoadClient for LoadClient {
             }
             Ok(ServerFrame::Error(error)) => match self.answered() {
                 Some(number) => {
-                    heard.push(ClientEvent::Failed(number, error_answer(&error.message)))
+                    heard.push(ClientEvent::Failed(number, error_answer(&error.message)));
                 }
                 None => heard.push(ClientEvent::Refused(error.message.as_str().to_owned())),
             },
