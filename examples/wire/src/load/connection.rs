@@ -18,7 +18,7 @@ use super::post::Posts;
 use super::run::{Shared, lock};
 use super::schedule::Call;
 use super::sse;
-use super::talk::{ClientEvent, Kind, LoadClient, Request};
+use super::talk::{Client, ClientEvent, Kind, Request};
 
 /// The pause before a connection that could not be opened, or was lost, is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -189,7 +189,7 @@ struct Connection {
     shared: Arc<Shared>,
     index: usize,
     ws: WsStream,
-    talk: Box<dyn LoadClient>,
+    talk: Box<dyn Client>,
     out: VecDeque<Text>,
     is_unflushed: bool,
     /// By number, and so by due time.

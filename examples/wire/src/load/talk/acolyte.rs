@@ -14,7 +14,7 @@ const MODEL: &str = "rpc_model";
 /// A task that no server has.
 const TASK: &str = "task_load";
 
-pub(super) struct LoadClient {
+pub(super) struct Client {
     caller: Arc<Caller>,
     kind: Kind,
     model: Option<String>,
@@ -22,7 +22,7 @@ pub(super) struct LoadClient {
     begun: Option<u64>,
 }
 
-impl LoadClient {
+impl Client {
     pub(super) fn new(caller: Arc<Caller>, kind: Kind) -> Self {
         let model = caller.model.clone();
         Self {
@@ -34,7 +34,7 @@ impl LoadClient {
     }
 }
 
-impl super::LoadClient for LoadClient {
+impl super::Client for Client {
     fn open(&mut self, heard: &mut Vec<ClientEvent>) {
         match MODEL.parse::<RpcId>() {
             Ok(id) if self.kind == Kind::Chat && self.model.is_none() => {

@@ -12,7 +12,7 @@ use rpc_core::encode::encode;
 
 use super::{Call, Caller, ClientEvent, Kind, Request, error_answer, limits, say};
 
-pub(super) struct LoadClient {
+pub(super) struct Client {
     caller: Arc<Caller>,
     kind: Kind,
     nonce: u128,
@@ -23,7 +23,7 @@ pub(super) struct LoadClient {
     has_begun: bool,
 }
 
-impl LoadClient {
+impl Client {
     pub(super) fn new(caller: Arc<Caller>, kind: Kind, run: u64, connection: u64) -> Self {
         Self {
             caller,
@@ -56,7 +56,7 @@ impl LoadClient {
     }
 }
 
-impl super::LoadClient for LoadClient {
+impl super::Client for Client {
     fn open(&mut self, heard: &mut Vec<ClientEvent>) {
         match self.signed() {
             Ok(signed) => say(&ClientFrame::Connect(Connect::new(signed)), heard),

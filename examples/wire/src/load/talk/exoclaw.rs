@@ -11,7 +11,7 @@ use super::{Call, Caller, ClientEvent, Kind, error_answer, limits, say};
 /// The channel and the account of the chats.
 const NAME: &str = "load";
 
-pub(super) struct LoadClient {
+pub(super) struct Client {
     caller: Arc<Caller>,
     kind: Kind,
     /// The peer of the chats: a session for each connection.
@@ -20,7 +20,7 @@ pub(super) struct LoadClient {
     begun: Option<u64>,
 }
 
-impl LoadClient {
+impl Client {
     pub(super) fn new(caller: Arc<Caller>, kind: Kind, run: u64, connection: u64) -> Self {
         Self {
             caller,
@@ -31,7 +31,7 @@ impl LoadClient {
     }
 }
 
-impl super::LoadClient for LoadClient {
+impl super::Client for Client {
     fn open(&mut self, heard: &mut Vec<ClientEvent>) {
         if let Some(token) = &self.caller.token {
             say(&Token::new(token.expose().as_str()), heard);

@@ -247,21 +247,19 @@ impl Scenario {
     /// Creates what one connection says.
     ///
     /// No two connections at a time have the same number.
-    pub(super) fn talk(&self, connection: u64) -> Box<dyn LoadClient> {
+    pub(super) fn talk(&self, connection: u64) -> Box<dyn Client> {
         let Self {
             kind, caller, run, ..
         } = self;
         let caller = Arc::clone(caller);
         match self.protocol {
-            Protocol::Snek => Box::new(snek::LoadClient::new(caller, *kind, *run, connection)),
-            Protocol::Exoclaw => {
-                Box::new(exoclaw::LoadClient::new(caller, *kind, *run, connection))
+            Protocol::Snek => Box::new(snek::Client::new(caller, *kind, *run, connection)),
+            Protocol::Exoclaw => Box::new(exoclaw::Client::new(caller, *kind, *run, connection)),
+            Protocol::SmartHole => Box::new(smarthole::Client::new(*run, connection)),
+            Protocol::ConnectOnion => {
+                Box::new(connectonion::Client::new(caller, *kind, *run, connection))
             }
-            Protocol::SmartHole => Box::new(smarthole::LoadClient::new(*run, connection)),
-            Protocol::ConnectOnion => Box::new(connectonion::LoadClient::new(
-                caller, *kind, *run, connection,
-            )),
-            Protocol::Acolyte => Box::new(acolyte::LoadClient::new(caller, *kind)),
+            Protocol::Acolyte => Box::new(acolyte::Client::new(caller, *kind)),
         }
     }
 }
@@ -302,7 +300,7 @@ pub(super) enum Request {
 }
 
 /// The client's side of one connection, without IO. A new one for each connection.
-pub(super) trait LoadClient: Send {
+pub(super) trait Client: Send {
     /// Begins: says what a client says first.
     fn open(&mut self, heard: &mut Vec<ClientEvent>);
 
@@ -354,7 +352,7 @@ mod tests {
         }
     }
 
-    fn talk(protocol: Protocol, kind: Kind) -> (Scenario, Box<dyn LoadClient>) {
+    fn talk(protocol: Protocol, kind: Kind) -> (Scenario, Box<dyn Client>) {
         let scenario = Scenario::new(protocol, Some(kind), caller()).unwrap();
         let talk = scenario.talk(3);
         (scenario, talk)
@@ -368,7 +366,7 @@ mod tests {
         said.collect()
     }
 
-    fn frame(talk: &mut dyn LoadClient, number: u64) -> String {
+    fn frame(talk: &mut dyn Client, number: u64) -> String {
         match talk.call(call(number)) {
             Some(Request::Frame(text)) => text.as_str().to_owned(),
             other => panic!("{other:?}"),
@@ -376,7 +374,7 @@ mod tests {
     }
 
     /// What was received, in short.
-    fn hear(talk: &mut dyn LoadClient, text: &str) -> String {
+    fn hear(talk: &mut dyn Client, text: &str) -> String {
         let mut heard = Vec::new();
         talk.hear(text, &mut heard);
         let words = heard.iter().map(|it| match it {

@@ -10,11 +10,11 @@ use super::{Call, ClientEvent, Request, limits, say};
 /// Where routers take the texts of users.
 const INPUT: &str = "/input";
 
-pub(super) struct LoadClient {
+pub(super) struct Client {
     name: String,
 }
 
-impl LoadClient {
+impl Client {
     pub(super) fn new(run: u64, connection: u64) -> Self {
         Self {
             name: format!("load-{run:x}-{connection}"),
@@ -27,7 +27,7 @@ pub(super) fn registration(name: &str) -> Registration {
     Registration::new(name, "Takes what a load test says.")
 }
 
-impl super::LoadClient for LoadClient {
+impl super::Client for Client {
     fn open(&mut self, heard: &mut Vec<ClientEvent>) {
         say(&registration(&self.name).frame(), heard);
     }

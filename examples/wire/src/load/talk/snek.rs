@@ -14,7 +14,7 @@ use super::{Call, Caller, ClientEvent, Kind, Request, error_answer, limits, say}
 const LOGIN: &str = "login";
 const CHANNELS: &str = "channels";
 
-pub(super) struct LoadClient {
+pub(super) struct Client {
     caller: Arc<Caller>,
     kind: Kind,
     run: u64,
@@ -24,7 +24,7 @@ pub(super) struct LoadClient {
     half: BTreeSet<u64>,
 }
 
-impl LoadClient {
+impl Client {
     pub(super) const fn new(caller: Arc<Caller>, kind: Kind, run: u64, connection: u64) -> Self {
         Self {
             caller,
@@ -115,7 +115,7 @@ fn request(method: &str, id: &str, args: impl Serialize) -> ClientFrame {
     frame
 }
 
-impl super::LoadClient for LoadClient {
+impl super::Client for Client {
     fn open(&mut self, heard: &mut Vec<ClientEvent>) {
         let args = (&self.caller.username, self.caller.password.expose());
         say(&request(LOGIN, LOGIN, args), heard);
