@@ -105,7 +105,9 @@ mod tests {
     fn an_address_has_32_bytes() {
         let short = TEXT.get(..64).unwrap();
         for text in ["", "0x", short, &format!("{TEXT}00"), &format!("{TEXT} ")] {
-            assert!(Address::parse(text).is_err(), "{text}");
+            let error = Address::parse(text).unwrap_err();
+            let words = "invalid address: it is not 0x and 64 hexadecimal digits";
+            assert_eq!(error.to_string(), words, "{text}");
         }
     }
 }

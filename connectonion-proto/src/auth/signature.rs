@@ -56,6 +56,8 @@ mod tests {
         assert_eq!(Signature::parse(&format!("0x{text}")), Ok(signature));
         assert_eq!(Signature::parse(&text.to_uppercase()), Ok(signature));
         assert_eq!(format!("{signature:?}"), "Signature { .. }");
-        assert!(Signature::parse(&text[2..]).is_err());
+        let error = Signature::parse(&text[2..]).unwrap_err();
+        let words = "invalid signature: it is not 128 hexadecimal digits";
+        assert_eq!(error.to_string(), words);
     }
 }

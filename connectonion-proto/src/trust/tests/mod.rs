@@ -102,7 +102,8 @@ fn a_list_is_bounded() {
     for address in many {
         list.insert(address).unwrap();
     }
-    assert!(list.insert(address(9)).is_err());
+    let error = list.insert(address(9)).unwrap_err();
+    assert_eq!(error.to_string(), "invalid list: it takes 100000 addresses");
     assert!(list.remove(&address(0)));
     assert_eq!(list.insert(address(9)), Ok(true));
 }

@@ -1,6 +1,9 @@
 //! Tests of [`Budget`]: processes on one store, in virtual time.
 
+use std::cell::Cell;
+
 use exoclaw_proto::budget::Budgets;
+use exoclaw_proto::budget::pools::{SECONDS_PER_DAY, month_of};
 use proptest::prelude::*;
 use rpc_core::cluster::{BucketConfig, LeaseConfig, MemoryStore, NodeLease, Store};
 use tokio::task::JoinSet;
@@ -8,6 +11,11 @@ use tokio::task::JoinSet;
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
+
+thread_local! {
+    /// The day. A test has a thread of its own.
+    static DAY: Cell<u64> = const { Cell::new(0) };
+}
 
 /// A process, and what keeps it alive.
 struct Process {
@@ -31,7 +39,7 @@ impl Process {
         let config = ClusterConfig::default().with_budgets(budgets);
         Self {
             store: own,
-            budget: Budget::new(bucket, nodes, config, || 0),
+            budget: Budget::new(bucket, nodes, config, || DAY.get() * SECONDS_PER_DAY),
             life,
         }
     }
@@ -206,6 +214,7 @@ enum Step {
     LoseAnswers(usize),
     Kill(usize),
     Empty,
+    Later(u64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -217,6 +226,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0_usize..3).prop_map(Step::LoseAnswers),
         1 => (0_usize..3).prop_map(Step::Kill),
         1 => Just(Step::Empty),
+        1 => (0_u64..40).prop_map(Step::Later),
     ]
 }
 
@@ -227,9 +237,11 @@ async fn live(steps: Vec<Step>) {
     for _ in 0..3 {
         all.push(Process::new(&store, daily(500)).await);
     }
-    // The open runs, by their process, and what all have used that is stored.
-    let (mut runs, mut total) = (Vec::<(usize, Reservation)>::new(), [0; 3]);
-    let mut dead = 0;
+    // The open runs, by their process.
+    let mut runs = Vec::<(usize, Reservation)>::new();
+    // The process, the day and the tokens of each run that has ended.
+    let mut ended = Vec::new();
+    DAY.set(0);
     for step in steps {
         match step {
             Step::Reserve(at, tokens) => {
@@ -240,7 +252,7 @@ async fn live(steps: Vec<Step>) {
             }
             Step::Settle(which, tokens) if !runs.is_empty() => {
                 let (at, run) = runs.swap_remove(which % runs.len());
-                total[at] += tokens;
+                ended.push((Some(at), run.day, tokens));
                 let change = all[at].budget.settle(run, tokens);
                 let _ = timeout(SECOND, all[at].budget.is_written(change)).await;
             }
@@ -261,19 +273,21 @@ async fn live(steps: Vec<Step>) {
                 }
                 let its = runs.extract_if(.., |(of, _)| *of == at);
                 let its = its.map(|(_, run)| run).collect();
-                dead += std::mem::take(&mut total[at]);
+                let of_it = ended.iter_mut().filter(|(of, ..)| *of == Some(at));
+                of_it.for_each(|(of, ..)| *of = None);
                 let next = Process::new(&store, daily(500)).await;
                 std::mem::replace(&mut all[at], next).kill(its).await;
             }
             Step::Empty => {
                 store.restart_empty();
                 // What dead ones have used is lost with it.
-                dead = 0;
+                ended.retain(|(of, ..)| of.is_some());
                 // Its revisions begin anew: a change that does not know of that may take the place of another.
                 for it in &all {
                     it.used().await;
                 }
             }
+            Step::Later(days) => DAY.set(DAY.get() + days),
         }
     }
     runs.clear();
@@ -284,9 +298,15 @@ async fn live(steps: Vec<Step>) {
             sleep(SECOND).await;
         }
     }
-    let total = dead + total.iter().sum::<u64>();
+    let today = DAY.get();
+    let sum = |counts: &dyn Fn(u64) -> bool| -> u64 {
+        let counted = ended.iter().filter(|(_, day, _)| counts(*day));
+        counted.map(|(.., tokens)| tokens).sum()
+    };
+    let total = sum(&|day| day == today);
+    let monthly = sum(&|day| month_of(day) == month_of(today));
     for it in &all {
-        assert_eq!(it.used().await, total);
+        assert_eq!(it.budget.used().await.unwrap(), (total, monthly));
     }
     // All reservations have ended, if no process has died; those of the dead hold nobody up.
     assert!(total > 499 || all[0].reserve(500 - total).await.is_ok());
