@@ -5,24 +5,19 @@ mod tests;
 mod value;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use exoclaw_proto::budget::pools::{Pools, day_of};
 use exoclaw_proto::budget::{Exceeded, Scope};
-use rpc_core::cluster::{Bucket, StoreError as Failure};
+use rpc_core::cluster::Bucket;
 use rpc_core::sync::Mutex;
-use tokio::time::{sleep, timeout};
 
 use super::nodes::Nodes;
-use super::{ClusterConfig, part_of, unavailable};
+use super::{Attempts, ClusterConfig};
 use crate::gateway::store::StoreError;
 use value::{Value, minus_used, plus, used};
 
 /// The key of the value.
 const KEY: &str = "budget";
-/// The pause after the first failure, and the longest one.
-const PAUSE: Duration = Duration::from_millis(2);
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Why a run is not admitted.
 #[derive(Debug)]
@@ -218,26 +213,16 @@ impl Budget {
         Ok((total.daily.used, total.monthly.used))
     }
 
-    /// Tries until it succeeds, but not for ever.
     async fn attempt<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, StoreError>>,
     {
-        let attempts = async {
-            let mut pause = PAUSE;
-            loop {
-                match attempt().await {
-                    Ok(done) => return done,
-                    Err(error) if error == StoreError::from(Failure::Conflict) => {}
-                    Err(error) => tracing::warn!(%error, "the token budgets are not written"),
-                }
-                sleep(part_of(pause)).await;
-                pause = LONGEST_PAUSE.min(pause * 2);
+        let mut attempts = Attempts::new(self.config.patience);
+        loop {
+            if let Some(done) = attempts.run(attempt()).await? {
+                return Ok(done);
             }
-        };
-        let patience = self.config.patience;
-        let done = timeout(patience, attempts).await;
-        done.map_err(|_| unavailable(patience))
+        }
     }
 
     /// Returns the tokens of all nodes on this day.

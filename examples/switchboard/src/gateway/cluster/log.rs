@@ -4,9 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rpc_core::cluster::{Expect, Log, LogConfig, Store, StoreError as Failure};
-use tokio::time::{Instant, sleep};
 
-use super::{ClusterConfig, PAUSE, passes};
+use super::{Attempts, ClusterConfig};
 use crate::gateway::store::StoreError;
 use crate::gateway::usage::UsageEntry;
 
@@ -48,18 +47,22 @@ impl UsageLog {
     }
 
     async fn publish(&self, id: &str, entry: &UsageEntry) -> Result<(), StoreError> {
-        let until = Instant::now() + self.patience;
         let text = serde_json::to_vec(entry);
         let text = text.map_err(|error| StoreError::damaged("the cluster", error.to_string()))?;
+        let expect = Expect {
+            id: Some(id),
+            last: None,
+        };
+        let mut attempts = Attempts::new(self.patience);
         loop {
-            let expect = Expect {
-                id: Some(id),
-                last: None,
+            let append = async {
+                Ok(self
+                    .log
+                    .append(SUBJECT, text.clone().into(), expect)
+                    .await?)
             };
-            match self.log.append(SUBJECT, text.clone().into(), expect).await {
-                Ok(_) => return Ok(()),
-                Err(error) if passes(&error) && Instant::now() < until => sleep(PAUSE).await,
-                Err(error) => return Err(error.into()),
+            if attempts.run(append).await?.is_some() {
+                return Ok(());
             }
         }
     }

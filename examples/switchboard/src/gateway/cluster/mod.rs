@@ -28,7 +28,7 @@ use rpc_core::cluster::{
     Bucket, BucketConfig, LeaseConfig, NodeLease, Store, StoreError as Failure,
 };
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::memory::Turn;
 use super::store::{Commit, SessionInfo, StoreError, StoreLimits};
@@ -41,8 +41,9 @@ use record::Record;
 use sessions::Sessions;
 pub use sessions::SharedTurn;
 
-/// The pause after a failed request.
-const PAUSE: Duration = Duration::from_millis(50);
+/// The pause after the first failed request, and the longest one.
+const PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// How often what could not be written is tried again.
 const LATER: Duration = Duration::from_secs(1);
 /// How long the number of sessions is kept: counting them takes a message for each.
@@ -112,6 +113,40 @@ const fn passes(error: &Failure) -> bool {
 fn part_of(pause: Duration) -> Duration {
     let [byte, ..] = rpc_core::net::entropy().to_ne_bytes();
     pause * u32::from(byte) / 255
+}
+
+/// The attempts at something that other nodes do too, or for which the store may be away for a while.
+struct Attempts {
+    patience: Duration,
+    until: Instant,
+    pause: Duration,
+}
+
+impl Attempts {
+    fn new(patience: Duration) -> Self {
+        Self {
+            patience,
+            until: Instant::now() + patience,
+            pause: PAUSE,
+        }
+    }
+
+    /// Makes an attempt. Returns `None`, after a pause, if another one may succeed.
+    async fn run<T>(
+        &mut self,
+        attempt: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<Option<T>, StoreError> {
+        let done = timeout_at(self.until, attempt).await;
+        match done.map_err(|_| unavailable(self.patience))? {
+            Err(StoreError::Cluster(error)) if passes(&error) || error == Failure::Conflict => {
+                tracing::debug!(%error, "the store is asked again");
+            }
+            done => return done.map(Some),
+        }
+        sleep(part_of(self.pause)).await;
+        self.pause = LONGEST_PAUSE.min(self.pause * 2);
+        Ok(None)
+    }
 }
 
 /// The error if the store did not answer for so long.
@@ -426,7 +461,7 @@ impl Cluster {
             if late == (true, true, true) || Instant::now() >= until {
                 break;
             }
-            sleep(PAUSE).await;
+            sleep(LONGEST_PAUSE).await;
         }
         self.sessions.nodes.leave(self.patience).await;
         let mut tasks = {

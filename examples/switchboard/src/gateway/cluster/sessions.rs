@@ -8,12 +8,12 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use rpc_core::cluster::{Expect, Log, LogConfig, Store, StoreError as Failure, Watched, try_token};
 use sha2::{Digest as _, Sha256};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::history::{Entry, History, record_in};
 use super::nodes::Nodes;
 use super::record::{PastOwner, Record, TurnId};
-use super::{ClusterConfig, PAUSE, part_of, passes};
+use super::{Attempts, ClusterConfig, LONGEST_PAUSE, passes};
 use crate::gateway::memory::Turn;
 use crate::gateway::store::{Commit, StoreError, StoreLimits};
 
@@ -206,40 +206,26 @@ impl Sessions {
         session: &str,
         mut change: impl FnMut(&History) -> Result<Option<Entry>, StoreError> + Send,
     ) -> Result<History, StoreError> {
-        let until = Instant::now() + self.patience;
-        let mut history = self.cached(session);
-        let mut is_read = false;
+        let mut history = self.cached(session).unwrap_or_default();
+        let mut is_read = history.revision == 0;
+        let mut attempts = Attempts::new(self.patience);
         loop {
             let attempt = async {
-                let known = history.get_or_insert_default();
-                if known.revision == 0 || is_read {
-                    self.read_on(session, known).await?;
-                    is_read = true;
+                if is_read {
+                    self.read_on(session, &mut history).await?;
                 }
-                match change(known) {
-                    Ok(Some(entry)) => self.append(session, known, &entry).await,
+                // What was last known may have changed.
+                let was_read = std::mem::replace(&mut is_read, true);
+                match change(&history) {
+                    Ok(Some(entry)) => self.append(session, &mut history, &entry).await,
                     Ok(None) => Ok(()),
-                    // What was last known may have changed.
-                    Err(_) if !is_read => Err(Failure::Conflict.into()),
+                    Err(_) if !was_read => Err(Failure::Conflict.into()),
                     Err(error) => Err(error),
                 }
             };
-            let outcome = attempt.await;
-            is_read = true;
-            match outcome {
-                Ok(()) => {
-                    let history = history.unwrap_or_default();
-                    self.keep(session, &history);
-                    return Ok(history);
-                }
-                Err(StoreError::Cluster(Failure::Conflict)) => {
-                    sleep(part_of(PAUSE / 10)).await;
-                }
-                Err(StoreError::Cluster(error)) if passes(&error) && Instant::now() < until => {
-                    tracing::debug!(%error, "a session is written again");
-                    sleep(PAUSE).await;
-                }
-                Err(error) => return Err(error),
+            if attempts.run(attempt).await?.is_some() {
+                self.keep(session, &history);
+                return Ok(history);
             }
         }
     }
@@ -354,7 +340,7 @@ impl Sessions {
                     Some(Ok(None)) => Ok(None),
                     Some(Err(_)) | None => {
                         *watch = None;
-                        sleep(PAUSE).await;
+                        sleep(LONGEST_PAUSE).await;
                         Ok(None)
                     }
                 };

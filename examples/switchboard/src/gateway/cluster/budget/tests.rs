@@ -1,12 +1,14 @@
 //! Tests of [`Budget`]: processes on one store, in virtual time.
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::budget::pools::{SECONDS_PER_DAY, month_of};
 use proptest::prelude::*;
 use rpc_core::cluster::{BucketConfig, LeaseConfig, MemoryStore, NodeLease, Store};
 use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 use super::*;
 
