@@ -10,7 +10,7 @@ use rpc_core::net::ws::fetch;
 use super::{Endpoint, Service};
 
 /// The index of a server's URL.
-pub(super) type Address = usize;
+pub(super) type Node = usize;
 
 impl Service {
     /// Addresses a request to the server whose turn it is. The page connects with the request.
@@ -19,17 +19,17 @@ impl Service {
         endpoint: Endpoint,
         request: &mut Request<Bytes>,
     ) -> Result<HttpConnection, DialError> {
-        let place = self.dialer.place();
-        if let Some(target) = self.target(place, endpoint) {
+        let node = self.dialer.next_node();
+        if let Some(target) = self.target(node, endpoint) {
             *request.uri_mut() = target;
         }
         request.headers_mut().extend(self.dialer.headers()?);
-        Ok(HttpConnection(place))
+        Ok(HttpConnection(node))
     }
 
     /// Lets the next request go to another server.
-    pub(super) fn leave(&self, place: &Address) {
-        self.dialer.leave(*place);
+    pub(super) fn leave(&self, node: &Node) {
+        self.dialer.leave(*node);
     }
 }
 
@@ -39,10 +39,10 @@ pub(super) fn target(url: &str) -> Uri {
 }
 
 /// An exchange with one server.
-pub(super) struct HttpConnection(Address);
+pub(super) struct HttpConnection(Node);
 
 impl HttpConnection {
-    pub(super) const fn place(&self) -> Address {
+    pub(super) const fn node(&self) -> Node {
         self.0
     }
 

@@ -25,7 +25,7 @@ use crate::codec::encode;
 use crate::error::RpcError;
 use crate::frame::{ChatRequest, Status};
 use crate::http::{EVENT_STREAM, status_url, stream_url};
-use connection::{Address, Body, HttpConnection, target};
+use connection::{Body, HttpConnection, target};
 pub(super) use stream::SseStream;
 
 /// The number of bytes of a refusal that are read.
@@ -93,9 +93,9 @@ impl Service {
     }
 
     /// Notes how a server answered: one that is out of order is left for the next one.
-    fn answered(&self, place: &Address, status: Option<u16>) {
+    fn answered(&self, node: &connection::Node, status: Option<u16>) {
         if status.is_none_or(|status| status >= 500) {
-            self.leave(place);
+            self.leave(node);
         }
     }
 }
@@ -193,9 +193,9 @@ impl SseClient {
         let mut request = request.map_err(CallError::Refused)?;
         let opened = self.service.open(Endpoint::Status, &mut request).await;
         let mut line = opened.map_err(|error| unreachable(&error))?;
-        let place = line.place();
+        let node = line.node();
         let lost = |reason| {
-            self.service.answered(&place, None);
+            self.service.answered(&node, None);
             CallError::Closed {
                 reason,
                 delivery: Delivery::Unknown,
@@ -203,7 +203,7 @@ impl SseClient {
         };
         let response = line.send(request).await.map_err(lost)?;
         let status = response.status().as_u16();
-        self.service.answered(&place, Some(status));
+        self.service.answered(&node, Some(status));
         let max = match status {
             200 => self.config.limits.max_message_bytes,
             _ => MAX_REFUSAL,

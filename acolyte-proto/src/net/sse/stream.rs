@@ -113,13 +113,13 @@ async fn work(
             return;
         }
     };
-    let place = line.place();
+    let node = line.node();
     let mut chat = StreamChat::new(config, time::now());
     let (mut body, mut head) = (None, None);
     match before(chat.poll_timeout(), line.send(request)).await {
         Some(Ok(answer)) => {
             let is_stream = is_stream(answer.headers());
-            service.answered(&place, Some(answer.status().as_u16()));
+            service.answered(&node, Some(answer.status().as_u16()));
             let status = answer.status().as_u16();
             chat.handle_head(status, is_stream, time::now());
             let (parts, rest) = answer.into_parts();
@@ -127,11 +127,11 @@ async fn work(
             body = Some((rest, is_stream && status == 200));
         }
         Some(Err(reason)) => {
-            service.answered(&place, None);
+            service.answered(&node, None);
             chat.handle_end(Some(reason));
         }
         None => {
-            service.answered(&place, None);
+            service.answered(&node, None);
             chat.handle_timeout(time::now());
         }
     }
@@ -160,7 +160,7 @@ async fn work(
                 }
             }
             Some(Some(Err(reason))) => {
-                service.answered(&place, None);
+                service.answered(&node, None);
                 chat.handle_end(Some(reason));
             }
             Some(None) => chat.handle_end(None),

@@ -18,7 +18,7 @@ use crate::net::time;
 use crate::secret::Secret;
 
 /// Dials one URL of a list, any number of times. An attempt tries the URLs in turn until one connects; the
-/// next attempt goes on behind it. Each client begins anywhere in the list. Clones share their place in it.
+/// next attempt goes on behind it. Each client begins anywhere in the list. Clones share their position in it.
 #[derive(Clone)]
 pub struct WsDialer {
     /// At least one.
@@ -93,13 +93,13 @@ impl WsDialer {
 
     /// Returns the index of the URL whose turn it is.
     #[must_use]
-    pub fn place(&self) -> usize {
+    pub fn next_node(&self) -> usize {
         self.next.load(Ordering::Relaxed) % self.targets.len()
     }
 
     /// Passes the turn on, unless it is another URL's already.
-    pub fn leave(&self, place: usize) {
-        if self.place() == place {
+    pub fn leave(&self, node: usize) {
+        if self.next_node() == node {
             self.next.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -114,8 +114,8 @@ impl WsDialer {
     /// # Cancel safety
     /// Dropping the future aborts the request.
     pub async fn get(&self, path: &str, max: usize) -> Result<(u16, Vec<u8>), DialError> {
-        let (place, after) = (self.place(), self.config.connect_timeout);
-        let target = &self.targets[place];
+        let (node, after) = (self.next_node(), self.config.connect_timeout);
+        let target = &self.targets[node];
         let scheme = if target.is_tls { "https" } else { "http" };
         let url = format!("{scheme}://{}{}", target.authority, ascii(path));
         let request = Request::get(url).body(Bytes::new());
@@ -137,7 +137,7 @@ impl WsDialer {
             }
             Ok(Ok(got)) => Ok(got),
             Ok(Err(reason)) => {
-                self.leave(place);
+                self.leave(node);
                 Err(target.unreachable(io::Error::other(reason.to_string())))
             }
             Err(_) => Err(DialError::TimedOut { after }),
@@ -173,9 +173,9 @@ impl WsDialer {
     }
 
     fn next_target(&self) -> &Target {
-        let at = self.place();
-        self.leave(at);
-        &self.targets[at]
+        let node = self.next_node();
+        self.leave(node);
+        &self.targets[node]
     }
 
     async fn open(&self) -> Result<WsStream, DialError> {
