@@ -171,7 +171,7 @@ fn a_chat_beyond_the_queue_is_refused() {
 }
 
 #[test]
-fn an_unwanted_chat_is_aborted_at_the_server() {
+fn a_cancelled_chat_is_aborted_at_the_server() {
     let mut line = Line::new(ServerConfig::default());
     let chat = line.chat();
     let id = line.started().unwrap();

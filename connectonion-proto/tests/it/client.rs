@@ -228,7 +228,7 @@ fn a_failed_agent_fails_its_run_once() {
 }
 
 #[test]
-fn every_recording_is_understood_to_its_end() {
+fn every_recording_is_read_to_its_end() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
     let mut names = 0;
     for entry in std::fs::read_dir(folder).unwrap() {

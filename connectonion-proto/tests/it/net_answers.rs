@@ -198,7 +198,7 @@ async fn a_confirmed_answer_is_not_resent_during_the_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_repeat_of_a_bound_answer_is_no_error() {
+async fn a_refused_repeat_of_a_bound_answer_is_not_an_error() {
     let mut it = answered(false).await;
     it.host.cut();
     let (mut host, _) = Host::answered(&mut it.listener, &bound()).await;

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_is_asked_for_in_the_query_or_in_the_body() {
+    fn the_query_or_the_body_requests_waiting() {
         let waits = |query: &str, body: &str| post(JSON, query, body.as_bytes()).unwrap().1;
         for query in ["?wait", "?wait=1", "?a=b&wait=true"] {
             assert!(waits(query, r#"{"text":"a"}"#), "{query}");

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_is_answered_again() {
+    fn a_reply_gets_no_reply() {
         for question in [
             "ping",
             "help",

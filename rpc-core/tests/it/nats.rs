@@ -432,7 +432,7 @@ async fn a_missing_server_and_a_bad_configuration_are_reported() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_bucket_that_was_made_with_a_shorter_age_is_not_opened() {
+async fn a_bucket_created_with_a_shorter_age_is_not_opened() {
     let server = NatsServer::start();
     let store = connect(&server).await;
     let open = async |seconds: Option<u64>| {

@@ -532,7 +532,7 @@ fn a_missing_title_defaults_to_the_client_name() {
 }
 
 #[test]
-fn of_names_differing_in_case_the_exact_one_wins() {
+fn the_exact_name_wins_among_names_differing_in_case() {
     let mut test = Test::new(&["nOTES", "NOTES", "notes"]);
     for (text, conn) in [("notes: x", 3_u64), ("NOTES, x", 2), ("Notes: x", 1)] {
         test.say(text).unwrap();

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn names_weigh_more_than_capabilities_and_those_more_than_descriptions() {
+    fn names_weigh_more_than_capabilities_and_capabilities_more_than_descriptions() {
         let request = RouteRequest {
             candidates: [
                 Candidate::new("a", "Plays music."),

@@ -299,7 +299,7 @@ fn nothing_is_written_without_approval() {
 }
 
 #[test]
-fn an_agent_that_asks_nothing_keeps_to_the_turns_that_it_has() {
+fn an_agent_that_asks_nothing_ends_with_its_turns() {
     let home = Home::new();
     let host = home.host(&[]);
     let lines = "/mode ulw 2\nwrite a to a.txt\nwrite b to b.txt\nwrite c to c.txt\n1\n\
@@ -327,7 +327,7 @@ fn the_agent_sees_only_its_own_folder() {
 }
 
 #[test]
-fn an_agent_at_work_reads_messages_at_its_next_step() {
+fn a_running_agent_reads_messages_at_its_next_step() {
     let home = Home::new();
     let host = home.host(&[]);
     let mut command = home.agent(&["chat", &host.url, "--json"]);
@@ -531,7 +531,7 @@ fn the_end_of_the_terminal_lets_the_agent_finish() {
 }
 
 #[test]
-fn an_answer_that_is_cut_is_not_taken_for_a_whole_one() {
+fn a_cut_answer_does_not_count_as_whole() {
     let home = Home::new();
     let provider = TcpListener::bind("127.0.0.1:0").unwrap();
     let model_url = format!("http://{}", provider.local_addr().unwrap());

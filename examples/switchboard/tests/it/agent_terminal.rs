@@ -83,7 +83,7 @@ fn answers_a_question_and_gives_an_approval() {
 }
 
 #[test]
-fn an_agent_at_work_is_told_more_and_stopped() {
+fn a_running_agent_takes_messages_and_can_be_stopped() {
     let place = Place::new();
     let mut screen = place.chat(&[]);
     screen.types("!slow 20 50\r");

@@ -101,7 +101,7 @@ async fn no_program_sees_the_keys_of_the_daemon() {
 }
 
 #[tokio::test]
-async fn a_slow_program_is_killed_with_all_that_it_has_started() {
+async fn a_slow_program_is_killed_with_all_its_children() {
     let place = Place::new("slow");
     let line = "echo started; (sleep 0.4; touch late) & sleep 60";
     let start = Instant::now();

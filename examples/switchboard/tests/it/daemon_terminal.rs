@@ -98,7 +98,7 @@ fn an_edit_is_shown_in_colours_and_the_answer_as_it_comes() {
 }
 
 #[test]
-fn a_change_is_asked_for_with_its_diff_in_colours_and_esc_declines_it() {
+fn an_approval_shows_a_coloured_diff_and_esc_declines_it() {
     let place = Place::new();
     let server = place.serve(&[]);
     let mut screen = Screen::start(server.client(&["chat"]));

@@ -372,7 +372,7 @@ fn a_check_fails_where_a_start_would() {
 }
 
 #[test]
-fn without_a_home_says_that_nothing_is_kept() {
+fn reports_that_nothing_is_stored_without_a_home() {
     let folder = Folder::new();
     let mut check = folder.gateway(&["check"]);
     check.env_remove("HOME").env_remove("USERPROFILE");

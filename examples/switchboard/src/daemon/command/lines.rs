@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_end_is_not_kept_whole() {
+    fn an_endless_line_is_not_kept_whole() {
         let (mut heard, piece) = (Capture::default(), vec![b'x'; PIECE]);
         for _ in 0..100 {
             heard.push(Stream::Err, &piece);

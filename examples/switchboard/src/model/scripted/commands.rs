@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_words_unless_it_follows_commands() {
+    fn orders_are_words_unless_the_model_follows_commands() {
         for text in ["!fail", "!tool time", "!slow 100 100"] {
             let question = [ChatMessage::user(text)];
             let (answer, outcome) = told(&Scripted::default(), &question, false);

@@ -209,7 +209,7 @@ fn changing_rows_stay_between_output_and_prompt_and_leave_nothing() {
 }
 
 #[test]
-fn a_screen_is_never_cleared_from_its_first_cell_which_tmux_would_keep() {
+fn a_screen_is_never_cleared_from_its_first_cell() {
     let mut seen = Seen::new(10, 4);
     for live in [&["one", "two", "three"][..], &["four"], &[]] {
         seen.shows("", live);

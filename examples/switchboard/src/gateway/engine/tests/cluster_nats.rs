@@ -183,7 +183,7 @@ async fn without_nats_chats_fail_clearly_and_nothing_is_half_written() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_nats_that_comes_back_empty_is_filled_anew() {
+async fn an_emptied_nats_is_filled_again() {
     let mut server = NatsServer::start();
     let node = Node::on(nats(&server).await, [answer("one"), answer("two")]).await;
     node.chat(&from("ann", "1")).await.unwrap();

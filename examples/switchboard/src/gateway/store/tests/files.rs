@@ -27,14 +27,14 @@ fn is_filled(store: &dyn Store) {
 }
 
 #[test]
-fn everything_is_there_after_a_restart() {
+fn everything_survives_a_restart() {
     let folder = Folder::new();
     drop(filled(&folder));
     is_filled(&open(&folder).unwrap());
 }
 
 #[test]
-fn marks_are_there_after_a_restart_and_turns_that_were_stored_without_are_whole() {
+fn marks_survive_a_restart_and_unmarked_turns_are_whole() {
     let folder = Folder::new();
     let stored = r#"{"user":"old","assistant":"whole","at":1}"#;
     let before: Turn = serde_json::from_str(stored).unwrap();
@@ -58,7 +58,7 @@ fn marks_are_there_after_a_restart_and_turns_that_were_stored_without_are_whole(
 }
 
 #[test]
-fn everything_is_there_after_a_crash() {
+fn everything_survives_a_crash() {
     let (folder, copy) = (Folder::new(), Folder::new());
     let store = filled(&folder);
     // The file of a process that is killed here: nobody has closed it.
@@ -69,7 +69,7 @@ fn everything_is_there_after_a_crash() {
 }
 
 #[test]
-fn a_folder_that_is_missing_is_made_for_its_owner() {
+fn a_missing_folder_is_created_for_its_owner_only() {
     let folder = Folder::new();
     let deep = folder.path().join("a/b");
     drop(EmbeddedStore::open(&deep, StoreLimits::default()).unwrap());
