@@ -157,7 +157,7 @@ impl Reconnector {
         self.backoff.next_delay(entropy)
     }
 
-    /// Starts anew, for a user who asks for a connection after the last attempt. The next dial needs no
+    /// Starts again, for a user who asks for a connection after the last attempt. The next dial needs no
     /// delay.
     pub const fn reset(&mut self) {
         self.backoff.reset();

@@ -66,7 +66,7 @@ struct Talk {
     questions: Vec<RpcId>,
     ended_by: Option<CloseReason>,
     is_closed: bool,
-    /// Somebody has sent what neither end has: words that fit no request are taken for the answer to
+    /// Someone has sent what neither end has: words that fit no request are taken for the answer to
     /// the oldest.
     is_disturbed: bool,
     asked: usize,
@@ -377,13 +377,13 @@ impl Daemon {
         })
     }
 
-    /// Everything works again: everybody comes back, and chats come to their ends.
+    /// Everything works again: everyone comes back, and chats end.
     fn recover(&mut self) -> Outcome {
         self.calm = true;
         for talk in self.talks.values_mut() {
             talk.line.heal();
         }
-        // What is under way arrives, and so do the answers to what somebody has thrown in.
+        // What is under way arrives, and so do the answers to what someone has thrown in.
         self.now = sim::advance(self, self.now, Duration::from_secs(5))?;
         self.work_all()?;
         for client in 0..CLIENTS {

@@ -13,7 +13,7 @@
 //! What the specification leaves open follows the known hosts (Python, 1.2.1 and 1.9.2), except:
 //!
 //! - Numbers of a payload may be signed as they were sent, and the order of members may be
-//!   JavaScript's. Known hosts write numbers anew and sort by code point, and so refuse some valid
+//!   JavaScript's. Known hosts rewrite numbers and sort by code point, and so refuse some valid
 //!   signatures of JavaScript clients.
 //! - Addresses are compared in one spelling. Known hosts compare texts, so a blocked caller gets in
 //!   by writing its address in upper case.

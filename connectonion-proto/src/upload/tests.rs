@@ -1,4 +1,4 @@
-//! What becomes of files that somebody sends.
+//! What becomes of files that someone sends.
 
 use std::fs;
 

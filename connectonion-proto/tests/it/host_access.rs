@@ -306,12 +306,12 @@ async fn a_blocked_caller_is_refused_without_a_signature_too() {
                 "unauthorized: signed request required"
             );
         }
-        // Where it does not matter who somebody is, the specification's table holds.
+        // Where it does not matter who someone is, the specification's table holds.
         let runtime = runtime_with(RuntimeOptions::with_access(access()));
         let mut client = Client::open(&runtime);
         client.say(&json!({"type": "CONNECT"})).await;
         client.hear_a("CONNECTED").await;
-        // Until somebody is blocked.
+        // Until someone is blocked.
         runtime
             .with_access(|access| access.book_mut().blocked.insert(*client_key().address()))
             .unwrap();

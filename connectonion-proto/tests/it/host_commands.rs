@@ -1,4 +1,4 @@
-//! Commands that somebody answers for: of administrators, and of clients that sign all of theirs.
+//! Commands that someone answers for: of administrators, and of clients that sign all of theirs.
 
 use connectonion_proto::auth::{Draft, Signer};
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
@@ -24,7 +24,7 @@ fn desk_with_admin() -> HostRuntime {
     runtime
 }
 
-/// A connection of this key that is let in.
+/// A connection of this key that is admitted.
 async fn inside(runtime: &HostRuntime, key: &Signer) -> Client {
     let mut client = Client::open(runtime);
     client.say(&connect(key, json!({}))).await;

@@ -85,7 +85,7 @@ fn a_session_is_taken_over_once() {
 
 #[test]
 fn a_session_with_a_waiting_client_is_not_released() {
-    // Nothing of it begins again, so it is taken over for nobody.
+    // Nothing of it begins again, so it is taken over for no one.
     let mut play = heir(HubConfig::default(), &["s"]);
     assert!(play.recover("s"));
     play.connect(9, OWNER, Some("s"));

@@ -341,7 +341,7 @@ impl Life {
         }
     }
 
-    /// Whether a user is let in, on a line that is whole, with nothing to wait for. Who read nothing
+    /// Whether a user is admitted, on a line that is whole, with nothing to wait for. Who read nothing
     /// while a session was given up and forgotten learns of it with the next prompt.
     fn is_well(&self, user: usize) -> bool {
         let talk = self.current[user].map(|conn| (conn, &self.talks[&conn]));
@@ -355,7 +355,7 @@ impl Life {
         })
     }
 
-    /// Everything works again: everybody comes back, and every prompt is answered.
+    /// Everything works again: everyone comes back, and every prompt is answered.
     fn recover(&mut self) -> Outcome {
         self.calm = true;
         for talk in self.talks.values_mut() {
@@ -425,7 +425,7 @@ impl Life {
         Ok(())
     }
 
-    /// Everybody leaves; nothing is left.
+    /// Everyone leaves; nothing is left.
     fn shut_down(&mut self) -> Outcome {
         for talk in self.talks.values_mut() {
             talk.line.server.machine.close(self.now);

@@ -91,7 +91,7 @@ struct TrustArgs {
     /// addresses of --allow and of whitelist.txt in --home. Default on a loopback address: open.
     #[arg(long, value_enum)]
     trust: Option<Trust>,
-    /// Require a signature from everybody. Always on with 'strict', with lists or invite codes, and with
+    /// Require a signature from everyone. Always on with 'strict', with lists or invite codes, and with
     /// --public unless --unsigned is given.
     #[arg(long)]
     signed: bool,
@@ -133,7 +133,7 @@ impl TrustArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Trust {
-    /// Everybody.
+    /// Everyone.
     Open,
     /// Strangers with an invite code, and known addresses.
     Careful,
@@ -330,7 +330,7 @@ fn access(
     })?;
     let mut access = AccessControl::new(host, args.level()).with_book(lists.book());
     if is_signed {
-        // Not for everybody: clients of the specification repeat a signature within a second.
+        // Not for everyone: clients of the specification repeat a signature within a second.
         access = access
             .require_signatures()
             .with_used_signatures(MAX_USED_SIGNATURES);

@@ -296,7 +296,7 @@ impl Keeper {
         );
         tokio::time::sleep(self.delay).await;
         if message.time_left().is_zero() {
-            // Somebody else has it by now.
+            // Someone else has it by now.
             return Err(PluginError::rejected("it took me too long"));
         }
         if let Some(reason) = self.refusal(text) {

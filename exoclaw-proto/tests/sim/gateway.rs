@@ -355,7 +355,7 @@ impl Gateway {
         talk.is_some_and(|it| it.is_ready && it.pending.is_empty() && it.line.is_whole())
     }
 
-    /// Everything works again: everybody comes back, and chats and requests are answered.
+    /// Everything works again: everyone comes back, and chats and requests are answered.
     fn recover(&mut self) -> Outcome {
         self.calm = true;
         for talk in self.talks.values_mut() {

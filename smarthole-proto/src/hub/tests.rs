@@ -1,4 +1,4 @@
-//! Tests of [`Hub`](super::Hub) by hand. Whole conversations stand in `tests/it/hub.rs`.
+//! Tests of [`Hub`](super::Hub) by hand. Whole conversations are in `tests/it/hub.rs`.
 
 mod history;
 mod ids;
@@ -365,7 +365,7 @@ fn waiting_frames_and_events_are_bounded() {
     assert_eq!(decided, Err(HubError::Busy));
     test.say("a: x").unwrap();
     assert_eq!(test.say("a: x"), Err(HubError::Busy));
-    // Notifications that nobody takes are dropped; what ends a delivery is not.
+    // Notifications that no one takes are dropped; what ends a delivery is not.
     for body in ["1", "2"] {
         let shown = Notification::new(body);
         let response = Response::new(id.as_str(), Answer::Notification(shown));

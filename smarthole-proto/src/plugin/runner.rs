@@ -278,7 +278,7 @@ impl<H: Handler> Runner<H> {
     }
 
     fn message(&mut self, message: InboundMessage) {
-        // The router has given it to somebody else by now: done here too, it would be done twice.
+        // The router has given it to someone else by now: done here too, it would be done twice.
         if !message.time_left().is_zero() {
             if self.shared.config.ack_on_receipt {
                 message.answer_later(Answer::Ack);

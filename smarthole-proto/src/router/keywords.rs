@@ -434,7 +434,7 @@ mod tests {
                 ..Choice::new("x")
             }]
         );
-        // Somebody else has it, and has not rejected it.
+        // Someone else has it, and has not rejected it.
         left.excluded.push("z".into());
         assert_eq!(Keywords::new().choose(&left), []);
         assert_eq!(Keywords::new().choose(&RouteRequest::new("sing")), []);

@@ -344,7 +344,7 @@ impl House {
         talk.is_some_and(|it| it.is_registered && it.line.is_whole())
     }
 
-    /// Everything works again: everybody comes back, and every message is taken.
+    /// Everything works again: everyone comes back, and every message is taken.
     fn recover(&mut self) -> Outcome {
         self.calm = true;
         for talk in self.talks.values_mut() {

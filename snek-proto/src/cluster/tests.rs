@@ -410,7 +410,7 @@ fn a_node_that_ends_answers_every_sender_and_returns_the_connections() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever gets lost: everybody hears the same in the same order, nothing that was
+    /// Whatever gets lost: everyone hears the same in the same order, nothing that was
     /// acknowledged is missing, and nothing comes twice.
     #[test]
     fn every_node_gets_the_stream_under_random_losses(

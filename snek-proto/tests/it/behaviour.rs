@@ -127,7 +127,7 @@ fn both_ends_ping_after_30_seconds_and_disconnect_15_later() {
     let mut pair = ready(11, std::time::Instant::now());
     pair.take_client_events();
     pair.mute_pongs();
-    // Nobody answers, but a ping itself is life: cut the frames off too.
+    // No one answers, but a ping itself is life: cut the frames off too.
     pair.set_latency(Duration::from_secs(100_000));
     pair.advance(Duration::from_millis(44_999));
     assert!(!pair.client.is_closed() && !pair.server.is_closed());

@@ -260,7 +260,7 @@ async fn a_half_open_connection_is_replaced_after_a_missed_pong() {
     let mut bot = start(config());
     let _deaf = Line::logged_in(&mut bot.listener).await;
     let before = tokio::time::Instant::now();
-    // Nobody reads the first line any more, so nobody answers its ping.
+    // No one reads the first line any more, so no one answers its ping.
     let mut line = Line::logged_in(&mut bot.listener).await;
     assert_eq!(before.elapsed().as_secs(), 30 + 15 + 1);
     line.say("ch1", "ann", "ping").await;

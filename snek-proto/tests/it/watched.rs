@@ -132,7 +132,7 @@ async fn a_growing_message_shows_its_newest_text() {
     display.turns.add_permits(3);
     settle().await;
     assert_eq!(display.take(), ["ch1 ann: a b c"]);
-    // The next one begins anew.
+    // The next one begins again.
     display.turns.add_permits(1);
     settle().await;
     grow(&mut line, "ch1", "ann", "a b c d").await;

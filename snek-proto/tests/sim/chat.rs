@@ -152,7 +152,7 @@ impl Chat {
         let conn = &mut talk.line.client.machine;
         let is_final = if kind < 7 { Final::Yes } else { Final::No };
         if kind == 0 {
-            // Nobody waits for the answer, and a text that was not sent is never seen.
+            // No one waits for the answer, and a text that was not sent is never seen.
             let _ = conn.notify_message(channel, &text, is_final);
             return Ok(());
         }
@@ -365,7 +365,7 @@ impl Chat {
         })
     }
 
-    /// Everything works again, everybody comes back, and a message reaches all of them.
+    /// Everything works again, everyone comes back, and a message reaches all of them.
     fn recover(&mut self) -> Outcome {
         self.calm = true;
         for talk in self.talks.values_mut() {

@@ -24,7 +24,7 @@ enum Op {
     Cut,
 }
 
-/// What may stand behind the id of an answer.
+/// What may be behind the id of an answer.
 const ANSWERS: [&str; 20] = [
     r#""type":"chat.accepted","taskId":"task_a""#,
     r#""type":"chat.accepted","taskId":"no""#,

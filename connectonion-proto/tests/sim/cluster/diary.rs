@@ -1,4 +1,4 @@
-//! [`Diary`]: what everybody said and heard, and what must be true of it.
+//! [`Diary`]: what everyone said and heard, and what must be true of it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -81,7 +81,7 @@ impl Diary {
         self.prompts[prompt].taken.get_or_insert_with(Instant::now);
     }
 
-    /// Notes an answer that somebody hears. One run may answer several prompts.
+    /// Notes an answer that someone hears. One run may answer several prompts.
     pub fn hears(&mut self, stretch: usize, answer: &str) {
         let stretch = &mut self.stretches[stretch];
         stretch.answers.push(answer.to_owned());

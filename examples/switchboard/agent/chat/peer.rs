@@ -69,7 +69,7 @@ pub(super) struct Status {
     is_lost: bool,
     /// An invite code is wanted.
     is_gated: bool,
-    /// Somebody works, as far as is known.
+    /// Someone works, as far as is known.
     is_busy: bool,
     /// The run is this user's.
     is_own: bool,

@@ -159,7 +159,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Asks for the channels anew; without an answer the old ones stay.
+    /// Asks for the channels again; without an answer the old ones stay.
     async fn ask_channels(&mut self) -> Result<(), String> {
         self.channels.all = ask(self.client.get_channels()).await?;
         Ok(())

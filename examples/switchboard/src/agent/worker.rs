@@ -237,7 +237,7 @@ impl<'a> Work<'a> {
                 Step::Done(text) => {
                     let shortfall = self.talk.finish().and_then(Finish::shortfall);
                     if let Some(shortfall) = shortfall {
-                        // Nobody shall take what is there for all.
+                        // No run may take all the memory.
                         self.say(&text)?;
                         return Err(AgentError::new(shortfall).into());
                     }

@@ -61,7 +61,7 @@ pub trait Peer {
     /// Returns whether something can be said.
     fn state(&self) -> State;
 
-    /// Returns whether all that was said has come to its end. Default: nothing runs.
+    /// Returns whether all that was said has ended. Default: nothing runs.
     fn is_done(&self) -> bool {
         self.state() == State::Idle
     }

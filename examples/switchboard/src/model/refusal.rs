@@ -297,7 +297,7 @@ mod tests {
                 Model,
             ),
             (401, r#"{"error":"Unauthorized"}"#, Key),
-            // Whatever stands before them
+            // Whatever precedes them
             (404, "404 page not found", Address),
             (307, "", Address),
             (403, "<html>", Permission),

@@ -395,7 +395,7 @@ fn a_conversation_is_resumed_also_in_the_middle() {
     let (_, out, _) = home.chat(&host, &["--resume", "search for count"], "");
     assert_holds(&out, &["I found", "count to 2"]);
 
-    // Nobody answers: this program ends, and the agent waits.
+    // No one answers: this program ends, and the agent waits.
     let mut command = home.agent(&["chat", &host.url, "--resume", "write milk to a.txt"]);
     let mut left = Running::start_with(command.stdin(Stdio::piped()));
     let _input = left.input();

@@ -229,7 +229,7 @@ mod terminal {
             screen.shows("I count: 1 2 3");
             screen.ends_in("#General>");
             screen.shows("- done");
-            // Until it is complete: the next message would stand above it.
+            // Until it is complete: the next message would be above it.
             screen.waits_for_no("is writing");
             screen.ends_in("#General>");
             let words =

@@ -156,7 +156,7 @@ async fn leaves_nobody(commands: &Commands, place: &Place, line: &str, is_aborte
     let mut reader = tokio::net::unix::pipe::OpenOptions::new()
         .open_receiver(&alive)
         .unwrap();
-    // Until somebody else has it open, too.
+    // Until someone else has it open, too.
     let writer = tokio::net::unix::pipe::OpenOptions::new()
         .open_sender(&alive)
         .unwrap();

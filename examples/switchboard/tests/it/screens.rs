@@ -1,4 +1,4 @@
-//! What stands on the screen of `agent chat`, `daemon chat` and `router` while lines come and somebody types:
+//! What stands on the screen of `agent chat`, `daemon chat` and `router` while lines come and someone types:
 //! each line once, none of them blank, and what is typed below them.
 #![cfg(unix)]
 
@@ -139,7 +139,7 @@ fn five_hundred_words_a_second_are_all_shown_above_the_status_line() {
         screen.shows("write a message");
         screen.ends_in(">");
         screen.types("!slow 1000 2\r");
-        // Whenever somebody looks, there is one status line, and it is where it belongs.
+        // Whenever someone looks, there is one status line, and it is where it belongs.
         for number in ["101", "401", "701"] {
             screen.has(number);
             screen.has_last(">");

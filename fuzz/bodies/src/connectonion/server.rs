@@ -64,7 +64,7 @@ enum Asked {
     Input,
 }
 
-/// What has to happen: frames are dealt with in order, none before what came before it is answered.
+/// What has to happen: frames are handled in order, none before what came before it is answered.
 #[derive(Default)]
 struct Server {
     inbox: VecDeque<String>,
@@ -200,7 +200,7 @@ fn small() -> Limits {
     }
 }
 
-/// Runs a server's connection through operations: every frame is dealt with once and in order, what
+/// Runs a server's connection through operations: every frame is handled once and in order, what
 /// has to be answered is answered before anything follows, nothing but answers leaves before a client
 /// is in, and nothing that a client sends ends its connection but too much of it.
 pub fn server_conn(data: &[u8]) {

@@ -104,7 +104,7 @@ fn read(key: &SessionKey) -> [Cow<'_, str>; 4] {
     [key.agent(), key.channel(), key.account(), key.peer()]
 }
 
-/// Words are told apart, and those of a budget give its numbers back.
+/// Words are distinguished, and those of a budget give its numbers back.
 fn classified(words: &str) {
     let error = RpcError::new(words);
     let kind = error.kind();

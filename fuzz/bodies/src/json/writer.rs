@@ -28,7 +28,7 @@ const NAMES: [&str; 7] = [
 ];
 
 /// Builds a value from the input and writes it with our writer and with `serde_json`: both write
-/// the same bytes, or refuse it with the same words. What stands in the buffer already stays.
+/// the same bytes, or refuse it with the same words. What is in the buffer already stays.
 pub fn writer(input: &[u8]) {
     let value = Value::read(&mut Script::new(input), 0);
     let mut ours = String::from("before");

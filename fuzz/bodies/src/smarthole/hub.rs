@@ -34,7 +34,7 @@ const HISTORY: usize = 5;
 const LIMIT: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A message as everybody outside of the hub sees it.
+/// A message as everyone outside of the hub sees it.
 #[derive(Default)]
 struct Told {
     /// Its receivers, with the outcome; `None` is open.
@@ -67,8 +67,8 @@ struct World {
     frames: VecDeque<(ConnId, String)>,
 }
 
-/// Runs a hub through operations: every message settles exactly once, nobody gets one twice, and each
-/// is open for as long as somebody has time left or the router is asked.
+/// Runs a hub through operations: every message settles exactly once, no one gets one twice, and each
+/// is open for as long as someone has time left or the router is asked.
 pub fn hub(data: &[u8]) {
     let (settings, mut script) = Script::with_settings(data);
     let now = Instant::now();

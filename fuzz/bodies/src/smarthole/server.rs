@@ -41,7 +41,7 @@ enum Told {
     Bad,
 }
 
-/// What has to happen: frames are dealt with in order, none before a registration is decided.
+/// What has to happen: frames are handled in order, none before a registration is decided.
 #[derive(Default)]
 struct Server {
     inbox: VecDeque<String>,
@@ -96,7 +96,7 @@ impl Server {
     }
 }
 
-/// Runs a server's connection through operations: every frame is dealt with once and in order, every
+/// Runs a server's connection through operations: every frame is handled once and in order, every
 /// registration has one answer, and nothing but refusals leaves before one is accepted.
 pub fn server_conn(data: &[u8]) {
     let (settings, script) = Script::with_settings(data);

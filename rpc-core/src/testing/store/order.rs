@@ -255,6 +255,6 @@ pub async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine) {
         Err(AskError::NoAnswer),
     );
     let question = rule.heard(&mut questions).await;
-    // Nobody waits any more.
+    // No one waits any more.
     other.answer(&question.reply_to.unwrap_or_default(), "late".into());
 }

@@ -30,7 +30,7 @@
 //! | `kind` | `data` |
 //! |---|---|
 //! | `open` | the path of a new WebSocket, if its `http` is not recorded |
-//! | `http` | the head of a request or an answer, verbatim; its body may stand behind the empty line |
+//! | `http` | the head of a request or an answer, verbatim; its body may follow the empty line |
 //! | `body` | a piece of the body of the last `http` |
 //! | `sse` | the data of a server-sent event |
 //! | `text` | a text message, verbatim |

@@ -33,7 +33,7 @@ const ALONE: Duration = Duration::from_secs(120);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Most answers at a time.
 const MAX_RUNS: usize = 256;
-/// Most events that a page may be behind; then it gets everything anew.
+/// Most events that a page may be behind; then it gets everything again.
 const MAX_BEHIND: usize = 4096;
 /// Most past turns that a page shows.
 const MAX_TURNS: usize = 1000;

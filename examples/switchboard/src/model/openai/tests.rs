@@ -112,7 +112,7 @@ async fn three_failures_are_enough() {
 
 #[tokio::test]
 async fn does_not_repeat_a_lost_request() {
-    // It may have been dealt with, and charged.
+    // It may have been handled, and charged.
     let (_, outcome, requests) = told(&[]).await;
     let text = "connection lost: OpenAI closed the connection before it answered; try again";
     assert_eq!(outcome.unwrap_err().to_string(), text);

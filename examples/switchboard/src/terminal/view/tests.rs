@@ -111,7 +111,7 @@ fn a_tool_shows_the_end_of_its_output_and_leaves_the_beginning() {
         ]
     );
     assert_eq!(seen.live(), ["thinking 0 s · Esc stops"]);
-    // The answer stands apart.
+    // The answer is apart.
     assert_eq!(seen.text("Done."), [""; 0]);
     assert_eq!(seen.show(ChatEvent::Ended), ["", "Done.", ""]);
 }
@@ -305,7 +305,7 @@ fn rows_that_stay_in_a_narrower_terminal_are_not_written_again() {
     shown.truncate(settled);
     shown.extend(seen.show(ChatEvent::TextEnd));
     assert!(once(&shown), "{shown:?}");
-    // The message of somebody, twice.
+    // The message of someone, twice.
     let mut seen = Seen::new(40);
     let from = || "bee".to_owned();
     let part = |text: &str| ChatEvent::Partial {

@@ -282,7 +282,7 @@ async fn live(steps: Vec<Step>) {
                 store.restart_empty();
                 // What dead ones have used is lost with it.
                 ended.retain(|(of, ..)| of.is_some());
-                // Its revisions begin anew: a change that does not know of that may take the place of another.
+                // Its revisions begin again: a change that does not know of that may take the place of another.
                 for it in &all {
                     it.used().await;
                 }
@@ -308,7 +308,7 @@ async fn live(steps: Vec<Step>) {
     for it in &all {
         assert_eq!(it.budget.used().await.unwrap(), (total, monthly));
     }
-    // All reservations have ended, if no process has died; those of the dead hold nobody up.
+    // All reservations have ended, if no process has died; those of the dead hold no one up.
     assert!(total > 499 || all[0].reserve(500 - total).await.is_ok());
 }
 

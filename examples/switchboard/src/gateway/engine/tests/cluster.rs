@@ -425,7 +425,7 @@ async fn the_oldest_sessions_beyond_the_limit_are_forgotten_with_their_turns() {
     assert_eq!(stored(&store).await, ["ann", "dan"]);
     assert!(node.history("bob").await.is_empty());
     assert_eq!(node.cluster().sweep().await, 0);
-    // Whoever comes back begins anew.
+    // Whoever comes back begins again.
     node.chat(&from("bob", "hi")).await.unwrap();
     assert_eq!(node.history("bob").await.len(), 1);
     assert_eq!(node.cluster().sweep().await, 1);

@@ -37,7 +37,7 @@ async fn a_gateway_presumed_dead_is_not_ready_until_it_is_back() {
         let ready = status(method, "/ready").await;
         assert_eq!(ready, StatusCode::SERVICE_UNAVAILABLE);
     }
-    // It comes back by itself: nobody has to start it again.
+    // It comes back by itself: no one has to start it again.
     assert_eq!(status(Method::GET, "/health").await, StatusCode::OK);
     assert_eq!(status(Method::GET, "/").await, StatusCode::OK);
     store.set_paused(false);

@@ -218,7 +218,7 @@ pub(super) struct Shelf {
     inner: EmbeddedStore,
     held: Mutex<bool>,
     changed: Condvar,
-    /// Locked, it lets nobody read the past.
+    /// Locked, it lets no one read the past.
     pub(super) reading: Mutex<()>,
     /// Whether the disk is full.
     pub(super) full: AtomicBool,

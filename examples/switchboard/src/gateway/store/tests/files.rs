@@ -61,7 +61,7 @@ fn marks_survive_a_restart_and_unmarked_turns_are_whole() {
 fn everything_survives_a_crash() {
     let (folder, copy) = (Folder::new(), Folder::new());
     let store = filled(&folder);
-    // The file of a process that is killed here: nobody has closed it.
+    // The file of a process that is killed here: no one has closed it.
     let (from, to) = (folder.path().join(FILE_NAME), copy.path().join(FILE_NAME));
     fs::copy(from, to).unwrap();
     drop(store);

@@ -140,7 +140,7 @@ async fn closing_waits_for_accepted_work_and_accepts_no_more() {
         keeper.forget("s", Forget::Turns).await,
         Err(StoreError::Closed)
     );
-    // Given up and made anew: closing goes on.
+    // Given up and made again: closing goes on.
     drop(close);
     open.send(()).unwrap();
     keeper.close().await;
