@@ -236,7 +236,7 @@ fn check_reach(args: &Args) -> Result<bool, Failure> {
 fn warn_of_reach(args: &Args) {
     args.reach.warn(&args.tls);
     if args.trust.level() == TrustLevel::Open {
-        complain("warning: with --trust open, everybody who can reach this host may use the agent");
+        complain("warning: with --trust open, anyone who can reach this host may use the agent");
     }
     if args.trust.unsigned {
         complain("warning: with --unsigned, callers need not prove who they are");

@@ -93,7 +93,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     if is_public {
         args.reach.warn(&args.tls);
         if args.open {
-            complain("warning: with --open, everybody who can reach this server may log in");
+            complain("warning: with --open, anyone who can reach this server may log in");
         }
     }
 
@@ -147,7 +147,7 @@ struct Platform {
 
 fn platform(args: &Args) -> Result<Platform, Failure> {
     if args.users.is_empty() && !args.open {
-        let message = "nobody can log in: add --user NAME, or --open to let everybody in";
+        let message = "no one can log in: add --user NAME, or --open to let anyone in";
         return Err(Failure::usage(message));
     }
     let general = ["general=General".to_owned()];

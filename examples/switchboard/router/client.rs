@@ -297,7 +297,7 @@ impl Keeper {
         tokio::time::sleep(self.delay).await;
         if message.time_left().is_zero() {
             // Someone else has it by now.
-            return Err(PluginError::rejected("it took me too long"));
+            return Err(PluginError::rejected("it took too long"));
         }
         if let Some(reason) = self.refusal(text) {
             let words = format!("rejects it: {reason}");
@@ -338,7 +338,7 @@ impl Keeper {
         } else if words().any(wanted) {
             None
         } else {
-            let only = || format!("I only take what is about: {}", self.only.join(", "));
+            let only = || format!("I only take messages about: {}", self.only.join(", "));
             Some(self.reject.clone().unwrap_or_else(only))
         }
     }

@@ -376,7 +376,7 @@ impl StoreError {
 #[non_exhaustive]
 pub enum AskError {
     /// No one is subscribed to the subject.
-    #[error("nobody listens")]
+    #[error("no subscriber")]
     NoListener,
     /// No answer came in time; the question may have arrived.
     #[error("no answer in time")]

@@ -139,7 +139,7 @@ async fn open(args: Args) -> Result<Agent, Failure> {
     if args.resume {
         let last = keeper.load()?;
         options.resume = last.ok_or_else(|| {
-            Failure::new("there is no session with this agent yet: leave --resume out")
+            Failure::new("there is no session with this agent yet: run without --resume")
         })?;
     }
     if args.frames {
@@ -183,10 +183,10 @@ fn check(args: &Args) -> Result<(), Failure> {
     let is_placed = args.endpoint.is_some() || args.relay.is_some();
     match (is_address, is_placed) {
         (true, false) => Err(Failure::usage(
-            "where is the agent with this address? say --endpoint URL, or ask a --relay URL",
+            "where is the agent with this address? give --endpoint URL or --relay URL",
         )),
         (false, true) => Err(Failure::usage(
-            "--endpoint and --relay go with an agent's address, like 0x3d40..",
+            "--endpoint and --relay need an agent's address, like 0x3d40..",
         )),
         _ => Ok(()),
     }
@@ -199,7 +199,7 @@ async fn whereabouts(args: &Args, line: &Line) -> Result<(Urls, Option<Address>)
     let found = match (&wanted, &args.relay) {
         (Some(address), Some(relay)) => {
             if line.has_headers() {
-                let why = "--header does not go with --relay, which names other servers";
+                let why = "--header cannot be used with --relay, which names other servers";
                 return Err(Failure::usage(why));
             }
             look_up_with(address, relay.expose(), |dialer| line.dialer(dialer)).await

@@ -14,7 +14,7 @@ use switchboard::screen::{printable, printable_lines};
 const YES_OR_NO: &str = "y/n/always, or say what to do instead";
 const TURNS: &str = "Write a number of turns to go on, a mode, or nothing to stop";
 /// The answer when no one is there to give one.
-const NOBODY: &str = "Nobody is here to answer. This is not an approval.";
+const NOBODY: &str = "No one is here to answer. This is not an approval.";
 
 /// A question that waits for an answer.
 #[derive(Debug)]

@@ -399,7 +399,7 @@ impl Conversation {
     async fn stop<P: Peer>(&mut self, peer: &mut P) {
         let dropped = std::mem::take(&mut self.waiting).len();
         if dropped > 0 {
-            self.out.note("what waited is not done").await;
+            self.out.note("what was waiting is dropped").await;
         }
         self.is_stopped = true;
         let stopping = ChatEvent::Activity("stopping".to_owned());
@@ -415,7 +415,7 @@ impl Conversation {
         match self.out.failures() {
             _ if self.is_terminal || serves => Ok(()),
             _ if self.is_declined => Err(Failure::new(
-                "a question was asked, and nobody could answer it",
+                "a question was asked, and no one could answer it",
             )),
             0 => Ok(()),
             1 => Err(Failure::new("something went wrong on the way")),

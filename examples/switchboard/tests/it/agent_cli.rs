@@ -389,7 +389,7 @@ fn a_conversation_is_resumed_also_in_the_middle() {
     let host = home.host(&stored);
     let (code, _, err) = home.chat(&host, &["--resume", "hello"], "");
     assert_eq!(code, Some(1));
-    assert!(err.contains("leave --resume out"), "{err}");
+    assert!(err.contains("run without --resume"), "{err}");
 
     assert_eq!(home.answer(&host, "count to 2"), "I count: 1 2 - done");
     let (_, out, _) = home.chat(&host, &["--resume", "search for count"], "");
@@ -563,6 +563,6 @@ fn ctrl_c_aborts_a_question_and_the_agent_goes_on() {
     let chat = Running::start(home.agent(&args));
     chat.line_with("llm_call");
     chat.interrupt();
-    chat.line_with("come back to it with --resume");
+    chat.line_with("return to it with --resume");
     assert_eq!(chat.end(), Some(130));
 }

@@ -96,7 +96,7 @@ fn a_running_agent_takes_messages_and_can_be_stopped() {
     screen.types("!slow 1000 50\r");
     screen.shows("Esc stops");
     screen.terminate();
-    screen.shows("come back to it with --resume");
+    screen.shows("return to it with --resume");
     screen.ends_with(0);
     // The agent is still at it.
     let mut screen = place.chat(&["--resume"]);
@@ -112,7 +112,7 @@ fn a_single_answer_that_is_aborted_says_below_it_that_the_agent_goes_on() {
     let screen = Screen::with_size(place.client(&["!slow 1000 50"]), 24, 60);
     let rows = screen.abort_count();
     let note = &rows[rows.len() - 2];
-    assert_eq!(note, "the agent goes on; come back to it with --resume");
+    assert_eq!(note, "the agent keeps working; return to it with --resume");
     screen.ends_with(130);
 }
 

@@ -193,7 +193,7 @@ fn a_bot_that_answers_nothing_in_time_fails() {
     assert_eq!(code, Some(1), "{err}");
     assert_holds(
         &err,
-        &["the time of --within is over", "nothing was answered"],
+        &["the time of --within is up", "nothing was answered"],
     );
 }
 

@@ -78,7 +78,7 @@ fn ctrl_c_aborts_what_runs_and_waits_and_only_then_ends() {
     screen.types("create late.txt: x\r");
     screen.shows("waiting, place 1");
     screen.types("\x03");
-    screen.shows("what waited is not done");
+    screen.shows("what was waiting is dropped");
     screen.shows("aborted");
     screen.types("run ls\r");
     screen.shows("✓ shell-run ls");

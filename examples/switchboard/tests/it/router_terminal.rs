@@ -75,7 +75,7 @@ fn lines_break_at_words_on_screens_of_several_widths() {
         let text = own.map(|row| row.trim()).collect::<Vec<_>>().join(" ");
         for whole in [
             "#1 notes rejects it: not today, for there is a feast in town and all shops are closed",
-            "goes to the client NAME and nobody else",
+            "goes to the client NAME and no other",
             "A text that begins with a slash goes out with a blank before it.",
         ] {
             assert!(text.contains(whole), "{whole}: {rows:#?}");

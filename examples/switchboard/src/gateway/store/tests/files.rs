@@ -110,7 +110,7 @@ fn leaves_a_file_that_is_not_a_store_alone() {
         let error = open(&folder).unwrap_err();
         assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
         assert!(
-            error.to_string().contains("move it away to start anew"),
+            error.to_string().contains("move it away to start over"),
             "{error}"
         );
         assert_eq!(fs::read(&path).unwrap(), content);
