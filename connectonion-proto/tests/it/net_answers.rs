@@ -49,7 +49,6 @@ struct Asked {
     listener: MemListener,
 }
 
-/// A run that has this question to ask.
 async fn asking(question: &Value) -> (Client, Events, Host, MemListener, Run) {
     let (agent, events, mut host, listener) = ready().await;
     let mut run = agent.input("hello").await;

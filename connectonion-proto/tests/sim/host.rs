@@ -27,7 +27,6 @@ pub(crate) enum Verdict {
 /// What an agent has said in a run.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
-    /// Its session.
     pub(crate) session: String,
     /// The ids of its events.
     pub(crate) events: Vec<String>,

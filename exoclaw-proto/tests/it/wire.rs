@@ -95,7 +95,6 @@ impl Wire {
         self.send(&text(said)).await;
     }
 
-    /// The next frame.
     pub(crate) async fn next(&mut self) -> Frame {
         timeout(LONG, self.read()).await.expect("a frame in time")
     }

@@ -130,7 +130,6 @@ impl Wire {
         self.send(&frame(1, text.as_bytes())).await;
     }
 
-    /// The next frame.
     pub(crate) async fn next(&mut self) -> Frame {
         timeout(LONG, self.read()).await.expect("a frame in time")
     }

@@ -15,7 +15,6 @@ use crate::codec::encode_method;
 use crate::error::RpcError;
 use crate::frame::{Answer, Channel, Final, NoArgs, NoKwargs, User};
 
-/// The result of a call.
 type Outcome = Result<Answer, CallError<RpcError>>;
 
 /// A handle for calls. Cheap to clone; dropping the last clone closes the connection.

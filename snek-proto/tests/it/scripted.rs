@@ -11,7 +11,6 @@ pub struct Line {
     transport: MemTransport,
 }
 
-/// One request.
 #[derive(Debug)]
 pub struct Request {
     pub method: String,

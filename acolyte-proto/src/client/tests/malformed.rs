@@ -12,7 +12,6 @@ enum After {
     Refused,
     /// It goes on, and the application is told.
     Warned,
-    /// It goes on.
     GoesOn,
 }
 

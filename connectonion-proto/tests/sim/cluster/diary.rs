@@ -9,7 +9,6 @@ use tokio::time::Instant;
 /// How long an answer may take to those who stay connected.
 const DELAY: Duration = Duration::from_secs(60);
 
-/// A prompt.
 struct Prompt {
     text: String,
     session: &'static str,

@@ -191,7 +191,6 @@ pub async fn run<P: Peer>(peer: &mut P, options: Options) -> Result<(), Failure>
     outcome
 }
 
-/// A conversation.
 struct Conversation {
     out: Out,
     /// Opened when a person has to be asked, if there is one text only.

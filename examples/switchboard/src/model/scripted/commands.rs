@@ -10,7 +10,6 @@ const MAX_WORDS: usize = 10_000;
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 const MAX_CALLS: usize = 16;
 
-/// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     /// Call these tools once, or as long as tools are offered.

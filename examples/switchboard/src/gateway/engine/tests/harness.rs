@@ -445,7 +445,6 @@ pub(super) async fn turns(engine: &Engine, account: &str) -> Vec<[String; 3]> {
     turns.collect()
 }
 
-/// A chat of this account.
 pub(super) fn from(account: &str, content: &str) -> ChatSend {
     ChatSend::new("ws", account, content)
 }
