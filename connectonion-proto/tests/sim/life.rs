@@ -34,7 +34,7 @@ const GARBAGE: [&str; 6] = [
 ];
 
 /// One connection, from the first frame to the last.
-struct Talk {
+struct Connection {
     line: Line<ClientConn, ServerConn>,
     user: usize,
     is_closed: bool,
@@ -51,7 +51,7 @@ struct Life {
     now: Instant,
     host: Host,
     users: Vec<User>,
-    talks: BTreeMap<u64, Talk>,
+    talks: BTreeMap<u64, Connection>,
     /// The connection of each user.
     current: [Option<u64>; 3],
     dialling: [Dialling; 3],
@@ -227,7 +227,7 @@ impl Life {
             Bounds::new(MAX_FRAMES + 3, MAX_EVENTS + MAX_CALLS + MAX_FRAMES + 4),
             Bounds::new(MAX_FRAMES + 3, MAX_EVENTS + 3),
         );
-        let talk = Talk {
+        let talk = Connection {
             line,
             user,
             is_closed: false,
@@ -436,7 +436,7 @@ impl Life {
     }
 }
 
-impl Talk {
+impl Connection {
     fn check(&mut self, told: Result<(), Refused>, now: Instant) -> Outcome {
         match told {
             Ok(()) | Err(Refused::Closed) => {}

@@ -188,13 +188,13 @@ fn unread_events_are_not_lost() {
 
 /// The application's view of the messages that are open, and when each is due.
 #[derive(Default)]
-struct Book {
+struct OpenMessages {
     open: HashMap<String, Instant>,
     order: Vec<String>,
     sent: u64,
 }
 
-impl Book {
+impl OpenMessages {
     /// Every message comes once; it ends with a response, its deadline or the line.
     fn read(&mut self, line: &mut Line) -> Result<(), String> {
         for event in line.take_client_events() {
@@ -238,7 +238,7 @@ impl Book {
 
 fn every_message_ends_once(rng: &mut Rng) -> Result<(), String> {
     let mut line = ready(Instant::now());
-    let mut book = Book::default();
+    let mut book = OpenMessages::default();
     for step in sim::schedule(rng, 200) {
         match step {
             Step::Call => {

@@ -124,9 +124,9 @@ enum Stop {
 }
 
 /// The result of a tool, for people.
-struct Shown(Value);
+struct DisplayedResult(Value);
 
-impl fmt::Display for Shown {
+impl fmt::Display for DisplayedResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Value::String(text) => f.write_str(text),
@@ -361,10 +361,10 @@ impl<'a> Work<'a> {
                 ended = self.permitted(call, &arguments) => ended?,
                 () = turn.interrupted() => return Err(Stop::Interrupted),
             };
-            ended.map(Shown).map_err(Stop::Tool)
+            ended.map(DisplayedResult).map_err(Stop::Tool)
         };
         let ended = match turn.tool(event, work).await? {
-            Ok(Shown(value)) => Ok(value),
+            Ok(DisplayedResult(value)) => Ok(value),
             Err(Stop::Tool(failure)) => Err(failure),
             Err(stop) => return Err(stop),
         };

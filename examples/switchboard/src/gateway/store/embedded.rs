@@ -7,7 +7,7 @@ use redb::ReadableTable as _;
 use redb::backends::InMemoryBackend;
 use rpc_core::file::{Lock, LockError};
 
-use super::engine::{Engine, Trouble, make_file, make_folder};
+use super::engine::{Engine, TxError, make_file, make_folder};
 use super::row::{
     ACTIVE, DAYS, FORMAT, FORMAT_KEY, META, SESSIONS, SessionRow, TURNS, USAGE, decode,
 };
@@ -114,7 +114,7 @@ impl EmbeddedStore {
                 }
                 Some(FORMAT) => {}
                 Some(found) => {
-                    return Err(Trouble::Store(StoreError::Newer {
+                    return Err(TxError::Store(StoreError::Newer {
                         file: engine.file().to_owned(),
                         found,
                         known: FORMAT,
@@ -136,8 +136,8 @@ impl EmbeddedStore {
         &self,
         table: &str,
         row: &[u8],
-    ) -> Result<T, Trouble> {
-        decode(self.engine.file(), table, row).map_err(Trouble::Store)
+    ) -> Result<T, TxError> {
+        decode(self.engine.file(), table, row).map_err(TxError::Store)
     }
 }
 
