@@ -144,7 +144,7 @@ async fn only_administrators_may_send_admin_commands() {
         (&result["action"], &result["level"]),
         (&json!("block"), &json!("blocked"))
     );
-    // What was signed as one command is no other.
+    // A signature for one command is not valid for another.
     let mut unblock = request(&admin, "ADMIN_UNBLOCK", "client_id");
     let draft = Draft::new(now()).with("type", "ADMIN_GET_LEVEL");
     let get_level = draft.with("client_id", client_key().address().to_string());

@@ -58,7 +58,7 @@ async fn an_administrators_command_counts_once_on_any_connection() {
         .await;
     assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "stranger");
     assert_eq!(refused(&mut admin, &block).await, USED);
-    // Another spelling of the signature is no other signature.
+    // Another spelling of a signature is the same signature.
     let mut louder = block.clone();
     let signature = block["signature"].as_str().unwrap();
     louder["signature"] = json!(format!("0x{}", signature.to_uppercase()));

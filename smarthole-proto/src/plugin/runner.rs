@@ -197,7 +197,7 @@ struct Runner<H> {
     dispatcher: EventDispatcher,
     /// The last refusal, until a registration succeeds.
     refused: Option<RegistrationError>,
-    /// The attempts to connect since the last registration; the very first one is none.
+    /// The attempts to connect since the last registration, except the very first.
     attempts: u32,
 }
 

@@ -234,7 +234,7 @@ fn choose(text: &str, options: &[String], several: bool) -> Value {
     by_number(text).map_or_else(|| text.into(), Value::from)
 }
 
-/// The decision that a line means; `None` if it is none.
+/// The decision that a line means; `None` if it means none.
 fn approval(text: &str) -> Option<Approval> {
     let (word, why) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let why = why.trim();

@@ -197,7 +197,7 @@ struct Work<'a> {
 
 impl<'a> Work<'a> {
     fn new(worker: &'a Worker, turn: &'a Turn, prompt: &Prompt) -> Result<Self, AgentError> {
-        // Those of other programs that are none for a model are left out.
+        // Messages of other programs that a model cannot read are left out.
         let read = |value| serde_json::from_value(value).ok();
         let messages = turn.messages::<Value>()?.into_iter();
         let mut messages: Vec<ChatMessage> = messages.filter_map(read).collect();

@@ -42,7 +42,7 @@ pub(super) fn run(queue: &Queue) {
             prompt.leave();
         }
         let mut out = io::stdout().lock();
-        // A terminal that is gone is no reason to panic.
+        // A terminal that is gone must not cause a panic.
         let _ = out
             .write_all(prompt.take().as_bytes())
             .and_then(|()| out.flush());

@@ -208,7 +208,7 @@ impl Screen {
         let [r, c] = [rows, columns].map(|size| NonZeroU16::new(size).unwrap());
         self.emulator.lock().unwrap().set_size(r, c);
         tcsetwinsize(&self.keys, winsize(rows, columns)).unwrap();
-        // The system tells a session only, which this is none of.
+        // The system reports only to a session, which this is not.
         self.signal("-WINCH");
     }
 

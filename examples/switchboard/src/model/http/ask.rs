@@ -455,7 +455,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let now = text(DATE.as_str())
         .and_then(date)
         .unwrap_or_else(SystemTime::now);
-    // A date that has passed is no reason to wait.
+    // A date in the past causes no wait.
     Some(date(after)?.duration_since(now).unwrap_or_default())
 }
 
