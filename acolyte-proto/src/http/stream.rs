@@ -168,7 +168,7 @@ impl StreamDecoder {
 #[error("{error}")]
 #[non_exhaustive]
 pub struct StreamError {
-    /// What is wrong.
+    /// The reason.
     pub error: DecodeError,
     /// Whether the frame claims to be the last one, so that nothing follows.
     pub terminal: bool,

@@ -119,7 +119,7 @@ impl Resume {
     }
 }
 
-/// What a conversation says about a prompt.
+/// The state of a prompt according to a conversation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// The prompt was answered.

@@ -12,7 +12,7 @@ use crate::error::Disconnect;
 use crate::machine::Machine;
 use crate::message::{Incoming, Outgoing};
 
-/// What came out of a machine: how many frames and events.
+/// The numbers of frames and events that a machine returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Output {
     frames: usize,

@@ -62,7 +62,7 @@ struct Spoken<'t> {
     written: &'t str,
 }
 
-/// What a candidate has in common with the text.
+/// How well a candidate matches the text.
 struct Score<'t> {
     /// By the place in the text.
     hits: BTreeMap<usize, Hit<'t>>,

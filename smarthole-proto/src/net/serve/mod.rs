@@ -55,7 +55,7 @@ pub use options::{ServerOptions, http_config};
 /// ```
 pub type Server<R> = ProtocolServer<Routing<R>>;
 
-/// What all connections of a server share.
+/// State shared by all connections of a server.
 #[derive(Debug)]
 pub struct Routing<R> {
     router: Arc<R>,
