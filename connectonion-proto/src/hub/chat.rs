@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn undecodable_items_are_left_out() {
+    fn undecodable_items_are_omitted() {
         for session in ["", "[]", "{}", r#"{"messages":7,"trace":{}}"#] {
             assert_eq!(items(session), "[]", "{session}");
         }

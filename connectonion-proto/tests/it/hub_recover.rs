@@ -129,7 +129,7 @@ fn a_session_taken_over_elsewhere_is_left_alone() {
 }
 
 #[test]
-fn a_full_hub_takes_nothing_over() {
+fn a_full_hub_accepts_no_takeover() {
     for (sessions, running) in [(2, 10), (10, 2)] {
         let mut config = reruns();
         config.max_sessions = sessions;

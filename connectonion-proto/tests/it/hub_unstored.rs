@@ -138,7 +138,7 @@ fn an_unstored_mode_change_is_stored_later() {
 }
 
 #[test]
-fn a_removed_session_tries_to_store_its_result_once_more() {
+fn a_removed_session_tries_again_to_store_its_result() {
     let mut play = answered();
     play.disconnect(1);
     play.advance(11 * MINUTE);

@@ -103,7 +103,7 @@ fn a_hello_that_crosses_the_token_is_accepted() {
 }
 
 #[test]
-fn a_slow_provider_times_out_while_another_chat_streams_on() {
+fn a_slow_provider_times_out_while_another_chat_streams() {
     let mut line = ready(1, Instant::now());
     let (stuck, busy) = (chat(&mut line, "a"), chat(&mut line, "b"));
     line.settle();

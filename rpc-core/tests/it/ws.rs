@@ -372,7 +372,7 @@ async fn an_oversized_send_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_reserved_close_code_is_left_out() {
+async fn a_reserved_close_code_is_omitted() {
     let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 64).await;
     ws.send(Outgoing::Close(CloseFrame::new(1006, "x")))
         .await

@@ -419,7 +419,7 @@ fn a_conversation_is_resumed_also_in_the_middle() {
 }
 
 #[test]
-fn another_conversation_begins_and_the_program_goes_on() {
+fn another_conversation_begins_and_the_program_continues() {
     let home = Home::new();
     let host = home.host(&[]);
     let (code, out, err) = home.chat(&host, &[], "count to 2\n/new\ncount to 3\n");
@@ -556,7 +556,7 @@ fn a_cut_answer_does_not_count_as_whole() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_aborts_a_question_and_the_agent_goes_on() {
+fn ctrl_c_aborts_a_question_and_the_agent_continues() {
     let home = Home::new();
     let host = home.host(&[]);
     let args = ["chat", &host.url, "!slow 1000 50", "--frames"];

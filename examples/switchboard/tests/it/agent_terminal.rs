@@ -107,7 +107,7 @@ fn a_running_agent_takes_messages_and_can_be_stopped() {
 }
 
 #[test]
-fn a_single_answer_that_is_aborted_says_below_it_that_the_agent_goes_on() {
+fn an_aborted_single_answer_says_that_the_agent_continues() {
     let place = Place::new();
     let screen = Screen::with_size(place.client(&["!slow 1000 50"]), 24, 60);
     let rows = screen.abort_count();

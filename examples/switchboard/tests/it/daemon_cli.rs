@@ -482,7 +482,7 @@ fn exit_codes_tell_scripts_what_happened() {
 }
 
 #[test]
-fn a_key_is_asked_for_and_never_shown() {
+fn a_key_is_required_and_never_shown() {
     let place = Place::new();
     let mut command = daemon(&["serve", "--listen", "127.0.0.1:0", "-vv"]);
     command.env("ACOLYTE_API_KEY", "pad/ded==");

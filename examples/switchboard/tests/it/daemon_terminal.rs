@@ -124,7 +124,7 @@ fn an_approval_shows_a_coloured_diff_and_esc_declines_it() {
 }
 
 #[test]
-fn a_run_asks_below_the_diff_and_goes_on_with_a_yes() {
+fn a_run_asks_below_the_diff_and_continues_after_a_yes() {
     let place = Place::new();
     let server = place.serve(&[]);
     let mut screen = Screen::start(server.client(&["run", "edit a.txt: two -> 2"]));

@@ -168,7 +168,7 @@ fn a_gateway_without_a_file_serves_its_page_and_chats() {
 
 #[cfg(unix)]
 #[test]
-fn a_token_is_asked_for_and_never_repeated() {
+fn a_token_is_required_and_never_repeated() {
     let folder = Folder::new();
     let mut command = folder.gateway(&["--port", "0"]);
     command.env("EXOCLAW_TOKEN", "hunter2").args(["-v", "-v"]);

@@ -112,7 +112,7 @@ fn a_signal_in_the_middle_of_a_line_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
-fn a_client_shows_what_it_works_on_and_lists_its_notes() {
+fn a_client_shows_its_work_and_lists_its_notes() {
     let mut serve = router(&[]);
     serve.stdin(Stdio::piped());
     let mut router = Running::start(serve);

@@ -244,7 +244,7 @@ fn a_call_lasts_until_its_last_answer() {
 }
 
 #[test]
-fn a_secret_within_a_frame_is_left_out() {
+fn a_secret_within_a_frame_is_omitted() {
     let nested = r#"{"id":"1","method":"ping","params":{"a":[{"token":"hunter2"}]}}"#;
     let mut explainer = Explainer::new(Some(Protocol::Exoclaw), false);
     let frames = texts(&mut explainer, &[(Side::Client, nested)]);

@@ -272,7 +272,7 @@ async fn a_frame_may_take_the_recorded_time_and_the_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn frames_are_played_at_the_speed_that_is_asked_for() {
+async fn frames_are_played_at_the_requested_speed() {
     let lines = [
         c("[1]"),
         line(10, 1, Side::Client, "[2]"),

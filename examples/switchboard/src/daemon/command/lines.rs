@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_left_out_are_counted_and_not_looked_at() {
+    fn omitted_lines_are_counted_and_not_examined() {
         let (mut heard, piece) = (Capture::default(), b"x\n".repeat(PIECE / 2));
         for _ in 0..100 {
             heard.push(Stream::Out, &piece);

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_left_out() {
+    fn control_characters_are_omitted() {
         let folder = Folder::new();
         let path = folder.path().join("soul.md");
         fs::write(&path, b"a\r\nb\tc\x1b[0m\0\xff").unwrap();

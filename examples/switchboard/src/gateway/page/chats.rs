@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_without_viewers_goes_on_for_two_minutes() {
+    async fn an_answer_without_viewers_continues_for_two_minutes() {
         let (chats, is_asked) = chats().await;
         ask(&chats, &is_asked).await;
         sleep(ALONE - Duration::from_secs(1)).await;
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_with_viewers_goes_on_until_the_gateway_ends() {
+    async fn an_answer_with_viewers_continues_until_the_gateway_ends() {
         let (chats, is_asked) = chats().await;
         let page = chats.follow(CHAT, None);
         ask(&chats, &is_asked).await;

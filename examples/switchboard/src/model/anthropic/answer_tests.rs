@@ -229,7 +229,7 @@ fn ignores_odd_counts() {
 }
 
 #[test]
-fn garbage_is_not_an_answer_and_unknown_parts_are_left_out() {
+fn garbage_is_not_an_answer_and_unknown_parts_are_omitted() {
     for garbage in ["data: hello\n\n", "event: message_start\ndata: []\n\n"] {
         let (_, outcome) = decode(garbage.as_bytes(), 2);
         assert!(
@@ -262,7 +262,7 @@ fn garbage_is_not_an_answer_and_unknown_parts_are_left_out() {
 }
 
 #[test]
-fn an_event_that_cannot_be_read_is_left_out() {
+fn an_event_that_cannot_be_read_is_omitted() {
     let said = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\n";
     let end = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
     for bad in [

@@ -161,7 +161,7 @@ fn said(text: &str) -> String {
 }
 
 #[test]
-fn an_event_that_cannot_be_read_is_left_out() {
+fn an_event_that_cannot_be_read_is_omitted() {
     for bad in [
         "data: {\"choices\":[{\"delta\":{\"content\":\"x\n\n",
         "data: hello\n\n",

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_goes_on_while_tools_are_offered() {
+    fn a_loop_continues_while_tools_are_offered() {
         let mut messages = vec![ChatMessage::user("!loop time")];
         let mut ids = Vec::new();
         for _ in 0..3 {

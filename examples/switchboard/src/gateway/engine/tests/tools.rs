@@ -38,7 +38,7 @@ async fn a_tool_turn_is_reported_in_order_and_its_results_reach_the_model() {
 }
 
 #[tokio::test]
-async fn a_failed_or_unknown_tool_is_reported_and_the_loop_goes_on() {
+async fn a_failed_or_unknown_tool_is_reported_and_the_loop_continues() {
     let first = Script::Answer(vec![
         call(0, "a", "fail", "{}"),
         call(1, "b", "panic", "{}"),

@@ -77,7 +77,7 @@ impl StorageBackend for Disk {
 }
 
 #[test]
-fn a_store_goes_on_when_the_disk_has_room_again() {
+fn a_store_continues_when_the_disk_has_room_again() {
     let disk = Disk::new();
     let store = disk.store().unwrap();
     store.commit(&[turn("s", 1)]).unwrap();
