@@ -39,7 +39,7 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
     switchboard agent chat http://127.0.0.1:8000 --file report.txt 'Read the file' --json
   Go on where you were, also if the agent is still at work:
     switchboard agent chat http://127.0.0.1:8000 --resume
-  An agent that you know by its address, so that nobody else can take its place:
+  An agent that you know by its address, so that no other can take its place:
     switchboard agent chat 0x3d40.. --endpoint wss://agent.example.org/ws";
 
 #[derive(Debug, clap::Args)]

@@ -467,7 +467,7 @@ fn an_empty_store_is_reported_at_the_start() {
     let mut command = folder.gateway(&["--port", "0"]);
     command.args(["--config", &file]);
     let gateway = Running::start(command);
-    gateway.line_with("exoclaw.redb is empty: nothing is remembered, and budgets begin anew");
+    gateway.line_with("exoclaw.redb is empty: nothing is remembered, and budgets start at 0");
 }
 
 #[test]

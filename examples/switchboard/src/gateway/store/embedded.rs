@@ -27,7 +27,7 @@ pub fn empty_file(folder: &Path) -> Option<String> {
         .metadata()
         .is_ok_and(|it| it.is_file() && it.len() == 0);
     let file = path.display();
-    is_empty.then(|| format!("{file} is empty: nothing is remembered, and budgets begin anew"))
+    is_empty.then(|| format!("{file} is empty: nothing is remembered, and budgets start at 0"))
 }
 
 /// Checks whether a folder can have a store: opens an existing one, unless it is in use, or

@@ -186,7 +186,7 @@ async fn a_refusal_says_what_happened_and_what_to_do() {
             "404 Not Found",
             r#"{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions."}}"#,
             "OpenAI serves the model toy through another interface only (HTTP 404), such as Responses, \
-             which is not spoken here: choose another with --model. OpenAI says: This model is only \
+             which is not supported: choose another with --model. OpenAI says: This model is only \
              supported in v1/responses and not in v1/chat/completions.",
             1,
         ),
