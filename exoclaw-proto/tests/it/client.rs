@@ -9,9 +9,9 @@ use exoclaw_proto::id::CallId;
 use rpc_core::{CallError, CloseReason, Machine as _};
 use serde_json::json;
 
-use crate::gateway::{Line, line, ready};
+use crate::gateway::{Machines, line, ready};
 
-fn chat(line: &mut Line, content: &str) -> CallId {
+fn chat(line: &mut Machines, content: &str) -> CallId {
     let now = line.now();
     let chat = ChatSend::new("websocket", "user", content);
     line.client.chat_send(&chat, now).unwrap()

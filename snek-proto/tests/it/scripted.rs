@@ -7,7 +7,7 @@ use rpc_core::{CloseFrame, Outgoing};
 use serde_json::{Value, json};
 
 /// One accepted connection.
-pub struct Line {
+pub struct Peer {
     transport: MemTransport,
 }
 
@@ -18,7 +18,7 @@ pub struct Request {
     pub id: Value,
 }
 
-impl Line {
+impl Peer {
     /// The next connection, before anything is said.
     pub async fn accept(listener: &mut mem::MemListener) -> Self {
         Self {
