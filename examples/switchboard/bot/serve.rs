@@ -22,7 +22,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is installed):
-  Everybody on this machine may log in; a new name creates a user:
+  Anyone on this machine may log in; a new name creates a user:
     switchboard bot serve --open
   Two users, with passwords from the environment:
     SNEK_PASSWORD_ALICE=wonderland SNEK_PASSWORD_MYBOT=secret \\
