@@ -44,7 +44,7 @@ struct Call {
 }
 
 /// One connection, from the first frame to the last.
-struct Connection {
+struct Conn {
     line: Line<ClientConn, ServerConn>,
     user: usize,
     /// The calls in flight.
@@ -67,7 +67,7 @@ struct Chat {
     rng: Rng,
     now: Instant,
     hub: Hub,
-    talks: BTreeMap<u64, Connection>,
+    talks: BTreeMap<u64, Conn>,
     /// The connection of each user.
     current: [Option<u64>; 3],
     dialling: [Dialling; 3],
@@ -134,7 +134,7 @@ impl Chat {
         self.now += self.rng.duration(20 * MINUTE);
     }
 
-    fn talk(&mut self, user: usize) -> Option<&mut Connection> {
+    fn talk(&mut self, user: usize) -> Option<&mut Conn> {
         self.talks.get_mut(&self.current[user]?)
     }
 
@@ -260,8 +260,7 @@ impl Chat {
             Bounds::new(most, 2 * MAX_EVENTS + MAX_CALLS + 3),
             Bounds::new(most, MAX_EVENTS + MAX_CALLS + 1),
         );
-        self.talks
-            .insert(self.tally.lines, Connection::new(line, user));
+        self.talks.insert(self.tally.lines, Conn::new(line, user));
         self.current[user] = Some(self.tally.lines);
         true
     }
@@ -436,7 +435,7 @@ impl Chat {
     }
 }
 
-impl Connection {
+impl Conn {
     fn new(line: Line<ClientConn, ServerConn>, user: usize) -> Self {
         Self {
             line,
