@@ -4,7 +4,7 @@
 //! It asks before it uses its tool, goes on while a client is away, and keeps its sessions: a client that comes back,
 //! also after a restart, finds its question and its answers.
 //!
-//! Left out: its model is [`think`] of `src/lib.rs`. Everybody may connect (`TrustLevel::Open`).
+//! Left out: its model is [`think`] of `src/lib.rs`. Everyone may connect (`TrustLevel::Open`).
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
@@ -39,7 +39,7 @@ impl Agent for Assistant {
                 Step::Say(pieces) => return Ok(Reply::new(pieces.concat())),
                 Step::Tool { name, argument } => (name, argument),
             };
-            // The question stays until somebody answers it, over lost connections.
+            // The question stays until someone answers it, over lost connections.
             let arguments = Json::string(&argument);
             let question = ApprovalNeeded::new(name, arguments.clone(), "");
             let approval = turn.approve(question).await?;

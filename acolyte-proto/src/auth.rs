@@ -1,4 +1,4 @@
-//! Who may use a server: [`ApiKey`] and [`Auth`]. Acolyte specification, *Authentication*.
+//! Access to a server: [`ApiKey`] and [`Auth`]. Acolyte specification, *Authentication*.
 
 use std::sync::Arc;
 

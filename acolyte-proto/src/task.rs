@@ -118,7 +118,6 @@ impl TaskRegistry {
         self.tasks.get(id).map(|record| &record.task)
     }
 
-    /// Returns the load.
     #[must_use]
     pub(crate) const fn load(&self) -> Load {
         self.load

@@ -221,7 +221,7 @@ export type Status = {
 
 /** One step of a chat. Acolyte specification, *Event model*. */
 export type Event =
-  /** What the chat is doing. Servers send `RunState::new(RunKind::Running)` once, when it starts. */
+  /** The activity of the chat. Servers send `RunState::new(RunKind::Running)` once, when it starts. */
   | { type: "status"; state: RunState }
   /** The model's reasoning. */
   | { type: "reasoning"; text: string }
@@ -237,7 +237,7 @@ export type Event =
   /** A tool has run. */
   | { type: "tool-result" } & ToolResult
   /**
-   * What the current step of the model costs. Known servers send an estimate of it, again and
+   * The cost of the model's current step. Known servers send an estimate of it, again and
    * again: keep the last, never add them up, and trust the reply's.
    */
   | { type: "usage" } & Usage
@@ -293,7 +293,7 @@ export type Task = {
   updatedAt: string;
 };
 
-/** What a chat is doing. */
+/** The activity of a chat. */
 export type RunState = {
   /** The kind of activity. */
   kind: RunKind;
@@ -340,7 +340,7 @@ export type ToolResult = {
   error?: ErrorDetail;
 } & Extra;
 
-/** What the current step of a chat costs, in tokens. */
+/** The cost of a chat's current step, in tokens. */
 export type Usage = {
   /** Input tokens. */
   inputTokens?: number;
@@ -417,7 +417,7 @@ export type RunKind =
  * such as `tool.label.file_read`.
  */
 export type Part =
-  /** What the tool does. */
+  /** The action of the tool. */
   | { kind: "tool-header" } & ToolHeader
   /** Text. A bare string as `content` is read as this. */
   | { kind: "text"; text: string }
@@ -440,7 +440,7 @@ export type Part =
 export type ChecklistItem = {
   /** The id of the item. */
   id: string;
-  /** What is to be done. */
+  /** The text of the item. */
   label: string;
   /** Its progress. */
   status?: ItemStatus;
@@ -456,7 +456,7 @@ export type NoticeLevel =
   | "error"
   | (string & {});
 
-/** What a tool does. */
+/** The action of a tool. */
 export type ToolHeader = {
   /** The name of the action. */
   labelKey: string;

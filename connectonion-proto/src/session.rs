@@ -7,7 +7,7 @@
 //!             CONNECT                INPUT
 //!      (new) ────────► connected ─────────────► running
 //!                        │   ▲  OUTPUT or ERROR    │
-//!     nobody for 10 min  │   └─────────────────────┤ 1 h of silence
+//!      no one for 10 min │   └─────────────────────┤ 1 h of silence
 //!                        ▼                         ▼
 //!                     removed                   removed
 //! ```
@@ -25,9 +25,8 @@
 //! # Access
 //!
 //! - A session belongs to the caller who started it. Another caller who asks for it gets a new one
-//!   with another id, and nothing of the first; its `SESSION_STATUS` is `not_found`. This still
-//!   reveals that the id is taken, because a free one is given to any caller who asks for it, as the
-//!   specification requires. So ids should be hard to guess, as those made here are.
+//!   with another id, and nothing of the first. This still reveals that the id is taken, so use ids
+//!   that are hard to guess, as those made here are.
 //! - Several sockets of its owner may watch a session. All see every event and every OUTPUT, also
 //!   of runs that another socket started.
 //! - A socket acts on the session of its CONNECT until the socket closes or the session is removed;
@@ -42,11 +41,10 @@
 //!   It is read: by the agent in this run, or by another run if the agent fails.
 //! - A change of mode between two runs is sent at once and then stored. A run stores its mode at
 //!   its end.
-//! - An OUTPUT is stored before it is sent. If the storage fails, it is sent all the same, because
-//!   the client keeps the conversation. The host holds it in memory and
-//!   [stores it again](HubConfig::store_again), until it is stored or the session is removed.
-//! - Events are sent at once. In a cluster they are stored, in batches beside
-//!   that: clients resume among them when the run of a dead host begins again.
+//! - An OUTPUT is stored before it is sent. If the storage fails, it is sent nevertheless, and the
+//!   host [tries to store it](HubConfig::store_again) until the session is removed.
+//! - Events are sent at once. A cluster also stores them, so that clients can resume when another
+//!   host runs the prompt of a dead one again.
 //! - A host that is killed during a run finds the prompts of that run in its storage. The client
 //!   gets them back with the conversation, unanswered, when it connects; or they are
 //!   [run again](HubConfig::max_reruns), when the client connects or, in a cluster,
@@ -57,10 +55,8 @@
 //!
 //! # Bounds
 //!
-//! Sessions, runs, sockets, events, waiting prompts, open questions and conversations: see
-//! [`HubConfig`]. Frames are held once, in the session's log, and every socket
-//! takes them at its own speed; a socket that is too slow gets the whole session
-//! instead of those that it has missed.
+//! See [`HubConfig`]. Frames are held once, in the session's log, and every socket takes them at its
+//! own speed; a socket that is too slow gets the whole session instead of what it has missed.
 
 #[doc(hidden)]
 pub use crate::hub::Entry;

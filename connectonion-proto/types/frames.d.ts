@@ -195,7 +195,7 @@ export type Compact = {
   context_after?: number | null;
   /** A message for people. At the end. */
   message?: string | null;
-  /** What went wrong, for people. */
+  /** The error message, for people. */
   error?: string | null;
 };
 
@@ -379,7 +379,7 @@ export type StreamEvent = {
  * is its `id`; the text of an `OUTPUT` replaces the parts of the last answer.
  */
 export type TextDelta = {
-  /** What comes after the parts before it. */
+  /** The text that follows the earlier parts. */
   content: string;
   /** The text that this is a part of. */
   message_id: string;
@@ -436,7 +436,7 @@ export type ToolResult = {
   result?: string | null;
   /** How long it took, in milliseconds. */
   timing_ms?: number | null;
-  /** What went wrong, for people. */
+  /** The error message, for people. */
   error?: string | null;
   /** The kind of failure, in the host's own words. */
   error_type?: string | null;
@@ -681,11 +681,11 @@ export type Answer =
 
 /** Whether a tool may run. ConnectOnion specification, *`APPROVAL_RESPONSE`*. */
 export type Approval = {
-  /** Whether it may. */
+  /** Whether the user approves. */
   approved: boolean;
   /** How long that holds; once, if absent. */
   scope?: Scope | null;
-  /** What follows a refusal; the agent stops, if absent. Not in the specification. */
+  /** The consequence of a refusal; if absent, the agent stops. Not in the specification. */
   mode?: Rejection | null;
   /** The reason for a refusal, for the agent. Not in the specification. */
   feedback?: string | null;
@@ -742,7 +742,7 @@ export type Signed = {
   signature?: string | null;
 };
 
-/** What an agent may do without asking. ConnectOnion specification, *CONNECT* (`session.mode`). */
+/** The actions that an agent may take without asking. ConnectOnion specification, *CONNECT* (`session.mode`). */
 export type Mode =
   /** It asks before it changes anything. */
   | "safe"

@@ -59,7 +59,7 @@ fn programs(text: &str) -> impl Iterator<Item = &str> {
     blocks.filter_map(|block| Some(block.split_once("\n```\n")?.0))
 }
 
-/// The program as it stands, but for the server that it talks to and what its caller has to see.
+/// The program as it is, except for the server that it talks to and what its caller has to see.
 fn runnable(program: &str, url: &str) -> String {
     let mut code = String::new();
     for line in program.lines() {

@@ -34,7 +34,7 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
 /// Prints the manual page, or writes a page for each command into a folder.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManArgs {
-    /// The folder, made if it is missing. Pages in it are written anew.
+    /// The folder, created if it is missing. Pages in it are overwritten.
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
 }

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_refusal_names_the_remedy() {
+    fn the_refusal_says_what_to_do() {
         let text = AuthError::TokenRequired.to_string();
         let start = "Auth token required when binding to non-loopback address. ";
         assert!(text.starts_with(start), "{text}");

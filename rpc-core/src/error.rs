@@ -1,4 +1,4 @@
-//! What can go wrong, as enums to match on: refusals, call errors, close reasons.
+//! Errors, as enums to match on: refusals, call errors, close reasons.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ pub enum CloseReason {
     /// The peer violated the protocol in a way that cannot be skipped.
     #[error("the peer violated the protocol: {message}")]
     Violation {
-        /// What the peer did.
+        /// A description of the violation.
         message: String,
     },
     /// A message of the peer was larger than the limit.

@@ -62,7 +62,7 @@ impl Lock {
         let place = beside(path, ".lock");
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        // A link that somebody put there is not followed.
+        // A link that someone put there is not followed.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::custom_flags(
             private(&mut options),
@@ -178,7 +178,7 @@ pub fn replace<T, E>(
 ) -> Result<(File, T), E> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let draft = beside(&path, ".tmp");
-    // A link that somebody put there is not followed.
+    // A link that someone put there is not followed.
     match fs::remove_file(&draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(told(error)),
         _ => {}

@@ -187,13 +187,13 @@ mod tests {
         Gone,
     }
 
-    struct Line {
+    struct Harness {
         config: KeepAlive,
         timers: KeepaliveTimers,
         outbox: Outbox,
     }
 
-    impl Line {
+    impl Harness {
         fn new(config: KeepAlive, now: Instant) -> Self {
             let mut timers = KeepaliveTimers::default();
             timers.start(&config, now);
@@ -219,9 +219,9 @@ mod tests {
         }
     }
 
-    fn line() -> (Line, Instant) {
+    fn line() -> (Harness, Instant) {
         let now = Instant::now();
-        (Line::new(KeepAlive::default(), now), now)
+        (Harness::new(KeepAlive::default(), now), now)
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
             pong_timeout: SECOND * 75,
             ..KeepAlive::off()
         };
-        let mut line = Line::new(config, start);
+        let mut line = Harness::new(config, start);
         line.timers.expect(&config, start);
         let late = start + SECOND * 75;
         assert_eq!(line.timers.next_timeout(), Some((late, "silence")));
@@ -291,7 +291,7 @@ mod tests {
     fn a_timeout_of_zero_never_spins() {
         let start = Instant::now();
         let config = KeepAlive::every(Duration::ZERO, Duration::ZERO);
-        let mut line = Line::new(config, start);
+        let mut line = Harness::new(config, start);
         let mut now = start;
         for _ in 0..10 {
             let (next, _) = line.timers.next_timeout().unwrap();
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_disabled_keepalive_has_no_deadline() {
-        let line = Line::new(KeepAlive::off(), Instant::now());
+        let line = Harness::new(KeepAlive::off(), Instant::now());
         assert_eq!(line.timers.next_timeout(), None);
     }
 }

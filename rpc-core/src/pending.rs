@@ -13,7 +13,7 @@ pub use map::PendingMap;
 
 use crate::error::Refused;
 
-/// What an id from the peer refers to.
+/// The call to which an id from the peer refers.
 ///
 /// Exhaustive on purpose: there is no fourth case, and every caller has to handle all three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ crate::config! {
     pub struct ReconnectPolicy {
         /// The delays before the attempts of one cycle.
         pub backoff: BackoffPolicy = BackoffPolicy::default(),
-        /// What counts as success and resets the delays. Default [`ResetOn::Ready`].
+        /// The success that resets the delays. Default [`ResetOn::Ready`].
         pub reset_on: ResetOn = ResetOn::Ready,
         /// How many cycles to run before giving up; `None` means no limit. Default 1; 0 counts as
         /// 1. It matters only if the backoff has an end.
@@ -24,7 +24,7 @@ crate::config! {
     }
 }
 
-/// What resets the delays.
+/// The success that resets the delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResetOn {
@@ -157,7 +157,7 @@ impl Reconnector {
         self.backoff.next_delay(entropy)
     }
 
-    /// Starts anew, for a user who asks for a connection after the last attempt. The next dial needs no
+    /// Starts again, for a user who asks for a connection after the last attempt. The next dial needs no
     /// delay.
     pub const fn reset(&mut self) {
         self.backoff.reset();

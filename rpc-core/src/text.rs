@@ -15,7 +15,7 @@ pub fn beginning(text: &str, max: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// Returns whether a character controls a terminal, ends a line, or reorders what stands around it.
+/// Returns whether a character controls a terminal, ends a line, or reorders what is around it.
 ///
 /// ```
 /// assert!("\u{1b}\u{9b}\n\u{2028}\u{202e}".chars().all(rpc_core::text::is_control));

@@ -78,7 +78,7 @@ export type Metadata = {
 export type Registration = {
   /** Its name, unique among connected clients. */
   name: string;
-  /** What it does, in natural language: routers choose clients by it. */
+  /** The client's purpose, in natural language: routers choose clients by it. */
   description: string;
   /** Its version, for debugging. */
   version?: string | null;

@@ -46,7 +46,7 @@ export type WireId = string | number | boolean;
 export type Event =
   /** A message was posted in a channel, by anyone: a client gets its own messages too. */
   | { event: "message" } & Message
-  /** Somebody is typing. */
+  /** Someone is typing. */
   | {
       event: "set_typing";
       /** The user and the channel. */

@@ -122,7 +122,7 @@ async def a_dialogue_with_a_gateway_goes_on():
                 # That told that the line is cut; nobody knows whether it has arrived.
                 await client.write("ping")
             expect(other in await client.line("connected again, at "), f"it does not go on at {other}")
-            await client.line("I am a model of a few rules")
+            await client.line("I am a scripted model")
         # Who comes later does not mind the dead one either.
         async with switchboard("gateway", "chat", "--url", both.urls, "--json", "ping") as client:
             expect(other in (await client.event("connected"))["node"], f"it is not at {other}")

@@ -116,7 +116,7 @@ async def a_rejection_says_why(library):
     async with library.serve() as server, client(server, "--only", "milk") as program:
         socket = await registered(server)
         await socket.send(message("m", "bread"))
-        rejection = {"messageId": "m", "type": "reject", "payload": {"reason": "I only take what is about: milk"}}
+        rejection = {"messageId": "m", "type": "reject", "payload": {"reason": "I only take messages about: milk"}}
         same(await answer(socket, "m"), rejection, "the rejection")
         same(await program.stop(), 0, "the exit code")
 

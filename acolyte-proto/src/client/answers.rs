@@ -180,7 +180,7 @@ impl ClientConn {
             return self.push(ClientEvent::Chat { id, update });
         }
         if let Kind::Abort { chat, .. } = call.kind {
-            // Nobody knows whether it is over.
+            // No one knows whether it is over.
             self.expect_end(chat, now);
         }
         self.fail(id, &call.kind, CallError::Remote(error));

@@ -22,7 +22,6 @@ struct Frame<'a, P> {
     payload: Option<P>,
 }
 
-/// The payloads.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 enum Payload<'a> {

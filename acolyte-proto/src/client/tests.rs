@@ -331,7 +331,7 @@ fn a_result_without_its_call_is_reported_and_delivered() {
 }
 
 #[test]
-fn an_output_without_its_call_has_a_warning_of_its_own() {
+fn an_output_without_its_call_has_its_own_warning() {
     let mut played = Played::new();
     let id = played.chat();
     let content = json!({"kind": "text", "text": "lost"});

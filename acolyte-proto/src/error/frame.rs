@@ -20,7 +20,7 @@ pub struct FrameError {
     pub id: Option<RpcId>,
     /// The frame's type, if this crate knows it.
     pub tag: Option<Str>,
-    /// What is wrong.
+    /// The reason.
     pub error: DecodeError,
 }
 

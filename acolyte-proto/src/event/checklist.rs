@@ -28,7 +28,7 @@ pub struct ChecklistItem {
     /// The id of the item.
     #[serde(deserialize_with = "lenient::id")]
     pub id: Str,
-    /// What is to be done.
+    /// The text of the item.
     pub label: Str,
     /// Its progress.
     #[serde(default, deserialize_with = "loose::text")]

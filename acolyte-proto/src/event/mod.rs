@@ -24,7 +24,7 @@ tagged! {
     /// One step of a chat. Acolyte specification, *Event model*.
     #[derive(Clone, Debug, PartialEq)]
     pub enum Event by "type" {
-        /// What the chat is doing. Servers send [`RunState::new(RunKind::Running)`] once, when it starts.
+        /// The activity of the chat. Servers send [`RunState::new(RunKind::Running)`] once, when it starts.
         "status" => Status(RunState) in "state" or Unknown,
         /// The model's reasoning.
         "reasoning" => Reasoning(Str) in "text",
@@ -37,7 +37,7 @@ tagged! {
         "tool-output" => ToolOutput(ToolOutput),
         /// A tool has run.
         "tool-result" => ToolResult(ToolResult),
-        /// What the current step of the model costs. Known servers send an estimate of it, again and
+        /// The cost of the model's current step. Known servers send an estimate of it, again and
         /// again: keep the last, never add them up, and trust the reply's.
         "usage" => Usage(Usage),
         /// A whole checklist, which replaces the one of its group. The name in the specification
@@ -57,7 +57,7 @@ tagged! {
     }
 }
 
-/// What a chat is doing.
+/// The activity of a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::exhaustive_structs, reason = "made of all its members")]
@@ -89,7 +89,7 @@ words! {
     }
 }
 
-/// What the current step of a chat costs, in tokens.
+/// The cost of a chat's current step, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]

@@ -12,7 +12,7 @@ tagged! {
     /// such as `tool.label.file_read`.
     #[derive(Clone, Debug, PartialEq)]
     pub enum Part by "kind" {
-        /// What the tool does.
+        /// The action of the tool.
         "tool-header" => ToolHeader(ToolHeader),
         /// Text. A bare string as `content` is read as this.
         "text" => Text(Str) in "text",
@@ -33,7 +33,7 @@ tagged! {
     }
 }
 
-/// What a tool does.
+/// The action of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolHeader {

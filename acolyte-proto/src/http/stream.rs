@@ -168,7 +168,7 @@ impl StreamDecoder {
 #[error("{error}")]
 #[non_exhaustive]
 pub struct StreamError {
-    /// What is wrong.
+    /// The reason.
     pub error: DecodeError,
     /// Whether the frame claims to be the last one, so that nothing follows.
     pub terminal: bool,
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_written_as_known_servers_write_them() {
+    fn frames_are_written_as_by_known_servers() {
         let (text, frames) = stream();
         assert!(
             text.starts_with("data: {\"type\":\"text-delta\",\"text\":\"a\\nü\u{2028}\"}\n\n:\n\n")

@@ -6,7 +6,7 @@ use super::fits;
 use crate::{auth, http, limits};
 
 #[test]
-fn limits_match_those_of_known_programs() {
+fn limits_match_known_programs() {
     assert_eq!(limits::DEFAULT_PORT, 6767);
     for (name, known) in [
         (limits::RPC_PATH, "/v1/rpc"),

@@ -130,7 +130,7 @@ impl Client {
     }
 }
 
-/// What every client has: [`ready`](Link::ready), [`state`](Link::state), [`close`](Link::close),
+/// Methods of every client: [`ready`](Link::ready), [`state`](Link::state), [`close`](Link::close),
 /// [`drain`](Link::drain) and what else a [`Link`] offers.
 impl Deref for Client {
     type Target = Link<ClientProtocol>;

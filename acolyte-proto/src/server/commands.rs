@@ -162,7 +162,7 @@ impl ServerConn {
         if self.is_closed() {
             return Err(Refused::Closed);
         }
-        // Answers come in order, so it is the first but for an odd one.
+        // Answers come in order, so it is the first except for an odd one.
         let mut queries = self.queries.iter();
         let place = queries.position(|query| query.id == *id && query.what == what);
         let place = place.ok_or(Refused::UnknownId)?;

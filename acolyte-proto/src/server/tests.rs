@@ -162,7 +162,7 @@ fn tool_output_is_refused_before_its_call() {
         Event::ToolOutput(ToolOutput::new("c", "t", Part::NoOutput)),
         Event::ToolResult(ToolResult::ok("c", "t")),
     ];
-    // Also the call of a chat before it is none.
+    // A call of an earlier chat does not count either.
     for id in [rpc("a"), rpc("b")] {
         for step in &steps {
             let refused = played.conn.event(&id, step);

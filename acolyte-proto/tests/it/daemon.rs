@@ -207,7 +207,7 @@ impl Running {
         ended.expect("something ends in time").unwrap()
     }
 
-    /// Sends a request as it stands and reads the answer to its end.
+    /// Sends a request as it is and reads the answer to its end.
     pub async fn ask(&self, request: &str) -> String {
         let mut tcp = TcpStream::connect(self.address).await.unwrap();
         tcp.write_all(request.as_bytes()).await.unwrap();

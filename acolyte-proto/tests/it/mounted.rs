@@ -28,7 +28,6 @@ fn ask(message: &str) -> ChatRequest {
     ChatRequest::new(message.to_owned(), "m")
 }
 
-/// A client of a server in memory.
 fn in_memory(options: ServerOptions) -> Client {
     let (_, handle) = mount(puppet().0, options);
     let (dialer, mut listener) = mem::listen(16);

@@ -14,11 +14,11 @@ use crate::transcript::Transcript;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-struct Line {
+struct Harness {
     pair: Pair<ClientConn, ServerConn>,
 }
 
-impl Line {
+impl Harness {
     fn new(config: ServerConfig) -> Self {
         let now = Instant::now();
         let client = ClientConn::new(ClientConfig::default(), 7, now);
@@ -88,7 +88,7 @@ fn end(updates: &[(CallId, ChatUpdate)], chat: CallId) -> Option<&Outcome> {
 
 #[test]
 fn a_chat_runs_from_start_to_reply() {
-    let mut line = Line::new(ServerConfig::default());
+    let mut line = Harness::new(ServerConfig::default());
     let chat = line.chat();
     let id = line.started().unwrap();
     assert_eq!(id, RpcId::from(chat));
@@ -111,7 +111,7 @@ fn a_chat_runs_from_start_to_reply() {
 
 #[test]
 fn positions_follow_the_queue() {
-    let mut line = Line::new(ServerConfig::default());
+    let mut line = Harness::new(ServerConfig::default());
     let chats: Vec<_> = (0..4).map(|_| line.chat()).collect();
     let first = line.started().unwrap();
     let updates = line.updates();
@@ -135,7 +135,7 @@ fn positions_follow_the_queue() {
 #[test]
 fn an_aborted_chat_ends_and_the_next_starts_at_once() {
     for silent in [false, true] {
-        let mut line = Line::new(ServerConfig {
+        let mut line = Harness::new(ServerConfig {
             silent_aborts: silent,
             ..ServerConfig::default()
         });
@@ -157,7 +157,7 @@ fn an_aborted_chat_ends_and_the_next_starts_at_once() {
 
 #[test]
 fn a_chat_beyond_the_queue_is_refused() {
-    let mut line = Line::new(ServerConfig::default());
+    let mut line = Harness::new(ServerConfig::default());
     let chats: Vec<_> = (0..27).map(|_| line.chat()).collect();
     let updates = line.updates();
     let Some(Outcome::Refused { error }) = end(&updates, chats[26]) else {
@@ -171,8 +171,8 @@ fn a_chat_beyond_the_queue_is_refused() {
 }
 
 #[test]
-fn an_unwanted_chat_is_aborted_at_the_server() {
-    let mut line = Line::new(ServerConfig::default());
+fn a_cancelled_chat_is_aborted_at_the_server() {
+    let mut line = Harness::new(ServerConfig::default());
     let chat = line.chat();
     let id = line.started().unwrap();
     line.updates();
@@ -186,7 +186,7 @@ fn an_unwanted_chat_is_aborted_at_the_server() {
 
 #[test]
 fn a_lost_connection_ends_chats_on_both_sides() {
-    let mut line = Line::new(ServerConfig::default());
+    let mut line = Harness::new(ServerConfig::default());
     let chat = line.chat();
     line.pair.cut();
     line.pair.settle();
@@ -201,7 +201,7 @@ fn a_lost_connection_ends_chats_on_both_sides() {
 
 #[test]
 fn two_idle_ends_keep_each_other_alive() {
-    let mut line = Line::new(ServerConfig::default());
+    let mut line = Harness::new(ServerConfig::default());
     line.pair.advance(600 * SECOND);
     assert_eq!(line.pair.take_client_events(), []);
 }

@@ -29,9 +29,9 @@ struct Replay {
     conn: ServerConn,
     tasks: HashMap<TaskId, Task>,
     now: Instant,
-    /// What the machine has said, but for steps of chats.
+    /// What the machine has said, except for steps of chats.
     said: VecDeque<Value>,
-    /// What the known server has said, but for steps of chats.
+    /// What the known server has said, except for steps of chats.
     expected: VecDeque<Value>,
     /// The last step that the machine has said. Steps are compared one by one: the known server
     /// sends them in one burst with answers that the machine gives at once.

@@ -485,7 +485,7 @@ async fn only_listed_web_pages_may_connect() {
     ] {
         let asked = upgrade(&format!("origin: {origin}\r\n"));
         let answer = timeout(DEADLINE, server.ask(&asked)).await;
-        // It was let in, and the line stays open.
+        // It was admitted, and the line stays open.
         assert!(answer.is_err(), "{origin}");
     }
 }

@@ -189,7 +189,7 @@ async fn both_transports_show_the_same() {
     for message in ["steps", "model", "quiet"] {
         let [ws, sse] = served.both(message).await;
         let mut ws = updates(ws).await;
-        // A chat over HTTP is no task, so it is not accepted as one.
+        // A chat over HTTP is not a task, so it is not accepted as one.
         let accepted = ws.remove(0);
         assert!(
             matches!(accepted, ChatUpdate::Accepted { .. }),

@@ -167,7 +167,7 @@ fn a_recorded_stream_over_http_has_the_same_events() {
 
 /// What the real client made of answers of a scripted server.
 #[test]
-fn what_the_real_client_shows_decodes() {
+fn frames_of_the_real_client_decode() {
     let limits = limits::defaults();
     let (_, cases) = recordings()
         .into_iter()

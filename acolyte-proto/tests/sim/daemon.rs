@@ -17,7 +17,7 @@ use acolyte_proto::task::TaskState;
 use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Limits, Machine as _};
 use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
-use crate::life::{Desk, Told};
+use crate::life::{ConnectionModel, Report};
 
 const CLIENTS: usize = 2;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -54,19 +54,19 @@ struct Work {
 }
 
 /// One connection, from the first frame to the last.
-struct Talk {
+struct Connection {
     line: Line<ClientConn, ServerConn>,
     client: usize,
     order: Vec<CallId>,
     chats: HashMap<CallId, Chat>,
     /// Other requests: aborts and questions.
     others: HashSet<CallId>,
-    desk: Desk,
+    desk: ConnectionModel,
     work: Option<Work>,
     questions: Vec<RpcId>,
     ended_by: Option<CloseReason>,
     is_closed: bool,
-    /// Somebody has sent what neither end has: words that fit no request are taken for the answer to
+    /// Someone has sent what neither end has: words that fit no request are taken for the answer to
     /// the oldest.
     is_disturbed: bool,
     asked: usize,
@@ -77,7 +77,7 @@ struct Talk {
 struct Daemon {
     rng: Rng,
     now: Instant,
-    talks: BTreeMap<u64, Talk>,
+    talks: BTreeMap<u64, Connection>,
     /// The connection of each client.
     current: [Option<u64>; CLIENTS],
     dialling: [Dialling; CLIENTS],
@@ -134,7 +134,7 @@ impl Daemon {
     }
 
     /// The connection of a client that does something.
-    fn talk(&mut self, client: usize) -> Option<&mut Talk> {
+    fn talk(&mut self, client: usize) -> Option<&mut Connection> {
         let talk = self.talks.get_mut(&self.current[client]?)?;
         (!talk.line.client.hangs).then_some(talk)
     }
@@ -285,7 +285,8 @@ impl Daemon {
             Bounds::new(MAX_FRAMES + 3, MAX_EVENTS + 2 * MAX_CALLS + 3),
             Bounds::new(MAX_FRAMES + 3, MAX_EVENTS + 3 * MAX_CALLS),
         );
-        self.talks.insert(self.tally.lines, Talk::new(line, client));
+        self.talks
+            .insert(self.tally.lines, Connection::new(line, client));
         self.current[client] = Some(self.tally.lines);
         true
     }
@@ -377,13 +378,13 @@ impl Daemon {
         })
     }
 
-    /// Everything works again: everybody comes back, and chats come to their ends.
+    /// Everything works again: everyone comes back, and chats end.
     fn recover(&mut self) -> Outcome {
         self.calm = true;
         for talk in self.talks.values_mut() {
             talk.line.heal();
         }
-        // What is under way arrives, and so do the answers to what somebody has thrown in.
+        // What is under way arrives, and so do the answers to what someone has thrown in.
         self.now = sim::advance(self, self.now, Duration::from_secs(5))?;
         self.work_all()?;
         for client in 0..CLIENTS {
@@ -424,7 +425,7 @@ impl Daemon {
     }
 }
 
-impl Talk {
+impl Connection {
     fn new(line: Line<ClientConn, ServerConn>, client: usize) -> Self {
         Self {
             line,
@@ -432,7 +433,7 @@ impl Talk {
             order: Vec::new(),
             chats: HashMap::new(),
             others: HashSet::new(),
-            desk: Desk::default(),
+            desk: ConnectionModel::default(),
             work: None,
             questions: Vec::new(),
             ended_by: None,
@@ -461,12 +462,12 @@ impl Talk {
             ChatUpdate::Accepted { task_id } => {
                 ensure(chat.task.is_none(), || "accepted twice".to_owned())?;
                 chat.task = Some(task_id.clone());
-                Told::Accepted
+                Report::Accepted
             }
-            ChatUpdate::Queued { position } => Told::Queued(*position),
-            ChatUpdate::Started => Told::Started,
+            ChatUpdate::Queued { position } => Report::Queued(*position),
+            ChatUpdate::Started => Report::Started,
             ChatUpdate::Event(Event::TextDelta(text)) => {
-                Told::Piece(text.parse().map_err(|_| format!("{text} is not a piece"))?)
+                Report::Piece(text.parse().map_err(|_| format!("{text} is not a piece"))?)
             }
             other => return Err(format!("nobody said {other:?}")),
         };

@@ -9,7 +9,7 @@ use switchboard_testing::sim::{Outcome, ensure};
 
 /// Something that is told about a chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum Report {
     Accepted,
     Queued(u32),
     /// Perhaps: a server that goes away cancels those who wait, and tells no more places.
@@ -23,18 +23,18 @@ pub(crate) enum Told {
 
 /// What a client has heard.
 #[derive(Clone, Debug)]
-enum Heard {
-    Step(Told),
+enum Received {
+    Step(Report),
     /// The end, which may mean each of these.
     End(&'static [TaskState]),
 }
 
-impl Heard {
-    fn fits(&self, told: &Told) -> bool {
+impl Received {
+    fn fits(&self, told: &Report) -> bool {
         match (self, told) {
-            (Self::Step(Told::Queued(heard)), Told::PerhapsQueued(place)) => heard == place,
+            (Self::Step(Report::Queued(heard)), Report::PerhapsQueued(place)) => heard == place,
             (Self::Step(heard), told) => heard == told,
-            (Self::End(states), Told::Ended(state)) => states.contains(state),
+            (Self::End(states), Report::Ended(state)) => states.contains(state),
             (Self::End(_), _) => false,
         }
     }
@@ -42,18 +42,18 @@ impl Heard {
 
 /// The line of one connection, by the naive model.
 #[derive(Debug, Default)]
-pub(crate) struct Desk {
+pub(crate) struct ConnectionModel {
     waiting: Vec<TaskId>,
     running: Option<TaskId>,
     /// What the client has to hear of each chat, in this order.
-    told: HashMap<TaskId, VecDeque<Told>>,
+    told: HashMap<TaskId, VecDeque<Report>>,
     /// What it has heard. A server that takes no events learns of its own deeds later.
-    heard: HashMap<TaskId, VecDeque<Heard>>,
+    heard: HashMap<TaskId, VecDeque<Received>>,
     states: HashMap<TaskId, TaskState>,
     pieces: HashMap<TaskId, u64>,
 }
 
-impl Desk {
+impl ConnectionModel {
     /// How many chats were accepted.
     pub(crate) fn accepted(&self) -> usize {
         self.states.len()
@@ -69,10 +69,10 @@ impl Desk {
             format!("{task:?} is {state:?} after {before:?}")
         })?;
         match state {
-            TaskState::Accepted => self.tell(task, Told::Accepted)?,
+            TaskState::Accepted => self.tell(task, Report::Accepted)?,
             TaskState::Queued => {
                 self.waiting.push(task.clone());
-                self.tell(task, Told::Queued(self.waiting.len() as u32))?;
+                self.tell(task, Report::Queued(self.waiting.len() as u32))?;
             }
             TaskState::Running => {
                 let is_free = self.running.is_none();
@@ -86,26 +86,26 @@ impl Desk {
                 } else {
                     let first = self.waiting.remove(0);
                     ensure(first == *task, || format!("{task:?} runs before {first:?}"))?;
-                    self.tell_positions(Told::Queued)?;
+                    self.tell_positions(Report::Queued)?;
                 }
                 self.running = Some(task.clone());
-                self.tell(task, Told::Started)?;
+                self.tell(task, Report::Started)?;
             }
             TaskState::Completed | TaskState::Failed => {
                 let ran = self.running.take();
                 ensure(ran.as_ref() == Some(task), || {
                     format!("{task:?} did not run")
                 })?;
-                self.tell(task, Told::Ended(state))?;
+                self.tell(task, Report::Ended(state))?;
             }
             TaskState::Cancelled => {
-                self.tell(task, Told::Ended(state))?;
+                self.tell(task, Report::Ended(state))?;
                 if self.running.take_if(|running| running == task).is_none() {
                     self.waiting.retain(|waits| waits != task);
                     self.tell_positions(if goes {
-                        Told::PerhapsQueued
+                        Report::PerhapsQueued
                     } else {
-                        Told::Queued
+                        Report::Queued
                     })?;
                 }
             }
@@ -122,7 +122,7 @@ impl Desk {
     pub(crate) fn on_piece(&mut self, task: &TaskId) -> Outcome {
         let piece = self.next_piece(task);
         self.pieces.insert(task.clone(), piece + 1);
-        self.tell(task, Told::Piece(piece))
+        self.tell(task, Report::Piece(piece))
     }
 
     /// The connection has ended at the server: so has every chat.
@@ -132,13 +132,13 @@ impl Desk {
     }
 
     /// The client hears something of a chat: it has to be what comes next.
-    pub(crate) fn hear(&mut self, task: &TaskId, heard: Told) -> Outcome {
-        self.on_heard(task, Heard::Step(heard))
+    pub(crate) fn hear(&mut self, task: &TaskId, heard: Report) -> Outcome {
+        self.on_heard(task, Received::Step(heard))
     }
 
     /// The client hears the end of a chat, which may mean each of these.
     pub(crate) fn hear_end(&mut self, task: &TaskId, states: &'static [TaskState]) -> Outcome {
-        self.on_heard(task, Heard::End(states))
+        self.on_heard(task, Received::End(states))
     }
 
     /// Everything that was heard was told.
@@ -147,7 +147,7 @@ impl Desk {
         ensure(odd.is_none(), || format!("nobody told {odd:?}"))
     }
 
-    fn on_heard(&mut self, task: &TaskId, heard: Heard) -> Outcome {
+    fn on_heard(&mut self, task: &TaskId, heard: Received) -> Outcome {
         self.heard.entry(task.clone()).or_default().push_back(heard);
         self.compare(task)
     }
@@ -161,7 +161,7 @@ impl Desk {
             let fits = came.fits(next);
             if fits {
                 heard.pop_front();
-            } else if !matches!(next, Told::PerhapsQueued(_)) {
+            } else if !matches!(next, Report::PerhapsQueued(_)) {
                 return Err(format!("{task:?}: heard {came:?} instead of {next:?}"));
             }
             told.pop_front();
@@ -169,14 +169,14 @@ impl Desk {
         Ok(())
     }
 
-    fn tell_positions(&mut self, told: fn(u32) -> Told) -> Outcome {
+    fn tell_positions(&mut self, told: fn(u32) -> Report) -> Outcome {
         for (index, task) in self.waiting.clone().iter().enumerate() {
             self.tell(task, told(index as u32 + 1))?;
         }
         Ok(())
     }
 
-    fn tell(&mut self, task: &TaskId, told: Told) -> Outcome {
+    fn tell(&mut self, task: &TaskId, told: Report) -> Outcome {
         self.told.entry(task.clone()).or_default().push_back(told);
         self.compare(task)
     }

@@ -8,28 +8,8 @@
 //! A client signs in the one form that every host accepts, and a host accepts every form that a
 //! known client signs: see [`Canonical`].
 //!
-//! # Deviations
-//!
-//! What the specification leaves open follows the known hosts (Python, 1.2.1 and 1.9.2), except:
-//!
-//! - Numbers of a payload may be signed as they were sent, and the order of members may be
-//!   JavaScript's. Known hosts write numbers anew and sort by code point, and so refuse some valid
-//!   signatures of JavaScript clients.
-//! - Addresses are compared in one spelling. Known hosts compare texts, so a blocked caller gets in
-//!   by writing its address in upper case.
-//! - A payload for another recipient is refused, as in 1.9.2; 1.2.1 does not check it. A payload
-//!   without a recipient is accepted, as in 1.2.1; 1.9.2 refuses it, and so does
-//!   `Verifier::require_to`.
-//! - A payload that is not an object, or a signature that is not a text, gets an ERROR. Known hosts
-//!   drop the connection.
-//! - The signature of a CONNECT can be used more than once, as in 1.2.1. 1.9.2 refuses that, and so
-//!   does `AccessControl::with_used_signatures`, with the same words. A command counts once, as in
-//!   1.9.2.
-//! - Blocked callers are refused, and are not offered onboarding.
-//! - Where callers are blocked or whitelisted, or strangers must go through onboarding, a caller
-//!   without a signature is refused, although the specification's table lets open and careful hosts
-//!   accept it: a blocked caller could otherwise get in by leaving its signature out. See
-//!   `AccessControl::require_signatures`.
+//! Where the specification and the known hosts differ, [`spec`](crate::spec#deviations) says what
+//! this crate does.
 //!
 #![cfg_attr(
     feature = "auth",

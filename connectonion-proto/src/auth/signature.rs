@@ -19,7 +19,6 @@ impl Signature {
         Self(bytes)
     }
 
-    /// Returns the bytes.
     #[cfg(feature = "auth")]
     pub(super) const fn as_bytes(&self) -> &[u8; 64] {
         &self.0

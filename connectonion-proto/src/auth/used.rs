@@ -29,9 +29,7 @@ pub struct Spent {
     pub(crate) used: Use,
     /// The second since 1970 after which it is not valid.
     pub end: u64,
-    /// The signer.
     pub(crate) signer: Address,
-    /// The signature.
     pub(crate) signature: Signature,
 }
 

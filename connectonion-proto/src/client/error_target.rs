@@ -1,4 +1,4 @@
-//! What an ERROR of a connected host refers to, which the frames do not say.
+//! The request to which an ERROR of a connected host refers; the frames do not say it.
 
 use rpc_core::CloseReason;
 
@@ -37,7 +37,7 @@ const COMPLAINTS: [&str; 9] = [
     "Session is busy",
 ];
 
-/// What an ERROR may refer to.
+/// The possible targets of an ERROR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ErrorTarget {
     /// A prompt, not the run. Known hosts start a run silently and refuse what follows it.

@@ -45,7 +45,7 @@ impl Questions {
     }
 
     /// Adds an answer that the host may not have. One that names no question is not sent again: its
-    /// question is asked anew.
+    /// question is asked again.
     pub(super) fn doubt(&mut self, answer: Response) {
         if answer.request_id.is_some() {
             push(&mut self.unconfirmed, answer);

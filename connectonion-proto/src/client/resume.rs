@@ -119,7 +119,7 @@ impl Resume {
     }
 }
 
-/// What a conversation says about a prompt.
+/// The state of a prompt according to a conversation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// The prompt was answered.
@@ -156,7 +156,7 @@ pub(super) fn find_answer(session: &Json, prompt: &str, turn: Option<u64>, max: 
         let message = message.get();
         match (text_of(message, "role").as_deref(), &found) {
             (Some("user"), _) if says(message, prompt) => found = Found::Prompt,
-            // Somebody has said something else since.
+            // Someone has said something else since.
             (Some("user"), Found::Answer(_)) => break,
             (Some("assistant"), Found::Prompt | Found::Answer(_)) if !uses_tools(message) => {
                 if let Some(content) = text_of(message, "content").filter(|it| !it.is_empty()) {

@@ -314,7 +314,7 @@ impl ClientSession {
         self.replaying = false;
         let run = self.run.take();
         if frame.status == SessionState::Running {
-            // The conversation of a turn that has not ended is none to go on with elsewhere.
+            // The conversation of a turn that has not ended cannot be continued elsewhere.
             self.replaying = true;
             self.questions.resume(frame.bound_answers);
             self.run = Some(OpenRun {

@@ -28,7 +28,7 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     if first_byte(text) != Some(b'{') || Json::new(text).is_err() {
         return Cow::Owned(format!("(not shown, {} bytes)", text.len()));
     }
-    let mut shown = Shown {
+    let mut shown = Redactor {
         text,
         done: 0,
         out: String::new(),
@@ -38,14 +38,14 @@ pub fn redact(text: &str) -> Cow<'_, str> {
 }
 
 /// A scan of a text that is known to be JSON, from string to string.
-struct Shown<'t> {
+struct Redactor<'t> {
     text: &'t str,
     /// The part of the text that is in `out` or was left out.
     done: usize,
     out: String,
 }
 
-impl<'t> Shown<'t> {
+impl<'t> Redactor<'t> {
     fn all(&mut self) {
         let mut at = 0;
         while let Some(quote) = self.find(at, '"') {

@@ -40,12 +40,12 @@ tagged! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Approval {
-    /// Whether it may.
+    /// Whether the user approves.
     pub approved: bool,
     /// How long that holds; once, if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
-    /// What follows a refusal; the agent stops, if absent. Not in the specification.
+    /// The consequence of a refusal; if absent, the agent stops. Not in the specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Rejection>,
     /// The reason for a refusal, for the agent. Not in the specification.

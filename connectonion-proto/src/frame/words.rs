@@ -4,7 +4,7 @@
 use rpc_core::words;
 
 words! {
-    /// What an agent may do without asking. ConnectOnion specification, *CONNECT* (`session.mode`).
+    /// The actions that an agent may take without asking. ConnectOnion specification, *CONNECT* (`session.mode`).
     pub enum Mode {
         /// It asks before it changes anything.
         "safe" => Safe,

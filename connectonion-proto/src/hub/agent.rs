@@ -1,4 +1,4 @@
-//! What agents do in their runs: events, questions, steps, members of the session.
+//! Actions of agents in their runs: events, questions, steps, members of the session.
 
 use rpc_core::{Json, Refused, Str};
 

@@ -7,7 +7,7 @@ use rpc_core::Json;
 use super::{Hub, Owner, Prompt, Session};
 use crate::frame::ErrorFrame;
 
-/// What a conversation takes besides its bytes.
+/// The memory of a conversation besides its bytes.
 const OVERHEAD: usize = 1024;
 
 /// What is held, or more: what goes is noticed when all is counted again.

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_stands_between_the_prompt_and_the_answer() {
+    fn a_tool_is_shown_between_the_prompt_and_the_answer() {
         let session = r#"{"messages":[{"role":"user","content":"add 2 3"},
             {"role":"assistant","tool_calls":[]},{"role":"tool","content":"5","tool_call_id":"c"},
             {"role":"assistant","content":"sum is 5"}],
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn undecodable_items_are_left_out() {
+    fn undecodable_items_are_omitted() {
         for session in ["", "[]", "{}", r#"{"messages":7,"trace":{}}"#] {
             assert_eq!(items(session), "[]", "{session}");
         }

@@ -1,4 +1,4 @@
-//! What users do beside prompts: answers, changes of mode and goal, interrupts.
+//! Actions of users besides prompts: answers, changes of mode and goal, interrupts.
 
 use rpc_core::encode::encode;
 

@@ -28,7 +28,7 @@ impl Hub {
         // What is held already counts once.
         let held = here.filter(|it| it.owner == owner);
         let held = held.map_or(0, |it| it.bytes().min(handed));
-        // Somebody else's session is not looked up: the client gets another one.
+        // Someone else's session is not looked up: the client gets another one.
         let is_unknown = here.is_none_or(|it| it.owner == owner && !it.is_known)
             && self.session_of(conn).is_none();
         let unknown = wanted.filter(|_| is_unknown).map(SessionId::from);

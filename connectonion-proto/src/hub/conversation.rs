@@ -141,12 +141,10 @@ fn message(role: &'static str, content: Content<'_>) -> Json {
     to_json(&Message { role, content }).unwrap_or_default()
 }
 
-/// Returns the agent's message.
 pub(super) fn agent_message(text: &str) -> Json {
     message("assistant", Content::Text(text))
 }
 
-/// Returns the user's message.
 pub(super) fn user_message(prompt: &Prompt) -> Json {
     let text = &*prompt.text;
     let content = match prompt.images.is_empty() {

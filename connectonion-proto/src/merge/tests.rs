@@ -55,7 +55,7 @@ fn a_later_turn_beats_any_iteration() {
 }
 
 #[test]
-fn within_a_turn_the_iteration_decides_and_then_the_time() {
+fn the_iteration_decides_within_a_turn_and_then_the_time() {
     assert!(newer(
         r#"{"turn":1,"iteration":3,"updated":1.5}"#,
         r#"{"turn":1,"iteration":2,"updated":9}"#

@@ -184,7 +184,7 @@ fn the_parts_of_a_text_are_held_until_it_is_whole() {
 }
 
 #[test]
-fn parts_that_were_dropped_are_not_looked_for_when_the_text_is_whole() {
+fn dropped_parts_are_not_missed_once_the_text_is_whole() {
     let mut log = log(LogLimits {
         max_events: 2,
         ..LogLimits::default()

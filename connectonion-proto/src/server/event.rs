@@ -110,7 +110,7 @@ pub enum Warning {
     Unsigned {
         /// The type.
         tag: Str,
-        /// What it lacks.
+        /// Why the signature does not suffice.
         why: AuthError,
     },
     /// A server does not take frames of this type.

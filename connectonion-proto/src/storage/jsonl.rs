@@ -52,7 +52,7 @@ rpc_core::config! {
 /// - Lines that are not records are skipped and counted. Only compaction removes them: it copies
 ///   the current records to a file beside it and renames that. A crash in between leaves the old
 ///   file.
-/// - A long text stands once, and of a long conversation a record has what is new: see the deviations
+/// - A long text is written once, and of a long conversation a record has what is new: see the deviations
 ///   from the [specification](crate::spec#deviations).
 /// - Only a small index is kept in memory, not the records. On Unix only its user may read the file.
 ///

@@ -20,7 +20,7 @@ impl Span {
     }
 }
 
-/// What is known of a session without reading its line.
+/// The facts about a session that need no reading of its line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Slot {
     /// The lines of the record: the last one, and those that it adds to.

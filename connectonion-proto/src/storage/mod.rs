@@ -112,7 +112,7 @@ pub enum StorageError {
     /// Another program, or another storage of this one, has the file. Retry after it has ended.
     #[error("the file is {words}")]
     InUse {
-        /// Who has it, for people.
+        /// The holder, for people.
         words: String,
     },
     /// The storage has no room for the record, or none for one more of its owner. Retrying may help:

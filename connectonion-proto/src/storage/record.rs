@@ -174,7 +174,6 @@ impl Record {
     }
 }
 
-/// Returns whether a record with this status has expired.
 pub(super) fn is_expired(status: &RecordStatus, expires: Option<f64>, now: f64) -> bool {
     *status != RecordStatus::Running && expires.is_some_and(|expires| expires < now)
 }

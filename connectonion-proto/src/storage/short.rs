@@ -1,7 +1,7 @@
 //! Lines that say what a record adds to those before it, so that a file grows with what is said and
 //! not with the conversation.
 //!
-//! A long text stands once: in its other places, a short one stands for it, NUL and the number of the
+//! A long text is written once: in its other places, a short one stands for it, NUL and the number of the
 //! text among those of the record before and of this one. Of a session that is known, a line has what
 //! is new. Both is said by the member `short`; other lines are read as they are.
 
@@ -79,7 +79,7 @@ pub(crate) fn has_session(line: &str) -> bool {
 /// is none.
 fn write(record: &Record, before: Option<&Record>) -> Option<String> {
     let mut next = record.clone();
-    // A line that has all of the session stands alone.
+    // A line that has all of the session needs no other line.
     let base = before.filter(|it| it.session.is_some() || record.session.is_none());
     let mut texts = Texts::of(base);
     let mut short = Short::default();

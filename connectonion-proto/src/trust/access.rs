@@ -87,7 +87,6 @@ impl AccessControl {
         self
     }
 
-    /// Returns the level of trust.
     #[cfg(feature = "server")]
     pub(crate) const fn level(&self) -> TrustLevel {
         self.policy.level

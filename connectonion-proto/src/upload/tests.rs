@@ -1,4 +1,4 @@
-//! What becomes of files that somebody sends.
+//! What becomes of files that someone sends.
 
 use std::fs;
 
@@ -208,7 +208,7 @@ fn a_long_name_keeps_its_ending() {
 }
 
 #[test]
-fn files_of_the_same_name_get_different_ones() {
+fn files_of_the_same_name_get_different_names() {
     let file = Attachment::new("a", "");
     let files = plan(&[file.clone(), file], u128::MAX, &UploadLimits::default()).unwrap();
     assert_eq!(files[0].name, format!("{:032x}_a", u128::MAX));

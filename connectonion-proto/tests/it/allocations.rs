@@ -139,7 +139,7 @@ fn encoding_into_a_buffer_with_room_costs_no_allocation() {
     assert_eq!(count, 0);
 }
 
-/// A client that is let in.
+/// A client that is admitted.
 fn client() -> ClientConn {
     let now = Instant::now();
     let connect = Connect::new(Signed::none());

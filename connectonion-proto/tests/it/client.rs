@@ -124,7 +124,7 @@ impl Player {
                     &mut made.complaints
                 }
                 ClientEvent::Unknown { .. } => &mut made.unknown,
-                // The other one: a recorded client that answers what nobody asked.
+                // The other one: a recorded client that answers what no one asked.
                 ClientEvent::Closed(_)
                 | ClientEvent::Warning(Warning::Unexpected {
                     name: "ONBOARD_SUCCESS",
@@ -228,7 +228,7 @@ fn a_failed_agent_fails_its_run_once() {
 }
 
 #[test]
-fn every_recording_is_understood_to_its_end() {
+fn every_recording_is_read_to_its_end() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
     let mut names = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -257,7 +257,7 @@ fn an_offer_without_onboarding_is_refused_locally() {
     assert!(conn.onboard(&offer, now).is_err());
 }
 
-/// A client that was let in, and reads no further behind two events that are not taken.
+/// A client that was admitted, and reads no further behind two events that are not taken.
 fn let_in(now: Instant) -> ClientConn {
     let limits = Limits {
         max_events: 2,

@@ -1,4 +1,4 @@
-//! The specification's examples, byte for byte: as they stand there, and as this crate writes them.
+//! The specification's examples, byte for byte: as they are there, and as this crate writes them.
 //! Where it leaves something out (`[...]`) there is an empty list here.
 
 use connectonion_proto::codec;

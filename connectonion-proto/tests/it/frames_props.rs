@@ -224,7 +224,7 @@ proptest! {
     ) {
         let mut connect = Connect::new(signed);
         connect.last_msg_id = Some(ids.1);
-        // An empty one is none.
+        // An empty one counts as absent.
         connect.session_id = Some(ids.0).filter(|id| !id.is_empty());
         connect.session = session;
         let written = codec::encode(&connect).unwrap();

@@ -134,7 +134,7 @@ async fn plain_http_endpoints_are_answered() {
     assert_eq!(info["tools"], json!(["add"]));
     assert_eq!(info["trust"], "open");
     assert_eq!(get(host.address, "/other").await.0, "404");
-    // A session of somebody who signed is nobody else's business.
+    // Only its owner sees the session of a signed caller.
     let (_client, _) = Client::dial_in(&host.url, json!({"session_id": "signed"})).await;
     assert_eq!(get(host.address, "/sessions/signed").await.0, "404");
     let mut client = Client::dial(&host.url).await;
@@ -315,7 +315,7 @@ async fn an_answered_session_outlives_its_host() {
         "echo: hello"
     );
     assert_eq!(client.ask("count").await, "3 messages");
-    // Nobody else gets it.
+    // No one else gets it.
     let mut thief = Client::dial(&host.url).await;
     let other = Signer::from_seed(&[3; 32]);
     thief

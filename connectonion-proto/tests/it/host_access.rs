@@ -144,7 +144,7 @@ async fn only_administrators_may_send_admin_commands() {
         (&result["action"], &result["level"]),
         (&json!("block"), &json!("blocked"))
     );
-    // What was signed as one command is no other.
+    // A signature for one command is not valid for another.
     let mut unblock = request(&admin, "ADMIN_UNBLOCK", "client_id");
     let draft = Draft::new(now()).with("type", "ADMIN_GET_LEVEL");
     let get_level = draft.with("client_id", client_key().address().to_string());
@@ -306,12 +306,12 @@ async fn a_blocked_caller_is_refused_without_a_signature_too() {
                 "unauthorized: signed request required"
             );
         }
-        // Where it does not matter who somebody is, the specification's table holds.
+        // Where it does not matter who someone is, the specification's table holds.
         let runtime = runtime_with(RuntimeOptions::with_access(access()));
         let mut client = Client::open(&runtime);
         client.say(&json!({"type": "CONNECT"})).await;
         client.hear_a("CONNECTED").await;
-        // Until somebody is blocked.
+        // Until someone is blocked.
         runtime
             .with_access(|access| access.book_mut().blocked.insert(*client_key().address()))
             .unwrap();

@@ -1,4 +1,4 @@
-//! Commands that somebody answers for: of administrators, and of clients that sign all of theirs.
+//! Commands that someone answers for: of administrators, and of clients that sign all of theirs.
 
 use connectonion_proto::auth::{Draft, Signer};
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
@@ -24,7 +24,7 @@ fn desk_with_admin() -> HostRuntime {
     runtime
 }
 
-/// A connection of this key that is let in.
+/// A connection of this key that is admitted.
 async fn inside(runtime: &HostRuntime, key: &Signer) -> Client {
     let mut client = Client::open(runtime);
     client.say(&connect(key, json!({}))).await;
@@ -58,7 +58,7 @@ async fn an_administrators_command_counts_once_on_any_connection() {
         .await;
     assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "stranger");
     assert_eq!(refused(&mut admin, &block).await, USED);
-    // Another spelling of the signature is no other signature.
+    // Another spelling of a signature is the same signature.
     let mut louder = block.clone();
     let signature = block["signature"].as_str().unwrap();
     louder["signature"] = json!(format!("0x{}", signature.to_uppercase()));

@@ -286,7 +286,7 @@ fn late_writes_of_an_evicted_session_do_not_reach_the_next() {
     play.store_one(false);
     play.input(1, "evicted");
     play.disconnect(1);
-    // Somebody else takes its place for a moment, and the other connection begins it anew.
+    // Someone else takes its place for a moment, and the other connection begins it again.
     play.connect(3, owner(2), None);
     play.disconnect(3);
     play.store_one(false);
@@ -417,7 +417,7 @@ proptest! {
                 Op::Emit { agent } => with_agent(&mut play, agent, |play, run| drop(play.emit(run, "x"))),
             }
         }
-        // Everybody does what is left to do.
+        // Everyone does what is left to do.
         play.store_all();
         while let Some(run) = play.agents.keys().next().copied() {
             play.finish(run, "done");

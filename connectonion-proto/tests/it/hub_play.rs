@@ -69,7 +69,7 @@ pub struct Socket {
     /// What it has said last.
     prompt: String,
     pub accepted: usize,
-    /// How it was let in last.
+    /// How it was admitted last.
     pub connected: Option<Box<Connected>>,
     pub refused: Vec<String>,
     pub begun: usize,
@@ -340,7 +340,7 @@ impl Play {
         self.settle();
     }
 
-    /// Carries out what the hub wants, but for the storage, and takes every frame.
+    /// Carries out what the hub wants, except for the storage, and takes every frame.
     pub fn settle(&mut self) {
         loop {
             let mut active = false;

@@ -85,7 +85,7 @@ fn a_session_is_taken_over_once() {
 
 #[test]
 fn a_session_with_a_waiting_client_is_not_released() {
-    // Nothing of it begins again, so it is taken over for nobody.
+    // Nothing of it begins again, so it is taken over for no one.
     let mut play = heir(HubConfig::default(), &["s"]);
     assert!(play.recover("s"));
     play.connect(9, OWNER, Some("s"));
@@ -129,7 +129,7 @@ fn a_session_taken_over_elsewhere_is_left_alone() {
 }
 
 #[test]
-fn a_full_hub_takes_nothing_over() {
+fn a_full_hub_accepts_no_takeover() {
     for (sessions, running) in [(2, 10), (10, 2)] {
         let mut config = reruns();
         config.max_sessions = sessions;

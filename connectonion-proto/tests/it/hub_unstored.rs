@@ -56,7 +56,7 @@ fn an_unstored_result_is_stored_once_there_is_room() {
     for _ in 0..2 {
         play.advance(DELAY);
         assert_eq!(play.jobs(), 1);
-        // Nobody is asked to store it twice at a time.
+        // No one is asked to store it twice at a time.
         play.advance(DELAY);
         assert!(play.store_one(true));
         assert_eq!(play.jobs(), 0);
@@ -138,7 +138,7 @@ fn an_unstored_mode_change_is_stored_later() {
 }
 
 #[test]
-fn a_removed_session_tries_to_store_its_result_once_more() {
+fn a_removed_session_tries_again_to_store_its_result() {
     let mut play = answered();
     play.disconnect(1);
     play.advance(11 * MINUTE);

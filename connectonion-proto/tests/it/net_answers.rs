@@ -49,7 +49,6 @@ struct Asked {
     listener: MemListener,
 }
 
-/// A run that has this question to ask.
 async fn asking(question: &Value) -> (Client, Events, Host, MemListener, Run) {
     let (agent, events, mut host, listener) = ready().await;
     let mut run = agent.input("hello").await;
@@ -60,7 +59,7 @@ async fn asking(question: &Value) -> (Client, Events, Host, MemListener, Run) {
     (agent, events, host, listener, run)
 }
 
-/// A run whose question was answered; the host has heard the answer, but nobody can know that.
+/// A run whose question was answered; the host has heard the answer, but no one can know that.
 async fn answered(confirms: bool) -> Asked {
     let (agent, events, mut host, listener, mut run) = asking(&ask_user("q")).await;
     host.confirms = confirms;
@@ -141,7 +140,7 @@ async fn a_late_answer_is_not_sent_to_the_next_question() {
         let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
         host.say(&ask_user("q")).await;
         if goes_on {
-            // Somebody else has answered meanwhile.
+            // Someone else has answered meanwhile.
             host.say(&approval_needed("q2")).await;
             hears_nothing(&mut host).await;
             let next = run.next().await;
@@ -198,7 +197,7 @@ async fn a_confirmed_answer_is_not_resent_during_the_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_repeat_of_a_bound_answer_is_no_error() {
+async fn a_refused_repeat_of_a_bound_answer_is_not_an_error() {
     let mut it = answered(false).await;
     it.host.cut();
     let (mut host, _) = Host::answered(&mut it.listener, &bound()).await;
@@ -274,7 +273,7 @@ async fn attaching_delivers_the_open_question() {
     });
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
     host.say(&ask_user("q1")).await;
-    // The client was connected first, and nobody listened.
+    // The client was connected first, and no one listened.
     while !matches!(events.next().await, Some(ClientEvent::Step(_))) {}
     let mut run = agent.attach();
     let Some(Ok(RunEvent::AskUser(ask))) = run.next().await else {

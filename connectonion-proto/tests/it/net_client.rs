@@ -35,7 +35,7 @@ pub fn open(options: AgentOptions) -> (Client, Events, MemListener) {
     (agent, events, listener)
 }
 
-/// An agent that is let in, its events and its host.
+/// An agent that is admitted, its events and its host.
 pub async fn ready() -> (Client, Events, Host, MemListener) {
     let (agent, events, mut listener) = open(options());
     let (host, _) = Host::answered(&mut listener, &connected("new")).await;

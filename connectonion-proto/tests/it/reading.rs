@@ -165,7 +165,7 @@ fn variants_of_known_hosts_decode() {
             r#"{"type":"CONNECTED","session_id":"s","status":"new","server_newer":false,"session":{}}"#,
             r#"{"type":"CONNECTED","session_id":"s","status":"new"}"#,
         ),
-        // Members that nobody knows are left out of frames that everybody knows.
+        // Members that no one knows are left out of frames that everyone knows.
         (
             " {\"x\":[1],\"type\":\"P\\u0049NG\"}\n",
             r#"{"type":"PING"}"#,

@@ -10,9 +10,9 @@ use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent, ServerSt
 use rpc_core::encode::encode;
 use rpc_core::testing::{Pair, conformance};
 
-type Line = Pair<ClientConn, ServerConn>;
+type Machines = Pair<ClientConn, ServerConn>;
 
-fn line() -> Line {
+fn line() -> Machines {
     let now = Instant::now();
     let connect = Connect::new(Signed::none());
     let client = ClientConn::new(ClientConfig::default(), &connect, 7, now);
@@ -22,7 +22,7 @@ fn line() -> Line {
     line
 }
 
-fn inside() -> Line {
+fn inside() -> Machines {
     let mut line = line();
     let connected = Connected::new("s", SessionState::New);
     line.server.accept(&connected).unwrap();

@@ -361,7 +361,7 @@ proptest! {
         payload["to"] = json!(host().address());
         let signed = Signer::from_seed(&seed).sign_payload(&payload).unwrap();
         prop_assert!(verifier().verify(&signed, NOW).is_ok());
-        // The same values, written by somebody else.
+        // The same values, written by someone else.
         let rewritten = serde_json::to_string_pretty(&payload).unwrap();
         prop_assert!(verifier().verify(&with_payload(&signed, &rewritten), NOW).is_ok());
         // One bit of the text that was signed.

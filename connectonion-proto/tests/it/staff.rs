@@ -106,7 +106,7 @@ impl Agent for Scripted {
                 turn.interrupted().await;
                 return Ok(Reply::interrupted());
             }
-            // Waits until somebody says something, and repeats it.
+            // Waits until someone says something, and repeats it.
             "listen" => {
                 turn.input_waits().await;
                 let said = turn.next_inputs()?;
@@ -190,7 +190,7 @@ pub fn memory() -> Arc<dyn Storage> {
     Arc::new(MemoryStorage::new(1000))
 }
 
-/// A runtime with a scripted agent, open to everybody, in this runtime.
+/// A runtime with a scripted agent, open to everyone, in this runtime.
 pub fn runtime() -> HostRuntime {
     runtime_with(RuntimeOptions::new(&host_key(), TrustLevel::Open))
 }

@@ -75,7 +75,7 @@ fn a_thousand_clients_reconnect_twenty_times_without_loss() {
     assert!(play.hub.is_idle());
 }
 
-/// A client that nobody has signed for, and its CONNECTED.
+/// A client that no one has signed for, and its CONNECTED.
 async fn enter(runtime: &HostRuntime, session: u64, last: Option<&Value>) -> (Client, Value) {
     let mut client = Client::open(runtime);
     let id = format!("s-{session}");

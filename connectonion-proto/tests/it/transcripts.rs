@@ -59,7 +59,7 @@ fn written(frame: &impl serde::Serialize) -> String {
     codec::encode(frame).unwrap().as_str().to_owned()
 }
 
-/// The frames are the same but for members that are null, which this crate leaves out.
+/// The frames are the same except for members that are null, which this crate leaves out.
 #[track_caller]
 fn assert_alike(left: &str, right: &str) {
     let [left, right] = [left, right].map(|text| {

@@ -27,7 +27,6 @@ pub(crate) enum Verdict {
 /// What an agent has said in a run.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
-    /// Its session.
     pub(crate) session: String,
     /// The ids of its events.
     pub(crate) events: Vec<String>,
@@ -40,7 +39,7 @@ pub(crate) struct Host {
     storage: MemoryStorage,
     /// Agents at work, with their sessions.
     agents: BTreeMap<RunId, String>,
-    /// Runs by name: every host counts its own anew.
+    /// Runs by name: every host counts its own again.
     pub(crate) runs: HashMap<String, Said>,
     /// How often a prompt was given to an agent.
     pub(crate) given: HashMap<String, u32>,
@@ -245,7 +244,7 @@ impl Host {
         found.ok_or_else(|| format!("{session} lets nobody in"))
     }
 
-    /// Nothing is left when everybody has been gone for a while.
+    /// Nothing is left when everyone has been gone for a while.
     pub(crate) fn check_empty(&mut self, now: Instant) -> Outcome {
         let later = now + Duration::from_secs(11 * 60);
         // What is forgotten is stored once more.

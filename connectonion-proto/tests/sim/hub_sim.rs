@@ -58,7 +58,7 @@ struct Said {
 struct Life {
     play: Play,
     users: Vec<User>,
-    /// By host and run, because every host counts its runs anew.
+    /// By host and run, because every host counts its runs again.
     runs: BTreeMap<(u32, RunId), Said>,
     conns: u64,
     prompts: u64,
@@ -250,7 +250,7 @@ impl Life {
         }
     }
 
-    /// Everybody does what is left to do.
+    /// Everyone does what is left to do.
     fn settle(&mut self) -> Outcome {
         for user in 0..3 {
             self.connect(user);

@@ -34,7 +34,7 @@ const GARBAGE: [&str; 6] = [
 ];
 
 /// One connection, from the first frame to the last.
-struct Talk {
+struct Connection {
     line: Line<ClientConn, ServerConn>,
     user: usize,
     is_closed: bool,
@@ -51,7 +51,7 @@ struct Life {
     now: Instant,
     host: Host,
     users: Vec<User>,
-    talks: BTreeMap<u64, Talk>,
+    talks: BTreeMap<u64, Connection>,
     /// The connection of each user.
     current: [Option<u64>; 3],
     dialling: [Dialling; 3],
@@ -227,7 +227,7 @@ impl Life {
             Bounds::new(MAX_FRAMES + 3, MAX_EVENTS + MAX_CALLS + MAX_FRAMES + 4),
             Bounds::new(MAX_FRAMES + 3, MAX_EVENTS + 3),
         );
-        let talk = Talk {
+        let talk = Connection {
             line,
             user,
             is_closed: false,
@@ -341,7 +341,7 @@ impl Life {
         }
     }
 
-    /// Whether a user is let in, on a line that is whole, with nothing to wait for. Who read nothing
+    /// Whether a user is admitted, on a line that is whole, with nothing to wait for. Who read nothing
     /// while a session was given up and forgotten learns of it with the next prompt.
     fn is_well(&self, user: usize) -> bool {
         let talk = self.current[user].map(|conn| (conn, &self.talks[&conn]));
@@ -355,7 +355,7 @@ impl Life {
         })
     }
 
-    /// Everything works again: everybody comes back, and every prompt is answered.
+    /// Everything works again: everyone comes back, and every prompt is answered.
     fn recover(&mut self) -> Outcome {
         self.calm = true;
         for talk in self.talks.values_mut() {
@@ -425,7 +425,7 @@ impl Life {
         Ok(())
     }
 
-    /// Everybody leaves; nothing is left.
+    /// Everyone leaves; nothing is left.
     fn shut_down(&mut self) -> Outcome {
         for talk in self.talks.values_mut() {
             talk.line.server.machine.close(self.now);
@@ -436,7 +436,7 @@ impl Life {
     }
 }
 
-impl Talk {
+impl Connection {
     fn check(&mut self, told: Result<(), Refused>, now: Instant) -> Outcome {
         match told {
             Ok(()) | Err(Refused::Closed) => {}

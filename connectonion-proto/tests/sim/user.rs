@@ -14,7 +14,7 @@ use crate::host::{Host, Verdict};
 
 pub(crate) struct User {
     pub(crate) session: &'static str,
-    /// Nobody else is in this session, so that every answer is its own.
+    /// No one else is in this session, so that every answer is its own.
     is_alone: bool,
     pub(crate) client: ClientSession,
     shown: HashSet<String>,

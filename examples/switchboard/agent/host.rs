@@ -91,7 +91,7 @@ struct TrustArgs {
     /// addresses of --allow and of whitelist.txt in --home. Default on a loopback address: open.
     #[arg(long, value_enum)]
     trust: Option<Trust>,
-    /// Require a signature from everybody. Always on with 'strict', with lists or invite codes, and with
+    /// Require a signature from everyone. Always on with 'strict', with lists or invite codes, and with
     /// --public unless --unsigned is given.
     #[arg(long)]
     signed: bool,
@@ -133,7 +133,7 @@ impl TrustArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Trust {
-    /// Everybody.
+    /// Everyone.
     Open,
     /// Strangers with an invite code, and known addresses.
     Careful,
@@ -236,7 +236,7 @@ fn check_reach(args: &Args) -> Result<bool, Failure> {
 fn warn_of_reach(args: &Args) {
     args.reach.warn(&args.tls);
     if args.trust.level() == TrustLevel::Open {
-        complain("warning: with --trust open, everybody who can reach this host may use the agent");
+        complain("warning: with --trust open, anyone who can reach this host may use the agent");
     }
     if args.trust.unsigned {
         complain("warning: with --unsigned, callers need not prove who they are");
@@ -330,7 +330,7 @@ fn access(
     })?;
     let mut access = AccessControl::new(host, args.level()).with_book(lists.book());
     if is_signed {
-        // Not for everybody: clients of the specification repeat a signature within a second.
+        // Not for everyone: clients of the specification repeat a signature within a second.
         access = access
             .require_signatures()
             .with_used_signatures(MAX_USED_SIGNATURES);

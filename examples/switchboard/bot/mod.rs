@@ -30,7 +30,7 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
 /// chat to talk to bots.
 ///
 /// With the scripted model, the bot knows ping, help, time, dice and echo. It reconnects when the connection is
-/// lost; Ctrl-C lets it finish the answers in progress. In a public channel it speaks after somebody has
+/// lost; Ctrl-C lets it finish the answers in progress. In a public channel it speaks after someone has
 /// written `@NAME join`.
 #[derive(Debug, clap::Args)]
 #[command(

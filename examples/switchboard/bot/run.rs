@@ -145,7 +145,7 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
         };
         tokio::select! {
             () = first_answer => ending("answered once"),
-            () = time_is_up => ending("the time of --within is over"),
+            () = time_is_up => ending("the time of --within is up"),
             () = cli::end_signal() => {
                 is_interrupted = true;
                 ending("finishing the answers in progress; Ctrl-C again ends at once");

@@ -22,7 +22,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is installed):
-  Everybody on this machine may log in; a new name creates a user:
+  Anyone on this machine may log in; a new name creates a user:
     switchboard bot serve --open
   Two users, with passwords from the environment:
     SNEK_PASSWORD_ALICE=wonderland SNEK_PASSWORD_MYBOT=secret \\
@@ -93,7 +93,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     if is_public {
         args.reach.warn(&args.tls);
         if args.open {
-            complain("warning: with --open, everybody who can reach this server may log in");
+            complain("warning: with --open, anyone who can reach this server may log in");
         }
     }
 
@@ -147,7 +147,7 @@ struct Platform {
 
 fn platform(args: &Args) -> Result<Platform, Failure> {
     if args.users.is_empty() && !args.open {
-        let message = "nobody can log in: add --user NAME, or --open to let everybody in";
+        let message = "no one can log in: add --user NAME, or --open to let anyone in";
         return Err(Failure::usage(message));
     }
     let general = ["general=General".to_owned()];

@@ -94,7 +94,6 @@ fn skill(text: &str) -> Result<Skill, String> {
 }
 
 impl ChatOptions {
-    /// A request of this message.
     pub(crate) fn request(&self, message: &str, status: &Status) -> ChatRequest {
         let model = match &self.model {
             Some(model) => model.as_str(),

@@ -80,7 +80,7 @@ impl<'a> Daemon<'a> {
         let asks = !wishes.yes && !is_enforced(&connection.status);
         if asks && !io::stdin().is_terminal() {
             return Err(Failure::usage(
-                "this server cannot be held to asking before it edits or runs; give --yes to let it",
+                "this server does not ask before it edits or runs; give --yes to allow that",
             ));
         }
         let session = wishes.session.clone();
@@ -229,7 +229,7 @@ impl Peer for Daemon<'_> {
     fn commands(&self) -> Vec<Command> {
         vec![
             Command::new("new", "", "begin another conversation"),
-            Command::new("status", "", "show what the server has to do").waits(Waits::InPipe),
+            Command::new("status", "", "show the tasks of the server").waits(Waits::InPipe),
         ]
     }
 

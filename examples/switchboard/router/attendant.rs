@@ -1,4 +1,4 @@
-//! [`Attendant`]: a client at a terminal: what it works on stands in a status line, and a line
+//! [`Attendant`]: a client at a terminal: what it works on is in a status line, and a line
 //! can ask for its notes.
 
 use std::sync::Arc;

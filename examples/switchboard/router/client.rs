@@ -296,8 +296,8 @@ impl Keeper {
         );
         tokio::time::sleep(self.delay).await;
         if message.time_left().is_zero() {
-            // Somebody else has it by now.
-            return Err(PluginError::rejected("it took me too long"));
+            // Someone else has it by now.
+            return Err(PluginError::rejected("it took too long"));
         }
         if let Some(reason) = self.refusal(text) {
             let words = format!("rejects it: {reason}");
@@ -338,7 +338,7 @@ impl Keeper {
         } else if words().any(wanted) {
             None
         } else {
-            let only = || format!("I only take what is about: {}", self.only.join(", "));
+            let only = || format!("I only take messages about: {}", self.only.join(", "));
             Some(self.reject.clone().unwrap_or_else(only))
         }
     }
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_messages_without_the_words_with_the_reason() {
+    fn rejects_messages_without_the_words() {
         let picky = keeper(&["milk", "grüße"], None);
         for text in ["buy Milk!", "milk", "GRÜSSE oder Grüße"] {
             assert_eq!(picky.refusal(text), None, "{text}");

@@ -133,7 +133,7 @@ impl Peer for Console {
     const NAME: &'static str = "router";
     const INTRO: &'static str = "\
 Write what you want done; the router decides who gets it.
-  NAME: TEXT              goes to the client NAME and nobody else";
+  NAME: TEXT              goes to the client NAME and no other";
     const MAX_BYTES: usize = MAX_PAYLOAD;
     const STOPS: bool = false;
     /// Twice the time: first for answers, then for goodbyes.
@@ -141,8 +141,8 @@ Write what you want done; the router decides who gets it.
 
     fn commands(&self) -> Vec<Command> {
         vec![
-            Command::new("clients", "", "show who is there").waits(Waits::InPipe),
-            Command::new("history", "", "show what came of the last messages").waits(Waits::InPipe),
+            Command::new("clients", "", "list the clients").waits(Waits::InPipe),
+            Command::new("history", "", "list the last messages and outcomes").waits(Waits::InPipe),
         ]
     }
 

@@ -67,7 +67,7 @@ impl Http {
             "/input" => Method::POST,
             "/" | "/clients" | "/history" => Method::GET,
             _ => {
-                let message = "there is nothing here: GET / lists what there is";
+                let message = "not found: GET / lists the paths";
                 return refused(&Problem::new(StatusCode::NOT_FOUND, message));
             }
         };
@@ -104,7 +104,7 @@ impl Http {
         }
         let asked = tokio::time::timeout(self.patience, self.runtime.ask(input)).await;
         let Ok(settled) = asked else {
-            let message = "it is not settled yet, and goes on";
+            let message = "it is not settled yet, and routing continues";
             return Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, message));
         };
         Ok(answered(StatusCode::OK, &json::ended(&settled?)))
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_is_asked_for_in_the_query_or_in_the_body() {
+    fn the_query_or_the_body_requests_waiting() {
         let waits = |query: &str, body: &str| post(JSON, query, body.as_bytes()).unwrap().1;
         for query in ["?wait", "?wait=1", "?a=b&wait=true"] {
             assert!(waits(query, r#"{"text":"a"}"#), "{query}");

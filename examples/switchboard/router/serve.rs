@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_all_clients_and_for_requests_that_wait() {
+    fn all_clients_and_waiting_requests_have_room() {
         for (line, clients) in [
             (&["router"][..], 100),
             (&["router", "--max-clients=5000"], 5000),

@@ -148,7 +148,7 @@ impl Show {
     /// Who is connected.
     pub(crate) fn clients(&self, clients: &[RegisteredClient]) -> Vec<String> {
         if clients.is_empty() {
-            return vec!["nobody is here".to_owned()];
+            return vec!["no client is registered".to_owned()];
         }
         let line = |client: &RegisteredClient| {
             let about = &client.registration;

@@ -229,7 +229,7 @@ mod tests {
         conversations.add("c", Vec::new())
     }
 
-    /// Every result stands behind its call, and every call has its results.
+    /// Every result is behind its call, and every call has its results.
     fn is_whole<'a>(messages: impl IntoIterator<Item = &'a ChatMessage>) -> bool {
         let mut open = Vec::new();
         for message in messages {

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_image_is_fetched_once_and_failures_are_left_out() {
+    async fn each_image_is_fetched_once_and_failures_are_omitted() {
         let text = "http://h/a.png http://h/bad.png http://h/b.gif http://h/a.png";
         let images = of_text(&Fake, text).await;
         let urls: Vec<_> = images.iter().map(|image| &*image.url).collect();

@@ -50,7 +50,7 @@ pub fn dice(what: &str, mut entropy: u64) -> Result<String, String> {
         _ if what.is_empty() => (1, 6),
         Some((count, sides)) => match (count.parse(), sides.parse()) {
             (Ok(count @ 1..=20), Ok(sides @ 2..=1000)) => (count, sides),
-            _ => return Err("that many I do not have: up to 20d1000".to_owned()),
+            _ => return Err("that is too many: at most 20d1000".to_owned()),
         },
         None => return Err("write it like 2d6, please".to_owned()),
     };
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_is_answered_again() {
+    fn a_reply_gets_no_reply() {
         for question in [
             "ping",
             "help",

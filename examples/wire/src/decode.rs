@@ -70,7 +70,7 @@ struct Line<'a> {
     explained: &'a Explained,
 }
 
-/// Explains each entry of a transcript on a line of `out`, and gives lines that are none of a transcript to
+/// Explains each entry of a transcript on a line of `out`, and gives lines that are not part of a transcript to
 /// `bad`.
 ///
 /// # Errors

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_asked_again_has_its_new_value() {
+    fn an_id_requested_again_has_its_new_value() {
         let mut recent = Recent::<String, usize, HALF>::default();
         recent.insert("a".to_owned(), 1);
         for id in 0..HALF {

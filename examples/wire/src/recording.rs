@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_har_file_without_frames_says_so() {
+    fn a_har_file_without_frames_is_reported() {
         for (text, why) in [
             (
                 r#"{"log":{"entries":[]}}"#,

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_from_elsewhere_cannot_control_the_terminal() {
+    fn a_text_of_a_peer_cannot_control_the_terminal() {
         assert_eq!(printable("a\x1b[2Jb\u{202e}c"), r"a\u{1b}[2Jb\u{202e}c");
         assert_eq!(printable("héllo ✓"), "héllo ✓");
     }

@@ -286,7 +286,7 @@ fn a_restored_ledger_sums_repeated_entries() {
     assert_eq!(ledger.0.lock().sessions.len(), 1);
 }
 
-/// Everything that happened, added up anew for every question.
+/// Everything that happened, added up again for every question.
 #[derive(Default)]
 struct Naive {
     now: u64,

@@ -65,7 +65,7 @@ impl Call {
 /// The parameters of `chat.send`. Exoclaw specification, *Methods*.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChatSend {
-    /// Who asks where.
+    /// The channel, account and peer of the session.
     pub session: SessionRef,
     /// The user's message.
     pub content: Str,

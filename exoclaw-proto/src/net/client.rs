@@ -320,7 +320,7 @@ fn unexpected(error: &DecodeError) -> CallError<RpcError> {
     CallError::Remote(RpcError::new(format!("an unexpected answer: {error}")))
 }
 
-/// What every client has: [`ready`](Link::ready), [`state`](Link::state), [`close`](Link::close),
+/// Methods of every client: [`ready`](Link::ready), [`state`](Link::state), [`close`](Link::close),
 /// [`drain`](Link::drain) and what else a [`Link`] offers.
 impl Deref for Client {
     type Target = Link<ClientProtocol>;

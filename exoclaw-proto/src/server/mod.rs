@@ -287,7 +287,7 @@ impl Machine for ServerConn {
         }
         match (message, self.state()) {
             (Incoming::Text(text), ServerState::AwaitToken) => self.on_token(text),
-            // A token in a binary message is none.
+            // A token in a binary message does not count.
             (Incoming::Binary(_), ServerState::AwaitToken) => self.on_token(""),
             (message, _) => match message.text() {
                 Some(Ok(text)) => self.on_request(text),

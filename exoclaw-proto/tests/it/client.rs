@@ -9,9 +9,9 @@ use exoclaw_proto::id::CallId;
 use rpc_core::{CallError, CloseReason, Machine as _};
 use serde_json::json;
 
-use crate::gateway::{Line, line, ready};
+use crate::gateway::{Machines, line, ready};
 
-fn chat(line: &mut Line, content: &str) -> CallId {
+fn chat(line: &mut Machines, content: &str) -> CallId {
     let now = line.now();
     let chat = ChatSend::new("websocket", "user", content);
     line.client.chat_send(&chat, now).unwrap()
@@ -103,7 +103,7 @@ fn a_hello_that_crosses_the_token_is_accepted() {
 }
 
 #[test]
-fn a_slow_provider_times_out_while_another_chat_streams_on() {
+fn a_slow_provider_times_out_while_another_chat_streams() {
     let mut line = ready(1, Instant::now());
     let (stuck, busy) = (chat(&mut line, "a"), chat(&mut line, "b"));
     line.settle();

@@ -9,7 +9,7 @@ use rpc_core::testing::conformance::{self, Calls};
 use serde_json::{Value, json};
 use switchboard_testing::sim;
 
-use crate::gateway::{Gateway, Line, ready};
+use crate::gateway::{Gateway, Machines, ready};
 
 fn nasty() -> Vec<String> {
     let mut nasty = conformance::nasty_texts();
@@ -60,7 +60,7 @@ impl Calls for Played {
     type Server = Gateway;
     type Id = CallId;
 
-    fn connect(&mut self, now: Instant, entropy: u64) -> Line {
+    fn connect(&mut self, now: Instant, entropy: u64) -> Machines {
         self.open.clear();
         ready(entropy, now)
     }

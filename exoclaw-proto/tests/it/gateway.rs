@@ -8,7 +8,7 @@ use rpc_core::testing::Pair;
 use rpc_core::{CloseFrame, Disconnect, Incoming, Machine, Outgoing};
 use serde_json::{Value, json};
 
-pub type Line = Pair<ClientConn, Gateway>;
+pub type Machines = Pair<ClientConn, Gateway>;
 
 /// Its events are the client's frames.
 #[derive(Default)]
@@ -82,13 +82,13 @@ impl Machine for Gateway {
     }
 }
 
-pub fn line(config: ClientConfig, seed: u64, now: Instant) -> Line {
+pub fn line(config: ClientConfig, seed: u64, now: Instant) -> Machines {
     let client = ClientConn::new(config, seed, now);
     Pair::new(client, Gateway::default(), now)
 }
 
 /// A line on which the hello was said and taken.
-pub fn ready(seed: u64, now: Instant) -> Line {
+pub fn ready(seed: u64, now: Instant) -> Machines {
     let mut line = line(ClientConfig::default(), seed, now);
     line.server.hello();
     line.settle();

@@ -150,7 +150,7 @@ pub(crate) async fn start(options: ServerOptions) -> Running {
 }
 
 impl Running {
-    /// A client that was let in without a token.
+    /// A client that was admitted without a token.
     pub(crate) async fn client(&self) -> Wire {
         let mut wire = Wire::open(self.address).await;
         assert_eq!(wire.text().await, r#"{"ok":true,"version":"0.1.0"}"#);

@@ -98,12 +98,12 @@ struct Seen {
 }
 
 #[derive(Default)]
-struct Book {
+struct Replies {
     seen: HashMap<String, Seen>,
     order: Vec<String>,
 }
 
-impl Book {
+impl Replies {
     fn note(&mut self, text: &str) {
         let frame: Value = serde_json::from_str(text).unwrap();
         let Some(id) = frame["id"].as_str().filter(|id| *id != "0") else {
@@ -147,11 +147,11 @@ in_order,
 };
         let now = Instant::now();
         let mut conn = ServerConn::new(config, now);
-        let (mut open, mut book): (Vec<(String, RequestId)>, Book) = Default::default();
+        let (mut open, mut book): (Vec<(String, RequestId)>, Replies) = Default::default();
         let mut asked: Vec<String> = Vec::new();
         let mut forgotten = Vec::new();
         let mut waiting = std::collections::VecDeque::new();
-        let drain = |conn: &mut ServerConn, most: usize, book: &mut Book| {
+        let drain = |conn: &mut ServerConn, most: usize, book: &mut Replies| {
             for _ in 0..most {
                 if let Some(Outgoing::Text(text)) = conn.poll_transmit() {
                     book.note(text.as_str());

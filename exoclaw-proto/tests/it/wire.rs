@@ -25,7 +25,7 @@ pub(crate) struct Wire {
     pub(crate) tcp: TcpStream,
 }
 
-/// A masked frame; the mask is zero, so the payload stands in it as it is.
+/// A masked frame; the mask is zero, so the payload is in it as it is.
 pub(crate) fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = header(opcode, payload.len() as u64);
     frame.extend_from_slice(payload);
@@ -95,7 +95,6 @@ impl Wire {
         self.send(&text(said)).await;
     }
 
-    /// The next frame.
     pub(crate) async fn next(&mut self) -> Frame {
         timeout(LONG, self.read()).await.expect("a frame in time")
     }

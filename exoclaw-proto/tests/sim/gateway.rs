@@ -52,7 +52,7 @@ struct Call {
 }
 
 /// One connection, from the first frame to the last.
-struct Talk {
+struct Connection {
     line: Line<ClientConn, ServerConn>,
     client: usize,
     calls: BTreeMap<u64, CallId>,
@@ -67,7 +67,7 @@ struct Talk {
 struct Gateway {
     rng: Rng,
     now: Instant,
-    talks: BTreeMap<u64, Talk>,
+    talks: BTreeMap<u64, Connection>,
     /// The connection of each client.
     current: [Option<u64>; CLIENTS],
     dialling: [Dialling; CLIENTS],
@@ -123,7 +123,7 @@ impl Gateway {
         self.now += self.rng.duration(20 * MINUTE);
     }
 
-    fn talk(&mut self, client: usize) -> Option<&mut Talk> {
+    fn talk(&mut self, client: usize) -> Option<&mut Connection> {
         self.talks.get_mut(&self.current[client]?)
     }
 
@@ -278,7 +278,8 @@ impl Gateway {
             Bounds::new(MAX_FRAMES + 3, MAX_EVENTS + MAX_CALLS + 3),
             Bounds::new(MAX_FRAMES + 3, MAX_EVENTS + 2 * MAX_CALLS),
         );
-        self.talks.insert(self.tally.lines, Talk::new(line, client));
+        self.talks
+            .insert(self.tally.lines, Connection::new(line, client));
         self.current[client] = Some(self.tally.lines);
         true
     }
@@ -355,7 +356,7 @@ impl Gateway {
         talk.is_some_and(|it| it.is_ready && it.pending.is_empty() && it.line.is_whole())
     }
 
-    /// Everything works again: everybody comes back, and chats and requests are answered.
+    /// Everything works again: everyone comes back, and chats and requests are answered.
     fn recover(&mut self) -> Outcome {
         self.calm = true;
         for talk in self.talks.values_mut() {
@@ -410,7 +411,7 @@ fn end(work: &mut Work, well: bool, sent: Result<(), Refused>) -> Result<(), Ref
     sent
 }
 
-impl Talk {
+impl Connection {
     fn new(line: Line<ClientConn, ServerConn>, client: usize) -> Self {
         Self {
             line,

@@ -8,7 +8,7 @@ use serde_json::{Number, Value};
 pub(crate) enum Plain {
     /// It is no JSON.
     Nothing,
-    /// It is JSON, but a map cannot hold it as it stands: a name comes twice in an object, a string
+    /// It is JSON, but a map cannot hold it as it is: a name comes twice in an object, a string
     /// has half a surrogate, a number is too large, or it is too deep.
     Odd,
     /// Everything in it has one meaning.
@@ -62,7 +62,7 @@ pub(crate) fn trimmed(text: &str) -> String {
     letters.into_iter().skip(spaces).collect()
 }
 
-/// Whether two numbers are the same but for the last bits, which `serde_json` may miss.
+/// Whether two numbers are the same except for the last bits, which `serde_json` may miss.
 pub(crate) fn near((one, other): (f64, f64)) -> bool {
     (one - other).abs() <= one.abs() * 1e-14 + 1e-300
 }

@@ -132,7 +132,7 @@ pub async fn check<D: AsyncFnOnce(Duration) -> DrainReport>(
     let hello = (200, "hello".to_owned());
     assert_eq!(page(&dialer, "/hello").await, hello, "the host");
 
-    // Where nobody has logged in the oldest makes room.
+    // Where no one has logged in the oldest makes room.
     let limits: [fn(ServerLimits) -> ServerLimits; 3] = [
         |limits| limits.with_max_websockets(Some(1)),
         |limits| limits.with_max_connections(1),

@@ -61,7 +61,7 @@ impl<'a> Members<'a> {
         found.next().unwrap_or_default()
     }
 
-    /// Returns the code of a Close, if there is one; `None` if it is none.
+    /// Returns the code of a Close, if there is one; `None` if it is not a number.
     fn code(&self) -> Option<Option<u16>> {
         match self.raw("code") {
             Some(raw) => raw.parse().ok().map(Some),

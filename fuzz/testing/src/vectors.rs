@@ -24,7 +24,7 @@ impl Vector {
     /// A member that must be a text.
     ///
     /// # Panics
-    /// If it is none.
+    /// If it is not.
     #[must_use]
     #[track_caller]
     pub fn str(&self, member: &str) -> &str {
@@ -43,7 +43,7 @@ impl Vector {
     /// A member that must be a whole number.
     ///
     /// # Panics
-    /// If it is none.
+    /// If it is not.
     #[must_use]
     #[track_caller]
     pub fn number(&self, member: &str) -> u64 {
@@ -74,7 +74,7 @@ impl Vector {
     /// The items of a member that must be a list.
     ///
     /// # Panics
-    /// If it is none.
+    /// If it is not.
     #[must_use]
     #[track_caller]
     pub fn list(&self, member: &str) -> &[Value] {

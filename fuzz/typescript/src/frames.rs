@@ -132,7 +132,6 @@ fn read(protocol: &str, text: &str) -> Vec<Written> {
     frames
 }
 
-/// The frames of one crate.
 pub(crate) struct Frames<'p> {
     protocol: &'p str,
     /// As they were sent, with the file they come from.

@@ -19,7 +19,6 @@ pub(crate) enum Declared {
     TaggedStruct(TaggedStruct),
 }
 
-/// The source of one crate.
 #[derive(Default)]
 pub(crate) struct Source {
     types: BTreeMap<String, Vec<Declared>>,

@@ -1,4 +1,4 @@
-//! The page of `rpc_core::guide::browser`, as it stands there.
+//! The page of `rpc_core::guide::browser`, as it is there.
 
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::frame::StreamEvent;

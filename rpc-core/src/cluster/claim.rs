@@ -147,7 +147,7 @@ impl Claim {
                     taken_from: self.gone.take(),
                 });
             }
-            // Somebody was faster: see who.
+            // Someone was faster: see who.
             (State::Claiming, _, Reply::Conflict) => self.flight.send(Operation::Read, now),
             (State::Releasing(_), _, Reply::Stored { .. } | Reply::Conflict) => {
                 self.end(ClaimEvent::Released);

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_finds_what_the_feed_lost_at_its_end() {
+    fn a_check_finds_records_lost_at_the_end_of_the_feed() {
         let (mut sequencer, now) = start();
         sequencer.check(now);
         let open = |after| Fill { after, until: None };
@@ -352,7 +352,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_order_is_always_the_stores(seed: u64, max_held in 0_usize..5) {
+        fn the_order_is_that_of_the_store(seed: u64, max_held in 0_usize..5) {
             let rng = &mut Rng::new(seed);
             let mut now = Instant::now();
             let mut sequencer = Sequencer::new(0, max_held);

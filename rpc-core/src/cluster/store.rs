@@ -25,7 +25,7 @@ const LEAST_ROOM: u64 = 64 * 1024;
 /// - **Judge.** Of several appends with the same [`Expect::last`] at most one is stored. Of several with the
 ///   same [`Expect::id`] within the log's [window](LogConfig::window) one is stored, and the others learn
 ///   its number.
-/// - **Durable.** What an append has returned is read by everybody from then on, and stays until it is
+/// - **Durable.** What an append has returned is read by everyone from then on, and stays until it is
 ///   purged, or removed by a bound of its [`LogConfig`].
 /// - **One order.** A [feed](LogConfig::feed) brings the records of a subject, and the messages that are
 ///   [published](Self::publish) on the subject of that feed, to all subscribers in one order, or loses some
@@ -375,8 +375,8 @@ impl StoreError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// Nobody is subscribed to the subject.
-    #[error("nobody listens")]
+    /// No one is subscribed to the subject.
+    #[error("no subscriber")]
     NoListener,
     /// No answer came in time; the question may have arrived.
     #[error("no answer in time")]

@@ -16,7 +16,6 @@ pub(super) fn digits(raw: u64) -> [u8; 16] {
     digits
 }
 
-/// The digits as text.
 pub(super) fn text(digits: &[u8; 16]) -> &str {
     // Digits are ASCII, so the empty text is never taken.
     std::str::from_utf8(digits).unwrap_or_default()

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_panic_is_reported_and_others_go_on() {
+    async fn a_panic_is_reported_and_others_continue() {
         let (producer, mut events) = events();
         let mut dispatcher = EventDispatcher::new(4);
         dispatcher.spawn(async { panic!("asked to") });

@@ -256,7 +256,7 @@ impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
         let mut event = None;
         loop {
             let mut state = self.handle.lock();
-            // What is queued in this turn leaves in it, so nobody has to wake the task.
+            // What is queued in this turn leaves in it, so no one has to wake the task.
             state.task = None;
             let State { machine, cut, .. } = &mut *state;
             if std::mem::take(cut) {

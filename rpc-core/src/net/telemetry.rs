@@ -161,7 +161,6 @@ pub async fn server_call<T>(
     result
 }
 
-/// The span of a connection.
 pub(crate) fn connection_span(side: Side, system: &'static str) -> Span {
     tracing::debug_span!(
         target: "rpc",

@@ -152,7 +152,7 @@ fn a_suspended_call_has_no_deadline() {
 }
 
 #[test]
-fn a_drained_table_holds_no_memory_and_works_on() {
+fn a_drained_table_frees_its_memory_and_still_works() {
     let start = Instant::now();
     let mut calls = Calls::new(5, 2000, start);
     let old: Vec<_> = (0..1000)

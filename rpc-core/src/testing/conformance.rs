@@ -12,7 +12,7 @@ use crate::error::Disconnect;
 use crate::machine::Machine;
 use crate::message::{Incoming, Outgoing};
 
-/// What came out of a machine: how many frames and events.
+/// The numbers of frames and events that a machine returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Output {
     frames: usize,
@@ -267,7 +267,7 @@ pub fn every_call_ends_once<P: Calls>(
     steps: usize,
     now: Instant,
 ) -> Result<(), String> {
-    let mut book = Book { open: Vec::new() };
+    let mut book = OpenCalls { open: Vec::new() };
     let mut pair = calls.connect(now, rng.next_u64());
     book.collect(calls, &mut pair)?;
     for step in schedule(rng, steps) {
@@ -307,11 +307,11 @@ pub fn every_call_ends_once<P: Calls>(
 }
 
 /// The calls in flight, in an order that the seed alone decides.
-struct Book<I> {
+struct OpenCalls<I> {
     open: Vec<I>,
 }
 
-impl<I: Copy + Eq + Hash + Debug> Book<I> {
+impl<I: Copy + Eq + Hash + Debug> OpenCalls<I> {
     fn collect<P: Calls<Id = I>>(
         &mut self,
         calls: &mut P,

@@ -93,7 +93,7 @@ struct Replay<'a, M, F> {
     machine: &'a mut M,
     on_event: F,
     differs: Differs<'a>,
-    /// What the machine sent and is not compared yet.
+    /// Frames that the machine sent and that are not compared yet.
     sent: VecDeque<Outgoing>,
     /// Recorded ids and those that the machine made in their place.
     bound: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! The first attempt to connect: ready, or why not; and connections that nobody runs.
+//! The first attempt to connect: ready, or why not; and connections that no one runs.
 
 use std::time::Duration;
 

@@ -73,7 +73,7 @@ async fn lost_streams_are_created_again() {
     bucket.put("key", bytes("one")).await.unwrap();
     let created = log.state().await.unwrap().created;
     server.restart_empty();
-    // A write finds that nobody takes it, and is repeated; a read fails once.
+    // A write finds that no one takes it, and is repeated; a read fails once.
     let stored = loop {
         match log.append("log.a", bytes("x"), Expect::default()).await {
             Err(StoreError::Unavailable { .. }) => {}
@@ -218,7 +218,7 @@ async fn records_are_read_in_order_by_pattern_and_number() {
 async fn a_lagging_watch_survives_a_purge_of_another_subject() {
     let server = NatsServer::start();
     let log = log(&connect(&server).await).await;
-    // More than the server sends before somebody reads.
+    // More than the server sends before someone reads.
     let payload = Bytes::from(vec![b'x'; 50_000]);
     for number in 0..500 {
         let subject = format!("log.{number}");
@@ -432,7 +432,7 @@ async fn a_missing_server_and_a_bad_configuration_are_reported() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_bucket_that_was_made_with_a_shorter_age_is_not_opened() {
+async fn a_bucket_created_with_a_shorter_age_is_not_opened() {
     let server = NatsServer::start();
     let store = connect(&server).await;
     let open = async |seconds: Option<u64>| {
@@ -485,7 +485,7 @@ async fn credentials_in_the_url_log_in_and_are_never_shown() {
     ] {
         let server = NatsServer::start_with(asked, &[]);
         let config = |login| {
-            // Nobody is at the first address.
+            // No one is at the first address.
             let urls = format!("nats://127.0.0.1:1,nats://{login}{}", server.address());
             let mut config = NatsConfig::new(&urls);
             config.timeout = Duration::from_secs(2);

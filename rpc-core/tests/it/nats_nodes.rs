@@ -32,7 +32,7 @@ fn brief() -> LeaseConfig {
     }
 }
 
-/// A node whose lease is acquired as soon as somebody polls the renewal.
+/// A node whose lease is acquired as soon as someone polls the renewal.
 async fn node(server: &NatsServer) -> (Node, Renewal) {
     node_on(connect(server).await, brief()).await
 }
@@ -202,7 +202,7 @@ async fn exactly_one_node_takes_over() {
 async fn a_released_lease_frees_its_names() {
     let server = NatsServer::start();
     let store = connect(&server).await;
-    // Nobody waits for this to expire.
+    // No one waits for this to expire.
     let (first, renewal) = node_on(Arc::clone(&store), LeaseConfig::default()).await;
     let renewal = tokio::spawn(renewal.run());
     first.lease.acquired().await.unwrap();

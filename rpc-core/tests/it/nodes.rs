@@ -187,7 +187,7 @@ async fn a_refused_login_is_not_retried_elsewhere() {
 }
 
 #[tokio::test]
-async fn the_answers_of_one_name_are_nodes_too() {
+async fn the_addresses_of_one_name_are_nodes_too() {
     let (mut a, mut b) = (House::open().await, House::open().await);
     let table = Table::new([("cluster.example", vec![a.address, b.address])]);
     let guest = guest(named("ws://cluster.example/", &table), eager());

@@ -37,7 +37,7 @@ impl Running {
         WsDialer::new(&self.url()).unwrap().dial().await
     }
 
-    /// Sends a request as it stands and reads to the end.
+    /// Sends a request as it is and reads to the end.
     pub async fn ask(&self, request: &str) -> String {
         let mut tcp = TcpStream::connect(self.address).await.unwrap();
         tcp.write_all(request.as_bytes()).await.unwrap();

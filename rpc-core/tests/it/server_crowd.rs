@@ -50,7 +50,7 @@ async fn at_the_cap_the_oldest_connection_without_a_request_makes_room() {
     assert!(rest(&mut second).await.starts_with("HTTP/1.1 503 "));
     assert_eq!(server.counters.over_limit(), 2);
 
-    // Nobody is left who has not asked for anything.
+    // No one is left who has not asked for anything.
     assert_eq!(server.status(&upgrade("")).await, "503");
     for ws in [&mut upgraded, &mut third, &mut fourth] {
         let echo = exchange(ws, "still here").await;

@@ -191,7 +191,7 @@ async fn an_expired_trusted_certificate_is_refused() {
     assert!(error.to_string().contains("expired"), "{error}");
 }
 
-/// Both addresses of `localhost`: at one of them nobody listens.
+/// Both addresses of `localhost`: at one of them no one listens.
 async fn both(port: u16) -> std::io::Result<Vec<SocketAddr>> {
     Ok([port, 1].map(|port| ([127, 0, 0, 1], port).into()).into())
 }

@@ -161,7 +161,7 @@ fn unread_events_stop_reading_without_loss() {
     }
     pair.settle();
     assert!(!pair.client.wants_input());
-    // Time goes on over frames that nobody reads, and so do the other side's deadlines.
+    // Time goes on over frames that no one reads, and so do the other side's deadlines.
     let unanswered = pair.server.ask("?", pair.now()).unwrap();
     pair.advance(ANSWER);
     let timed_out = CallError::TimedOut {

@@ -372,7 +372,7 @@ async fn an_oversized_send_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_reserved_close_code_is_left_out() {
+async fn a_reserved_close_code_is_omitted() {
     let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 64).await;
     ws.send(Outgoing::Close(CloseFrame::new(1006, "x")))
         .await
@@ -510,7 +510,7 @@ async fn an_unused_port_is_unreachable() {
 
 #[tokio::test]
 async fn all_addresses_of_a_name_are_tried() {
-    // `localhost` may resolve to ::1 first, where nobody listens.
+    // `localhost` may resolve to ::1 first, where no one listens.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let config = WsConfig::default().with_connect_timeout(DEADLINE);

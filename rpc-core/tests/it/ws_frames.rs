@@ -294,7 +294,7 @@ async fn text_is_utf8_whole_or_in_fragments() {
         let binary = Message::Binary(Bytes::from_static(bad));
         assert_eq!(messages([RawFrame::binary(bad)]).await, [binary]);
     }
-    // Nobody waits for the end of a message that is broken already.
+    // No one waits for the end of a message that is broken already.
     assert_eq!(code([RawFrame::text(*b"\xff").unfinished()]).await, 1007);
 }
 

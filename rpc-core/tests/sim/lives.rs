@@ -50,7 +50,7 @@ fn without_ids_a_repeated_message_is_doubled() {
 }
 
 #[test]
-fn with_an_id_for_each_attempt_a_message_is_doubled() {
+fn a_message_with_an_id_per_attempt_is_doubled() {
     die_of(Break::Ids, &["doubled"]);
 }
 

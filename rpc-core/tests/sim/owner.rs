@@ -16,7 +16,7 @@ use super::world::{Break, PAGE};
 
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// A prompt that somebody sends.
+/// A prompt that someone sends.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
     pub client: usize,

@@ -119,7 +119,6 @@ impl Store {
         self.violation.get_or_insert(what);
     }
 
-    /// An operation on the key of a node.
     pub fn node(&mut self, key: &str, operation: &Operation, now: Time) -> Reply {
         self.nodes.keys.retain(|_, (_, _, at)| now < *at + LEASE);
         self.nodes.apply(key, key, operation, self.full, now)

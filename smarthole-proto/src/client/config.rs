@@ -54,7 +54,7 @@ rpc_core::config! {
     /// ```
     #[derive(Clone, Debug, PartialEq)]
     pub struct ClientConfig {
-        /// What the client registers as; the constructor validates it.
+        /// The registration; the constructor validates it.
         pub registration: Registration = registration,
         /// How long the server waits for the first response to a message. This sets the deadline of
         /// each message. Default 30 s.

@@ -231,7 +231,7 @@ impl ClientConn {
         let bytes = received.frame.get().len();
         match self.open.insert(id.clone(), bytes, deadline) {
             Ok(()) => self.open_bytes += bytes,
-            // Sent again: the server waits anew.
+            // Sent again: the server waits again.
             Err(InsertError::Duplicate { .. }) => {
                 self.open.extend(id.as_str(), deadline);
             }

@@ -15,7 +15,7 @@ use crate::id::ClientId;
 pub struct Registration {
     /// Its name, unique among connected clients.
     pub name: Str,
-    /// What it does, in natural language: routers choose clients by it.
+    /// The client's purpose, in natural language: routers choose clients by it.
     pub description: Str,
     /// Its version, for debugging.
     #[serde(skip_serializing_if = "Option::is_none")]

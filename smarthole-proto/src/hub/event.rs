@@ -93,11 +93,11 @@ pub enum HubEvent {
     Unroutable {
         /// The message.
         message: MessageId,
-        /// What the user said.
+        /// The user's text.
         text: Str,
         /// Why no further client is asked.
         why: Unroutable,
-        /// Who rejected it and why, in that order.
+        /// The rejections, in order.
         tried: Vec<Rejection>,
     },
     /// Nothing about a message is open any more: the router is not asked, and no client has time

@@ -177,7 +177,6 @@ impl Delivery {
         }
     }
 
-    /// Returns the outcome after this answer.
     pub(super) fn after(&self, answer: &Answer) -> Result<Outcome, Ignored> {
         let before = match &self.state {
             State::Open { .. } => None,

@@ -1,4 +1,4 @@
-//! Tests of [`Hub`](super::Hub) by hand. Whole conversations stand in `tests/it/hub.rs`.
+//! Tests of [`Hub`](super::Hub) by hand. Whole conversations are in `tests/it/hub.rs`.
 
 mod history;
 mod ids;
@@ -365,7 +365,7 @@ fn waiting_frames_and_events_are_bounded() {
     assert_eq!(decided, Err(HubError::Busy));
     test.say("a: x").unwrap();
     assert_eq!(test.say("a: x"), Err(HubError::Busy));
-    // Notifications that nobody takes are dropped; what ends a delivery is not.
+    // Notifications that no one takes are dropped; what ends a delivery is not.
     for body in ["1", "2"] {
         let shown = Notification::new(body);
         let response = Response::new(id.as_str(), Answer::Notification(shown));
@@ -532,7 +532,7 @@ fn a_missing_title_defaults_to_the_client_name() {
 }
 
 #[test]
-fn of_names_differing_in_case_the_exact_one_wins() {
+fn the_exact_name_wins_among_names_differing_in_case() {
     let mut test = Test::new(&["nOTES", "NOTES", "notes"]);
     for (text, conn) in [("notes: x", 3_u64), ("NOTES, x", 2), ("Notes: x", 1)] {
         test.say(text).unwrap();

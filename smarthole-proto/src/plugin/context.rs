@@ -15,7 +15,7 @@ pub(super) struct Shared {
     pub(super) cancellation: Cancellation,
 }
 
-/// What a handler gets besides the message: the client, and a signal to finish. Cheap to clone.
+/// The context of a handler: the client, and a signal to finish. Cheap to clone.
 #[derive(Clone)]
 pub struct Context {
     shared: Arc<Shared>,

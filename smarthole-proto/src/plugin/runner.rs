@@ -197,7 +197,7 @@ struct Runner<H> {
     dispatcher: EventDispatcher,
     /// The last refusal, until a registration succeeds.
     refused: Option<RegistrationError>,
-    /// The attempts to connect since the last registration; the very first one is none.
+    /// The attempts to connect since the last registration, except the very first.
     attempts: u32,
 }
 
@@ -278,7 +278,7 @@ impl<H: Handler> Runner<H> {
     }
 
     fn message(&mut self, message: InboundMessage) {
-        // The router has given it to somebody else by now: done here too, it would be done twice.
+        // The router has given it to someone else by now: done here too, it would be done twice.
         if !message.time_left().is_zero() {
             if self.shared.config.ack_on_receipt {
                 message.answer_later(Answer::Ack);

@@ -62,7 +62,7 @@ struct Spoken<'t> {
     written: &'t str,
 }
 
-/// What a candidate has in common with the text.
+/// How well a candidate matches the text.
 struct Score<'t> {
     /// By the place in the text.
     hits: BTreeMap<usize, Hit<'t>>,
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn names_weigh_more_than_capabilities_and_those_more_than_descriptions() {
+    fn names_weigh_more_than_capabilities_and_capabilities_more_than_descriptions() {
         let request = RouteRequest {
             candidates: [
                 Candidate::new("a", "Plays music."),
@@ -434,7 +434,7 @@ mod tests {
                 ..Choice::new("x")
             }]
         );
-        // Somebody else has it, and has not rejected it.
+        // Someone else has it, and has not rejected it.
         left.excluded.push("z".into());
         assert_eq!(Keywords::new().choose(&left), []);
         assert_eq!(Keywords::new().choose(&RouteRequest::new("sing")), []);

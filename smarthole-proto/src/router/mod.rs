@@ -55,7 +55,7 @@ pub struct RouteRequest {
 pub struct Candidate {
     /// Its name.
     pub name: Str,
-    /// What it does, in natural language.
+    /// The client's purpose, in natural language.
     pub description: Str,
     /// Hints at what it can do; shared by all questions with this candidate.
     pub capabilities: Arc<[Str]>,

@@ -15,17 +15,17 @@ use switchboard_testing::sim::{self, Rng, Step};
 
 use crate::played::config;
 
-pub type Line = Pair<ClientConn, ServerConn>;
+pub type Machines = Pair<ClientConn, ServerConn>;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-pub fn line(config: ClientConfig, now: Instant) -> Line {
+pub fn line(config: ClientConfig, now: Instant) -> Machines {
     let server = ServerConn::new(ServerConfig::default(), now);
     Pair::new(ClientConn::new(config, now), server, now)
 }
 
 /// A line whose client is registered.
-pub fn ready(now: Instant) -> Line {
+pub fn ready(now: Instant) -> Machines {
     let mut line = line(config(), now);
     accept(&mut line);
     assert_eq!(line.client.state(), ClientState::Ready);
@@ -33,7 +33,7 @@ pub fn ready(now: Instant) -> Line {
     line
 }
 
-fn accept(line: &mut Line) {
+fn accept(line: &mut Machines) {
     line.settle();
     assert!(matches!(
         line.take_server_events()[..],
@@ -188,15 +188,15 @@ fn unread_events_are_not_lost() {
 
 /// The application's view of the messages that are open, and when each is due.
 #[derive(Default)]
-struct Book {
+struct OpenMessages {
     open: HashMap<String, Instant>,
     order: Vec<String>,
     sent: u64,
 }
 
-impl Book {
+impl OpenMessages {
     /// Every message comes once; it ends with a response, its deadline or the line.
-    fn read(&mut self, line: &mut Line) -> Result<(), String> {
+    fn read(&mut self, line: &mut Machines) -> Result<(), String> {
         for event in line.take_client_events() {
             match event {
                 ClientEvent::Message(Received {
@@ -238,7 +238,7 @@ impl Book {
 
 fn every_message_ends_once(rng: &mut Rng) -> Result<(), String> {
     let mut line = ready(Instant::now());
-    let mut book = Book::default();
+    let mut book = OpenMessages::default();
     for step in sim::schedule(rng, 200) {
         match step {
             Step::Call => {

@@ -19,7 +19,7 @@ use crate::played::{Router, acked, config, message, rejected};
 
 const MEGABYTE: usize = 1_048_576;
 
-type Line = Router<WsStream<TcpStream>>;
+type Server = Router<WsStream<TcpStream>>;
 
 /// Whatever a test waits for comes within this time or not at all.
 async fn soon<T>(future: impl Future<Output = T>) -> T {
@@ -27,7 +27,7 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
     waiting.await.expect("it comes")
 }
 
-async fn accept(listener: &TcpListener) -> Line {
+async fn accept(listener: &TcpListener) -> Server {
     let (tcp, _) = listener.accept().await.unwrap();
     // A router that would send and take more.
     let generous = WsConfig::default()
@@ -36,7 +36,7 @@ async fn accept(listener: &TcpListener) -> Line {
     Router(WsStream::accept(tcp, &generous).await.unwrap())
 }
 
-async fn connected() -> (Client, Events, Line, TcpListener) {
+async fn connected() -> (Client, Events, Server, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}", listener.local_addr().unwrap());
     let soon_again = ReconnectPolicy::new(BackoffPolicy::new(Duration::from_millis(10), 1.0));

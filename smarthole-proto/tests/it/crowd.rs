@@ -48,12 +48,12 @@ enum End {
 
 /// How each delivery ended, and how often each message was settled.
 #[derive(Default)]
-struct Book {
+struct Deliveries {
     deliveries: HashMap<(String, String), Option<End>>,
     settled: HashMap<String, usize>,
 }
 
-impl Book {
+impl Deliveries {
     fn deliver(&mut self, message: &MessageId, client: &str) {
         let pair = (message.to_string(), client.to_owned());
         assert_eq!(self.deliveries.insert(pair, None), None, "delivered twice");
@@ -118,7 +118,7 @@ impl Book {
 }
 
 /// Submits what `text` gives for each number, and checks that everything ends exactly once.
-async fn each_ends_once(text: impl Fn(usize) -> String) -> Book {
+async fn each_ends_once(text: impl Fn(usize) -> String) -> Deliveries {
     let config = HubConfig {
         response_timeout: Duration::from_millis(300),
         ..HubConfig::default()
@@ -139,7 +139,7 @@ async fn each_ends_once(text: impl Fn(usize) -> String) -> Book {
         let text = text(number);
         server.runtime.submit(Input::text(text)).unwrap();
     }
-    let keep = Book::keep(&mut events, MESSAGES);
+    let keep = Deliveries::keep(&mut events, MESSAGES);
     let book = tokio::time::timeout(Duration::from_secs(60), keep)
         .await
         .expect("everything ends");

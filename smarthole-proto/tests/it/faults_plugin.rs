@@ -129,7 +129,7 @@ async fn hanging_handlers_do_not_block_the_plugin() {
     route(&mut line, "1", "hang").await;
     works(&mut line).await;
     plugin.stop.notify_one();
-    // Nobody waits in vain for an answer.
+    // No one waits in vain for an answer.
     assert_eq!(hear(&mut line).await, rejected("1", DROPPED));
     assert_eq!(closed(line).await, Some(1000));
     assert_eq!(plugin.ended().await, (0, 1));

@@ -1,4 +1,4 @@
-//! The specification's examples, byte for byte: as they stand there, and as this crate writes them.
+//! The specification's examples, byte for byte: as they are there, and as this crate writes them.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +12,7 @@ use smarthole_proto::limits::defaults;
 use smarthole_proto::{codec, timestamp, validate};
 use switchboard_testing::json::assert_same;
 
-/// An example as it stands in the specification, and as it is sent: without white space.
+/// An example as it is in the specification, and as it is sent: without white space.
 struct Example {
     printed: &'static str,
     sent: String,

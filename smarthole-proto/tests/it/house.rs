@@ -9,7 +9,7 @@ use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubEvent, Input, RouteId};
 use smarthole_proto::router::{Choice, RouteRequest};
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
 
-pub(crate) type Line = Pair<ClientConn, ServerConn>;
+pub(crate) type Machines = Pair<ClientConn, ServerConn>;
 
 /// Far more than happens in the longest test: what goes on for ever fails, and does not hang.
 const MOST_STEPS: usize = 1_000_000;
@@ -22,7 +22,7 @@ pub(crate) struct Question {
 
 pub(crate) struct House {
     pub(crate) hub: Hub,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<Machines>,
     pub(crate) now: Instant,
     events: Vec<HubEvent>,
     questions: Vec<Question>,
@@ -163,7 +163,7 @@ impl House {
         for step in 0.. {
             assert!(step < MOST_STEPS, "something is due again and again");
             self.settle();
-            let lines = self.lines.iter().filter_map(Line::next_instant);
+            let lines = self.lines.iter().filter_map(Machines::next_instant);
             let next = lines.chain(self.hub.poll_timeout()).min();
             let Some(next) = next.filter(|next| *next <= until) else {
                 break;

@@ -131,7 +131,7 @@ fn several_recipients_share_one_id_and_answer_separately() {
 }
 
 #[test]
-fn an_ack_stands_despite_rejections_of_others() {
+fn an_ack_counts_despite_rejections_of_others() {
     assert_snapshot!(play(
         "join a
          join b

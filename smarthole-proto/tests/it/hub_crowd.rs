@@ -146,7 +146,7 @@ fn each_of_a_thousand_messages_ends_exactly_once() {
         }
         crowd.events();
     }
-    // The rejected fifth went to somebody else, who says nothing either.
+    // The rejected fifth went to someone else, who says nothing either.
     assert_eq!(crowd.frames().len(), MESSAGES / 5);
     assert_eq!(crowd.hub.in_flight(), 2 * MESSAGES / 5);
     for _ in 0..3 {

@@ -1,6 +1,6 @@
 //! Plays a script against a hub under virtual time, and writes down everything that happens.
 //!
-//! Inputs stand behind `>`; what they lead to follows. Ids are numbered as they come: `m1`, `q1`.
+//! Inputs are behind `>`; what they lead to follows. Ids are numbered as they come: `m1`, `q1`.
 
 use std::collections::HashMap;
 use std::fmt::Write;

@@ -24,7 +24,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn open(link: LinkConfig) -> (Client, Events, MemListener) {
     let (dialer, listener) = mem::listen(64);
-    // Nobody reads pings while the clock jumps.
+    // No one reads pings while the clock jumps.
     let config = ClientConfig {
         keep_alive: KeepAlive::off(),
         ..config()
@@ -343,7 +343,7 @@ async fn a_drain_waits_for_all_responses() {
     drop(second);
 }
 
-/// Notes when it dials, and reaches nobody or somebody.
+/// Notes when it dials, and reaches no one or someone.
 struct Dials {
     times: Arc<Mutex<Vec<Instant>>>,
     inner: Option<MemDialer>,

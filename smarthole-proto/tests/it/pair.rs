@@ -118,7 +118,7 @@ fn the_router_gets_capabilities_and_input_method() {
         capabilities: vec!["tasks".into(), "reminders".into()].into(),
         ..Candidate::new("notes", "I keep notes.")
     };
-    // A confidence above 1 is none.
+    // A confidence above 1 counts as absent.
     for (confidence, told) in [(0.5, Some(0.5)), (1.5, None)] {
         let input = Input::voice("buy milk", Some(confidence));
         let wall = SystemTime::UNIX_EPOCH;
@@ -156,7 +156,7 @@ fn both_ends_time_out_after_30_seconds() {
             ..
         }
     )));
-    // The client is none the worse for it.
+    // The client is not affected.
     house.lines[notes].client.respond(&id, Answer::Ack).unwrap();
     house.settle();
     assert!(matches!(

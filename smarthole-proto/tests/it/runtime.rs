@@ -238,7 +238,7 @@ async fn a_client_is_disconnected_10_seconds_after_a_missed_pong() {
             assert!(matches!(message, Message::Ping(_)));
         }
     });
-    // Its line is up, but nobody reads it.
+    // Its line is up, but no one reads it.
     let Client { line, served } = dead;
     let after = 10 * SECOND;
     assert_eq!(served.await.unwrap(), CloseReason::KeepAlive { after });

@@ -69,7 +69,7 @@ async fn a_client_that_misses_pongs_is_disconnected_and_reported() {
     .await;
     let mut dead = Wire::client(server.address, "dead").await;
     assert_eq!(dead.next().await, Frame::Ping);
-    // It may say something, but that is no pong.
+    // It may send messages, but they are not pongs.
     dead.say("hello?").await;
     assert!(matches!(dead.next().await, Frame::Close(1001, _)));
     assert_eq!(dead.next().await, Frame::End);

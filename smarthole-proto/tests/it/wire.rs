@@ -24,7 +24,7 @@ pub(crate) struct Wire {
     pub(crate) tcp: TcpStream,
 }
 
-/// A masked frame; the mask is zero, so the payload stands in it as it is.
+/// A masked frame; the mask is zero, so the payload is in it as it is.
 pub(crate) fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x80 | opcode];
     match payload.len() {
@@ -102,7 +102,7 @@ impl Wire {
         Self { tcp }
     }
 
-    /// Whether nobody listens there.
+    /// Whether no one listens there.
     pub(crate) async fn open_refused(address: SocketAddr) -> bool {
         TcpStream::connect(address).await.is_err()
     }
@@ -130,7 +130,6 @@ impl Wire {
         self.send(&frame(1, text.as_bytes())).await;
     }
 
-    /// The next frame.
     pub(crate) async fn next(&mut self) -> Frame {
         timeout(LONG, self.read()).await.expect("a frame in time")
     }

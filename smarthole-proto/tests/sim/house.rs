@@ -33,7 +33,7 @@ const GARBAGE: [&str; 6] = [
 ];
 
 /// One connection, from the first frame to the last.
-struct Talk {
+struct Connection {
     line: Line<ClientConn, ServerConn>,
     client: usize,
     is_registered: bool,
@@ -45,7 +45,7 @@ struct House {
     start: Instant,
     now: Instant,
     hub: Hub,
-    talks: BTreeMap<u64, Talk>,
+    talks: BTreeMap<u64, Connection>,
     /// The connection of each client.
     current: [Option<u64>; 3],
     dialling: [Dialling; 3],
@@ -254,7 +254,7 @@ impl House {
             Bounds::new(MAX_FRAMES + MAX_OPEN + 3, 2 * MAX_EVENTS + MAX_OPEN + 3),
             Bounds::new(MAX_FRAMES + 3, MAX_EVENTS + 1),
         );
-        let talk = Talk {
+        let talk = Connection {
             line,
             client,
             is_registered: false,
@@ -344,7 +344,7 @@ impl House {
         talk.is_some_and(|it| it.is_registered && it.line.is_whole())
     }
 
-    /// Everything works again: everybody comes back, and every message is taken.
+    /// Everything works again: everyone comes back, and every message is taken.
     fn recover(&mut self) -> Outcome {
         self.calm = true;
         for talk in self.talks.values_mut() {

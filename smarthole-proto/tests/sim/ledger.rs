@@ -39,7 +39,7 @@ pub(crate) struct Ledger {
     lives: HashMap<MessageId, Life>,
     said: HashSet<(MessageId, String, Word)>,
     pub(crate) settled: u64,
-    /// Messages that somebody took.
+    /// Messages that someone took.
     pub(crate) taken: u64,
 }
 
@@ -49,7 +49,7 @@ impl Ledger {
         ensure(is_new, || format!("{id} was given twice"))
     }
 
-    /// A client hears a message. Nobody hears one twice, or one that was not sent to it.
+    /// A client hears a message. No one hears one twice, or one that was not sent to it.
     pub(crate) fn received(&mut self, id: &MessageId, client: &str) -> Outcome {
         let life = self.lives.get_mut(id);
         let delivery = life.and_then(|life| life.deliveries.get_mut(client));

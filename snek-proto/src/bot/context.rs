@@ -24,7 +24,7 @@ use crate::sanitize::sanitize_names;
 /// Takes what happens to a bot.
 pub(super) type Notices = Box<dyn Fn(&Notice) + Send + Sync>;
 
-/// What all handlers of a bot share.
+/// State shared by all handlers of a bot.
 pub(super) struct Shared {
     pub(super) client: Client,
     pub(super) config: BotConfig,

@@ -327,7 +327,7 @@ pub enum PumpError<E> {
     /// `finish`](StreamWriter::finish).
     #[error("the answer could not be sent: {error}")]
     Send {
-        /// What went wrong.
+        /// The cause.
         #[source]
         error: BotError,
         /// The whole text.

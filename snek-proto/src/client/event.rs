@@ -23,7 +23,7 @@ pub enum ClientEvent {
     },
     /// A message in a channel, possibly partial.
     Message(Message),
-    /// Somebody is typing.
+    /// Someone is typing.
     SetTyping(Typing),
     /// The user was joined to a channel.
     Joined(Joined),

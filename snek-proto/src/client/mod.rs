@@ -375,7 +375,7 @@ impl Machine for ClientConn {
         self.core.close_with(CloseReason::Local, frame);
     }
 
-    /// Returns how many calls are in flight. Those of the opening do not count: nobody waits for them.
+    /// Returns how many calls are in flight. Those of the opening do not count: no one waits for them.
     fn in_flight(&self) -> usize {
         match self.state {
             ClientState::Ready => self.calls.len(),

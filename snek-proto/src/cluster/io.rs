@@ -17,7 +17,6 @@ use super::Node;
 /// those.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Membership {
-    /// The user.
     pub(crate) user: User,
     /// The channels as the user sees them, in the order of joining.
     pub(crate) channels: Vec<Channel>,
@@ -77,7 +76,6 @@ pub(crate) struct Attempt {
     pub(crate) id: SendId,
     /// The number of the attempt, which the answer has to repeat.
     pub(crate) number: u64,
-    /// The channel.
     pub(crate) channel: ChannelUid,
     /// The key of the message, the same for each attempt and unique among all nodes. The stream stores a key
     /// once.

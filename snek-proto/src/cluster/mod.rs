@@ -393,7 +393,7 @@ impl Node {
     }
 
     /// Reads again what the feeds may have lost: call it at the start, after each loss of the line to the
-    /// stream, and when the stream was made anew.
+    /// stream, and when the stream was made again.
     pub(crate) fn check(&mut self, now: Instant) {
         let channels: Vec<ChannelUid> = self.feeds.keys().cloned().collect();
         for channel in channels {

@@ -360,7 +360,7 @@ fn a_stream_that_was_emptied_is_delivered_from_its_beginning() {
 }
 
 #[test]
-fn an_older_copy_of_the_stream_is_delivered_from_where_it_differs() {
+fn an_older_copy_of_the_stream_is_delivered_from_the_first_difference() {
     for live in [true, false] {
         let mut world = three();
         for number in 0..5 {
@@ -396,7 +396,7 @@ fn a_node_gives_up_when_the_stream_is_silent_for_too_long() {
 }
 
 #[test]
-fn the_end_of_a_node_tells_every_sender_and_returns_the_connections() {
+fn a_node_that_ends_answers_every_sender_and_returns_the_connections() {
     let mut world = three();
     world.is_down = true;
     let (first, second) = (world.send(0, 1, "one"), world.send(0, 1, "two"));
@@ -410,10 +410,10 @@ fn the_end_of_a_node_tells_every_sender_and_returns_the_connections() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever gets lost: everybody hears the same in the same order, nothing that was
+    /// Whatever gets lost: everyone hears the same in the same order, nothing that was
     /// acknowledged is missing, and nothing comes twice.
     #[test]
-    fn everybody_gets_the_stream_under_random_losses(
+    fn every_node_gets_the_stream_under_random_losses(
         steps in prop::collection::vec((0_usize..3, 0_u64..1_000), 1..60),
         seed in any::<u64>(),
     ) {

@@ -64,16 +64,16 @@ pub enum Call {
 const MOST: usize = 3;
 
 /// An argument, if it is given; `Some(None)` is null.
-type Given = Option<Option<LooseStr>>;
+type OptionalText = Option<Option<LooseStr>>;
 
 #[derive(Deserialize)]
 struct Positional(
-    #[serde(default, deserialize_with = "given")] Given,
-    #[serde(default, deserialize_with = "given")] Given,
-    #[serde(default, deserialize_with = "given")] Given,
+    #[serde(default, deserialize_with = "given")] OptionalText,
+    #[serde(default, deserialize_with = "given")] OptionalText,
+    #[serde(default, deserialize_with = "given")] OptionalText,
 );
 
-fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Given, D::Error> {
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<OptionalText, D::Error> {
     Deserialize::deserialize(from).map(Some)
 }
 
@@ -82,7 +82,7 @@ struct Args {
     method: &'static str,
     parameters: &'static [&'static str],
     /// In the order of the parameters.
-    given: [Given; MOST],
+    given: [OptionalText; MOST],
 }
 
 impl Args {
@@ -140,7 +140,7 @@ impl Args {
     }
 
     /// Takes the argument of a parameter.
-    fn take(&mut self, name: &'static str) -> Given {
+    fn take(&mut self, name: &'static str) -> OptionalText {
         let mut all = self.parameters.iter().zip(&mut self.given);
         all.find(|(parameter, _)| **parameter == name)?.1.take()
     }

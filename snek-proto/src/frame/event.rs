@@ -16,7 +16,7 @@ use crate::id::ChannelUid;
 pub enum Event {
     /// A message was posted in a channel, by anyone: a client gets its own messages too.
     Message(Message),
-    /// Somebody is typing.
+    /// Someone is typing.
     SetTyping {
         /// The user and the channel.
         data: Typing,

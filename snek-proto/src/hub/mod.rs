@@ -103,7 +103,7 @@ pub struct Hub {
     directs: HashMap<(Str, Str), ChannelUid>,
     next_direct: u64,
     out: VecDeque<(ConnId, Text)>,
-    /// What the uids of messages are made of.
+    /// The generator of message uids.
     uids: AtomicU64,
     keys: RandomState,
 }

@@ -21,7 +21,6 @@ fn count(count: usize) -> Constant {
     Number(f64::from(u32::try_from(count).unwrap()))
 }
 
-/// The constant of this name.
 fn constant(name: &str) -> Constant {
     match name {
         "WS_HEARTBEAT" => Seconds(limits::WS_HEARTBEAT.as_secs_f64()),

@@ -15,7 +15,6 @@ use crate::codec::encode_method;
 use crate::error::RpcError;
 use crate::frame::{Answer, Channel, Final, NoArgs, NoKwargs, User};
 
-/// The result of a call.
 type Outcome = Result<Answer, CallError<RpcError>>;
 
 /// A handle for calls. Cheap to clone; dropping the last clone closes the connection.
@@ -235,7 +234,7 @@ fn unexpected(error: &DecodeError) -> CallError<RpcError> {
     CallError::Remote(RpcError::new(format!("an unexpected answer: {error}")))
 }
 
-/// What every client has: [`ready`](Link::ready), [`state`](Link::state), [`close`](Link::close),
+/// Methods of every client: [`ready`](Link::ready), [`state`](Link::state), [`close`](Link::close),
 /// [`drain`](Link::drain) and what else a [`Link`] offers.
 impl Deref for Client {
     type Target = Link<ClientProtocol>;

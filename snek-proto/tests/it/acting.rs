@@ -13,7 +13,7 @@ use snek_proto::id::ChannelUid;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::scripted::Line;
+use crate::scripted::Peer;
 
 type Act = dyn Fn(Context) -> BoxFuture<'static, Result<(), BotError>> + Send + Sync;
 
@@ -67,8 +67,8 @@ impl Acting {
     }
 
     /// A line over which the bot was just mentioned.
-    pub async fn mentioned(&mut self) -> Line {
-        let mut line = Line::logged_in(&mut self.listener).await;
+    pub async fn mentioned(&mut self) -> Peer {
+        let mut line = Peer::logged_in(&mut self.listener).await;
         line.say("ch1", "ann", "@MyBot").await;
         line
     }

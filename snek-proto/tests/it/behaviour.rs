@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::played::{ready, serve};
-use crate::scripted::Line;
+use crate::scripted::Peer;
 use crate::vectors::{Hand, config};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -127,7 +127,7 @@ fn both_ends_ping_after_30_seconds_and_disconnect_15_later() {
     let mut pair = ready(11, std::time::Instant::now());
     pair.take_client_events();
     pair.mute_pongs();
-    // Nobody answers, but a ping itself is life: cut the frames off too.
+    // No one answers, but a ping itself is life: cut the frames off too.
     pair.set_latency(Duration::from_secs(100_000));
     pair.advance(Duration::from_millis(44_999));
     assert!(!pair.client.is_closed() && !pair.server.is_closed());
@@ -256,7 +256,7 @@ async fn a_call_does_not_time_out_while_block_stops_reading() {
     link.events.policy = block;
     let (client, mut events, connection) = connect_with(dialer, config, link);
     tokio::spawn(connection.run());
-    let mut line = Line::logged_in(&mut listener).await;
+    let mut line = Peer::logged_in(&mut listener).await;
     client.ready().await.unwrap();
     let call = tokio::spawn(async move { client.ping().await });
     let request = line.request().await;
@@ -275,7 +275,7 @@ async fn a_call_does_not_time_out_while_block_stops_reading() {
 #[tokio::test(start_paused = true)]
 async fn calls_without_a_connection_fail_at_once() {
     let (client, mut listener) = client();
-    let mut line = Line::accept(&mut listener).await;
+    let mut line = Peer::accept(&mut listener).await;
     let before = Instant::now();
     let early = client.ping().await.unwrap_err();
     assert_eq!(early, CallError::Refused(Refused::NotReady));
@@ -295,7 +295,7 @@ async fn calls_without_a_connection_fail_at_once() {
 #[tokio::test(start_paused = true)]
 async fn calls_in_flight_fail_when_the_connection_is_lost() {
     let (client, mut listener) = client();
-    let mut line = Line::logged_in(&mut listener).await;
+    let mut line = Peer::logged_in(&mut listener).await;
     client.ready().await.unwrap();
     let before = Instant::now();
     let caller = client.clone();
@@ -318,7 +318,7 @@ async fn calls_in_flight_fail_when_the_connection_is_lost() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_leaves_no_entry_behind() {
     let (client, mut listener) = client();
-    let mut line = Line::logged_in(&mut listener).await;
+    let mut line = Peer::logged_in(&mut listener).await;
     client.ready().await.unwrap();
     let gone = tokio::time::timeout(SECOND, client.ping()).await;
     assert!(gone.is_err());
@@ -335,7 +335,7 @@ async fn a_dropped_call_leaves_no_entry_behind() {
 #[tokio::test(start_paused = true)]
 async fn a_mistyped_reply_fails_its_call() {
     let (client, mut listener) = client();
-    let mut line = Line::logged_in(&mut listener).await;
+    let mut line = Peer::logged_in(&mut listener).await;
     client.ready().await.unwrap();
     let call = tokio::spawn(async move { client.get_channels().await });
     let request = line.request().await;
@@ -432,7 +432,7 @@ async fn settle() {
 #[tokio::test(start_paused = true)]
 async fn other_events_do_not_reach_message_handlers() {
     let (seen, mut listener, _run) = bot(bot_config());
-    let mut line = Line::logged_in(&mut listener).await;
+    let mut line = Peer::logged_in(&mut listener).await;
     let data = json!({"channel_uid": "ch1", "username": "ann", "message": "x"});
     for event in ["ping", "mention", "own_message", "PING", "on_ping", "a-b"] {
         line.send(json!({"event": event, "data": data})).await;
@@ -452,7 +452,7 @@ async fn other_events_do_not_reach_message_handlers() {
 #[tokio::test(start_paused = true)]
 async fn joins_by_event_and_by_message_reach_the_same_handler() {
     let (seen, mut listener, _run) = bot(bot_config());
-    let mut line = Line::logged_in(&mut listener).await;
+    let mut line = Peer::logged_in(&mut listener).await;
     for (event, text) in [("join", "@MyBot join"), ("leave", "@mybot leave")] {
         line.send(json!({"event": event, "data": {"channel_uid": "ch1"}}))
             .await;
@@ -472,7 +472,7 @@ async fn joins_by_event_and_by_message_reach_the_same_handler() {
 #[tokio::test(start_paused = true)]
 async fn messages_before_the_own_name_is_known_are_routed_after() {
     let (seen, mut listener, _run) = bot(bot_config());
-    let mut line = Line::accept(&mut listener).await;
+    let mut line = Peer::accept(&mut listener).await;
     let login = line.request().await;
     line.answer(&login, json!({"username": "mybot"})).await;
     line.say("ch1", "mybot", "from myself").await;
@@ -492,7 +492,7 @@ async fn messages_before_the_own_name_is_known_are_routed_after() {
 #[tokio::test(start_paused = true)]
 async fn an_unlisted_channel_is_public() {
     let (seen, mut listener, _run) = bot(bot_config());
-    let mut line = Line::logged_in(&mut listener).await;
+    let mut line = Peer::logged_in(&mut listener).await;
     line.say("elsewhere", "ann", "hello").await;
     line.say("elsewhere", "ann", "hello mybot").await;
     line.say("elsewhere", "ann", "ping").await;
@@ -505,11 +505,11 @@ async fn an_unlisted_channel_is_public() {
 #[tokio::test(start_paused = true)]
 async fn three_failed_attempts_are_reported_and_another_cycle_begins() {
     let (seen, mut listener, _run) = bot(bot_config());
-    Line::logged_in(&mut listener).await.cut();
+    Peer::logged_in(&mut listener).await.cut();
     let before = Instant::now();
     let mut waits = Vec::new();
     for _ in 0..5 {
-        let line = Line::accept(&mut listener).await;
+        let line = Peer::accept(&mut listener).await;
         waits.push(before.elapsed().as_secs());
         line.cut();
     }
@@ -526,9 +526,9 @@ async fn three_failed_attempts_are_reported_and_another_cycle_begins() {
         "lost false 3 4s",
     ];
     assert_eq!(lost, expected);
-    Line::logged_in(&mut listener).await.cut();
+    Peer::logged_in(&mut listener).await.cut();
     let before = Instant::now();
-    Line::logged_in(&mut listener).await;
+    Peer::logged_in(&mut listener).await;
     assert_eq!(before.elapsed().as_secs(), 1);
 }
 
@@ -541,7 +541,7 @@ async fn a_limit_of_cycles_ends_the_bot_with_a_connection_error() {
         ..bot_config()
     });
     for _ in 0..4 {
-        Line::accept(&mut listener).await.cut();
+        Peer::accept(&mut listener).await.cut();
     }
     let error = run.await.unwrap().unwrap_err();
     assert_eq!(error.name(), "ConnectionError");
@@ -554,7 +554,7 @@ async fn a_limit_of_cycles_ends_the_bot_with_a_connection_error() {
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_early_events_does_not_cost_the_bot_its_own_name() {
     let (seen, mut listener, _run) = bot(bot_config());
-    let mut line = Line::accept(&mut listener).await;
+    let mut line = Peer::accept(&mut listener).await;
     for _ in 0..3_000 {
         line.say("ch1", "ann", "nothing").await;
     }

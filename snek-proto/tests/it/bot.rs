@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::acting::Acting;
-use crate::scripted::Line;
+use crate::scripted::Peer;
 
 /// Answers everything with what it is, and writes down what it saw.
 #[derive(Clone, Default)]
@@ -139,7 +139,7 @@ async fn each_message_goes_to_the_handler_with_its_priority() {
         triggers: Triggers::new(["^!"]).unwrap(),
         ..config()
     });
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     line.say("ch1", "mybot", "ping from myself").await;
     line.say("ch1", "ann", "hello @MyBot").await;
     assert_eq!(line.posted().await, ("ch1".into(), "hi ann".into()));
@@ -177,7 +177,7 @@ async fn each_message_goes_to_the_handler_with_its_priority() {
 #[tokio::test(start_paused = true)]
 async fn partial_messages_do_not_reach_message_handlers() {
     let mut bot = start(config());
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     line.send(json!({
         "event": "message", "message": "ping so", "username": "ann", "user_nick": "Ann",
         "channel_uid": "ch1", "is_final": false,
@@ -192,7 +192,7 @@ async fn partial_messages_do_not_reach_message_handlers() {
 #[tokio::test(start_paused = true)]
 async fn outgoing_names_and_incoming_drive_links_are_sanitized() {
     let mut bot = start(config());
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     line.say("dm1", "ann", "see [x](/drive.bin/1) of Snek")
         .await;
     let (_, text) = line.posted().await;
@@ -213,7 +213,7 @@ async fn pongs_and_sanitizing_can_be_disabled() {
         ..config()
     };
     let mut bot = start(config);
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "ping").await;
     settle().await;
     assert_eq!(bot.diary.lines(), ["ping "]);
@@ -225,12 +225,12 @@ async fn pongs_and_sanitizing_can_be_disabled() {
 #[tokio::test(start_paused = true)]
 async fn a_reconnect_logs_in_fully_and_keeps_joined_channels() {
     let mut bot = start(config());
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "@MyBot join").await;
     settle().await;
     line.cut();
     let before = tokio::time::Instant::now();
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     assert_eq!(before.elapsed().as_secs(), 1);
     line.say("ch1", "ann", "still there?").await;
     assert_eq!(line.posted().await.1, "heard still there?");
@@ -258,10 +258,10 @@ async fn a_reconnect_logs_in_fully_and_keeps_joined_channels() {
 #[tokio::test(start_paused = true)]
 async fn a_half_open_connection_is_replaced_after_a_missed_pong() {
     let mut bot = start(config());
-    let _deaf = Line::logged_in(&mut bot.listener).await;
+    let _deaf = Peer::logged_in(&mut bot.listener).await;
     let before = tokio::time::Instant::now();
-    // Nobody reads the first line any more, so nobody answers its ping.
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    // No one reads the first line any more, so no one answers its ping.
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     assert_eq!(before.elapsed().as_secs(), 30 + 15 + 1);
     line.say("ch1", "ann", "ping").await;
     assert_eq!(line.posted().await.1, "pong");
@@ -270,14 +270,14 @@ async fn a_half_open_connection_is_replaced_after_a_missed_pong() {
 #[tokio::test(start_paused = true)]
 async fn an_unanswered_message_is_sent_three_times() {
     let mut bot = start(config());
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "@MyBot").await;
     for wait in [1, 2] {
         assert_eq!(line.request().await.method, "send_message");
         let before = tokio::time::Instant::now();
         // No answer: the call times out, and the next attempt comes over a new line.
         tokio::spawn(async move { while line.try_request().await.is_some() {} });
-        line = Line::logged_in(&mut bot.listener).await;
+        line = Peer::logged_in(&mut bot.listener).await;
         assert_eq!(before.elapsed().as_secs(), 190 + wait);
     }
     assert_eq!(line.request().await.method, "send_message");
@@ -306,12 +306,12 @@ async fn an_unanswered_message_is_sent_three_times() {
 #[tokio::test(start_paused = true)]
 async fn a_message_lost_with_its_connection_is_resent_after_one_second() {
     let mut bot = start(config());
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "@MyBot").await;
     assert_eq!(line.request().await.method, "send_message");
     let before = tokio::time::Instant::now();
     line.cut();
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     assert_eq!(line.posted().await.1, "hi ann");
     assert_eq!(before.elapsed().as_secs(), 1);
 }
@@ -319,13 +319,13 @@ async fn a_message_lost_with_its_connection_is_resent_after_one_second() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_reconnect_uses_up_an_attempt() {
     let mut bot = start(config());
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "@MyBot").await;
     line.request().await;
     line.cut();
     // The second attempt finds no server that talks to it.
-    drop(Line::accept(&mut bot.listener).await);
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    drop(Peer::accept(&mut bot.listener).await);
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     assert_eq!(line.posted().await.1, "hi ann");
     let resent: Vec<_> = bot
         .diary
@@ -345,11 +345,11 @@ async fn only_if_unsent_never_posts_twice() {
         retry_send: RetrySend::OnlyIfUnsent,
         ..config()
     });
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "@MyBot").await;
     line.request().await;
     line.cut();
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(bot.diary.lines(), ["error RPCError"]);
     line.say("ch1", "ann", "ping").await;
@@ -371,7 +371,7 @@ async fn only_if_unsent_resends_unsent_messages() {
     let line = bot.mentioned().await;
     settle().await;
     line.cut();
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     assert_eq!(line.posted().await.1, "hi");
     assert_eq!(bot.errors(), []);
 }
@@ -379,7 +379,7 @@ async fn only_if_unsent_resends_unsent_messages() {
 #[tokio::test(start_paused = true)]
 async fn a_refused_message_is_not_resent() {
     let mut bot = start(config());
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "@MyBot").await;
     let request = line.request().await;
     line.refuse(&request, "no such channel").await;
@@ -404,7 +404,7 @@ async fn a_message_without_room_is_resent_on_the_same_connection() {
         max_pending: 1,
         ..Limits::default()
     }));
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     let before = tokio::time::Instant::now();
     line.say("ch1", "ann", "@MyBot").await;
     line.say("ch1", "ann", "@MyBot").await;
@@ -436,7 +436,7 @@ async fn an_oversized_message_is_not_resent() {
 #[tokio::test(start_paused = true)]
 async fn many_failed_messages_cause_one_reconnect() {
     let mut bot = start(config());
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     for _ in 0..20 {
         line.say("ch1", "ann", "@MyBot").await;
     }
@@ -444,7 +444,7 @@ async fn many_failed_messages_cause_one_reconnect() {
         line.request().await;
     }
     line.cut();
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     for _ in 0..20 {
         line.posted().await;
     }
@@ -455,7 +455,7 @@ async fn many_failed_messages_cause_one_reconnect() {
 #[tokio::test(start_paused = true)]
 async fn a_refused_login_ends_the_bot_with_an_authentication_error() {
     let mut bot = start(config());
-    let mut line = Line::accept(&mut bot.listener).await;
+    let mut line = Peer::accept(&mut bot.listener).await;
     let request = line.request().await;
     line.refuse(&request, "wrong password").await;
     let error = bot.task.await.unwrap().unwrap_err();
@@ -471,7 +471,7 @@ async fn a_refused_login_ends_the_bot_with_an_authentication_error() {
 #[tokio::test(start_paused = true)]
 async fn a_panicking_handler_is_reported_and_survived() {
     let mut bot = start(config());
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "@MyBot panic").await;
     line.say("ch1", "ann", "ping").await;
     assert_eq!(line.posted().await.1, "pong");
@@ -491,7 +491,7 @@ async fn states_match_the_specification() {
         }
         seen
     });
-    let mut line = Line::accept(&mut bot.listener).await;
+    let mut line = Peer::accept(&mut bot.listener).await;
     settle().await;
     line.log_in().await;
     settle().await;
@@ -513,7 +513,7 @@ async fn states_match_the_specification() {
 #[tokio::test(start_paused = true)]
 async fn a_bot_without_a_connection_is_not_running() {
     let mut bot = start(config());
-    let line = Line::logged_in(&mut bot.listener).await;
+    let line = Peer::logged_in(&mut bot.listener).await;
     settle().await;
     line.cut();
     settle().await;
@@ -523,7 +523,7 @@ async fn a_bot_without_a_connection_is_not_running() {
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_finishes_or_aborts_handlers() {
     let mut bot = start(config());
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "@MyBot wait").await;
     line.say("ch1", "ann", "@MyBot").await;
     let request = line.request().await;
@@ -548,7 +548,7 @@ async fn handlers_run_concurrently_up_to_the_bound() {
         max_handlers: 2,
         ..config()
     });
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     for _ in 0..3 {
         line.say("ch1", "ann", "@MyBot").await;
     }
@@ -564,7 +564,7 @@ async fn handlers_run_concurrently_up_to_the_bound() {
 #[tokio::test(start_paused = true)]
 async fn a_hundred_handlers_run_concurrently_by_default() {
     let mut bot = start(config());
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     for _ in 0..120 {
         line.say("ch1", "ann", "@MyBot").await;
     }
@@ -581,7 +581,7 @@ async fn a_lagging_bot_gets_the_number_of_missed_events() {
         max_handlers: 1,
         ..config()
     });
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "@MyBot").await;
     let request = line.request().await;
     for number in 0..1_200 {

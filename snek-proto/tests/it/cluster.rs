@@ -25,7 +25,7 @@ pub(crate) struct Member<S = MemoryStore> {
     pub(crate) backend: ClusterBackend,
 }
 
-/// Everybody may log in, with passwords that are hashed in no time.
+/// Everyone may log in, with passwords that are hashed in no time.
 pub(crate) fn options() -> ClusterOptions {
     ClusterOptions {
         open: true,
@@ -392,7 +392,7 @@ async fn a_removed_channel_loses_its_members_on_all_nodes() {
         sent.await.unwrap_err();
     }
     left(&mut ann_events, "general").await;
-    // Those who had put it there do not put it there again, unless somebody asks them.
+    // Those who had put it there do not put it there again, unless someone asks them.
     store.restart();
     let (cid, _events) = login(&nodes[0], "cid").await;
     assert_eq!(cid.get_channels().await.unwrap(), []);

@@ -200,7 +200,7 @@ async fn a_rolled_back_store_doubles_and_loses_nothing_new() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_the_store_denies_what_it_needs_ends_with_the_reason() {
+async fn a_node_denied_by_the_store_ends_with_the_reason() {
     let store = MemoryStore::new();
     let opened = ClusterBackend::open(Arc::new(store.clone()), options()).await;
     let (backend, runner) = opened.unwrap();

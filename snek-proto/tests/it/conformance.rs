@@ -9,7 +9,7 @@ use snek_proto::client::{ClientConn, ClientEvent};
 use snek_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 use switchboard_testing::sim;
 
-use crate::played::{Line, config, ready};
+use crate::played::{Machines, config, ready};
 
 #[test]
 fn both_machines_conform() {
@@ -58,7 +58,7 @@ impl Calls for SnekCalls {
     type Server = ServerConn;
     type Id = CallId;
 
-    fn connect(&mut self, now: Instant, entropy: u64) -> Line {
+    fn connect(&mut self, now: Instant, entropy: u64) -> Machines {
         self.open.clear();
         ready(entropy, now)
     }

@@ -17,7 +17,7 @@ use snek_proto::server::{ServerConfig, ServerConn};
 use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
 use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
-/// Lets everybody in; panics, hangs or pushes as it is told.
+/// Lets everyone in; panics, hangs or pushes as it is told.
 struct Obedient;
 
 impl Backend for Obedient {

@@ -267,7 +267,7 @@ async fn a_drained_server_closes_all_with_1001() {
 
 #[tokio::test]
 async fn a_drained_server_answers_open_calls_first() {
-    let odd = Odd::default();
+    let odd = TestBackend::default();
     let napping = Arc::clone(&odd.napping);
     let (url, handle) = serve(odd, ServerOptions::default()).await;
     let (ann, _events) = login(&url, "ann", "a").await;
@@ -283,11 +283,11 @@ async fn a_drained_server_answers_open_calls_first() {
 
 /// Knows one user; panics, sleeps or answers as it is told.
 #[derive(Default)]
-struct Odd {
+struct TestBackend {
     napping: Arc<tokio::sync::Notify>,
 }
 
-impl Backend for Odd {
+impl Backend for TestBackend {
     async fn login(
         &self,
         _: &Arc<Peer>,
@@ -333,7 +333,7 @@ impl Backend for Odd {
 
 #[tokio::test]
 async fn a_panicking_backend_yields_an_error_reply() {
-    let (url, _handle) = serve(Odd::default(), ServerOptions::default()).await;
+    let (url, _handle) = serve(TestBackend::default(), ServerOptions::default()).await;
     let (ann, _events) = login(&url, "ann", "a").await;
     let panicked = ann.call("panic", &[0; 0], &NoKwargs {}).await.unwrap_err();
     assert!(
@@ -345,7 +345,7 @@ async fn a_panicking_backend_yields_an_error_reply() {
 
 #[tokio::test]
 async fn an_oversized_reply_becomes_an_error() {
-    let (url, _handle) = serve(Odd::default(), ServerOptions::default()).await;
+    let (url, _handle) = serve(TestBackend::default(), ServerOptions::default()).await;
     let (ann, _events) = login(&url, "ann", "a").await;
     let large = ann.call("large", &[0; 0], &NoKwargs {}).await.unwrap_err();
     assert!(matches!(large, CallError::Remote(error) if error.message().contains("too large")));
@@ -353,7 +353,7 @@ async fn an_oversized_reply_becomes_an_error() {
 
 #[tokio::test]
 async fn a_slow_call_does_not_block_others() {
-    let (url, _handle) = serve(Odd::default(), ServerOptions::default()).await;
+    let (url, _handle) = serve(TestBackend::default(), ServerOptions::default()).await;
     let (ann, _events) = login(&url, "ann", "a").await;
     let slow = ann.call("sleep", &[0; 0], &NoKwargs {});
     tokio::select! {
@@ -370,7 +370,7 @@ async fn a_slow_call_does_not_block_others() {
 
 #[tokio::test]
 async fn a_backend_sees_the_upgrade_request() {
-    let (url, _handle) = serve(Odd::default(), ServerOptions::default()).await;
+    let (url, _handle) = serve(TestBackend::default(), ServerOptions::default()).await;
     let (ann, _events) = login(&url, "ann", "a").await;
     let host = ann.call("host", &[0; 0], &NoKwargs {}).await.unwrap();
     let host: String = host.data().parse().unwrap();

@@ -8,9 +8,9 @@ use snek_proto::client::{ClientConfig, ClientConn, ClientState};
 use snek_proto::frame::{Call, Channel, User};
 use snek_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 
-pub(crate) type Line = Pair<ClientConn, ServerConn>;
+pub(crate) type Machines = Pair<ClientConn, ServerConn>;
 
-pub(crate) fn line(config: ClientConfig, seed: u64, now: Instant) -> Line {
+pub(crate) fn line(config: ClientConfig, seed: u64, now: Instant) -> Machines {
     Pair::new(
         ClientConn::new(config, seed, now),
         ServerConn::new(ServerConfig::default(), now),
@@ -23,7 +23,7 @@ pub(crate) fn config() -> ClientConfig {
 }
 
 /// Answers the opening's calls as a server would. Returns what it is not a part of.
-pub(crate) fn serve(pair: &mut Line) -> Vec<(RequestId, Call)> {
+pub(crate) fn serve(pair: &mut Machines) -> Vec<(RequestId, Call)> {
     let mut rest = Vec::new();
     loop {
         pair.settle();
@@ -62,7 +62,7 @@ pub(crate) fn serve(pair: &mut Line) -> Vec<(RequestId, Call)> {
     }
 }
 
-pub(crate) fn ready(seed: u64, now: Instant) -> Line {
+pub(crate) fn ready(seed: u64, now: Instant) -> Machines {
     let mut pair = line(config(), seed, now);
     assert!(serve(&mut pair).is_empty());
     assert_eq!(pair.client.state(), ClientState::Ready);

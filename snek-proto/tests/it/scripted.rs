@@ -7,11 +7,10 @@ use rpc_core::{CloseFrame, Outgoing};
 use serde_json::{Value, json};
 
 /// One accepted connection.
-pub struct Line {
+pub struct Peer {
     transport: MemTransport,
 }
 
-/// One request.
 #[derive(Debug)]
 pub struct Request {
     pub method: String,
@@ -19,7 +18,7 @@ pub struct Request {
     pub id: Value,
 }
 
-impl Line {
+impl Peer {
     /// The next connection, before anything is said.
     pub async fn accept(listener: &mut mem::MemListener) -> Self {
         Self {

@@ -11,7 +11,7 @@ use snek_proto::error::BotError;
 use tokio::time::{sleep, timeout};
 
 use crate::acting::{Acting, config};
-use crate::scripted::{Line, Request};
+use crate::scripted::{Peer, Request};
 
 /// Pieces of text, one after each wait.
 fn pieces(
@@ -31,7 +31,7 @@ fn pumped<E: std::fmt::Debug>(
 }
 
 /// The next request, which has to be a message: its text and whether it is the last one.
-async fn message(line: &mut Line) -> (Request, String, bool) {
+async fn message(line: &mut Peer) -> (Request, String, bool) {
     let request = line.request().await;
     assert_eq!(request.method, "send_message", "{request:?}");
     assert_eq!(request.args[0], "ch1");
@@ -41,13 +41,13 @@ async fn message(line: &mut Line) -> (Request, String, bool) {
 }
 
 /// Answers the next message, which has to be this one.
-async fn expect(line: &mut Line, text: &str, is_final: bool) {
+async fn expect(line: &mut Peer, text: &str, is_final: bool) {
     let (request, found, last) = message(line).await;
     assert_eq!((&*found, last), (text, is_final));
     line.answer(&request, json!({})).await;
 }
 
-async fn nothing_more(line: &mut Line) {
+async fn nothing_more(line: &mut Peer) {
     let more = timeout(Duration::from_secs(20), line.request()).await;
     assert!(more.is_err(), "a message too many: {more:?}");
 }
@@ -237,7 +237,7 @@ async fn a_stream_survives_a_reconnect_with_its_final_message() {
     let mut line = bot.mentioned().await;
     expect(&mut line, "a", false).await;
     line.cut();
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     expect(&mut line, "abc", true).await;
     nothing_more(&mut line).await;
     assert_eq!(bot.errors(), []);
@@ -254,7 +254,7 @@ async fn a_stream_continues_after_a_reconnect() {
     let (_, text, _) = message(&mut line).await;
     assert_eq!(text, "a");
     line.cut();
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     let mut last = String::new();
     let mut partials = 0;
     loop {

@@ -15,7 +15,7 @@ use tracing::Dispatch;
 use tracing::subscriber::NoSubscriber;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// Logs in, posts, calls a method that nobody knows, and leaves.
+/// Logs in, posts, calls a method that no one knows, and leaves.
 async fn talk() {
     let backend = MemoryBackend::new().with_channel("general", "General");
     let server = Server::bind("127.0.0.1:0", backend.open(), ServerOptions::default())

@@ -9,12 +9,12 @@ use snek_proto::error::BotError;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::acting::{Acting, config};
-use crate::scripted::Line;
+use crate::scripted::Peer;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The colours shown in the channel within this time. Other requests are answered.
-async fn colors(line: &mut Line, within: Duration) -> Vec<String> {
+async fn colors(line: &mut Peer, within: Duration) -> Vec<String> {
     let mut colors = Vec::new();
     let end = Instant::now() + within;
     while let Ok(request) = tokio::time::timeout_at(end, line.request()).await {
@@ -129,7 +129,7 @@ async fn typing_survives_a_reconnect() {
     let mut line = bot.mentioned().await;
     assert_eq!(colors(&mut line, SECOND / 2).await.len(), 1);
     line.cut();
-    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut line = Peer::logged_in(&mut bot.listener).await;
     let after = colors(&mut line, SECOND * 30).await.len();
     assert!((7..=9).contains(&after), "{after}");
     assert_eq!(bot.errors(), []);

@@ -19,7 +19,6 @@ pub(crate) use switchboard_testing::vectors::Vector;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors");
 
-/// The vectors of a topic.
 pub(crate) fn load(topic: &str) -> Vec<Vector> {
     vectors::load(FOLDER, topic)
 }

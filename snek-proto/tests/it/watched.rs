@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::scripted::Line;
+use crate::scripted::Peer;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -102,7 +102,7 @@ async fn settle() {
     sleep(Duration::from_millis(1)).await;
 }
 
-async fn grow(line: &mut Line, channel: &str, username: &str, text: &str) {
+async fn grow(line: &mut Peer, channel: &str, username: &str, text: &str) {
     line.send(json!({
         "event": "message", "message": text, "username": username,
         "user_nick": username, "channel_uid": channel, "is_final": false,
@@ -113,7 +113,7 @@ async fn grow(line: &mut Line, channel: &str, username: &str, text: &str) {
 #[tokio::test(start_paused = true)]
 async fn a_growing_message_shows_its_newest_text() {
     let (display, mut listener, _run) = start(config());
-    let mut line = Line::logged_in(&mut listener).await;
+    let mut line = Peer::logged_in(&mut listener).await;
     settle().await;
     display.take();
     for text in ["a", "a b", "a b c"] {
@@ -132,7 +132,7 @@ async fn a_growing_message_shows_its_newest_text() {
     display.turns.add_permits(3);
     settle().await;
     assert_eq!(display.take(), ["ch1 ann: a b c"]);
-    // The next one begins anew.
+    // The next one begins again.
     display.turns.add_permits(1);
     settle().await;
     grow(&mut line, "ch1", "ann", "a b c d").await;
@@ -143,7 +143,7 @@ async fn a_growing_message_shows_its_newest_text() {
 #[tokio::test(start_paused = true)]
 async fn a_complete_message_replaces_the_waiting_partial() {
     let (display, mut listener, _run) = start(config());
-    let mut line = Line::logged_in(&mut listener).await;
+    let mut line = Peer::logged_in(&mut listener).await;
     settle().await;
     display.take();
     for text in ["hi", "hi @My"] {
@@ -161,7 +161,7 @@ async fn a_complete_message_replaces_the_waiting_partial() {
 #[tokio::test(start_paused = true)]
 async fn a_panicking_display_gets_the_next_partial() {
     let (display, mut listener, _run) = start(config());
-    let mut line = Line::logged_in(&mut listener).await;
+    let mut line = Peer::logged_in(&mut listener).await;
     settle().await;
     display.take();
     for text in ["panic", "go on"] {
@@ -174,7 +174,7 @@ async fn a_panicking_display_gets_the_next_partial() {
 #[tokio::test(start_paused = true)]
 async fn connected_means_logged_in_with_known_channels() {
     let (display, mut listener, _run) = start(config());
-    let mut line = Line::accept(&mut listener).await;
+    let mut line = Peer::accept(&mut listener).await;
     let answers = [
         json!({"username": "mybot"}),
         json!({"username": "mybot", "nick": "MyBot"}),
@@ -192,7 +192,7 @@ async fn connected_means_logged_in_with_known_channels() {
     assert_eq!(display.state(), State::Running);
     line.cut();
     settle().await;
-    let _line = Line::accept(&mut listener).await;
+    let _line = Peer::accept(&mut listener).await;
     settle().await;
     assert_eq!(display.state(), State::Connecting);
 }
@@ -209,12 +209,12 @@ async fn a_watcher_gets_the_error_of_a_failed_bot() {
     let (display, mut listener, run) = start(BotConfig { link, ..config() });
     let mut states = display.states.get().unwrap().clone();
     // A handler that is still at work is given its time.
-    let mut line = Line::logged_in(&mut listener).await;
+    let mut line = Peer::logged_in(&mut listener).await;
     grow(&mut line, "ch1", "ann", "a").await;
     settle().await;
     line.cut();
     for _ in 0..3 {
-        Line::accept(&mut listener).await.cut();
+        Peer::accept(&mut listener).await.cut();
     }
     let failed = states.wait_for(|state| *state == State::Error);
     assert_eq!(
@@ -244,7 +244,7 @@ async fn joined_channels_are_bounded() {
         (config(), 1_000),
     ] {
         let (display, mut listener, _run) = start(config);
-        let mut line = Line::logged_in(&mut listener).await;
+        let mut line = Peer::logged_in(&mut listener).await;
         settle().await;
         display.take();
         for number in 0..room {

@@ -44,7 +44,7 @@ struct Call {
 }
 
 /// One connection, from the first frame to the last.
-struct Talk {
+struct Conn {
     line: Line<ClientConn, ServerConn>,
     user: usize,
     /// The calls in flight.
@@ -67,7 +67,7 @@ struct Chat {
     rng: Rng,
     now: Instant,
     hub: Hub,
-    talks: BTreeMap<u64, Talk>,
+    talks: BTreeMap<u64, Conn>,
     /// The connection of each user.
     current: [Option<u64>; 3],
     dialling: [Dialling; 3],
@@ -134,7 +134,7 @@ impl Chat {
         self.now += self.rng.duration(20 * MINUTE);
     }
 
-    fn talk(&mut self, user: usize) -> Option<&mut Talk> {
+    fn talk(&mut self, user: usize) -> Option<&mut Conn> {
         self.talks.get_mut(&self.current[user]?)
     }
 
@@ -152,7 +152,7 @@ impl Chat {
         let conn = &mut talk.line.client.machine;
         let is_final = if kind < 7 { Final::Yes } else { Final::No };
         if kind == 0 {
-            // Nobody waits for the answer, and a text that was not sent is never seen.
+            // No one waits for the answer, and a text that was not sent is never seen.
             let _ = conn.notify_message(channel, &text, is_final);
             return Ok(());
         }
@@ -260,7 +260,7 @@ impl Chat {
             Bounds::new(most, 2 * MAX_EVENTS + MAX_CALLS + 3),
             Bounds::new(most, MAX_EVENTS + MAX_CALLS + 1),
         );
-        self.talks.insert(self.tally.lines, Talk::new(line, user));
+        self.talks.insert(self.tally.lines, Conn::new(line, user));
         self.current[user] = Some(self.tally.lines);
         true
     }
@@ -365,7 +365,7 @@ impl Chat {
         })
     }
 
-    /// Everything works again, everybody comes back, and a message reaches all of them.
+    /// Everything works again, everyone comes back, and a message reaches all of them.
     fn recover(&mut self) -> Outcome {
         self.calm = true;
         for talk in self.talks.values_mut() {
@@ -435,7 +435,7 @@ impl Chat {
     }
 }
 
-impl Talk {
+impl Conn {
     fn new(line: Line<ClientConn, ServerConn>, user: usize) -> Self {
         Self {
             line,

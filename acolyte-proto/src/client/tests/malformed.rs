@@ -1,4 +1,4 @@
-//! Every malformed answer that is known to have hurt somebody: a chat ends, or goes on with a
+//! Every malformed answer that is known to have hurt someone: a chat ends, or goes on with a
 //! warning; none hangs.
 
 use super::*;
@@ -12,7 +12,6 @@ enum After {
     Refused,
     /// It goes on, and the application is told.
     Warned,
-    /// It goes on.
     GoesOn,
 }
 

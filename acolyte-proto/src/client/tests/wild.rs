@@ -24,7 +24,7 @@ enum Op {
     Cut,
 }
 
-/// What may stand behind the id of an answer.
+/// What may be behind the id of an answer.
 const ANSWERS: [&str; 20] = [
     r#""type":"chat.accepted","taskId":"task_a""#,
     r#""type":"chat.accepted","taskId":"no""#,
@@ -71,7 +71,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 
 /// What the application waits for.
 #[derive(Default)]
-struct Book {
+struct OpenRequests {
     /// Requests that were asked for and whose end was not told yet.
     open: HashMap<CallId, ()>,
     ids: Vec<CallId>,
@@ -79,7 +79,7 @@ struct Book {
     closed: bool,
 }
 
-impl Book {
+impl OpenRequests {
     fn note(&mut self, started: &Result<CallId, Refused>) {
         if let Ok(id) = *started {
             assert!(self.open.insert(id, ()).is_none(), "an id was given twice");
@@ -121,7 +121,7 @@ proptest! {
 limits,
 ..quiet()
 });
-        let mut book = Book::default();
+        let mut book = OpenRequests::default();
         for op in ops {
             let now = played.now;
             match op {

@@ -139,7 +139,6 @@ impl<A: Agent> Daemon<A> {
         status
     }
 
-    /// Works on a chat to its end.
     pub(super) async fn work(&self, run: Run, request: ChatRequest) -> End {
         let answer = pin!(self.answer(run, request));
         server_call(SYSTEM, "chat.start", answer, |end| {

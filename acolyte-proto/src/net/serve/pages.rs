@@ -1,4 +1,4 @@
-//! What a server answers to plain HTTP requests.
+//! The answers to plain HTTP requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -16,7 +16,6 @@ const MAX_BYTES: usize = 16 * 1024;
 /// The agent's error for a step that is too large.
 pub(super) const STEP_TOO_LARGE: &str = "A step of the chat is too large to be sent.";
 
-/// The end of a chat.
 pub(super) type End = Result<Box<Reply>, Box<ChatError>>;
 
 /// Why a step was not added.

@@ -37,7 +37,7 @@ pub struct Run {
     pub(super) cancellation: Cancellation,
 }
 
-/// Who has connected, and with what request.
+/// The peer, and the head of its upgrade request.
 #[derive(Clone)]
 pub(super) struct Client {
     pub(super) address: Option<SocketAddr>,
@@ -248,7 +248,7 @@ async fn write(
     written.await
 }
 
-/// So that an agent's work ends with `?` once its client is gone.
+/// Lets an agent end with `?` once its client is gone.
 impl From<EmitError> for ChatError {
     fn from(error: EmitError) -> Self {
         let code = matches!(error, EmitError::Stopped).then_some(code::ABORTED.into());

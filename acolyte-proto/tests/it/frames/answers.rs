@@ -122,7 +122,7 @@ fn a_reply_always_names_a_model() {
 }
 
 #[test]
-fn every_event_is_written_as_the_known_server_writes_it() {
+fn every_event_is_written_as_by_the_known_server() {
     let mut notice = Notice::warn("w");
     notice.source = Some("s".into());
     let item = ChecklistItem {
@@ -215,7 +215,7 @@ fn every_event_is_written_as_the_known_server_writes_it() {
 }
 
 #[test]
-fn every_part_is_written_as_the_known_server_writes_it() {
+fn every_part_is_written_as_by_the_known_server() {
     for (part, text) in [
         (
             Part::ToolHeader(ToolHeader {

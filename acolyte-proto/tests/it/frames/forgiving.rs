@@ -1,4 +1,4 @@
-//! Answers are read forgivingly, so that nobody waits for ever.
+//! Answers are read forgivingly, so that no one waits for ever.
 
 use acolyte_proto::error::{ErrorDetail, ErrorKind, RpcError};
 use acolyte_proto::event::{

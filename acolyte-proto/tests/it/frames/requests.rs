@@ -14,7 +14,7 @@ use rpc_core::{Json, Limits};
 use super::{answer, id, request, start, written};
 
 #[test]
-fn every_request_is_written_as_the_known_client_writes_it() {
+fn every_request_is_written_as_by_the_known_client() {
     for text in [
         r#"{"id":"rpc_a","type":"status.get"}"#,
         r#"{"id":"rpc_a","type":"chat.abort","payload":{"requestId":"rpc_b"}}"#,
@@ -242,7 +242,7 @@ fn an_oversized_message_is_not_decoded() {
 }
 
 #[test]
-fn an_item_of_a_history_is_written_as_the_known_client_writes_it() {
+fn an_item_of_a_history_is_written_as_by_the_known_client() {
     let at = SystemTime::UNIX_EPOCH + Duration::from_millis(1_705_314_600_000);
     let said = HistoryItem::new(MessageId::random(1), Role::User, "hi", at);
     let mut tool = said.clone();

@@ -13,12 +13,12 @@ use crate::client::{ClientSession, Resume};
 use crate::frame::{Answer, Approval, ErrorFrame, Input, Output, Response, Scope, Signed};
 
 /// A session and its connection.
-struct Told {
+struct Harness {
     session: ClientSession,
     line: Played,
 }
 
-impl Told {
+impl Harness {
     fn resuming(resume: Resume) -> Self {
         let session = ClientSession::new(ClientConfig::default(), resume);
         let line = Played::new(ClientConfig::default());
@@ -180,7 +180,7 @@ fn the_connect_has_the_last_known_position() {
         session_id: Some("s".into()),
         ..Resume::default()
     };
-    let mut told = Told::resuming(resume.clone());
+    let mut told = Harness::resuming(resume.clone());
     let connect = told.connect();
     assert_eq!(connect, json!({"type": "CONNECT", "session_id": "s"}));
     resume.last_msg_id = Some("ev-1".into());
@@ -202,7 +202,7 @@ fn the_connect_has_the_last_known_position() {
 
 #[test]
 fn a_run_continues_after_a_reconnect_without_duplicates() {
-    let mut told = Told::ready();
+    let mut told = Harness::ready();
     told.input("go");
     let events = told.hear(&[user_input("go", "u"), thinking("t1")]);
     assert_eq!(events, ["started", "user_input u", "thinking t1"]);
@@ -235,7 +235,7 @@ fn an_unanswered_prompt_is_searched_in_the_conversation() {
         (newer(&json!([prompt])), "Delivered"),
         (newer(&json!([prompt, reply])), "output gone"),
     ] {
-        let mut told = Told::ready();
+        let mut told = Harness::ready();
         told.input("go");
         let (_, events) = told.back(&frame);
         assert_eq!(events[1..], [expected], "{frame}");
@@ -246,7 +246,7 @@ fn an_unanswered_prompt_is_searched_in_the_conversation() {
 
 #[test]
 fn an_unsent_prompt_is_reported_as_not_sent() {
-    let mut told = Told::ready();
+    let mut told = Harness::ready();
     let input = Input::new("go");
     let now = told.line.now;
     told.session
@@ -258,7 +258,7 @@ fn an_unsent_prompt_is_reported_as_not_sent() {
 
 #[test]
 fn a_prompt_that_joins_a_run_ends_with_it() {
-    let mut told = Told::ready();
+    let mut told = Harness::ready();
     let id = told.input("mine");
     told.line.take(&super::ack("r"));
     let events = told.line.events();
@@ -273,11 +273,11 @@ fn a_prompt_that_joins_a_run_ends_with_it() {
 
 #[test]
 fn a_missing_run_ends_at_once() {
-    let mut told = Told::resuming(Resume::default());
+    let mut told = Harness::resuming(Resume::default());
     told.session.attach();
     let events = told.take(&connected("connected"));
     assert_eq!(events, ["connected connected", "UnknownId"]);
-    let mut told = Told::resuming(Resume::default());
+    let mut told = Harness::resuming(Resume::default());
     told.session.attach();
     let events = told.hear(&[connected("running"), thinking("t"), output("hi")]);
     assert_eq!(events, ["connected running", "thinking t", "output hi"]);
@@ -285,11 +285,11 @@ fn a_missing_run_ends_at_once() {
 
 #[test]
 fn open_work_ends_with_the_last_connection() {
-    let mut told = Told::asked();
+    let mut told = Harness::asked();
     told.lose();
     told.session.end(&CloseReason::Lost);
     assert_eq!(told.events(), ["Delivered"]);
-    let mut told = Told::asked();
+    let mut told = Harness::asked();
     told.lose();
     told.connect();
     let refused = told.take(&super::error("unauthorized: invalid signature"));
@@ -298,7 +298,7 @@ fn open_work_ends_with_the_last_connection() {
 
 #[test]
 fn a_lost_answer_is_resent_to_an_open_question() {
-    let mut told = Told::asked();
+    let mut told = Harness::asked();
     for _ in 0..2 {
         told.back(&connected("running"));
         assert_eq!(told.take(&question("q")), [] as [&str; 0]);
@@ -314,7 +314,7 @@ fn a_lost_answer_is_resent_to_an_open_question() {
 
 #[test]
 fn an_answer_is_not_resent_once_the_agent_continued() {
-    let mut told = Told::asked();
+    let mut told = Harness::asked();
     told.back(&connected("running"));
     let events = told.hear(&[question("q"), thinking("t"), approval("q2")]);
     assert_eq!(events, ["thinking t"]);
@@ -324,7 +324,7 @@ fn an_answer_is_not_resent_once_the_agent_continued() {
 
 #[test]
 fn an_answer_without_a_connection_waits_for_the_next_one() {
-    let mut told = Told::ready();
+    let mut told = Harness::ready();
     told.input("go");
     told.hear(&[user_input("go", "u"), question("q")]);
     told.lose();
@@ -333,7 +333,7 @@ fn an_answer_without_a_connection_waits_for_the_next_one() {
     told.take(&bound());
     assert_eq!(told.sent(), [answer("q")]);
     // Its run is over by then.
-    let mut told = Told::asked();
+    let mut told = Harness::asked();
     told.lose();
     told.answer("q");
     told.connect();
@@ -343,7 +343,7 @@ fn an_answer_without_a_connection_waits_for_the_next_one() {
 
 #[test]
 fn a_host_with_bound_answers_may_refuse_a_second_one() {
-    let mut told = Told::asked();
+    let mut told = Harness::asked();
     told.back(&bound());
     assert_eq!(told.sent(), [answer("q")]);
     let stale = json!({"type": "ERROR", "code": "STALE_ANSWER", "message": "m", "request_id": "q"});
@@ -353,7 +353,7 @@ fn a_host_with_bound_answers_may_refuse_a_second_one() {
 
 #[test]
 fn a_lost_approval_is_asked_again() {
-    let mut told = Told::ready();
+    let mut told = Harness::ready();
     told.input("go");
     told.hear(&[user_input("go", "u"), approval("q")]);
     let granted = Response::new("q", Answer::Approval(Approval::granted(Scope::Once)));
@@ -368,7 +368,7 @@ fn a_lost_approval_is_asked_again() {
 
 #[test]
 fn only_the_last_replayed_question_may_be_open() {
-    let mut told = Told::resuming(Resume::default());
+    let mut told = Harness::resuming(Resume::default());
     told.take(&connected("running"));
     let events = told.hear(&[
         question("q1"),
@@ -400,7 +400,7 @@ fn an_answer_that_is_too_large_is_refused_at_once() {
 
 #[test]
 fn debug_output_of_a_session_shows_no_contents() {
-    let mut told = Told::ready();
+    let mut told = Harness::ready();
     told.input("s3cret");
     assert!(!format!("{:?}", told.session).contains("s3cret"));
 }

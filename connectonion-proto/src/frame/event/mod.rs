@@ -109,7 +109,7 @@ fn tool_id<E: serde::de::Error>(event: &mut StreamEvent) -> Result<(), E> {
     Ok(())
 }
 
-/// What a host keeps of an event: said once for each kind, by [`EventKind::kept`].
+/// How a host keeps an event; [`EventKind::kept`] decides it for each kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
     /// How it is replayed to clients that come back.

@@ -97,7 +97,7 @@ pub struct Compact {
     /// A message for people. At the end.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub message: Option<Str>,
-    /// What went wrong, for people.
+    /// The error message, for people.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub error: Option<Str>,
 }

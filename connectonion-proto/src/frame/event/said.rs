@@ -82,7 +82,7 @@ impl Thinking {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TextDelta {
-    /// What comes after the parts before it.
+    /// The text that follows the earlier parts.
     #[serde(deserialize_with = "loose")]
     pub content: Str,
     /// The text that this is a part of.

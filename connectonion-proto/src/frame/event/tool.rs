@@ -60,7 +60,7 @@ pub struct ToolResult {
     /// How long it took, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timing_ms: Option<Number>,
-    /// What went wrong, for people.
+    /// The error message, for people.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub error: Option<Str>,
     /// The kind of failure, in the host's own words.

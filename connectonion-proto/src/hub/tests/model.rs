@@ -224,7 +224,7 @@ proptest! {
             while let Some(conn) = hub.poll_ready() {
                 prop_assert!(model.seats.iter().any(|seat| seat.0 == conn.0));
             }
-            // Nothing is kept that everybody has.
+            // Nothing is kept that everyone has.
             if model.sessions.iter().all(|it| it.run.is_none() && it.sockets.is_empty()) {
                 prop_assert_eq!(hub.log_bytes(), 0);
             }

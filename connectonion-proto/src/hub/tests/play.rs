@@ -48,7 +48,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// How a socket was let in.
+/// How a socket was admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Joined {
     pub session_id: String,
@@ -73,7 +73,7 @@ pub struct Play {
     pub random: u128,
     /// What the storage has of every session that it is asked for.
     pub stored: Option<Record>,
-    /// The replies that nobody has looked at.
+    /// The replies that no one has looked at.
     pub replies: VecDeque<(ConnId, Reply)>,
     /// What agents were told.
     pub told: VecDeque<HubEvent>,

@@ -51,7 +51,7 @@ fn a_trace_records_actions_but_no_questions_or_progress() {
         assert_eq!(kind.kept().is_traced, expected, "{members}");
         names.push(std::mem::discriminant(&kind));
     }
-    // Each kind stands there by itself.
+    // Each kind is there by itself.
     names.dedup();
     assert_eq!(names.len(), traced.len() + other.len());
 }

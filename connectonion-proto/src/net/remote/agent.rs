@@ -329,7 +329,7 @@ fn unexpected() -> CallError<ErrorFrame> {
     CallError::Remote(ErrorFrame::new("an answer to something else"))
 }
 
-/// What every client has: [`ready`](Link::ready), [`state`](Link::state), [`close`](Link::close),
+/// Methods of every client: [`ready`](Link::ready), [`state`](Link::state), [`close`](Link::close),
 /// [`drain`](Link::drain) and what else a [`Link`] offers.
 impl Deref for Client {
     type Target = Link<ClientProtocol>;

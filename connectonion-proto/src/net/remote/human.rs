@@ -10,7 +10,7 @@ use crate::frame::{
 };
 
 /// The answer of a client that cannot ask.
-const NOBODY: &str = "Nobody is here to answer. This is not an approval.";
+const NOBODY: &str = "No one is here to answer. This is not an approval.";
 
 /// A handler that sees an agent's steps and answers its questions: a terminal, a chat window, a
 /// test.

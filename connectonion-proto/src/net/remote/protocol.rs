@@ -127,7 +127,7 @@ impl Drop for ClientProtocol {
 
 rpc_core::debug_fields!([] ClientProtocol, this => { session: this.shared.lock().session });
 
-/// What the handles and the connection's task share.
+/// State shared by the handles and the connection's task.
 pub(super) struct Shared {
     link: OnceLock<WeakLink<ClientProtocol>>,
     run: QueueConfig,

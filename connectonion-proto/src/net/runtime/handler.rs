@@ -73,7 +73,7 @@ impl Handler {
                 }
                 self.enter(owner, connect, recommend_signature, tasks);
             }
-            // It is in already, as somebody else.
+            // It is in already, as someone else.
             Admission::Gate { .. } if self.owner.is_some() => {
                 self.refuse_connect(ErrorFrame::new(ALREADY_AUTHENTICATED));
             }

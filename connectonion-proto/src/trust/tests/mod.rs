@@ -190,7 +190,7 @@ fn leaving_out_the_signature_does_not_bypass_onboarding() {
 }
 
 #[test]
-fn a_careful_host_without_onboarding_refuses_strangers_if_all_have_to_sign() {
+fn a_careful_host_without_onboarding_refuses_strangers_if_signatures_are_required() {
     let policy = spec(TrustLevel::Careful);
     assert_eq!(policy.decide(ClientLevel::Stranger, false), Ok(true));
     let policy = TrustPolicy {

@@ -83,7 +83,7 @@ async fn a_host_without_nats_releases_its_sessions_and_recovers() {
         (status, &ready["status"]),
         (503, &json!("not in the cluster"))
     );
-    // It comes back by itself: nobody has to start it again.
+    // It comes back by itself: no one has to start it again.
     assert_eq!(a.get_with_status("/health").await.0, 200);
     nats.resume();
     a.cluster.joined().await;
@@ -172,7 +172,7 @@ async fn unstored(nats: &NatsServer, hub: HubConfig) -> Host {
     host
 }
 
-/// A host ends, and the next one that serves the session has the answer, and asks nobody again.
+/// A host ends, and the next one that serves the session has the answer, and asks no one again.
 async fn next_host_has_the_answer(nats: &NatsServer, ending: Host) {
     let next = Host::start(
         &nats.url(),

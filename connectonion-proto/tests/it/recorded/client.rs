@@ -22,7 +22,7 @@ fn written(frame: &impl serde::Serialize) -> String {
     codec::encode(frame).unwrap().as_str().to_owned()
 }
 
-/// The same frame, but for members that are null, which this crate leaves out.
+/// The same frame, except for members that are null, which this crate leaves out.
 fn without_nulls(frame: &Value) -> String {
     let mut frame: Map<String, Value> = frame.as_object().unwrap().clone();
     frame.retain(|_, value| !value.is_null());

@@ -1,5 +1,5 @@
 //! What the clients of the recordings said, said to our host: it answers as the recorded hosts did,
-//! but for the deviations, which are listed with their reasons.
+//! except for the deviations, which are listed with their reasons.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! [`Diary`]: what everybody said and heard, and what must be true of it.
+//! [`Diary`]: what everyone said and heard, and what must be true of it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,7 +9,6 @@ use tokio::time::Instant;
 /// How long an answer may take to those who stay connected.
 const DELAY: Duration = Duration::from_secs(60);
 
-/// A prompt.
 struct Prompt {
     text: String,
     session: &'static str,
@@ -81,7 +80,7 @@ impl Diary {
         self.prompts[prompt].taken.get_or_insert_with(Instant::now);
     }
 
-    /// Notes an answer that somebody hears. One run may answer several prompts.
+    /// Notes an answer that someone hears. One run may answer several prompts.
     pub fn hears(&mut self, stretch: usize, answer: &str) {
         let stretch = &mut self.stretches[stretch];
         stretch.answers.push(answer.to_owned());

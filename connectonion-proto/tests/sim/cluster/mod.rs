@@ -55,12 +55,12 @@ fn lives(name: &str, loses: bool) {
 }
 
 #[test]
-fn whatever_fails_prompts_and_answers_that_are_acknowledged_are_there_once_and_in_order() {
+fn acknowledged_prompts_and_answers_are_stored_once_whatever_fails() {
     lives("cluster", false);
 }
 
 #[test]
-fn a_store_that_loses_its_data_is_filled_again_and_keeps_what_is_acknowledged_then() {
+fn a_store_that_loses_its_data_is_filled_again_and_keeps_later_records() {
     lives("cluster with losses", true);
 }
 
@@ -90,7 +90,7 @@ fn a_host_that_is_6400_records_behind_serves_all_sessions() {
 }
 
 #[test]
-fn a_wrong_clock_of_an_owner_keeps_nobody_out_who_comes_to_another_host() {
+fn an_owner_with_a_wrong_clock_locks_no_client_out_of_other_hosts() {
     run(1, |rng| {
         live(async || {
             let world = World::silent(rng).await;

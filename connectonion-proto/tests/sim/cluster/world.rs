@@ -41,7 +41,7 @@ const USERS: [(&str, &str); 4] = [
     ("cid", "s-1"),
     ("dan", "s-2"),
 ];
-/// How many prompts there are in a session of somebody who says much.
+/// How many prompts there are in a session of someone who says much.
 const PROMPTS: usize = 16;
 /// How long anything may take that has to happen.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -308,7 +308,7 @@ impl World {
         world
     }
 
-    /// Hosts, and nobody there.
+    /// Hosts, and no one there.
     pub async fn silent(rng: &mut Rng) -> Self {
         Self::with(rng, Duration::ZERO).await
     }
@@ -520,7 +520,7 @@ impl World {
         let talking = std::mem::take(&mut *lock(&self.talking));
         let over = timeout(PATIENCE, talking.join_all()).await;
         ensure(over.is_ok(), || "somebody talks for ever".to_owned())?;
-        // Runs that nobody waits for end.
+        // Runs that no one waits for end.
         sleep(PATIENCE).await;
         let sessions = lock(&shared.sessions).clone();
         for session in sessions {

@@ -39,7 +39,7 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
     switchboard agent chat http://127.0.0.1:8000 --file report.txt 'Read the file' --json
   Go on where you were, also if the agent is still at work:
     switchboard agent chat http://127.0.0.1:8000 --resume
-  An agent that you know by its address, so that nobody else can take its place:
+  An agent that you know by its address, so that no other can take its place:
     switchboard agent chat 0x3d40.. --endpoint wss://agent.example.org/ws";
 
 #[derive(Debug, clap::Args)]
@@ -139,7 +139,7 @@ async fn open(args: Args) -> Result<Agent, Failure> {
     if args.resume {
         let last = keeper.load()?;
         options.resume = last.ok_or_else(|| {
-            Failure::new("there is no session with this agent yet: leave --resume out")
+            Failure::new("there is no session with this agent yet: run without --resume")
         })?;
     }
     if args.frames {
@@ -183,10 +183,10 @@ fn check(args: &Args) -> Result<(), Failure> {
     let is_placed = args.endpoint.is_some() || args.relay.is_some();
     match (is_address, is_placed) {
         (true, false) => Err(Failure::usage(
-            "where is the agent with this address? say --endpoint URL, or ask a --relay URL",
+            "where is the agent with this address? give --endpoint URL or --relay URL",
         )),
         (false, true) => Err(Failure::usage(
-            "--endpoint and --relay go with an agent's address, like 0x3d40..",
+            "--endpoint and --relay need an agent's address, like 0x3d40..",
         )),
         _ => Ok(()),
     }
@@ -199,7 +199,7 @@ async fn whereabouts(args: &Args, line: &Line) -> Result<(Urls, Option<Address>)
     let found = match (&wanted, &args.relay) {
         (Some(address), Some(relay)) => {
             if line.has_headers() {
-                let why = "--header does not go with --relay, which names other servers";
+                let why = "--header cannot be used with --relay, which names other servers";
                 return Err(Failure::usage(why));
             }
             look_up_with(address, relay.expose(), |dialer| line.dialer(dialer)).await

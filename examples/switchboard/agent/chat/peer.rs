@@ -69,7 +69,7 @@ pub(super) struct Status {
     is_lost: bool,
     /// An invite code is wanted.
     is_gated: bool,
-    /// Somebody works, as far as is known.
+    /// Someone works, as far as is known.
     is_busy: bool,
     /// The run is this user's.
     is_own: bool,
@@ -302,8 +302,7 @@ impl Peer for Agent {
             ));
         }
         while let Some(question) = self.questions.pop_front() {
-            out.tell("declined", json!({}), "there is nobody to answer")
-                .await;
+            out.tell("declined", json!({}), "no one can answer").await;
             let declined = question.decline().map_err(Failure::new)?;
             self.client.respond(declined).await.map_err(Failure::new)?;
         }
@@ -313,7 +312,7 @@ impl Peer for Agent {
     async fn leave(&mut self, out: &Out) {
         self.keeper.keep(self.client.session());
         if self.status.is_busy && !self.status.is_lost {
-            out.note("the agent goes on; come back to it with --resume")
+            out.note("the agent keeps working; return to it with --resume")
                 .await;
         }
         self.client.close();

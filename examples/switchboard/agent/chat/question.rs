@@ -14,7 +14,7 @@ use switchboard::screen::{printable, printable_lines};
 const YES_OR_NO: &str = "y/n/always, or say what to do instead";
 const TURNS: &str = "Write a number of turns to go on, a mode, or nothing to stop";
 /// The answer when no one is there to give one.
-const NOBODY: &str = "Nobody is here to answer. This is not an approval.";
+const NOBODY: &str = "No one is here to answer. This is not an approval.";
 
 /// A question that waits for an answer.
 #[derive(Debug)]
@@ -234,7 +234,7 @@ fn choose(text: &str, options: &[String], several: bool) -> Value {
     by_number(text).map_or_else(|| text.into(), Value::from)
 }
 
-/// The decision that a line means; `None` if it is none.
+/// The decision that a line means; `None` if it means none.
 fn approval(text: &str) -> Option<Approval> {
     let (word, why) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let why = why.trim();

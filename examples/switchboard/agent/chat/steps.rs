@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_something_else_is_another_one() {
+    fn another_text_ends_the_one_before() {
         let mut steps = Steps::default();
         let mut next = |kind| steps.step(&kind, true).contains(&ChatEvent::TextEnd);
         let part = |text: &str, id: &str| EventKind::AssistantDelta(TextDelta::new(text, id));

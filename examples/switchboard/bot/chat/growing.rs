@@ -16,7 +16,7 @@ const MOST: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Growing(Vec<Entry>);
 
-/// Somebody in a channel.
+/// Someone in a channel.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) channel: Str,

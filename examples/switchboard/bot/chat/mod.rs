@@ -52,7 +52,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", env = "SNEK_USERNAME")]
     username: Option<String>,
     /// The environment variable that holds the password. If it is not set: a password for servers that
-    /// let everybody in.
+    /// let everyone in.
     #[arg(long, value_name = "VAR", default_value = "SNEK_PASSWORD")]
     password_env: String,
     /// A file with the password, in place of the variable.

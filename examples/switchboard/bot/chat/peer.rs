@@ -159,7 +159,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Asks for the channels anew; without an answer the old ones stay.
+    /// Asks for the channels again; without an answer the old ones stay.
     async fn ask_channels(&mut self) -> Result<(), String> {
         self.channels.all = ask(self.client.get_channels()).await?;
         Ok(())
@@ -194,7 +194,7 @@ impl Channel {
             tokio::select! {
                 (post, result) = &mut sending => self.posted(post, result, out).await,
                 () = &mut late => {
-                    let why = "no answer came in time; it may have been posted all the same";
+                    let why = "no answer came in time; it may have been posted nevertheless";
                     if let Some(post) = self.own.pop_back() {
                         not_posted(&post, why, out).await;
                     }
@@ -219,7 +219,7 @@ impl Channel {
             return self.waiting.push_front(post);
         }
         let why = match error.delivery() {
-            Delivery::Unknown => format!("{error}; it may have been posted all the same"),
+            Delivery::Unknown => format!("{error}; it may have been posted nevertheless"),
             _ => error.to_string(),
         };
         not_posted(&post, &why, out).await;
@@ -245,7 +245,7 @@ impl Peer for Channel {
 
     const NAME: &'static str = "bot";
     const INTRO: &'static str =
-        "Write a message to everybody in the channel. A bot answers when it is called: @mybot help";
+        "Write a message to everyone in the channel. A bot answers when it is called: @mybot help";
     /// Fits into a frame, whatever has to be escaped.
     const MAX_BYTES: usize = 512 * 1024;
     const STOPS: bool = false;

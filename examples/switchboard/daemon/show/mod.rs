@@ -15,7 +15,7 @@ use switchboard::daemon::ask_first::ASK_FIRST;
 use switchboard::daemon::toolbox::CHECKLIST;
 use switchboard::terminal::{ChatEvent, PlanItem, PlanStatus};
 
-/// Turns an update into events, but for the end.
+/// Turns an update into events, except for the end.
 pub(crate) fn events(update: &ChatUpdate) -> Vec<ChatEvent> {
     let event = match update {
         ChatUpdate::Queued { position } => ChatEvent::Note(format!("waiting, place {position}")),
@@ -128,7 +128,7 @@ fn plan(list: &Checklist) -> ChatEvent {
     }
 }
 
-/// An update for programs, but for the end.
+/// An update for programs, except for the end.
 pub(crate) fn json(update: &ChatUpdate) -> Option<String> {
     let (name, about) = match update {
         ChatUpdate::Accepted { task_id } => ("accepted", json!({ "taskId": task_id.as_str() })),

@@ -115,7 +115,7 @@ impl Lists {
             }
             match self.write(name, &change) {
                 Ok(now) => {
-                    // Leaves what somebody else has changed meanwhile.
+                    // Leaves what someone else has changed meanwhile.
                     Change::between(written, &now).apply(list);
                     *written = now;
                 }
@@ -170,7 +170,7 @@ impl Change {
             list.remove(address);
         }
         for address in &self.added {
-            // Full only if somebody has filled it by hand.
+            // Full only if someone has filled it by hand.
             if list.insert(*address).is_err() {
                 complain(format_args!(
                     "warning: a list is full: {address} is not in it"
@@ -270,7 +270,7 @@ mod tests {
         assert!(lists.changed().is_none());
         let by_hand = format!("# bad ones\n{odd}\n\n{cy} # since Monday\nwho is this\n0xdead*");
         fs::write(&file, &by_hand).unwrap();
-        // The host has not looked when an administrator blocks somebody.
+        // The host has not looked when an administrator blocks someone.
         let mut book = lists.book();
         let new = Address::from_bytes([4; 32]);
         book.blocked.insert(new).unwrap();

@@ -35,7 +35,7 @@ pub fn tools(folder: Option<&Folder>) -> Tools {
                     .with_default(Value::Array(Vec::new())),
             ),
             // The caller of the tools asks instead.
-            Arc::new(|_, _| Err("there is nobody to ask".to_owned())),
+            Arc::new(|_, _| Err("no one can be asked".to_owned())),
         );
     if let Some(folder) = folder {
         tools = with_files(tools, folder);

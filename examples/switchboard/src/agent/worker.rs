@@ -124,9 +124,9 @@ enum Stop {
 }
 
 /// The result of a tool, for people.
-struct Shown(Value);
+struct DisplayedResult(Value);
 
-impl fmt::Display for Shown {
+impl fmt::Display for DisplayedResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Value::String(text) => f.write_str(text),
@@ -197,7 +197,7 @@ struct Work<'a> {
 
 impl<'a> Work<'a> {
     fn new(worker: &'a Worker, turn: &'a Turn, prompt: &Prompt) -> Result<Self, AgentError> {
-        // Those of other programs that are none for a model are left out.
+        // Messages of other programs that a model cannot read are left out.
         let read = |value| serde_json::from_value(value).ok();
         let messages = turn.messages::<Value>()?.into_iter();
         let mut messages: Vec<ChatMessage> = messages.filter_map(read).collect();
@@ -237,7 +237,7 @@ impl<'a> Work<'a> {
                 Step::Done(text) => {
                     let shortfall = self.talk.finish().and_then(Finish::shortfall);
                     if let Some(shortfall) = shortfall {
-                        // Nobody shall take what is there for all.
+                        // No run may take all the memory.
                         self.say(&text)?;
                         return Err(AgentError::new(shortfall).into());
                     }
@@ -361,10 +361,10 @@ impl<'a> Work<'a> {
                 ended = self.permitted(call, &arguments) => ended?,
                 () = turn.interrupted() => return Err(Stop::Interrupted),
             };
-            ended.map(Shown).map_err(Stop::Tool)
+            ended.map(DisplayedResult).map_err(Stop::Tool)
         };
         let ended = match turn.tool(event, work).await? {
-            Ok(Shown(value)) => Ok(value),
+            Ok(DisplayedResult(value)) => Ok(value),
             Err(Stop::Tool(failure)) => Err(failure),
             Err(stop) => return Err(stop),
         };

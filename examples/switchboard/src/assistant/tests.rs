@@ -116,7 +116,7 @@ async fn a_tool_is_run_and_its_result_answered() {
 }
 
 #[tokio::test]
-async fn words_before_a_tool_call_stand_on_their_own_line() {
+async fn text_before_a_tool_call_has_its_own_line() {
     let model = Prepared::new(vec![
         vec![text("let me "), text("see"), call("a", "time", "")],
         vec![text("it is"), text(" late")],
@@ -187,14 +187,14 @@ async fn an_answer_without_text_does_not_count() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_cut_by_the_model_says_so() {
+async fn an_answer_cut_by_the_model_is_marked() {
     let end = Ok(Delta::Finish(Finish::Length));
     let assistant = Assistant::new(Prepared::new(vec![vec![text("long"), end]]));
     assert_eq!(answered(&assistant, "?").await.0, "long […]");
 }
 
 #[tokio::test]
-async fn a_model_that_refuses_is_named_as_the_reason() {
+async fn a_refusal_of_the_model_is_the_reason() {
     let end = || Ok(Delta::Finish(Finish::ContentFilter));
     let model = Prepared::new(vec![vec![text("I"), end()], vec![end()]]);
     let assistant = Assistant::new(model);
@@ -203,7 +203,7 @@ async fn a_model_that_refuses_is_named_as_the_reason() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_outgrows_the_model_says_so_once() {
+async fn a_conversation_that_outgrows_the_model_is_reported_once() {
     let limits = ConversationLimits::default().with_tokens(20);
     let answers = || vec![text("yes")];
     let assistant = Assistant::new(Prepared::new(vec![answers(), answers(), answers()]))
@@ -293,7 +293,7 @@ async fn three_wrong_calls_stop_the_loop_and_five_failures_the_tools() {
 }
 
 #[tokio::test]
-async fn a_dropped_answer_leaves_the_breaker_and_the_history_whole() {
+async fn a_dropped_answer_changes_neither_the_breaker_nor_the_history() {
     #[derive(Debug)]
     struct Silent;
     #[async_trait]
@@ -326,7 +326,7 @@ async fn an_answer_without_a_listener_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_is_too_long_for_the_model_is_asked_once_more_with_half_of_it() {
+async fn a_conversation_too_long_for_the_model_is_retried_with_half_of_it() {
     let too_long = || {
         vec![Err(ModelError::Refused {
             status: Some(400),

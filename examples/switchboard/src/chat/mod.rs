@@ -61,7 +61,7 @@ pub trait Peer {
     /// Returns whether something can be said.
     fn state(&self) -> State;
 
-    /// Returns whether all that was said has come to its end. Default: nothing runs.
+    /// Returns whether all that was said has ended. Default: nothing runs.
     fn is_done(&self) -> bool {
         self.state() == State::Idle
     }
@@ -191,7 +191,6 @@ pub async fn run<P: Peer>(peer: &mut P, options: Options) -> Result<(), Failure>
     outcome
 }
 
-/// A conversation.
 struct Conversation {
     out: Out,
     /// Opened when a person has to be asked, if there is one text only.
@@ -399,7 +398,7 @@ impl Conversation {
     async fn stop<P: Peer>(&mut self, peer: &mut P) {
         let dropped = std::mem::take(&mut self.waiting).len();
         if dropped > 0 {
-            self.out.note("what waited is not done").await;
+            self.out.note("what was waiting is dropped").await;
         }
         self.is_stopped = true;
         let stopping = ChatEvent::Activity("stopping".to_owned());
@@ -415,7 +414,7 @@ impl Conversation {
         match self.out.failures() {
             _ if self.is_terminal || serves => Ok(()),
             _ if self.is_declined => Err(Failure::new(
-                "a question was asked, and nobody could answer it",
+                "a question was asked, and no one could answer it",
             )),
             0 => Ok(()),
             1 => Err(Failure::new("something went wrong on the way")),

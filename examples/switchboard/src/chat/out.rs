@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::cli::{self, Failure};
 use crate::terminal::{self, ChatEvent, ChatView, Terminal};
 
-/// Returns the event of what a server has sent, as it came: in a map its members would be sorted anew.
+/// Returns the event of what a server has sent, as it came: in a map its members would be sorted again.
 #[must_use]
 pub fn frame(name: &str, frame: &str) -> String {
     format!(r#"{{"event":"{name}","frame":{frame}}}"#)

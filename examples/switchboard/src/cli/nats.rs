@@ -377,7 +377,7 @@ mod tests {
 
     #[tokio::test]
     #[ignore = "needs nats-server"]
-    async fn replicas_that_the_server_refuses_are_a_wrong_usage_with_its_words() {
+    async fn replicas_refused_by_the_server_are_a_usage_error_with_its_message() {
         let server = NatsServer::start();
         let args = parse(&["--nats", &server.url(), "--nats-replicas", "3"]);
         let nats = args.connect_now().await.unwrap().unwrap();
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_is_not_there_is_named() {
+    async fn an_absent_server_is_named() {
         let args = parse(&["--nats", "nats://127.0.0.1:1"]);
         let error = args.connect_now().await.unwrap_err();
         let text = format!("{error:?}");

@@ -286,7 +286,7 @@ async fn blocking(
     let _stops = Stops(stop.clone());
     let (workspace, name, arguments) = (workspace.clone(), name.to_owned(), arguments.clone());
     let work = move || {
-        // Nobody may want it any more when there is a thread for it.
+        // No one may want it any more when there is a thread for it.
         match stop.is_stopped() {
             true => Err(Problem::new(Code::Aborted, "aborted")),
             false => on_files(&workspace, &name, &arguments, &stop),

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ending_of_a_newer_gateway_is_read_as_other() {
+    fn an_unknown_ending_is_read_as_other() {
         let entry: UsageEntry = serde_json::from_str(r#"{"ending":"eaten"}"#).unwrap();
         assert_eq!(entry.ending, Ending::Other);
         let entry: UsageEntry = serde_json::from_str(r#"{"ending":"too_many_rounds"}"#).unwrap();

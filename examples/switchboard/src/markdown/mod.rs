@@ -60,7 +60,7 @@ pub fn closed(text: &str) -> usize {
     line.map_or(0, |end| end + 1)
 }
 
-/// Returns untrusted text, such as the name of a file, as it stands in a line of Markdown: nothing in it is
+/// Returns untrusted text, such as the name of a file, as it is in a line of Markdown: nothing in it is
 /// markup or ends the line.
 ///
 /// ```

@@ -124,7 +124,6 @@ fn text(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-/// Returns the parts of a message.
 fn parts(message: &ChatMessage) -> Vec<Value> {
     let content = message.content.text();
     if message.role == Role::Tool {

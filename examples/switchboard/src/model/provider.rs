@@ -74,7 +74,7 @@ impl Provider {
 
     const fn help(self) -> &'static str {
         match self {
-            Self::Scripted => "a few rules, no network",
+            Self::Scripted => "scripted answers, no network",
             Self::OpenAi => "OpenAI's chat completions, and every server with this interface",
             Self::Anthropic => "Anthropic, and every server with its interface",
             Self::Ollama => "models on your own machine",

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_quoted_wherever_its_words_stand() {
+    fn a_provider_is_quoted_from_any_form_of_error() {
         for (body, words) in [
             (r#"{"error":{"message":"no key"}}"#, "no key"),
             (r#"[{"error":{"message":"no key"}}]"#, "no key"),
@@ -297,7 +297,7 @@ mod tests {
                 Model,
             ),
             (401, r#"{"error":"Unauthorized"}"#, Key),
-            // Whatever stands before them
+            // Whatever precedes them
             (404, "404 page not found", Address),
             (307, "", Address),
             (403, "<html>", Permission),

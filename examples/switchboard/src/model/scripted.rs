@@ -20,7 +20,7 @@ use crate::conversation::estimate;
 
 /// The answer if no rule applies.
 pub const HELP: &str =
-    "I am a model of a few rules: ask me to count, for the hour, for dice, or to search";
+    "I am a scripted model: ask me to count, for the time, for dice, or to search";
 
 const COUNTING: &str = "I count:";
 /// The answer to `show markdown`.

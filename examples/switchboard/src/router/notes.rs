@@ -229,7 +229,7 @@ mod tests {
             .map(|note| note.text)
             .collect();
         assert_eq!(texts, ["call ann", "feed the cat"]);
-        // The last line has no end, and is none of the next note.
+        // The last line has no end, and does not belong to the next note.
         scratch.0.add("buy milk", SystemTime::UNIX_EPOCH).unwrap();
         assert_eq!(scratch.0.all().unwrap()[2].text, "buy milk");
     }

@@ -176,7 +176,7 @@ impl ChatEvent {
 /// A conversation on the screen.
 ///
 /// At a terminal, answers and messages are rendered as Markdown while they grow. What is complete stays;
-/// what still changes stands below it, with a line about what goes on. In a pipe, with `CI` set, and at a terminal
+/// what still changes is below it, with a line about what goes on. In a pipe, with `CI` set, and at a terminal
 /// without cursor movement (`TERM=dumb`), answers and messages go to standard output as they come, the
 /// rest to standard error, line by line. `NO_COLOR` takes away the colours only.
 pub struct ChatView {

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_found_by_their_beginning_and_what_was_written_comes_back() {
+    fn lines_are_found_by_their_beginning_and_the_draft_is_restored() {
         let mut history = History::default();
         for line in ["count to 2", "run ls", "count to 3", "count to 3", " "] {
             history.add(line).unwrap();

@@ -13,7 +13,7 @@ use super::queue::Queue;
 use super::view::View;
 use crate::cli;
 
-/// How long nothing may happen before the status line is drawn anew, while something runs.
+/// How long nothing may happen before the status line is redrawn, while something runs.
 const TICK: Duration = Duration::from_millis(200);
 /// The same while nothing runs.
 const IDLE: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ pub(super) fn run(queue: &Queue) {
             prompt.leave();
         }
         let mut out = io::stdout().lock();
-        // A terminal that is gone is no reason to panic.
+        // A terminal that is gone must not cause a panic.
         let _ = out
             .write_all(prompt.take().as_bytes())
             .and_then(|()| out.flush());

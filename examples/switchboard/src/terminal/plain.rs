@@ -39,7 +39,7 @@ pub(super) struct Plain {
     thought: String,
     /// The calls that have no result yet, oldest first.
     calls: VecDeque<Call>,
-    /// The call that was named last: what stands below is its output.
+    /// The call that was named last: what is below is its output.
     named: String,
 }
 

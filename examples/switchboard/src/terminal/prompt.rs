@@ -103,7 +103,7 @@ impl Prompt {
         self.rows * 2 / 3
     }
 
-    /// Writes lines above, and draws the rest anew if it has changed.
+    /// Writes lines above, and redraws the rest if it has changed.
     pub(super) fn update(&mut self, label: &str, live: Vec<String>, lines: &[String]) {
         if !lines.is_empty() {
             self.erase();

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn more_of_a_text_needs_no_room_for_an_event() {
+    async fn a_continued_text_needs_no_room_for_an_event() {
         let queue = Queue::default();
         for _ in 0..10 * MAX_EVENTS {
             queue.push(ChatEvent::Text("x".to_owned())).await;

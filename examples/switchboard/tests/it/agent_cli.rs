@@ -299,7 +299,7 @@ fn nothing_is_written_without_approval() {
 }
 
 #[test]
-fn an_agent_that_asks_nothing_keeps_to_the_turns_that_it_has() {
+fn an_agent_that_asks_nothing_ends_with_its_turns() {
     let home = Home::new();
     let host = home.host(&[]);
     let lines = "/mode ulw 2\nwrite a to a.txt\nwrite b to b.txt\nwrite c to c.txt\n1\n\
@@ -327,7 +327,7 @@ fn the_agent_sees_only_its_own_folder() {
 }
 
 #[test]
-fn an_agent_at_work_reads_messages_at_its_next_step() {
+fn a_running_agent_reads_messages_at_its_next_step() {
     let home = Home::new();
     let host = home.host(&[]);
     let mut command = home.agent(&["chat", &host.url, "--json"]);
@@ -389,13 +389,13 @@ fn a_conversation_is_resumed_also_in_the_middle() {
     let host = home.host(&stored);
     let (code, _, err) = home.chat(&host, &["--resume", "hello"], "");
     assert_eq!(code, Some(1));
-    assert!(err.contains("leave --resume out"), "{err}");
+    assert!(err.contains("run without --resume"), "{err}");
 
     assert_eq!(home.answer(&host, "count to 2"), "I count: 1 2 - done");
     let (_, out, _) = home.chat(&host, &["--resume", "search for count"], "");
     assert_holds(&out, &["I found", "count to 2"]);
 
-    // Nobody answers: this program ends, and the agent waits.
+    // No one answers: this program ends, and the agent waits.
     let mut command = home.agent(&["chat", &host.url, "--resume", "write milk to a.txt"]);
     let mut left = Running::start_with(command.stdin(Stdio::piped()));
     let _input = left.input();
@@ -419,7 +419,7 @@ fn a_conversation_is_resumed_also_in_the_middle() {
 }
 
 #[test]
-fn another_conversation_begins_and_the_program_goes_on() {
+fn another_conversation_begins_and_the_program_continues() {
     let home = Home::new();
     let host = home.host(&[]);
     let (code, out, err) = home.chat(&host, &[], "count to 2\n/new\ncount to 3\n");
@@ -531,7 +531,7 @@ fn the_end_of_the_terminal_lets_the_agent_finish() {
 }
 
 #[test]
-fn an_answer_that_is_cut_is_not_taken_for_a_whole_one() {
+fn a_cut_answer_does_not_count_as_whole() {
     let home = Home::new();
     let provider = TcpListener::bind("127.0.0.1:0").unwrap();
     let model_url = format!("http://{}", provider.local_addr().unwrap());
@@ -556,13 +556,13 @@ fn an_answer_that_is_cut_is_not_taken_for_a_whole_one() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_aborts_a_question_and_the_agent_goes_on() {
+fn ctrl_c_aborts_a_question_and_the_agent_continues() {
     let home = Home::new();
     let host = home.host(&[]);
     let args = ["chat", &host.url, "!slow 1000 50", "--frames"];
     let chat = Running::start(home.agent(&args));
     chat.line_with("llm_call");
     chat.interrupt();
-    chat.line_with("come back to it with --resume");
+    chat.line_with("return to it with --resume");
     assert_eq!(chat.end(), Some(130));
 }

@@ -11,7 +11,7 @@ use crate::programs::outcome;
 #[test]
 fn a_public_host_says_so() {
     let home = Home::new();
-    // Somebody else is there, so that it ends.
+    // Someone else is there, so that it ends.
     let taken = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let host = |args: &[&str]| {

@@ -83,7 +83,7 @@ fn answers_a_question_and_gives_an_approval() {
 }
 
 #[test]
-fn an_agent_at_work_is_told_more_and_stopped() {
+fn a_running_agent_takes_messages_and_can_be_stopped() {
     let place = Place::new();
     let mut screen = place.chat(&[]);
     screen.types("!slow 20 50\r");
@@ -96,7 +96,7 @@ fn an_agent_at_work_is_told_more_and_stopped() {
     screen.types("!slow 1000 50\r");
     screen.shows("Esc stops");
     screen.terminate();
-    screen.shows("come back to it with --resume");
+    screen.shows("return to it with --resume");
     screen.ends_with(0);
     // The agent is still at it.
     let mut screen = place.chat(&["--resume"]);
@@ -107,12 +107,12 @@ fn an_agent_at_work_is_told_more_and_stopped() {
 }
 
 #[test]
-fn a_single_answer_that_is_aborted_says_below_it_that_the_agent_goes_on() {
+fn an_aborted_single_answer_says_that_the_agent_continues() {
     let place = Place::new();
     let screen = Screen::with_size(place.client(&["!slow 1000 50"]), 24, 60);
     let rows = screen.abort_count();
     let note = &rows[rows.len() - 2];
-    assert_eq!(note, "the agent goes on; come back to it with --resume");
+    assert_eq!(note, "the agent keeps working; return to it with --resume");
     screen.ends_with(130);
 }
 

@@ -229,7 +229,7 @@ mod terminal {
             screen.shows("I count: 1 2 3");
             screen.ends_in("#General>");
             screen.shows("- done");
-            // Until it is complete: the next message would stand above it.
+            // Until it is complete: the next message would be above it.
             screen.waits_for_no("is writing");
             screen.ends_in("#General>");
             let words =
@@ -250,7 +250,7 @@ mod terminal {
     }
 
     #[test]
-    fn typing_and_the_parts_of_a_message_stand_above_the_prompt_until_it_is_complete() {
+    fn typing_and_partial_messages_appear_above_the_prompt() {
         let place = Place::server("127.0.0.1:0");
         let mut screen = Screen::start(place.chat(&[]));
         screen.ends_in("#General>");

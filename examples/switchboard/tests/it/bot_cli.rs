@@ -138,7 +138,7 @@ fn a_bot_answers_another_bot_and_ends() {
         .env("SNEK_PASSWORD", "1");
     let first = Running::start(first);
     first.line_with("logged in");
-    // The second bot is asked to join by nobody but the test, through a third client.
+    // The second bot is asked to join by no one but the test, through a third client.
     let mut second = bot(&[
         "--url",
         &url,
@@ -193,7 +193,7 @@ fn a_bot_that_answers_nothing_in_time_fails() {
     assert_eq!(code, Some(1), "{err}");
     assert_holds(
         &err,
-        &["the time of --within is over", "nothing was answered"],
+        &["the time of --within is up", "nothing was answered"],
     );
 }
 

@@ -101,7 +101,7 @@ async fn no_program_sees_the_keys_of_the_daemon() {
 }
 
 #[tokio::test]
-async fn a_slow_program_is_killed_with_all_that_it_has_started() {
+async fn a_slow_program_is_killed_with_all_its_children() {
     let place = Place::new("slow");
     let line = "echo started; (sleep 0.4; touch late) & sleep 60";
     let start = Instant::now();
@@ -156,7 +156,7 @@ async fn leaves_nobody(commands: &Commands, place: &Place, line: &str, is_aborte
     let mut reader = tokio::net::unix::pipe::OpenOptions::new()
         .open_receiver(&alive)
         .unwrap();
-    // Until somebody else has it open, too.
+    // Until someone else has it open, too.
     let writer = tokio::net::unix::pipe::OpenOptions::new()
         .open_sender(&alive)
         .unwrap();

@@ -78,7 +78,7 @@ impl Room {
         if tried == Tried::Refused {
             return;
         }
-        // An attempt that nobody succeeds with shows nothing.
+        // An attempt that no one succeeds with shows nothing.
         let tried = self.tries(Confinement::Open, line).await;
         assert_eq!(tried, Tried::Code(0), "{line}");
     }

@@ -199,7 +199,7 @@ fn every_mistake_says_what_to_do() {
 }
 
 #[test]
-fn no_page_may_connect_but_the_daemons_own_and_the_listed_ones_and_the_start_says_so() {
+fn only_the_daemons_own_page_and_listed_pages_may_connect() {
     let place = Place::new();
     for (args, pages) in [
         (&[][..], "its own"),
@@ -267,7 +267,7 @@ fn skills_hints_and_conversations_reach_the_model() {
 }
 
 #[test]
-fn json_has_an_event_for_a_server_that_is_not_there() {
+fn json_has_an_event_for_an_absent_server() {
     for args in [&["run", "x"][..], &["chat"]] {
         let mut command = daemon(args);
         command.args(["--json", "--url", "http://127.0.0.1:1"]);
@@ -324,7 +324,7 @@ fn nothing_is_changed_without_a_yes() {
 }
 
 #[test]
-fn a_server_that_does_not_ask_is_not_used_from_a_pipe() {
+fn a_server_without_approvals_is_not_used_from_a_pipe() {
     let status = r#"{"ok":true,"protocol_version":"1","model":"m","capabilities":"stream.sse"}"#;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -482,7 +482,7 @@ fn exit_codes_tell_scripts_what_happened() {
 }
 
 #[test]
-fn a_key_is_asked_for_and_never_shown() {
+fn a_key_is_required_and_never_shown() {
     let place = Place::new();
     let mut command = daemon(&["serve", "--listen", "127.0.0.1:0", "-vv"]);
     command.env("ACOLYTE_API_KEY", "pad/ded==");

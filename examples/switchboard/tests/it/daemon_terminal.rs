@@ -78,7 +78,7 @@ fn ctrl_c_aborts_what_runs_and_waits_and_only_then_ends() {
     screen.types("create late.txt: x\r");
     screen.shows("waiting, place 1");
     screen.types("\x03");
-    screen.shows("what waited is not done");
+    screen.shows("what was waiting is dropped");
     screen.shows("aborted");
     screen.types("run ls\r");
     screen.shows("✓ shell-run ls");
@@ -98,7 +98,7 @@ fn an_edit_is_shown_in_colours_and_the_answer_as_it_comes() {
 }
 
 #[test]
-fn a_change_is_asked_for_with_its_diff_in_colours_and_esc_declines_it() {
+fn an_approval_shows_a_coloured_diff_and_esc_declines_it() {
     let place = Place::new();
     let server = place.serve(&[]);
     let mut screen = Screen::start(server.client(&["chat"]));
@@ -124,7 +124,7 @@ fn a_change_is_asked_for_with_its_diff_in_colours_and_esc_declines_it() {
 }
 
 #[test]
-fn a_run_asks_below_the_diff_and_goes_on_with_a_yes() {
+fn a_run_asks_below_the_diff_and_continues_after_a_yes() {
     let place = Place::new();
     let server = place.serve(&[]);
     let mut screen = Screen::start(server.client(&["run", "edit a.txt: two -> 2"]));

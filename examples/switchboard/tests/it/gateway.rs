@@ -71,9 +71,9 @@ struct Waits {
     told: mpsc::UnboundedSender<&'static str>,
 }
 
-struct Told(mpsc::UnboundedSender<&'static str>);
+struct DropSignal(mpsc::UnboundedSender<&'static str>);
 
-impl Drop for Told {
+impl Drop for DropSignal {
     fn drop(&mut self) {
         let _ = self.0.send("stopped");
     }
@@ -82,7 +82,7 @@ impl Drop for Told {
 #[async_trait]
 impl ChatModel for Waits {
     async fn stream(&self, request: ChatRequest<'_>) -> Result<Deltas, ModelError> {
-        let (gate, told) = (Arc::clone(&self.gate), Told(self.told.clone()));
+        let (gate, told) = (Arc::clone(&self.gate), DropSignal(self.told.clone()));
         let question = request.messages.last().unwrap().content.text().into_owned();
         let usage = Usage {
             prompt: 8,

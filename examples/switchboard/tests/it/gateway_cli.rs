@@ -168,7 +168,7 @@ fn a_gateway_without_a_file_serves_its_page_and_chats() {
 
 #[cfg(unix)]
 #[test]
-fn a_token_is_asked_for_and_never_repeated() {
+fn a_token_is_required_and_never_repeated() {
     let folder = Folder::new();
     let mut command = folder.gateway(&["--port", "0"]);
     command.env("EXOCLAW_TOKEN", "hunter2").args(["-v", "-v"]);
@@ -372,7 +372,7 @@ fn a_check_fails_where_a_start_would() {
 }
 
 #[test]
-fn without_a_home_says_that_nothing_is_kept() {
+fn reports_that_nothing_is_stored_without_a_home() {
     let folder = Folder::new();
     let mut check = folder.gateway(&["check"]);
     check.env_remove("HOME").env_remove("USERPROFILE");
@@ -467,7 +467,7 @@ fn an_empty_store_is_reported_at_the_start() {
     let mut command = folder.gateway(&["--port", "0"]);
     command.args(["--config", &file]);
     let gateway = Running::start(command);
-    gateway.line_with("exoclaw.redb is empty: nothing is remembered, and budgets begin anew");
+    gateway.line_with("exoclaw.redb is empty: nothing is remembered, and budgets start at 0");
 }
 
 #[test]

@@ -417,7 +417,7 @@ async fn all_pages_of_a_chat_see_the_same_and_later_ones_its_history() {
 }
 
 #[tokio::test]
-async fn an_answer_goes_on_without_its_page_until_it_is_stopped() {
+async fn an_answer_continues_without_its_page_until_it_is_stopped() {
     let gateway = start(None, None, None).await;
     let (mut page, _) = gateway.looks("").await;
     assert_eq!(gateway.asks(FIRST, "!slow 1000").await, "202");

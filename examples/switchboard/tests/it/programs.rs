@@ -52,7 +52,6 @@ pub(crate) fn program(path: &str) -> Command {
 /// The path of the program of this package.
 pub(crate) const SWITCHBOARD: &str = env!("CARGO_BIN_EXE_switchboard");
 
-/// One of its commands.
 pub(crate) fn switchboard(command: &str) -> Command {
     let mut program = program(SWITCHBOARD);
     program.arg(command);

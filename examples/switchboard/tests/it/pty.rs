@@ -1,4 +1,4 @@
-//! [`Screen`]: a terminal with a program in it, and somebody who types and looks.
+//! [`Screen`]: a terminal with a program in it, and someone who types and looks.
 #![cfg(unix)]
 
 use std::fs::File;
@@ -208,7 +208,7 @@ impl Screen {
         let [r, c] = [rows, columns].map(|size| NonZeroU16::new(size).unwrap());
         self.emulator.lock().unwrap().set_size(r, c);
         tcsetwinsize(&self.keys, winsize(rows, columns)).unwrap();
-        // The system tells a session only, which this is none of.
+        // The system reports only to a session, which this is not.
         self.signal("-WINCH");
     }
 
@@ -241,7 +241,7 @@ impl Screen {
     /// Waits for the end with this code, and for the terminal as it was.
     pub(crate) fn ends_with(mut self, code: i32) {
         let deadline = Instant::now() + PATIENCE;
-        // Nothing is shown any more once nobody has the terminal open.
+        // Nothing is shown any more once no one has the terminal open.
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.shown.recv_timeout(left) {

@@ -274,7 +274,7 @@ fn a_client_that_does_not_answer_in_time_loses_the_message() {
 }
 
 #[test]
-fn requests_are_answered_with_a_status_that_says_what_is_wrong() {
+fn requests_get_a_status_that_says_what_is_wrong() {
     let folder = Folder::new();
     let router = folder.start(&[]);
     let plain = "content-type: text/plain\r\n";

@@ -75,7 +75,7 @@ fn lines_break_at_words_on_screens_of_several_widths() {
         let text = own.map(|row| row.trim()).collect::<Vec<_>>().join(" ");
         for whole in [
             "#1 notes rejects it: not today, for there is a feast in town and all shops are closed",
-            "goes to the client NAME and nobody else",
+            "goes to the client NAME and no other",
             "A text that begins with a slash goes out with a blank before it.",
         ] {
             assert!(text.contains(whole), "{whole}: {rows:#?}");
@@ -112,7 +112,7 @@ fn a_signal_in_the_middle_of_a_line_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
-fn a_client_shows_what_it_works_on_and_lists_its_notes() {
+fn a_client_shows_its_work_and_lists_its_notes() {
     let mut serve = router(&[]);
     serve.stdin(Stdio::piped());
     let mut router = Running::start(serve);

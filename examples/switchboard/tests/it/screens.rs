@@ -1,4 +1,4 @@
-//! What stands on the screen of `agent chat`, `daemon chat` and `router` while lines come and somebody types:
+//! What stands on the screen of `agent chat`, `daemon chat` and `router` while lines come and someone types:
 //! each line once, none of them blank, and what is typed below them.
 #![cfg(unix)]
 
@@ -44,7 +44,7 @@ fn check_help(screen: &mut Screen, rows: u16) {
 }
 
 #[test]
-fn the_agents_lines_stand_above_what_is_typed() {
+fn the_agents_lines_appear_above_the_typed_text() {
     for rows in SIZES {
         let place = agent_terminal::Place::new();
         let mut screen = Screen::with_rows(place.client(&[]), rows);
@@ -55,7 +55,7 @@ fn the_agents_lines_stand_above_what_is_typed() {
 }
 
 #[test]
-fn the_daemons_lines_stand_above_what_is_typed() {
+fn the_daemons_lines_appear_above_the_typed_text() {
     for rows in SIZES {
         let place = daemon_cli::Place::new();
         let server = place.serve(&[]);
@@ -67,7 +67,7 @@ fn the_daemons_lines_stand_above_what_is_typed() {
 }
 
 #[test]
-fn the_routers_lines_stand_above_what_is_typed() {
+fn the_routers_lines_appear_above_the_typed_text() {
     for rows in SIZES {
         let mut command = switchboard("router");
         command.args(["--listen", "127.0.0.1:0"]);
@@ -79,7 +79,7 @@ fn the_routers_lines_stand_above_what_is_typed() {
 }
 
 #[test]
-fn a_flood_of_lines_leaves_what_is_typed_as_it_is() {
+fn a_flood_of_lines_keeps_the_typed_text() {
     let place = daemon_cli::Place::new();
     let server = place.serve(&[]);
     let mut screen = Screen::with_rows(server.client(&["chat", "--yes"]), 12);
@@ -100,7 +100,7 @@ fn a_flood_of_lines_leaves_what_is_typed_as_it_is() {
 }
 
 #[test]
-fn logs_and_warnings_stand_above_what_is_typed_too() {
+fn logs_and_warnings_appear_above_the_typed_text() {
     let place = agent_terminal::Place::new();
     let mut screen = Screen::with_rows(place.client(&["-vv", "--frames"]), 45);
     screen.shows("write a message");
@@ -139,7 +139,7 @@ fn five_hundred_words_a_second_are_all_shown_above_the_status_line() {
         screen.shows("write a message");
         screen.ends_in(">");
         screen.types("!slow 1000 2\r");
-        // Whenever somebody looks, there is one status line, and it is where it belongs.
+        // Whenever someone looks, there is one status line, and it is where it belongs.
         for number in ["101", "401", "701"] {
             screen.has(number);
             screen.has_last(">");
@@ -160,7 +160,7 @@ fn five_hundred_words_a_second_are_all_shown_above_the_status_line() {
 }
 
 #[test]
-fn a_terminal_that_changes_its_size_in_mid_answer_has_all_of_it() {
+fn a_terminal_resized_during_an_answer_shows_all_of_it() {
     let place = daemon_cli::Place::new();
     let server = place.serve(&[]);
     let mut screen = Screen::with_size(server.client(&["chat", "--yes"]), 60, 120);

@@ -37,7 +37,7 @@ fn every_server_ends_in_order_when_its_terminal_closes() {
 }
 
 #[test]
-fn a_server_that_is_to_survive_its_terminal_serves_on() {
+fn a_server_under_nohup_survives_its_terminal() {
     let folder = Folder::new("terminal-ignored");
     let mut command = program("nohup");
     command.args([SWITCHBOARD, "daemon", "serve", "--listen", "127.0.0.1:0"]);

@@ -69,7 +69,7 @@ async fn a_server_that_breaks_a_rule_fails_with_the_frames() {
     let program = ["serve", "--open", "--listen", "127.0.0.1:0"];
     let (_running, url) = serve("bot", &program);
     let mut command = check(&["server", &url, "--only", "login.unknown"]);
-    // Everybody may log in there.
+    // Everyone may log in there.
     command.args(["--set", "username=ann", "--set", "password=secret"]);
     let output = output(command).await;
     let text = String::from_utf8_lossy(&output.stdout);

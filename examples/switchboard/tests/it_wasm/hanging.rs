@@ -87,7 +87,7 @@ async fn a_full_plugin_is_busy_and_free_again_afterwards() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_whose_caller_went_away_frees_its_place() {
+async fn a_call_without_its_caller_frees_its_place() {
     let limits = PluginLimits::default()
         .with_deadline(Duration::from_secs(600))
         .with_concurrency(1);
@@ -102,7 +102,7 @@ async fn a_call_whose_caller_went_away_frees_its_place() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_module_that_never_starts_is_left_out() {
+async fn a_module_that_never_starts_is_omitted() {
     let limits = PluginLimits::default().with_deadline(Duration::from_millis(50));
     let texts = warnings(entry("start").with_limits(limits)).await;
     assert_eq!(

@@ -59,7 +59,7 @@ async fn a_channel_adapter_reads_webhooks_and_forms_answers() {
 }
 
 #[tokio::test]
-async fn a_bad_module_is_left_out_with_a_reason() {
+async fn a_bad_module_is_omitted_with_a_reason() {
     for (name, why) in [
         ("no_such_file", ": cannot read "),
         (
@@ -128,7 +128,7 @@ async fn one_name_is_for_one_tool() {
 }
 
 #[tokio::test]
-async fn a_module_that_needs_more_memory_than_it_may_have_is_left_out() {
+async fn a_module_that_needs_more_memory_than_it_may_have_is_omitted() {
     let limits = PluginLimits::default().with_memory(0);
     let texts = warnings(entry("huge").with_limits(limits)).await;
     assert_eq!(texts.len(), 1, "{texts:?}");

@@ -20,7 +20,6 @@ use switchboard::gateway::tool::{
     LoadWarning, PluginEntry, PluginLimits, ToolOutput, Tools, load as load_all,
 };
 
-/// The plugin of this name.
 fn entry(name: &str) -> PluginEntry {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plugins");
     let path = folder.join(format!("{name}.wat"));

@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watched_rule_changes_nothing_and_is_noticed_where_it_applies() {
+    fn a_watched_rule_changes_nothing_and_reports_where_it_applies() {
         let lines = r#"watch s2c {"a":1} drop
             watch s2c {"b":1} drop
             watch c2s path /x as /

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_stands_in_the_command() {
+    fn the_command_names_the_address() {
         let mut variables = Variables::default();
         variables.set("url", "ws://x");
         assert_eq!(fill("--url={url}", &variables), "--url=ws://x");

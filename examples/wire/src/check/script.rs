@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_may_stand_wherever_a_value_does() {
+    fn variables_may_replace_any_value() {
         let line = r#"< {"id":"${id}","n":${n}}"#;
         assert!(read(line, &Variables::lenient()).is_ok());
         assert!(read(line, &Variables::default()).is_err());

@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_wrong_says_where() {
+    fn an_invalid_file_is_reported_with_the_place() {
         for (text, why) in [
             ("< {}", "p, line 1: there is no row yet"),
             ("MUST a: b\n\nhello", "p, line 3: hello: unknown step"),

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_is_nowhere_is_none() {
+    fn an_unset_variable_is_none() {
         assert_eq!(variable("SWITCHBOARD_NO_SUCH_VARIABLE"), None);
         assert!(secret("SWITCHBOARD_NO_SUCH_VARIABLE").unwrap().is_none());
     }

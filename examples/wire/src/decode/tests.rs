@@ -21,7 +21,7 @@ const RUN: &str = r#"{"transcript":1,"protocol":"exoclaw"}
 "#;
 
 #[test]
-fn each_frame_is_a_line_and_what_is_wrong_stands_below() {
+fn each_frame_is_a_line_with_its_problems_below() {
     let expected = r#"    2   0.001000   1 <- hello                ok=true version="0.1.0"
     3   0.002000   1 -> ping                 1 mood=1
       ? the member `mood` is not known
@@ -240,7 +240,7 @@ fn numbers_and_kinds_are_aligned() {
 }
 
 #[test]
-fn milliseconds_are_as_fractions_show_them() {
+fn milliseconds_match_their_fractions() {
     for micros in (0..5000).chain([999_949, 999_950, 999_951, 86_400_123_450]) {
         for nanos in [0, 1, 450, 999] {
             let time = Duration::from_micros(micros) + Duration::from_nanos(nanos);

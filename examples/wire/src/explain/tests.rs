@@ -154,7 +154,7 @@ fn the_data_of_an_entry_has_no_secrets() {
 }
 
 #[test]
-fn a_call_goes_on_until_its_last_answer() {
+fn a_call_lasts_until_its_last_answer() {
     for (protocol, frames) in [
         (
             Protocol::Exoclaw,
@@ -244,7 +244,7 @@ fn a_call_goes_on_until_its_last_answer() {
 }
 
 #[test]
-fn a_secret_within_a_frame_is_left_out() {
+fn a_secret_within_a_frame_is_omitted() {
     let nested = r#"{"id":"1","method":"ping","params":{"a":[{"token":"hunter2"}]}}"#;
     let mut explainer = Explainer::new(Some(Protocol::Exoclaw), false);
     let frames = texts(&mut explainer, &[(Side::Client, nested)]);
@@ -254,7 +254,7 @@ fn a_secret_within_a_frame_is_left_out() {
 }
 
 #[test]
-fn of_long_texts_the_beginning_is_described() {
+fn long_texts_are_described_by_their_beginning() {
     let long = "very ".repeat(10_000);
     let frames = [
         (Side::Client, r#"{"id":"1","method":"ping"}"#.to_owned()),

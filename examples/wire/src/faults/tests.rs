@@ -51,7 +51,7 @@ fn said(list: &[(u128, &str)]) -> Vec<(u128, String)> {
 }
 
 #[test]
-fn each_fault_does_what_its_name_says() {
+fn each_fault_has_the_effect_of_its_name() {
     for (plan, expected) in [
         ("", &[(0, "abc"), (0, "def")][..]),
         ("c2s k drop #1", &[(0, "def")]),
@@ -92,7 +92,7 @@ fn the_same_seed_gives_the_same_run_whatever_the_other_side_does() {
 }
 
 #[test]
-fn a_member_is_replaced_where_it_stands() {
+fn a_member_is_replaced_in_place() {
     let text = r#"{"a": {"b": "x", "c": 1}, "d": 2}"#;
     assert_eq!(
         corrupt(text, "a.b", "-1").unwrap(),
@@ -127,7 +127,7 @@ fn a_slow_reader_and_a_full_lane_stop_the_reading() {
 }
 
 #[test]
-fn kinds_fit_with_a_star_and_before_a_slash() {
+fn kinds_match_with_a_star_and_before_a_slash() {
     for (rule, kind, fits) in [
         ("*", "ping", true),
         ("chat.*", "chat.start", true),
@@ -180,7 +180,7 @@ fn a_wrong_rule_is_named_with_a_correction() {
 }
 
 #[test]
-fn a_rule_that_is_switched_holds_from_then_on_and_keeps_its_count() {
+fn a_switched_rule_applies_at_once_and_keeps_its_count() {
     let rules = Rules::new(&Arc::new(Plan::parse("k drop #2; at 5s reset").unwrap()));
     let now = Instant::now();
     let plan = || Arc::clone(&rules.plan().borrow());

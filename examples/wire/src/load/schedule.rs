@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn no_call_waits_longer_than_the_patience() {
+    fn no_call_waits_longer_than_the_timeout() {
         let mut dispatch = Dispatch::new(SCHEDULE, 1, 1, ms(150));
         assert_eq!(dispatch.next(ms(0)), Next::Blocked(ms(150)));
         let Next::GaveUp(call) = dispatch.next(ms(150)) else {

@@ -45,7 +45,7 @@ fn numbers(answer: &serde_json::Value) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn the_page_asks_for_what_it_does_not_have_yet() {
+async fn the_page_requests_only_missing_frames() {
     let site = Arc::new(Site::new(filled(), "run.jsonl", false, None, false));
     let all = rows(&site, Method::GET, "/rows?after=0", "").await;
     assert_eq!(numbers(&all), [2, 3, 4]);
@@ -98,7 +98,7 @@ async fn a_recording_that_is_dropped_comes_in_pieces() {
 }
 
 #[tokio::test]
-async fn each_path_has_its_methods_and_all_files_are_there() {
+async fn each_path_has_its_methods_and_all_files_exist() {
     let site = Arc::new(Site::new(filled(), "x", false, None, false));
     for path in ["/", "/page.css", "/page.js", "/icon.svg", "/offline.html"] {
         assert_eq!(ask(&site, Method::GET, path, "").await.0, StatusCode::OK);

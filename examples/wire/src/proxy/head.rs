@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_sent_as_it_came_but_for_what_was_set() {
+    fn a_head_is_forwarded_except_for_set_headers() {
         let text = "GET /ws?a=1 HTTP/1.1\r\nhOST:  here\r\nX-Odd:a\r\nUpgrade: WebSocket\r\n\r\n";
         let mut head = Head::parse(text.as_bytes()).unwrap();
         assert_eq!(head.text(), text);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_beyond_ascii_stay_as_they_are() {
+    fn bytes_beyond_ascii_are_unchanged() {
         let text = b"GET / HTTP/1.1\r\nX-Name: J\xfcrgen \xc3\xbc\r\n\r\n";
         let head = Head::parse(text).unwrap();
         assert_eq!(head.bytes(), text);

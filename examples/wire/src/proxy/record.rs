@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sizes_of_chunks_are_no_data() {
+    fn chunk_sizes_are_not_data() {
         let bytes = b"5;x=1\r\nhello\r\n1\r\n \r\nA\r\n0123456789\r\n0\r\n\r\n";
         for step in [1, 4, 100] {
             let (mut chunks, mut all) = (Chunks::default(), Vec::new());

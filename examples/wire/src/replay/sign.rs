@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_is_signed_again_with_the_time_of_now() {
+    fn a_frame_is_signed_again_with_the_current_time() {
         let (old, new) = (Signer::generate().unwrap(), Signer::generate().unwrap());
         let payload = serde_json::json!({"to": "x", "timestamp": 17.5, "nonce": "n"});
         let mut frame = serde_json::to_value(old.sign_payload(&payload).unwrap()).unwrap();

@@ -272,7 +272,7 @@ async fn a_frame_may_take_the_recorded_time_and_the_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn frames_are_played_at_the_speed_that_is_asked_for() {
+async fn frames_are_played_at_the_requested_speed() {
     let lines = [
         c("[1]"),
         line(10, 1, Side::Client, "[2]"),
@@ -337,7 +337,7 @@ async fn a_frame_behind_all_that_is_recorded_is_found_before_the_close() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tolerated_members_and_ignored_kinds_are_passed_over() {
+async fn tolerated_members_and_ignored_kinds_are_skipped() {
     let lines = [
         s(r#"{"type":"PING"}"#),
         s(r#"{"usage":{"n":1},"data":{"text":"a"},"text":"b"}"#),

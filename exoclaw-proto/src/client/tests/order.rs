@@ -120,7 +120,7 @@ fn a_request_waits_for_a_cancelled_chat_before_it() {
 
 #[test]
 fn a_silent_cancelled_chat_delays_nothing() {
-    // Also where a chat that nobody cancels waits for ever.
+    // Also where a chat that no one cancels waits for ever.
     for timeout in [Some(CHAT_IDLE_TIMEOUT), None] {
         let config = ClientConfig {
             keep_alive: KeepAlive::off(),

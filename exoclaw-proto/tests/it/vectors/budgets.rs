@@ -1,4 +1,4 @@
-//! Vectors of token budgets: what is let in, and what is counted.
+//! Vectors of token budgets: what is admitted, and what is counted.
 
 use std::collections::HashMap;
 

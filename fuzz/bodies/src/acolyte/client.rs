@@ -169,7 +169,7 @@ impl Model for Client {
     }
 
     fn all_sent(&mut self, texts: usize, _: &ClientConn) {
-        // Aborts of chats that nobody waits for follow as soon as there is room.
+        // Aborts of chats that no one waits for follow as soon as there is room.
         let most = FEW + self.calls.len();
         assert!(texts <= most, "frames that wait are bounded");
     }

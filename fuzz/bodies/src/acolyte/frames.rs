@@ -20,7 +20,7 @@ pub fn client_frames(text: &str) {
     }
 }
 
-/// Decoding, encoding and decoding again gives the same frame, but for what is always written.
+/// Decoding, encoding and decoding again gives the same frame, except for what is always written.
 pub fn server_frames(text: &str) {
     let limits = limits::defaults();
     let _ = round_trip(text, &limits, Event::decode);

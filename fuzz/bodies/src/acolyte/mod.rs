@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_streamed_reply_that_leaves_things_out_keeps_its_rules() {
+    fn a_streamed_reply_with_omissions_keeps_its_rules() {
         sse(b"\x00data: {\"type\":\"done\",\"reply\":{\"output\":\"o\"}}\n\n");
     }
 

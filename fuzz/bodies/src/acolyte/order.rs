@@ -207,7 +207,7 @@ impl OrderChecker {
         if !is_answer && !self.take_start(id) && self.chats.contains_key(id) {
             return Err("the chat goes on".to_owned());
         }
-        // Else it may be about a request that could not be read but for its id.
+        // Else it may be about a request that could not be read except for its id.
         Ok(())
     }
 

@@ -50,7 +50,7 @@ struct Server {
 }
 
 /// Runs a server's connection through operations: one chat runs at a time, everything that was
-/// accepted comes to its end, and all of it in order.
+/// accepted ends, and all of it in order.
 pub fn server_conn(data: &[u8]) {
     let (settings, script) = Script::with_settings(data);
     let (seen, mut run) = drive(Server::default(), script, |now| {
@@ -193,7 +193,7 @@ impl Model for Server {
                     assert!(!work.aborted, "an abort is told once");
                     work.aborted = true;
                 }
-                // It has come to its end meanwhile.
+                // It has ended meanwhile.
                 _ => {}
             },
             ServerEvent::GivenUp { id } => {

@@ -162,7 +162,7 @@ impl Model for Client {
         }
         let in_flight = run.conn.in_flight();
         assert!(in_flight <= FEW + 1, "what is under way is bounded");
-        // A run that begins with a prompt that was given up is nobody's.
+        // A run that begins with an abandoned prompt has no owner.
         let is_running = run.conn.state() == ClientState::Running && !self.gave_up;
         assert!(!is_running || in_flight > 0, "nothing is under way");
     }

@@ -61,7 +61,7 @@ pub fn server_frames(text: &str) {
     size_counts(text, &Limits::default(), ServerFrame::decode);
 }
 
-/// Whether this is a frame whose type nobody knows.
+/// Whether this is a frame whose type no one knows.
 fn is_new(text: &str) -> bool {
     let tag = object(text).and_then(|mut members| members.remove("type"));
     tag.is_some_and(|tag| tag == "later")

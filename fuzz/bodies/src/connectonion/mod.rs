@@ -87,7 +87,7 @@ mod tests {
         #[test]
         fn connections_of_servers_keep_their_rules(
             settings: u8,
-            // A client that is let in, or is at the gate, makes the rest interesting.
+            // A client that is admitted, or is at the gate, makes the rest interesting.
             opening in prop::sample::select(vec![&[1, 0, 6][..], &[1, 0, 7], &[1, 0, 7, 1, 6, 8], &[]]),
             rest in prop::collection::vec(any::<u8>(), 0..200),
         ) {

@@ -43,7 +43,7 @@ fn elsewhere(name: &str) -> Option<&'static str> {
     }
 }
 
-/// What stands in a frame though it was not in what was read.
+/// What is in a frame though it was not in what was read.
 fn is_made_up(frame: &Map<String, Value>, name: &str, value: &Value) -> bool {
     let is = |tag: &str| frame.get("type").and_then(Value::as_str) == Some(tag);
     match name {
@@ -58,7 +58,7 @@ fn is_made_up(frame: &Map<String, Value>, name: &str, value: &Value) -> bool {
     }
 }
 
-/// A value is the same, but for the last bits of a number, which `serde_json` may miss; or it is the
+/// A value is the same, except for the last bits of a number, which `serde_json` may miss; or it is the
 /// text of a number or of JSON, where a text is meant.
 fn means(written: &Value, read: &Value) -> bool {
     if written == read {

@@ -57,19 +57,19 @@ enum Stage {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Asked {
+enum Command {
     Connect,
     Onboard,
     Onboarded,
     Input,
 }
 
-/// What has to happen: frames are dealt with in order, none before what came before it is answered.
+/// What has to happen: frames are handled in order, none before what came before it is answered.
 #[derive(Default)]
 struct Server {
     inbox: VecDeque<String>,
     stage: Stage,
-    asked: Option<Asked>,
+    asked: Option<Command>,
     is_newcomer: bool,
     /// The client signs its commands; or would, by its last CONNECT and by the one at the gate.
     signs: bool,
@@ -103,12 +103,12 @@ impl Server {
             ClientFrame::Pong => self.events.push_back("Pong"),
             ClientFrame::Connect(connect) => {
                 self.wish = connect.signs_commands();
-                self.ask(Asked::Connect, "Connect");
+                self.ask(Command::Connect, "Connect");
             }
             ClientFrame::SessionQuery(_) => self.events.push_back("SessionQuery"),
             ClientFrame::Unknown { tag, .. } => self.object(&unknown_type(&tag), "UnknownType"),
             ClientFrame::OnboardSubmit(_) => match self.stage {
-                Stage::Gated => self.ask(Asked::Onboard, "Onboard"),
+                Stage::Gated => self.ask(Command::Onboard, "Onboard"),
                 Stage::Outside => self.object(&outside, "NotConnected"),
                 Stage::Inside => {
                     self.object(&ErrorFrame::new("onboarding is not required"), "NotGated");
@@ -124,7 +124,7 @@ impl Server {
                     (false, true, _) => self.events.push_back("EmptyInput"),
                     (_, _, false) => self.object(&outside, "NotConnected"),
                     (false, ..) => self.object(&ErrorFrame::new(PROMPT_REQUIRED), "NoPrompt"),
-                    (true, ..) => self.ask(Asked::Input, "Input"),
+                    (true, ..) => self.ask(Command::Input, "Input"),
                 }
             }
             _ if !is_inside => self.object(&outside, "NotConnected"),
@@ -157,7 +157,7 @@ impl Server {
                     Ok(_) if is_input && word("prompt").is_empty() => {
                         self.object(&ErrorFrame::new(PROMPT_REQUIRED), "NoPrompt");
                     }
-                    Ok(_) if is_input => self.ask(Asked::Input, "Signed"),
+                    Ok(_) if is_input => self.ask(Command::Input, "Signed"),
                     Ok(_) => self.events.push_back("Signed"),
                 };
             }
@@ -167,7 +167,7 @@ impl Server {
         self.object(&error, "Unsigned");
     }
 
-    fn ask(&mut self, asked: Asked, event: &'static str) {
+    fn ask(&mut self, asked: Command, event: &'static str) {
         self.asked = Some(asked);
         self.events.push_back(event);
     }
@@ -200,7 +200,7 @@ fn small() -> Limits {
     }
 }
 
-/// Runs a server's connection through operations: every frame is dealt with once and in order, what
+/// Runs a server's connection through operations: every frame is handled once and in order, what
 /// has to be answered is answered before anything follows, nothing but answers leaves before a client
 /// is in, and nothing that a client sends ends its connection but too much of it.
 pub fn server_conn(data: &[u8]) {
@@ -245,7 +245,7 @@ impl Model for Server {
             7 => self.gate(conn),
             8 => self.welcome(conn),
             9 => {
-                let fits = self.asked == Some(Asked::Input);
+                let fits = self.asked == Some(Command::Input);
                 let told = conn.begun();
                 if self.verdict(conn, &told, fits) {
                     self.answered();
@@ -253,7 +253,7 @@ impl Model for Server {
             }
             10 => {
                 let ack = RuntimeInputAck::new("s", "r");
-                let fits = self.asked == Some(Asked::Input);
+                let fits = self.asked == Some(Command::Input);
                 let told = conn.acknowledge(&ack);
                 if self.verdict(conn, &told, fits) {
                     self.leaves(&ack);
@@ -374,7 +374,7 @@ impl Server {
 
     fn accept(&mut self, conn: &mut ServerConn) {
         let connected = Connected::new("s", SessionState::New);
-        let fits = matches!(self.asked, Some(Asked::Connect | Asked::Onboarded));
+        let fits = matches!(self.asked, Some(Command::Connect | Command::Onboarded));
         let told = conn.accept(&connected);
         if self.verdict(conn, &told, fits) {
             self.leaves(&connected);
@@ -386,7 +386,7 @@ impl Server {
 
     fn gate(&mut self, conn: &mut ServerConn) {
         let required = OnboardRequired::new("0x", &[]).expect("it encodes");
-        let fits = self.asked == Some(Asked::Connect) && self.stage != Stage::Inside;
+        let fits = self.asked == Some(Command::Connect) && self.stage != Stage::Inside;
         let told = conn.gate(
             connectonion_proto::auth::Address::from_bytes([7; 32]),
             &required,
@@ -401,14 +401,14 @@ impl Server {
 
     fn welcome(&mut self, conn: &mut ServerConn) {
         let success = OnboardSuccess::new("0x", "contact", "hello");
-        let fits = self.asked == Some(Asked::Onboard);
+        let fits = self.asked == Some(Command::Onboard);
         let told = conn.welcome(&success);
         if self.verdict(conn, &told, fits) {
             self.leaves(&success);
             self.stage = Stage::Outside;
             self.is_newcomer = true;
             self.wish = self.stash;
-            self.ask(Asked::Onboarded, "Onboarded");
+            self.ask(Command::Onboarded, "Onboarded");
         }
     }
 

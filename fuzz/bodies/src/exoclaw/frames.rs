@@ -67,6 +67,9 @@ pub fn server_frames(text: &str) {
 }
 
 /// A key is its parts and its text, and nothing else has them.
+///
+/// The input is eight texts, each one byte of length and the text: the parts of two keys. The whole
+/// input is read as the text of a key, too.
 pub fn session_key(data: &[u8]) {
     let mut script = Script::new(data);
     let one = [(); 4].map(|()| script.text());
@@ -104,7 +107,7 @@ fn read(key: &SessionKey) -> [Cow<'_, str>; 4] {
     [key.agent(), key.channel(), key.account(), key.peer()]
 }
 
-/// Words are told apart, and those of a budget give its numbers back.
+/// Words are distinguished, and those of a budget give its numbers back.
 fn classified(words: &str) {
     let error = RpcError::new(words);
     let kind = error.kind();

@@ -18,7 +18,7 @@ const FAILURE: &str = "provider error: x";
 
 /// A request, as both ends see it. Its place in the list is its name on the wire.
 #[derive(Default)]
-struct Asked {
+struct Pending {
     id: Option<CallId>,
     request: Option<RequestId>,
     is_chat: bool,
@@ -33,9 +33,9 @@ struct Asked {
     heard: Vec<u8>,
 }
 
-struct Line {
+struct Harness {
     pair: Pair<ClientConn, ServerConn>,
-    asked: Vec<Asked>,
+    asked: Vec<Pending>,
     /// Some frame was lost, or the line itself.
     lossy: bool,
 }
@@ -54,7 +54,7 @@ pub fn pair(data: &[u8]) {
     server.in_order = settings & 2 == 2;
     server.max_requests = 6;
     server.extensions = Method::EXTENSIONS.to_vec();
-    let mut line = Line {
+    let mut line = Harness {
         pair: Pair::new(
             ClientConn::new(client, 0x5eed, now),
             ServerConn::new(server, now),
@@ -96,7 +96,7 @@ pub fn pair(data: &[u8]) {
     );
 }
 
-impl Line {
+impl Harness {
     fn operate(&mut self, op: u8, script: &mut Script<'_>) {
         let now = self.pair.now();
         match op % 14 {
@@ -171,17 +171,17 @@ impl Line {
     }
 
     fn ask(&mut self, id: CallId, is_chat: bool) {
-        self.asked.push(Asked {
+        self.asked.push(Pending {
             id: Some(id),
             is_chat,
-            ..Asked::default()
+            ..Pending::default()
         });
     }
 
     /// A request that the server works on.
     fn open(&self, script: &mut Script<'_>) -> Option<(usize, RequestId)> {
         let open =
-            |(at, it): (usize, &Asked)| Some((at, it.request?)).filter(|_| it.answer.is_none());
+            |(at, it): (usize, &Pending)| Some((at, it.request?)).filter(|_| it.answer.is_none());
         let open: Vec<_> = self.asked.iter().enumerate().filter_map(open).collect();
         script.pick(&open).copied()
     }
@@ -299,7 +299,7 @@ impl Line {
         }
     }
 
-    fn find(&mut self, id: CallId) -> (usize, &mut Asked) {
+    fn find(&mut self, id: CallId) -> (usize, &mut Pending) {
         let mut asked = self.asked.iter_mut().enumerate();
         match asked.find(|(_, asked)| asked.id == Some(id)) {
             Some(found) => found,
@@ -307,7 +307,7 @@ impl Line {
         }
     }
 
-    fn end(&mut self, id: CallId) -> (usize, &mut Asked) {
+    fn end(&mut self, id: CallId) -> (usize, &mut Pending) {
         let (at, asked) = self.find(id);
         assert!(!asked.ended && !asked.cancelled, "it ended twice");
         asked.ended = true;
@@ -315,7 +315,7 @@ impl Line {
     }
 }
 
-fn failed(asked: &Asked, error: &CallError<RpcError>) {
+fn failed(asked: &Pending, error: &CallError<RpcError>) {
     if let CallError::Remote(error) = error {
         assert_eq!(asked.answer, Some(false), "nobody failed that");
         assert_eq!(error.kind(), ErrorKind::Provider, "another's error");

@@ -57,7 +57,7 @@ struct Server {
     writable: bool,
 }
 
-/// Runs a server's connection through operations: nobody gets in without the token, every request
+/// Runs a server's connection through operations: no one gets in without the token, every request
 /// is answered at most once and nothing follows the end of its stream.
 pub fn server_conn(data: &[u8]) {
     let (settings, script) = Script::with_settings(data);

@@ -28,7 +28,11 @@ const NAMES: [&str; 7] = [
 ];
 
 /// Builds a value from the input and writes it with our writer and with `serde_json`: both write
-/// the same bytes, or refuse it with the same words. What stands in the buffer already stays.
+/// the same bytes, or refuse it with the same words. What is in the buffer already stays.
+///
+/// A value is a byte whose remainder by 24 is its kind, and what the kind needs: a text is one byte of
+/// length and the text, a list one byte whose remainder by 8 is its length, a name a place in a list.
+/// What is missing counts as 0.
 pub fn writer(input: &[u8]) {
     let value = Value::read(&mut Script::new(input), 0);
     let mut ours = String::from("before");

@@ -66,7 +66,7 @@ fn compare(text: &str, written: Option<&Text>, reference: fn(&Value) -> Read) {
     }
 }
 
-/// Both are the same, but for the last bits of a number, which `serde_json` may miss.
+/// Both are the same, except for the last bits of a number, which `serde_json` may miss.
 fn alike(mut found: Value, mut expected: Value) {
     let [one, other] = [&mut found, &mut expected].map(|frame| {
         let number = frame.pointer_mut("/payload/metadata/confidence");

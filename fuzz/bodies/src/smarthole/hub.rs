@@ -34,9 +34,9 @@ const HISTORY: usize = 5;
 const LIMIT: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A message as everybody outside of the hub sees it.
+/// A message as everyone outside of the hub sees it.
 #[derive(Default)]
-struct Told {
+struct State {
     /// Its receivers, with the outcome; `None` is open.
     clients: BTreeMap<String, Option<Outcome>>,
     direct: bool,
@@ -60,15 +60,15 @@ struct World {
     wall: SystemTime,
     reroute_direct: bool,
     conns: BTreeMap<u8, &'static str>,
-    messages: BTreeMap<String, Told>,
+    messages: BTreeMap<String, State>,
     ids: Vec<MessageId>,
     questions: Vec<Question>,
     /// Frames that have to come.
     frames: VecDeque<(ConnId, String)>,
 }
 
-/// Runs a hub through operations: every message settles exactly once, nobody gets one twice, and each
-/// is open for as long as somebody has time left or the router is asked.
+/// Runs a hub through operations: every message settles exactly once, no one gets one twice, and each
+/// is open for as long as someone has time left or the router is asked.
 pub fn hub(data: &[u8]) {
     let (settings, mut script) = Script::with_settings(data);
     let now = Instant::now();
@@ -157,9 +157,9 @@ impl World {
                 assert!(!self.conns.is_empty(), "somebody is there");
                 let known = self.messages.contains_key(id.as_str());
                 assert!(!known, "an id was given twice");
-                let told = Told {
+                let told = State {
                     direct: named.is_some(),
-                    ..Told::default()
+                    ..State::default()
                 };
                 self.messages.insert(id.as_str().to_owned(), told);
                 self.ids.push(id.clone());
@@ -273,7 +273,7 @@ impl World {
         panic!("deadlines make no progress");
     }
 
-    fn told(&mut self, id: &MessageId) -> &mut Told {
+    fn told(&mut self, id: &MessageId) -> &mut State {
         match self.messages.get_mut(id.as_str()) {
             Some(told) => told,
             None => panic!("a message that nobody submitted"),
@@ -294,7 +294,7 @@ impl World {
             assert_eq!(Some((conn, message.id.to_string())), expected, "a frame");
         }
         assert!(self.frames.is_empty(), "a frame is missing");
-        let open = self.messages.values().map(Told::open).sum::<usize>();
+        let open = self.messages.values().map(State::open).sum::<usize>();
         assert_eq!(self.hub.in_flight(), open, "what is open");
         assert_eq!(self.hub.poll_timeout().is_some(), open > 0, "a deadline");
         assert!(self.hub.history().count() <= HISTORY, "the history");
@@ -427,7 +427,7 @@ impl World {
     }
 }
 
-impl Told {
+impl State {
     fn open(&self) -> usize {
         self.clients.values().filter(|it| it.is_none()).count()
     }

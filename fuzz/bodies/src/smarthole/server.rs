@@ -33,7 +33,7 @@ const FRAMES: [&str; 12] = [
 
 /// What an event says, without its details.
 #[derive(Debug, PartialEq)]
-enum Told {
+enum Seen {
     Registration(String),
     Response(String, String),
     NotRegistered,
@@ -41,14 +41,14 @@ enum Told {
     Bad,
 }
 
-/// What has to happen: frames are dealt with in order, none before a registration is decided.
+/// What has to happen: frames are handled in order, none before a registration is decided.
 #[derive(Default)]
 struct Server {
     inbox: VecDeque<String>,
     /// The name that waits to be decided.
     undecided: Option<String>,
     registered: bool,
-    events: VecDeque<Told>,
+    events: VecDeque<Seen>,
     frames: VecDeque<String>,
 }
 
@@ -70,18 +70,18 @@ impl Server {
                 Ok(registration) => {
                     let name = String::from(registration.name);
                     self.undecided = Some(name.clone());
-                    Told::Registration(name)
+                    Seen::Registration(name)
                 }
                 Err(error) => return self.refused(error),
             },
             Ok(ClientFrame::Response(response)) if self.registered => {
                 let answer = response.answer.tag().to_owned();
-                Told::Response(response.message_id.to_string(), answer)
+                Seen::Response(response.message_id.to_string(), answer)
             }
-            Ok(ClientFrame::Response(_)) => Told::NotRegistered,
-            Ok(ClientFrame::Unknown { tag, .. }) => Told::UnknownType(tag.into()),
+            Ok(ClientFrame::Response(_)) => Seen::NotRegistered,
+            Ok(ClientFrame::Unknown { tag, .. }) => Seen::UnknownType(tag.into()),
             Ok(other) => panic!("no rule for {other:?}"),
-            Err(_) => Told::Bad,
+            Err(_) => Seen::Bad,
         };
         self.events.push_back(told);
     }
@@ -96,7 +96,7 @@ impl Server {
     }
 }
 
-/// Runs a server's connection through operations: every frame is dealt with once and in order, every
+/// Runs a server's connection through operations: every frame is handled once and in order, every
 /// registration has one answer, and nothing but refusals leaves before one is accepted.
 pub fn server_conn(data: &[u8]) {
     let (settings, script) = Script::with_settings(data);
@@ -180,17 +180,17 @@ impl Model for Server {
     fn event(&mut self, event: ServerEvent, _: &Run<'_, ServerConn>) {
         let told = match event {
             ServerEvent::Registration { registration } => {
-                Told::Registration(registration.name.as_str().to_owned())
+                Seen::Registration(registration.name.as_str().to_owned())
             }
-            ServerEvent::Response { response } => Told::Response(
+            ServerEvent::Response { response } => Seen::Response(
                 response.message_id.as_str().to_owned(),
                 response.answer.tag().to_owned(),
             ),
-            ServerEvent::Warning(Warning::NotRegistered) => Told::NotRegistered,
+            ServerEvent::Warning(Warning::NotRegistered) => Seen::NotRegistered,
             ServerEvent::Warning(Warning::UnknownType { tag }) => {
-                Told::UnknownType(tag.as_str().to_owned())
+                Seen::UnknownType(tag.as_str().to_owned())
             }
-            ServerEvent::Warning(Warning::BadFrame(_)) => Told::Bad,
+            ServerEvent::Warning(Warning::BadFrame(_)) => Seen::Bad,
             ServerEvent::Closed(_) => return,
             other => panic!("no rule for {other:?}"),
         };

@@ -88,6 +88,11 @@ const ARGUMENTS: [&str; 8] = [
 
 /// Whatever a model answers and tools give, a loop ends within its limits, and every call has
 /// exactly one answer.
+///
+/// The input is four loops, one after the other. An answer is one byte, whose remainder by 8 is the
+/// number of calls, and three bytes per call: id, tool, arguments, each a place in a list (arguments of
+/// 255: a length and the text). The result of a call is one byte: its remainder by 8 is its kind, the
+/// rest how many seconds pass. What is missing counts as 0.
 pub fn toolloop(data: &[u8]) {
     let mut script = Script::new(data);
     let mut now = Instant::now();

@@ -203,7 +203,6 @@ pub(super) fn full(message: &str) -> StoreError {
     StoreError::Full { message }
 }
 
-/// Whether a subject matches a pattern.
 pub(super) fn matches(pattern: &str, subject: &str) -> bool {
     let mut tokens = subject.split('.');
     for part in pattern.split('.') {

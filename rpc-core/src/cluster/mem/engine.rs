@@ -32,7 +32,6 @@ pub(super) struct Engine {
     asked: u64,
 }
 
-/// The subscribers.
 pub(super) struct Subscriber {
     pub(super) pattern: String,
     /// The messages, and when they may be delivered.

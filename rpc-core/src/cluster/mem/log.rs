@@ -139,7 +139,7 @@ impl Log for MemoryLog {
     }
 }
 
-/// Somebody who watches.
+/// Someone who watches.
 struct Watching {
     engine: Weak<Mutex<Engine>>,
     link: Arc<Link>,

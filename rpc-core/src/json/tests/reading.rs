@@ -111,7 +111,7 @@ where
 }
 
 #[test]
-fn the_tag_may_stand_anywhere() {
+fn the_tag_may_be_anywhere() {
     let tool = Kind2::Tool(Tool {
         name: "x".into(),
         count: 2,

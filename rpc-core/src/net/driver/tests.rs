@@ -426,7 +426,7 @@ async fn after_a_failed_write_the_peers_last_frames_are_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_write_is_reported_as_such() {
+async fn a_failed_write_is_reported() {
     let mock = Mock::with(|line| line.writes_fail = true);
     let mut driver = Driver::new(Parrot::saying(1), mock);
     let events = all_events(&mut driver).await;

@@ -74,7 +74,7 @@ impl Log for StreamLog {
         };
         let mut answer = send().await?;
         if answer.is_none() {
-            // Nobody has it: it is not stored.
+            // No one has it: it is not stored.
             self.nats.ensure().await?;
             answer = send().await?;
         }

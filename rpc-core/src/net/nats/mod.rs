@@ -369,7 +369,7 @@ impl Store for Nats {
     async fn subscribe(&self, pattern: &str) -> Result<Messages, StoreError> {
         let messages = self.listen(self.subject(pattern)).await?;
         if self.is_connected() {
-            // Nobody's message may pass it.
+            // No one's message may pass it.
             self.round_trip().await?;
         }
         let nats = self.clone();

@@ -40,7 +40,7 @@ impl Violations {
         if let ServerError::Other(text) = error
             && text.starts_with(VIOLATION)
         {
-            // Nobody may wait for it.
+            // No one may wait for it.
             let _ = self.texts.send(text.clone());
         }
         let mut told = self.told.lock();

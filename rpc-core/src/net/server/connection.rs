@@ -242,7 +242,7 @@ async fn exchange(
             () = &mut evicted => {
                 tracing::debug!(%peer, "no request yet; makes room for another connection");
                 let mut socket = connection.into_parts().io.into_inner().into_inner();
-                // Nobody waits for it: an idle line takes a few bytes at once, or not at all.
+                // No one waits for it: an idle line takes a few bytes at once, or not at all.
                 let _ = say_no(&mut socket, Refusal::ServerFull).now_or_never();
                 return None;
             }

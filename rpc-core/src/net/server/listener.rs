@@ -97,7 +97,7 @@ fn pair_of(address: SocketAddr) -> Option<SocketAddr> {
 
 fn tell(local: SocketAddr, pair: SocketAddr, error: &io::Error) {
     match error.kind() {
-        // This machine does not have that family: nobody else can listen there either.
+        // This machine does not have that family: no one else can listen there either.
         io::ErrorKind::AddrNotAvailable | io::ErrorKind::Unsupported => {
             tracing::debug!(%local, %error, "listening in one family only");
         }

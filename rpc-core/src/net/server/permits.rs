@@ -170,7 +170,7 @@ impl Slots {
             *self.per_ip.lock().entry(address).or_default() += 1;
             (Arc::clone(&self.per_ip), address)
         });
-        // Nobody else adds meanwhile, so nothing came between.
+        // No one else adds meanwhile, so nothing came between.
         self.counters.open.fetch_add(1, Ordering::Relaxed);
         let slot = Slot {
             counters: Arc::clone(&self.counters),

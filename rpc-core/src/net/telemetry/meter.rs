@@ -17,7 +17,6 @@ use metrics::{Counter, Gauge, counter, gauge, histogram};
 
 use super::Side;
 
-/// One call.
 #[derive(Debug)]
 pub(super) struct Call {
     #[cfg(feature = "metrics")]
@@ -62,7 +61,6 @@ fn active_calls(side: Side, system: &'static str) -> Gauge {
     }
 }
 
-/// One connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionMeter {
     #[cfg(feature = "metrics")]

@@ -50,7 +50,7 @@ impl WsDialer {
         })
     }
 
-    /// Dials the URLs as listed. Starts the round anew.
+    /// Dials the URLs as listed. Starts the round again.
     #[must_use]
     pub fn in_listed_order(mut self) -> Self {
         self.next = Arc::default();

@@ -14,7 +14,7 @@ use super::url::Target;
 use crate::net::dial::{DialError, Node};
 use crate::sync::Mutex;
 
-/// Where a dialer stands in its round, and the node of its last connection.
+/// Where a dialer is in its round, and the node of its last connection.
 #[derive(Debug)]
 pub(super) struct Position(Mutex<Inner>);
 

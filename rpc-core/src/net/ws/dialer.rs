@@ -103,7 +103,7 @@ impl WsDialer {
 
     /// Dials the URLs as listed, and the answers of a name as the resolver gives them: for a first
     /// choice and its substitutes. By default each client has an order of its own, so that clients
-    /// spread over all nodes. Starts the round anew.
+    /// spread over all nodes. Starts the round again.
     #[must_use]
     pub fn in_listed_order(mut self) -> Self {
         let rotation = Rotation::new(self.targets.len(), None);

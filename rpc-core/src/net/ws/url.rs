@@ -57,7 +57,7 @@ impl Target {
         let is_tls = match scheme.as_deref() {
             Some("ws" | "http") => false,
             Some("wss" | "https") => true,
-            Some(_) => return Err(bad("the scheme is none of ws, wss, http and https")),
+            Some(_) => return Err(bad("the scheme must be ws, wss, http or https")),
             None => return Err(bad("the scheme is missing")),
         };
         let authority = parts

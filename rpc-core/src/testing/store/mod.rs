@@ -96,7 +96,7 @@ pub enum Fault<'a> {
     Empty,
     /// It comes back where it was.
     Start,
-    /// Somebody deletes the log with this name.
+    /// Someone deletes the log with this name.
     DeleteLog(&'a str),
 }
 

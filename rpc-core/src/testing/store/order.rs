@@ -17,7 +17,7 @@ const FLOOD: usize = 70_000;
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
-    let says = "a message reaches all who are subscribed to its subject, in order, and nobody else";
+    let says = "a message reaches all who are subscribed to its subject, in order, and no one else";
     let rule = Rule::new(engine, "messages", says);
     let (one, other) = (rule.connect().await, rule.connect().await);
     let mut subscribed = [
@@ -219,17 +219,16 @@ pub async fn a_loss_is_counted_as_a_gap(engine: &dyn Engine) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine) {
-    let says =
-        "a question gets an answer, or the reason: nobody listens, or nobody answers in time";
+    let says = "a question gets an answer, or the reason: no subscriber, or no answer in time";
     let rule = Rule::new(engine, "ask", says);
     let (one, other) = (rule.connect().await, rule.connect().await);
     let within = Duration::from_secs(20);
     let asking = rule.soon(
-        "a question to nobody",
+        "a question without a subscriber",
         one.ask("ask.a", Bytes::new(), within),
     );
     rule.equal(
-        "a question to nobody",
+        "a question without a subscriber",
         asking.await,
         Err(AskError::NoListener),
     );
@@ -255,6 +254,6 @@ pub async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine) {
         Err(AskError::NoAnswer),
     );
     let question = rule.heard(&mut questions).await;
-    // Nobody waits any more.
+    // No one waits any more.
     other.answer(&question.reply_to.unwrap_or_default(), "late".into());
 }

@@ -10,7 +10,7 @@ use crate::cluster::{Expect, Record};
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub async fn what_an_append_has_returned_is_read_by_all(engine: &dyn Engine) {
-    let says = "what an append has returned is read by everybody, as it was";
+    let says = "what an append has returned is read by everyone, as it was";
     let rule = Rule::new(engine, "durable", says);
     let (one, other) = (rule.log().await, rule.log().await);
     let subject = rule.subject("a");

@@ -30,7 +30,7 @@
 //! | `kind` | `data` |
 //! |---|---|
 //! | `open` | the path of a new WebSocket, if its `http` is not recorded |
-//! | `http` | the head of a request or an answer, verbatim; its body may stand behind the empty line |
+//! | `http` | the head of a request or an answer, verbatim; its body may follow the empty line |
 //! | `body` | a piece of the body of the last `http` |
 //! | `sse` | the data of a server-sent event |
 //! | `text` | a text message, verbatim |
@@ -103,7 +103,7 @@ crate::words! {
         "close" => Close,
         /// The end of the connection without a Close.
         "eof" => Eof,
-        /// What a proxy did on purpose.
+        /// A fault that a proxy injected.
         "fault" => Fault,
         /// A remark.
         "note" => Note,
@@ -118,9 +118,9 @@ pub struct Entry<'a> {
     pub at: Duration,
     /// The number of the connection, from 1.
     pub conn: u32,
-    /// Who sent it; `None` if neither side did.
+    /// The sender; `None` if neither side sent it.
     pub from: Option<Side>,
-    /// What it is.
+    /// The kind of entry.
     pub kind: Kind,
     /// The contents: see the table [above](self).
     pub data: Cow<'a, str>,
@@ -248,11 +248,11 @@ const fn digit(byte: u8) -> Option<u8> {
 pub struct BadLine {
     /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it. It has no contents of the line.
+    /// The reason, without contents of the line.
     pub why: String,
 }
 
-/// What a line of a transcript is.
+/// A line of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Item<'a> {

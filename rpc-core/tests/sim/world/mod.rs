@@ -39,7 +39,7 @@ pub enum Break {
     Margin,
     /// What the feed has lost is not read from the store.
     Fill,
-    /// Nobody asks whether the feed has lost its end.
+    /// No one asks whether the feed has lost its end.
     Check,
     /// Nodes work on without their lease.
     Lease,
@@ -47,7 +47,7 @@ pub enum Break {
     Successor,
     /// Owners do not write that they are.
     OwnerRecord,
-    /// Nobody ends what a dead owner has begun.
+    /// No one ends what a dead owner has begun.
     Recovery,
     /// What is stored is acknowledged before it is.
     Answer,

@@ -38,7 +38,7 @@ fn the_history_has_the_last_ended_messages_only() {
 }
 
 #[test]
-fn without_a_history_nothing_is_kept() {
+fn nothing_is_stored_without_a_history() {
     let config = HubConfig {
         max_history: 0,
         ..HubConfig::default()

@@ -75,7 +75,7 @@ impl Settled {
 /// tokio::spawn(runtime.serve(server, ServerConfig::default(), rpc_core::net::DriverConfig::default()));
 /// let running = runtime.clone();
 /// tokio::spawn(async move { running.run(Arc::new(Keywords::new()), RouterOptions::default()).await });
-/// // Nobody has registered yet.
+/// // No one has registered yet.
 /// assert!(runtime.submit(Input::text("buy milk")).is_err());
 /// # drop(client);
 /// # }

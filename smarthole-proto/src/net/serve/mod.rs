@@ -44,7 +44,7 @@ pub use options::{ServerOptions, http_config};
 /// # tokio::spawn(connection.run());
 /// # tokio::spawn(async move { while let Some(_) = messages.next().await {} });
 /// tokio::spawn(server.run());
-/// runtime.registered("notes").await; // nobody could be asked before
+/// runtime.registered("notes").await; // no one could be asked before
 /// let settled = runtime.ask(Input::text("put milk on the shopping list")).await?;
 /// for at in settled.outcomes {
 ///     println!("{}: {:?}", at.client, at.outcome);
@@ -55,7 +55,7 @@ pub use options::{ServerOptions, http_config};
 /// ```
 pub type Server<R> = ProtocolServer<Routing<R>>;
 
-/// What all connections of a server share.
+/// State shared by all connections of a server.
 #[derive(Debug)]
 pub struct Routing<R> {
     router: Arc<R>,

@@ -90,7 +90,6 @@ pub(super) enum Lost {
     Live(usize),
     /// An attempt to store.
     Attempt,
-    /// The answer to one.
     Answer,
     /// The answer to a fill.
     Fill,

@@ -34,7 +34,7 @@ pub use urls::extract_urls;
 #[derive(Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Image {
-    /// Its address, as it stands in the text.
+    /// Its address, as it is in the text.
     pub url: Arc<str>,
     /// Its MIME type.
     pub mime: &'static str,

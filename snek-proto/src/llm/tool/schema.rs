@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn unit_has_no_parameters_and_non_objects_are_refused() {
+    fn the_unit_type_has_no_parameters_and_non_objects_are_refused() {
         let tool = ToolDefinition::from_type::<()>("now", "").unwrap();
         assert_eq!(tool, ToolDefinition::new("now", ""));
         for error in [

@@ -54,9 +54,9 @@ rpc_core::config! {
         /// start of the cluster on. Default `None`: what the store allows.
         pub max_bytes: Option<u64> = None,
         /// How many rounds of PBKDF2-HMAC-SHA256 a stored password has. Default 600,000, as OWASP
-        /// recommends: some tenths of a second of a processor at the first login. Who was let in is
+        /// recommends: some tenths of a second of a processor at the first login. Who was admitted is
         /// known to all nodes from then on, until they restart. What was stored with fewer rounds is
-        /// stored anew at the next login.
+        /// stored again at the next login.
         pub password_rounds: u32 = password::ROUNDS,
     }
 }
@@ -214,7 +214,7 @@ impl ClusterBackend {
             let added = self.in_time(self.shared.records.add_user(&user, password));
             match added.await {
                 Ok(added) => return Ok(Some(added)),
-                // On another node somebody was faster.
+                // On another node someone was faster.
                 Err(ClusterError::Hub(error)) if error == exists("user") => {
                     known = self.look_up(username).await?;
                 }

@@ -40,7 +40,7 @@ pub(super) enum Checked {
     Wrong,
     /// It was right before.
     Known,
-    /// It is right. For other nodes there is the proof; `is_weak` if the hash should be made anew.
+    /// It is right. For other nodes there is the proof; `is_weak` if the hash should be made again.
     Right {
         proof: Proof,
         is_weak: bool,
@@ -111,7 +111,7 @@ impl Passwords {
     pub(super) fn remember(&self, username: Str, proof: Proof) {
         let mut proofs = self.proofs.lock();
         if proofs.len() >= MAX_PROOFS {
-            // Everybody is checked once more.
+            // Everyone is checked once more.
             proofs.clear();
         }
         proofs.insert(username, proof);

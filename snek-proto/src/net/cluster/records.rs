@@ -309,7 +309,6 @@ impl Records {
         }
     }
 
-    /// Adds a user.
     pub(super) async fn add_user(
         &self,
         user: &User,

@@ -153,7 +153,7 @@ impl Life {
         self.gaps.mark_unchanged();
         self.watch_public();
         self.ensure();
-        // Rings early rather than being set anew for each deadline that moves.
+        // Rings early rather than being set again for each deadline that moves.
         let mut alarm = pin!(sleep(Duration::ZERO));
         loop {
             // Before what follows the gap.
@@ -217,7 +217,7 @@ impl Life {
                 fill,
                 seen,
             } => {
-                // What comes from another log is subscribed to anew.
+                // What comes from another log is subscribed to again.
                 self.subscribe(Source::Channel(channel.clone()), records::live(&channel));
                 self.read(async move {
                     let page = records.fill(&channel, fill, &seen).await.ok()?;

@@ -31,7 +31,7 @@ use crate::frame::{Call, User};
 ///
 /// impl Backend for Platform {
 ///     async fn login(&self, _: &Arc<Peer>, name: &str, _: &Secret<Str>) -> Result<User, RpcError> {
-///         Ok(User::new(name, name)) // everybody may log in
+///         Ok(User::new(name, name)) // everyone may log in
 ///     }
 ///
 ///     async fn call(

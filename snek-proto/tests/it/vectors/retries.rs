@@ -13,7 +13,7 @@ use snek_proto::frame::Message;
 use tokio::time::Instant;
 
 use super::{Vector, load};
-use crate::scripted::Line;
+use crate::scripted::Peer;
 
 #[derive(Clone, Default)]
 struct Sender {
@@ -80,11 +80,11 @@ async fn play(vector: Arc<Vector>) {
     for server in vector.strs("servers") {
         match server {
             "no login" => {
-                drop(Line::accept(&mut listener).await);
+                drop(Peer::accept(&mut listener).await);
                 continue;
             }
             "bad login" => {
-                let mut line = Line::accept(&mut listener).await;
+                let mut line = Peer::accept(&mut listener).await;
                 let login = line.request().await;
                 line.refuse(&login, "wrong password").await;
                 silent.push(line);
@@ -92,7 +92,7 @@ async fn play(vector: Arc<Vector>) {
             }
             _ => {}
         }
-        let mut line = Line::logged_in(&mut listener).await;
+        let mut line = Peer::logged_in(&mut listener).await;
         if first.is_none() {
             line.say("ch1", "ann", "@MyBot").await;
         }

@@ -1,4 +1,4 @@
-//! [`Diary`]: what everybody said and heard, and what must be true of it.
+//! [`Diary`]: what everyone said and heard, and what must be true of it.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
@@ -16,7 +16,7 @@ const CALL: Duration = Duration::from_secs(60);
 pub enum Said {
     /// It is acknowledged.
     Yes,
-    /// It is refused: nobody hears it.
+    /// It is refused: no one hears it.
     No,
     /// Whoever has said it does not know.
     Perhaps,

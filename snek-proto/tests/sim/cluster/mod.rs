@@ -64,7 +64,7 @@ fn a_store_that_lost_its_data_recovers() {
     lives("cluster with losses", true);
 }
 
-/// Somebody else says this much while a node stands still.
+/// Someone else says this much while a node stands still.
 fn behind(messages: usize, queue: usize) {
     run(1, |rng| {
         live(async || {

@@ -321,7 +321,7 @@ impl World {
         self.shared.pause(slot, is_paused);
     }
 
-    /// Lets a user say so much, a few at a time. `is_calm`: nobody loses any of it on the way.
+    /// Lets a user say so much, a few at a time. `is_calm`: no one loses any of it on the way.
     pub async fn say(&self, user: usize, count: usize, is_calm: bool) -> Outcome {
         let shared = &self.shared;
         lock(&shared.diary).is_calm = is_calm;
@@ -446,7 +446,7 @@ impl World {
         self.shared.note("all is well");
     }
 
-    /// Has everybody say something last, and checks all that was said and heard.
+    /// Has everyone say something last, and checks all that was said and heard.
     pub async fn end(&self, tally: &mut Tally) -> Outcome {
         let shared = &self.shared;
         shared.is_over.send_replace(true);

@@ -119,7 +119,7 @@ async fn frames_of_any_size_arrive_whole_and_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_client_holds_no_more_than_the_window_and_is_not_gone() {
+async fn a_slow_client_holds_at_most_the_window_and_stays_connected() {
     let mut line = line(ClusterOptions {
         relay_window: 10_000,
         ..ClusterOptions::default()
@@ -172,7 +172,7 @@ async fn an_idle_connection_stays_until_the_other_node_has_forgotten_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_connections_with_a_node_that_is_gone_or_leaves_end() {
+async fn connections_to_a_node_that_is_gone_or_leaves_end() {
     let mut dead = line(ClusterOptions::default()).await;
     dead.tasks.abort_all();
     dead.relays[0].end("1");
@@ -243,7 +243,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_sent_both_ways_arrives_in_order(
+    fn frames_sent_both_ways_arrive_in_order(
         steps in prop::collection::vec((0..2_usize, 0..3_000_usize), 1..60),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread();

@@ -229,7 +229,7 @@ impl Agent {
                     self.gate(out).await;
                 }
             }
-            // The code that was offered is none.
+            // The offered code is not valid.
             ClientEvent::Complaint(error) if self.client.session().session_id.is_none() => {
                 out.complain(&error.message).await;
                 out.program("gate", json!({})).await;

@@ -159,7 +159,7 @@ impl Channel {
         let is_here = !self.is_once() || self.channels.is_current(channel);
         let is_answer = !is_own && was_said && is_here;
         self.answered += usize::from(is_answer);
-        // At a terminal, one's own line stands there already.
+        // At a terminal, one's own line is there already.
         let is_shown = is_back && out.is_terminal();
         match self.is_once() {
             _ if is_shown => {}

@@ -8,7 +8,7 @@ fn header<'r>(response: &'r Response<Bytes>, name: &str) -> &'r str {
 }
 
 #[test]
-fn the_page_and_its_files_are_there_and_nothing_else() {
+fn the_page_and_its_files_exist_and_nothing_else() {
     for path in FILES
         .iter()
         .map(|(path, _)| *path)

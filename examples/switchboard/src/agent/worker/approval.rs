@@ -141,7 +141,7 @@ impl Work<'_> {
             return Ok(None);
         };
         let exists = folder.exists(path);
-        // A path that cannot be written is no reason to show a forged diff.
+        // A path that cannot be written must not show a forged diff.
         let shown = printable(path);
         // What is not text cannot be shown.
         let old = folder.read(path).unwrap_or_default();

@@ -136,7 +136,7 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
 /// Runs a program that can read and write only there, and read the system's programs. Everything
 /// that it starts ends with this process, the first of its namespace.
 pub(super) fn run(plan: &mut Plan) -> Result<u8, Obstacle> {
-    // What it has open is none of the command's business.
+    // The command must not see its open files.
     let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     hidden.map_err(Obstacle::session)?;
     give_up_capabilities().map_err(Obstacle::capabilities)?;

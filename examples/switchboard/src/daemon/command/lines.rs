@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_left_out_are_counted_and_not_looked_at() {
+    fn omitted_lines_are_counted_and_not_examined() {
         let (mut heard, piece) = (Capture::default(), b"x\n".repeat(PIECE / 2));
         for _ in 0..100 {
             heard.push(Stream::Out, &piece);
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_end_is_not_kept_whole() {
+    fn an_endless_line_is_not_kept_whole() {
         let (mut heard, piece) = (Capture::default(), vec![b'x'; PIECE]);
         for _ in 0..100 {
             heard.push(Stream::Err, &piece);

@@ -211,7 +211,7 @@ fn kill_all() {
                 Ok(Some(_)) => is_waiting = false,
                 Ok(None) => break,
                 Err(rustix::io::Errno::INTR) => {}
-                // Nobody is left.
+                // No one is left.
                 Err(_) => return,
             }
         }

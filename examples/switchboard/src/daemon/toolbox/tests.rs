@@ -136,7 +136,7 @@ async fn a_failed_tool_shows_its_arguments_first() {
 }
 
 #[tokio::test]
-async fn a_search_reports_where_it_looked_and_what_it_left_out() {
+async fn a_search_reports_where_it_looked_and_what_it_skipped() {
     let place = Place::new("scope", Confinement::Off);
     for number in 0..52 {
         let file = json!({ "path": format!("src/{number}.rs"), "content": "one" });

@@ -159,7 +159,7 @@ fn no_link_leads_out() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_within_is_followed_and_stays_one() {
+fn a_link_inside_the_workspace_is_followed_and_stays_a_link() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let (place, workspace) = Place::new("link-within");
     place.put("src/a.sh", "echo one");
@@ -195,7 +195,7 @@ fn does_not_wait_for_a_pipe() {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_that_becomes_a_link_meanwhile_leads_nowhere_else() {
+fn a_folder_replaced_by_a_link_meanwhile_is_not_followed() {
     use std::os::unix::fs::symlink;
     let (place, workspace) = Place::new("race");
     place.put("folder/secret.txt", "harmless");
@@ -419,7 +419,7 @@ fn a_list_counts_the_large_files_and_links_that_it_leaves_out() {
 }
 
 #[test]
-fn a_folder_within_is_a_workspace_too() {
+fn a_subfolder_can_be_the_workspace() {
     let (place, workspace) = Place::new("within");
     place.put("a/b.txt", "b");
     place.put("c.txt", "c");

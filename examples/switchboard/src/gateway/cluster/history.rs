@@ -15,7 +15,7 @@ use super::record::{PastOwner, Record, TurnId};
 use crate::gateway::memory::Turn;
 use crate::gateway::store::{Commit, StoreError, StoreLimits};
 
-/// What messages may take beside the turns that are kept, before all is written anew.
+/// What messages may take beside the turns that are kept, before all is written again.
 const SPARE: u64 = 16 * 1024;
 
 /// A session as it is known after a message of its log.

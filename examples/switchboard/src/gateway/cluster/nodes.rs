@@ -35,7 +35,7 @@ impl Nodes {
         }
     }
 
-    /// Returns the id of this process, which is none of another one.
+    /// Returns the id of this process, which no other process has.
     pub(super) fn process(&self) -> &str {
         &self.process
     }

@@ -12,7 +12,6 @@ const MAX_DONE: usize = 16;
 /// A turn that runs or waits in the queue of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TurnId {
-    /// The node.
     pub(super) node: String,
     /// A number that the node uses once.
     pub(super) number: u64,

@@ -139,7 +139,6 @@ impl Sessions {
         }
     }
 
-    /// Returns the record of a session.
     pub(super) async fn record(&self, session: &str) -> Result<Record, StoreError> {
         let last = self.last(&subject_of(session)).await?;
         Ok(last.map(|(record, _)| record).unwrap_or_default())
@@ -165,7 +164,6 @@ impl Sessions {
         *bytes -= former.map_or(0, |former| former.record.bytes.min(*bytes));
     }
 
-    /// Reads a session.
     pub(super) async fn read(&self, session: &str) -> Result<History, StoreError> {
         let mut history = self.cached(session).unwrap_or_default();
         self.read_on(session, &mut history).await?;

@@ -55,7 +55,7 @@ impl Sessions {
         let mut known = History::at(revision);
         // A node that knows the session finds that it is gone.
         match self.write(subject, &mut known, &Entry::nothing()).await {
-            // Somebody uses it.
+            // Someone uses it.
             Err(StoreError::Cluster(Failure::Conflict)) => return Ok(None),
             // Then no other node can write either.
             Err(StoreError::Cluster(Failure::Full { .. })) => {}

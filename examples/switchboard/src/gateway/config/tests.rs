@@ -305,7 +305,7 @@ episodic_window = 101
 }
 
 #[test]
-fn unknown_keys_are_warned_of() {
+fn unknown_keys_cause_warnings() {
     let text = r#"
 prot = 1
 [gateway]
@@ -380,7 +380,7 @@ fn a_price_needs_both_halves() {
 }
 
 #[test]
-fn a_binding_that_is_hidden_by_another_is_warned_of() {
+fn a_binding_hidden_by_another_causes_a_warning() {
     let text = "[[bindings]]\nagent_id = \"a\"\npeer_id = \"p\"\n\
         [[bindings]]\nagent_id = \"b\"\npeer_id = \"p\"\n";
     let expected = ["4:1: bindings.1: is never used, bindings.0 names the same chats"];
@@ -477,7 +477,7 @@ fn reports_a_file_that_is_not_text() {
 
 #[cfg(unix)]
 #[test]
-fn a_key_that_others_can_read_is_warned_of() {
+fn a_key_that_others_can_read_causes_a_warning() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = Folder::new();
     let path = folder.path().join("c.toml");

@@ -171,7 +171,6 @@ impl<'e> Charge<'e> {
         }
     }
 
-    /// Ends the call and returns its usage.
     pub(super) fn call_ended(&mut self) -> Usage {
         let Some(call) = self.call.take() else {
             return Usage::default();

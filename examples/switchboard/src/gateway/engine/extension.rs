@@ -184,7 +184,7 @@ impl Engine {
     }
 }
 
-/// Returns the words of a text, in lower case, but for the shortest.
+/// Returns the words of a text, in lower case, except for the shortest.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let words = words.filter(|word| word.chars().nth(2).is_some());

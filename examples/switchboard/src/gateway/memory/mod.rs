@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_without_a_word_of_an_answer_push_none_out_of_the_window() {
+    fn unanswered_turns_push_no_other_out_of_the_window() {
         let whole = |user| Turn::new(user, "x", 1).unwrap();
         let failed = Turn::marked("b", "", 1, Mark::Stopped);
         let turns = [

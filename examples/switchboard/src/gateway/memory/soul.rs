@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_goes_away_leaves_its_last_text_and_warns_once() {
+    fn a_removed_file_keeps_its_last_text_and_causes_one_warning() {
         let folder = Folder::new();
         let path = folder.path().join("soul.md");
         fs::write(&path, "kind").unwrap();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_left_out() {
+    fn control_characters_are_omitted() {
         let folder = Folder::new();
         let path = folder.path().join("soul.md");
         fs::write(&path, b"a\r\nb\tc\x1b[0m\0\xff").unwrap();

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_was_stored_without_a_mark_is_whole_and_a_whole_turn_is_stored_without_one() {
+    fn an_unmarked_turn_is_whole_and_a_whole_turn_is_stored_unmarked() {
         let stored = r#"{"user":"hi","assistant":"I am","at":1}"#;
         let turn: Turn = serde_json::from_str(stored).unwrap();
         assert_eq!(Some(&turn), Turn::new("hi", "I am", 1).as_ref());

@@ -33,7 +33,7 @@ const ALONE: Duration = Duration::from_secs(120);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Most answers at a time.
 const MAX_RUNS: usize = 256;
-/// Most events that a page may be behind; then it gets everything anew.
+/// Most events that a page may be behind; then it gets everything again.
 const MAX_BEHIND: usize = 4096;
 /// Most past turns that a page shows.
 const MAX_TURNS: usize = 1000;
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_without_viewers_goes_on_for_two_minutes() {
+    async fn an_answer_without_viewers_continues_for_two_minutes() {
         let (chats, is_asked) = chats().await;
         ask(&chats, &is_asked).await;
         sleep(ALONE - Duration::from_secs(1)).await;
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_with_viewers_goes_on_until_the_gateway_ends() {
+    async fn an_answer_with_viewers_continues_until_the_gateway_ends() {
         let (chats, is_asked) = chats().await;
         let page = chats.follow(CHAT, None);
         ask(&chats, &is_asked).await;

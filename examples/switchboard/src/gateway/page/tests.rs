@@ -73,7 +73,7 @@ fn any_other_path_gets_the_page() {
 }
 
 #[test]
-fn an_upgrade_path_without_an_upgrade_says_what_it_speaks() {
+fn a_plain_request_of_the_upgrade_path_names_the_protocol() {
     let response = respond(&Method::GET, WS_PATH);
     assert_eq!(response.status(), StatusCode::BAD_REQUEST);
     assert_eq!(header(&response, "content-type"), TEXT);

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn capabilities_without_effect_are_distinguished_from_bad_ones() {
+    fn capabilities_without_effect_are_distinct_from_invalid_ones() {
         let granted_ = granted(&["store:notes", "http:localhost", "host_function:log"]).unwrap();
         assert_eq!(
             granted_.without_effect,

@@ -352,7 +352,6 @@ fn reason(error: &extism::Error) -> String {
     }
 }
 
-/// Returns the message of a panic.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -13,7 +13,6 @@ use crate::model::options::ModelArgs;
 use crate::model::scripted::Scripted;
 use crate::model::{ChatModel, ModelError};
 
-/// The model of a gateway.
 pub(super) struct GatewayModel {
     /// The model, or the reason why there is none.
     pub(super) model: Result<Arc<dyn ChatModel>, String>,

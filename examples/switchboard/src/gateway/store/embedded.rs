@@ -7,7 +7,7 @@ use redb::ReadableTable as _;
 use redb::backends::InMemoryBackend;
 use rpc_core::file::{Lock, LockError};
 
-use super::engine::{Engine, Trouble, make_file, make_folder};
+use super::engine::{Engine, TxError, make_file, make_folder};
 use super::row::{
     ACTIVE, DAYS, FORMAT, FORMAT_KEY, META, SESSIONS, SessionRow, TURNS, USAGE, decode,
 };
@@ -27,7 +27,7 @@ pub fn empty_file(folder: &Path) -> Option<String> {
         .metadata()
         .is_ok_and(|it| it.is_file() && it.len() == 0);
     let file = path.display();
-    is_empty.then(|| format!("{file} is empty: nothing is remembered, and budgets begin anew"))
+    is_empty.then(|| format!("{file} is empty: nothing is remembered, and budgets start at 0"))
 }
 
 /// Checks whether a folder can have a store: opens an existing one, unless it is in use, or
@@ -114,7 +114,7 @@ impl EmbeddedStore {
                 }
                 Some(FORMAT) => {}
                 Some(found) => {
-                    return Err(Trouble::Store(StoreError::Newer {
+                    return Err(TxError::Store(StoreError::Newer {
                         file: engine.file().to_owned(),
                         found,
                         known: FORMAT,
@@ -136,8 +136,8 @@ impl EmbeddedStore {
         &self,
         table: &str,
         row: &[u8],
-    ) -> Result<T, Trouble> {
-        decode(self.engine.file(), table, row).map_err(Trouble::Store)
+    ) -> Result<T, TxError> {
+        decode(self.engine.file(), table, row).map_err(TxError::Store)
     }
 }
 

@@ -15,12 +15,12 @@ use super::StoreError;
 const CACHE: usize = 32 * 1024 * 1024;
 
 /// The error of a transaction, which is then aborted.
-pub(super) enum Trouble {
+pub(super) enum TxError {
     Engine(Box<redb::Error>),
     Store(StoreError),
 }
 
-impl<E: Into<redb::Error>> From<E> for Trouble {
+impl<E: Into<redb::Error>> From<E> for TxError {
     fn from(error: E) -> Self {
         Self::Engine(Box::new(error.into()))
     }
@@ -61,7 +61,7 @@ impl Engine {
     /// Runs a transaction, which is applied completely or not at all.
     pub(super) fn write<T>(
         &self,
-        work: impl FnOnce(&WriteTransaction) -> Result<T, Trouble>,
+        work: impl FnOnce(&WriteTransaction) -> Result<T, TxError>,
     ) -> Result<T, StoreError> {
         self.with(|database| {
             let txn = database.begin_write()?;
@@ -74,12 +74,12 @@ impl Engine {
     /// Reads a consistent state, whatever is written meanwhile.
     pub(super) fn read<T>(
         &self,
-        work: impl FnOnce(&ReadTransaction) -> Result<T, Trouble>,
+        work: impl FnOnce(&ReadTransaction) -> Result<T, TxError>,
     ) -> Result<T, StoreError> {
         self.with(|database| work(&database.begin_read()?))
     }
 
-    fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, Trouble>) -> Result<T, StoreError> {
+    fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, TxError>) -> Result<T, StoreError> {
         let mut database = self.database.read().unwrap_or_else(PoisonError::into_inner);
         if database.is_none() {
             drop(database);
@@ -93,8 +93,8 @@ impl Engine {
         drop(database);
         match outcome {
             Ok(Ok(done)) => Ok(done),
-            Ok(Err(Trouble::Store(error))) => Err(error),
-            Ok(Err(Trouble::Engine(error))) => {
+            Ok(Err(TxError::Store(error))) => Err(error),
+            Ok(Err(TxError::Engine(error))) => {
                 self.close();
                 Err(self.error(&error))
             }

@@ -19,7 +19,7 @@ pub enum StoreError {
     },
     /// The file is not one of this gateway. A retry fails again. The engine does not notice some
     /// kinds of damage in time; they may end the process instead.
-    #[error("{file} is damaged or not a store of a gateway ({detail}); move it away to start anew")]
+    #[error("{file} is damaged or not a store of a gateway ({detail}); move it away to start over")]
     Damaged {
         /// The file.
         file: String,

@@ -26,7 +26,6 @@ pub(super) const USAGE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("
 /// Tokens by day.
 pub(super) const DAYS: TableDefinition<'_, u64, u64> = TableDefinition::new("days");
 
-/// The row of a session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct SessionRow {

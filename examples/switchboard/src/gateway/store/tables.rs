@@ -2,7 +2,7 @@
 
 use redb::{ReadableTable as _, ReadableTableMetadata as _, Table, WriteTransaction};
 
-use super::engine::Trouble;
+use super::engine::TxError;
 use super::row::{
     ACTIVE, BYTES_KEY, DAYS, META, SESSIONS, SessionRow, TURNS, USAGE, decode, encode,
 };
@@ -32,7 +32,7 @@ impl<'t> Tables<'t> {
         txn: &'t WriteTransaction,
         file: &'t str,
         limits: StoreLimits,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, TxError> {
         let sessions = txn.open_table(SESSIONS)?;
         let meta = txn.open_table(META)?;
         let known = meta.get(BYTES_KEY)?.map(|bytes| bytes.value());
@@ -42,7 +42,7 @@ impl<'t> Tables<'t> {
                 let mut bytes: u64 = 0;
                 for row in sessions.iter()? {
                     let row: SessionRow =
-                        decode(file, "sessions", row?.1.value()).map_err(Trouble::Store)?;
+                        decode(file, "sessions", row?.1.value()).map_err(TxError::Store)?;
                     bytes = bytes.saturating_add(row.bytes);
                 }
                 bytes
@@ -61,25 +61,25 @@ impl<'t> Tables<'t> {
         })
     }
 
-    fn encode<T: serde::Serialize>(&self, row: &T) -> Result<Vec<u8>, Trouble> {
-        encode(self.file, row).map_err(Trouble::Store)
+    fn encode<T: serde::Serialize>(&self, row: &T) -> Result<Vec<u8>, TxError> {
+        encode(self.file, row).map_err(TxError::Store)
     }
 
-    pub(super) fn row(&self, session: &str) -> Result<Option<SessionRow>, Trouble> {
+    pub(super) fn row(&self, session: &str) -> Result<Option<SessionRow>, TxError> {
         let Some(row) = self.sessions.get(session)? else {
             return Ok(None);
         };
-        let row = decode(self.file, "sessions", row.value()).map_err(Trouble::Store)?;
+        let row = decode(self.file, "sessions", row.value()).map_err(TxError::Store)?;
         Ok(Some(row))
     }
 
-    pub(super) fn put(&mut self, session: &str, row: &SessionRow) -> Result<(), Trouble> {
+    pub(super) fn put(&mut self, session: &str, row: &SessionRow) -> Result<(), TxError> {
         let row = self.encode(row)?;
         self.sessions.insert(session, row.as_slice())?;
         Ok(())
     }
 
-    pub(super) fn add(&mut self, commit: &Commit) -> Result<(), Trouble> {
+    pub(super) fn add(&mut self, commit: &Commit) -> Result<(), TxError> {
         let session = commit.session.as_str();
         if session.is_empty() {
             // Only days know of the sums of a backlog.
@@ -112,7 +112,7 @@ impl<'t> Tables<'t> {
         session: &str,
         turn: &Turn,
         row: &mut SessionRow,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TxError> {
         let turn = turn.shortened(self.limits.text_bytes);
         if turn.id.is_some()
             && self
@@ -136,13 +136,13 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    fn last_turn(&self, session: &str, row: &SessionRow) -> Result<Option<Turn>, Trouble> {
+    fn last_turn(&self, session: &str, row: &SessionRow) -> Result<Option<Turn>, TxError> {
         let Some(last) = row.next.checked_sub(1) else {
             return Ok(None);
         };
         let stored = self.turns.get((session, last))?;
         let turn = stored.map(|stored| decode(self.file, "turns", stored.value()));
-        turn.transpose().map_err(Trouble::Store)
+        turn.transpose().map_err(TxError::Store)
     }
 
     fn drop_turn(
@@ -150,7 +150,7 @@ impl<'t> Tables<'t> {
         session: &str,
         number: u64,
         row: &mut SessionRow,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TxError> {
         let dropped = self.turns.remove((session, number))?;
         let dropped = dropped.map_or(0, |row| row.value().len() as u64);
         row.bytes = row.bytes.saturating_sub(dropped);
@@ -158,7 +158,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    fn log(&mut self, entry: &UsageEntry) -> Result<(), Trouble> {
+    fn log(&mut self, entry: &UsageEntry) -> Result<(), TxError> {
         let last = self.usage.last()?.map(|(number, _)| number.value());
         let number = last.map_or(0, |last| last.saturating_add(1));
         let row = self.encode(entry)?;
@@ -170,14 +170,14 @@ impl<'t> Tables<'t> {
     }
 
     /// Forgets the turns of a session.
-    pub(super) fn clear_turns(&mut self, session: &str) -> Result<(), Trouble> {
+    pub(super) fn clear_turns(&mut self, session: &str) -> Result<(), TxError> {
         let all = (session, 0)..=(session, u64::MAX);
         self.turns.retain_in(all, |_, _| false)?;
         Ok(())
     }
 
     /// Forgets a session, which is no longer among the [active](Self::active).
-    fn remove(&mut self, session: &str, row: &SessionRow) -> Result<(), Trouble> {
+    fn remove(&mut self, session: &str, row: &SessionRow) -> Result<(), TxError> {
         self.clear_turns(session)?;
         self.release(row);
         self.sessions.remove(session)?;
@@ -185,7 +185,7 @@ impl<'t> Tables<'t> {
     }
 
     /// Forgets all of a session.
-    pub(super) fn delete(&mut self, session: &str, row: &SessionRow) -> Result<(), Trouble> {
+    pub(super) fn delete(&mut self, session: &str, row: &SessionRow) -> Result<(), TxError> {
         self.active.remove((row.active, session))?;
         self.remove(session, row)
     }
@@ -196,7 +196,7 @@ impl<'t> Tables<'t> {
     }
 
     /// Keeps all tables within their limits, and stores the total size.
-    pub(super) fn trim(&mut self) -> Result<(), Trouble> {
+    pub(super) fn trim(&mut self) -> Result<(), TxError> {
         loop {
             let sessions = self.sessions.len()?;
             let too_much = self.bytes > self.limits.total_bytes && sessions > 1;

@@ -215,7 +215,7 @@ async fn builtin_tools_work_without_plugins() {
 }
 
 #[tokio::test]
-async fn a_bad_plugin_is_left_out_and_the_others_load() {
+async fn a_bad_plugin_is_omitted_and_the_others_load() {
     let (tools, warnings) = load([
         PluginEntry::new("x", "builtin:fly"),
         PluginEntry::new("y", "/no/such/file.wasm"),

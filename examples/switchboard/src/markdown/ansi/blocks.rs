@@ -19,7 +19,7 @@ struct Container {
     first: Option<Span>,
     /// What its other rows begin with, which is as wide.
     rest: Span,
-    /// Whether blocks in it stand apart: it has a paragraph of its own.
+    /// Whether blocks in it are set apart: it has a paragraph of its own.
     is_loose: bool,
 }
 
@@ -262,7 +262,7 @@ impl Renderer {
         }
     }
 
-    /// Ends the text of an item that is not a paragraph: what follows it stands close.
+    /// Ends the text of an item that is not a paragraph: no blank line follows it.
     fn begin_block(&mut self) {
         if !self.inline.is_empty() {
             self.flush();

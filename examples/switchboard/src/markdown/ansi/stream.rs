@@ -17,7 +17,7 @@ pub(super) const MAX_OPEN: usize = 16 * 1024;
 /// let mut stream = Stream::new(Style::default());
 /// assert!(stream.push("# Ti", 80).is_empty());
 /// assert_eq!(stream.push("tle\nSome ", 80), ["# Title", ""]);
-/// // What is open is drawn below, and drawn anew when it has changed.
+/// // What is open is drawn below, and redrawn when it has changed.
 /// assert_eq!(stream.open(80), ["Some"]);
 /// assert_eq!(stream.push("code:\n```sh\nls\ncd /t", 80), ["Some code:", "", "ls"]);
 /// assert_eq!(stream.open(80), ["cd /t"]);
@@ -105,7 +105,7 @@ impl Stream {
 
     /// Returns the first lines of what is open, so that at most `max` are left: a long list is read from its
     /// beginning. Those of a table are not returned, because later rows set its columns. The lines may differ in
-    /// little from those of the whole: whether items stand apart is not known before the last one.
+    /// little from those of the whole: whether items are set apart is not known before the last one.
     pub fn overflow(&mut self, width: usize, max: usize) -> Vec<String> {
         let mut lines = self.open(width);
         let surplus = lines.len().saturating_sub(max);

@@ -60,7 +60,7 @@ One *two* **three**
 }
 
 #[test]
-fn styles_end_with_their_text() {
+fn a_style_ends_with_its_text() {
     let lines = render("## A *b*\n`c` ~~d~~ e\\\n**f _g_**", 80, COLOUR);
     let expected = [
         "\x1b[1mA \x1b[0m\x1b[1;3mb\x1b[0m",
@@ -73,7 +73,7 @@ fn styles_end_with_their_text() {
 }
 
 #[test]
-fn items_follow_their_markers() {
+fn items_begin_behind_their_markers() {
     let text = "\
 1. one two three four
 2. ten
@@ -229,7 +229,7 @@ fn a_diff_shows_what_is_added_and_removed() {
 }
 
 #[test]
-fn a_block_that_is_higher_than_the_screen_is_returned_from_its_beginning() {
+fn a_block_taller_than_the_screen_is_returned_from_its_beginning() {
     let items = 1..=40;
     let text: String = items
         .map(|item| format!("{item}. item **{item}** of many\n"))

@@ -108,7 +108,7 @@ fn an_answer_is_read_whole_and_in_order() {
 }
 
 #[test]
-fn the_reason_of_the_end_completes_an_answer() {
+fn the_finish_reason_completes_an_answer() {
     let delta = STREAM.find("\"message_delta\",\"delta\"").unwrap();
     let end = delta + STREAM[delta..].find("}}").unwrap() + 2;
     for cut in 0..end {
@@ -163,7 +163,7 @@ fn later_counts_replace_earlier_ones_one_by_one() {
 }
 
 #[test]
-fn the_reason_of_the_end_is_passed_on() {
+fn the_finish_reason_is_passed_on() {
     for (word, finish) in [
         ("end_turn", Finish::Stop),
         ("stop_sequence", Finish::Stop),
@@ -183,7 +183,7 @@ fn the_reason_of_the_end_is_passed_on() {
 }
 
 #[test]
-fn an_answer_that_is_not_streamed_is_taken_whole() {
+fn an_answer_without_a_stream_is_read_whole() {
     let body = r#"{"type":"message","content":[{"type":"text","text":"hi"},
         {"type":"tool_use","id":"t","name":"time","input":{"a": 1}},
         {"type":"tool_use","id":"u","name":"time","input":{ }}],
@@ -229,7 +229,7 @@ fn ignores_odd_counts() {
 }
 
 #[test]
-fn garbage_is_not_an_answer_and_unknown_parts_are_left_out() {
+fn garbage_is_not_an_answer_and_unknown_parts_are_omitted() {
     for garbage in ["data: hello\n\n", "event: message_start\ndata: []\n\n"] {
         let (_, outcome) = decode(garbage.as_bytes(), 2);
         assert!(
@@ -262,7 +262,7 @@ fn garbage_is_not_an_answer_and_unknown_parts_are_left_out() {
 }
 
 #[test]
-fn an_event_that_cannot_be_read_is_left_out() {
+fn an_event_that_cannot_be_read_is_omitted() {
     let said = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\n";
     let end = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
     for bad in [

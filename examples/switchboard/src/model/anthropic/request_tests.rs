@@ -87,7 +87,7 @@ fn text(text: &str) -> Value {
 }
 
 #[test]
-fn a_question_is_what_the_interface_wants() {
+fn a_request_has_the_form_of_the_interface() {
     let got = body(&[ChatMessage::user("hi")], &[]);
     let expected = json!({
         "model": "m", "max_tokens": 99, "stream": true,
@@ -97,7 +97,7 @@ fn a_question_is_what_the_interface_wants() {
 }
 
 #[test]
-fn instructions_stand_apart_in_their_order() {
+fn instructions_are_separate_and_in_order() {
     let got = body(
         &[
             ChatMessage::system("be kind"),

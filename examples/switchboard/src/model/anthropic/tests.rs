@@ -41,7 +41,7 @@ async fn an_answer_comes_in_any_chunks() {
 }
 
 #[tokio::test]
-async fn the_request_holds_what_the_interface_wants() {
+async fn the_request_has_the_members_of_the_interface() {
     let provider = Provider::start(&[Does::Answers(OK, WHOLE, 100)]).await;
     let model = model(&provider);
     ask(&model).await.1.unwrap();
@@ -67,7 +67,7 @@ async fn the_request_holds_what_the_interface_wants() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_cut_with_its_bill_so_far() {
+async fn an_answer_that_breaks_off_is_cut_and_its_usage_counts() {
     for behaviour in [&[Does::Breaks(HELLO)][..], &[Does::Answers(OK, HELLO, 100)]] {
         let provider = Provider::start(behaviour).await;
         let (answer, outcome) = ask(&model(&provider)).await;
@@ -81,7 +81,7 @@ async fn an_answer_that_breaks_off_is_cut_with_its_bill_so_far() {
 }
 
 #[tokio::test]
-async fn an_overloaded_provider_is_asked_again_until_it_has_begun() {
+async fn an_overloaded_provider_is_retried_until_it_begins() {
     const OVERLOADED: &str = "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"sk-hunter2: busy\"}}";
     let behaviour = &[
         Does::Answers("529 Overloaded", OVERLOADED, 10),

@@ -139,7 +139,7 @@ impl Asker {
         match tokio::time::timeout(after, request.send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
-                // Anything later may have been dealt with, and charged.
+                // Anything later may have been handled, and charged.
                 let again = error.is_connect();
                 let cause = plain_words(&error);
                 let is_lost = !again && cause == LOST;
@@ -400,7 +400,7 @@ impl Reading {
         } = self.asker.policy;
         let now = Instant::now();
         let complete = self.reader.is_finished();
-        // The wait that ends first. None of them begins anew with a comment after the end.
+        // The wait that ends first. None of them begins again with a comment after the end.
         let (wait, after, left) = if complete {
             let since = *self.complete.get_or_insert(now);
             (
@@ -455,7 +455,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let now = text(DATE.as_str())
         .and_then(date)
         .unwrap_or_else(SystemTime::now);
-    // A date that has passed is no reason to wait.
+    // A date in the past causes no wait.
     Some(date(after)?.duration_since(now).unwrap_or_default())
 }
 

@@ -133,7 +133,7 @@ impl Subject {
                 format!(": run 'ollama pull {}'", self.model)
             }
             Refusal::Interface => format!(
-                ", such as Responses, which is not spoken here: choose another with {}",
+                ", such as Responses, which is not supported: choose another with {}",
                 self.model_setting
             ),
             Refusal::Model | Refusal::Request => format!(": check {}", self.model_setting),

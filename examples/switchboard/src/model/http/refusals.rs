@@ -99,7 +99,7 @@ async fn an_answer_that_ends_early_is_shown_in_part_and_not_requested_again() {
 }
 
 #[tokio::test]
-async fn a_part_that_cannot_be_read_is_left_out_and_a_huge_one_is_an_error() {
+async fn an_unreadable_part_is_skipped_and_a_huge_one_is_an_error() {
     for kind in NETWORK {
         let garbage = match kind {
             Kind::Ollama => "garbage\n",
@@ -186,7 +186,7 @@ async fn a_refusal_says_what_happened_and_what_to_do() {
             "404 Not Found",
             r#"{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions."}}"#,
             "OpenAI serves the model toy through another interface only (HTTP 404), such as Responses, \
-             which is not spoken here: choose another with --model. OpenAI says: This model is only \
+             which is not supported: choose another with --model. OpenAI says: This model is only \
              supported in v1/responses and not in v1/chat/completions.",
             1,
         ),
@@ -224,7 +224,7 @@ const fn overload(kind: Kind) -> &'static str {
 }
 
 #[tokio::test]
-async fn an_error_within_an_answer_is_asked_again_only_before_anything_was_shown() {
+async fn an_error_in_an_answer_is_retried_only_before_anything_was_shown() {
     for kind in NETWORK {
         let first = Does::Answers(OK, overload(kind), 30);
         let again = Does::Answers(OK, whole(kind), 30);

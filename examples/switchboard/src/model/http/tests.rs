@@ -54,7 +54,7 @@ async fn a_refused_connection_is_named_without_the_address() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_not_there_is_not_named() {
+async fn an_absent_host_is_not_named() {
     let policy = RequestPolicy::default().with_retry(BackoffPolicy::off());
     let error = failure("http://upstream.invalid", policy).await;
     assert!(matches!(
@@ -87,7 +87,7 @@ async fn a_provider_without_an_answer_times_out() {
 }
 
 #[tokio::test]
-async fn a_question_on_a_kept_connection_that_has_just_ended_is_asked_once_more() {
+async fn a_request_on_a_kept_connection_that_just_ended_is_retried_once() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let server = tokio::spawn(async move {
@@ -115,7 +115,7 @@ async fn a_question_on_a_kept_connection_that_has_just_ended_is_asked_once_more(
 }
 
 #[tokio::test]
-async fn a_page_in_place_of_an_answer_is_named_by_its_type() {
+async fn a_web_page_instead_of_an_answer_is_reported_by_its_type() {
     for (kind, body) in [
         ("text/html", "<html>Sign in</html>"),
         ("text/plain", "busy"),

@@ -60,7 +60,7 @@ fn every_cut_before_the_last_line_is_noticed() {
 }
 
 #[test]
-fn a_reason_of_the_end_is_the_end_and_an_odd_count_is_left_out() {
+fn a_finish_reason_ends_the_answer_and_an_odd_count_is_ignored() {
     let stream = concat!(
         "{\"message\":{\"content\":\"hi\"},\"done\":false}\n",
         "{\"message\":{\"content\":\"\"},\"done_reason\":\"stop\",\"prompt_eval_count\":3.0,\"eval_count\":-4}\n",
@@ -106,7 +106,7 @@ fn thoughts_in_the_text_and_the_length_limit_are_understood() {
 }
 
 #[test]
-fn a_line_that_cannot_be_read_is_left_out_and_an_endless_one_is_an_error() {
+fn an_unreadable_line_is_skipped_and_an_endless_one_is_an_error() {
     let end = "{\"done\":true}\n";
     let said = "{\"message\":{\"content\":\"hi\"}}\n";
     for bad in ["garbage\n", "{\"message\":7}\n", "[]\n"] {

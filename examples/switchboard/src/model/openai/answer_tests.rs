@@ -62,7 +62,7 @@ fn an_answer_is_the_same_in_any_chunking() {
 }
 
 #[test]
-fn every_cut_is_noticed_until_the_reason_of_the_end_is_there() {
+fn every_cut_before_the_finish_reason_is_noticed() {
     let finish = STREAM.find("\"tool_calls\"}]}").unwrap();
     for end in 0..finish {
         let (_, outcome) = decode(&STREAM.as_bytes()[..end], usize::MAX);
@@ -75,14 +75,14 @@ fn every_cut_is_noticed_until_the_reason_of_the_end_is_there() {
 }
 
 #[test]
-fn an_end_mark_without_a_reason_is_an_end() {
+fn an_end_mark_without_a_finish_reason_ends_the_answer() {
     let stream = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: [DONE]\n\n";
     let (deltas, outcome) = decode(stream.as_bytes(), 5);
     assert_eq!((text(&deltas).as_str(), outcome), ("a", Ok(())));
 }
 
 #[test]
-fn an_answer_that_is_not_streamed_is_taken_whole() {
+fn an_answer_without_a_stream_is_read_whole() {
     let body = r#" {"choices":[{"message":{"role":"assistant","content":[{"type":"text","text":"hi"}],
         "tool_calls":[{"id":"x","function":{"name":"time","arguments":{"a": 1}}}]},"finish_reason":"stop"}],
         "usage":{"prompt_tokens":1,"completion_tokens":null}}"#;
@@ -161,7 +161,7 @@ fn said(text: &str) -> String {
 }
 
 #[test]
-fn an_event_that_cannot_be_read_is_left_out() {
+fn an_event_that_cannot_be_read_is_omitted() {
     for bad in [
         "data: {\"choices\":[{\"delta\":{\"content\":\"x\n\n",
         "data: hello\n\n",
@@ -232,7 +232,7 @@ fn separates_thoughts_in_the_text_from_the_answer() {
 }
 
 #[test]
-fn passes_on_calls_whatever_the_reason_of_the_end() {
+fn passes_calls_whatever_the_finish_reason() {
     let call = r#"{"choices":[{"delta":{"content":"","tool_calls":[{"index":0,"id":"c","function":{"name":"time","arguments":"{}"}}]}}]}"#;
     for reason in ["stop", "length", "tool_calls"] {
         let stream = format!(
@@ -326,7 +326,7 @@ fn a_count_is_read_in_any_form_and_left_out_if_it_is_invalid() {
 }
 
 #[test]
-fn half_a_character_is_joined_with_its_other_half_or_replaced() {
+fn half_a_character_is_joined_with_the_other_half_or_replaced() {
     let said = |text: &str| format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}}}}]}}"#);
     let end = r#"{"choices":[{"finish_reason":"stop"}]}"#;
     for (first, second, text) in [
@@ -363,7 +363,7 @@ fn reads_blocks_of_text_and_of_thoughts() {
 }
 
 #[test]
-fn reads_the_piece_and_not_the_whole_that_comes_with_it() {
+fn reads_the_delta_and_not_the_snapshot_beside_it() {
     let (text, ..) = kept(&[
         r#"{"choices":[{"delta":{"content":"a"},"message":{"content":"a"}}]}"#,
         r#"{"choices":[{"delta":{"content":"b"},"message":{"content":"ab"},"finish_reason":"stop"}]}"#,
@@ -373,7 +373,7 @@ fn reads_the_piece_and_not_the_whole_that_comes_with_it() {
 }
 
 #[test]
-fn a_failure_as_the_reason_of_the_end_is_an_error() {
+fn a_failure_as_finish_reason_is_an_error() {
     for reason in [
         "error",
         "network_error",

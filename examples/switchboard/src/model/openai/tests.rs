@@ -65,7 +65,7 @@ async fn an_answer_comes_in_any_chunks() {
 }
 
 #[tokio::test]
-async fn the_request_holds_what_the_interface_wants() {
+async fn the_request_has_the_members_of_the_interface() {
     let provider = Provider::start(&[Does::Answers(OK, WHOLE, 100)]).await;
     ask(&provider.model()).await.1.unwrap();
     let requests = provider.requests();
@@ -111,8 +111,8 @@ async fn three_failures_are_enough() {
 }
 
 #[tokio::test]
-async fn does_not_repeat_a_lost_question() {
-    // It may have been dealt with, and charged.
+async fn does_not_repeat_a_lost_request() {
+    // It may have been handled, and charged.
     let (_, outcome, requests) = told(&[]).await;
     let text = "connection lost: OpenAI closed the connection before it answered; try again";
     assert_eq!(outcome.unwrap_err().to_string(), text);
@@ -166,7 +166,7 @@ async fn does_not_retry_a_lasting_refusal() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_no_answer_and_is_not_asked_again() {
+async fn an_answer_that_breaks_off_is_an_error_and_not_retried() {
     for behaviour in [&[Does::Breaks(HELLO)][..], &[Does::Answers(OK, HELLO, 100)]] {
         let (text, outcome, requests) = told(behaviour).await;
         assert_eq!(text, "grüß dich");
@@ -177,7 +177,7 @@ async fn an_answer_that_breaks_off_is_no_answer_and_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn an_answer_without_an_end_mark_is_complete_once_its_reason_is_there() {
+async fn an_answer_without_an_end_mark_is_complete_with_its_finish_reason() {
     const FINISHED: &str =
         "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n";
     for behaviour in [
@@ -254,7 +254,7 @@ async fn garbage_and_endless_lines_are_errors() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_streamed_is_taken_too() {
+async fn an_answer_without_a_stream_is_accepted() {
     const PLAIN: &str =
         "{\"choices\":[{\"message\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}";
     let json = "200 OK\r\ncontent-type: application/json";
@@ -306,7 +306,7 @@ fn an_address_is_completed_to_that_of_the_interface() {
 }
 
 #[tokio::test]
-async fn the_request_holds_what_was_set() {
+async fn the_request_has_the_configured_members() {
     for (model, limit) in [("toy", "max_tokens"), ("o3-mini", "max_completion_tokens")] {
         let behaviour = &[Does::Answers(OK, WHOLE, 100); 2];
         let provider = Provider::start(behaviour).await;

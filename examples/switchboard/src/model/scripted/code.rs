@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_worked_off_with_a_list_before_each_step() {
+    fn a_plan_shows_its_list_before_each_step() {
         let mut results = Vec::new();
         let mut seen = Vec::new();
         let said = loop {

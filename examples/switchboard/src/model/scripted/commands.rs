@@ -10,7 +10,6 @@ const MAX_WORDS: usize = 10_000;
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 const MAX_CALLS: usize = 16;
 
-/// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     /// Call these tools once, or as long as tools are offered.
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_goes_on_while_tools_are_offered() {
+    fn a_loop_continues_while_tools_are_offered() {
         let mut messages = vec![ChatMessage::user("!loop time")];
         let mut ids = Vec::new();
         for _ in 0..3 {
@@ -250,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_words_unless_it_follows_commands() {
+    fn orders_are_words_unless_the_model_follows_commands() {
         for text in ["!fail", "!tool time", "!slow 100 100"] {
             let question = [ChatMessage::user(text)];
             let (answer, outcome) = told(&Scripted::default(), &question, false);

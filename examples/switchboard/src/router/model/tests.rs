@@ -48,7 +48,7 @@ fn each_client_is_a_tool_with_its_description() {
 }
 
 #[test]
-fn clients_whose_tools_would_have_one_name_are_kept_apart() {
+fn clients_with_the_same_tool_name_are_kept_apart() {
     assert_eq!(
         tool_names(&["a-b", "a_b", "a_b_2", "A-B", "a--b"]),
         [
@@ -150,7 +150,7 @@ async fn a_client_that_is_called_twice_gets_the_whole_text_once() {
 }
 
 #[test]
-fn a_repeated_text_counts_as_the_persons_own() {
+fn a_repeated_text_counts_as_written_by_the_user() {
     let request = RouteRequest {
         candidates: candidates(&["a"]).into_iter().collect(),
         ..RouteRequest::new("buy milk\n")
@@ -174,7 +174,7 @@ async fn no_model_is_asked_without_candidates() {
 }
 
 #[tokio::test]
-async fn a_model_that_fails_is_a_router_that_fails() {
+async fn a_failing_model_is_a_failing_router() {
     let error = routed("!fail out of order", &["a"]).await.unwrap_err();
     assert_eq!(error, RouterError::Unavailable("out of order".into()));
     assert!(error.is_retryable());
@@ -233,7 +233,7 @@ mod over_http {
     }
 
     #[tokio::test]
-    async fn a_busy_provider_is_asked_again_three_times() {
+    async fn a_busy_provider_is_retried_three_times() {
         let (choices, requests) = asked(&[BUSY, BUSY, BUSY, Does::Answers(OK, CHOSEN, 100)]).await;
         assert_eq!(
             choices,

@@ -40,7 +40,7 @@ pub(super) fn layout(text: &str, columns: usize) -> Layout {
     }
     places.push((rows.len(), width));
     rows.push((row, width));
-    // A cursor behind a full row stands in the next one.
+    // A cursor behind a full row is in the next one.
     if let Some(end) = places.last_mut().filter(|(_, column)| *column >= columns) {
         *end = (end.0 + 1, 0);
     }

@@ -99,7 +99,7 @@ fn output_appears_above_the_prompt_wherever_the_cursor_is() {
             seen.prints(&["two", "", "three\nfour", "a line of 18 chars"]);
             seen.prints(&["last"]);
             let shown = seen.look();
-            // A cursor behind a full row stands in a row of its own.
+            // A cursor behind a full row is in a row of its own.
             let room = 6 - alone.len().max(usize::from(row) + 1);
             let above = ["", "three", "four", "a line of", "18 chars", "last"];
             assert_eq!(shown[..room], above[above.len() - room..], "{shown:?}");
@@ -160,7 +160,7 @@ fn a_narrower_window_leaves_nothing_of_the_old_prompt() {
     seen.prints(&["above"]);
     seen.types("0123456789012345678901");
     seen.look();
-    // The emulator cuts where most terminals break anew: as they would show it.
+    // The emulator cuts where most terminals break again: as they would show it.
     let mut narrow = Seen::new(10, 8);
     narrow
         .terminal
@@ -198,7 +198,7 @@ fn changing_rows_stay_between_output_and_prompt_and_leave_nothing() {
         seen.look();
     }
     assert_eq!(seen.look(), ["above", "five", "#ab> hello"]);
-    // A cursor behind a full row stands in the next one.
+    // A cursor behind a full row is in the next one.
     assert_eq!(seen.cursor(), (3, 0));
     seen.prints(&["more"]);
     assert_eq!(seen.look(), ["above", "more", "five", "#ab> hello"]);
@@ -209,7 +209,7 @@ fn changing_rows_stay_between_output_and_prompt_and_leave_nothing() {
 }
 
 #[test]
-fn a_screen_is_never_cleared_from_its_first_cell_which_tmux_would_keep() {
+fn a_screen_is_never_cleared_from_its_first_cell() {
     let mut seen = Seen::new(10, 4);
     for live in [&["one", "two", "three"][..], &["four"], &[]] {
         seen.shows("", live);

@@ -64,7 +64,7 @@ pub(super) struct View {
     width: usize,
     /// How the user can stop what runs, such as `Esc stops`.
     stop: Option<&'static str>,
-    /// Whether a prompt stands below, apart from the answers.
+    /// Whether a prompt is below, apart from the answers.
     has_prompt: bool,
     label: String,
     activity: Option<Activity>,
@@ -131,7 +131,7 @@ impl View {
         self.activity.as_ref().is_some_and(|it| it.is_question)
     }
 
-    /// The user's line stands above: nothing keeps apart from what came before it.
+    /// The user's line is above: nothing keeps apart from what came before it.
     pub(super) fn line_entered(&mut self) {
         if !self.is_running() {
             self.last = None;
@@ -479,7 +479,7 @@ impl View {
         self.last = Some(kind);
     }
 
-    /// An answer stands apart from what is around it.
+    /// An answer is set apart from what is around it.
     fn needs_gap(&self, kind: Kind) -> bool {
         match self.last {
             Some(Kind::Answer) => true,

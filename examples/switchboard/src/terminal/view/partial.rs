@@ -68,8 +68,8 @@ impl View {
         }
     }
 
-    /// A message with its author before it. A text of one row stands beside the name, a longer one below. If so
-    /// many visible characters of it stand above already, only the rest.
+    /// A message with its author before it. A text of one row follows the name, a longer one below. If so
+    /// many visible characters of it are above already, only the rest.
     pub(super) fn message(&self, from: &str, text: &str, above: usize) -> Vec<String> {
         let mut rows = ansi::render(text, self.width.saturating_sub(2), self.style);
         rows.pop_if(|row| row.is_empty());

@@ -111,7 +111,7 @@ fn a_tool_shows_the_end_of_its_output_and_leaves_the_beginning() {
         ]
     );
     assert_eq!(seen.live(), ["thinking 0 s · Esc stops"]);
-    // The answer stands apart.
+    // The answer is apart.
     assert_eq!(seen.text("Done."), [""; 0]);
     assert_eq!(seen.show(ChatEvent::Ended), ["", "Done.", ""]);
 }
@@ -200,7 +200,7 @@ fn typing_is_shown_until_the_message_arrives() {
 }
 
 #[test]
-fn a_list_that_is_higher_than_the_screen_is_written_from_its_beginning() {
+fn a_list_taller_than_the_screen_is_written_from_its_beginning() {
     let mut seen = Seen::new(40);
     let rows: Vec<_> = (1..=40).map(|number| format!("- {number}")).collect();
     seen.text(&rows.join("\n"));
@@ -211,7 +211,7 @@ fn a_list_that_is_higher_than_the_screen_is_written_from_its_beginning() {
 }
 
 #[test]
-fn another_answer_stands_apart() {
+fn another_answer_is_set_apart() {
     let mut seen = Seen::new(40);
     seen.text("The whole");
     assert_eq!(seen.show(ChatEvent::TextEnd), ["The whole"]);
@@ -221,7 +221,7 @@ fn another_answer_stands_apart() {
 }
 
 #[test]
-fn a_table_that_is_higher_than_the_screen_gives_way_at_its_beginning() {
+fn a_table_taller_than_the_screen_loses_its_beginning() {
     let mut seen = Seen::new(40);
     seen.text(&format!("|a|b|\n|-|-|\n{}", "|1|2|\n".repeat(9)));
     let live = seen.view.live(seen.now, 4);
@@ -286,7 +286,7 @@ fn texts_cannot_control_the_terminal_or_exceed_its_width() {
 }
 
 #[test]
-fn rows_that_stay_when_the_terminal_is_made_narrower_are_not_written_again() {
+fn rows_that_stay_in_a_narrower_terminal_are_not_written_again() {
     let words: String = (0..20).map(|n| format!("word{n:02} ")).collect();
     let once = |rows: &[String]| {
         let text = rows.join(" ");
@@ -305,7 +305,7 @@ fn rows_that_stay_when_the_terminal_is_made_narrower_are_not_written_again() {
     shown.truncate(settled);
     shown.extend(seen.show(ChatEvent::TextEnd));
     assert!(once(&shown), "{shown:?}");
-    // The message of somebody, twice.
+    // The message of someone, twice.
     let mut seen = Seen::new(40);
     let from = || "bee".to_owned();
     let part = |text: &str| ChatEvent::Partial {

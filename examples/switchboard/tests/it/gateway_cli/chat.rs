@@ -90,7 +90,7 @@ fn a_chat_shows_what_the_gateway_remembers_and_who_asks() {
 }
 
 #[test]
-fn a_gateway_without_extensions_says_so() {
+fn a_gateway_without_extensions_is_reported() {
     let folder = Folder::new();
     let (_gateway, url) = folder.start(&[]);
     let (code, out, err) = folder.chat(&url, &["--budget"]);

@@ -29,7 +29,7 @@ fn an_answer_is_rendered_for_the_width_of_the_screen_and_stays_once() {
 }
 
 #[test]
-fn esc_stops_the_answer_and_the_dialogue_goes_on() {
+fn esc_stops_the_answer_and_the_dialogue_continues() {
     let folder = Folder::new();
     let (_gateway, url) = folder.start(&[]);
     let mut screen = dialogue(&folder, &url, 80);
@@ -50,7 +50,7 @@ fn esc_stops_the_answer_and_the_dialogue_goes_on() {
 }
 
 #[test]
-fn help_lists_what_the_gateway_can_and_new_begins_another_conversation() {
+fn help_lists_the_commands_and_new_starts_a_conversation() {
     let folder = Folder::new();
     let (_plain, url) = folder.start(&[]);
     let mut screen = dialogue(&folder, &url, 80);

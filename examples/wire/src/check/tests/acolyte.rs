@@ -51,7 +51,7 @@ fn server(auth: Auth, token: Option<&'static str>) -> Setup {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_broken_in_one_way_fails_one_row() {
+async fn a_server_with_one_fault_fails_one_row() {
     let suite = Suite::load(Protocol::Acolyte, Role::Server).unwrap();
     let setups = [
         server(Auth::open(), None),

@@ -116,7 +116,7 @@ mod exoclaw {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_is_broken_in_one_way_fails_one_row() {
+    async fn a_client_with_one_fault_fails_one_row() {
         let suite = Suite::load(Protocol::Exoclaw, Role::Client).unwrap();
         let url = "ws://localhost/ws";
         let setups = [
@@ -152,7 +152,7 @@ mod snek {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_bot_that_is_broken_in_one_way_fails_one_row() {
+    async fn a_bot_with_one_fault_fails_one_row() {
         let suite = Suite::load(Protocol::Snek, Role::Client).unwrap();
         let variables = vec![("username", "mybot"), ("password", "bot-secret")];
         let setup = client("ws://localhost/rpc.ws", variables, bot);
@@ -182,7 +182,7 @@ mod smarthole {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_plugin_that_is_broken_in_one_way_fails_one_row() {
+    async fn a_plugin_with_one_fault_fails_one_row() {
         let suite = Suite::load(Protocol::SmartHole, Role::Client).unwrap();
         let setup = client("ws://localhost/", Vec::new(), plugin);
         conforms(&suite, &[setup]).await;
@@ -219,7 +219,7 @@ mod acolyte {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_is_broken_in_one_way_fails_one_row() {
+    async fn a_client_with_one_fault_fails_one_row() {
         let suite = Suite::load(Protocol::Acolyte, Role::Client).unwrap();
         let setup = client(
             "ws://localhost/v1/rpc",
@@ -271,7 +271,7 @@ mod connectonion {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_is_broken_in_one_way_fails_one_row() {
+    async fn a_client_with_one_fault_fails_one_row() {
         let suite = Suite::load(Protocol::ConnectOnion, Role::Client).unwrap();
         let setup = client(
             "ws://localhost/ws",

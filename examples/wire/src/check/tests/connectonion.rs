@@ -50,7 +50,7 @@ impl Agent for Worker {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_is_broken_in_one_way_fails_one_row() {
+async fn a_host_with_one_fault_fails_one_row() {
     let suite = Suite::load(Protocol::ConnectOnion, Role::Server).unwrap();
     let signer = Signer::generate().unwrap();
     let access = AccessControl::new(*signer.address(), TrustLevel::Open).require_signatures();

@@ -67,7 +67,7 @@ fn gateway(auth: Auth, token: Option<&'static str>) -> Setup {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gateway_that_is_broken_in_one_way_fails_one_row() {
+async fn a_gateway_with_one_fault_fails_one_row() {
     let suite = Suite::load(Protocol::Exoclaw, Role::Server).unwrap();
     let setups = [
         gateway(Auth::open(), None),

@@ -11,7 +11,7 @@ use smarthole_proto::router::Keywords;
 use super::{Protocol, Role, Setup, Suite, conforms, serve};
 
 #[tokio::test(start_paused = true)]
-async fn a_router_that_is_broken_in_one_way_fails_one_row() {
+async fn a_router_with_one_fault_fails_one_row() {
     let suite = Suite::load(Protocol::SmartHole, Role::Server).unwrap();
     let runtime: Arc<OnceLock<RouterRuntime>> = Arc::default();
     let later = Arc::clone(&runtime);

@@ -23,7 +23,7 @@ fn platform() -> Setup {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_platform_that_is_broken_in_one_way_fails_one_row() {
+async fn a_platform_with_one_fault_fails_one_row() {
     let suite = Suite::load(Protocol::Snek, Role::Server).unwrap();
     conforms(&suite, &[platform()]).await;
 }

@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snek_message_is_done_when_it_is_answered_and_has_come_back() {
+    fn a_snek_message_is_done_once_it_is_answered_and_echoed() {
         let (scenario, mut talk) = talk(Protocol::Snek, Kind::Chat);
         let login = r#"{"callId":"login","success":true,"data":{"username":"ann"}}"#;
         assert_eq!(

@@ -145,7 +145,7 @@ pub(super) async fn in_a_call<C: ClientUnderTest>(test: &C) {
 
 /// The connection's task is dropped with a call in flight.
 ///
-/// Nobody waits for a task that is gone, and the server sees the end of the line.
+/// No one waits for a task that is gone, and the server sees the end of the line.
 pub(super) async fn task_dropped<C: ClientUnderTest>(test: &C) {
     let gone = |why: &CloseReason| *why == CloseReason::TaskGone;
     let mut harness = Harness::start(test, Terms::new()).await;

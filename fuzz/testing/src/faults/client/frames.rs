@@ -90,7 +90,7 @@ pub(super) async fn invalid_utf8<C: ClientUnderTest>(test: &C) {
 
 /// It sends JSON that is nested tens of thousands of times.
 ///
-/// It is skipped, or it is passed through: nobody falls into it.
+/// It is skipped, or it is passed through: no one falls into it.
 pub(super) async fn deep_json<C: ClientUnderTest>(test: &C) {
     let mut harness = Harness::start(test, Terms::new()).await;
     let mut line = harness.ready().await;

@@ -139,7 +139,6 @@ impl<'c, C: ClientUnderTest> Harness<'c, C> {
         }
     }
 
-    /// A call, and its end.
     pub(super) async fn call(&self) -> Ended {
         soon(self.test.call(&self.handle, &self.events)).await
     }

@@ -72,8 +72,8 @@ async fn everything<S: ServerUnderTest>(server: &S) -> (Vec<RawPeer>, Vec<RawPee
 }
 
 /// The server's end in the middle of everything. Whoever is upgraded is told with a Close that the
-/// server goes, whatever was under way; nobody is waited for longer than the deadlines say, and
-/// nobody is forgotten in the report.
+/// server goes, whatever was under way; no one is waited for longer than the deadlines say, and
+/// no one is forgotten in the report.
 pub(super) async fn a_drain_ends_everything_in_time<S: ServerUnderTest>() {
     let terms = Terms {
         shutdown: SHORT,

@@ -11,7 +11,7 @@ use rpc_core::net::ws::Role;
 /// sides, and much to spare.
 const HOARD: usize = 64 * 1024 * 1024;
 
-/// The peer that has sent these frames, each as soon as it connected anew, ends with this code. As a
+/// The peer that has sent these frames, each as soon as it connected again, ends with this code. As a
 /// stranger, too: nothing of this depends on what the protocol knows.
 async fn ends_with<S: ServerUnderTest>(server: &S, what: &str, frames: &[RawFrame], code: u16) {
     for is_client in [false, true] {

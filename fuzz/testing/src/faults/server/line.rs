@@ -72,7 +72,7 @@ pub(super) async fn a_peer_that_reads_nothing<S: ServerUnderTest>() {
     .await;
 }
 
-/// A slow writer: byte by byte. A client whose message comes to its end is served; one that is slower
+/// A slow writer: byte by byte. A client whose message ends is served; one that is slower
 /// than the server's patience, which it cannot tell from a dead one, is given up within its message.
 pub(super) async fn a_peer_that_writes_slowly<S: ServerUnderTest>() {
     let patient = S::start(Terms::default()).await;

@@ -263,7 +263,6 @@ fn check_end(what: &str, end: End, expected: End) {
     check(holds, what, &(end, "instead of", expected));
 }
 
-/// An upgraded peer.
 async fn upgraded<S: ServerUnderTest>(server: &S) -> RawPeer {
     let peer = must("connecting", RawPeer::connect(server.address()).await);
     upgrade(server, peer).await
@@ -276,7 +275,6 @@ async fn upgrade<S: ServerUnderTest>(server: &S, mut peer: RawPeer) -> RawPeer {
     peer
 }
 
-/// A client.
 async fn client<S: ServerUnderTest>(server: &S, name: &str) -> RawPeer {
     let mut peer = upgraded(server).await;
     let entered = soon("entering", server.enter(&mut peer, name)).await;

@@ -89,7 +89,7 @@ async fn tools_that_change_nothing_need_no_approval() {
 }
 
 #[tokio::test]
-async fn a_change_after_the_question_is_asked_about_again() {
+async fn a_change_after_the_question_needs_another_approval() {
     let place = Place::new("ask-again");
     chat(&place, "create b.txt: new").await;
     fs::write(place.0.join("b.txt"), "mine\n").unwrap();

@@ -148,7 +148,7 @@ async fn a_dead_process_loses_its_reservations_and_keeps_its_usage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_that_was_taken_for_dead_goes_on_and_is_counted_once() {
+async fn a_process_presumed_dead_continues_and_counts_once() {
     let (_, [a, b]) = pair(100).await;
     let run = a.reserve(80).await.unwrap();
     // Its lease ends, and it comes back as another node.
@@ -191,7 +191,7 @@ async fn a_damaged_value_is_an_error_until_it_is_removed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_processes_that_are_gone_take_no_room() {
+async fn dead_processes_take_no_room() {
     let store = MemoryStore::new();
     for _ in 0..100 {
         let it = Process::new(&store, daily(1000)).await;
@@ -284,7 +284,7 @@ async fn live(steps: Vec<Step>) {
                 store.restart_empty();
                 // What dead ones have used is lost with it.
                 ended.retain(|(of, ..)| of.is_some());
-                // Its revisions begin anew: a change that does not know of that may take the place of another.
+                // Its revisions begin again: a change that does not know of that may take the place of another.
                 for it in &all {
                     it.used().await;
                 }
@@ -310,7 +310,7 @@ async fn live(steps: Vec<Step>) {
     for it in &all {
         assert_eq!(it.budget.used().await.unwrap(), (total, monthly));
     }
-    // All reservations have ended, if no process has died; those of the dead hold nobody up.
+    // All reservations have ended, if no process has died; those of the dead hold no one up.
     assert!(total > 499 || all[0].reserve(500 - total).await.is_ok());
 }
 

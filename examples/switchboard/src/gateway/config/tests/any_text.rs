@@ -81,7 +81,7 @@ fn usable(config: &Config) {
 }
 
 #[test]
-fn texts_that_were_hard_to_read_are_refused_or_usable() {
+fn difficult_texts_are_refused_or_usable() {
     let folder = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/src/gateway/config/tests/texts"

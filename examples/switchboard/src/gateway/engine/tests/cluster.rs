@@ -229,7 +229,7 @@ async fn every_node_knows_an_abandoned_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_raced_by_three_nodes_is_overshot_by_what_is_in_flight_at_most() {
+async fn three_nodes_overshoot_a_budget_by_the_runs_in_flight_at_most() {
     const AT_ONCE: u64 = 4;
     const LIMIT: u64 = 200;
     let store = MemoryStore::new();
@@ -319,7 +319,7 @@ async fn a_node_that_dies_in_a_turn_holds_neither_its_session_nor_its_reservatio
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_was_taken_for_dead_cannot_store_its_answer_and_its_tokens_count() {
+async fn a_node_presumed_dead_cannot_store_its_answer_and_its_tokens_count() {
     let store = MemoryStore::new();
     let mut one = Node::start(&store, [gated("late")]).await;
     let two = Node::start(&store, [answer("next")]).await;
@@ -401,7 +401,7 @@ async fn stored(store: &MemoryStore) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sessions_beyond_the_limit_are_forgotten_with_their_turns_the_oldest_first() {
+async fn the_oldest_sessions_beyond_the_limit_are_forgotten_with_their_turns() {
     let store = MemoryStore::new();
     let limits = StoreLimits::default().with_sessions(2);
     let long = "y".repeat(20_000);
@@ -425,7 +425,7 @@ async fn sessions_beyond_the_limit_are_forgotten_with_their_turns_the_oldest_fir
     assert_eq!(stored(&store).await, ["ann", "dan"]);
     assert!(node.history("bob").await.is_empty());
     assert_eq!(node.cluster().sweep().await, 0);
-    // Whoever comes back begins anew.
+    // Whoever comes back begins again.
     node.chat(&from("bob", "hi")).await.unwrap();
     assert_eq!(node.history("bob").await.len(), 1);
     assert_eq!(node.cluster().sweep().await, 1);

@@ -17,7 +17,7 @@ use crate::gateway::engine::{NOT_STORED, Records};
 use crate::gateway::site::Site;
 
 #[tokio::test(start_paused = true)]
-async fn a_gateway_that_counts_as_gone_is_not_ready_until_it_is_back() {
+async fn a_gateway_presumed_dead_is_not_ready_until_it_is_back() {
     let store = MemoryStore::new();
     let Node { engine, .. } = Node::on(Arc::new(store.clone()), []).await;
     let engine = Arc::new(engine);
@@ -37,7 +37,7 @@ async fn a_gateway_that_counts_as_gone_is_not_ready_until_it_is_back() {
         let ready = status(method, "/ready").await;
         assert_eq!(ready, StatusCode::SERVICE_UNAVAILABLE);
     }
-    // It comes back by itself: nobody has to start it again.
+    // It comes back by itself: no one has to start it again.
     assert_eq!(status(Method::GET, "/health").await, StatusCode::OK);
     assert_eq!(status(Method::GET, "/").await, StatusCode::OK);
     store.set_paused(false);
@@ -74,7 +74,7 @@ async fn a_question_is_stored_before_it_is_answered_and_outlives_its_node() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gateway_that_its_store_denies_says_so() {
+async fn a_gateway_denied_by_its_store_ends_with_the_reason() {
     let store = MemoryStore::new();
     let node = Node::on(Arc::new(store.clone()), []).await;
     let failed = node.cluster().failed();
@@ -133,7 +133,7 @@ async fn while_the_store_is_away_or_full_chats_fail_clearly_and_are_not_stored()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_comes_back_empty_is_filled_anew() {
+async fn an_emptied_store_is_filled_again() {
     let store = MemoryStore::new();
     let node = Node::start(&store, (0..99).map(|at| answer(&at.to_string()))).await;
     node.chat(&from("ann", "1")).await.unwrap();
@@ -236,7 +236,7 @@ async fn live(seed: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_acknowledged_is_stored_once_and_in_order_whatever_fails() {
+async fn acknowledged_turns_are_stored_once_and_in_order_whatever_fails() {
     for seed in 1..=10 {
         live(seed).await;
     }

@@ -96,7 +96,7 @@ async fn a_full_nats_shows_the_answer_and_says_that_it_is_not_stored() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_gateway_goes_on_when_a_full_nats_has_room_again() {
+async fn a_gateway_continues_when_a_full_nats_has_room_again() {
     let server = NatsServer::start_with("jetstream { max_file_store: 300KB }", &[]);
     let node = Node::on(
         nats(&server).await,
@@ -183,7 +183,7 @@ async fn without_nats_chats_fail_clearly_and_nothing_is_half_written() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_nats_that_comes_back_empty_is_filled_anew() {
+async fn an_emptied_nats_is_filled_again() {
     let mut server = NatsServer::start();
     let node = Node::on(nats(&server).await, [answer("one"), answer("two")]).await;
     node.chat(&from("ann", "1")).await.unwrap();

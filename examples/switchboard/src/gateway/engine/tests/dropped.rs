@@ -50,7 +50,7 @@ async fn a_client_that_leaves_while_it_waits_loses_its_place_and_nothing_is_coun
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_while_the_past_is_read_costs_nothing() {
+async fn a_client_that_leaves_while_history_is_read_costs_nothing() {
     let harness = Harness::new([answer("hi")]).await;
     {
         let chat = from("ann", "hello");
@@ -68,7 +68,7 @@ async fn a_client_that_leaves_while_the_past_is_read_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_before_the_first_word_has_its_question_counted() {
+async fn a_question_counts_although_its_client_leaves_before_the_first_word() {
     let mut harness = Harness::new([Script::Hang, answer("hi")]).await;
     let chat = from("ann", "12345678");
     assert_eq!(harness.leave_at(&chat, "asked").await, [""; 0]);
@@ -98,7 +98,7 @@ async fn a_client_that_leaves_in_a_stream_stops_the_model_and_is_counted() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_while_the_model_thinks_has_the_thoughts_counted() {
+async fn thoughts_count_although_the_client_leaves_meanwhile() {
     let thought = Step::Give(Delta::Thought("12345678".to_owned()));
     let first = Script::Answer(vec![bill(6, 0), thought, Step::Gate]);
     let mut harness = Harness::new([first, answer("hi")]).await;
@@ -146,7 +146,7 @@ async fn a_reply_without_a_receiver_ends_the_run() {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_being_written_is_written_and_the_next_message_waits_for_it() {
+async fn a_turn_is_written_to_its_end_and_the_next_message_waits() {
     let mut harness = Harness::new([answer("one"), answer("two")]).await;
     harness.store.hold(true);
     let chat = from("ann", "first");
@@ -220,7 +220,7 @@ async fn nothing_of_the_next_reply_comes_before_the_end_of_this_one() {
 }
 
 #[tokio::test]
-async fn closing_waits_for_what_clients_that_left_have_used() {
+async fn closing_waits_for_the_usage_of_clients_that_left() {
     let mut harness = Harness::new([Script::Hang]).await;
     harness.leave_at(&from("ann", "hello"), "asked").await;
     let log = harness.log().await;
@@ -251,7 +251,7 @@ async fn an_abandoned_answer_is_in_the_history_once_it_is_written() {
 }
 
 #[tokio::test]
-async fn a_history_waits_for_the_turn_that_its_client_has_just_left() {
+async fn a_history_waits_for_the_turn_of_a_client_that_just_left() {
     let first = Script::Answer(vec![say("I was"), Step::Gate]);
     let mut harness = Harness::new([first]).await;
     harness.leave_at(&from("ann", "hello"), "gate").await;

@@ -10,7 +10,7 @@ use crate::gateway::usage::Ending;
 use crate::model::{ModelError, Wait};
 
 #[tokio::test]
-async fn a_provider_that_is_not_there_costs_nothing_and_the_question_is_shown() {
+async fn an_absent_provider_costs_nothing_and_the_question_is_shown() {
     let harness = Harness::new([Script::Refuse(unreachable()), answer("back")]).await;
     let (steps, outcome) = harness.chat(&from("ann", "hello")).await;
     assert_eq!(failure(outcome), "provider error: connection refused");
@@ -27,7 +27,7 @@ async fn a_provider_that_is_not_there_costs_nothing_and_the_question_is_shown() 
 }
 
 #[tokio::test]
-async fn a_provider_that_took_too_long_may_have_worked_and_is_counted() {
+async fn a_provider_that_times_out_counts_because_it_may_have_worked() {
     let late = ModelError::TimedOut {
         wait: Wait::Head,
         after: Duration::from_secs(45),
@@ -77,7 +77,7 @@ async fn text_before_an_error_is_shown_counted_and_stored() {
 }
 
 #[tokio::test]
-async fn an_error_in_a_later_round_keeps_the_bill_of_the_earlier_ones() {
+async fn an_error_in_a_later_round_keeps_the_usage_of_earlier_ones() {
     let first = Script::Answer(vec![
         say("wait"),
         call(0, "a", "echo", "{}"),

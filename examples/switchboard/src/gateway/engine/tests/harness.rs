@@ -116,9 +116,9 @@ impl Model {
 }
 
 /// Tells that it was dropped.
-struct Told(mpsc::UnboundedSender<&'static str>, &'static str);
+struct DropSignal(mpsc::UnboundedSender<&'static str>, &'static str);
 
-impl Drop for Told {
+impl Drop for DropSignal {
     fn drop(&mut self) {
         let _ = self.0.send(self.1);
     }
@@ -155,7 +155,7 @@ impl ChatModel for Model {
             }
         };
         let (gate, told) = (Arc::clone(&self.gate), self.told.clone());
-        let guard = Arc::new(Told(self.told.clone(), "model stopped"));
+        let guard = Arc::new(DropSignal(self.told.clone(), "model stopped"));
         let steps = futures_util::stream::iter(steps).then(move |step| {
             let (gate, told, guard) = (Arc::clone(&gate), told.clone(), Arc::clone(&guard));
             async move {
@@ -177,14 +177,14 @@ impl ChatModel for Model {
 }
 
 /// A tool that does what its name says.
-struct Odd {
+struct TestTool {
     definition: ToolDefinition,
     told: mpsc::UnboundedSender<&'static str>,
     barrier: Arc<Barrier>,
 }
 
 #[async_trait]
-impl Tool for Odd {
+impl Tool for TestTool {
     fn name(&self) -> &str {
         self.definition.name()
     }
@@ -198,7 +198,7 @@ impl Tool for Odd {
             "fail" => ToolOutput::failed("no luck"),
             "panic" => panic!("the tool panics"),
             "hang" => {
-                let _told = Told(self.told.clone(), "tool stopped");
+                let _told = DropSignal(self.told.clone(), "tool stopped");
                 let _ = self.told.send("tool runs");
                 std::future::pending().await
             }
@@ -218,7 +218,7 @@ pub(super) struct Shelf {
     inner: EmbeddedStore,
     held: Mutex<bool>,
     changed: Condvar,
-    /// Locked, it lets nobody read the past.
+    /// Locked, it lets no one read the past.
     pub(super) reading: Mutex<()>,
     /// Whether the disk is full.
     pub(super) full: AtomicBool,
@@ -316,7 +316,7 @@ impl Harness {
         tools.add(builtin("echo", "echo").unwrap()).unwrap();
         for name in ["fail", "panic", "hang", "block"] {
             let definition = ToolDefinition::new(name, "Odd.");
-            let odd = Odd {
+            let odd = TestTool {
                 definition,
                 told: told.clone(),
                 barrier: Arc::clone(&barrier),
@@ -445,7 +445,6 @@ pub(super) async fn turns(engine: &Engine, account: &str) -> Vec<[String; 3]> {
     turns.collect()
 }
 
-/// A chat of this account.
 pub(super) fn from(account: &str, content: &str) -> ChatSend {
     ChatSend::new("ws", account, content)
 }

@@ -62,7 +62,7 @@ async fn bindings_choose_the_agent_and_other_chats_go_to_the_default() {
 }
 
 #[tokio::test]
-async fn a_chat_that_no_agent_wants_is_refused_and_no_session_begins() {
+async fn a_chat_without_an_agent_is_refused_and_starts_no_session() {
     let router = Router::new(
         vec![Binding {
             channel: Some("x".into()),

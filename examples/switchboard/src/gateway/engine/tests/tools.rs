@@ -38,7 +38,7 @@ async fn a_tool_turn_is_reported_in_order_and_its_results_reach_the_model() {
 }
 
 #[tokio::test]
-async fn a_failed_or_unknown_tool_is_reported_and_the_loop_goes_on() {
+async fn a_failed_or_unknown_tool_is_reported_and_the_loop_continues() {
     let first = Script::Answer(vec![
         call(0, "a", "fail", "{}"),
         call(1, "b", "panic", "{}"),
@@ -105,7 +105,7 @@ async fn bounds_the_tool_results_of_a_reply() {
 }
 
 #[tokio::test]
-async fn a_call_whose_arguments_are_not_an_object_is_reported_to_the_model_and_not_made() {
+async fn a_call_whose_arguments_are_not_an_object_is_reported_to_the_model_and_not_run() {
     for unreadable in [
         "{\"mess",
         "{\"message\":\"a\"}\n</think> done",
@@ -163,7 +163,7 @@ async fn a_model_has_ten_rounds_of_tools_by_default() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tool_that_blocks_holds_up_no_other_chat_of_the_task() {
+async fn a_blocking_tool_delays_no_other_chat_of_the_task() {
     let first = Script::Answer(vec![call(0, "a", "block", "{}"), stop()]);
     let mut harness = Harness::new([first, answer("quick"), answer("end")]).await;
     let (a, b) = (from("ann", "hi"), from("bob", "hi"));

@@ -77,7 +77,7 @@ impl StorageBackend for Disk {
 }
 
 #[test]
-fn a_store_goes_on_when_the_disk_has_room_again() {
+fn a_store_continues_when_the_disk_has_room_again() {
     let disk = Disk::new();
     let store = disk.store().unwrap();
     store.commit(&[turn("s", 1)]).unwrap();
@@ -165,7 +165,7 @@ fn sums_without_a_session_count_for_their_day_alone() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn a_run_is_kept_whole_or_not_at_all_wherever_the_disk_fails(changes in 0_i64..40) {
+    fn a_run_is_stored_whole_or_not_at_all_wherever_the_disk_fails(changes in 0_i64..40) {
         let disk = Disk::new();
         let store = disk.store().unwrap();
         let mut whole = 0;

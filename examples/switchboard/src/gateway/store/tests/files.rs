@@ -27,14 +27,14 @@ fn is_filled(store: &dyn Store) {
 }
 
 #[test]
-fn everything_is_there_after_a_restart() {
+fn everything_survives_a_restart() {
     let folder = Folder::new();
     drop(filled(&folder));
     is_filled(&open(&folder).unwrap());
 }
 
 #[test]
-fn marks_are_there_after_a_restart_and_turns_that_were_stored_without_are_whole() {
+fn marks_survive_a_restart_and_unmarked_turns_are_whole() {
     let folder = Folder::new();
     let stored = r#"{"user":"old","assistant":"whole","at":1}"#;
     let before: Turn = serde_json::from_str(stored).unwrap();
@@ -58,10 +58,10 @@ fn marks_are_there_after_a_restart_and_turns_that_were_stored_without_are_whole(
 }
 
 #[test]
-fn everything_is_there_after_a_crash() {
+fn everything_survives_a_crash() {
     let (folder, copy) = (Folder::new(), Folder::new());
     let store = filled(&folder);
-    // The file of a process that is killed here: nobody has closed it.
+    // The file of a process that is killed here: no one has closed it.
     let (from, to) = (folder.path().join(FILE_NAME), copy.path().join(FILE_NAME));
     fs::copy(from, to).unwrap();
     drop(store);
@@ -69,7 +69,7 @@ fn everything_is_there_after_a_crash() {
 }
 
 #[test]
-fn a_folder_that_is_missing_is_made_for_its_owner() {
+fn a_missing_folder_is_created_for_its_owner_only() {
     let folder = Folder::new();
     let deep = folder.path().join("a/b");
     drop(EmbeddedStore::open(&deep, StoreLimits::default()).unwrap());
@@ -110,7 +110,7 @@ fn leaves_a_file_that_is_not_a_store_alone() {
         let error = open(&folder).unwrap_err();
         assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
         assert!(
-            error.to_string().contains("move it away to start anew"),
+            error.to_string().contains("move it away to start over"),
             "{error}"
         );
         assert_eq!(fs::read(&path).unwrap(), content);

@@ -129,7 +129,7 @@ async fn reading_does_not_wait_for_the_writer() {
 }
 
 #[tokio::test]
-async fn closing_waits_for_what_was_taken_and_takes_no_more() {
+async fn closing_waits_for_accepted_work_and_accepts_no_more() {
     let (keeper, open, sizes) = gated();
     let mut commit = Box::pin(keeper.commit(turn("s", 1)));
     assert!(poll!(&mut commit).is_pending());
@@ -140,7 +140,7 @@ async fn closing_waits_for_what_was_taken_and_takes_no_more() {
         keeper.forget("s", Forget::Turns).await,
         Err(StoreError::Closed)
     );
-    // Given up and made anew: closing goes on.
+    // Given up and made again: closing goes on.
     drop(close);
     open.send(()).unwrap();
     keeper.close().await;
@@ -163,7 +163,7 @@ async fn a_store_that_panics_does_not_end_the_keeper() {
 }
 
 #[tokio::test]
-async fn more_orders_than_places_wait_and_are_all_written() {
+async fn orders_beyond_the_queue_wait_and_are_all_written() {
     let (keeper, open, _sizes) = gated();
     let mut commits: Vec<_> = (0..600)
         .map(|number| Box::pin(keeper.commit(turn("s", number))))
