@@ -18,7 +18,7 @@ const PIECE = 1_500;
 const MAX_PIECE = 4 * PIECE;
 
 const markdown = new MarkdownIt({ breaks: true, linkify: true });
-markdown.validateLink = (url) => /^(?:https?|mailto):/i.test(url);
+markdown.validateLink = (url) => /^(?:https?:\/\/|mailto:)/i.test(url);
 markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
 markdown.options.highlight = (code, info) => {
   // Long lines are for machines.

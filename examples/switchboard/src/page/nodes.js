@@ -12,7 +12,7 @@ const ALLOWED = {
   ],
   ALLOWED_ATTR: ["href", "class", "start"],
   ADD_URI_SAFE_ATTR: ["start"],
-  ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
+  ALLOWED_URI_REGEXP: /^(?:https?:\/\/|mailto:)/i,
   ALLOW_ARIA_ATTR: false,
   ALLOW_DATA_ATTR: false,
   RETURN_DOM_FRAGMENT: true,
