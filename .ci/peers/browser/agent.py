@@ -9,7 +9,7 @@ from chatpage import (
 )
 from chrome import browser
 from harness import expect, main, same, until
-from screen import DESKTOP, PHONE, accessible
+from screen import DESKTOP, PHONE, accessible, look
 
 OWN = {f"/{part}.js" for part in ["along", "app", "ask", "events", "items", "key", "line", "memory"]}
 OPEN = "document.querySelector('.ask[data-state=open]')"
@@ -184,9 +184,17 @@ async def images_and_files_are_sent(chrome):
         expect(await page.run("document.getElementById('along').hidden"), "they go along once")
         named = f"[...{QUESTION}.querySelectorAll('.small')].map((it) => it.textContent)"
         same(await page.run(named), ["a note with quite a long name.txt", "dot.png"], "what the message names")
-        saved = [file.read_text() for file in (real.folder / "files" / "uploads").iterdir()]
-        same(saved, ["milk"], "what was saved: the image was shown to the model")
+        uploads = real.folder / "files" / "uploads"
+        same([file.read_text() for file in uploads.iterdir()], ["milk"], "what was saved: the model has seen the image")
         await page.until(f"{KEPT}.includes('data:image/png;base64,iVA=')")
+        # They go along again, and stay until the chat is deleted.
+        await page.click("#log article:last-child .again", ANSWERING)
+        await page.until(f"{DONE} && {has(ANSWER, 'an image of type image/png with 2 bytes')}")
+        same([file.read_text() for file in uploads.iterdir()], ["milk"], "what was saved")
+        await look(page, *DESKTOP)
+        for expected in ("document.querySelector('.remove[data-sure]') !== null", many("#chat-list li", 0)):
+            await page.click("#chat-list .remove", expected)
+        same(list(uploads.iterdir()), [], "what stays of a chat that was deleted")
 
 
 async def a_long_conversation_is_made_shorter(chrome):

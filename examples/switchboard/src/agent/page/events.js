@@ -87,7 +87,7 @@ const answers = {
     const typed = memory.items.findLast((item) => item.kind === "user");
     const said = spoken(show(frame.content ?? ""));
     if (typed?.text === said && (typed.id ?? frame.id) === frame.id) {
-      return put(Object.assign(typed, { id: frame.id, queued: false }));
+      return put(Object.assign(typed, { id: frame.id, queued: false, sent: show(frame.content ?? "") }));
     }
     memory.running = true;
     put({ kind: "user", id: frame.id, text: said });
@@ -199,8 +199,11 @@ function end(kind, text) {
   if (kind !== undefined) put({ kind, text });
 }
 
+/** Where a host names the files of a prompt for the agent. */
+export const REMINDER = "\n\n<system-reminder>";
+
 /** What the user has said, without what a host adds for the agent. */
-export const spoken = (text) => text.split("\n\n<system-reminder>")[0];
+export const spoken = (text) => text.split(REMINDER)[0];
 
 /** An item as the agent remembers it. */
 function shownBefore(item) {
