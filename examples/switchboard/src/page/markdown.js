@@ -10,7 +10,7 @@ import remend from "./vendor/remend.mjs";
 /** The shortest time between two looks of a text that grows. */
 const PACE_MS = 40;
 /** How long rendering goes on before the page may do something else. */
-const BUDGET_MS = 12;
+const BUDGET_MS = 8;
 /** So much of a text is looked at, at first; more if a block is longer. In UTF-16 units. */
 const WINDOW = 4_096;
 /** The shortest piece of a long table or of long code. */
@@ -134,6 +134,16 @@ let isBusy = false;
 
 const sleep = (ms) => new Promise((then) => setTimeout(then, ms));
 
+/** What comes between the steps of some work, so that none of its tasks is long. */
+function pauses() {
+  let begun = performance.now();
+  return async () => {
+    if (performance.now() - begun < BUDGET_MS) return;
+    await sleep(0);
+    begun = performance.now();
+  };
+}
+
 /** Lets the browser show what there is so far. Pages that are not seen show nothing. */
 const frame = () => Promise.race([sleep(PACE_MS), new Promise(requestAnimationFrame)]).then(() => sleep(0));
 
@@ -235,15 +245,14 @@ export class Markdown {
     // What is not complete defines nothing yet.
     const env = { references: { ...this.#env.references } };
     const { closed, isLong, piece, ...cutAt } = cut(text, env, this.#piece, isEnd && isFinal);
-    this.#piece = piece ?? PIECE;
+    this.#piece = piece ?? (closed > 0 ? PIECE : this.#piece);
     if (closed === 0 && (isLong || !isEnd)) {
       if (!isLong) this.#window *= 2;
       return true;
     }
     const next = closed === 0 ? head : cutAt.head;
     const begun = closed === 0 ? head.length : closed;
-    // Each step is a task of its own, so that none is long.
-    const pause = () => text.length > WINDOW / 2 && sleep(0);
+    const pause = pauses();
     await pause();
     this.#env.goesOn = next !== "";
     const done = await render(text.slice(0, closed), this.#env, pause);
