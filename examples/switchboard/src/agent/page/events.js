@@ -38,6 +38,9 @@ const answers = {
       // What is still running is sent as events.
       if (!memory.running) {
         memory.items = frame.chat_items.map(shownBefore).filter(Boolean);
+        const [asked, answered] = ["user", "agent"].map((who) => memory.items.findLastIndex(({ kind }) => kind === who));
+        // The agent ended before it answered, or failed.
+        if (asked > answered) memory.items.push({ kind: "failure", text: "There is no answer. Ask again if you like." });
         showAll();
       }
     } else if (wasRunning && !memory.running) {
