@@ -98,16 +98,16 @@ function heal(text) {
 const HEADS = { table_open: 2, fence: 1 };
 
 /** Where a text can be cut: the length of the part that no later text changes. If what follows goes on with the last
- * block of it, `head` is to stand before that; if it is to be cut, too, `isLong`. `piece` is the length of a piece of a
- * long block. `isWhole`: nothing follows. Later text may still define a link that the part refers to. */
-function cut(text, env, piece, isWhole) {
+ * block of it, `head` is to stand before that; if it is to be cut, too, `isLong`. `isWhole`: nothing follows. Later text
+ * may still define a link that the part refers to. */
+function cut(text, env, isWhole) {
   const starts = blocks.parse(text, env).filter((it) => it.level === 0 && it.map !== null && it.nesting >= 0);
   const lines = text.split("\n");
   const places = [0];
   for (const line of lines) places.push(places.at(-1) + line.length + 1);
-  const long = starts.find(({ type, map: [first, end] }) => type in HEADS && places[end] - places[first] > 2 * piece);
+  const long = starts.find(({ type, map: [first, end] }) => type in HEADS && places[end] - places[first] > 2 * PIECE);
   if (long?.map[0] > 0) return { closed: places[long.map[0]], head: "", isLong: true };
-  const first = long && firstPiece(text, long, { begin: places[HEADS[long.type]], end: places[long.map[1]], piece });
+  const first = long && firstPiece(text, long, places[HEADS[long.type]], places[long.map[1]]);
   if (first) return first;
   let last = isWhole ? lines.length : (starts.at(-1)?.map[0] ?? 0);
   // A line without its end may still become part of the block above: `1` an item, `|` a row.
@@ -117,13 +117,17 @@ function cut(text, env, piece, isWhole) {
 
 /** The first piece of a long table or of long code, whose lines are from `begin` to `end`. It becomes longer where the
  * colours of the next line depend on the last one; if that goes on, the rest gets no colours. */
-function firstPiece(text, { type, info, markup }, { begin, end, piece }) {
-  const closed = text.indexOf("\n", begin + piece) + 1;
-  // The last piece is not empty.
-  if (closed === 0 || closed + piece / 2 > end) return null;
-  const isClean = type !== "fence" || coloured(text.slice(begin, closed), info)?._top.parent === undefined;
-  if (!isClean && piece < MAX_PIECE) return { closed: 0, head: "", isLong: true, piece: 2 * piece };
-  return { closed, head: isClean ? text.slice(0, begin) : `${markup}\n`, isLong: end - closed > 2 * PIECE };
+function firstPiece(text, { type, info, markup }, begin, end) {
+  for (let size = PIECE; 2 * size < end - begin; size *= 2) {
+    const closed = text.indexOf("\n", begin + size) + 1;
+    // The last piece is not empty.
+    if (closed === 0 || closed + PIECE / 2 > end) return null;
+    const isLong = end - closed > 2 * PIECE;
+    const isClean = type !== "fence" || coloured(text.slice(begin, closed), info)?._top.parent === undefined;
+    if (isClean) return { closed, head: text.slice(0, begin), isLong };
+    if (size >= MAX_PIECE) return { closed, head: `${markup}\n`, isLong };
+  }
+  return null;
 }
 
 // --- one after the other ------------------------------------------------------------------------
@@ -185,9 +189,7 @@ export class Markdown {
   /** The level of the last heading before it. The page has two of its own. */
   #level = 2;
   #window = WINDOW;
-  /** The length of the next piece of a long block, what is before it in the text, and how many parts of the block are
-   * complete. */
-  #piece = PIECE;
+  /** What is to stand before the rest of a block whose first pieces are complete, and how many parts these have. */
   #head = "";
   #parts = 0;
   /** The links that are defined so far. */
@@ -244,14 +246,12 @@ export class Markdown {
     const text = head + source.slice(from, end);
     // What is not complete defines nothing yet.
     const env = { references: { ...this.#env.references } };
-    const { closed, isLong, piece, ...cutAt } = cut(text, env, this.#piece, isEnd && isFinal);
-    this.#piece = piece ?? (closed > 0 ? PIECE : this.#piece);
-    if (closed === 0 && (isLong || !isEnd)) {
-      if (!isLong) this.#window *= 2;
+    const { closed, isLong, head: after } = cut(text, env, isEnd && isFinal);
+    if (closed === 0 && !isEnd) {
+      this.#window *= 2;
       return true;
     }
-    const next = closed === 0 ? head : cutAt.head;
-    const begun = closed === 0 ? head.length : closed;
+    const [next, begun] = closed === 0 ? [head, head.length] : [after, closed];
     const pause = pauses();
     await pause();
     this.#env.goesOn = next !== "";
