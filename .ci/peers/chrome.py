@@ -29,7 +29,7 @@ KEYS = {
 }
 SHIFT = 8
 # Milliseconds that a task may work, however little else there is to do.
-MOST_WORK = 200
+MOST_WORK = 100
 # The middle of an element that can be clicked: it is there, it is enabled, it stands still, nothing is in front of it.
 CLICKABLE = """async (selector) => {
   const it = document.querySelector(selector);

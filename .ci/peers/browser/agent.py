@@ -4,12 +4,12 @@
 import json
 
 from chatpage import (
-    ANSWER, ANSWERING, DONE, FAILURE, FOCUS, QUESTION, READY, SHARED, ask, chats_are_kept_in_a_list, equals, has,
+    ANSWER, ANSWERING, DONE, FAILURE, FOCUS, QUESTION, READY, SHARED, STATE, ask, chats_are_kept_in_a_list, equals, has,
     host, many, say, texts
 )
 from chrome import browser
-from harness import expect, main, same, until
-from screen import DESKTOP, PHONE, accessible
+from harness import expect, main, same, switchboard, until
+from screen import DESKTOP, PHONE, accessible, look
 
 OWN = {f"/{part}.js" for part in ["along", "app", "ask", "events", "items", "key", "line", "memory"]}
 OPEN = "document.querySelector('.ask[data-state=open]')"
@@ -111,6 +111,20 @@ async def a_run_goes_on_after_a_reload(chrome):
         await ask(page, "count to 2", "1 2")
 
 
+async def a_question_outlives_the_agent(chrome):
+    async with host() as real, chrome.page(real.http) as page:
+        await say(page, "!slow 1000 100", f"{ANSWERING} && {has(ANSWER, '1 2')}")
+        await real.kill()
+        await page.until(f"{STATE} === 'lost'")
+        page.problems.clear()
+        args = ("--home", real.folder, "--listen", f"127.0.0.1:{real.port}")
+        async with switchboard("agent", "host", *args) as again:
+            await again.line("listening")
+            await page.click("#retry", f"{READY} && {has(QUESTION, '!slow 1000')} && {has(FAILURE, 'no answer')}")
+            await ask(page, "count to 2", "1 2")
+            page.problems.clear()
+
+
 async def what_happened_while_the_page_was_away_is_shown(chrome):
     async with host("--pace", "100ms") as real, chrome.page(real.http) as page:
         await say(page, "\n".join(f'!tool calculate {{"expression": "{number} + {number}"}}' for number in (1, 2, 3)))
@@ -184,9 +198,17 @@ async def images_and_files_are_sent(chrome):
         expect(await page.run("document.getElementById('along').hidden"), "they go along once")
         named = f"[...{QUESTION}.querySelectorAll('.small')].map((it) => it.textContent)"
         same(await page.run(named), ["a note with quite a long name.txt", "dot.png"], "what the message names")
-        saved = [file.read_text() for file in (real.folder / "files" / "uploads").iterdir()]
-        same(saved, ["milk"], "what was saved: the image was shown to the model")
+        uploads = real.folder / "files" / "uploads"
+        same([file.read_text() for file in uploads.iterdir()], ["milk"], "what was saved: the model has seen the image")
         await page.until(f"{KEPT}.includes('data:image/png;base64,iVA=')")
+        # They go along again, and stay until the chat is deleted.
+        await page.click("#log article:last-child .again", ANSWERING)
+        await page.until(f"{DONE} && {has(ANSWER, 'an image of type image/png with 2 bytes')}")
+        same([file.read_text() for file in uploads.iterdir()], ["milk"], "what was saved")
+        await look(page, *DESKTOP)
+        for expected in ("document.querySelector('.remove[data-sure]') !== null", many("#chat-list li", 0)):
+            await page.click("#chat-list .remove", expected)
+        same(list(uploads.iterdir()), [], "what stays of a chat that was deleted")
 
 
 async def a_long_conversation_is_made_shorter(chrome):
@@ -211,7 +233,7 @@ async def body(checks):
         for check in (
             the_page_loads_its_own_files_and_shows_a_tool_and_a_failure, a_browser_has_a_key_or_goes_unsigned,
             a_question_is_answered_by_a_button_or_in_words, a_tool_waits_for_leave_but_not_in_another_mode,
-            a_run_goes_on_after_a_reload, what_happened_while_the_page_was_away_is_shown,
+            a_run_goes_on_after_a_reload, a_question_outlives_the_agent, what_happened_while_the_page_was_away_is_shown,
             what_is_said_during_a_run_is_answered_as_well, stop_interrupts_the_agent_also_after_a_reload,
             strangers_need_an_invite_code, two_pages_see_the_same_conversation, images_and_files_are_sent,
             a_long_conversation_is_made_shorter,

@@ -15,6 +15,8 @@ NASTY = MARKUP + """
 [one](javascript:document.title='broken') [two](JaVaScRiPt:document.title='broken')
 [three](data:text/html,<script>document.title='broken'</script>) [four](vbscript:x) <javascript:document.title='broken'>
 [five](&#106;avascript:document.title='broken') [six](/webhook/x) [seven](//other.test/) [eight](java\tscript:x)
+[nine](&#x6A;avascript&colon;x) [ten](java&NewLine;script:x) [eleven](\x01javascript:x) [twelve](http:webhook/x)
+[thirteen][r] [r] <data:text/html,x> <file:///x> ![svg](data:image/svg+xml;base64,PHN2Zy8+) https://other.test/"onclick="x
 [good](https://example.com/?a=1&b=2 "title") <https://example.com/auto> <mailto:ann@example.com>
 ![picture](https://other.test/seen.png) ![x](x" onerror="document.title='broken')
 
@@ -25,6 +27,15 @@ NASTY = MARKUP + """
 | <img src=x onerror="document.title='broken'"> | b |
 |---|---|
 | <script>document.title='broken'</script> | [x](javascript:1) |
+
+[r]: javascript:document.title='broken'
+
+````js" onclick="document.title='broken'
+```
+</code></pre><script>document.title='broken'</script>
+````
+
+<math><mtext><table><mglyph><style><!--</style><img title="--&gt;&lt;img src=x onerror=document.title='broken'&gt;">
 
 ```html"><img src=x onerror="document.title='broken'">
 <script>document.title='broken'</script></code></pre><img src=x onerror="document.title='broken'">

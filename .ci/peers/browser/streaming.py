@@ -28,6 +28,23 @@ STILL = f"""(async () => {{
     await new Promise((then) => requestAnimationFrame(then));
   }}
 }})()"""
+# 22,000 characters in one block each; where a blank line ends nothing, the code is not to be cut.
+ROWS = "".join(f"| {row} | *grüße* {row} | `code` and **so** on |\n" for row in range(480))
+STEPS = "".join(f"/* Step\n\n {row} */\nfunction step{row}(it) {{\n  return `a\n\n${{it}}`;\n}}\n" for row in range(300))
+LONG = f"| Number | Word | More |\n|--:|---|---|\n{ROWS}\n```js\n{STEPS}```\n"
+# Each letter of code with the colour that the page gives it, and the one that it has if all is coloured at once.
+COLOURS = f"""(async () => {{
+  const load = async (part) => (await import(`/page/vendor/${{part}}.mjs`)).default;
+  const [highlighter, purify] = [await load("highlight"), await load("purify")];
+  const shown = {ANSWER}.querySelector("pre code"), whole = document.createElement("code");
+  const coloured = highlighter.highlight(shown.textContent, {{ language: "js" }}).value;
+  whole.append(purify.sanitize(coloured, {{ RETURN_DOM_FRAGMENT: true }}));
+  return [shown, whole].map((code) => {{
+    const walk = (it, names) => it.nodeType === 3 ? [...it.data].map((letter) => letter + (letter.trim() && names)) :
+      [...it.childNodes].flatMap((part) => walk(part, names + it.className.replace("piece", "")));
+    return walk(code, "").join("");
+  }});
+}})()"""
 # Counts the nodes that are put into the page.
 COUNTED = """
   window.added = 0;
@@ -103,11 +120,32 @@ async def a_long_answer_comes(actor, size):
         expect(added < 3 * nodes, f"to show {nodes} nodes, the page has made {added}")
 
 
+async def long_code_and_a_long_table_come_in_pieces(actor):
+    async with actor.line() as (page, line):
+        await answered(page, line, "all at once", LONG)
+        expected = await page.run(SHOWN)
+        await say(page, "tell me all", ANSWERING)
+        await line.question()
+        async with page.short_tasks():
+            for start in range(0, len(LONG), PIECE):
+                await line.delta(LONG[start : start + PIECE])
+            await line.end(LONG)
+            await page.until(DONE)
+        expect(await page.run(SHOWN) == expected, "it does not look like what comes at once")
+        same(await page.run(f"{ANSWER}.querySelectorAll('table').length"), 1, "tables")
+        same(await page.run(f"{ANSWER}.querySelectorAll('tbody tr').length"), 480, "rows")
+        same(await page.run(f"{ANSWER}.querySelector('pre code').textContent"), STEPS.rstrip("\n"), "the code")
+        expect(await page.run(f"{ANSWER}.querySelectorAll('.piece').length > 3"), "the code is in one piece")
+        shown, whole = await page.run(COLOURS)
+        expect(shown == whole, "the colours depend on the pieces")
+
+
 async def body(checks):
     async with browser() as chrome, actors(chrome) as both:
         for actor in both:
             for size in (DESKTOP, PHONE):
                 await checks.run(a_long_answer_comes, actor, size, name=f"a long answer comes, {size[0]} px wide")
+            await checks.run(long_code_and_a_long_table_come_in_pieces, actor)
 
 
 main(body)

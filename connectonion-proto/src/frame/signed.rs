@@ -58,6 +58,13 @@ impl Signed {
         self.member(name)?.as_str().map(Str::from)
     }
 
+    /// Returns whether the files of a session that is deleted are still needed.
+    #[cfg(feature = "server")]
+    pub(crate) fn keeps_files(&self) -> bool {
+        self.member("keep_files")
+            .is_some_and(|it| it.get() == "true")
+    }
+
     /// Returns a member of the payload that is a number.
     pub(crate) fn number(&self, name: &str) -> Option<Number> {
         self.member(name)?.parse().ok()

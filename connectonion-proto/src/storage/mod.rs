@@ -151,7 +151,7 @@ impl StorageError {
         }
     }
 
-    fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
+    pub(crate) fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |error| Self::Io {
             what,
             kind: error.kind(),

@@ -1,5 +1,5 @@
-//! The files of an INPUT: [`plan`] checks, names and decodes them, [`save`] writes them, and
-//! [`with_reminder`] gives the agent their paths.
+//! The files of an INPUT: [`plan`] checks, names and decodes them, [`save`] writes them,
+//! [`with_reminder`] gives the agent their paths, and [`remove`] deletes those of a session.
 //!
 //! Everything is checked before a run starts, so that the session can be used after a refusal.
 //! Images are not files: they go to the model unchanged.
@@ -18,8 +18,10 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use rpc_core::DecodeError;
 use rpc_core::json::DecodeErrorKind;
+use sha2::{Digest as _, Sha256};
 
 use crate::frame::Attachment;
+use crate::hub::Owner;
 use crate::limits::{MAX_FILE_BYTES, MAX_FILES};
 
 const MIB: usize = 1024 * 1024;
@@ -79,7 +81,7 @@ pub(crate) enum UploadError {
 ///
 /// The last part of a name is used. Characters that could mislead in a path, a terminal or a prompt
 /// become `_`, and a long name is shortened in the middle. A number of 32 hexadecimal digits
-/// precedes it, made from `unique`, which should be 128 random bits.
+/// precedes it, made from `unique`: the [mark] of the session, then 64 random bits.
 ///
 /// # Errors
 /// [`UploadError`], for the first invalid file.
@@ -138,6 +140,38 @@ pub(crate) fn save(folder: &Path, files: &[Saved]) -> io::Result<Vec<PathBuf>> {
         }
     }
     Ok(paths)
+}
+
+/// Returns the number that those of a session's files begin with.
+pub(crate) fn mark(owner: Owner, session_id: &str) -> u64 {
+    let owner = match owner {
+        Owner::Key(address) => address.to_string(),
+        Owner::Unsigned => String::new(),
+    };
+    let hash = Sha256::digest(format!("{owner}\n{session_id}"));
+    hash.iter()
+        .take(8)
+        .fold(0, |mark, byte| mark << 8 | u64::from(*byte))
+}
+
+/// Deletes the files of a session. Blocks.
+///
+/// # Errors
+/// The system's error. Retrying is safe.
+#[cfg(feature = "server")]
+pub(crate) fn remove(folder: &Path, session: u64) -> io::Result<()> {
+    let files = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        files => files?,
+    };
+    let mark = format!("{session:016x}");
+    for file in files {
+        let file = file?;
+        if file.file_name().to_string_lossy().starts_with(&mark) {
+            fs::remove_file(file.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Creates a file, and adds it to `made`.

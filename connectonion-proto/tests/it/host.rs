@@ -152,11 +152,22 @@ async fn plain_http_endpoints_are_answered() {
 #[tokio::test]
 async fn a_session_is_deleted_by_its_owner_alone() {
     let mut options = options();
-    let storage = memory();
+    let (storage, scratch) = (memory(), Scratch::new());
     options.runtime.storage = Arc::clone(&storage);
+    options.runtime.uploads = scratch.path().into();
+    let files = || std::fs::read_dir(scratch.path()).unwrap().count();
     let host = start(options).await;
-    let (mut client, _) = Client::dial_in(&host.url, json!({"session_id": "mine"})).await;
-    client.ask("first").await;
+    let mut clients = Vec::new();
+    for (session, count) in [("mine", 1), ("other", 2)] {
+        let (mut client, _) = Client::dial_in(&host.url, json!({"session_id": session})).await;
+        let mut first = input("first");
+        first["files"] = json!([{"name": "a.txt", "data": "aGk="}]);
+        client.say(&first).await;
+        client.output().await;
+        assert_eq!(files(), count);
+        clients.push(client);
+    }
+    let mut client = clients.swap_remove(0);
     client.say(&input("wait")).await;
     client.hear_a("user_input").await;
     let delete = async |body: Value| {
@@ -170,6 +181,10 @@ async fn a_session_is_deleted_by_its_owner_alone() {
         let draft = draft.with_nonce(7).with("delete", named);
         signed("DELETE", key, &draft, json!({}))
     };
+    let keeping = Draft::new(now())
+        .with_to(host_key().address())
+        .with_nonce(8);
+    let keeping = keeping.with("delete", "mine").with("keep_files", true);
     let theirs = by(&Signer::from_seed(&[9; 32]), json!("mine"));
     for (body, status) in [
         (json!("?"), "400"),
@@ -182,8 +197,10 @@ async fn a_session_is_deleted_by_its_owner_alone() {
         assert_eq!(host.runtime.running(), 1, "{body}");
         assert!(storage.load("mine", now()).unwrap().is_some(), "{body}");
     }
-    let ours = by(&client_key(), json!("mine"));
-    assert_eq!(delete(ours.clone()).await, "204");
+    assert_eq!(files(), 2);
+    let keeping = signed("DELETE", &client_key(), &keeping, json!({}));
+    assert_eq!(delete(keeping).await, "204");
+    assert_eq!(files(), 2, "another session goes on from it");
     assert_eq!(host.runtime.running(), 0);
     assert_eq!(storage.load("mine", now()).unwrap(), None);
     let close = client.close_frame().await;
@@ -191,7 +208,10 @@ async fn a_session_is_deleted_by_its_owner_alone() {
         (close.code, &*close.reason),
         (1000, "the session was deleted")
     );
+    let ours = by(&client_key(), json!("mine"));
+    assert_eq!(delete(ours.clone()).await, "204");
     assert_eq!(delete(ours).await, "403", "a signature counts once");
+    assert_eq!(files(), 1, "the files of another session stay");
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use snek_proto::net::Client;
 use snek_proto::permission::Triggers;
 use switchboard::assistant::{Assistant, is_apology};
 use switchboard::cli;
-use switchboard::model::scripted;
+use switchboard::model::{scripted, seconds};
 use switchboard::pictures::Pictures;
 use switchboard::replies;
 use switchboard::screen::printable;
@@ -94,7 +94,8 @@ impl Handler for Talker {
                     "attempt": attempt,
                 });
                 let words = format!(
-                    "{cause}; trying again in {retry_in:?} (attempt {attempt}/{RECONNECT_MAX_RETRIES})"
+                    "{cause}; trying again in {} (attempt {attempt}/{RECONNECT_MAX_RETRIES})",
+                    seconds(*retry_in)
                 );
                 self.tell("lost", about, &words);
             }

@@ -149,7 +149,7 @@ const fn missing(parts: usize) -> &'static str {
 }
 
 /// Returns a time in words, not shorter than it is.
-fn seconds(time: Duration) -> String {
+pub fn seconds(time: Duration) -> String {
     format!("{} s", time.as_millis().div_ceil(1000))
 }
 

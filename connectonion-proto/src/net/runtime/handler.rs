@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::net::{ConnectionHandler, Running, catch_panic, time};
+use rpc_core::net::{ConnectionHandler, Running, catch_panic, entropy, time};
 use rpc_core::{CloseFrame, CloseReason, Instant, Refused, Str};
 
 use super::{HostRuntime, Shared};
@@ -169,14 +169,16 @@ impl Handler {
                 return self.refuse_input(rejected(format!("Invalid INPUT: {error}")));
             }
         }
-        if input.files.is_none() {
+        let session = self.runtime.read(|hub| hub.session_of(self.conn).cloned());
+        let Some(session) = session.filter(|_| input.files.is_some()) else {
             return self.alive(|hub, conn, now| hub.input(conn, prompt, input.session, now));
-        }
+        };
+        let mark = u128::from(upload::mark(owner, session.as_str())) << 64;
         let (runtime, conn) = (self.runtime.clone(), self.conn);
         tasks.push(async move {
             let shared = Arc::clone(&runtime.shared);
             let saving = tokio::task::spawn_blocking(move || {
-                let prompt = shared.save_files(&input, prompt)?;
+                let prompt = shared.save_files(&input, mark | u128::from(entropy()), prompt)?;
                 Ok::<_, String>((prompt, input.session))
             });
             let saved = saving.await;
@@ -235,10 +237,15 @@ pub(super) fn rejected(words: impl Into<Str>) -> ErrorFrame {
 
 impl Shared {
     /// Saves the files of a prompt, before anything else is done with it.
-    fn save_files(&self, input: &Input, mut prompt: Prompt) -> Result<Prompt, String> {
+    fn save_files(
+        &self,
+        input: &Input,
+        unique: u128,
+        mut prompt: Prompt,
+    ) -> Result<Prompt, String> {
         let files = input.files(&of_server());
         let files = files.map_err(|error| upload::UploadError::from(error).to_string())?;
-        let plan = upload::plan(&files, super::random(), &self.upload_limits);
+        let plan = upload::plan(&files, unique, &self.upload_limits);
         let plan = plan.map_err(|error| error.to_string())?;
         let paths = upload::save(&self.uploads, &plan).map_err(|error| {
             tracing::error!(%error, "an upload was not saved");

@@ -29,6 +29,7 @@ use crate::storage::Storage;
 #[cfg(feature = "server")]
 use crate::storage::StorageError;
 use crate::trust::AccessControl;
+use crate::upload;
 use handler::Handler;
 use state::State;
 use turn::Head;
@@ -88,7 +89,7 @@ struct Shared {
     /// Starts the agent.
     start: StartAgent,
     uploads: std::path::PathBuf,
-    upload_limits: crate::upload::UploadLimits,
+    upload_limits: upload::UploadLimits,
     payments: Option<CheckPayment>,
     peers: Option<Arc<dyn Peers>>,
     on_trust: Option<OnTrust>,
@@ -261,7 +262,8 @@ impl HostRuntime {
         status
     }
 
-    /// Deletes the session of the caller who has signed this, or of callers without a signature.
+    /// Deletes the session of the caller who has signed this, or of callers without a signature; its files,
+    /// too, unless the caller keeps them for a conversation that goes on from it.
     #[cfg(feature = "server")]
     pub(super) async fn delete(
         &self,
@@ -276,7 +278,14 @@ impl HostRuntime {
         let then = move |outcome| drop(told.send(outcome));
         self.with(|state, now| state.hub.delete(&session_id.into(), owner, then, now));
         // The host ends.
-        Ok(outcome.await.unwrap_or(Err(StorageError::Fenced)))
+        let outcome = outcome.await.unwrap_or(Err(StorageError::Fenced));
+        if outcome.is_err() || signed.keeps_files() {
+            return Ok(outcome);
+        }
+        let (folder, mark) = (self.shared.uploads.clone(), upload::mark(owner, session_id));
+        let removing = tokio::task::spawn_blocking(move || upload::remove(&folder, mark));
+        let removed = removing.await.unwrap_or_else(|error| Err(error.into()));
+        Ok(removed.map_err(StorageError::io("delete the files")))
     }
 
     /// Accepts no new prompts, and waits until nothing is being run or stored, up to `timeout`. What

@@ -30,8 +30,8 @@ pub use options::{ServerOptions, http_config};
 /// [`ServerOptions`]. The known hosts use port 8000.
 ///
 /// It serves WebSockets at `/ws`, and `/health`, `/info` and `/sessions/{id}` as the known
-/// clients expect; `DELETE /sessions/{id}` deletes one. `/ready` says whether it can serve clients now: its status is 503 while the host is not
-/// in the cluster that it belongs to.
+/// clients expect; `DELETE /sessions/{id}` deletes one, with its files. `/ready` says whether it can serve clients
+/// now: its status is 503 while the host is not in the cluster that it belongs to.
 ///
 /// Its runtime is the [`HostRuntime`], with the sessions and runs. When the host drains, new prompts
 /// are refused, agents may finish, and connections are closed with 1012; the next host finds

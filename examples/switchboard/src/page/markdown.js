@@ -2,7 +2,7 @@
 // marks completed. Long texts are rendered piece by piece, so that the page answers meanwhile.
 
 import { make } from "./dom.js";
-import { morph, parse } from "./nodes.js";
+import { extend, morph, parse, partsOf } from "./nodes.js";
 import highlighter from "./vendor/highlight.mjs";
 import MarkdownIt from "./vendor/markdown-it.mjs";
 import remend from "./vendor/remend.mjs";
@@ -10,27 +10,35 @@ import remend from "./vendor/remend.mjs";
 /** The shortest time between two looks of a text that grows. */
 const PACE_MS = 40;
 /** How long rendering goes on before the page may do something else. */
-const BUDGET_MS = 12;
+const BUDGET_MS = 8;
 /** So much of a text is looked at, at first; more if a block is longer. In UTF-16 units. */
-const WINDOW = 8_192;
-/** The longest code that gets colours, and the longest while it grows. */
-const MAX_CODE = 48_000;
-const MAX_GROWING = 8_000;
+const WINDOW = 4_096;
+/** The shortest piece of a long table or of long code. */
+const PIECE = 1_500;
+const MAX_PIECE = 4 * PIECE;
 
 const markdown = new MarkdownIt({ breaks: true, linkify: true });
-markdown.validateLink = (url) => /^(?:https?|mailto):/i.test(url);
+markdown.validateLink = (url) => /^(?:https?:\/\/|mailto:)/i.test(url);
 markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
 markdown.options.highlight = (code, info) => {
-  const [language] = info.split(/[,{]/);
-  if (code.length > longest || !highlighter.getLanguage(language)) return "";
-  return highlighter.highlight(code, { language, ignoreIllegals: true }).value;
+  // Long lines are for machines.
+  const isLong = code.length > 2 * MAX_PIECE || code.split("\n").some((line) => line.length > PIECE);
+  return isLong ? "" : (coloured(code, info)?.value ?? "");
 };
+
+/** Code with the colours of its language, if that is known. */
+function coloured(code, info) {
+  const [language] = info.split(/[,{]/);
+  return highlighter.getLanguage(language) ? highlighter.highlight(code, { language, ignoreIllegals: true }) : null;
+}
+
 const { rules } = markdown.renderer;
 for (const kind of ["fence", "code_block"]) {
   const rule = rules[kind];
-  rules[kind] = (tokens, index, ...rest) => {
-    tokens[index].content = tokens[index].content.replace(/\n$/, "");
-    return rule(tokens, index, ...rest);
+  rules[kind] = (tokens, index, options, env, renderer) => {
+    const goesOn = env.goesOn && index === tokens.length - 1;
+    if (!goesOn) tokens[index].content = tokens[index].content.replace(/\n$/, "");
+    return rule(tokens, index, options, env, renderer);
   };
 }
 // Images are links to them: nothing of other hosts is loaded.
@@ -46,13 +54,12 @@ rules.th_open = rules.td_open = (tokens, index, options, _, renderer) => {
   tokens[index].attrs = align ? [["class", align]] : null;
   return renderer.renderToken(tokens, index, options);
 };
-let longest = MAX_CODE;
 
 /** The most tokens of a text that are read at once. */
 const SLICE = 100;
 
-/** The HTML of a text. Code of more than `most` gets no colours. `pause` comes between pieces of a long text. */
-async function render(text, env, most, pause) {
+/** The HTML of a text. `pause` comes between pieces of a long text. */
+async function render(text, env, pause) {
   const state = new markdown.core.State(text, markdown, env);
   // All rules but these look at one block after the other.
   const [normalize, block, ...others] = markdown.core.ruler.getRules("");
@@ -65,7 +72,6 @@ async function render(text, env, most, pause) {
     for (const rule of others) rule(state);
   }
   await pause();
-  longest = most;
   return markdown.renderer.render(tokens, markdown.options, env);
 }
 
@@ -88,15 +94,40 @@ function heal(text) {
   return remend(isTable ? decided : decided.replace(TABLE_HEAD, ""), HEALED).replace(IMAGE, "$1");
 }
 
-/** The length of the part that no later text changes: everything before the last block. Later text may still define a
- * link that the part refers to. */
-function closedPart(text, env) {
+/** How many lines of a block belong to each piece of it: the head of a table, the fence of code. */
+const HEADS = { table_open: 2, fence: 1 };
+
+/** Where a text can be cut: the length of the part that no later text changes. If what follows goes on with the last
+ * block of it, `head` is to stand before that; if it is to be cut, too, `isLong`. `isWhole`: nothing follows. Later text
+ * may still define a link that the part refers to. */
+function cut(text, env, isWhole) {
   const starts = blocks.parse(text, env).filter((it) => it.level === 0 && it.map !== null && it.nesting >= 0);
   const lines = text.split("\n");
-  let last = starts.at(-1)?.map[0] ?? 0;
+  const places = [0];
+  for (const line of lines) places.push(places.at(-1) + line.length + 1);
+  const long = starts.find(({ type, map: [first, end] }) => type in HEADS && places[end] - places[first] > 2 * PIECE);
+  if (long?.map[0] > 0) return { closed: places[long.map[0]], head: "", isLong: true };
+  const first = long && firstPiece(text, long, places[HEADS[long.type]], places[long.map[1]]);
+  if (first) return first;
+  let last = isWhole ? lines.length : (starts.at(-1)?.map[0] ?? 0);
   // A line without its end may still become part of the block above: `1` an item, `|` a row.
   if (last === lines.length - 1 && !/^\s*\p{L}/u.test(lines[last])) last = starts.at(-2)?.map[0] ?? 0;
-  return lines.slice(0, last).reduce((sum, line) => sum + line.length + 1, 0);
+  return { closed: Math.min(places[last], text.length), head: "" };
+}
+
+/** The first piece of a long table or of long code, whose lines are from `begin` to `end`. It becomes longer where the
+ * colours of the next line depend on the last one; if that goes on, the rest gets no colours. */
+function firstPiece(text, { type, info, markup }, begin, end) {
+  for (let size = PIECE; 2 * size < end - begin; size *= 2) {
+    const closed = text.indexOf("\n", begin + size) + 1;
+    // The last piece is not empty.
+    if (closed === 0 || closed + PIECE / 2 > end) return null;
+    const isLong = end - closed > 2 * PIECE;
+    const isClean = type !== "fence" || coloured(text.slice(begin, closed), info)?._top.parent === undefined;
+    if (isClean) return { closed, head: text.slice(0, begin), isLong };
+    if (size >= MAX_PIECE) return { closed, head: `${markup}\n`, isLong };
+  }
+  return null;
 }
 
 // --- one after the other ------------------------------------------------------------------------
@@ -106,6 +137,19 @@ const waiting = new Set();
 let isBusy = false;
 
 const sleep = (ms) => new Promise((then) => setTimeout(then, ms));
+
+/** What comes between the steps of some work, so that none of its tasks is long. */
+function pauses() {
+  let begun = performance.now();
+  return async () => {
+    if (performance.now() - begun < BUDGET_MS) return;
+    await sleep(0);
+    begun = performance.now();
+  };
+}
+
+/** Lets the browser show what there is so far. Pages that are not seen show nothing. */
+const frame = () => Promise.race([sleep(PACE_MS), new Promise(requestAnimationFrame)]).then(() => sleep(0));
 
 async function renderAll() {
   if (isBusy) return;
@@ -124,7 +168,8 @@ async function renderAll() {
     }
     // What takes long is done less often.
     const took = performance.now() - begun;
-    await sleep(isBehind || took < 1 ? 0 : Math.max(PACE_MS, 2 * took));
+    if (isBehind) await frame();
+    else await sleep(took < 1 ? 0 : Math.max(PACE_MS, 2 * took));
   }
   isBusy = false;
 }
@@ -144,6 +189,9 @@ export class Markdown {
   /** The level of the last heading before it. The page has two of its own. */
   #level = 2;
   #window = WINDOW;
+  /** What is to stand before the rest of a block whose first pieces are complete, and how many parts these have. */
+  #head = "";
+  #parts = 0;
   /** The links that are defined so far. */
   #env = {};
   #isFinal = false;
@@ -181,7 +229,7 @@ export class Markdown {
 
   /** From the beginning. What is there stays until it is replaced. */
   #restart() {
-    [this.#start, this.#first, this.#level] = [0, 0, 2];
+    [this.#start, this.#first, this.#level, this.#head, this.#parts] = [0, 0, 2, "", 0];
   }
 
   #want() {
@@ -192,35 +240,54 @@ export class Markdown {
 
   /** Shows more of the text. Returns whether there is still more. */
   async render() {
-    const [from, source, isFinal] = [this.#start, this.source, this.#isFinal];
+    const [from, source, isFinal, head] = [this.#start, this.source, this.#isFinal, this.#head];
     const end = Math.min(source.length, from + this.#window);
-    const [isEnd, text] = [end === source.length, source.slice(from, end)];
+    const isEnd = end === source.length;
+    const text = head + source.slice(from, end);
     // What is not complete defines nothing yet.
     const env = { references: { ...this.#env.references } };
-    const closed = isEnd && isFinal ? text.length : closedPart(text, env);
+    const { closed, isLong, head: after } = cut(text, env, isEnd && isFinal);
     if (closed === 0 && !isEnd) {
       this.#window *= 2;
       return true;
     }
-    // Each step is a task of its own, so that none is long.
-    const pause = () => text.length > WINDOW / 4 && sleep(0);
+    const [next, begun] = closed === 0 ? [head, head.length] : [after, closed];
+    const pause = pauses();
     await pause();
-    const done = await render(text.slice(0, closed), this.#env, MAX_CODE, pause);
+    this.#env.goesOn = next !== "";
+    const done = await render(text.slice(0, closed), this.#env, pause);
     await pause();
-    const open = isEnd ? await render(heal(text.slice(closed)), env, MAX_GROWING, pause) : "";
+    const open = isEnd && !isLong ? await render(heal(next + text.slice(begun)), env, pause) : "";
     await pause();
     const complete = parse(done, this.#level);
     const growing = parse(open, complete.level);
     await pause();
     if (from !== this.#start || !this.source.startsWith(source)) return true;
-    morph(this.element, this.#first, [...complete.nodes, ...growing.nodes]);
-    this.#start += closed;
-    this.#first += complete.nodes.length;
+    this.#put(complete.nodes, growing.nodes, next !== "");
+    this.#start += begun - head.length;
+    this.#head = next;
     this.#level = complete.level;
     if (closed > 0) this.#window = WINDOW;
-    if (!isEnd) return true;
+    if (!isEnd || isLong || (isFinal && closed < text.length)) return true;
     const isDone = this.source === source && this.#isFinal === isFinal;
     if (isDone) this.element.classList.remove("pending");
     return false;
+  }
+
+  /** Shows blocks that are complete, and those that grow. `goesOn`: the first that grows is the rest of the last one that
+   * is complete. */
+  #put(complete, growing, goesOn) {
+    const before = this.#head === "" ? null : this.element.children[this.#first - 1];
+    const parts = before ? partsOf(complete.shift()) : [];
+    let kept = this.#parts + parts.length;
+    if (goesOn) {
+      const rest = partsOf(growing.shift());
+      if (complete.length === 0) parts.push(...rest);
+      else kept = extend(complete.at(-1), rest);
+    }
+    if (before) extend(before, parts, this.#parts);
+    morph(this.element, this.#first, [...complete, ...growing]);
+    this.#first += complete.length;
+    this.#parts = kept;
   }
 }

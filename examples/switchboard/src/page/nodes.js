@@ -12,7 +12,7 @@ const ALLOWED = {
   ],
   ALLOWED_ATTR: ["href", "class", "start"],
   ADD_URI_SAFE_ATTR: ["start"],
-  ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
+  ALLOWED_URI_REGEXP: /^(?:https?:\/\/|mailto:)/i,
   ALLOW_ARIA_ATTR: false,
   ALLOW_DATA_ATTR: false,
   RETURN_DOM_FRAGMENT: true,
@@ -71,6 +71,27 @@ export function parse(html, level) {
   const content = purify.sanitize(html, ALLOWED);
   const last = complete(content, level);
   return { nodes: [...content.children], level: last };
+}
+
+const holderOf = (frame) => frame.querySelector(":scope > table > tbody, :scope > pre > code");
+
+/** What a table or code consists of, to be put after what such a block has already: rows, or a piece of code. */
+export function partsOf(frame) {
+  const holder = frame && holderOf(frame);
+  if (!holder) return [];
+  if (holder.localName === "tbody") return [...holder.childNodes];
+  // A block, so that the browser looks at no other piece when this one grows.
+  const piece = make("span", "piece");
+  piece.append(...holder.childNodes);
+  return [piece];
+}
+
+/** Gives a table or code these parts from the one at `from` on. Returns how many it had before. */
+export function extend(frame, parts, from) {
+  const holder = holderOf(frame);
+  const had = holder.childNodes.length;
+  morph(holder, from ?? had, parts);
+  return had;
 }
 
 /** Makes the children of `parent`, from the one at `from` on, look like `nodes`. */

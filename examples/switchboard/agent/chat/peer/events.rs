@@ -11,6 +11,7 @@ use rpc_core::{CallError, CloseReason, Delivery, Limits, Refused};
 use serde_json::json;
 use switchboard::chat::{self, Out};
 use switchboard::cli::{self, Failure};
+use switchboard::model::seconds;
 use switchboard::terminal::ChatEvent;
 
 use super::{Agent, InterjectionResult};
@@ -152,7 +153,7 @@ impl Agent {
                 self.status.is_lost = true;
                 let about =
                     json!({ "message": cause.to_string(), "retryInMs": retry_in.as_millis() });
-                let words = format!("{cause}; trying again in {retry_in:.1?}");
+                let words = format!("{cause}; trying again in {}", seconds(retry_in));
                 out.tell("lost", about, &words).await;
             }
             LinkEvent::State(state) => {

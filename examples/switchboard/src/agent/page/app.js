@@ -6,7 +6,7 @@ import { reply } from "./ask.js";
 import { chats } from "./page/chats.js";
 import * as composer from "./page/composer.js";
 import { address, browser, get, show } from "./page/dom.js";
-import { heard, onRepeat, openQuestion, spoken } from "./events.js";
+import { REMINDER, heard, onRepeat, openQuestion, spoken } from "./events.js";
 import { onAnswer, put, showAll, showProgress } from "./items.js";
 import { line } from "./line.js";
 import { forget, load, memory, reload, restore, save, write } from "./memory.js";
@@ -51,7 +51,8 @@ const list = chats("agent", {
     if (id === list.current) agent.leave();
     const kept = forget(id);
     try {
-      for (const session of [kept?.sessionId, kept?.replaced]) if (session) await agent.remove(session);
+      const sessions = new Set([kept?.sessionId, kept?.replaced, ...(kept?.earlier ?? [])]);
+      for (const session of sessions) if (session) await agent.remove(session);
     } catch (error) {
       restore(id, kept);
       if (id === list.current) agent.open();
@@ -68,7 +69,7 @@ const agent = line({
     heard(frame);
     update();
     if (frame.type !== "CONNECTED") return;
-    if (again !== null) say(again, true);
+    if (again !== null) say(again.text, again);
     again = null;
     if (memory.replaced !== null) replace();
   },
@@ -99,15 +100,16 @@ async function info() {
 
 // --- what the user does -------------------------------------------------------------------------
 
-/** Whether it was sent. `isAgain`: what was said is shown already. */
-function say(text, isAgain = false) {
+/** Whether it was sent. `before`: what is said again, and shown already. */
+function say(text, before = null) {
   const asked = openQuestion();
   if (asked) return answer(asked, reply(asked, text), text);
-  const frame = { type: "INPUT", prompt: text, input_id: crypto.randomUUID?.(), ...goesAlong.members() };
+  const said = before?.members ?? { prompt: text, ...goesAlong.members() };
+  const frame = { type: "INPUT", input_id: crypto.randomUUID?.(), ...said };
   if (!agent.send(frame)) return false;
   const queued = memory.running;
   memory.running = true;
-  if (!isAgain) put({ kind: "user", text, queued, files: goesAlong.take() });
+  if (before === null) put({ kind: "user", text, queued, files: goesAlong.take() });
   list.said(text);
   showProgress();
   update();
@@ -148,8 +150,9 @@ async function replace() {
   // Other tabs find it.
   write();
   try {
-    await agent.remove(replaced);
+    await agent.remove(replaced, memory.earlier.includes(replaced));
   } catch (error) {
+    memory.earlier.push(replaced);
     put({ kind: "notice", text: `The answer before is still stored. ${error.message}` });
     showProgress();
   }
@@ -160,7 +163,9 @@ function sayAgain(text) {
   const at = memory.items.findLastIndex((item) => item.kind === "user");
   const messages = memory.session?.messages ?? [];
   const asked = messages.findLastIndex((message) => message.role === "user");
-  const isThere = asked >= 0 && spoken(show(messages[asked].content?.[0]?.text ?? messages[asked].content)) === text;
+  const parts = [messages[asked]?.content ?? []].flat();
+  const whole = show(parts[0]?.text ?? parts[0] ?? "");
+  const isThere = spoken(whole) === text;
   // Without a copy of what was said before, the host's is all there is, and goes on.
   if (memory.session === null && memory.items.slice(0, at).some((item) => item.kind === "user")) {
     put({ kind: "notice", text: "The conversation is too long to take an answer back: the agent is asked once more." });
@@ -171,10 +176,16 @@ function sayAgain(text) {
   // It gets another id.
   const { id, ...asking } = memory.items[at];
   const items = [...memory.items.slice(0, at), asking];
-  Object.assign(memory, { sessionId: null, replaced: memory.sessionId, lastId: null, session, items });
+  // What went along with it goes along again.
+  const prompt = isThere ? whole : (asking.sent ?? text);
+  const images = isThere ? parts.flatMap(({ image_url: image }) => image?.url ?? []) : [];
+  const keepsFiles = show([prompt, messages]).includes(REMINDER.trim());
+  const { sessionId: replaced } = memory;
+  const earlier = keepsFiles ? [...memory.earlier, replaced] : memory.earlier;
+  Object.assign(memory, { sessionId: null, replaced, earlier, lastId: null, session, items });
   save();
   showAll();
-  again = text;
+  again = { text, members: { prompt, ...(images.length > 0 && { images }) } };
   agent.open();
 }
 

@@ -38,6 +38,9 @@ const answers = {
       // What is still running is sent as events.
       if (!memory.running) {
         memory.items = frame.chat_items.map(shownBefore).filter(Boolean);
+        const [asked, answered] = ["user", "agent"].map((who) => memory.items.findLastIndex(({ kind }) => kind === who));
+        // The agent ended before it answered, or failed.
+        if (asked > answered) memory.items.push({ kind: "failure", text: "There is no answer. Ask again if you like." });
         showAll();
       }
     } else if (wasRunning && !memory.running) {
@@ -87,7 +90,7 @@ const answers = {
     const typed = memory.items.findLast((item) => item.kind === "user");
     const said = spoken(show(frame.content ?? ""));
     if (typed?.text === said && (typed.id ?? frame.id) === frame.id) {
-      return put(Object.assign(typed, { id: frame.id, queued: false }));
+      return put(Object.assign(typed, { id: frame.id, queued: false, sent: show(frame.content ?? "") }));
     }
     memory.running = true;
     put({ kind: "user", id: frame.id, text: said });
@@ -199,8 +202,11 @@ function end(kind, text) {
   if (kind !== undefined) put({ kind, text });
 }
 
+/** Where a host names the files of a prompt for the agent. */
+export const REMINDER = "\n\n<system-reminder>";
+
 /** What the user has said, without what a host adds for the agent. */
-export const spoken = (text) => text.split("\n\n<system-reminder>")[0];
+export const spoken = (text) => text.split(REMINDER)[0];
 
 /** An item as the agent remembers it. */
 function shownBefore(item) {

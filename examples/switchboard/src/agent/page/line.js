@@ -99,10 +99,11 @@ export function line({ heard, state, info, deleted }) {
     leave: socket.leave,
     /** Whether it was sent. */
     send: (frame) => isIn && put(frame),
-    /** Deletes a session, and all that the agent has stored of it. */
-    async remove(id) {
+    /** Deletes a session, and all that the agent has stored of it, but for its files if they are still needed. */
+    async remove(id, keepsFiles = false) {
       await started;
-      await request("The agent", "DELETE", `sessions/${id}`, await sign(me, to, { delete: id }));
+      const body = await sign(me, to, { delete: id, ...(keepsFiles && { keep_files: true }) });
+      await request("The agent", "DELETE", `sessions/${id}`, body);
     },
     async onboard(code) {
       const signed = await sign(me, to, { invite_code: code });

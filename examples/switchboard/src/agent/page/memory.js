@@ -1,5 +1,5 @@
-// What survives a reload: the session of each chat, the one that it replaces, what was shown, and the last event of
-// what was shown.
+// What survives a reload: the session of each chat, the one that it replaces, those whose files it needs, what was
+// shown, and the last event of what was shown.
 
 import { browser } from "./page/dom.js";
 
@@ -10,7 +10,7 @@ const MAX_ITEMS = 400;
 const MAX_SESSION = 8 * 1024 * 1024;
 
 function empty() {
-  return { sessionId: null, lastId: null, session: null, replaced: null, running: false, items: [] };
+  return { sessionId: null, lastId: null, session: null, replaced: null, earlier: [], running: false, items: [] };
 }
 
 /** The chat that is shown. Change it, then call `save`. */
@@ -56,7 +56,8 @@ export function write() {
 function makeRoom() {
   for (const name of Object.keys(localStorage)) {
     if (!name.startsWith(PREFIX) || name === PREFIX + chat) continue;
-    browser.write(name, { ...empty(), sessionId: browser.read(name)?.sessionId ?? null });
+    const { sessionId = null, earlier = [] } = browser.read(name) ?? {};
+    browser.write(name, { ...empty(), sessionId, earlier });
   }
 }
 
