@@ -227,6 +227,9 @@ async fn every_endpoint_but_health_requires_the_key() {
     let (status, kind, said) = parts(&server.ask(&request("GET /healthz", "", "")).await);
     assert_eq!((status, said.as_str()), (200, r#"{"ok":true}"#));
     assert!(kind.starts_with("application/json"));
+    // As some orchestrators ask.
+    let (status, _, said) = parts(&server.ask(&request("HEAD /ready", "", "")).await);
+    assert_eq!((status, said.as_str()), (200, ""));
 }
 
 #[tokio::test]

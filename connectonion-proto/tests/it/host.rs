@@ -129,6 +129,11 @@ async fn plain_http_endpoints_are_answered() {
         (&health["status"], &health["agent"]),
         (&json!("healthy"), &json!("helper"))
     );
+    let head = ask(host.address, "HEAD /ready HTTP/1.1\r\nHost: localhost").await;
+    assert!(
+        head.starts_with("200") && head.ends_with("\r\n\r\n"),
+        "{head}"
+    );
     let (_, info) = get(host.address, "/info").await;
     assert_eq!(info["address"], host_key().address().to_string());
     assert_eq!(info["tools"], json!(["add"]));

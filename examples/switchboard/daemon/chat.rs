@@ -43,11 +43,8 @@ pub(crate) struct RunArgs {
 }
 
 pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
-    let prompt = match args.prompt.as_str() {
-        "-" => terminal::read_all(MAX_PROMPT)?,
-        _ => args.prompt,
-    };
-    chat(&args.chat, Some(prompt), None).await
+    let prompt = terminal::only(Some(args.prompt), MAX_PROMPT, args.chat.json)?;
+    chat(&args.chat, prompt, None).await
 }
 
 /// Converses, or gives one task.

@@ -51,16 +51,14 @@ async fn tell(args: &Args) -> Result<(), Failure> {
 async fn task(client: &Client, id: &TaskId, args: &Args) -> Result<(), Failure> {
     let task = client.task_status(id).await;
     let task = task.map_err(|error| args.server.unreachable(&error))?;
-    if args.json {
-        return json(&task);
-    }
-    match task {
-        Some(task) => cli::say(words(&task)),
-        None => {
-            return Err(Failure::new(format_args!(
-                "the server does not know the task {id}: it keeps the last 1,000, until it ends"
-            )));
-        }
+    let task = task.ok_or_else(|| {
+        Failure::new(format_args!(
+            "the server does not know the task {id}: it keeps the last 1,000, until it ends"
+        ))
+    })?;
+    match args.json {
+        true => json(&task)?,
+        false => cli::say(words(&task)),
     }
     Ok(())
 }

@@ -226,16 +226,8 @@ pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
             .await
             .inspect_err(|failure| failure.tell(args.json));
     }
-    let once = match &args.text {
-        Some(text) if text == "-" => Some(terminal::read_all(MAX_TEXT)?),
-        None if !io::stdin().is_terminal() => Some(terminal::read_all(MAX_TEXT)?),
-        text => text.clone(),
-    };
-    if once.as_ref().is_some_and(|text| text.trim().is_empty()) {
-        return Err(Failure::usage(
-            "nothing to say: give a text, or write one to standard input",
-        ));
-    }
+    let piped = || (!io::stdin().is_terminal()).then(|| "-".to_owned());
+    let once = terminal::only(args.text.clone().or_else(piped), MAX_TEXT, args.json)?;
     let peer = peer::Gateway::open(args).await;
     let mut peer = peer.inspect_err(|failure| failure.tell(args.json))?;
     let options = Options {

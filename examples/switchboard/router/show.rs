@@ -4,7 +4,7 @@ use smarthole_proto::frame::Priority;
 use smarthole_proto::hub::{HistoryEntry, HubEvent, Outcome, RegisteredClient, Unroutable};
 use smarthole_proto::router::RouteRequest;
 use switchboard::router::Numbers;
-use switchboard::screen::{Colour, printable};
+use switchboard::screen::{self, Colour, printable};
 
 /// Puts events into lines. People see numbers in place of ids.
 #[derive(Debug)]
@@ -139,10 +139,7 @@ impl Show {
     }
 
     fn paint(&self, colour: Colour, text: &str) -> String {
-        match self.colour {
-            true => colour.paint(text),
-            false => text.to_owned(),
-        }
+        screen::paint(self.colour, colour, text)
     }
 
     /// Who is connected.

@@ -101,7 +101,9 @@ impl<W: Write + Send + 'static> Observer for Frames<W> {
     }
 }
 
-fn paint(colour: bool, with: Colour, text: &str) -> String {
+/// Paints a text, if there are colours.
+#[must_use]
+pub fn paint(colour: bool, with: Colour, text: &str) -> String {
     match colour {
         true => with.paint(text),
         false => text.to_owned(),

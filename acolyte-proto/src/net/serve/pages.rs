@@ -35,7 +35,7 @@ impl<A: Agent> Daemon<A> {
         let path = parts.uri.path();
         // The known one, and those of orchestrators.
         let is_health = [HEALTH_PATH, "/health", "/ready"].contains(&path);
-        if parts.method == Method::GET && is_health {
+        if [Method::GET, Method::HEAD].contains(&parts.method) && is_health {
             return answer(StatusCode::OK, JSON, "{\"ok\":true}");
         }
         let wanted = match path {

@@ -55,7 +55,7 @@ impl Pages {
         request: Request<Bytes>,
         peer: SocketAddr,
     ) -> Response<Bytes> {
-        let is_get = *request.method() == Method::GET;
+        let is_get = [Method::GET, Method::HEAD].contains(request.method());
         match request.uri().path() {
             // The known hosts do not open a WebSocket anywhere else.
             _ if request.headers().contains_key(UPGRADE) => {

@@ -17,9 +17,10 @@ use connectonion_proto::net::{
 use rpc_core::Secret;
 use rpc_core::net::ws::{WsDialer, urls};
 use rpc_core::net::{DialError, LinkConfig};
-use switchboard::chat::{self, Options};
+use switchboard::chat::{self, Options, Peer as _};
 use switchboard::cli::{self, Failure, Line, LineArgs, Urls};
 use switchboard::screen::frames;
+use switchboard::terminal;
 use switchboard_wire::Protocol;
 use tokio::task::JoinSet;
 
@@ -48,7 +49,7 @@ pub(crate) struct Args {
     /// The agent: a URL like http://127.0.0.1:8000 or wss://HOST/ws, several of its nodes separated by commas,
     /// or its address.
     agent: Urls,
-    /// The message to send: prints the answer and ends. Default: reads lines.
+    /// The message to send, '-' for all of standard input: prints the answer and ends. Default: reads lines.
     prompt: Option<String>,
     /// The URL of an agent that is given by its address; several, separated by commas, for its nodes.
     #[arg(long, value_name = "URL", conflicts_with = "relay")]
@@ -98,7 +99,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
     let options = Options {
-        once: args.prompt.clone(),
+        once: terminal::only(args.prompt.clone(), Agent::MAX_BYTES, args.json)?,
         json: args.json,
         history: args.history.clone(),
         place: args.agent.to_string(),

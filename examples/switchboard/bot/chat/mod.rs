@@ -10,8 +10,9 @@ use std::time::Duration;
 use rpc_core::Secret;
 use snek_proto::client::ClientConfig;
 use snek_proto::net::{connect_with, dialer, link_config};
-use switchboard::chat::{self, Options};
+use switchboard::chat::{self, Options, Peer as _};
 use switchboard::cli::{self, EXIT_CODES, Failure, LineArgs, Urls};
+use switchboard::terminal;
 
 use self::peer::Channel;
 
@@ -32,8 +33,8 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub(crate) struct Args {
-    /// What to post. Prints the next message of another user in the channel and ends; without it, lines
-    /// are read.
+    /// What to post, '-' for all of standard input. Prints the next message of another user in the channel
+    /// and ends; without it, lines are read.
     text: Option<String>,
     /// The server: ws://HOST:PORT or wss://HOST; several, separated by commas, for its nodes. The default
     /// path is /rpc.ws.
@@ -77,7 +78,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
     let options = Options {
-        once: args.text.clone(),
+        once: terminal::only(args.text.clone(), Channel::MAX_BYTES, args.json)?,
         json: args.json,
         history: args.history.clone(),
         place: args.url.to_string(),

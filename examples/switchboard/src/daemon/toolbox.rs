@@ -463,7 +463,7 @@ fn number(arguments: &Map<String, Value>, name: &str) -> Result<Option<u64>, Pro
         Some(value) => {
             let number = value.as_u64();
             let number =
-                number.ok_or_else(|| Problem::call(format!("{name:?} has to be a number")));
+                number.ok_or_else(|| Problem::call(format!("{name:?} has to be a whole number")));
             number.map(Some)
         }
     }

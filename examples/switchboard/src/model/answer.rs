@@ -1,7 +1,7 @@
 //! [`AnswerReader`]: reads the bytes of an HTTP answer as pieces of the model's answer.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
@@ -42,6 +42,8 @@ pub struct Pieces {
     counts: [u64; 4],
     /// The places of the calls in the answer.
     pub(super) calls: Vec<usize>,
+    /// The members of a message that have come in pieces.
+    pub(super) told: BTreeSet<String>,
     /// Whether any part of an answer has arrived.
     is_used: bool,
     /// The reason why the provider has broken the answer off.
@@ -201,6 +203,8 @@ pub struct AnswerReader {
     /// The number of skipped events, and the reason of the first.
     skipped: usize,
     bad: Option<ModelError>,
+    /// Whether any object had the member that this provider's answers have; `None` without objects.
+    is_known: Option<bool>,
 }
 
 #[derive(Debug)]
@@ -226,6 +230,7 @@ impl AnswerReader {
             events: 0,
             skipped: 0,
             bad: None,
+            is_known: None,
         }
     }
 
@@ -361,6 +366,9 @@ impl AnswerReader {
 
     /// Checks whether the bytes were an answer, although some events may have been skipped.
     fn judge(&mut self) -> Result<(), ModelError> {
+        if self.is_known == Some(false) && self.bad.is_none() {
+            return Err(ModelError::bad("there is no answer in it"));
+        }
         let parts = std::mem::take(&mut self.skipped);
         if parts == 0 {
             return Ok(());
@@ -433,6 +441,13 @@ impl AnswerReader {
         if !is_none || object["type"] == "error" || object["object"] == "error" {
             return Err(ModelError::reported(&object.to_string()));
         }
+        let members: &[&str] = match self.provider {
+            Provider::Anthropic => &["type", "content"],
+            Provider::Ollama => &["message"],
+            _ => &["choices"],
+        };
+        *self.is_known.get_or_insert(false) |=
+            name.is_some() || members.iter().any(|member| !object[member].is_null());
         match self.provider {
             Provider::Anthropic => anthropic::read(name, object, &mut self.out),
             Provider::Ollama => ollama::read(object, &mut self.out)?,

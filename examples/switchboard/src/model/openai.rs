@@ -60,11 +60,21 @@ pub(super) fn read(chunk: &Value, out: &mut Pieces) -> Result<(), ModelError> {
     // Only one was asked for.
     let mut choices = choices.iter();
     if let Some(choice) = choices.find(|it| place(&it["index"]).unwrap_or_default() == 0) {
-        // Some servers repeat the whole message with each of its pieces.
+        // Some servers repeat the whole message with each of its pieces, or at the end.
         let delta = &choice["delta"];
-        match delta.as_object().is_some_and(|it| !it.is_empty()) {
-            true => read_message(delta, false, out),
-            false => read_message(&choice["message"], true, out),
+        match delta.as_object().filter(|it| !it.is_empty()) {
+            Some(members) => {
+                let told = members.iter().filter(|(_, it)| filled(it).is_some());
+                out.told.extend(told.map(|(name, _)| name.clone()));
+                read_message(delta, false, out);
+            }
+            None => {
+                let mut message = choice["message"].clone();
+                for name in &out.told {
+                    message.get_mut(name).map(Value::take);
+                }
+                read_message(&message, true, out);
+            }
         }
         out.finish(&choice["finish_reason"]);
     }

@@ -70,6 +70,7 @@ impl Report {
             error,
             value.get("message"),
             value.get("detail"),
+            value.pointer("/detail/0/msg"),
         ];
         let message = texts.into_iter().flatten().find_map(Value::as_str);
         let error = error.filter(|error| error.is_object()).unwrap_or(value);
@@ -174,6 +175,10 @@ mod tests {
             ),
             (r#"{"error":"no key"}"#, "no key"),
             (r#"{"detail":"Not Found"}"#, "Not Found"),
+            (
+                r#"{"detail":[{"loc":["body","tools"],"msg":"Field required"}]}"#,
+                "Field required",
+            ),
             (
                 r#"{"object":"error","message":"too long","code":400}"#,
                 "too long",

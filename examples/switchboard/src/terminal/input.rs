@@ -74,10 +74,7 @@ pub fn is_watched() -> bool {
 }
 
 /// Reads all of standard input, as one text. A person who writes it at a terminal gets a hint how to end it.
-///
-/// # Errors
-/// [`Failure`] if it is longer than `max_bytes`, is not UTF-8 or cannot be read.
-pub fn read_all(max_bytes: usize) -> Result<String, Failure> {
+fn read_all(max_bytes: usize) -> Result<String, Failure> {
     if io::stdin().is_terminal() {
         complain("write what you want to say; Ctrl-D on an empty line sends it");
     }
@@ -90,6 +87,23 @@ pub fn read_all(max_bytes: usize) -> Result<String, Failure> {
         return Err(Failure::usage(message));
     }
     Ok(text)
+}
+
+/// Returns the only text to say, if there is one; `-` is all of standard input.
+///
+/// # Errors
+/// [`Failure`], told programs too if `json` is wanted, if it is blank, longer than `max` bytes, not UTF-8 or cannot be read.
+pub fn only(text: Option<String>, max_bytes: usize, json: bool) -> Result<Option<String>, Failure> {
+    let text = match text.as_deref() {
+        Some("-") => read_all(max).map(Some),
+        _ => Ok(text),
+    };
+    let blank = "nothing to say: give a text, or write one to standard input";
+    let text = text.and_then(|text| match &text {
+        Some(text) if text.trim().is_empty() => Err(Failure::usage(blank)),
+        _ => Ok(text),
+    });
+    text.inspect_err(|failure| failure.tell(json))
 }
 
 /// Reads lines to their end.

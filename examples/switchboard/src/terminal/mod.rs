@@ -16,7 +16,7 @@ pub use chat_view::{ChatEvent, ChatView, PlanItem, PlanStatus};
 pub use command::{Command, Line, Waits};
 pub use editor::Terminal;
 pub(crate) use editor::write_above;
-pub use input::{Input, Settings, is_interactive, is_watched, open, plain, read_all};
+pub use input::{Input, Settings, is_interactive, is_watched, only, open, plain};
 
 /// Shows events, each at once.
 trait Show: Send {

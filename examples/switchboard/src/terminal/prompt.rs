@@ -55,8 +55,8 @@ pub(super) struct Prompt {
     hints: Vec<String>,
     columns: usize,
     rows: usize,
-    /// The widths of the drawn rows, from the first one to the cursor.
-    drawn: Vec<usize>,
+    /// The drawn rows with their widths, from the first one to that of the cursor.
+    drawn: Vec<(String, usize)>,
     /// What is drawn is not what should be.
     is_stale: bool,
     /// The terminal moves rows out of reach when it becomes narrower, though there is room below them: tmux does.
@@ -105,27 +105,19 @@ impl Prompt {
 
     /// Writes lines above, and redraws the rest if it has changed.
     pub(super) fn update(&mut self, label: &str, live: Vec<String>, lines: &[String]) {
-        if !lines.is_empty() {
-            self.erase();
-            for line in lines.iter().flat_map(|line| line.split('\n')) {
-                self.out.push_str(line.trim_end_matches('\r'));
-                self.out.push_str("\r\n");
-            }
-            self.is_stale = true;
-        }
         if self.label != label || self.live != live {
             label.clone_into(&mut self.label);
             self.live = live;
             self.is_stale = true;
         }
-        if self.is_stale {
-            self.draw();
+        if self.is_stale || !lines.is_empty() {
+            self.draw(lines);
         }
     }
 
-    /// Draws the line at the cursor, or over the earlier drawing.
-    fn draw(&mut self) {
-        self.erase();
+    /// Draws the line at the cursor, or over the earlier drawing, below these lines. Rows that are there already
+    /// are left alone: a terminal that has just become narrower shows fewer rows twice.
+    fn draw(&mut self, lines: &[String]) {
         self.is_stale = false;
         let Layout { mut rows, places } = self.layout();
         let (row, column) = places.get(self.place()).copied().unwrap_or_default();
@@ -138,20 +130,29 @@ impl Prompt {
         rows.extend(self.hints.iter().map(|row| (row.clone(), columns(row))));
         // What is longer than the screen shows the part with the cursor.
         let first = (row + 1).saturating_sub(self.rows);
-        let shown: Vec<_> = rows.iter().skip(first).take(self.rows).collect();
-        for (number, (text, _)) in shown.iter().enumerate() {
-            let end = if number == 0 { "" } else { "\r\n" };
-            self.out.push_str(end);
-            self.out.push_str(text);
-        }
-        let row = row - first;
-        up(&mut self.out, (shown.len() - 1).saturating_sub(row));
+        rows.drain(..first);
+        rows.truncate(self.rows);
+        let lines = lines.iter().flat_map(|line| line.split('\n'));
+        let lines: Vec<_> = lines
+            .map(|line| (line.trim_end_matches('\r').to_owned(), 0))
+            .collect();
+        let (above, row) = (lines.len(), row - first);
+        rows.splice(..0, lines);
+        let known = self.drawn.len().min(rows.len()).saturating_sub(1);
+        let both = rows.iter().zip(&self.drawn).take(known);
+        let same = both.take_while(|(new, old)| new.0 == old.0).count();
+        self.erase(same);
+        let changed = rows.iter().skip(same).map(|(text, _)| text.as_str());
+        self.out.push_str(&changed.collect::<Vec<_>>().join("\r\n"));
+        up(&mut self.out, rows.len() - 1 - above - row);
         self.out.push('\r');
         if column > 0 {
             let _ = write!(self.out, "\x1b[{column}C");
         }
-        let above = shown.iter().take(row).map(|(_, width)| *width);
-        self.drawn = above.chain([column]).collect();
+        rows.drain(..above);
+        rows.truncate(row);
+        rows.push((String::new(), column));
+        self.drawn = rows;
     }
 
     /// The rows of the label and the line.
@@ -168,7 +169,7 @@ impl Prompt {
     /// Drops the line. Its text stays on the screen, with the cursor below it.
     pub(super) fn leave(&mut self) {
         if self.input.value().is_empty() {
-            self.erase();
+            self.erase(0);
             self.is_stale = true;
         } else {
             self.keep();
@@ -196,7 +197,7 @@ impl Prompt {
         self.set_cursor(end);
         self.hints.clear();
         let live = std::mem::take(&mut self.live);
-        self.draw();
+        self.draw(&[]);
         self.live = live;
         self.out.push_str("\r\n");
         self.drawn.clear();
@@ -209,10 +210,17 @@ impl Prompt {
         self.history.add(line)
     }
 
-    /// Moves to the beginning of the prompt, and clears the screen from there.
-    fn erase(&mut self) {
+    /// Moves to a row of what is drawn, and clears the screen from there.
+    fn erase(&mut self, from: usize) {
         self.out.push('\r');
-        up(&mut self.out, self.drawn.len().saturating_sub(1));
+        let rows = self.drawn.get(from..).unwrap_or_default();
+        if let Some(((_, cursor), above)) = rows.split_last() {
+            // Most terminals wrap rows that are too long.
+            let above = above
+                .iter()
+                .map(|(_, width)| width.div_ceil(self.columns).max(1));
+            up(&mut self.out, above.sum::<usize>() + cursor / self.columns);
+        }
         self.out.push_str(CLEAR);
         self.drawn.clear();
     }
@@ -230,22 +238,16 @@ impl Prompt {
         view.set_width(self.columns());
     }
 
-    /// Most terminals wrap rows that have become too long.
     fn resize(&mut self, (columns, rows): (u16, u16)) {
         let or = |size: u16, usual: u16| usize::from(if size == 0 { usual } else { size });
         let columns = or(columns, USUAL.0).max(NARROWEST);
         let rows = or(rows, USUAL.1);
-        if (columns, rows) == (self.columns, self.rows) {
-            return;
+        if (columns, rows) != (self.columns, self.rows) {
+            (self.columns, self.rows) = (columns, rows);
+            self.is_stale = true;
+            // Where they stand is estimated only.
+            self.drawn.iter_mut().for_each(|(text, _)| text.clear());
         }
-        (self.columns, self.rows) = (columns, rows);
-        self.is_stale = true;
-        let Some((cursor, above)) = self.drawn.split_last() else {
-            return;
-        };
-        let above = above.iter().map(|width| width.div_ceil(columns).max(1));
-        let rows = above.sum::<usize>() + cursor / columns;
-        self.drawn = vec![0; rows + 1];
     }
 }
 

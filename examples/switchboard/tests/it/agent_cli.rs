@@ -169,6 +169,8 @@ fn every_mistake_says_what_to_do() {
         (&["host", "--provider", "openai"], "give --model"),
         (&["chat"], "<AGENT>"),
         (&["chat", "ftp://h", "x"], "ws, wss, http and https"),
+        (&["chat", "http://127.0.0.1:1", " "], "nothing to say"),
+        (&["chat", "http://127.0.0.1:1", "-"], "nothing to say"),
         (&["chat", "http://192.0.2.1:9/own/path", "x"], "--insecure"),
         (&["chat", &address, "x"], "--endpoint"),
         (

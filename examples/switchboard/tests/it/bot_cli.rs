@@ -104,6 +104,7 @@ fn every_mistake_says_what_to_do() {
             Some("p"),
             &["--base-url", "bad address", "https://"],
         ),
+        (&["chat", ""], None, &["nothing to say"]),
         (&["serve"], None, &["--user", "--open"]),
         (
             &["serve", "--open", "--listen", "0.0.0.0:0"],

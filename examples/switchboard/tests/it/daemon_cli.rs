@@ -180,6 +180,7 @@ fn every_mistake_says_what_to_do() {
         (&["serve", "--listen", "0.0.0.0:0"], "ACOLYTE_API_KEY"),
         (&["serve", "--provider", "openai"], "give --model"),
         (&["run"], "<PROMPT>"),
+        (&["run", ""], "nothing to say"),
         (&["run", "x", "--url", "ftp://h"], "ws, wss, http and https"),
         (&["run", "x", "--quiet", "--verbose"], "--verbose"),
         (&["run", "x", "--resource", "me"], "--resource"),

@@ -237,6 +237,7 @@ fn a_wrong_call_or_file_is_refused_with_the_reason() {
         (&["--port", "70000"], None, &["--port"]),
         (&["--fast"], None, &["--fast"]),
         (&["chat"], None, &["nothing to say"]),
+        (&["chat", " "], None, &["nothing to say"]),
     ] {
         let mut command = folder.gateway(args);
         if let Some(token) = token {

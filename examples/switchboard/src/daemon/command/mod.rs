@@ -378,7 +378,9 @@ struct Scratch {
 
 impl Scratch {
     fn new() -> io::Result<Self> {
-        let temporary = std::env::temp_dir().canonicalize()?;
+        let temporary = std::env::temp_dir();
+        let why = |error| io::Error::other(format!("temporary folder {temporary:?}: {error}"));
+        let temporary = temporary.canonicalize().map_err(why)?;
         let random = rpc_core::net::entropy();
         let path = temporary.join(format!("daemon-{}-{random:016x}", std::process::id()));
         make_private(&path)?;

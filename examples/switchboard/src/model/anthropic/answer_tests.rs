@@ -230,7 +230,11 @@ fn ignores_odd_counts() {
 
 #[test]
 fn garbage_is_not_an_answer_and_unknown_parts_are_omitted() {
-    for garbage in ["data: hello\n\n", "event: message_start\ndata: []\n\n"] {
+    for garbage in [
+        "data: hello\n\n",
+        "data: {}\n\n",
+        "event: message_start\ndata: []\n\n",
+    ] {
         let (_, outcome) = decode(garbage.as_bytes(), 2);
         assert!(
             matches!(outcome, Err(ModelError::BadAnswer { .. })),
@@ -241,7 +245,6 @@ fn garbage_is_not_an_answer_and_unknown_parts_are_omitted() {
         "event: x\ndata: hello\n\n",
         "event: x\ndata: {\"delta\":1}\n\n",
         "data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":-1}}\n\n",
-        "data: {}\n\n",
     ] {
         let (deltas, outcome) = decode(unknown.as_bytes(), 2);
         assert_eq!(

@@ -33,6 +33,9 @@ const MAX_ERROR_BYTES: usize = 16 * 1024;
 /// What a lost connection is called.
 const LOST: &str = "connection lost";
 
+/// What is called that is no answer in HTTP.
+pub(super) const UNREADABLE: &str = "unreadable answer";
+
 /// What a refused certificate is called.
 pub(super) const UNTRUSTED: &str = "no trusted TLS connection";
 
@@ -484,8 +487,12 @@ fn plain_words(error: &reqwest::Error) -> &'static str {
             }
             // A certificate that is not trusted, as a rule.
             Some(InvalidData) => otherwise = UNTRUSTED,
-            _ if cause.to_string().starts_with("dns error") => otherwise = "host not found",
-            _ => {}
+            _ => match cause.to_string() {
+                it if it.starts_with("dns error") => otherwise = "host not found",
+                it if it.starts_with("invalid HTTP") => otherwise = UNREADABLE,
+                it if it.starts_with("message head is too large") => otherwise = UNREADABLE,
+                _ => {}
+            },
         }
     }
     otherwise

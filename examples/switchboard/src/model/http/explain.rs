@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::Url;
 
-use super::ask::UNTRUSTED;
+use super::ask::{UNREADABLE, UNTRUSTED};
 use super::client::is_loopback;
 use crate::model::config::ModelConfig;
 use crate::model::error::excerpt;
@@ -60,6 +60,11 @@ impl Subject {
                 _ => format!("check the network and {}", self.base_url),
             };
             format!("{cause}: cannot connect to {name}{at}; {advice}")
+        } else if cause == UNREADABLE {
+            format!(
+                "{cause}: {name} does not answer in HTTP, or with more than 100 headers; check {}",
+                self.base_url
+            )
         } else {
             format!("{cause}: {name} closed the connection before it answered; try again")
         };

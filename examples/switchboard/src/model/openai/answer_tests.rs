@@ -34,6 +34,40 @@ const STREAM: &str = concat!(
 );
 
 #[test]
+fn a_message_that_repeats_its_pieces_is_not_said_twice() {
+    let stream = concat!(
+        r#"data: {"choices":[{"delta":{"role":"assistant","content":"hello ","tool_calls":[]}}]}"#,
+        "\n\n",
+        r#"data: {"choices":[{"delta":{"content":"world"},"message":{"content":"hello world"}}]}"#,
+        "\n\n",
+        r#"data: {"choices":[{"delta":{},"message":{"content":"hello world","tool_calls":[{"id":"c1","function":{"name":"time","arguments":"{}"}}]},"finish_reason":"stop"}]}"#,
+        "\n\n",
+    );
+    let (deltas, outcome) = decode(stream.as_bytes(), 7);
+    assert_eq!(outcome, Ok(()));
+    let message = joined(&deltas).into_message();
+    assert_eq!(message.content.text(), "hello world");
+    // What came in no piece is not lost.
+    assert_eq!(message.tool_calls.len(), 1);
+}
+
+#[test]
+fn an_answer_of_another_provider_is_not_an_empty_one() {
+    for provider in [Provider::Anthropic, Provider::OpenAi] {
+        let (_, outcome) = match provider {
+            Provider::Anthropic => testing::read(provider, STREAM.as_bytes(), 100),
+            _ => testing::read(
+                provider,
+                b"data: {\"type\":\"message_start\"}\n\ndata: [DONE]\n\n",
+                9,
+            ),
+        };
+        let error = outcome.unwrap_err().to_string();
+        assert!(error.contains("there is no answer in it"), "{error}");
+    }
+}
+
+#[test]
 fn thoughts_are_separated_from_the_answer() {
     for name in ["reasoning_content", "reasoning"] {
         let delta = format!(r#"{{"{name}":"hm","content":"yes"}}"#);

@@ -235,6 +235,34 @@ fn unchanged_rows_are_not_drawn_again() {
 }
 
 #[test]
+fn rows_above_the_first_change_are_left_alone() {
+    let mut seen = Seen::new(20, 6);
+    seen.shows("> ", &["one", "two"]);
+    seen.look();
+    for (lines, live) in [
+        (&[][..], vec!["one", "three"]),
+        (&["one"], vec!["three", "4"]),
+    ] {
+        let lines: Vec<_> = lines.iter().map(|line| (*line).to_owned()).collect();
+        let live = live.into_iter().map(str::to_owned);
+        seen.prompt.update("> ", live.collect(), &lines);
+        let drawn = seen.prompt.take();
+        assert!(!drawn.contains("one"), "{drawn:?}");
+        seen.terminal.process(drawn.as_bytes());
+    }
+    assert_eq!(seen.look(), ["one", "three", "4", ">"]);
+}
+
+#[test]
+fn a_row_wider_than_the_screen_is_cleared_whole() {
+    let mut seen = Seen::new(12, 6);
+    seen.shows("> ", &["twenty columns wide."]);
+    seen.look();
+    seen.shows("> ", &[]);
+    assert_eq!(seen.look(), [">"]);
+}
+
+#[test]
 fn a_line_of_several_rows_is_edited_before_earlier_lines_come_back() {
     let mut seen = Seen::new(20, 8);
     for line in ["old", "older"] {

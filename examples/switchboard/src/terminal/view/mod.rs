@@ -13,7 +13,7 @@ use unicode_width::UnicodeWidthStr;
 use super::ChatEvent;
 use super::chat_view::{PlanItem, PlanStatus};
 use crate::markdown::ansi::{self, Stream, Style, wrap};
-use crate::screen::{Colour, printable};
+use crate::screen::{self, Colour, printable};
 
 use painted::wrap_painted;
 use partial::Partial;
@@ -495,10 +495,7 @@ impl View {
 
 /// Paints a row, if there are colours.
 fn paint(style: Style, colour: Colour, text: &str) -> String {
-    match style.colour {
-        true => colour.paint(text),
-        false => text.to_owned(),
-    }
+    screen::paint(style.colour, colour, text)
 }
 
 /// The rows of a line: one of code may be longer than a row.
