@@ -62,7 +62,7 @@ pub enum ClientState {
 /// use std::time::Instant;
 /// use acolyte_proto::frame::ChatRequest;
 /// use acolyte_proto::client::{ChatUpdate, ClientConfig, ClientConn, ClientEvent};
-/// use rpc_core::{Incoming, Machine};
+/// use acolyte_proto::{Incoming, Machine};
 ///
 /// let now = Instant::now();
 /// let mut conn = ClientConn::new(ClientConfig::default(), 0x5eed, now);

@@ -109,7 +109,7 @@ pub(crate) fn push_data(json: &str, out: &mut String) {
 ///
 /// ```
 /// use acolyte_proto::http::{StreamDecoder, StreamFrame};
-/// use rpc_core::Limits;
+/// use acolyte_proto::Limits;
 ///
 /// let mut decoder = StreamDecoder::new(&Limits::default());
 /// let mut bytes: &[u8] = b":\n\ndata: {\"type\":\"text-delta\",\"text\":\"hi\"}\n\ndata: {\"ty";

@@ -59,7 +59,7 @@ enum Question {
 /// use std::time::Instant;
 /// use acolyte_proto::frame::Status;
 /// use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
-/// use rpc_core::{Incoming, Machine};
+/// use acolyte_proto::{Incoming, Machine};
 ///
 /// let now = Instant::now();
 /// let mut conn = ServerConn::new(ServerConfig::default(), 0x5eed, now);

@@ -151,7 +151,7 @@ impl Verifier {
 ///
 /// ```
 /// use connectonion_proto::auth::{Canonical, Payload, Signature, Signer, verify_signature};
-/// use rpc_core::Limits;
+/// use connectonion_proto::Limits;
 ///
 /// let signer = Signer::from_seed(&[1; 32]);
 /// let signed = signer.sign_payload(&serde_json::json!({"timestamp": 1702234567}))?;

@@ -78,7 +78,7 @@ pub enum ClientState {
 /// use std::time::Instant;
 /// use connectonion_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
 /// use connectonion_proto::frame::{Connect, Input, Signed};
-/// use rpc_core::{Incoming, Machine};
+/// use connectonion_proto::{Incoming, Machine};
 ///
 /// let now = Instant::now();
 /// let connect = Connect::new(Signed::none()); // sign it: most hosts want that

@@ -18,7 +18,7 @@ use super::number::Number;
 ///
 /// ```
 /// # use connectonion_proto::frame::Session;
-/// # use rpc_core::Limits;
+/// # use connectonion_proto::Limits;
 /// let text = r#"{"messages":[],"mode":"safe","theirs":[1]}"#;
 /// let mut session = Session::parse(text, &Limits::default())?;
 /// assert_eq!(session.text("mode").as_deref(), Some("safe"));

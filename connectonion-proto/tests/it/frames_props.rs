@@ -137,9 +137,8 @@ fn kind() -> impl Strategy<Value = EventKind> {
         any::<bool>(),
     )
         .prop_map(|(question, options, several)| {
-            let mut ask = AskUser::new(question);
+            let mut ask = AskUser::new(question).with_options(&options);
             ask.multi_select = several;
-            ask.options = Some(codec::to_json(&options).unwrap());
             EventKind::AskUser(ask)
         });
     let thought = (maybe(), maybe()).prop_map(|(content, kind)| {

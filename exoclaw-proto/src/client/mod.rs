@@ -72,7 +72,7 @@ type End = Result<Json, CallError<RpcError>>;
 /// ```
 /// use std::time::Instant;
 /// use exoclaw_proto::client::{ClientConfig, ClientConn, ClientState};
-/// use rpc_core::{Incoming, Machine};
+/// use exoclaw_proto::{Incoming, Machine};
 ///
 /// let now = Instant::now();
 /// let config = ClientConfig::new("secret");

@@ -12,7 +12,7 @@ use crate::id::WireId;
 ///
 /// ```
 /// use exoclaw_proto::frame::{Call, ClientFrame};
-/// use rpc_core::Limits;
+/// use exoclaw_proto::Limits;
 ///
 /// let text = r#"{"id":"1","method":"status"}"#;
 /// let ClientFrame::Request(request) = ClientFrame::decode(text, &Limits::default())? else { panic!() };

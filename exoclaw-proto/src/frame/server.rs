@@ -17,7 +17,7 @@ use crate::limits::{AUTH_FAILED, AUTH_FAILED_CODE};
 ///
 /// ```
 /// use exoclaw_proto::frame::{ServerFrame, StreamEvent};
-/// use rpc_core::Limits;
+/// use exoclaw_proto::Limits;
 ///
 /// let text = r#"{"id":"1","event":"text","data":"Hello"}"#;
 /// let frame = ServerFrame::decode(text, &Limits::default())?;

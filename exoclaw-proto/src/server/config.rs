@@ -23,6 +23,10 @@ rpc_core::config! {
         /// frame lists; a server takes them from its backend. Default none: the answer is `unknown
         /// method`.
         pub extensions: Vec<Method> = Vec::new(),
+        /// Whether methods that are not a [`Method`] reach the application, as
+        /// [`Call::Unknown`](crate::frame::Call::Unknown); a server passes them to its backend.
+        /// Default `false`: the answer is `unknown method`.
+        pub other_methods: bool = false,
         /// Most open requests; at this number reading stops, even of WebSocket pings and a Close,
         /// so keep it above the needs of an honest client. Default 1,024; 0 counts as 1.
         pub max_requests: usize = MAX_REQUESTS,

@@ -40,14 +40,15 @@ enum Waiting {
 /// Without a token the hello frame is sent at once; with one, the first text or binary message must
 /// be the right token, or the client is refused and disconnected with code 4001. Requests reach the
 /// application as [events](ServerEvent) and may be answered in any order. The machine itself
-/// answers `ping`, text that is not a request, unknown methods, and wrong parameters.
+/// answers `ping`, text that is not a request, unknown methods (unless it is to
+/// [pass them on](ServerConfig::other_methods)), and wrong parameters.
 ///
 /// ```
 /// use std::time::Instant;
 /// use exoclaw_proto::auth::Auth;
 /// use exoclaw_proto::frame::Call;
 /// use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
-/// use rpc_core::{Incoming, Machine};
+/// use exoclaw_proto::{Incoming, Machine};
 ///
 /// let now = Instant::now();
 /// let mut conn = ServerConn::new(ServerConfig::new(Auth::open()), now);
@@ -161,8 +162,10 @@ impl ServerConn {
         };
         self.core.log_in();
         let id = id.into_answer(self.config.echo_numbers);
-        let method = Method::parse(call.tag()).filter(|method| self.offers(*method));
+        let named = Method::parse(call.tag());
+        let method = named.filter(|method| self.offers(*method));
         let kind = match (method, call.refusal(limits)) {
+            (None, _) if named.is_none() && self.config.other_methods => Kind::Plain,
             (None, _) => return self.reject(Some(&id), &RpcError::unknown_method(call.tag())),
             (_, Some(error)) => return self.reject(Some(&id), &error),
             (Some(Method::Ping), _) => {

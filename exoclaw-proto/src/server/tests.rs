@@ -264,6 +264,22 @@ fn extensions_are_disabled_by_default() {
 }
 
 #[test]
+fn methods_that_the_protocol_does_not_name_reach_an_application_that_wants_them() {
+    let mut played = Played::ready(ServerConfig {
+        other_methods: true,
+        ..ServerConfig::default()
+    });
+    let id = played.ask(r#"{"id":"1","method":"words.count","params":"one two"}"#);
+    played.conn.reply(id, &2).unwrap();
+    assert_eq!(played.sent(), [r#"{"id":"1","result":2}"#]);
+    for method in ["chat.history", "plugin.load"] {
+        let text = json!({"id": "1", "method": method}).to_string();
+        let answer = format!(r#"{{"id":"1","error":"unknown method: {method}"}}"#);
+        assert_eq!(played.answer(&text), [answer]);
+    }
+}
+
+#[test]
 fn numeric_ids_are_echoed_as_strings_or_verbatim() {
     let ping = |id: &str| format!(r#"{{"id":{id},"method":"ping"}}"#);
     let mut played = Played::ready(ServerConfig::default());

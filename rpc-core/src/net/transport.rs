@@ -78,6 +78,11 @@ impl fmt::Debug for Message {
 /// [`close_timeout`](super::DriverConfig::close_timeout); every other error is the end. Never pass
 /// it [`Outgoing::Abort`]: drop the transport instead.
 ///
+/// Over a stream of bytes, such as a Unix socket, use WebSockets:
+/// [`WsDialer::upgrade`](super::ws::WsDialer::upgrade) and
+/// [`WsStream::accept`](super::ws::WsStream::accept) take any stream (feature `ws`), and keep these
+/// promises.
+///
 /// ```
 /// use futures_util::{SinkExt, StreamExt};
 /// use rpc_core::Outgoing;

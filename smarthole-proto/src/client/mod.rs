@@ -47,7 +47,7 @@ pub enum ClientState {
 ///
 /// ```
 /// use std::time::Instant;
-/// use rpc_core::{Incoming, Machine};
+/// use smarthole_proto::{Incoming, Machine};
 /// use smarthole_proto::frame::{Answer, Registration};
 /// use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent};
 ///

@@ -26,7 +26,7 @@ pub const DROPPED: &str = "The client dropped the message without a response";
 /// responses minutes later, keep the [`responder`](Self::responder).
 ///
 /// ```
-/// use rpc_core::Refused;
+/// use smarthole_proto::Refused;
 /// use smarthole_proto::frame::Notification;
 /// use smarthole_proto::net::InboundMessage;
 ///

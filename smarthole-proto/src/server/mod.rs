@@ -94,7 +94,7 @@ pub enum ServerState {
 ///
 /// ```
 /// use std::time::Instant;
-/// use rpc_core::{Incoming, Machine};
+/// use smarthole_proto::{Incoming, Machine};
 /// use smarthole_proto::id::client_id;
 /// use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
 ///

@@ -66,7 +66,7 @@ struct Pending {
 ///
 /// ```
 /// use std::time::Instant;
-/// use rpc_core::{Machine, Secret};
+/// use snek_proto::{Machine, Secret};
 /// use snek_proto::client::{ClientConfig, ClientConn};
 ///
 /// let config = ClientConfig::new("mybot", Secret::from("mypassword"));

@@ -13,7 +13,7 @@ use crate::id::WireId;
 /// as empty, and a missing `callId` as a request without an answer.
 ///
 /// ```
-/// use rpc_core::Limits;
+/// use snek_proto::Limits;
 /// use snek_proto::frame::ClientFrame;
 ///
 /// let text = r#"{"method":"send_message","args":["general","hi",true],"kwargs":{},"callId":"1"}"#;

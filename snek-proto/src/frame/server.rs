@@ -17,7 +17,7 @@ use crate::id::{CallId, WireId};
 /// kind that does not need it.
 ///
 /// ```
-/// use rpc_core::Limits;
+/// use snek_proto::Limits;
 /// use snek_proto::frame::ServerFrame;
 ///
 /// let text = r#"{"callId":"1","success":true,"data":{"pong":[]}}"#;

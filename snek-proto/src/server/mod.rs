@@ -74,7 +74,7 @@ struct Open {
 ///
 /// ```
 /// use std::time::Instant;
-/// use rpc_core::{Incoming, Machine};
+/// use snek_proto::{Incoming, Machine};
 /// use snek_proto::frame::User;
 /// use snek_proto::server::{ServerConfig, ServerConn, ServerEvent};
 ///

@@ -4,6 +4,7 @@ use rpc_core::json::lenient::{loose, optional_array, optional_loose, or_default}
 use rpc_core::{Json, Str};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use super::super::json::opt;
 use super::super::words::Mode;
@@ -18,7 +19,8 @@ pub struct AskUser {
     /// The question.
     #[serde(flatten, serialize_with = "question_and_text")]
     pub question: Str,
-    /// Answers to choose from: an array of texts, as it was sent.
+    /// Answers to choose from: an array of texts, as it was sent. See
+    /// [`with_options`](Self::with_options).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub options: Option<Json>,
     /// Whether several of them may be chosen.
@@ -35,6 +37,14 @@ impl AskUser {
             question: question.into(),
             ..Self::default()
         }
+    }
+
+    /// Sets the answers to choose from.
+    #[must_use]
+    pub fn with_options(mut self, options: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let options: Value = options.into_iter().map(Into::into).collect();
+        self.options = Some(options.into());
+        self
     }
 }
 

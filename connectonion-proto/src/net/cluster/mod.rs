@@ -142,7 +142,7 @@ rpc_core::config! {
 /// use connectonion_proto::net::ServerOptions;
 /// use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 /// use connectonion_proto::trust::TrustLevel;
-/// use rpc_core::net::nats::{Nats, NatsConfig};
+/// use connectonion_proto::rpc_core::net::nats::{Nats, NatsConfig};
 /// use std::sync::Arc;
 ///
 /// # async fn doc(key: Signer) -> Result<(), Box<dyn std::error::Error>> {

@@ -52,7 +52,7 @@ pub use turn::Turn;
 /// use connectonion_proto::net::{Agent, AgentError, HostRuntime, RuntimeOptions, Prompt, Reply, Turn};
 /// use connectonion_proto::server::ServerConfig;
 /// use connectonion_proto::trust::TrustLevel;
-/// use rpc_core::net::{DriverConfig, mem};
+/// use connectonion_proto::rpc_core::net::{DriverConfig, mem};
 ///
 /// # struct Echo;
 /// # impl Agent for Echo {

@@ -3,6 +3,8 @@
 use std::future::{Future, Ready, ready};
 use std::sync::Arc;
 
+use rpc_core::Json;
+
 use super::peer::Peer;
 use super::reply::{ChatReply, Gone};
 use crate::error::RpcError;
@@ -151,6 +153,67 @@ pub trait Backend: Send + Sync + 'static {
         _request: MemorySearch,
     ) -> impl Future<Output = Result<Vec<Fact>, RpcError>> + Send {
         unknown(Method::MemorySearch)
+    }
+
+    /// Carries out a method of your own: one that is not a [`Method`]. `params` is null if the
+    /// request has none.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use exoclaw_proto::frame::{ChatSend, Plugin, Status};
+    /// # use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer};
+    /// use exoclaw_proto::{DecodeError, Json};
+    /// use exoclaw_proto::error::RpcError;
+    ///
+    /// # struct Words;
+    /// impl Backend for Words {
+    ///     async fn call(&self, _: &Arc<Peer>, method: &str, params: Json) -> Result<Json, RpcError> {
+    ///         let wrong = |error: DecodeError| RpcError::new(format!("invalid params: {error}"));
+    ///         match method {
+    ///             "words.count" => {
+    ///                 let text: String = params.parse().map_err(wrong)?;
+    ///                 Ok(serde_json::Value::from(text.split_whitespace().count()).into())
+    ///             }
+    ///             other => Err(RpcError::unknown_method(other)),
+    ///         }
+    ///     }
+    ///     // and the methods of every backend
+    /// #     async fn status(&self, _: &Arc<Peer>) -> Status {
+    /// #         Status::new("1.0.0", 0, 0)
+    /// #     }
+    /// #     async fn plugins(&self, _: &Arc<Peer>) -> Vec<Plugin> {
+    /// #         Vec::new()
+    /// #     }
+    /// #     async fn chat(&self, _: &Arc<Peer>, _: ChatSend, _: ChatReply) -> Result<(), ChatError> {
+    /// #         Ok(())
+    /// #     }
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use exoclaw_proto::net::{self, Server, ServerOptions};
+    /// # let server = Server::bind("127.0.0.1:0", Words, ServerOptions::default()).await?;
+    /// # let url = server.url();
+    /// # tokio::spawn(server.run());
+    /// # let (client, _, connection) = net::connect(&url, Default::default()).await?;
+    /// # tokio::spawn(connection.run());
+    /// # assert_eq!(client.call("words.count", &"one two").await?.get(), "2");
+    /// # assert!(client.call("words.count", &2).await.is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The answer to the client; by default that the method is unknown.
+    ///
+    /// # Cancel safety
+    /// The future is dropped if the connection ends first.
+    fn call(
+        &self,
+        _peer: &Arc<Peer>,
+        method: &str,
+        _params: Json,
+    ) -> impl Future<Output = Result<Json, RpcError>> + Send {
+        ready(Err(RpcError::unknown_method(method)))
     }
 
     /// Handles the end of a connection. Called once for each, whether its token was right or not.

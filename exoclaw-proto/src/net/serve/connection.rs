@@ -65,6 +65,7 @@ impl<B: Backend> ServerProtocol for Gateway<B> {
         let mut http = options.http.with_path(WS_PATH);
         http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
         options.connection.extensions = backend.extensions().to_vec();
+        options.connection.other_methods = true;
         let shared = Self {
             backend: Arc::new(backend),
             connection: Arc::new(options.connection),
@@ -225,6 +226,10 @@ async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, ca
             }
             Call::MemorySearch(request) => {
                 answer(&peer, id, backend.memory_search(&peer, request).await).await
+            }
+            Call::Unknown { tag, content } => {
+                let params = content.unwrap_or_default();
+                answer(&peer, id, backend.call(&peer, &tag, params).await).await
             }
             // The machine passes on no other.
             call => {

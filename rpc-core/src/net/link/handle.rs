@@ -231,7 +231,8 @@ impl<P: Protocol> Link<P> {
         found.await.unwrap_or(Err(CloseReason::TaskGone))
     }
 
-    /// Waits until the link has ended for good.
+    /// Waits until the link has ended for good. A link that dials ends when it is
+    /// [closed](Self::close) or gives up, not with a connection.
     ///
     /// # Cancel safety
     /// Cancel-safe.

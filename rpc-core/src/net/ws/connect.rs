@@ -26,7 +26,8 @@ pub enum ConnectError {
         /// The secret, such as `the API key`.
         what: &'static str,
     },
-    /// The attempt failed: nothing listens, the upgrade or the login was refused, a deadline passed.
+    /// The attempt failed: nothing listens, the upgrade was refused, a deadline passed; or
+    /// credentials were refused, which is [`CloseReason::Authentication`].
     #[error(transparent)]
     Failed(#[from] CloseReason),
 }

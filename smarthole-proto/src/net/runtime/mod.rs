@@ -62,7 +62,7 @@ impl Settled {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use rpc_core::net::mem;
+/// use smarthole_proto::rpc_core::net::mem;
 /// use smarthole_proto::hub::{HubConfig, Input};
 /// use smarthole_proto::net::{RouterOptions, RouterRuntime};
 /// use smarthole_proto::router::Keywords;
@@ -126,6 +126,23 @@ impl RouterRuntime {
 
     /// Returns all events from now on. There may be any number of listeners, each with a queue of
     /// its own: 1,024 events and 16 MiB, of which the oldest are dropped when it is full.
+    ///
+    /// ```
+    /// use smarthole_proto::rpc_core::net::Queued;
+    /// use smarthole_proto::hub::HubEvent;
+    /// use smarthole_proto::net::RouterRuntime;
+    ///
+    /// async fn show(runtime: RouterRuntime) {
+    ///     let mut events = runtime.events();
+    ///     while let Some(event) = events.next().await {
+    ///         match event {
+    ///             Queued::Item(HubEvent::Notification { title, body, .. }) => println!("{title}: {body}"),
+    ///             Queued::Lagged(count) => println!("({count} events were missed)"),
+    ///             _ => {}
+    ///         }
+    ///     }
+    /// }
+    /// ```
     #[must_use]
     pub fn events(&self) -> HubEvents {
         self.events_with(QueueConfig::default())

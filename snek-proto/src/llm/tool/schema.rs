@@ -10,7 +10,21 @@ use crate::error::BotError;
 impl ToolDefinition {
     /// Creates a tool whose parameters are the fields of a struct: types, defaults and descriptions
     /// from `schemars`, sorted by name. Types outside the specification's table are possible, such
-    /// as `number`. A unit has no parameters.
+    /// as `number`. A unit has no parameters. `Call::parse` reads the arguments as the same type.
+    ///
+    /// ```
+    /// use snek_proto::llm::tool::ToolDefinition;
+    ///
+    /// #[derive(schemars::JsonSchema, serde::Deserialize)] // `schemars = "1"` in `Cargo.toml`
+    /// struct Roll {
+    ///     /// How many sides each die has.
+    ///     sides: u32,
+    /// }
+    ///
+    /// let tool = ToolDefinition::from_type::<Roll>("roll", "Rolls a die.")?;
+    /// assert_eq!(tool.params()[0].name(), "sides");
+    /// # Ok::<(), snek_proto::error::BotError>(())
+    /// ```
     ///
     /// # Errors
     /// [`BotError::ValidationError`] if the type is not a struct with named fields.

@@ -71,6 +71,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rpc_core::Instant;
 use rpc_core::breaker::{BreakerOpen, CircuitBreaker, Permit};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 pub use config::ToolLoopConfig;
@@ -108,6 +109,32 @@ pub struct Call {
     pub name: String,
     /// The parsed arguments.
     pub arguments: Map<String, Value>,
+}
+
+impl Call {
+    /// Reads the arguments as the type of a tool: that of its definition, if feature `schema` made
+    /// it [from a type](super::tool::ToolDefinition).
+    ///
+    /// ```
+    /// use snek_proto::llm::toolloop::{Call, ToolFailure};
+    ///
+    /// #[derive(serde::Deserialize)] // and `schemars::JsonSchema`, for the definition
+    /// struct Roll {
+    ///     sides: u32,
+    /// }
+    ///
+    /// fn roll(call: &Call) -> Result<u32, ToolFailure> {
+    ///     let Roll { sides } = call.parse()?; // the model learns what is wrong
+    ///     Ok(sides / 2)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ToolFailure::Call`]: an argument is missing, or has another type.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, ToolFailure> {
+        serde_json::from_value(Value::Object(self.arguments.clone()))
+            .map_err(|error| ToolFailure::Call(error.to_string()))
+    }
 }
 
 /// One loop of tool calls, from a question to the model's final text.

@@ -22,7 +22,7 @@ use crate::frame::{Call, User};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use rpc_core::{Secret, Str};
+/// use snek_proto::{Secret, Str};
 /// use snek_proto::error::RpcError;
 /// use snek_proto::frame::{Call, Channel, User};
 /// use snek_proto::net::{Backend, Peer, Replied, Reply};

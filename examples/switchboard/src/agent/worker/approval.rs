@@ -2,11 +2,9 @@
 
 use std::time::SystemTime;
 
-use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{
     ApprovalNeeded, AskUser, DiffPreview, EventKind, Mode, PlanReview, Rejection, Scope,
 };
-use connectonion_proto::net::AgentError;
 use rpc_core::Json;
 use rpc_core::net::entropy;
 use serde_json::{Map, Value, json};
@@ -69,8 +67,7 @@ impl Work<'_> {
         let options = options.into_iter().flatten().filter_map(Value::as_str);
         let options: Vec<_> = options.collect();
         if !options.is_empty() {
-            let options = to_json(&options);
-            question.options = Some(options.map_err(|error| AgentError::new(error.to_string()))?);
+            question = question.with_options(options);
         }
         let answer = self.turn.ask_user(question).await?;
         let value = serde_json::from_str(answer.get());
