@@ -11,8 +11,9 @@ const KEPT: usize = 256;
 /// A first-in, first-out queue that is empty most of the time, such as the events of one connection
 /// among thousands.
 ///
-/// The first item allocates room for one. A queue that becomes empty after a burst gives the memory
-/// of the burst back; until then it keeps it, so a burst costs one allocation per doubling.
+/// The first item allocates room for as many as came the time before, at first for one. A queue
+/// that becomes empty after a burst gives the memory of the burst back, so that the same again costs
+/// one allocation, and a larger one another for each doubling.
 ///
 /// ```
 /// let mut backlog = rpc_core::backlog::Backlog::new();
@@ -24,6 +25,9 @@ const KEPT: usize = 256;
 #[derive(Clone, Debug)]
 pub struct Backlog<T> {
     items: VecDeque<T>,
+    /// How many items came since the queue was empty, and how many the time before.
+    burst: u32,
+    last_burst: u32,
 }
 
 impl<T> Backlog<T> {
@@ -32,6 +36,8 @@ impl<T> Backlog<T> {
     pub const fn new() -> Self {
         Self {
             items: VecDeque::new(),
+            burst: 0,
+            last_burst: 0,
         }
     }
 
@@ -39,8 +45,9 @@ impl<T> Backlog<T> {
     pub fn push_back(&mut self, item: T) {
         if self.items.capacity() == 0 {
             // Left to itself it would make room for four.
-            self.items.reserve_exact(1);
+            self.items.reserve_exact(self.last_burst.max(1) as usize);
         }
+        self.burst = self.burst.saturating_add(1);
         self.items.push_back(item);
     }
 
@@ -59,8 +66,12 @@ impl<T> Backlog<T> {
     }
 
     fn settle(&mut self) {
+        if !self.items.is_empty() {
+            return;
+        }
+        self.last_burst = std::mem::take(&mut self.burst);
         let capacity = self.items.capacity();
-        if self.items.is_empty() && capacity > 1 && capacity * size_of::<T>() > KEPT {
+        if capacity > 1 && capacity * size_of::<T>() > KEPT {
             self.items = VecDeque::new();
         }
     }
@@ -177,6 +188,21 @@ mod tests {
         }
         while backlog.pop_front().is_some() {}
         assert_eq!(backlog.items.capacity(), 0);
+    }
+
+    #[test]
+    fn a_burst_like_the_last_one_finds_room() {
+        let mut backlog = Backlog::new();
+        for count in [100, 90] {
+            for item in 0..count {
+                backlog.push_back([item; 4]);
+            }
+            while backlog.pop_front().is_some() {}
+            assert_eq!(backlog.items.capacity(), 0);
+            backlog.push_back([0_usize; 4]);
+            assert_eq!(backlog.items.capacity(), count);
+            backlog.pop_front();
+        }
     }
 
     #[test]

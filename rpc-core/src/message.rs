@@ -1,15 +1,27 @@
 //! The messages between a machine and its transport.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use bytes::Bytes;
+#[cfg(all(feature = "ws", not(target_family = "wasm")))]
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use crate::json::{DecodeError, DecodeErrorKind};
 use crate::text::beginning;
 
 /// UTF-8 text whose clones share one allocation, so that a broadcast is encoded once.
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
-pub struct Text(Bytes);
+#[derive(Clone)]
+pub struct Text(Contents);
+
+/// The bytes of a text, which are UTF-8.
+#[derive(Clone)]
+enum Contents {
+    Bytes(Bytes),
+    /// From a WebSocket, whose library has checked them; they need no second look.
+    #[cfg(all(feature = "ws", not(target_family = "wasm")))]
+    Checked(Utf8Bytes),
+}
 
 impl Text {
     /// Creates a text from bytes that hold UTF-8.
@@ -18,56 +30,100 @@ impl Text {
     /// The bytes' [`Utf8Error`](std::str::Utf8Error) if they are not UTF-8.
     pub fn new(bytes: Bytes) -> Result<Self, std::str::Utf8Error> {
         std::str::from_utf8(&bytes)?;
-        Ok(Self(bytes))
+        Ok(Self::from_checked(bytes))
     }
 
     /// Creates a text from bytes that are known to be UTF-8, without a check.
     pub(crate) const fn from_checked(bytes: Bytes) -> Self {
-        Self(bytes)
+        Self(Contents::Bytes(bytes))
     }
 
     /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        // Every constructor checked the bytes, so the empty string is never taken.
-        std::str::from_utf8(&self.0).unwrap_or_default()
+        match &self.0 {
+            // Every constructor checked the bytes, so the empty string is never taken.
+            Contents::Bytes(bytes) => std::str::from_utf8(bytes).unwrap_or_default(),
+            #[cfg(all(feature = "ws", not(target_family = "wasm")))]
+            Contents::Checked(text) => text,
+        }
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Contents::Bytes(bytes) => bytes,
+            #[cfg(all(feature = "ws", not(target_family = "wasm")))]
+            Contents::Checked(text) => text.as_bytes(),
+        }
     }
 
     /// Returns the length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.as_bytes().len()
     }
 
     /// Returns whether the text is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len() == 0
     }
 
     /// Returns the shared bytes.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
-        self.0
+        match self.0 {
+            Contents::Bytes(bytes) => bytes,
+            #[cfg(all(feature = "ws", not(target_family = "wasm")))]
+            Contents::Checked(text) => text.into(),
+        }
+    }
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self::from_checked(Bytes::new())
+    }
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Text {}
+
+impl Hash for Text {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_bytes().hash(state);
+    }
+}
+
+#[cfg(all(feature = "ws", not(target_family = "wasm")))]
+impl Text {
+    /// Creates a text from what a WebSocket has checked.
+    pub(crate) const fn from_websocket(text: Utf8Bytes) -> Self {
+        Self(Contents::Checked(text))
     }
 }
 
 impl From<String> for Text {
     fn from(text: String) -> Self {
-        Self(Bytes::from(text))
+        Self::from_checked(Bytes::from(text))
     }
 }
 
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
-        Self(Bytes::copy_from_slice(text.as_bytes()))
+        Self::from_checked(Bytes::copy_from_slice(text.as_bytes()))
     }
 }
 
 /// Prints the length only: frames carry passwords and private text.
 impl fmt::Debug for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Text({} bytes)", self.0.len())
+        write!(f, "Text({} bytes)", self.len())
     }
 }
 

@@ -37,6 +37,9 @@ pub(crate) struct Outbox {
     open: String,
     /// The length of the last chunk, at most [`CHUNK`], as an estimate for the next one.
     last_chunk: u16,
+    /// How many frames were queued since none waited, and how many it were the time before.
+    burst: usize,
+    last_burst: usize,
     queued_bytes: usize,
     taken: u64,
     closing: bool,
@@ -97,6 +100,8 @@ impl Outbox {
             chunks: VecDeque::new(),
             open: String::new(),
             last_chunk: 0,
+            burst: 0,
+            last_burst: 0,
             queued_bytes: 0,
             taken: 0,
             closing: false,
@@ -178,6 +183,7 @@ impl Outbox {
         self.queued_bytes -= frame.len();
         self.taken += 1;
         if self.frames.is_empty() {
+            self.last_burst = mem::take(&mut self.burst);
             let is_quiet = matches!(frame, Outgoing::Ping(_));
             if is_quiet || self.frames.capacity() > KEPT_FRAMES {
                 self.release();
@@ -250,6 +256,11 @@ impl Outbox {
     fn push(&mut self, frame: Waiting, size: usize) -> FrameNumber {
         let number = FrameNumber(self.taken + self.frames.len() as u64);
         self.queued_bytes += size;
+        if self.frames.capacity() == 0 {
+            // A busy connection does not grow the queue anew in each turn.
+            self.frames.reserve_exact(self.last_burst);
+        }
+        self.burst += 1;
         self.frames.push_back(frame);
         number
     }

@@ -38,8 +38,8 @@ pub(crate) fn gate() -> bool {
                 gate.ratio(goal, theirs.instructions / ours.instructions);
             }
         }
-        if let Some(most) = goals::most_of_call(work.name) {
-            gate.call(work.name, ours.instructions, most);
+        if let Some((most, why)) = goals::most_of_call(work.name) {
+            gate.call(work.name, ours.instructions, most, why);
         }
         if let Some(most) = work.max_allocations {
             let what = format!("{}: {:.2} allocations", work.name, ours.allocations);
@@ -104,14 +104,15 @@ impl Gate {
     }
 
     /// What both ends take for a call.
-    fn call(&mut self, name: &str, found: f64, most: f64) {
+    fn call(&mut self, name: &str, found: f64, most: f64, why: Option<&str>) {
         let line = format!("{name}: {found:.0} instructions of both ends");
         let margin = goals::CALL_MARGIN;
         if found < most * (1.0 - margin) {
             let line = format!("{line} (at most {most}): can be lowered");
             self.better.push(line);
         }
-        self.at_most(&line, found, (most * (1.0 + margin)).round());
+        let most = (most * (1.0 + margin)).round();
+        self.say(found <= most, &format!("{line} (at most {most})"), why);
     }
 
     fn at_most(&mut self, what: &str, found: f64, most: f64) {

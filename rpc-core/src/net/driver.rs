@@ -166,7 +166,8 @@ impl<M: Machine, T: Transport> Driver<M, T> {
 
     /// Runs the first half of a turn: [`Io::poll_input`].
     pub(super) fn poll_input(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
-        self.io.poll_input(&mut self.machine, cx, now)
+        let budget = self.io.read_budget();
+        self.io.poll_input(&mut self.machine, cx, now, budget)
     }
 
     /// Runs the second half: [`Io::poll_output`].

@@ -16,10 +16,15 @@ use super::running::Running;
 use super::telemetry::{ConnectionMeter, Side, connection_span};
 use super::time;
 use super::transport::Transport;
+use crate::Instant;
 use crate::error::{CloseReason, Disconnect};
 use crate::machine::Machine;
 use crate::message::CloseFrame;
 use crate::sync::Mutex;
+
+/// How many messages are handled before more are read. Allocators keep about as many freed pieces of
+/// each size at hand, so that a request reuses the memory of the one before it.
+const AT_ONCE: usize = 7;
 
 /// How a server handles the events of one connection.
 pub trait ConnectionHandler: Send + Unpin + 'static {
@@ -255,24 +260,15 @@ impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
         let now = time::now();
         let mut event = None;
         loop {
-            let mut state = self.handle.lock();
-            // What is queued in this turn leaves in it, so no one has to wake the task.
-            state.task = None;
-            let State { machine, cut, .. } = &mut *state;
-            if std::mem::take(cut) {
-                self.io.drop_transport(machine, Disconnect::Eof, now);
+            let (more, was_full) = self.handle_input(cx, now, event);
+            if let Some(shutdown) = &mut self.shutdown
+                && shutdown.as_mut().poll(cx).is_ready()
+            {
+                // Behind the tasks, in case one of them logs the peer in.
+                self.shutdown = None;
+                self.handler.shut_down(&mut self.tasks);
+                self.run_tasks(cx);
             }
-            let more = self.io.poll_input(machine, cx, now);
-            let was_full = !machine.wants_input();
-            event = event.or_else(|| machine.poll_event());
-            drop(state);
-            while let Some(next) = event {
-                if let Some(reason) = self.handler.on_event(next, &mut self.tasks) {
-                    self.reason.get_or_insert(reason);
-                }
-                event = self.handle.lock().machine.poll_event();
-            }
-            self.run_tasks(cx);
             self.handler.before_write();
 
             let mut state = self.handle.lock();
@@ -310,16 +306,45 @@ impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
         }
     }
 
+    /// Reads, handles events and runs tasks, a few messages at a time. Returns whether there may be
+    /// more to read, and whether the machine wanted no further input at the end of it.
+    fn handle_input(
+        &mut self,
+        cx: &mut Context<'_>,
+        now: Instant,
+        mut event: Option<<H::Machine as Machine>::Event>,
+    ) -> (bool, bool) {
+        let mut budget = self.io.read_budget();
+        loop {
+            let mut state = self.handle.lock();
+            // What is queued in this turn leaves in it, so no one has to wake the task.
+            state.task = None;
+            let State { machine, cut, .. } = &mut *state;
+            if std::mem::take(cut) {
+                self.io.drop_transport(machine, Disconnect::Eof, now);
+            }
+            let at_most = budget.min(AT_ONCE);
+            budget -= at_most;
+            let more = self.io.poll_input(machine, cx, now, at_most);
+            let was_full = !machine.wants_input();
+            event = event.or_else(|| machine.poll_event());
+            drop(state);
+            while let Some(next) = event {
+                if let Some(reason) = self.handler.on_event(next, &mut self.tasks) {
+                    self.reason.get_or_insert(reason);
+                }
+                event = self.handle.lock().machine.poll_event();
+            }
+            self.run_tasks(cx);
+            // The last words of a machine that has closed leave before anything else is read.
+            if !more || budget == 0 || self.handle.read(Machine::is_closed) {
+                return (more, was_full);
+            }
+        }
+    }
+
     fn run_tasks(&mut self, cx: &mut Context<'_>) {
         while self.tasks.poll_next(cx).is_ready() {}
-        // Behind the tasks, in case one of them logs the peer in.
-        if let Some(shutdown) = &mut self.shutdown
-            && shutdown.as_mut().poll(cx).is_ready()
-        {
-            self.shutdown = None;
-            self.handler.shut_down(&mut self.tasks);
-            while self.tasks.poll_next(cx).is_ready() {}
-        }
     }
 
     /// Handles the end of the machine. The closing handshake may take a while; the tasks end now.

@@ -1,14 +1,16 @@
 //! How many allocations the hot paths cost once they are warm. Printed, and bounded from above.
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use allocation_counter::measure;
 use rpc_core::{Incoming, Limits, Machine};
 use smarthole_proto::client::{ClientEvent, Received};
 use smarthole_proto::codec::encode_into;
 use smarthole_proto::frame::{
-    Answer, ClientFrame, Message, Metadata, Notification, Response, ServerFrame,
+    Answer, ClientFrame, Message, Metadata, Notification, Registration, Response, ServerFrame,
 };
+use smarthole_proto::hub::{ConnId, Hub, HubConfig, Input};
+use smarthole_proto::router::Candidate;
 
 use crate::client::ready;
 
@@ -103,4 +105,32 @@ fn a_response_allocates_once_at_the_server() {
         assert!(server.poll_event().is_some());
     });
     assert!(response <= ROUNDS, "{response}");
+}
+
+#[test]
+fn an_open_question_makes_one_registration_copy_the_candidates() {
+    const CLIENTS: u64 = 1_200;
+    const MORE: u64 = 100;
+    let now = Instant::now();
+    let mut hub = Hub::new(HubConfig::default(), 7, now);
+    let register = |hub: &mut Hub, from: u64, count: u64| {
+        let registered = measure(|| {
+            for number in from..from + count {
+                let registration = Registration::new(format!("c{number}"), "Keeps notes.");
+                hub.register(ConnId(number), &registration).unwrap();
+                assert!(hub.poll_event().is_some());
+            }
+        });
+        registered.bytes_total
+    };
+    register(&mut hub, 0, CLIENTS);
+    let before = register(&mut hub, CLIENTS, MORE);
+    hub.submit(Input::text("buy milk"), now, SystemTime::now())
+        .unwrap();
+    assert!(hub.poll_event().is_some());
+    let after = register(&mut hub, CLIENTS + MORE, MORE);
+    // The copy, and its growth.
+    let all = (CLIENTS + 2 * MORE) * size_of::<Candidate>() as u64;
+    assert!(after - before <= 4 * all, "{before} and {after} bytes");
+    assert!(before < all, "{before} bytes");
 }

@@ -163,7 +163,14 @@ impl ServerFrame {
 
     /// The id of the call that this may answer, if it has the form of this client's ids.
     pub(crate) fn own_call_id(&self) -> Option<CallId> {
-        CallId::parse(&self.members.call_id.as_ref()?.as_id()?)
+        let id = self.members.call_id.as_ref()?;
+        // It comes back as it was sent, unless the server writes it in its own way.
+        let inner = id
+            .get()
+            .strip_prefix('"')
+            .and_then(|it| it.strip_suffix('"'));
+        let as_sent = inner.and_then(CallId::parse);
+        as_sent.or_else(|| CallId::parse(&id.as_id()?))
     }
 
     /// Whether the call failed: `success` is false, or absent while there is an `error`. An object

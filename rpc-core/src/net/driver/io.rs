@@ -100,17 +100,22 @@ impl<T: Transport> Io<T> {
         self.meter = meter;
     }
 
-    /// Runs the first half of a turn: reads what is available and handles deadlines. Returns `true`
-    /// if there may be more to read.
+    /// Returns how many messages are read in a turn at most.
+    pub(crate) const fn read_budget(&self) -> usize {
+        self.read_budget
+    }
+
+    /// Runs the first half of a turn, or a part of it: reads what is available, at most so many
+    /// messages, and handles deadlines. Returns `true` if there may be more to read.
     pub(crate) fn poll_input(
         &mut self,
         machine: &mut impl Machine,
         cx: &mut Context<'_>,
         now: Instant,
+        at_most: usize,
     ) -> bool {
-        // Within the budget.
         let more = 'read: {
-            for _ in 0..self.read_budget {
+            for _ in 0..at_most {
                 let closed = machine.is_closed();
                 if !closed && !machine.wants_input() {
                     break 'read false;

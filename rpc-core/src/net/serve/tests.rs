@@ -7,7 +7,6 @@ use std::task::Wake;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 
 use super::*;
-use crate::Instant;
 use crate::error::Disconnect;
 use crate::message::{Incoming, Outgoing};
 use crate::net::mem::{self, MemTransport};
@@ -18,6 +17,8 @@ use crate::net::{Cancellation, Canceller, Message};
 struct Echo {
     out: Vec<Outgoing>,
     events: Vec<Event>,
+    /// The most events that have waited.
+    most_events: usize,
     /// A text found no room.
     blocked: bool,
     closed: bool,
@@ -52,6 +53,7 @@ impl Machine for Echo {
     fn handle_message(&mut self, message: Incoming<'_>, _: Instant) {
         if let Incoming::Text(text) = message {
             self.events.push(Event::Said(text.to_owned()));
+            self.most_events = self.most_events.max(self.events.len());
         }
     }
 
@@ -218,6 +220,16 @@ async fn output_of_a_handler_is_sent_in_the_same_turn() {
     served.say("b").await;
     assert!(serving.as_mut().now_or_never().is_none());
     assert_eq!(served.heard(), ["a", "b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_few_messages_are_handled_before_more_are_read() {
+    let (mut served, serving) = serve_echo();
+    for _ in 0..16 {
+        served.say("a").await;
+    }
+    assert!(serving.now_or_never().is_none());
+    assert_eq!(served.handle.read(|echo| echo.most_events), AT_ONCE);
 }
 
 #[tokio::test(start_paused = true)]

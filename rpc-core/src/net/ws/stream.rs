@@ -227,7 +227,7 @@ where
             }
         };
         Ok(match message {
-            Theirs::Text(text) => Message::Text(Text::from_checked(text.into())),
+            Theirs::Text(text) => Message::Text(Text::from_websocket(text)),
             Theirs::Binary(bytes) => Message::Binary(bytes),
             Theirs::Ping(payload) => {
                 if !self.close_sent {
