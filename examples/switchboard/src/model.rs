@@ -149,6 +149,7 @@ const fn missing(parts: usize) -> &'static str {
 }
 
 /// Returns a time in words, not shorter than it is.
+#[must_use]
 pub fn seconds(time: Duration) -> String {
     format!("{} s", time.as_millis().div_ceil(1000))
 }
