@@ -92,10 +92,11 @@ fn read_all(max_bytes: usize) -> Result<String, Failure> {
 /// Returns the only text to say, if there is one; `-` is all of standard input.
 ///
 /// # Errors
-/// [`Failure`], told programs too if `json` is wanted, if it is blank, longer than `max` bytes, not UTF-8 or cannot be read.
+/// [`Failure`], told programs too if `json` is wanted, if it is blank, longer than `max_bytes`, not UTF-8
+/// or cannot be read.
 pub fn only(text: Option<String>, max_bytes: usize, json: bool) -> Result<Option<String>, Failure> {
     let text = match text.as_deref() {
-        Some("-") => read_all(max).map(Some),
+        Some("-") => read_all(max_bytes).map(Some),
         _ => Ok(text),
     };
     let blank = "nothing to say: give a text, or write one to standard input";

@@ -487,12 +487,10 @@ fn plain_words(error: &reqwest::Error) -> &'static str {
             }
             // A certificate that is not trusted, as a rule.
             Some(InvalidData) => otherwise = UNTRUSTED,
-            _ => match cause.to_string() {
-                it if it.starts_with("dns error") => otherwise = "host not found",
-                it if it.starts_with("invalid HTTP") => otherwise = UNREADABLE,
-                it if it.starts_with("message head is too large") => otherwise = UNREADABLE,
-                _ => {}
-            },
+            _ if cause.to_string().starts_with("dns error") => otherwise = "host not found",
+            _ if cause.to_string().starts_with("invalid HTTP") => otherwise = UNREADABLE,
+            _ if cause.to_string().starts_with("message head") => otherwise = UNREADABLE,
+            _ => {}
         }
     }
     otherwise

@@ -60,13 +60,12 @@ impl Subject {
                 _ => format!("check the network and {}", self.base_url),
             };
             format!("{cause}: cannot connect to {name}{at}; {advice}")
-        } else if cause == UNREADABLE {
-            format!(
-                "{cause}: {name} does not answer in HTTP, or with more than 100 headers; check {}",
-                self.base_url
-            )
         } else {
-            format!("{cause}: {name} closed the connection before it answered; try again")
+            let why = match cause {
+                UNREADABLE => "does not answer in HTTP (or over 100 headers); check the address",
+                _ => "closed the connection before it answered; try again",
+            };
+            format!("{cause}: {name} {why}")
         };
         ModelError::Unreachable { message }
     }
