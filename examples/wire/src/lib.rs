@@ -15,8 +15,6 @@ pub mod place;
 pub mod proxy;
 pub mod recent;
 pub mod recording;
-#[cfg(test)]
-mod recordings;
 pub mod replay;
 pub mod secrets;
 mod shape;
