@@ -157,9 +157,7 @@ impl<'a> Report<'a> {
             escaped(&self.settings),
             title = escaped(&title),
         );
-        let is_failure = |row: &&ReportRow<'_>| {
-            matches!(row.verdict, Verdict::Fail { .. } | Verdict::Blocked { .. })
-        };
+        let is_failure = |row: &&ReportRow<'_>| row.verdict.is_failure();
         let failures: Vec<_> = self.rows.iter().filter(is_failure).collect();
         if !failures.is_empty() {
             page.push_str("<h2>What fails</h2>\n");
@@ -236,6 +234,12 @@ impl std::fmt::Display for Counts {
 }
 
 impl Verdict {
+    /// Returns whether the row does not hold, or could not begin.
+    #[must_use]
+    pub const fn is_failure(&self) -> bool {
+        matches!(self, Self::Fail { .. } | Self::Blocked { .. })
+    }
+
     /// Returns the word for it.
     #[must_use]
     pub const fn word(&self) -> &'static str {
@@ -339,7 +343,7 @@ mod tests {
             quiet: Duration::ZERO,
             jobs: 1,
             variables: super::super::Variables::default(),
-            broken: String::new(),
+            tamper: std::sync::Arc::new(crate::check::Faithful),
         };
         let report = Report::new(
             Protocol::Exoclaw,

@@ -138,11 +138,11 @@ fn save(view: &Shared, name: &str, html: &Path) -> Result<(), Failure> {
     offline(&view, name, &mut out)
         .and_then(|()| out.flush())
         .map_err(wrong)?;
-    let problems = view.rows().iter().filter(|row| row.problem.is_some());
+    let problems = view.rows.iter().filter(|row| row.problem.is_some());
     complain(format_args!(
         "{}: {} frames, {} problems",
         printable(&html.display().to_string()),
-        view.rows().len(),
+        view.rows.len(),
         problems.count()
     ));
     Ok(())

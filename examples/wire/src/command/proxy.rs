@@ -46,9 +46,6 @@ pub(super) struct Args {
     /// truncate or truncate BYTES, half-open, reset, slow BYTES, bandwidth BYTES (a second), close CODE, refuse or refuse STATUS.
     #[arg(long = "fault", value_name = "RULES")]
     faults: Vec<String>,
-    /// Read faults from a file, a rule on each line.
-    #[arg(long, value_name = "FILE")]
-    fault_file: Option<PathBuf>,
     /// Repeat the faults of an earlier run. Default: another seed for each run, which is printed.
     #[arg(long)]
     seed: Option<u64>,
@@ -67,9 +64,6 @@ pub(super) struct Args {
     /// The origin of web pages that may connect, null and file:// among them; may be given again. Default: none.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
-    /// Most connections at a time.
-    #[arg(long, default_value_t = 1024, value_name = "N")]
-    max_connections: usize,
     /// How long open connections may go on at the end.
     #[arg(long, default_value = "5s", value_parser = cli::duration, value_name = "TIME")]
     drain: Duration,
@@ -90,7 +84,6 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         proxy.server = proxy.server.with_tls(tls);
     }
     proxy.tls = args.tls.acceptor()?;
-    proxy.max_connections = args.max_connections.max(1);
     let listener = Listener::bind(args.listen).await;
     let listener = listener
         .map_err(|error| Failure::new(format_args!("cannot listen on {}: {error}", args.listen)))?;
@@ -126,16 +119,8 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 }
 
 fn faults(args: &Args) -> Result<Option<Faults>, Failure> {
-    let mut text = args.faults.join(";");
-    if let Some(file) = &args.fault_file {
-        let read = std::fs::read_to_string(file);
-        let read = read.map_err(|error| {
-            Failure::usage(format_args!("--fault-file {}: {error}", file.display()))
-        })?;
-        text = format!("{text};{read}");
-    }
     let wrong = |error| Failure::usage(format_args!("--fault: {error}"));
-    let plan = Plan::parse(&text).map_err(wrong)?;
+    let plan = Plan::parse(&args.faults.join(";")).map_err(wrong)?;
     // Who looks at the frames may add some.
     if plan.is_empty() && args.page.is_none() {
         return Ok(None);
