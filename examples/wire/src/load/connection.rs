@@ -28,7 +28,7 @@ use crate::check::http;
 const PAUSE: Duration = Duration::from_secs(1);
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// The calls of one connection: each so-manieth of all.
+/// The calls of one connection: every n-th of all, where n is the number of connections.
 struct Turns<'s> {
     shared: &'s Shared,
     index: usize,
@@ -220,11 +220,12 @@ async fn send(shared: &Shared, (number, text): (u64, String)) -> (u64, Result<()
         let headers = dialer
             .node_headers(&node)
             .map_err(|error| error.to_string())?;
-        let headers: Vec<_> = headers
-            .iter()
-            .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes())))
-            .map(|(name, value)| (name, value.into_owned()))
-            .collect();
+        let own = headers.iter().map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes());
+            (name.to_string(), value.into_owned())
+        });
+        let kind = ("content-type".to_owned(), "text/plain".to_owned());
+        let headers: Vec<_> = own.chain([kind]).collect();
         let answer = http::request(Box::new(socket), "POST", INPUT, &headers, &text).await;
         match answer
             .map_err(|error| format!("{INPUT}: {}", error.kind()))?
