@@ -100,10 +100,7 @@ pub(crate) async fn check(args: CheckArgs) -> Result<(), Failure> {
     match args.who {
         Who::Server { url, options } => {
             let remote = Remote::new(&url).map_err(Failure::usage)?;
-            let protocol = options.protocol.or_else(|| {
-                let (_, rest) = url.split_once("://")?;
-                Protocol::of_path(rest.get(rest.find('/')?..)?)
-            });
+            let protocol = super::protocol(options.protocol, &url)?;
             if !options.list {
                 let dialing = tokio::time::timeout(options.timeout, remote.dial()).await;
                 let dialed = dialing.map_err(|_| Failure::refused("the server does not answer"))?;
@@ -115,20 +112,19 @@ pub(crate) async fn check(args: CheckArgs) -> Result<(), Failure> {
         Who::Client { options, command } => {
             let target = command.join(" ");
             let peer = Peer::Client(Arc::new(Command { line: command }));
-            report(options.protocol, Role::Client, &target, &peer, options).await
+            let protocol = super::protocol(options.protocol, "")?;
+            report(protocol, Role::Client, &target, &peer, options).await
         }
     }
 }
 
 async fn report(
-    protocol: Option<Protocol>,
+    protocol: Protocol,
     role: Role,
     target: &str,
     peer: &Peer,
     options: Options,
 ) -> Result<(), Failure> {
-    let protocol =
-        protocol.ok_or_else(|| Failure::usage("the protocol is not known: add --protocol NAME"))?;
     let name = protocol.name();
     let mut suite = Suite::load(protocol, role).map_err(Failure::new)?;
     if !options.only.is_empty() {
@@ -231,20 +227,18 @@ async fn report(
 
 fn tell(row: &Row, outcome: &Outcome, colour: bool) {
     let mut word = format!("{:4}", outcome.verdict.word());
-    let (colour_of, why) = match &outcome.verdict {
-        Verdict::Pass => (Colour::Green, None),
-        Verdict::Fail { step, reason } => (Colour::Red, Some(format!("at {step}\n{reason}\n"))),
-        Verdict::Blocked { reason } => {
-            (Colour::Yellow, Some(format!("could not begin: {reason}\n")))
-        }
-        Verdict::NotApplicable { reason } => (Colour::Dim, Some(format!("{reason}\n"))),
+    let colour_of = match &outcome.verdict {
+        Verdict::Pass => Colour::Green,
+        Verdict::Fail { .. } => Colour::Red,
+        Verdict::Blocked { .. } => Colour::Yellow,
+        Verdict::NotApplicable { .. } => Colour::Dim,
     };
     if colour {
         word = colour_of.paint(&word);
     }
     let Row { id, says, .. } = row;
     say(format!("  {word} {:6} {id}: {says}", row.level.name()));
-    let mut text = why.unwrap_or_default();
+    let mut text = outcome.verdict.why().unwrap_or_default() + "\n";
     if outcome.verdict.is_failure() {
         text += &evidence(&outcome.evidence);
     }

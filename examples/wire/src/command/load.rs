@@ -141,14 +141,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 }
 
 async fn load(args: &Args) -> Result<Load, Failure> {
-    let protocol = args.protocol.or_else(|| {
-        let shown = args.url.to_string();
-        let path = shown.split_once("://").map_or("", |(_, rest)| rest);
-        path.find('/')
-            .and_then(|at| Protocol::of_path(path.get(at..)?))
-    });
-    let protocol =
-        protocol.ok_or_else(|| Failure::usage("the protocol is not known: add --protocol NAME"))?;
+    let protocol = super::protocol(args.protocol, args.url.expose())?;
     let variable = match protocol {
         Protocol::Exoclaw => Some("EXOCLAW_TOKEN"),
         Protocol::Acolyte => Some("ACOLYTE_API_KEY"),

@@ -1,9 +1,8 @@
 //! `switchboard wire proxy`: stands between a client and a server, and records what passes.
 
-use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -15,7 +14,7 @@ use crate::proxy::{Faults, Proxy, Recorder};
 use crate::text::printable;
 use crate::view::{Feed, Lines, Shared};
 use rpc_core::net::server::{Guards, Listener};
-use rpc_core::net::ws::{WsDialer, redact_urls};
+use rpc_core::net::ws::redact_urls;
 use rpc_core::testing::transcript::{Header, Kind};
 use rpc_core::timestamp;
 use serde_json::json;
@@ -84,9 +83,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         proxy.server = proxy.server.with_tls(tls);
     }
     proxy.tls = args.tls.acceptor()?;
-    let listener = Listener::bind(args.listen).await;
-    let listener = listener
-        .map_err(|error| Failure::new(format_args!("cannot listen on {}: {error}", args.listen)))?;
+    let listener = super::listen(args.listen).await?;
     let local = listener.local_addr().map_err(Failure::new)?;
     let is_opaque = |origin: &&String| matches!(origin.as_str(), "null" | "file://");
     let (opaque, origins): (Vec<_>, Vec<_>) = args.origins.iter().partition(is_opaque);
@@ -146,16 +143,7 @@ fn announce(args: &Args, local: SocketAddr, is_public: bool) {
     } else {
         say(format_args!("listening on {url}, for {}", printable(&to)));
     }
-    if let Some(host) = WsDialer::new(&args.to)
-        .ok()
-        .as_ref()
-        .and_then(|it| it.exposed_host())
-    {
-        complain(format_args!(
-            "warning: the connection to {} is not encrypted",
-            printable(host)
-        ));
-    }
+    super::warn_of_exposure(&args.to);
     if is_public {
         args.reach.warn(&args.tls);
     }
@@ -163,7 +151,8 @@ fn announce(args: &Args, local: SocketAddr, is_public: bool) {
 
 /// A recorder for the file and the view, if there is one of them.
 fn recorder(args: &Args, view: Option<&Shared>) -> Result<Option<Recorder>, Failure> {
-    let file = args.record.as_deref().map(file).transpose()?;
+    let create = |file| super::create("--record", file);
+    let file = args.record.as_deref().map(create).transpose()?;
     let server = redact_urls(&args.to);
     let mut header = Header::new();
     header.protocol = args.protocol.map(|protocol| protocol.name().to_owned());
@@ -180,16 +169,6 @@ fn recorder(args: &Args, view: Option<&Shared>) -> Result<Option<Recorder>, Fail
     let lines = Lines::new(args.protocol, args.show_secrets);
     let feed = Feed::new(out, lines, Arc::clone(view)).map_err(Failure::new)?;
     Ok(Some(Recorder::new(feed, &header)))
-}
-
-/// Creates the file of a recording.
-fn file(file: &Path) -> Result<File, Failure> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let opened = options.open(file);
-    opened.map_err(|error| Failure::usage(format_args!("--record {}: {error}", file.display())))
 }
 
 /// Serves until the first signal, then drains until the second one.

@@ -5,15 +5,15 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::cli::{self, Failure, complain, say};
+use crate::cli::{self, Failure, say};
 use crate::recording;
 use crate::replay::{
     Clients, Difference, Peer, Playback, Script, Server, Settings, is_signed, signs, with_bodies,
 };
-use crate::text::{Colour, printable, printable_lines};
+use crate::text::{Colour, printable_lines};
 use clap::ValueEnum;
 use connectonion_proto::auth::Signer;
-use rpc_core::net::server::{Guards, Listener};
+use rpc_core::net::server::Guards;
 use rpc_core::testing::Side;
 use rpc_core::testing::transcript::Kind;
 use serde_json::json;
@@ -161,22 +161,16 @@ fn server(args: &Args) -> Result<Server, Failure> {
     for (name, value) in &args.headers {
         server = server.with_header(name, value);
     }
-    if let Some(host) = server.exposed_host() {
-        complain(format_args!(
-            "warning: the connection to {} is not encrypted",
-            printable(&host)
-        ));
-    }
+    super::warn_of_exposure(url);
     Ok(server)
 }
 
 async fn clients(args: &Args) -> Result<Clients, Failure> {
-    let wrong = |error| Failure::new(format_args!("cannot listen on {}: {error}", args.listen));
     if !args.listen.ip().is_loopback() {
         let words = "a replay listens on this machine only: use 'wire proxy' in front of it";
         return Err(Failure::usage(words));
     }
-    let listener = Listener::bind(args.listen).await.map_err(wrong)?;
+    let listener = super::listen(args.listen).await?;
     let local = listener.local_addr().map_err(Failure::new)?;
     let url = format!("ws://{local}");
     let words = format!("listening on {url}");

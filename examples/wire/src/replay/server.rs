@@ -62,13 +62,6 @@ impl Server {
         self
     }
 
-    /// Returns the host if traffic to it could be read on the way.
-    #[must_use]
-    pub fn exposed_host(&self) -> Option<String> {
-        let dialer = WsDialer::new(&self.url).ok()?;
-        dialer.exposed_host().map(str::to_owned)
-    }
-
     /// Returns the headers of a recorded request, and those that replace them.
     fn headers(&self, script: &Exchange, playback: &Playback) -> Vec<(String, String)> {
         let recorded = script.request.headers().filter_map(|(name, value)| {

@@ -71,7 +71,8 @@ impl View {
         for line in unanswered.iter().map(|it| it.line) {
             let index = self.rows.partition_point(|row| row.n < line);
             if let Some(row) = self.rows.get_mut(index).filter(|row| row.n == line) {
-                row.problem
+                row.explained
+                    .problem
                     .get_or_insert_with(|| "never answered".to_owned());
             }
         }

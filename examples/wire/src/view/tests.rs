@@ -24,7 +24,7 @@ pub(crate) fn view(text: &str) -> View {
 
 fn problems(view: &View) -> Vec<(usize, &str)> {
     let rows = view.rows.iter();
-    rows.filter_map(|row| Some((row.n, row.problem.as_deref()?.split(": ").next()?)))
+    rows.filter_map(|row| Some((row.n, row.explained.problem.as_deref()?.split(": ").next()?)))
         .collect()
 }
 
