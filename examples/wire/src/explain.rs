@@ -1,16 +1,16 @@
 //! [`Explainer`]: the lines of a transcript in words: what each frame is, what it belongs to, and what is wrong with it.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
 use rpc_core::testing::Side;
 use rpc_core::testing::transcript::{Entry, Kind};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::frame::{Fault, Frame, typed};
-use super::members::{Known, Quick};
+use super::members::Known;
 use super::order::{Answers, ObservedFrame, Order};
 use super::shape::Shape;
 use super::{Protocol, secrets};
@@ -106,7 +106,7 @@ pub struct Explainer {
     /// The protocol that the frames have shown.
     found: Option<Protocol>,
     shows_secrets: bool,
-    connections: HashMap<u32, Connection, Quick>,
+    connections: FxHashMap<u32, Connection>,
     known: Known,
     shape: Shape,
     shortens: bool,
@@ -121,7 +121,7 @@ impl Explainer {
             named: protocol,
             found: None,
             shows_secrets,
-            connections: HashMap::default(),
+            connections: FxHashMap::default(),
             known: Known::default(),
             shape: Shape::default(),
             shortens: false,

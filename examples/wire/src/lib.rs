@@ -7,16 +7,14 @@ pub mod decode;
 pub mod explain;
 pub mod faults;
 pub mod frame;
+mod head;
 pub mod load;
 mod members;
 pub mod order;
 pub mod page;
 pub mod place;
 pub mod proxy;
-pub mod recent;
 pub mod recording;
-#[cfg(test)]
-mod recordings;
 pub mod replay;
 pub mod secrets;
 mod shape;
@@ -56,14 +54,6 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    const ALL: [Self; 5] = [
-        Self::Snek,
-        Self::Exoclaw,
-        Self::SmartHole,
-        Self::ConnectOnion,
-        Self::Acolyte,
-    ];
-
     /// Returns the name in lower case, as in transcripts.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -79,7 +69,7 @@ impl Protocol {
     /// Returns the protocol of this name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.name() == name)
+        <Self as clap::ValueEnum>::from_str(name, false).ok()
     }
 
     /// Returns the protocol whose servers have this path; `None` if none has it, or several have.
@@ -157,12 +147,7 @@ pub fn tag(text: &str) -> Option<Cow<'_, str>> {
     });
     read.ok()?;
     if let Some((_, raw)) = named {
-        let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
-        if !inner.contains('\\') {
-            return Some(Cow::Borrowed(inner));
-        }
-        let json = rpc_core::Json::new(raw).ok()?;
-        return json.as_str().map(|text| Cow::Owned(text.into_owned()));
+        return frame::scalar(raw);
     }
     told.and_then(|rank| TOLD.get(rank))
         .map(|(_, kind)| Cow::Borrowed(*kind))

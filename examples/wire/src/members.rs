@@ -1,9 +1,7 @@
 //! [`Known`]: the members of frames that no type knows.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use rpc_core::testing::Side;
+use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::Protocol;
@@ -23,41 +21,7 @@ const SIGNED: [&str; 6] = ["from", "nonce", "payload", "signature", "timestamp",
 /// look for them takes longer than all else.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    shapes: HashMap<Box<[u8]>, Vec<String>, Quick>,
-}
-
-/// Builds hashers that are quick.
-pub(super) type Quick = BuildHasherDefault<Words>;
-
-/// A hasher that takes a key word by word. It does not resist collisions: for tables of a few
-/// thousand, of what a user looks at.
-#[derive(Debug, Default)]
-pub(super) struct Words(u64);
-
-impl Words {
-    const fn add(&mut self, word: u64) {
-        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-        self.0 = (self.0.rotate_left(29) ^ word).wrapping_mul(ODD);
-    }
-}
-
-impl Hasher for Words {
-    fn write(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks();
-        for word in words {
-            self.add(u64::from_le_bytes(*word));
-        }
-        let mut last = [0; 8];
-        if let Some(last) = last.get_mut(..rest.len()) {
-            last.copy_from_slice(rest);
-        }
-        self.add(u64::from_le_bytes(last));
-    }
-
-    fn finish(&self) -> u64 {
-        // The table takes its high bits and its low ones.
-        self.0 ^ (self.0 >> 32)
-    }
+    shapes: FxHashMap<Box<[u8]>, Vec<String>>,
 }
 
 impl Known {

@@ -2,7 +2,7 @@
 //! for the commands that show frames or judge a peer.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use rpc_core::testing::Side;
@@ -11,12 +11,11 @@ use serde::{Serialize, Serializer};
 use self::calls::{ends, has_ids, is_lower, link, stage};
 use super::Protocol;
 use super::frame::{Frame, text_of};
-use super::recent::Recent;
 
 mod calls;
 
-/// Most open requests of a connection that are remembered, in each half of [`Recent`].
-const MAX_ASKED: usize = 4096;
+/// Most requests of a connection that are remembered.
+const MAX_ASKED: usize = 8192;
 /// Most tool calls of a chat that are remembered, and most of its text.
 const MAX_TOOLS: usize = 1024;
 const MAX_TEXT: usize = 1024 * 1024;
@@ -88,7 +87,7 @@ pub(crate) struct Relations {
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     /// Who asked what, by the asker and the id.
-    asked: Recent<(Side, String), Asked, MAX_ASKED>,
+    asked: HashMap<(Side, String), Asked>,
     /// Whether all that was asked is known: the recording has its beginning, and nothing open was forgotten.
     is_whole: bool,
     has_begun: bool,
@@ -413,8 +412,20 @@ impl Order {
             open: open.saturating_add(1),
             ..asked(seen)
         };
-        let forgotten = self.asked.insert(key, asked);
-        self.is_whole &= forgotten.values().all(|it| it.open == 0);
+        if self.asked.len() >= MAX_ASKED {
+            self.forget();
+        }
+        self.asked.insert(key, asked);
+    }
+
+    /// Forgets the older half of what was asked.
+    fn forget(&mut self) {
+        let mut lines: Vec<_> = self.asked.values().map(|it| it.line).collect();
+        lines.sort_unstable();
+        let middle = lines.get(lines.len() / 2).copied().unwrap_or_default();
+        let mut old = self.asked.values().filter(|it| it.line < middle);
+        self.is_whole &= old.all(|it| it.open == 0);
+        self.asked.retain(|_, it| it.line >= middle);
     }
 
     /// Returns what is wrong with an id that was used before.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Cursor};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -11,8 +12,9 @@ use rpc_core::{CloseFrame, Outgoing, Text};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, join};
 use tokio::time::timeout;
 
-use super::broken::{Direction, Frame, Passed, Passing, Rules};
 use super::http::Answer;
+use super::tamper::{Direction, Frame, Passed, Tamper};
+use crate::head::{Head, read_head};
 
 /// A byte stream to or from a peer.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -24,8 +26,6 @@ pub type BoxStream = Box<dyn Stream>;
 pub(super) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 /// The time for a peer to take the end of a connection.
 const SHUT_TIME: Duration = Duration::from_secs(1);
-/// The largest head of a request.
-const MAX_HEAD: usize = 16 * 1024;
 
 /// The settings of the WebSockets of checks.
 pub(crate) fn config() -> WsConfig {
@@ -43,7 +43,8 @@ pub(super) struct Conn {
     io: Io,
     /// The way of the frames that come.
     incoming: Direction,
-    passing: Passing,
+    number: u8,
+    tamper: Arc<dyn Tamper>,
     pending: VecDeque<Frame>,
     /// Whether the peer never closes: a broken one, whose Close is dropped.
     hangs: bool,
@@ -54,37 +55,38 @@ impl Conn {
         ws: WsStream<BoxStream>,
         number: u8,
         incoming: Direction,
-        rules: &Rules,
+        tamper: &Arc<dyn Tamper>,
     ) -> Self {
-        Self::new(Io::WebSocket(Box::new(ws)), number, incoming, rules)
+        Self::new(Io::WebSocket(Box::new(ws)), number, incoming, tamper)
     }
 
-    pub(super) fn http(answer: Answer, number: u8, rules: &Rules) -> Self {
+    pub(super) fn http(answer: Answer, number: u8, tamper: &Arc<dyn Tamper>) -> Self {
         Self::new(
             Io::Http(Box::new(answer)),
             number,
             Direction::ToClient,
-            rules,
+            tamper,
         )
     }
 
-    fn new(io: Io, number: u8, incoming: Direction, rules: &Rules) -> Self {
+    fn new(io: Io, number: u8, incoming: Direction, tamper: &Arc<dyn Tamper>) -> Self {
         Self {
             io,
             incoming,
-            passing: Passing::new(number),
-            pending: rules.start(incoming).into_iter().collect(),
+            number,
+            tamper: Arc::clone(tamper),
+            pending: tamper.begin(number, incoming).into_iter().collect(),
             hangs: false,
         }
     }
 
     /// Sends a frame. That the connection has ended is not an error: the next receive says so.
-    pub(super) async fn send(&mut self, frame: Frame, rules: &Rules) {
+    pub(super) async fn send(&mut self, frame: Frame) {
         let outgoing = match self.incoming {
             Direction::ToClient => Direction::ToServer,
             Direction::ToServer => Direction::ToClient,
         };
-        for passed in rules.pass(&mut self.passing, outgoing, frame) {
+        for passed in self.tamper.pass(self.number, outgoing, frame) {
             match passed {
                 Passed::On(frame) => self.send_now(frame).await,
                 Passed::Back(frame) => self.pending.push_back(frame),
@@ -122,11 +124,11 @@ impl Conn {
 
     /// Reads on, for a while, to the end of a connection that the script has closed, and ends TCP. What comes is
     /// received later.
-    pub(super) async fn finish(&mut self, rules: &Rules, patience: Duration) {
+    pub(super) async fn finish(&mut self, patience: Duration) {
         let mut came = VecDeque::new();
         let reading = async {
             while !matches!(came.back(), Some(Frame::Close(_) | Frame::End(_))) {
-                let frame = self.receive(rules).await;
+                let frame = self.receive().await;
                 came.push_back(frame);
             }
         };
@@ -141,7 +143,7 @@ impl Conn {
     }
 
     /// Receives the next frame; after the end, the end again. Cancel-safe.
-    pub(super) async fn receive(&mut self, rules: &Rules) -> Frame {
+    pub(super) async fn receive(&mut self) -> Frame {
         loop {
             if let Some(frame) = self.pending.pop_front() {
                 return frame;
@@ -158,7 +160,7 @@ impl Conn {
             if matches!(frame, Frame::End(_)) {
                 self.io = Io::None;
             }
-            let passed = rules.pass(&mut self.passing, self.incoming, frame);
+            let passed = self.tamper.pass(self.number, self.incoming, frame);
             self.hangs = ends && passed.is_empty();
             if ends && !self.hangs {
                 self.shut().await;
@@ -168,8 +170,8 @@ impl Conn {
     }
 
     /// Reads to the end of the connection. What comes is not kept.
-    pub(super) async fn read_on(&mut self, rules: &Rules) {
-        while !matches!(self.receive(rules).await, Frame::End(_)) {}
+    pub(super) async fn read_on(&mut self) {
+        while !matches!(self.receive().await, Frame::End(_)) {}
     }
 
     fn take(&mut self, passed: impl IntoIterator<Item = Passed>) {
@@ -197,71 +199,39 @@ fn from_message(message: Option<Result<Message, rpc_core::net::TransportError>>)
     }
 }
 
-/// The request of a client, which mostly is for a WebSocket.
+/// A request of a client, whose head is read.
 pub(crate) struct Request {
-    pub(crate) method: String,
-    pub(crate) path: String,
-    /// Names are in lower case.
-    pub(crate) headers: Vec<(String, String)>,
-    head: Vec<u8>,
+    pub(crate) head: Head,
+    rest: Vec<u8>,
     line: BoxStream,
 }
 
 impl Request {
-    /// Reads the head of a request.
     pub(crate) async fn read(mut line: BoxStream) -> io::Result<Self> {
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            if head.len() >= MAX_HEAD {
-                return Err(io::Error::other("the head of the request is too large"));
-            }
-            head.push(line.read_u8().await?);
-        }
-        let text = String::from_utf8_lossy(&head).into_owned();
-        let mut lines = text.lines();
-        let mut first = lines.next().unwrap_or_default().split(' ');
-        let method = first.next().unwrap_or_default().to_owned();
-        let path = first.next().unwrap_or_default().to_owned();
-        let headers = lines.filter_map(|line| {
-            let (name, value) = line.split_once(':')?;
-            Some((name.trim().to_ascii_lowercase(), value.trim().to_owned()))
-        });
-        let headers = headers.collect();
-        Ok(Self {
-            method,
-            path,
-            headers,
-            head,
-            line,
-        })
+        let read = read_head(&mut line, Vec::new()).await?;
+        let (head, rest) = read.ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok(Self { head, rest, line })
     }
 
-    /// Returns the value of a header; of several, the first.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.as_str())
-    }
-
-    /// Returns the parts that guards check; `None` if they are not valid.
-    pub(crate) fn parts(&self) -> Option<http::request::Parts> {
-        let mut request = http::Request::builder().uri(self.path.as_str());
-        for (name, value) in &self.headers {
-            request = request.header(name, value);
-        }
-        Some(request.body(()).ok()?.into_parts().0)
-    }
-
-    /// Reads the body, whose length has to be given.
+    /// Reads the body.
     pub(crate) async fn body(&mut self) -> io::Result<String> {
-        let len = self
-            .header("content-length")
-            .map_or(Ok(0), str::parse::<usize>);
-        let len = len.map_err(io::Error::other)?;
+        let len = self.head.header("content-length");
+        let len = len
+            .map_or(Ok(0), str::parse::<usize>)
+            .map_err(io::Error::other)?;
         if len > MAX_MESSAGE {
             return Err(io::Error::other("the body of the request is too large"));
         }
-        let mut body = vec![0; len];
-        self.line.read_exact(&mut body).await?;
+        let mut body = std::mem::take(&mut self.rest);
+        let missing = len.saturating_sub(body.len()) as u64;
+        if (&mut self.line)
+            .take(missing)
+            .read_to_end(&mut body)
+            .await? as u64
+            != missing
+        {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         String::from_utf8(body).map_err(io::Error::other)
     }
 
@@ -275,8 +245,9 @@ impl Request {
     /// Agrees to the upgrade.
     pub(crate) async fn accept(self, config: &WsConfig) -> Result<WsStream<BoxStream>, String> {
         // The head is read again.
+        let head = [self.head.bytes(), self.rest].concat();
         let (reads, writes) = tokio::io::split(self.line);
-        let line: BoxStream = Box::new(join(Cursor::new(self.head).chain(reads), writes));
+        let line: BoxStream = Box::new(join(Cursor::new(head).chain(reads), writes));
         WsStream::accept(line, config)
             .await
             .map_err(|error| error.to_string())

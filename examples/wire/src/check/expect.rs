@@ -8,13 +8,13 @@ use rpc_core::testing::Side;
 use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::broken::{Direction, Frame};
 use super::hide::hide;
 use super::pattern::{self, short};
 use super::peer::Ended;
 use super::play::Script;
 use super::run::{Entry, Peer};
 use super::script;
+use super::tamper::{Direction, Frame};
 use crate::order::ObservedFrame;
 use crate::{frame, secrets};
 
@@ -37,7 +37,7 @@ impl Script<'_> {
                 .conns
                 .get_mut(&number)
                 .ok_or_else(|| format!("connection {number} is not open"))?;
-            let received = timeout_at(deadline, conn.receive(&self.rules)).await;
+            let received = timeout_at(deadline, conn.receive()).await;
             let frame = received.map_err(|_| {
                 format!(
                     "nothing like it within {} s, expected {wanted}",
@@ -183,10 +183,7 @@ impl Script<'_> {
         if self.ended.is_none() {
             let client = self.client.as_mut().ok_or("there is no client")?;
             // A client that closes may wait for the answer, which comes when its Close is read.
-            let reading = self
-                .conns
-                .values_mut()
-                .map(|conn| conn.read_on(&self.rules));
+            let reading = self.conns.values_mut().map(|conn| conn.read_on());
             let mut reading: FuturesUnordered<_> = reading.collect();
             let ended = timeout_at(deadline, async {
                 loop {
@@ -208,7 +205,10 @@ impl Script<'_> {
     pub(super) async fn alone(&mut self) -> Result<(), String> {
         let next = (self.opened + 1).to_string();
         let client = self.client.as_mut().ok_or("there is no client")?;
-        let extra = self.rules.instead(Direction::ToServer, "connection", &next) == "extra";
+        let extra = self
+            .tamper
+            .instead(Direction::ToServer, "connection", &next)
+            == "extra";
         match timeout(self.settings.quiet, client.connections.recv()).await {
             Ok(Some(_)) => Err("the client connects again".to_owned()),
             _ if extra => Err("the client connects again".to_owned()),

@@ -6,10 +6,13 @@ use std::io;
 use rpc_core::{Limits, sse};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::broken::Frame;
 use super::conn::BoxStream;
+use super::tamper::Frame;
+use crate::head::read_head;
 
 /// The largest head, or body, that is read.
+/// How much is read at once.
+const PART: usize = 4096;
 const MAX_PART: usize = 4 * 1024 * 1024;
 
 /// An answer, whose body is read as frames.
@@ -18,6 +21,7 @@ pub(crate) struct Answer {
     /// Names are in lower case.
     pub(crate) headers: Vec<(String, String)>,
     line: BoxStream,
+    rest: Vec<u8>,
     body: Vec<u8>,
     events: Option<sse::Decoder>,
     ready: VecDeque<Frame>,
@@ -43,23 +47,13 @@ pub(crate) async fn request(
     line.write_all(head.as_bytes()).await?;
     line.write_all(body.as_bytes()).await?;
     line.flush().await?;
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        if head.len() >= MAX_PART {
-            return Err(io::Error::other("the head of the answer is too large"));
-        }
-        head.push(line.read_u8().await?);
-    }
-    let text = String::from_utf8_lossy(&head);
-    let mut lines = text.lines();
-    let status = lines
-        .next()
-        .and_then(|first| first.split(' ').nth(1)?.parse().ok());
-    let status = status.ok_or_else(|| io::Error::other("the answer is not HTTP"))?;
-    let headers: Vec<_> = lines
-        .filter_map(|line| line.split_once(':'))
-        .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_owned()))
-        .collect();
+    let read = read_head(&mut line, Vec::new()).await?;
+    let (head, rest) = read.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let bad = || io::Error::other("the answer is not HTTP");
+    let status = head.status().ok_or_else(bad)?;
+    let headers = head.headers();
+    let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
+    let headers: Vec<_> = headers.collect();
     let streams = headers
         .iter()
         .any(|(name, value)| name == "content-type" && value.starts_with("text/event-stream"));
@@ -67,6 +61,7 @@ pub(crate) async fn request(
         status,
         headers,
         line,
+        rest,
         body: Vec::new(),
         events: streams.then(|| sse::Decoder::new(&Limits::default())),
         ready: VecDeque::new(),
@@ -84,11 +79,12 @@ impl Answer {
             if self.ended {
                 return Frame::End("the answer has ended".to_owned());
             }
-            let mut chunk = [0; 4096];
-            let read = self.line.read(&mut chunk).await;
-            let bytes = chunk
-                .get(..*read.as_ref().unwrap_or(&0))
-                .unwrap_or_default();
+            let mut chunk = std::mem::take(&mut self.rest);
+            if chunk.is_empty() {
+                chunk.reserve(PART);
+                let _ = self.line.read_buf(&mut chunk).await;
+            }
+            let bytes = &*chunk;
             self.ended = bytes.is_empty();
             match &mut self.events {
                 Some(decoder) => {

@@ -5,7 +5,6 @@
 //! the patterns. Beside each row stands how to break a peer so that this row fails, and
 //! the tests do that with our own programs.
 
-pub(crate) mod broken;
 pub(crate) mod conn;
 mod expect;
 mod hide;
@@ -18,6 +17,7 @@ mod run;
 mod script;
 mod signed;
 mod suite;
+pub(crate) mod tamper;
 #[cfg(test)]
 mod tests;
 
@@ -26,3 +26,4 @@ pub use pattern::Variables;
 pub use peer::{Client, Command, Dial, Ended, Remote, Started};
 pub use run::{Entry, Outcome, Peer, Settings, Verdict, run};
 pub use suite::{Level, Role, Row, Suite};
+pub use tamper::{Direction, Faithful, Frame, Passed, Tamper};

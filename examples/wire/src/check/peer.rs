@@ -222,25 +222,14 @@ impl Drop for Group {
 
 /// Replaces `{NAME}` by variables.
 fn fill(word: &str, variables: &Variables) -> String {
-    let mut out = String::new();
-    let mut rest = word;
-    while let Some((before, behind)) = rest.split_once('{') {
-        out.push_str(before);
-        match behind
+    let mut parts = word.split('{');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let filled = part
             .split_once('}')
-            .and_then(|(name, after)| Some((variables.text(name)?, after)))
-        {
-            Some((value, after)) => {
-                out.push_str(value);
-                rest = after;
-            }
-            None => {
-                out.push('{');
-                rest = behind;
-            }
-        }
+            .and_then(|(name, after)| Some([variables.text(name)?, after].concat()));
+        out += &filled.unwrap_or_else(|| format!("{{{part}"));
     }
-    out.push_str(rest);
     out
 }
 

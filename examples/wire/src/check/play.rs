@@ -1,6 +1,7 @@
 //! [`Script`]: a row that runs, step by step.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::net::DialError;
@@ -8,7 +9,6 @@ use rpc_core::net::ws::{BadHeader, WsDialer, WsStream};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-use super::broken::{Direction, Frame, Rules};
 use super::conn::{self, BoxStream, Conn, Request};
 use super::expect::{found, is_status};
 use super::http;
@@ -17,6 +17,7 @@ use super::peer::{Dial, Ended, Started};
 use super::run::{Entry, Peer, Settings, Verdict};
 use super::script::{self, Action, Headers, Step};
 use super::suite::{Row, Suite};
+use super::tamper::{Direction, Frame, Tamper};
 use crate::order::Order;
 
 /// The time for a client to connect first.
@@ -28,7 +29,7 @@ pub(super) struct Script<'a> {
     pub(super) peer: &'a Peer,
     pub(super) settings: &'a Settings,
     pub(super) variables: Variables,
-    pub(super) rules: Rules,
+    pub(super) tamper: Arc<dyn Tamper>,
     pub(super) conns: BTreeMap<u8, Conn>,
     pub(super) never: Vec<(u8, Value)>,
     pub(super) ignored: Vec<(u8, Value)>,
@@ -66,7 +67,7 @@ impl<'a> Script<'a> {
             peer,
             settings,
             variables,
-            rules: Rules::default(),
+            tamper: Arc::clone(&settings.tamper),
             conns: BTreeMap::new(),
             never: Vec::new(),
             ignored: Vec::new(),
@@ -88,8 +89,9 @@ impl<'a> Script<'a> {
 
     /// Runs the scripts of a row.
     pub(super) async fn run(&mut self, row: &Row) -> Verdict {
-        match Rules::read(&self.settings.broken, &self.variables) {
-            Ok(rules) => self.rules = rules,
+        match self.tamper.of_row(&self.variables) {
+            Ok(Some(tamper)) => self.tamper = tamper,
+            Ok(None) => {}
             Err(reason) => return Verdict::NotApplicable { reason },
         }
         if let Peer::Client(client) = self.peer {
@@ -141,7 +143,7 @@ impl<'a> Script<'a> {
     /// Returns whether a broken client takes no time.
     fn is_early(&self) -> bool {
         let opened = self.opened.to_string();
-        self.rules.word(Direction::ToServer, "connection", &opened) == Some("early")
+        self.tamper.word(Direction::ToServer, "connection", &opened) == Some("early")
     }
 
     async fn step(&mut self, step: &Step) -> Result<(), String> {
@@ -206,7 +208,7 @@ impl<'a> Script<'a> {
                 self.send(number, Frame::Close(*code)).await?;
                 let quiet = self.settings.quiet;
                 if let Some(conn) = self.conns.get_mut(&number) {
-                    conn.finish(&self.rules, quiet).await;
+                    conn.finish(quiet).await;
                 }
                 Ok(())
             }
@@ -224,24 +226,20 @@ impl<'a> Script<'a> {
                 self.expect(number, pattern, *skip, until.as_deref(), deadline, patience)
                     .await
             }
-            Action::Pong(text) => loop {
-                match self.receive(number, deadline, "a pong", patience).await? {
-                    Frame::Pong(bytes) if bytes == text.as_bytes() => return Ok(()),
-                    Frame::Pong(_) => return Err("the pong has another payload".to_owned()),
-                    Frame::Close(code) => {
+            Action::Pong(_) | Action::Ping => loop {
+                let frame = self.receive(number, deadline, "it", patience).await?;
+                match (frame, &step.action) {
+                    (Frame::Ping(_), Action::Ping) => return Ok(()),
+                    (Frame::Pong(bytes), Action::Pong(text)) if bytes == text.as_bytes() => {
+                        return Ok(());
+                    }
+                    (Frame::Pong(_), Action::Pong(_)) => {
+                        return Err("the pong has another payload".to_owned());
+                    }
+                    (Frame::Close(code), _) => {
                         return Err(format!("the connection is closed with {code}"));
                     }
-                    Frame::End(why) => return Err(why),
-                    _ => {}
-                }
-            },
-            Action::Ping => loop {
-                match self.receive(number, deadline, "a ping", patience).await? {
-                    Frame::Ping(_) => return Ok(()),
-                    Frame::Close(code) => {
-                        return Err(format!("the connection is closed with {code}"));
-                    }
-                    Frame::End(why) => return Err(why),
+                    (Frame::End(why), _) => return Err(why),
                     _ => {}
                 }
             },
@@ -267,7 +265,7 @@ impl<'a> Script<'a> {
             }
             Action::Silence => self.silence(number).await,
             Action::Wait(time) => {
-                let time = self.rules.instead(Direction::ToServer, "wait", time);
+                let time = self.tamper.instead(Direction::ToServer, "wait", time);
                 sleep(crate::cli::duration(time)?).await;
                 Ok(())
             }
@@ -278,7 +276,7 @@ impl<'a> Script<'a> {
                     .await?
                     .code
                     .map_or("none".to_owned(), |code| code.to_string());
-                let told = |by| self.rules.word(Direction::ToServer, "exit", by);
+                let told = |by| self.tamper.word(Direction::ToServer, "exit", by);
                 let code = told(&code)
                     .or_else(|| told(&self.ended_by))
                     .unwrap_or(&code);
@@ -296,7 +294,7 @@ impl<'a> Script<'a> {
                 let output = self.wait_for_end(deadline).await?.output.clone();
                 found(
                     &regex,
-                    self.rules.instead(Direction::ToServer, "output", &output),
+                    self.tamper.instead(Direction::ToServer, "output", &output),
                     "the output",
                 )
             }
@@ -317,7 +315,7 @@ impl<'a> Script<'a> {
         let Some(conn) = self.conns.get_mut(&number) else {
             return Ok(());
         };
-        let sending = conn.send(frame, &self.rules);
+        let sending = conn.send(frame);
         let sent = timeout(self.settings.timeout, sending).await;
         sent.map_err(|_| "the peer does not read".to_owned())
     }
@@ -333,7 +331,7 @@ impl<'a> Script<'a> {
         match self.peer {
             Peer::Server(dial, url) => {
                 let headers = self.expanded(headers)?;
-                let upgrading = upgrade(&**dial, url, self.suite, &self.rules, path, &headers);
+                let upgrading = upgrade(&**dial, url, self.suite, &*self.tamper, path, &headers);
                 let ws = timeout_at(deadline, upgrading)
                     .await
                     .map_err(|_| "no answer to the upgrade")?;
@@ -346,7 +344,7 @@ impl<'a> Script<'a> {
                 self.orders.insert(number, Order::opened());
                 self.conns.insert(
                     number,
-                    Conn::websocket(ws, number, Direction::ToClient, &self.rules),
+                    Conn::websocket(ws, number, Direction::ToClient, &self.tamper),
                 );
             }
             Peer::Client(_) => {
@@ -355,7 +353,7 @@ impl<'a> Script<'a> {
                 self.orders.insert(number, Order::opened());
                 self.conns.insert(
                     number,
-                    Conn::websocket(ws, number, Direction::ToServer, &self.rules),
+                    Conn::websocket(ws, number, Direction::ToServer, &self.tamper),
                 );
             }
         }
@@ -387,12 +385,12 @@ impl<'a> Script<'a> {
                 .await
                 .map_err(|_| "no upgrade comes")?;
             let request = request.map_err(|error| error.to_string())?;
-            if request.method == "GET" && request.header("upgrade").is_none() {
+            if request.head.method() == "GET" && request.head.header("upgrade").is_none() {
                 self.get(number, request, deadline).await?;
                 continue;
             }
             self.opened += 1;
-            let is_dropped = |by: &str| self.rules.drops(Direction::ToServer, "connection", by);
+            let is_dropped = |by: &str| self.tamper.drops(Direction::ToServer, "connection", by);
             // A client that does not come back comes back never.
             if (1..=self.opened).any(|number| is_dropped(&number.to_string()))
                 || is_dropped(&self.ended_by)
@@ -400,12 +398,14 @@ impl<'a> Script<'a> {
                 continue;
             }
             self.path = self
-                .rules
-                .instead(Direction::ToServer, "path", &request.path)
+                .tamper
+                .instead(Direction::ToServer, "path", request.head.target())
                 .to_owned();
-            self.answer.1 = request.headers.clone();
-            let dropped = |name: &str| self.rules.drops(Direction::ToServer, "header", name);
-            self.answer.1.retain(|(name, _)| !dropped(name));
+            let seen =
+                |(name, _): &(&str, &str)| !self.tamper.drops(Direction::ToServer, "header", name);
+            let headers = request.head.headers().filter(seen);
+            let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            self.answer.1 = headers.collect();
             let path = self.path.clone();
             self.log(number, false, &format!("(connects to {path})"));
             return Ok(request);
@@ -415,15 +415,15 @@ impl<'a> Script<'a> {
     /// Answers what a client asks over HTTP before it opens a WebSocket.
     async fn get(&mut self, number: u8, request: Request, deadline: Instant) -> Result<(), String> {
         let mut gets = self.suite.gets.iter();
-        let (status, body) = match gets.find(|(path, _)| *path == request.path) {
+        let (status, body) = match gets.find(|(path, _)| path == request.head.target()) {
             Some((_, body)) => {
-                let authority = request.header("host").unwrap_or_default();
+                let authority = request.head.header("host").unwrap_or_default();
                 self.variables.set("authority", authority);
                 ("200", self.variables.expand(body)?)
             }
             None => ("404", String::new()),
         };
-        self.log(number, false, &format!("GET {}", request.path));
+        self.log(number, false, &format!("GET {}", request.head.target()));
         self.log(number, true, format!("({status}) {body}").trim_end());
         // A client that does not wait for the answer may still open a WebSocket.
         let _ = timeout_at(deadline, request.end(status, &body)).await;
@@ -447,7 +447,14 @@ impl<'a> Script<'a> {
                 .map_err(|error| error.to_string());
         };
         let headers = self.expanded(headers)?;
-        let upgrading = upgrade(&**dial, url, self.suite, &self.rules, Some(&path), &headers);
+        let upgrading = upgrade(
+            &**dial,
+            url,
+            self.suite,
+            &*self.tamper,
+            Some(&path),
+            &headers,
+        );
         let upgraded = timeout_at(deadline, upgrading)
             .await
             .map_err(|_| "no answer to the upgrade")?;
@@ -483,7 +490,7 @@ impl<'a> Script<'a> {
         lines.extend(self.expanded(headers)?);
         self.log(number, true, &format!("{method} {path} {body}"));
         let path = self
-            .rules
+            .tamper
             .instead(Direction::ToServer, "path", &path)
             .to_owned();
         let asking = async {
@@ -497,12 +504,12 @@ impl<'a> Script<'a> {
             .map_err(|_| "no answer comes")??;
         let status = self.status(answer.status, &path);
         self.answer = (status, answer.headers.clone());
-        let dropped = |name: &str| self.rules.drops(Direction::ToClient, "header", name);
+        let dropped = |name: &str| self.tamper.drops(Direction::ToClient, "header", name);
         self.answer.1.retain(|(name, _)| !dropped(name));
         let told = format!("({status})");
         self.log(number, false, &told);
         self.conns
-            .insert(number, Conn::http(answer, number, &self.rules));
+            .insert(number, Conn::http(answer, number, &self.tamper));
         Ok(())
     }
 
@@ -510,10 +517,10 @@ impl<'a> Script<'a> {
     fn expanded(&self, headers: &[(String, String)]) -> Result<Headers, String> {
         let kept = headers
             .iter()
-            .filter(|(name, _)| !self.rules.drops(Direction::ToServer, "header", name));
+            .filter(|(name, _)| !self.tamper.drops(Direction::ToServer, "header", name));
         kept.map(|(name, value)| {
             let value = self
-                .rules
+                .tamper
                 .word(Direction::ToServer, "header", name)
                 .unwrap_or(value);
             Ok((name.clone(), self.variables.expand(value)?))
@@ -525,11 +532,11 @@ impl<'a> Script<'a> {
     fn status(&self, status: u16, path: &str) -> u16 {
         let with_path = format!("{status}{path}");
         let told = self
-            .rules
+            .tamper
             .instead(Direction::ToClient, "status", &with_path);
         let code = status.to_string();
         let told = match told == with_path {
-            true => self.rules.instead(Direction::ToClient, "status", &code),
+            true => self.tamper.instead(Direction::ToClient, "status", &code),
             false => told,
         };
         told.parse().unwrap_or(status)
@@ -550,13 +557,13 @@ async fn upgrade(
     dial: &dyn Dial,
     url: &str,
     suite: &Suite,
-    rules: &Rules,
+    tamper: &dyn Tamper,
     path: Option<&str>,
     headers: &[(String, String)],
 ) -> Result<WsStream<BoxStream>, DialError> {
     let (scheme, authority, own) = split(url);
     let own = if own.is_empty() { &suite.path } else { own };
-    let path = rules.instead(Direction::ToServer, "path", path.unwrap_or(own));
+    let path = tamper.instead(Direction::ToServer, "path", path.unwrap_or(own));
     let path = if path.is_empty() { "/" } else { path };
     let mut config = conn::config();
     let bad = |error: BadHeader| DialError::Handshake(error.to_string());

@@ -107,29 +107,20 @@ impl<'a> Report<'a> {
     pub fn junit(&self) -> Result<String, String> {
         let mut suite = TestSuite::new(format!("{} {}", self.protocol, self.role.name()));
         for row in &self.rows {
-            let status = match row.verdict {
-                Verdict::Pass => TestCaseStatus::success(),
-                Verdict::Fail { step, reason } => {
-                    let mut status = match row.level {
-                        Level::Must => TestCaseStatus::non_success(NonSuccessKind::Failure),
-                        Level::Should => TestCaseStatus::skipped(),
-                    };
-                    status.set_message(format!("{}: {step}: {reason}", row.says));
-                    status.set_description(evidence(row.evidence));
-                    status
+            let mut status = match (row.verdict, row.level) {
+                (Verdict::Pass, _) => TestCaseStatus::success(),
+                (Verdict::Fail { .. }, Level::Must) => {
+                    TestCaseStatus::non_success(NonSuccessKind::Failure)
                 }
-                Verdict::Blocked { reason } => {
-                    let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-                    status.set_message(format!("could not begin: {reason}"));
-                    status.set_description(evidence(row.evidence));
-                    status
-                }
-                Verdict::NotApplicable { reason } => {
-                    let mut status = TestCaseStatus::skipped();
-                    status.set_message(reason.clone());
-                    status
-                }
+                (Verdict::Blocked { .. }, _) => TestCaseStatus::non_success(NonSuccessKind::Error),
+                _ => TestCaseStatus::skipped(),
             };
+            if let Some(why) = row.verdict.why() {
+                status.set_message(format!("{}: {why}", row.says));
+            }
+            if row.verdict.is_failure() {
+                status.set_description(evidence(row.evidence));
+            }
             let mut case = TestCase::new(row.id, status);
             case.set_classname(row.section);
             case.set_time(std::time::Duration::from_millis(
@@ -157,9 +148,7 @@ impl<'a> Report<'a> {
             escaped(&self.settings),
             title = escaped(&title),
         );
-        let is_failure = |row: &&ReportRow<'_>| {
-            matches!(row.verdict, Verdict::Fail { .. } | Verdict::Blocked { .. })
-        };
+        let is_failure = |row: &&ReportRow<'_>| row.verdict.is_failure();
         let failures: Vec<_> = self.rows.iter().filter(is_failure).collect();
         if !failures.is_empty() {
             page.push_str("<h2>What fails</h2>\n");
@@ -179,12 +168,12 @@ impl<'a> Report<'a> {
 
 impl ReportRow<'_> {
     fn html(&self) -> String {
-        let (class, why) = match self.verdict {
-            Verdict::Pass => ("pass", String::new()),
-            Verdict::Fail { step, reason } => ("fail", format!("At the step {step}: {reason}")),
-            Verdict::Blocked { reason } => ("fail", format!("It could not begin: {reason}")),
-            Verdict::NotApplicable { reason } => ("na", reason.clone()),
+        let class = match self.verdict {
+            Verdict::Pass => "pass",
+            Verdict::NotApplicable { .. } => "na",
+            _ => "fail",
         };
+        let why = self.verdict.why().unwrap_or_default();
         format!(
             "<details class={class} id=\"{id}\"{open}><summary><b>{word}</b> {level} {says} <small>{section}, <code>{id}</code></small>\
              </summary>\n<p>{why}</p>\n<pre>{evidence}</pre></details>\n",
@@ -236,6 +225,23 @@ impl std::fmt::Display for Counts {
 }
 
 impl Verdict {
+    /// Returns why the row does not hold, or was not checked.
+    #[must_use]
+    pub fn why(&self) -> Option<String> {
+        match self {
+            Self::Pass => None,
+            Self::Fail { step, reason } => Some(format!("at the step {step}: {reason}")),
+            Self::Blocked { reason } => Some(format!("could not begin: {reason}")),
+            Self::NotApplicable { reason } => Some(reason.clone()),
+        }
+    }
+
+    /// Returns whether the row does not hold, or could not begin.
+    #[must_use]
+    pub const fn is_failure(&self) -> bool {
+        matches!(self, Self::Fail { .. } | Self::Blocked { .. })
+    }
+
     /// Returns the word for it.
     #[must_use]
     pub const fn word(&self) -> &'static str {
@@ -339,7 +345,7 @@ mod tests {
             quiet: Duration::ZERO,
             jobs: 1,
             variables: super::super::Variables::default(),
-            broken: String::new(),
+            tamper: std::sync::Arc::new(crate::check::Faithful),
         };
         let report = Report::new(
             Protocol::Exoclaw,

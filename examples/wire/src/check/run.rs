@@ -13,6 +13,7 @@ use super::peer::{Client, Dial};
 use super::play::Script;
 use super::signed;
 use super::suite::{ORDER, Row, Suite};
+use super::tamper::Tamper;
 use crate::Protocol;
 
 /// Who is checked.
@@ -44,8 +45,8 @@ pub struct Settings {
     pub jobs: usize,
     /// What the scripts know: tokens, names, prompts.
     pub variables: Variables,
-    /// Rules that break the peer, one a line: see the rows.
-    pub broken: String,
+    /// What stands before the peer.
+    pub tamper: Arc<dyn Tamper>,
 }
 
 impl Settings {
@@ -109,7 +110,7 @@ pub struct Outcome {
     pub elapsed: Duration,
     /// What the peer did against the order of the protocol.
     pub disorder: Option<String>,
-    /// The rules of [`Settings::broken`] behind `watch` that would have changed something.
+    /// The names of what [`Settings::tamper`] could have changed.
     pub noticed: Vec<String>,
 }
 
@@ -190,7 +191,7 @@ pub(super) async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Set
     let verdict = script.run(row).await;
     Outcome {
         verdict,
-        noticed: script.rules.noticed(),
+        noticed: script.tamper.noticed(),
         disorder: script.disorder,
         evidence: script.evidence,
         elapsed: started.elapsed(),

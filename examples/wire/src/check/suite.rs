@@ -13,14 +13,13 @@
 //! | `MUST ID: TEXT`, `SHOULD ID: TEXT` | begins a row, and says what holds |
 //! | `needs NAME`, `unless NAME` | the row is for users that have set this variable, or have not |
 //! | `bare`, `after NAME` | no script, or another script than `ready` is in front of this row |
-//! | `x RULE` | how to [break](super::broken) a peer so that this row fails |
+//! | `x RULE` | how to break a peer in tests so that this row fails |
 //! | anything else | a [step](super::script) |
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::broken::Rules;
 use super::pattern::Variables;
 use super::script::{self, Step};
 use crate::Protocol;
@@ -247,7 +246,6 @@ impl Reader {
             "bare" => self.last()?.before.clear(),
             "after" => self.last()?.before = self.steps(rest)?,
             "x" => {
-                Rules::read(rest, &self.variables)?;
                 let row = self.last()?;
                 row.broken = format!("{}\n{rest}", row.broken).trim().to_owned();
             }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::Protocol;
 use crate::check::report::{Report, evidence};
 use crate::check::{
-    Command, Dial as _, Outcome, Peer, Remote, Role, Row, Settings, Suite, Variables, Verdict, run,
+    Command, Dial as _, Faithful, Outcome, Peer, Remote, Role, Row, Settings, Suite, Variables,
+    Verdict, run,
 };
 use crate::cli::{self, Failure, say};
 use crate::secrets::within;
@@ -76,9 +77,6 @@ struct Options {
     /// How many rows run at once.
     #[arg(long, value_name = "COUNT", default_value_t = 8)]
     jobs: usize,
-    /// Print the frames of every row, not only of those that fail.
-    #[arg(long)]
-    frames: bool,
     /// List the rows, and check nothing.
     #[arg(long)]
     list: bool,
@@ -102,10 +100,7 @@ pub(crate) async fn check(args: CheckArgs) -> Result<(), Failure> {
     match args.who {
         Who::Server { url, options } => {
             let remote = Remote::new(&url).map_err(Failure::usage)?;
-            let protocol = options.protocol.or_else(|| {
-                let (_, rest) = url.split_once("://")?;
-                Protocol::of_path(rest.get(rest.find('/')?..)?)
-            });
+            let protocol = super::protocol(options.protocol, &url)?;
             if !options.list {
                 let dialing = tokio::time::timeout(options.timeout, remote.dial()).await;
                 let dialed = dialing.map_err(|_| Failure::refused("the server does not answer"))?;
@@ -117,20 +112,19 @@ pub(crate) async fn check(args: CheckArgs) -> Result<(), Failure> {
         Who::Client { options, command } => {
             let target = command.join(" ");
             let peer = Peer::Client(Arc::new(Command { line: command }));
-            report(options.protocol, Role::Client, &target, &peer, options).await
+            let protocol = super::protocol(options.protocol, "")?;
+            report(protocol, Role::Client, &target, &peer, options).await
         }
     }
 }
 
 async fn report(
-    protocol: Option<Protocol>,
+    protocol: Protocol,
     role: Role,
     target: &str,
     peer: &Peer,
     options: Options,
 ) -> Result<(), Failure> {
-    let protocol =
-        protocol.ok_or_else(|| Failure::usage("the protocol is not known: add --protocol NAME"))?;
     let name = protocol.name();
     let mut suite = Suite::load(protocol, role).map_err(Failure::new)?;
     if !options.only.is_empty() {
@@ -169,7 +163,7 @@ async fn report(
         quiet: options.quiet_time,
         jobs: options.jobs,
         variables,
-        broken: String::new(),
+        tamper: Arc::new(Faithful),
     };
     let colour = cli::wants_colour(&std::io::stdout());
     let mut section = String::new();
@@ -179,7 +173,7 @@ async fn report(
                 section.clone_from(&row.section);
                 say(format!("\n{section}"));
             }
-            tell(row, outcome, options.frames, colour);
+            tell(row, outcome, colour);
         }
     };
     let outcomes = tokio::select! {
@@ -231,38 +225,23 @@ async fn report(
     Ok(())
 }
 
-fn tell(row: &Row, outcome: &Outcome, frames: bool, colour: bool) {
-    let word = outcome.verdict.word();
-    let word = match (&outcome.verdict, colour) {
-        (_, false) => format!("{word:4}"),
-        (Verdict::Pass, true) => Colour::Green.paint("pass"),
-        (Verdict::Fail { .. }, true) => Colour::Red.paint("FAIL"),
-        (Verdict::Blocked { .. }, true) => Colour::Yellow.paint("stop"),
-        (Verdict::NotApplicable { .. }, true) => Colour::Dim.paint("n/a "),
+fn tell(row: &Row, outcome: &Outcome, colour: bool) {
+    let mut word = format!("{:4}", outcome.verdict.word());
+    let colour_of = match &outcome.verdict {
+        Verdict::Pass => Colour::Green,
+        Verdict::Fail { .. } => Colour::Red,
+        Verdict::Blocked { .. } => Colour::Yellow,
+        Verdict::NotApplicable { .. } => Colour::Dim,
     };
-    say(format!(
-        "  {word} {:6} {}: {}",
-        row.level.name(),
-        row.id,
-        row.says
-    ));
-    let why = match &outcome.verdict {
-        Verdict::Pass => None,
-        Verdict::Fail { step, reason } => Some(format!("at {step}\n{reason}")),
-        Verdict::Blocked { reason } => Some(format!("could not begin: {reason}")),
-        Verdict::NotApplicable { reason } => Some(reason.clone()),
-    };
-    let shows = frames
-        || matches!(
-            outcome.verdict,
-            Verdict::Fail { .. } | Verdict::Blocked { .. }
-        );
-    let text = why.map_or_else(String::new, |why| format!("{why}\n"))
-        + &if shows {
-            evidence(&outcome.evidence)
-        } else {
-            String::new()
-        };
+    if colour {
+        word = colour_of.paint(&word);
+    }
+    let Row { id, says, .. } = row;
+    say(format!("  {word} {:6} {id}: {says}", row.level.name()));
+    let mut text = outcome.verdict.why().unwrap_or_default() + "\n";
+    if outcome.verdict.is_failure() {
+        text += &evidence(&outcome.evidence);
+    }
     for line in printable_lines(text.trim_end()).lines() {
         say(format!("         {line}"));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::Protocol;
 use crate::cli::{self, Failure, LineArgs, Signals, Urls, complain, say};
-use crate::load::usage::{Watch, listener};
+use crate::load::usage::listener;
 use crate::load::{
     Caller, Finished, Kind, Load, Progress, Report, Run, RunError, Scenario, Schedule,
 };
@@ -58,15 +58,9 @@ pub(super) struct Args {
     /// How long to make calls before those, which do not count.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = cli::duration)]
     warmup: Duration,
-    /// How long it takes to open the connections, one after the other, before the first call.
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = cli::duration)]
-    ramp: Duration,
     /// How long a call may take, from when it is due.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = cli::duration)]
     timeout: Duration,
-    /// Most calls in flight on a connection. Default: 1 for prompts, else 256.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    in_flight: Option<u16>,
     /// The text of a chat.
     #[arg(long, value_name = "TEXT", default_value = "hello")]
     prompt: String,
@@ -95,10 +89,6 @@ pub(super) struct Args {
     /// Let passwords, tokens and prompts go to another machine without encryption.
     #[arg(long)]
     insecure: bool,
-    /// The process of the server, to report its processor time and memory. Default on Linux: the one that
-    /// listens on the port, if the URL is of this machine.
-    #[arg(long, value_name = "PID")]
-    pid: Option<u32>,
     /// Print the report as one JSON object.
     #[arg(long)]
     json: bool,
@@ -127,7 +117,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     // Before the run: it would be in vain.
     let earlier = args.compare.as_deref().map(read).transpose()?;
     let load = load(&args).await?;
-    let run = Run::new(load.clone()).ok_or_else(|| Failure::new("not enough memory"))?;
+    let run = Run::new(load.clone());
     // Each connection needs a file.
     let _ = cli::raise_file_limit(u64::from(args.connections) * 2 + cli::SOME_FILES);
     let (finished, is_stopped) = make(&run, &args).await?;
@@ -151,14 +141,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 }
 
 async fn load(args: &Args) -> Result<Load, Failure> {
-    let protocol = args.protocol.or_else(|| {
-        let shown = args.url.to_string();
-        let path = shown.split_once("://").map_or("", |(_, rest)| rest);
-        path.find('/')
-            .and_then(|at| Protocol::of_path(path.get(at..)?))
-    });
-    let protocol =
-        protocol.ok_or_else(|| Failure::usage("the protocol is not known: add --protocol NAME"))?;
+    let protocol = super::protocol(args.protocol, args.url.expose())?;
     let variable = match protocol {
         Protocol::Exoclaw => Some("EXOCLAW_TOKEN"),
         Protocol::Acolyte => Some("ACOLYTE_API_KEY"),
@@ -178,10 +161,9 @@ async fn load(args: &Args) -> Result<Load, Failure> {
         }
         _ => None,
     };
-    let password = cli::secret("SNEK_PASSWORD")?.unwrap_or_else(|| ANYBODY.into());
     let caller = Caller {
         username: args.username.clone(),
-        password,
+        password: cli::secret("SNEK_PASSWORD")?.unwrap_or_else(|| ANYBODY.into()),
         token,
         key,
         host,
@@ -190,32 +172,21 @@ async fn load(args: &Args) -> Result<Load, Failure> {
         prompt: args.prompt.clone(),
         insecure: args.insecure,
     };
-    let scenario = Scenario::new(protocol, args.scenario, caller).map_err(Failure::usage)?;
-    let bad = |error: &dyn std::fmt::Display, what| Failure::usage(format_args!("{error}{what}"));
-    WsDialer::new(url).map_err(|error| bad(&error, ""))?;
-    let dialer = scenario.dialer(url);
-    let dialer =
-        dialer.map_err(|error| bad(&error, "; say --insecure if it may be seen on the way"))?;
-    let dialer = line.dialer(dialer);
-    let scenario = match args.sse {
-        true => {
-            let scenario = scenario.over_sse(url, &line);
-            scenario.map_err(|error| Failure::usage(format_args!("--sse: {error}")))?
-        }
-        false => scenario,
-    };
-    if let Some(pid) = args.pid
-        && Watch::begin(pid).is_none()
-    {
-        return Err(Failure::usage(format_args!(
-            "--pid {pid}: there is no such process, or this system does not report what it uses"
-        )));
+    let mut scenario = Scenario::new(protocol, args.scenario, caller).map_err(Failure::usage)?;
+    WsDialer::new(url).map_err(Failure::usage)?;
+    let insecure = |error| format!("{error}; say --insecure if it may be seen on the way");
+    let dialer = scenario
+        .dialer(url)
+        .map_err(insecure)
+        .map_err(Failure::usage)?;
+    if args.sse {
+        let over_sse = scenario.over_sse(url, &line);
+        scenario = over_sse.map_err(|error| Failure::usage(format_args!("--sse: {error}")))?;
     }
-    let is_local = local_port(&args.url.to_string());
     Ok(Load {
-        in_flight: args.in_flight.map_or(scenario.in_flight(), usize::from),
+        in_flight: scenario.in_flight(),
         scenario,
-        dialer,
+        dialer: line.dialer(dialer),
         schedule: Schedule {
             rate: args.rate,
             warmup: args.warmup,
@@ -223,12 +194,11 @@ async fn load(args: &Args) -> Result<Load, Failure> {
         },
         connections: usize::from(args.connections),
         patience: args.timeout,
-        ramp: args.ramp,
-        pid: args.pid.or_else(|| is_local.and_then(listener)),
+        pid: local_port(&args.url.to_string()).and_then(listener),
     })
 }
 
-/// Returns the port of a URL, if it is of this machine.
+/// Returns the port of a server on this machine.
 fn local_port(url: &str) -> Option<u16> {
     let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?']).next()?;

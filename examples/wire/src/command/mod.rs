@@ -12,10 +12,15 @@ mod proxy;
 mod replay;
 
 use std::fs::File;
+use std::net::SocketAddr;
 use std::path::Path;
 
-use crate::cli::{EXIT_CODES, Failure};
+use crate::Protocol;
+use crate::cli::{EXIT_CODES, Failure, complain};
+use crate::text::printable;
 use clap::Subcommand;
+use rpc_core::net::server::Listener;
+use rpc_core::net::ws::WsDialer;
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is installed):
@@ -42,6 +47,43 @@ enum Command {
     Page(page::Args),
     Proxy(Box<proxy::Args>),
     Replay(Box<replay::Args>),
+}
+
+/// Returns the protocol that is named, or that has the path of the URL.
+fn protocol(named: Option<Protocol>, url: &str) -> Result<Protocol, Failure> {
+    let of_url = || {
+        let (_, rest) = url.split_once("://")?;
+        Protocol::of_path(rest.get(rest.find('/')?..)?)
+    };
+    let unknown = || Failure::usage("the protocol is not known: add --protocol NAME");
+    named.or_else(of_url).ok_or_else(unknown)
+}
+
+/// Creates a file that nobody else can read: frames may be private even without their secrets.
+fn create(option: &str, file: &Path) -> Result<File, Failure> {
+    let wrong = |error| Failure::usage(format_args!("{option} {}: {error}", file.display()));
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file).map_err(wrong)
+}
+
+/// Listens at an address.
+async fn listen(address: SocketAddr) -> Result<Listener, Failure> {
+    let wrong = |error| Failure::new(format_args!("cannot listen on {address}: {error}"));
+    Listener::bind(address).await.map_err(wrong)
+}
+
+/// Says that what goes to a server can be seen on the way.
+fn warn_of_exposure(url: &str) {
+    let dialer = WsDialer::new(url).ok();
+    if let Some(host) = dialer.as_ref().and_then(WsDialer::exposed_host) {
+        let host = printable(host);
+        complain(format_args!(
+            "warning: the connection to {host} is not encrypted"
+        ));
+    }
 }
 
 /// Opens a file that is read.

@@ -1,6 +1,5 @@
 //! `switchboard wire page`: frames in a browser, and as a file for a bug report.
 
-use std::fs::OpenOptions;
 use std::io::{BufWriter, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -128,21 +127,19 @@ pub(super) fn name(file: &Path) -> &str {
 fn save(view: &Shared, name: &str, html: &Path) -> Result<(), Failure> {
     let wrong =
         |error: std::io::Error| Failure::usage(format_args!("--html {}: {error}", html.display()));
-    // Frames may be private even without their secrets.
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut out = BufWriter::new(options.open(html).map_err(wrong)?);
+    let mut out = BufWriter::new(super::create("--html", html)?);
     let view = lock(view);
     offline(&view, name, &mut out)
         .and_then(|()| out.flush())
         .map_err(wrong)?;
-    let problems = view.rows().iter().filter(|row| row.problem.is_some());
+    let problems = view
+        .rows
+        .iter()
+        .filter(|row| row.explained.problem.is_some());
     complain(format_args!(
         "{}: {} frames, {} problems",
         printable(&html.display().to_string()),
-        view.rows().len(),
+        view.rows.len(),
         problems.count()
     ));
     Ok(())

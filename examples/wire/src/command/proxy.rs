@@ -1,9 +1,8 @@
 //! `switchboard wire proxy`: stands between a client and a server, and records what passes.
 
-use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -15,7 +14,7 @@ use crate::proxy::{Faults, Proxy, Recorder};
 use crate::text::printable;
 use crate::view::{Feed, Lines, Shared};
 use rpc_core::net::server::{Guards, Listener};
-use rpc_core::net::ws::{WsDialer, redact_urls};
+use rpc_core::net::ws::redact_urls;
 use rpc_core::testing::transcript::{Header, Kind};
 use rpc_core::timestamp;
 use serde_json::json;
@@ -46,9 +45,6 @@ pub(super) struct Args {
     /// truncate or truncate BYTES, half-open, reset, slow BYTES, bandwidth BYTES (a second), close CODE, refuse or refuse STATUS.
     #[arg(long = "fault", value_name = "RULES")]
     faults: Vec<String>,
-    /// Read faults from a file, a rule on each line.
-    #[arg(long, value_name = "FILE")]
-    fault_file: Option<PathBuf>,
     /// Repeat the faults of an earlier run. Default: another seed for each run, which is printed.
     #[arg(long)]
     seed: Option<u64>,
@@ -67,9 +63,6 @@ pub(super) struct Args {
     /// The origin of web pages that may connect, null and file:// among them; may be given again. Default: none.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
-    /// Most connections at a time.
-    #[arg(long, default_value_t = 1024, value_name = "N")]
-    max_connections: usize,
     /// How long open connections may go on at the end.
     #[arg(long, default_value = "5s", value_parser = cli::duration, value_name = "TIME")]
     drain: Duration,
@@ -90,10 +83,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         proxy.server = proxy.server.with_tls(tls);
     }
     proxy.tls = args.tls.acceptor()?;
-    proxy.max_connections = args.max_connections.max(1);
-    let listener = Listener::bind(args.listen).await;
-    let listener = listener
-        .map_err(|error| Failure::new(format_args!("cannot listen on {}: {error}", args.listen)))?;
+    let listener = super::listen(args.listen).await?;
     let local = listener.local_addr().map_err(Failure::new)?;
     let is_opaque = |origin: &&String| matches!(origin.as_str(), "null" | "file://");
     let (opaque, origins): (Vec<_>, Vec<_>) = args.origins.iter().partition(is_opaque);
@@ -126,16 +116,8 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 }
 
 fn faults(args: &Args) -> Result<Option<Faults>, Failure> {
-    let mut text = args.faults.join(";");
-    if let Some(file) = &args.fault_file {
-        let read = std::fs::read_to_string(file);
-        let read = read.map_err(|error| {
-            Failure::usage(format_args!("--fault-file {}: {error}", file.display()))
-        })?;
-        text = format!("{text};{read}");
-    }
     let wrong = |error| Failure::usage(format_args!("--fault: {error}"));
-    let plan = Plan::parse(&text).map_err(wrong)?;
+    let plan = Plan::parse(&args.faults.join(";")).map_err(wrong)?;
     // Who looks at the frames may add some.
     if plan.is_empty() && args.page.is_none() {
         return Ok(None);
@@ -161,16 +143,7 @@ fn announce(args: &Args, local: SocketAddr, is_public: bool) {
     } else {
         say(format_args!("listening on {url}, for {}", printable(&to)));
     }
-    if let Some(host) = WsDialer::new(&args.to)
-        .ok()
-        .as_ref()
-        .and_then(|it| it.exposed_host())
-    {
-        complain(format_args!(
-            "warning: the connection to {} is not encrypted",
-            printable(host)
-        ));
-    }
+    super::warn_of_exposure(&args.to);
     if is_public {
         args.reach.warn(&args.tls);
     }
@@ -178,7 +151,8 @@ fn announce(args: &Args, local: SocketAddr, is_public: bool) {
 
 /// A recorder for the file and the view, if there is one of them.
 fn recorder(args: &Args, view: Option<&Shared>) -> Result<Option<Recorder>, Failure> {
-    let file = args.record.as_deref().map(file).transpose()?;
+    let create = |file| super::create("--record", file);
+    let file = args.record.as_deref().map(create).transpose()?;
     let server = redact_urls(&args.to);
     let mut header = Header::new();
     header.protocol = args.protocol.map(|protocol| protocol.name().to_owned());
@@ -195,16 +169,6 @@ fn recorder(args: &Args, view: Option<&Shared>) -> Result<Option<Recorder>, Fail
     let lines = Lines::new(args.protocol, args.show_secrets);
     let feed = Feed::new(out, lines, Arc::clone(view)).map_err(Failure::new)?;
     Ok(Some(Recorder::new(feed, &header)))
-}
-
-/// Creates the file of a recording.
-fn file(file: &Path) -> Result<File, Failure> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let opened = options.open(file);
-    opened.map_err(|error| Failure::usage(format_args!("--record {}: {error}", file.display())))
 }
 
 /// Serves until the first signal, then drains until the second one.

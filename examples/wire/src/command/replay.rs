@@ -5,15 +5,15 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::cli::{self, Failure, Reach, TlsArgs, complain, say};
+use crate::cli::{self, Failure, say};
 use crate::recording;
 use crate::replay::{
     Clients, Difference, Peer, Playback, Script, Server, Settings, is_signed, signs, with_bodies,
 };
-use crate::text::{Colour, printable, printable_lines};
+use crate::text::{Colour, printable_lines};
 use clap::ValueEnum;
 use connectonion_proto::auth::Signer;
-use rpc_core::net::server::{Guards, Listener};
+use rpc_core::net::server::Guards;
 use rpc_core::testing::Side;
 use rpc_core::testing::transcript::Kind;
 use serde_json::json;
@@ -44,18 +44,9 @@ pub(super) struct Args {
     /// The address to listen on, as the server.
     #[arg(long, default_value = "127.0.0.1:7100", value_name = "ADDRESS", value_parser = cli::address)]
     listen: SocketAddr,
-    /// Replay only this connection of the recording; may be given again. Default: all, in their order.
-    #[arg(long = "connection", value_name = "N")]
-    connections: Vec<u32>,
     /// How much longer than recorded a frame may take.
     #[arg(long, default_value = "5s", value_parser = cli::duration, value_name = "TIME")]
     timeout: Duration,
-    /// How fast to play: 1 is as recorded, 2 twice as fast. Default: without a wait.
-    #[arg(long, value_parser = speed, value_name = "FACTOR")]
-    speed: Option<f64>,
-    /// End with the first difference.
-    #[arg(long)]
-    first: bool,
     /// A member that may have any value: its name, or the end of its path; may be given again.
     #[arg(long = "tolerate", value_name = "MEMBER")]
     tolerated: Vec<String>,
@@ -74,16 +65,9 @@ pub(super) struct Args {
     /// Trust servers with a certificate of these issuers, and no others: a PEM file.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// The origin of web pages that may connect; may be given again. Default: none.
-    #[arg(long = "allow-origin", value_name = "ORIGIN")]
-    origins: Vec<String>,
     /// Print one JSON object a line.
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    reach: Reach,
-    #[command(flatten)]
-    tls: TlsArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -92,12 +76,6 @@ enum Plays {
     Client,
     /// Answer clients.
     Server,
-}
-
-fn speed(text: &str) -> Result<f64, String> {
-    let speed: Option<f64> = text.parse().ok();
-    let speed = speed.filter(|speed| speed.is_finite() && *speed > 0.0);
-    speed.ok_or_else(|| "a number above 0, such as 2".to_owned())
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -114,22 +92,19 @@ fn header(text: &str) -> Result<(String, String), String> {
 }
 
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
-    let mut scripts = read(&args.file, &args.connections)?;
+    let mut scripts = read(&args.file)?;
     let plays = match args.plays {
         Plays::Client => Side::Client,
         Plays::Server => Side::Server,
     };
     let settings = Settings {
         timeout: args.timeout,
-        speed: args.speed,
         tolerated: args.tolerated.clone(),
         ignored: args.ignored.clone(),
-        keep_going: !args.first,
     };
     let key = key(&args, &scripts)?;
-    let count = scripts.len();
     with_bodies(&mut scripts, plays);
-    let mut playback = Playback::new(scripts, plays, settings);
+    let mut playback = Playback::new(plays, settings);
     for (recorded, live) in &args.bound {
         playback = playback.with_bound(recorded, live);
     }
@@ -137,25 +112,21 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         playback = playback.with_edit(signs(key));
     }
     match plays {
-        Side::Client => play(&playback, count, server(&args)?, args.json).await,
-        Side::Server => {
-            let clients = clients(&args).await?;
-            play(&playback, count, clients, args.json).await
-        }
+        Side::Client => play(playback, scripts, server(&args)?, args.json).await,
+        Side::Server => play(playback, scripts, clients(&args).await?, args.json).await,
     }
 }
 
-fn read(file: &Path, connections: &[u32]) -> Result<Vec<Script>, Failure> {
+fn read(file: &Path) -> Result<Vec<Script>, Failure> {
     let wrong =
         |error: &dyn std::fmt::Display| Failure::usage(format_args!("{}: {error}", file.display()));
     let mut text = String::new();
     recording::open(super::open(file)?)
         .and_then(|mut lines| lines.read_to_string(&mut text))
         .map_err(|error| wrong(&error))?;
-    let mut scripts = Script::parse(&text).map_err(|error| wrong(&error))?;
-    scripts.retain(|script| connections.is_empty() || connections.contains(&script.number));
+    let scripts = Script::parse(&text).map_err(|error| wrong(&error))?;
     match scripts.is_empty() {
-        true => Err(wrong(&"there is no such connection")),
+        true => Err(wrong(&"there is no connection")),
         false => Ok(scripts),
     }
 }
@@ -190,52 +161,39 @@ fn server(args: &Args) -> Result<Server, Failure> {
     for (name, value) in &args.headers {
         server = server.with_header(name, value);
     }
-    if let Some(host) = server.exposed_host() {
-        complain(format_args!(
-            "warning: the connection to {} is not encrypted",
-            printable(&host)
-        ));
-    }
+    super::warn_of_exposure(url);
     Ok(server)
 }
 
 async fn clients(args: &Args) -> Result<Clients, Failure> {
-    let is_public = args.reach.check(args.listen)?;
-    let listener = Listener::bind(args.listen).await;
-    let listener = listener
-        .map_err(|error| Failure::new(format_args!("cannot listen on {}: {error}", args.listen)))?;
-    let local = listener.local_addr().map_err(Failure::new)?;
-    let guards = cli::guards(Guards::default(), &args.reach.hosts, &args.origins)?;
-    let url = args.tls.url(&format!("ws://{local}"));
-    cli::tell(
-        args.json,
-        "listening",
-        json!({ "url": url }),
-        format_args!("listening on {url}"),
-    );
-    if is_public {
-        args.reach.warn(&args.tls);
+    if !args.listen.ip().is_loopback() {
+        let words = "a replay listens on this machine only: use 'wire proxy' in front of it";
+        return Err(Failure::usage(words));
     }
+    let listener = super::listen(args.listen).await?;
+    let local = listener.local_addr().map_err(Failure::new)?;
+    let url = format!("ws://{local}");
+    let words = format!("listening on {url}");
+    cli::tell(args.json, "listening", json!({ "url": url }), words);
     Ok(Clients {
         listener,
-        tls: args.tls.acceptor()?,
-        guards: guards.for_bind(local),
+        guards: Guards::default().for_bind(local),
     })
 }
 
 async fn play(
-    playback: &Playback,
-    connections: usize,
+    playback: Playback,
+    scripts: Vec<Script>,
     peer: impl Peer,
     json: bool,
 ) -> Result<(), Failure> {
-    let mut count = 0_usize;
+    let (connections, mut count) = (scripts.len(), 0_usize);
     let report = |difference: Difference| {
         count += 1;
         tell(&difference, json);
     };
     tokio::select! {
-        () = playback.run(peer, report) => {}
+        () = playback.run(scripts, peer, report) => {}
         () = cli::end_signal() => return Err(Failure::aborted()),
     }
     let about = json!({ "connections": connections, "differences": count });

@@ -142,7 +142,7 @@ fn the_frame_at_fault_is_named_and_counted_as_on_the_page() {
         assert_eq!(found, expected, "{text}{out}");
         assert_eq!(count.problems, expected.len(), "{out}");
         let view = crate::view::tests::view(&text);
-        let page = view.rows().iter().filter(|it| it.problem.is_some());
+        let page = view.rows.iter().filter(|it| it.explained.problem.is_some());
         assert_eq!(page.count(), expected.len(), "{out}");
     }
 }

@@ -12,11 +12,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use rpc_core::json::each_member;
 use rpc_core::testing::Side;
 use rpc_core::testing::schedule::Rng;
 
 pub use rules::{Rules, Switch};
+
+use crate::frame::member;
 
 /// Bytes that may wait in a lane before it takes no more.
 const MAX_QUEUED: usize = 1024 * 1024;
@@ -269,49 +270,44 @@ impl Lane {
             if !matches!(rule.fault, Fault::Refuse(_)) {
                 rule.hit();
             }
-            let mut note = None;
-            match &rule.fault {
+            let note = match &rule.fault {
                 Fault::Drop => {
                     copies = 0;
-                    note = Some("dropped".to_owned());
+                    "dropped".to_owned()
                 }
                 Fault::Duplicate => {
                     copies *= 2;
-                    note = Some("sent twice".to_owned());
+                    "sent twice".to_owned()
                 }
                 Fault::Delay(range) => {
                     let wait = range.start + rng.duration(range.end - range.start);
                     due += wait;
-                    note = Some(format!("delayed by {} ms", wait.as_millis()));
+                    format!("delayed by {} ms", wait.as_millis())
                 }
                 Fault::Reorder => {
                     waits = true;
-                    note = Some("held until it is overtaken".to_owned());
+                    "held until it is overtaken".to_owned()
                 }
                 Fault::Corrupt(path) => {
                     let with = rng.pick(&CORRUPT).copied().unwrap_or("null");
-                    if let Some(text) = frame.text.and_then(|text| corrupt(text, path, with)) {
-                        raw = encode(text.as_bytes(), frame.mask);
-                        note = Some(format!("`{path}` replaced with {with}"));
-                    }
+                    let text = frame.text.and_then(|text| corrupt(text, path, with));
+                    let Some(text) = text else { continue };
+                    raw = encode(text.as_bytes(), frame.mask);
+                    format!("`{path}` replaced with {with}")
                 }
                 Fault::Truncate(len) => {
-                    if let Some(text) = frame.text {
-                        let at = len.unwrap_or_else(|| {
-                            usize::try_from(rng.below(text.len() as u64)).unwrap_or(0)
-                        });
-                        let end = (0..=at.min(text.len()))
-                            .rev()
-                            .find(|at| text.is_char_boundary(*at));
-                        let cut = text.get(..end.unwrap_or(0)).unwrap_or_default();
-                        raw = encode(cut.as_bytes(), frame.mask);
-                        note = Some(format!("cut to {} bytes", cut.len()));
-                    }
+                    let Some(text) = frame.text else { continue };
+                    let at = len.unwrap_or_else(|| {
+                        usize::try_from(rng.below(text.len() as u64)).unwrap_or(0)
+                    });
+                    let cut = rpc_core::text::beginning(text, at);
+                    raw = encode(cut.as_bytes(), frame.mask);
+                    format!("cut to {} bytes", cut.len())
                 }
                 Fault::HalfOpen => {
                     self.is_lost = true;
                     copies = 0;
-                    note = Some("lost, with all that follows".to_owned());
+                    "lost, with all that follows".to_owned()
                 }
                 Fault::Reset => {
                     raw = raw.slice(..raw.len() / 2);
@@ -319,21 +315,25 @@ impl Lane {
                     self.push(due, Action::Reset);
                     self.is_lost = true;
                     copies = 0;
-                    note = Some("reset in mid-frame".to_owned());
+                    "reset in mid-frame".to_owned()
                 }
                 Fault::Close(code) => {
                     self.push(due, Action::Close(*code));
                     self.is_lost = true;
                     copies = 0;
-                    note = Some(format!("closed with {code}"));
+                    format!("closed with {code}")
                 }
-                Fault::Slow(rate) => self.reads = self.reads.max(now) + time(raw.len(), *rate),
-                Fault::Bandwidth(limit) => rate = Some(*limit),
-                Fault::Refuse(_) => {}
-            }
-            if let Some(note) = note {
-                self.notes.push(format!("{}: {note}", frame.kind));
-            }
+                Fault::Slow(rate) => {
+                    self.reads = self.reads.max(now) + time(raw.len(), *rate);
+                    continue;
+                }
+                Fault::Bandwidth(limit) => {
+                    rate = Some(*limit);
+                    continue;
+                }
+                Fault::Refuse(_) => continue,
+            };
+            self.notes.push(format!("{}: {note}", frame.kind));
         }
         for _ in 0..copies {
             if waits && self.held.is_none() {
@@ -469,17 +469,8 @@ fn matches(rule: &str, kind: &str) -> bool {
 
 /// Replaces the value of a member, found by its path with dots.
 fn corrupt(text: &str, path: &str, with: &str) -> Option<String> {
-    let mut value = text;
-    for name in path.split('.') {
-        let mut found = None;
-        each_member(value, |known, raw| {
-            if known == name {
-                found = Some(raw);
-            }
-        })
-        .ok()?;
-        value = found?;
-    }
+    let path: Vec<_> = path.split('.').collect();
+    let value = member(text, &path)?;
     let start = (value.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
     let (before, behind) = (text.get(..start)?, text.get(start + value.len()..)?);
     Some(format!("{before}{with}{behind}"))

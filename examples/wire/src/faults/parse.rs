@@ -11,7 +11,7 @@ use super::{Chance, Fault, Plan, Rule, When};
 /// Most rules of a plan.
 pub(super) const MAX_RULES: usize = 100;
 /// The words of all faults.
-const FAULTS: &str = "drop, duplicate, delay TIME, delay TIME..TIME, jitter TIME, reorder, corrupt MEMBER, \
+const FAULTS: &str = "drop, duplicate, delay TIME, delay TIME..TIME, reorder, corrupt MEMBER, \
     truncate [BYTES], half-open, reset, slow BYTES, bandwidth BYTES, close CODE, refuse [STATUS]";
 
 pub(super) fn plan(text: &str) -> Result<Plan, String> {
@@ -90,7 +90,6 @@ fn fault(words: &mut Vec<&str>) -> Result<Fault, String> {
         "drop" => Fault::Drop,
         "duplicate" => Fault::Duplicate,
         "delay" => Fault::Delay(range(next("a time, such as 50ms or 50..200ms")?)?),
-        "jitter" => Fault::Delay(Duration::ZERO..time(next("a time, such as 20ms")?)?),
         "reorder" => Fault::Reorder,
         "corrupt" => Fault::Corrupt(next("the name of a member")?.to_owned()),
         "truncate" => Fault::Truncate(number(words)?),

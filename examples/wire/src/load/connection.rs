@@ -1,151 +1,166 @@
-//! One connection of a run: it is opened, makes the calls that it is given, and is opened again if it ends.
+//! One connection of a run: it is opened, makes the calls that are due on it, and is opened again if it ends.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::{SinkExt as _, StreamExt as _};
+use acolyte_proto::client::{ChatUpdate, Failure, Outcome};
+use acolyte_proto::event::Event as ChatEvent;
+use acolyte_proto::frame::ChatRequest;
+use acolyte_proto::net::SseClient;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use rpc_core::net::ws::WsStream;
-use rpc_core::net::{DialError, Dialer as _, Message, TransportError};
-use rpc_core::{Outgoing, Text};
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Sleep, sleep, timeout};
+use rpc_core::net::{DialError, Dialer as _, Driver};
+use rpc_core::{CallError, Machine as _};
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
 
-use super::post::Posts;
 use super::run::{Shared, lock};
-use super::schedule::Call;
-use super::sse;
-use super::talk::{Client, ClientEvent, Kind, Request};
+use super::scenario::Kind;
+use super::session::{Event, Session, TIMED_OUT};
+use super::stats::Call;
+use super::talk::error_answer;
+use crate::check::http;
 
-/// The pause before a connection that could not be opened, or was lost, is tried again.
+/// How long a connection that has ended waits before it is opened again.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long a server may take to close.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// Frames that wait to be written before no more calls are taken.
-const MAX_OUT: usize = 64;
-/// What happened to a call whose answer did not come in time.
-pub(super) const TIMED_OUT: &str = "timed out";
 
-/// Keeps one connection open until the sender of its calls is gone. Says on `tried` when the first attempt
-/// is over.
-pub(super) async fn keep(
-    shared: Arc<Shared>,
+/// The calls of one connection: every n-th of all, where n is the number of connections.
+struct Turns<'s> {
+    shared: &'s Shared,
     index: usize,
-    mut calls: mpsc::UnboundedReceiver<Call>,
-    tried: oneshot::Sender<()>,
-) {
-    if shared.scenario.kind() == Kind::Connect {
-        let _ = tried.send(());
-        return connect_each(shared, index, calls).await;
-    }
-    if let Some(client) = shared.scenario.sse().cloned() {
-        return sse::serve(shared, index, client, calls, tried).await;
-    }
-    let number = u64::try_from(index).unwrap_or_default();
-    let mut tried = Some(tried);
-    sleep(shared.start_of(index)).await;
-    loop {
-        let opened = open(&shared, index, number).await;
-        let over = match opened {
-            Ok(mut line) => {
-                lock(&shared.stats).opened += 1;
-                lock(&shared.dispatch).opened(index);
-                shared.freed.notify_one();
-                tried.take().map(|tried| tried.send(()));
-                let ended = line.serve(&mut calls).await;
-                lock(&shared.dispatch).closed(index);
-                let kind = ended.as_ref().err().map_or("closed", String::as_str);
-                line.fail_all(&mut calls, kind);
-                ended.map_err(|kind| lock(&shared.stats).lost.add(&kind))
+    next: u64,
+}
+
+impl Turns<'_> {
+    /// Returns the next call that is due.
+    fn take(&mut self, now: Duration) -> Option<Call> {
+        let load = &self.shared.load;
+        while self.shared.has_begun() {
+            let ended = self.shared.ended.get();
+            let now = ended.map_or(now, |ended| ended.at);
+            let due = load.schedule.due(self.next).filter(|due| *due <= now)?;
+            let call = Call {
+                number: self.next,
+                due,
+            };
+            self.next += load.connections as u64;
+            match ended {
+                // What was due in the moment of a stop did not fail.
+                Some(ended) if ended.is_stopped => {}
+                _ if now - due < load.patience => return Some(call),
+                _ => lock(&self.shared.stats).failed(call, TIMED_OUT),
             }
-            Err(kind) => {
-                lock(&shared.stats).refused.add(&kind);
-                tried.take().map(|tried| tried.send(()));
-                Err(())
-            }
+        }
+        None
+    }
+
+    /// Once the run is over, leaves what is due and was not sent. Returns whether it is.
+    fn leave(&mut self) -> bool {
+        let Some(ended) = self.shared.ended.get() else {
+            return false;
         };
-        if over.is_ok() {
-            return;
+        while let Some(call) = self.take(ended.at) {
+            lock(&self.shared.stats).unsent(call, ended.at);
         }
-        if !pause(&shared, &mut calls).await {
-            return;
+        true
+    }
+
+    /// Waits until a call is due, or the run over.
+    async fn wait(&self) {
+        if let Some(wake) = self.shared.wakes.get(self.index) {
+            wake.notified().await;
         }
     }
 }
 
-/// Waits before a connection is tried again. Returns whether the run still goes on: while a connection is
-/// closed, no call comes, and only the end of all does.
-pub(super) async fn pause(shared: &Shared, calls: &mut mpsc::UnboundedReceiver<Call>) -> bool {
-    tokio::select! {
-        () = sleep(PAUSE) => true,
-        call = calls.recv() => match call {
-            Some(call) => {
-                lock(&shared.stats).failed(call, "not connected");
-                true
-            }
-            None => false,
-        },
-    }
-}
-
-/// Opens a connection for each call, until the server takes calls on it.
-async fn connect_each(shared: Arc<Shared>, index: usize, mut calls: mpsc::UnboundedReceiver<Call>) {
-    lock(&shared.dispatch).opened(index);
-    shared.freed.notify_one();
-    while let Some(call) = calls.recv().await {
-        let sent = shared.now();
-        lock(&shared.stats).sent(call, sent);
-        let left = (call.due + shared.patience).saturating_sub(sent);
-        match timeout(left, open(&shared, index, call.number)).await {
-            Ok(Ok(mut line)) => {
-                let now = shared.now();
-                {
-                    let mut stats = lock(&shared.stats);
-                    stats.opened += 1;
-                    stats.answered(call, sent, now);
-                }
-                let _ = timeout(GOODBYE, line.ws.close()).await;
-            }
-            Ok(Err(kind)) => lock(&shared.stats).failed(call, &kind),
-            Err(_) => lock(&shared.stats).failed(call, TIMED_OUT),
-        }
-        lock(&shared.dispatch).finished(index);
-        shared.freed.notify_one();
-    }
-}
-
-/// Opens a connection, as the one with this number, and says what comes first.
-async fn open(shared: &Arc<Shared>, index: usize, number: u64) -> Result<Connection, String> {
-    let _permit = shared.dials.acquire().await;
-    let ws = shared
-        .dialer
-        .dial()
-        .await
-        .map_err(|error| of_dial(&error))?;
-    let mut line = Connection {
-        ws,
-        talk: shared.scenario.talk(number),
+/// Keeps a connection open for as long as the run takes. The first attempt is told to `tried`.
+pub(super) async fn keep(shared: Arc<Shared>, index: usize, tried: oneshot::Sender<()>) {
+    let mut turns = Turns {
+        shared: &shared,
         index,
-        out: VecDeque::new(),
-        is_unflushed: false,
-        flights: BTreeMap::new(),
-        heard: Vec::new(),
-        taken: Vec::new(),
-        posts: Posts::new(shared.dialer.clone()),
-        timer: Box::pin(sleep(shared.patience)),
-        is_armed: false,
-        shared: Arc::clone(shared),
+        next: index as u64,
     };
-    match timeout(shared.patience, line.begin()).await {
-        Ok(begun) => begun.map(|()| line),
+    if shared.load.scenario.kind == Kind::Connect {
+        lock(&shared.stats).open += 1;
+        let _ = tried.send(());
+        let connect = |call| connect(&shared, call);
+        return each(&shared, &mut turns, connect).await;
+    }
+    let mut tried = Some(tried);
+    loop {
+        let opened = Box::pin(async {
+            match &shared.load.scenario.sse {
+                Some(client) => match client.status().await {
+                    Ok(status) => Ok(Line::Sse(client, status.model.to_string())),
+                    Err(error) => Err(of_call(&error)),
+                },
+                None => open(&shared, index as u64).await.map(Line::Socket),
+            }
+        });
+        let opened = opened.await;
+        {
+            let mut stats = lock(&shared.stats);
+            match &opened {
+                Ok(_) => (stats.opened, stats.open) = (stats.opened + 1, stats.open + 1),
+                Err(kind) => stats.refused.add(kind),
+            }
+        }
+        tried.take().map(|tried| tried.send(()));
+        let ended = match opened {
+            Ok(Line::Socket(driver)) => serve(&shared, driver, &mut turns).await,
+            Ok(Line::Sse(client, model)) => {
+                let model = shared.load.scenario.caller.model.as_ref().unwrap_or(&model);
+                let ask = |call| ask(&shared, client, model, call);
+                return each(&shared, &mut turns, ask).await;
+            }
+            Err(_) => Err(()),
+        };
+        if ended.is_ok() {
+            return;
+        }
+        let pause = sleep(PAUSE);
+        tokio::pin!(pause);
+        // Calls that are due meanwhile wait.
+        while !turns.leave() {
+            tokio::select! {
+                () = &mut pause => break,
+                () = turns.wait() => {}
+            }
+        }
+        if turns.leave() {
+            return;
+        }
+    }
+}
+
+enum Line<'c> {
+    Socket(Driver<Session, WsStream>),
+    Sse(&'c SseClient, String),
+}
+
+/// Opens a connection, up to where calls may begin.
+async fn open(shared: &Arc<Shared>, number: u64) -> Result<Driver<Session, WsStream>, String> {
+    let _permit = shared.dials.acquire().await;
+    let ws = shared.load.dialer.dial().await;
+    let session = Session::new(Arc::clone(shared), number);
+    let mut driver = Driver::new(session, ws.map_err(|error| of_dial(&error))?);
+    match timeout(shared.load.patience, driver.next()).await {
+        Ok(Some(Event::Ready)) => Ok(driver),
+        Ok(_) => Err(driver.machine().end().to_owned()),
         Err(_) => Err("no answer to the first frame".to_owned()),
     }
 }
 
-/// Names the kind of a failed attempt to connect.
+async fn close(driver: &mut Driver<Session, WsStream>) {
+    let now = driver.now();
+    driver.machine_mut().close(now);
+    let _ = timeout(GOODBYE, async { while driver.next().await.is_some() {} }).await;
+}
+
 fn of_dial(error: &DialError) -> String {
     match error {
         DialError::TimedOut { .. } => "not connected in time".to_owned(),
@@ -160,256 +175,153 @@ fn of_dial(error: &DialError) -> String {
     }
 }
 
-/// Names the kind of the end of a connection.
-fn of_end(message: Option<Result<Message, TransportError>>) -> String {
-    match message {
-        Some(Ok(Message::Close(Some(frame)))) => format!("closed with {}", frame.code),
-        Some(Ok(_)) => "closed without a code".to_owned(),
-        Some(Err(TransportError::Io(error))) => format!("connection lost: {}", error.kind()),
-        Some(Err(error)) => error.to_string(),
-        None => "connection lost".to_owned(),
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Flight {
-    call: Call,
-    sent: Duration,
-}
-
-enum Event {
-    Calls(usize),
-    Message(Option<Result<Message, TransportError>>),
-    Refused(u64, String),
-    Tick,
-}
-
-/// An open connection.
-struct Connection {
-    shared: Arc<Shared>,
-    index: usize,
-    ws: WsStream,
-    talk: Box<dyn Client>,
-    out: VecDeque<Text>,
-    is_unflushed: bool,
-    /// By number, and so by due time.
-    flights: BTreeMap<u64, Flight>,
-    heard: Vec<ClientEvent>,
-    taken: Vec<Call>,
-    posts: Posts,
-    timer: Pin<Box<Sleep>>,
-    is_armed: bool,
-}
-
-impl Connection {
-    /// Says what a client says first, until the server takes calls.
-    async fn begin(&mut self) -> Result<(), String> {
-        let mut heard = Vec::new();
-        self.talk.open(&mut heard);
-        loop {
-            for it in heard.drain(..) {
-                match it {
-                    ClientEvent::Ready => return Ok(()),
-                    ClientEvent::Refused(why) => return Err(format!("refused: {why}")),
-                    ClientEvent::Say(text) => self.out.push_back(text),
-                    ClientEvent::Unreadable => return Err("unreadable answer".to_owned()),
-                    ClientEvent::Done(_)
-                    | ClientEvent::First(_)
-                    | ClientEvent::Failed(..)
-                    | ClientEvent::Seen(_) => {}
-                }
-            }
-            match std::future::poll_fn(|cx| self.poll_io(cx)).await {
-                Some(Ok(Message::Text(text))) => self.talk.hear(text.as_str(), &mut heard),
-                Some(Ok(Message::Binary(_) | Message::Ping(_) | Message::Pong(_))) => {}
-                end => return Err(of_end(end)),
-            }
-        }
-    }
-
-    /// Makes calls until their sender is gone and none is in flight.
-    ///
-    /// # Errors
-    /// The kind of the end, if the connection ends before.
-    async fn serve(&mut self, calls: &mut mpsc::UnboundedReceiver<Call>) -> Result<(), String> {
-        let mut is_over = false;
-        loop {
-            if is_over && self.flights.is_empty() {
-                let _ = timeout(GOODBYE, self.ws.close()).await;
-                return Ok(());
-            }
-            let event = std::future::poll_fn(|cx| self.poll(cx, calls, is_over)).await;
-            let now = self.shared.now();
-            match event {
-                Event::Calls(0) => is_over = true,
-                Event::Calls(_) => self.send(now),
-                Event::Message(Some(Ok(Message::Text(text)))) => {
-                    let mut heard = std::mem::take(&mut self.heard);
-                    self.talk.hear(text.as_str(), &mut heard);
-                    for it in heard.drain(..) {
-                        self.take(it, now)?;
-                    }
-                    self.heard = heard;
-                }
-                Event::Message(Some(Ok(
-                    Message::Binary(_) | Message::Ping(_) | Message::Pong(_),
-                ))) => {}
-                Event::Message(end) => return Err(of_end(end)),
-                Event::Refused(number, kind) => self.over(number, &kind),
-                Event::Tick => self.expire(now)?,
-            }
-        }
-    }
-
-    fn poll(
-        &mut self,
-        cx: &mut Context<'_>,
-        calls: &mut mpsc::UnboundedReceiver<Call>,
-        is_over: bool,
-    ) -> Poll<Event> {
-        if let Poll::Ready(message) = self.poll_io(cx) {
-            return Poll::Ready(Event::Message(message));
-        }
-        if let Poll::Ready((number, kind)) = self.posts.poll(cx) {
-            return Poll::Ready(Event::Refused(number, kind));
-        }
-        if !is_over
-            && self.out.len() < MAX_OUT
-            && let Poll::Ready(count) = calls.poll_recv_many(cx, &mut self.taken, MAX_OUT)
+/// Makes calls until the run is over, or the connection lost.
+async fn serve(
+    shared: &Shared,
+    mut driver: Driver<Session, WsStream>,
+    turns: &mut Turns<'_>,
+) -> Result<(), ()> {
+    let mut posting = FuturesUnordered::new();
+    loop {
+        let now = shared.now();
+        let session = driver.machine_mut();
+        while session.in_flight() < shared.load.in_flight
+            && let Some(call) = turns.take(now)
         {
-            return Poll::Ready(Event::Calls(count));
+            session.call(call, now);
         }
-        if self.is_armed && self.timer.as_mut().poll(cx).is_ready() {
-            self.is_armed = false;
-            return Poll::Ready(Event::Tick);
+        let is_over = turns.leave();
+        if is_over && session.in_flight() == 0 {
+            close(&mut driver).await;
+            return Ok(());
         }
-        Poll::Pending
+        posting.extend(session.posts.drain(..).map(|post| send(shared, post)));
+        tokio::select! {
+            event = driver.next() => if event.is_none() {
+                let mut stats = lock(&shared.stats);
+                stats.open -= 1;
+                stats.lost.add(driver.machine().end());
+                return Err(());
+            },
+            Some((number, sent)) = posting.next() => if let Err(kind) = sent {
+                driver.machine_mut().fail(number, &kind);
+            },
+            () = turns.wait() => {}
+        }
     }
+}
 
-    /// Writes what waits, and reads the next message; neither waits for the other.
-    fn poll_io(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Message, TransportError>>> {
-        while !self.out.is_empty() {
-            match self.ws.poll_ready_unpin(cx) {
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
-                Poll::Pending => break,
-            }
-            if let Some(text) = self.out.pop_front() {
-                self.is_unflushed = true;
-                if let Err(error) = self.ws.start_send_unpin(Outgoing::Text(text)) {
-                    return Poll::Ready(Some(Err(error)));
-                }
-            }
-        }
-        if self.is_unflushed {
-            match self.ws.poll_flush_unpin(cx) {
-                Poll::Ready(Ok(())) => self.is_unflushed = false,
-                Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
-                Poll::Pending => {}
-            }
-        }
-        self.ws.poll_next_unpin(cx)
-    }
-
-    /// Sends the calls that were taken.
-    fn send(&mut self, now: Duration) {
-        let mut taken = std::mem::take(&mut self.taken);
-        for call in taken.drain(..) {
-            let flight = Flight { call, sent: now };
-            self.flights.insert(call.number, flight);
-            match self.talk.call(call) {
-                Some(Request::Frame(text)) => self.out.push_back(text),
-                Some(Request::Post { path, body }) => self.posts.send(call.number, path, body),
-                None => {
-                    self.over(call.number, "cannot be written");
-                    continue;
-                }
-            }
-            lock(&self.shared.stats).sent(call, now);
-        }
-        self.taken = taken;
-        self.arm();
-    }
-
-    /// Sets the timer for the oldest call.
-    fn arm(&mut self) {
-        if !self.is_armed
-            && let Some(flight) = self.flights.values().next()
-            && let Some(time) = self.shared.at(flight.call.due + self.shared.patience)
+/// Posts a text.
+async fn send(shared: &Shared, (number, text): (u64, String)) -> (u64, Result<(), String>) {
+    const INPUT: &str = "/input";
+    let dialer = &shared.load.dialer;
+    let sent = async {
+        let (socket, node) = dialer.open().await.map_err(|error| error.to_string())?;
+        let headers = dialer
+            .node_headers(&node)
+            .map_err(|error| error.to_string())?;
+        let own = headers.iter().map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes());
+            (name.to_string(), value.into_owned())
+        });
+        let kind = ("content-type".to_owned(), "text/plain".to_owned());
+        let headers: Vec<_> = own.chain([kind]).collect();
+        let answer = http::request(Box::new(socket), "POST", INPUT, &headers, &text).await;
+        match answer
+            .map_err(|error| format!("{INPUT}: {}", error.kind()))?
+            .status
         {
-            self.timer.as_mut().reset(time);
-            self.is_armed = true;
+            200..=299 => Ok(()),
+            status => Err(format!("error answer: {INPUT} {status}")),
         }
-    }
+    };
+    (number, sent.await)
+}
 
-    fn take(&mut self, heard: ClientEvent, now: Duration) -> Result<(), String> {
-        match heard {
-            ClientEvent::Ready => {}
-            ClientEvent::Refused(why) => return Err(format!("refused: {why}")),
-            ClientEvent::Say(text) => self.out.push_back(text),
-            ClientEvent::Done(number) => {
-                if let Some(flight) = self.flights.remove(&number) {
-                    lock(&self.shared.stats).answered(flight.call, flight.sent, now);
-                    self.finished();
-                }
-            }
-            ClientEvent::First(number) => {
-                if let Some(flight) = self.flights.get(&number) {
-                    lock(&self.shared.stats).marked(flight.call.due, now);
-                }
-            }
-            ClientEvent::Failed(number, kind) => self.over(number, &kind),
-            ClientEvent::Seen(nanos) => {
-                lock(&self.shared.stats).marked(Duration::from_nanos(nanos), now);
-            }
-            ClientEvent::Unreadable => {
-                // Most likely it is the answer to the oldest.
-                let oldest = self.flights.keys().next().copied();
-                if let Some(number) = oldest {
-                    self.talk.forget(number);
-                    self.over(number, "unreadable answer");
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Drops the calls whose callers have given up.
-    fn expire(&mut self, now: Duration) -> Result<(), String> {
-        while let Some(flight) = self.flights.values().next().copied()
-            && flight.call.due + self.shared.patience <= now
+/// Makes each call by a future of its own.
+async fn each<F>(shared: &Shared, turns: &mut Turns<'_>, call: impl Fn(Call) -> F)
+where
+    F: Future<Output = Result<(), String>>,
+{
+    let mut flights = FuturesUnordered::new();
+    loop {
+        let now = shared.now();
+        while flights.len() < shared.load.in_flight
+            && let Some(it) = turns.take(now)
         {
-            let is_usable = self.talk.forget(flight.call.number);
-            self.over(flight.call.number, TIMED_OUT);
-            if !is_usable {
-                return Err("left after a timeout".to_owned());
+            lock(&shared.stats).sent(it, now);
+            let left = (it.due + shared.load.patience).saturating_sub(now);
+            let answer = timeout(left, call(it));
+            flights.push(async move { (it, now, answer.await) });
+        }
+        let is_over = turns.leave();
+        tokio::select! {
+            Some((call, sent, answer)) = flights.next() => {
+                let mut stats = lock(&shared.stats);
+                match answer {
+                    Ok(Ok(())) => stats.answered(call, sent, shared.now()),
+                    Ok(Err(kind)) => stats.failed(call, &kind),
+                    Err(_) => stats.failed(call, TIMED_OUT),
+                }
             }
-        }
-        self.arm();
-        Ok(())
-    }
-
-    fn over(&mut self, number: u64, kind: &str) {
-        if let Some(flight) = self.flights.remove(&number) {
-            lock(&self.shared.stats).failed(flight.call, kind);
-            self.finished();
+            () = turns.wait(), if !is_over => {}
+            else => return,
         }
     }
+}
 
-    fn finished(&self) {
-        lock(&self.shared.dispatch).finished(self.index);
-        self.shared.freed.notify_one();
+async fn connect(shared: &Arc<Shared>, call: Call) -> Result<(), String> {
+    let mut driver = open(shared, call.number).await?;
+    lock(&shared.stats).opened += 1;
+    // Not a part of the call.
+    tokio::spawn(async move { close(&mut driver).await });
+    Ok(())
+}
+
+async fn ask(shared: &Shared, client: &SseClient, model: &str, call: Call) -> Result<(), String> {
+    let scenario = &shared.load.scenario;
+    if scenario.kind != Kind::Chat {
+        return client
+            .status()
+            .await
+            .map(drop)
+            .map_err(|error| of_call(&error));
     }
+    let request = ChatRequest::new(scenario.caller.prompt.as_str(), model);
+    let mut chat = client.start_chat(request).await;
+    let mut has_begun = false;
+    while let Some(update) = chat.next().await {
+        match update {
+            ChatUpdate::Event(ChatEvent::TextDelta(_)) if !has_begun => {
+                has_begun = true;
+                lock(&shared.stats).marked(call.due, shared.now());
+            }
+            ChatUpdate::Ended(outcome) => return of_outcome(outcome),
+            _ => {}
+        }
+    }
+    Err("connection lost".to_owned())
+}
 
-    /// Ends all calls that this connection has.
-    fn fail_all(&mut self, calls: &mut mpsc::UnboundedReceiver<Call>, kind: &str) {
-        let mut stats = lock(&self.shared.stats);
-        for flight in std::mem::take(&mut self.flights).into_values() {
-            stats.failed(flight.call, kind);
+fn of_outcome(outcome: Outcome) -> Result<(), String> {
+    Err(match outcome {
+        Outcome::Done(_) | Outcome::Failed(Failure::Model(_)) => return Ok(()),
+        Outcome::Failed(Failure::Server(error)) => {
+            error_answer(error.code.as_ref().unwrap_or(&error.message))
         }
-        let waiting = std::iter::from_fn(|| calls.try_recv().ok());
-        for call in std::mem::take(&mut self.taken).into_iter().chain(waiting) {
-            stats.failed(call, kind);
-        }
+        Outcome::Refused { error } => error_answer(&error.to_string()),
+        Outcome::TimedOut { .. } => TIMED_OUT.to_owned(),
+        Outcome::Closed { reason, .. } => format!("connection lost: {reason}"),
+        Outcome::NotSent(refused) => refused.to_string(),
+        _ => "unreadable answer".to_owned(),
+    })
+}
+
+fn of_call<E: std::fmt::Display>(error: &CallError<E>) -> String {
+    match error {
+        CallError::Remote(error) => error_answer(&error.to_string()),
+        CallError::TimedOut { .. } => TIMED_OUT.to_owned(),
+        CallError::Closed { reason, .. } => format!("connection lost: {reason}"),
+        other => other.to_string(),
     }
 }

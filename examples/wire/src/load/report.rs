@@ -1,8 +1,5 @@
 //! [`Report`]: the result of a run, in words, as JSON, and beside an earlier one.
 
-use std::fmt::Write as _;
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 use super::run::{Finished, Load};
@@ -87,7 +84,7 @@ pub struct Behind {
 }
 
 impl Report {
-    /// Creates the report of a run.
+    /// Sums up a run.
     #[must_use]
     pub fn new(url: &str, load: &Load, finished: &Finished) -> Self {
         let stats = &finished.stats;
@@ -99,7 +96,7 @@ impl Report {
         Self {
             version: VERSION,
             url: url.to_owned(),
-            protocol: load.scenario.protocol().name().to_owned(),
+            protocol: load.scenario.protocol.name().to_owned(),
             scenario: load.scenario.name(),
             connections: load.connections,
             rate: load.schedule.rate,
@@ -114,9 +111,9 @@ impl Report {
             mark,
             behind: Behind {
                 late: stats.late,
-                longest: ms(stats.longest_lag),
-                blocked: finished.blocked,
-                unsent: finished.unsent,
+                longest: stats.longest_lag.as_secs_f64() * 1000.0,
+                blocked: stats.late.saturating_sub(stats.overslept),
+                unsent: stats.unsent,
             },
             opened: stats.opened,
             refused: stats.refused.clone(),
@@ -126,30 +123,23 @@ impl Report {
         }
     }
 
-    /// Returns the share of calls that failed, from 0 to 1.
-    #[must_use]
-    pub fn failures(&self) -> f64 {
+    /// Returns which part of the calls failed.
+    fn failures(&self) -> f64 {
         let failed = self.failed.total();
         #[expect(clippy::cast_precision_loss, reason = "no run has 2^53 calls")]
         ratio(failed, (failed + self.ok) as f64)
     }
 
-    /// Returns the processor time of the server for a call that was answered, in microseconds.
+    /// Returns the processor time of the server for a call, in microseconds.
     fn server_cpu(&self) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "no run has 2^53 calls")]
         let per_call = |usage: Usage| usage.cpu * 1e6 / self.ok as f64;
         self.server.filter(|_| self.ok > 0).map(per_call)
     }
 
-    /// Returns the report in words, with an end of line after each.
+    /// Returns the report in words.
     #[must_use]
     pub fn words(&self) -> String {
-        let mut text = String::new();
-        let _ = self.write(&mut text);
-        text
-    }
-
-    fn write(&self, out: &mut String) -> std::fmt::Result {
         let Self {
             protocol,
             scenario,
@@ -157,48 +147,57 @@ impl Report {
             rate,
             seconds,
             ok,
+            sent,
             per_second,
             ..
         } = self;
         let stopped = if self.stopped { ", stopped early" } else { "" };
-        writeln!(
-            out,
-            "{protocol} {scenario}: {connections} connections, {rate} calls/s for {seconds:.1} s{stopped}"
-        )?;
-        writeln!(
-            out,
-            "\nanswered  {ok} of {} sent, {per_second:.0} a second",
-            self.sent
-        )?;
-        counts(out, "failed", &self.failed)?;
-        counts(out, "lost", &self.lost)?;
-        counts(out, "not connected", &self.refused)?;
-        writeln!(
-            out,
-            "\n{:26} {:>9} {:>9} {:>9} {:>9} {:>9}",
-            "milliseconds", "p50", "p90", "p99", "p99.9", "max"
-        )?;
-        quantiles(out, "latency, from due", &self.latency)?;
-        quantiles(out, "service time, from sent", &self.service)?;
-        if let Some(mark) = &self.mark {
-            quantiles(out, &format!("{}, from due", mark.name), &mark.times)?;
-        }
-        writeln!(out)?;
-        if let Some(usage) = &self.server {
-            process(out, "server", usage)?;
-            if let Some(cpu) = self.server_cpu() {
-                write!(out, ", {cpu:.1} µs a call")?;
+        let mut text = format!(
+            "{protocol} {scenario}: {connections} connections, {rate} calls/s for {seconds:.1} s{stopped}\n\n\
+             answered  {ok} of {sent} sent, {per_second:.0} a second\n"
+        );
+        for (name, counts) in [
+            ("failed", &self.failed),
+            ("lost", &self.lost),
+            ("not connected", &self.refused),
+        ] {
+            for (at, (kind, count)) in counts.sorted().into_iter().enumerate() {
+                let name = if at == 0 { name } else { "" };
+                text += &format!("{name:14} {count:>8}  {kind}\n");
             }
-            writeln!(out)?;
         }
-        if let Some(usage) = &self.own {
-            process(out, "load", usage)?;
-            writeln!(out)?;
+        text += &format!(
+            "\n{:26} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
+            "milliseconds", "p50", "p90", "p99", "p99.9", "max"
+        );
+        let mark = self.mark.as_ref();
+        let mark = mark.map(|mark| (format!("{}, from due", mark.name), mark.times));
+        let own = [
+            ("latency, from due".to_owned(), self.latency),
+            ("service time, from sent".to_owned(), self.service),
+        ];
+        for (name, times) in own.into_iter().chain(mark).filter(|(_, it)| it.count > 0) {
+            let times = [times.p50, times.p90, times.p99, times.p999, times.max];
+            let times = times.map(|time| format!(" {time:>9.3}")).concat();
+            text += &format!("{name:26}{times}\n");
         }
-        self.write_behind(out)
+        text.push('\n');
+        for (name, usage) in [("server", self.server), ("load", self.own)] {
+            let Some(usage) = usage else { continue };
+            let (pid, cpu, processors) = (usage.pid, usage.cpu, usage.processors);
+            let (before, most) = (mb(usage.memory_before), mb(usage.memory_most));
+            let call = self.server_cpu().filter(|_| name == "server");
+            let call = call.map_or_else(String::new, |cpu| format!(", {cpu:.1} µs a call"));
+            text += &format!(
+                "{name:7} pid {pid}: {processors:.2} processors, {cpu:.2} s; memory {before:.1} MB, \
+                 at most {most:.1} MB{call}\n"
+            );
+        }
+        text + &self.behind()
     }
 
-    fn write_behind(&self, out: &mut String) -> std::fmt::Result {
+    /// Says that the run fell behind its schedule, and why.
+    fn behind(&self) -> String {
         let Behind {
             late,
             longest,
@@ -207,133 +206,93 @@ impl Report {
         } = self.behind;
         // A pause of the system here and there is none of the schedule.
         if late.max(unsent) * 100 <= self.sent {
-            return Ok(());
+            return String::new();
         }
         let is_busy = self.own.is_some_and(|usage| usage.processors > BUSY);
         let why = if is_busy {
             "this process had no processor time left, so latencies are partly its own"
         } else if (blocked + unsent) * 2 >= late {
-            "no connection was free: the server is too slow for this rate, or needs more --connections or --in-flight"
+            "no connection was free: the server is too slow for this rate, or needs more --connections"
         } else {
             "something else had the processor, so latencies are partly of this machine"
         };
         let limit = LATE.as_millis();
-        writeln!(
-            out,
-            "behind schedule: {late} calls left more than {limit} ms late, at most {longest:.0} ms; {unsent} never left. {why}"
+        format!(
+            "behind schedule: {late} calls left more than {limit} ms late, at most {longest:.0} ms; {unsent} never \
+             left. {why}\n"
         )
     }
 
-    /// Returns a table of this run beside an earlier one, and what is worse by more than `allow`, 1.2 for a
-    /// fifth. Judged are throughput, failures, and the latency up to p99.
+    /// Puts this report beside an earlier one. Returns the table, and what is worse by more than this factor.
     #[must_use]
     pub fn compare(&self, earlier: &Self, allow: Option<f64>) -> (String, Vec<&'static str>) {
-        let (now, then) = (self, earlier);
-        let rows = [
+        type Row = (&'static str, fn(&Report) -> Option<f64>, Better);
+        let rows: [Row; 9] = [
             (
                 "answered a second",
-                then.per_second,
-                now.per_second,
+                |it| Some(it.per_second),
                 Better::Higher,
             ),
             (
                 "failed, of 100",
-                then.failures() * 100.0,
-                now.failures() * 100.0,
+                |it| Some(it.failures() * 100.0),
                 Better::Lower,
             ),
+            ("latency p50 ms", |it| Some(it.latency.p50), Better::Lower),
+            ("latency p90 ms", |it| Some(it.latency.p90), Better::Lower),
+            ("latency p99 ms", |it| Some(it.latency.p99), Better::Lower),
+            ("latency p99.9 ms", |it| Some(it.latency.p999), Better::Told),
+            ("latency max ms", |it| Some(it.latency.max), Better::Told),
+            ("server µs a call", Self::server_cpu, Better::Told),
             (
-                "latency p50 ms",
-                then.latency.p50,
-                now.latency.p50,
-                Better::Lower,
-            ),
-            (
-                "latency p90 ms",
-                then.latency.p90,
-                now.latency.p90,
-                Better::Lower,
-            ),
-            (
-                "latency p99 ms",
-                then.latency.p99,
-                now.latency.p99,
-                Better::Lower,
-            ),
-            (
-                "latency p99.9 ms",
-                then.latency.p999,
-                now.latency.p999,
-                Better::Told,
-            ),
-            (
-                "latency max ms",
-                then.latency.max,
-                now.latency.max,
+                "server MB at most",
+                |it| Some(mb(it.server?.memory_most)),
                 Better::Told,
             ),
         ];
         let mut text = format!("{:26} {:>12} {:>12} {:>8}\n", "", "earlier", "now", "ratio");
         let mut worse = Vec::new();
-        let mut row = |name: &str, then: f64, now: f64| {
+        for (name, value, better) in rows {
+            let (Some(then), Some(now)) = (value(earlier), value(self)) else {
+                continue;
+            };
             let ratio = match (then, now) {
                 (0.0, 0.0) => "1.00".to_owned(),
                 (0.0, _) => "-".to_owned(),
                 _ => format!("{:.2}", now / then),
             };
-            let _ = writeln!(text, "{name:26} {then:>12.3} {now:>12.3} {ratio:>8}");
-        };
-        for (name, then, now, better) in rows {
-            row(name, then, now);
+            text += &format!("{name:26} {then:>12.3} {now:>12.3} {ratio:>8}\n");
             let is_worse = allow.is_some_and(|allow| match better {
                 Better::Higher => now * allow < then,
                 Better::Lower => now > then * allow,
                 Better::Told => false,
             });
-            if is_worse {
-                worse.push(name);
-            }
-        }
-        if let (Some(then), Some(now)) = (then.server_cpu(), now.server_cpu()) {
-            row("server µs a call", then, now);
-        }
-        if let (Some(then), Some(now)) = (then.server, now.server) {
-            row(
-                "server MB at most",
-                mb(then.memory_most),
-                mb(now.memory_most),
-            );
+            worse.extend(is_worse.then_some(name));
         }
         (text, worse)
     }
 
-    /// Returns what makes a comparison with another run say little: other options.
+    /// Returns what another run did in another way.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
-        let mut names = Vec::new();
-        let mut check = |name, is_same: bool| {
-            if !is_same {
-                names.push(name);
-            }
-        };
-        check("protocol", self.protocol == other.protocol);
-        check("scenario", self.scenario == other.scenario);
-        check("--connections", self.connections == other.connections);
-        check("--rate", self.rate.to_bits() == other.rate.to_bits());
-        names
+        let all = [
+            ("protocol", self.protocol == other.protocol),
+            ("scenario", self.scenario == other.scenario),
+            ("--connections", self.connections == other.connections),
+            ("--rate", self.rate.to_bits() == other.rate.to_bits()),
+        ];
+        let others = all.into_iter().filter(|(_, is_same)| !is_same);
+        others.map(|(name, _)| name).collect()
     }
 }
 
+/// Which values are better.
 #[derive(Clone, Copy)]
 enum Better {
     Higher,
     Lower,
-    /// Too few calls decide it: it is only reported.
+    /// It depends on single calls, or is not of the calls: it is told, not judged.
     Told,
-}
-
-fn ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1000.0
 }
 
 fn mb(bytes: u64) -> f64 {
@@ -346,47 +305,6 @@ fn ratio(part: u64, of: f64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "no run has 2^53 calls")]
     let part = part as f64;
     if of > 0.0 { part / of } else { 0.0 }
-}
-
-fn counts(out: &mut String, name: &str, counts: &Counts) -> std::fmt::Result {
-    for (at, (kind, count)) in counts.sorted().into_iter().enumerate() {
-        let name = if at == 0 { name } else { "" };
-        writeln!(out, "{name:14} {count:>8}  {kind}")?;
-    }
-    Ok(())
-}
-
-fn quantiles(out: &mut String, name: &str, times: &Quantiles) -> std::fmt::Result {
-    if times.count == 0 {
-        return Ok(());
-    }
-    let Quantiles {
-        p50,
-        p90,
-        p99,
-        p999,
-        max,
-        ..
-    } = times;
-    writeln!(
-        out,
-        "{name:26} {p50:>9.3} {p90:>9.3} {p99:>9.3} {p999:>9.3} {max:>9.3}"
-    )
-}
-
-fn process(out: &mut String, name: &str, usage: &Usage) -> std::fmt::Result {
-    let Usage {
-        pid,
-        cpu,
-        processors,
-        memory_before,
-        memory_most,
-    } = usage;
-    let (before, most) = (mb(*memory_before), mb(*memory_most));
-    write!(
-        out,
-        "{name:7} pid {pid}: {processors:.2} processors, {cpu:.2} s; memory {before:.1} MB, at most {most:.1} MB"
-    )
 }
 
 #[cfg(test)]

@@ -1,77 +1,63 @@
-//! [`Run`]: opens the connections, and makes the calls when they are due.
+//! [`Run`]: opens the connections, and says when calls are due.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use rpc_core::net::ws::WsDialer;
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Instant, sleep};
 
 use super::alarm::Alarm;
-use super::connection::{TIMED_OUT, keep};
-use super::schedule::{Dispatch, Next, Schedule};
-use super::stats::{Counts, Stats};
-use super::talk::Scenario;
+use super::connection::keep;
+use super::scenario::Scenario;
+use super::stats::{Counts, Schedule, Stats};
 use super::usage::{Usage, Watch};
 
-/// Most connections that are opened at the same time.
+/// How many connections are opened at the same time.
 const MAX_DIALS: usize = 64;
-/// How often the memory of processes is looked at.
+/// How often the memory of the processes is looked at.
 const LOOK: Duration = Duration::from_millis(250);
+/// So many calls that are due are passed on before others have their turn.
+const MANY: u64 = 64;
 
 /// What a run does.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// What is said.
+    /// The calls.
     pub scenario: Scenario,
-    /// The way to the server; see [`Scenario::dialer`].
+    /// The way to the server.
     pub dialer: WsDialer,
-    /// When calls are due.
+    /// When calls are due. They take turns on the connections.
     pub schedule: Schedule,
     /// How many connections there are.
     pub connections: usize,
-    /// Most calls in flight on a connection.
+    /// How many calls each has in flight at most.
     pub in_flight: usize,
-    /// How long a call may take from when it is due.
+    /// How long a call may take, from when it is due.
     pub patience: Duration,
-    /// How long it takes to begin all connections, one after the other.
-    pub ramp: Duration,
-    /// The process of the server, if it is on this machine.
+    /// The process of the server, if it is to be watched.
     pub pid: Option<u32>,
 }
 
-/// Why a run has no result.
+/// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// No connection could be opened.
-    #[error("no connection could be opened: {}", first(.0))]
+    /// Not one connection could be opened, for these reasons.
+    #[error("no connection could be opened: {0}")]
     NotConnected(Counts),
-    /// The system did not give what is needed.
+    /// The system failed.
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
 
-fn first(refused: &Counts) -> String {
-    let kinds = refused.sorted();
-    let words: Vec<_> = kinds
-        .iter()
-        .map(|(kind, n)| format!("{kind} ({n})"))
-        .collect();
-    words.join(", ")
-}
-
-/// The result of a run.
+/// What a run has come to.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// The outcome of the calls.
+    /// The calls.
     pub stats: Stats,
-    /// Calls that were due and not sent when the run ended.
-    pub unsent: u64,
-    /// Calls that had to wait because no connection was free.
-    pub blocked: u64,
-    /// How long calls that count were due: less than planned if the run was stopped.
+    /// How long the calls that count were due.
     pub time: Duration,
     /// What this process has used.
     pub own: Option<Usage>,
@@ -82,31 +68,32 @@ pub struct Finished {
 /// How far a run is.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// The time of the run; `None` while the connections are opened.
+    /// The time since calls began to be due; `None` before.
     pub elapsed: Option<Duration>,
-    /// Open connections.
+    /// The open connections.
     pub open: usize,
-    /// Calls that were answered.
+    /// The calls that were answered.
     pub ok: u64,
-    /// Calls that failed.
+    /// The calls that failed.
     pub failed: u64,
-    /// 99 of 100 latencies are at most this, in milliseconds.
+    /// The 99th percentile of latency, in milliseconds.
     pub p99: f64,
 }
 
-/// What the connections of a run share.
+/// The end of the calls.
+pub(super) struct Ended {
+    pub(super) at: Duration,
+    pub(super) is_stopped: bool,
+}
+
 pub(super) struct Shared {
-    pub(super) scenario: Scenario,
-    pub(super) dialer: WsDialer,
-    pub(super) patience: Duration,
-    pub(super) dispatch: Mutex<Dispatch>,
+    pub(super) load: Load,
     pub(super) stats: Mutex<Stats>,
-    /// Told when a connection has room for a call.
-    pub(super) freed: Notify,
     pub(super) dials: Semaphore,
+    /// Each wakes a connection.
+    pub(super) wakes: Vec<Notify>,
+    pub(super) ended: OnceLock<Ended>,
     start: OnceLock<Instant>,
-    connections: usize,
-    ramp: Duration,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -114,195 +101,136 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    /// Returns the time of the run.
+    pub(super) fn has_begun(&self) -> bool {
+        self.start.get().is_some()
+    }
+
+    /// Returns the time since calls began to be due.
     pub(super) fn now(&self) -> Duration {
         self.start.get().map_or(Duration::ZERO, Instant::elapsed)
     }
 
-    /// Returns the instant of a time of the run, once it has begun.
-    pub(super) fn at(&self, time: Duration) -> Option<Instant> {
-        self.start.get()?.checked_add(time)
+    pub(super) fn since(&self, now: rpc_core::Instant) -> Duration {
+        let now = Instant::from_std(now);
+        let start = self.start.get();
+        start.map_or(Duration::ZERO, |start| {
+            now.saturating_duration_since(*start)
+        })
     }
 
-    /// Returns how long a connection waits before it is opened.
-    pub(super) fn start_of(&self, index: usize) -> Duration {
-        let all = u32::try_from(self.connections).unwrap_or(u32::MAX).max(1);
-        (self.ramp / all).saturating_mul(u32::try_from(index).unwrap_or(u32::MAX))
+    pub(super) fn at(&self, time: Duration) -> Option<rpc_core::Instant> {
+        Some(self.start.get()?.checked_add(time)?.into_std())
     }
 }
 
-/// A run, and what is known of it so far. Clones are the same run.
+/// A run.
 #[derive(Clone)]
-pub struct Run {
-    load: Arc<Load>,
-    shared: Arc<Shared>,
-}
+pub struct Run(Arc<Shared>);
 
 impl std::fmt::Debug for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Run")
-            .field("load", &self.load)
-            .finish_non_exhaustive()
+        f.debug_tuple("Run").field(&self.0.load).finish()
     }
 }
 
 impl Run {
-    /// Creates a run. `None` if there is no memory for its statistics.
+    /// Prepares a run.
     #[must_use]
-    pub fn new(load: Load) -> Option<Self> {
-        let dispatch = Dispatch::new(
-            load.schedule,
-            load.connections,
-            load.in_flight,
-            load.patience,
-        );
-        let shared = Shared {
-            scenario: load.scenario.clone(),
-            dialer: load.dialer.clone(),
-            patience: load.patience,
-            dispatch: Mutex::new(dispatch),
-            stats: Mutex::new(Stats::new(load.schedule)?),
-            freed: Notify::new(),
+    pub fn new(load: Load) -> Self {
+        Self(Arc::new(Shared {
+            stats: Mutex::new(Stats::new(load.schedule)),
             dials: Semaphore::new(MAX_DIALS),
+            wakes: (0..load.connections).map(|_| Notify::new()).collect(),
+            ended: OnceLock::new(),
             start: OnceLock::new(),
-            connections: load.connections,
-            ramp: load.ramp,
-        };
-        Some(Self {
-            load: Arc::new(load),
-            shared: Arc::new(shared),
-        })
+            load,
+        }))
     }
 
     /// Returns how far the run is.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        let open = lock(&self.shared.dispatch).open();
-        let stats = lock(&self.shared.stats);
+        let stats = lock(&self.0.stats);
         Progress {
-            elapsed: self.shared.start.get().map(Instant::elapsed),
-            open,
+            elapsed: self.0.start.get().map(Instant::elapsed),
+            open: stats.open,
             ok: stats.ok,
             failed: stats.failed.total(),
             p99: stats.latency.quantiles().p99,
         }
     }
 
-    /// Opens the connections and makes the calls, until the schedule ends or `stop` is ready; then waits for
-    /// the answers to the last calls. To be called once.
+    /// Makes the calls, until the schedule ends, or `stop`; then waits for the answers.
     ///
     /// # Errors
-    /// No connection could be opened.
-    ///
-    /// # Cancel safety
-    /// Dropping the future drops the connections.
+    /// No connection can be opened, or the system has no timer.
     pub async fn go(&self, stop: impl Future<Output = ()>) -> Result<Finished, RunError> {
+        let Self(shared) = self;
+        let schedule = shared.load.schedule;
         let mut stop = std::pin::pin!(stop);
         let alarm = Alarm::new()?;
         let mut connections = JoinSet::new();
-        let (mut senders, mut tried) = (Vec::new(), Vec::new());
-        for index in 0..self.load.connections {
-            let (sender, calls) = mpsc::unbounded_channel();
-            let (first, after) = oneshot::channel();
-            senders.push(sender);
-            tried.push(after);
-            connections.spawn(keep(Arc::clone(&self.shared), index, calls, first));
-        }
+        let tried = (0..shared.load.connections).map(|index| {
+            let (tried, after) = oneshot::channel();
+            connections.spawn(keep(Arc::clone(shared), index, tried));
+            after
+        });
         let mut is_stopped = tokio::select! {
             _ = join_all(tried) => false,
             () = &mut stop => true,
         };
-        if lock(&self.shared.dispatch).open() == 0 {
-            return Err(RunError::NotConnected(
-                lock(&self.shared.stats).refused.clone(),
-            ));
+        {
+            let stats = lock(&shared.stats);
+            if stats.open == 0 {
+                return Err(RunError::NotConnected(stats.refused.clone()));
+            }
         }
-        let start = *self.shared.start.get_or_init(Instant::now);
-        let mut watches = Watches::default();
+        let start = *shared.start.get_or_init(Instant::now);
+        let mut watches = [None, None];
         if !is_stopped {
+            let pids = [Some(std::process::id()), shared.load.pid];
             tokio::select! {
-                made = self.dispatch(start, &alarm, &senders) => made?,
-                () = watches.keep(start, self.load.schedule.warmup, self.load.pid) => {}
+                made = self.dispatch(start, &alarm) => made?,
+                () = watch(&mut watches, pids, start + schedule.warmup) => {}
                 () = &mut stop => is_stopped = true,
             }
         }
-        let now = start.elapsed().min(self.load.schedule.end());
-        let (unsent, blocked) = {
-            let mut dispatch = lock(&self.shared.dispatch);
-            dispatch.stop();
-            let mut stats = lock(&self.shared.stats);
-            let unsent = dispatch.backlog(now).inspect(|call| {
-                // What was due in the moment of the stop did not fail.
-                if !is_stopped {
-                    stats.unsent(*call, now);
-                }
-            });
-            (unsent.count() as u64, dispatch.blocked())
-        };
-        let (own, server) = watches.end();
-        drop(senders);
+        let at = start.elapsed().min(schedule.end());
+        let _ = shared.ended.set(Ended { at, is_stopped });
+        let [own, server] = watches.map(|watch| watch.as_ref().and_then(Watch::end));
+        shared.wakes.iter().for_each(Notify::notify_one);
         while connections.join_next().await.is_some() {}
         Ok(Finished {
-            stats: lock(&self.shared.stats).clone(),
-            unsent,
-            blocked,
-            time: now.saturating_sub(self.load.schedule.warmup),
+            stats: lock(&shared.stats).clone(),
+            time: at.saturating_sub(schedule.warmup),
             own,
             server,
         })
     }
 
-    /// Sends each call when it is due, or as soon as a connection is free.
-    async fn dispatch(
-        &self,
-        start: Instant,
-        alarm: &Alarm,
-        senders: &[mpsc::UnboundedSender<super::schedule::Call>],
-    ) -> std::io::Result<()> {
-        loop {
-            let next = lock(&self.shared.dispatch).next(start.elapsed());
-            match next {
-                Next::Send(connection, call) => {
-                    let sent = senders.get(connection).map(|sender| sender.send(call));
-                    if !matches!(sent, Some(Ok(()))) {
-                        lock(&self.shared.stats).failed(call, "not connected");
-                    }
-                }
-                Next::GaveUp(call) => lock(&self.shared.stats).failed(call, TIMED_OUT),
-                Next::Wait(until) => alarm.at(start + until).await?,
-                Next::Blocked(until) => tokio::select! {
-                    () = self.shared.freed.notified() => {}
-                    woken = alarm.at(start + until) => woken?,
-                },
-                Next::Over => return Ok(()),
+    async fn dispatch(&self, start: Instant, alarm: &Alarm) -> std::io::Result<()> {
+        let Self(shared) = self;
+        for (number, wake) in (0..).zip(shared.wakes.iter().cycle()) {
+            let Some(due) = shared.load.schedule.due(number) else {
+                break;
+            };
+            alarm.at(start + due).await?;
+            lock(&shared.stats).woken(due, start.elapsed());
+            wake.notify_one();
+            if number % MANY == 0 {
+                yield_now().await;
             }
         }
+        alarm.at(start + shared.load.schedule.end()).await
     }
 }
 
-/// The processes that are watched.
-#[derive(Default)]
-struct Watches {
-    own: Option<Watch>,
-    server: Option<Watch>,
-}
-
-impl Watches {
-    /// Watches from the end of the warmup on. Never ends.
-    async fn keep(&mut self, start: Instant, warmup: Duration, pid: Option<u32>) {
-        tokio::time::sleep_until(start + warmup).await;
-        self.own = Watch::begin(std::process::id());
-        self.server = pid.and_then(Watch::begin);
-        loop {
-            sleep(LOOK).await;
-            for watch in [&mut self.own, &mut self.server].into_iter().flatten() {
-                watch.look();
-            }
-        }
-    }
-
-    fn end(&self) -> (Option<Usage>, Option<Usage>) {
-        let end = |watch: &Option<Watch>| watch.as_ref().and_then(Watch::end);
-        (end(&self.own), end(&self.server))
+/// Watches processes from this time on.
+async fn watch(watches: &mut [Option<Watch>; 2], pids: [Option<u32>; 2], from: Instant) {
+    tokio::time::sleep_until(from).await;
+    *watches = pids.map(|pid| Watch::begin(pid?));
+    loop {
+        sleep(LOOK).await;
+        watches.iter_mut().flatten().for_each(Watch::look);
     }
 }

@@ -1,57 +1,86 @@
-//! [`Stats`]: the outcome of the calls of a run.
+//! [`Schedule`] and [`Stats`]: when calls are due, and what became of them. Time is an argument, counted from the
+//! start of the run.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use super::schedule::{Call, Schedule};
-use crate::text::printable;
+use crate::text::{printable, shortened};
 
-/// The most kinds of errors that are distinguished.
+/// How many kinds of errors are told apart, and how long their names are.
 const MAX_KINDS: usize = 32;
-/// The longest name of a kind, in characters: some are the words of a server.
 const MAX_NAME: usize = 80;
-/// A call that is sent later than this after it was due has left behind the schedule.
+/// What leaves later than this is late.
 pub(super) const LATE: Duration = Duration::from_millis(2);
-/// The longest time that is distinguished from longer ones.
+
+/// Longer times count as this one.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// How often things of each kind happened.
+/// When calls are due.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Schedule {
+    /// How many there are in a second.
+    pub rate: f64,
+    /// The time at the start whose calls do not count.
+    pub warmup: Duration,
+    /// The time after it.
+    pub duration: Duration,
+}
+
+impl Schedule {
+    /// Returns when the last call is due.
+    #[must_use]
+    pub fn end(&self) -> Duration {
+        self.warmup + self.duration
+    }
+
+    /// Returns when a call is due; `None` if there is no such call.
+    #[must_use]
+    pub fn due(&self, number: u64) -> Option<Duration> {
+        #[expect(clippy::cast_precision_loss, reason = "no run has 2^53 calls")]
+        let due = Duration::try_from_secs_f64(number as f64 / self.rate).ok()?;
+        (due < self.end()).then_some(due)
+    }
+
+    fn counts(&self, due: Duration) -> bool {
+        due >= self.warmup && due < self.end()
+    }
+}
+
+/// A call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Which one it is.
+    pub number: u64,
+    /// When it is due.
+    pub due: Duration,
+}
+
+/// How often each of several things happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Counts(BTreeMap<String, u64>);
 
 impl Counts {
-    /// Counts one of this kind. Control characters of its name are escaped, and long names cut; kinds beyond
-    /// 32 are counted together.
+    /// Counts one. Beyond a number of kinds, they are counted as `others`.
     pub fn add(&mut self, kind: &str) {
-        if let Some(count) = self.0.get_mut(kind) {
-            *count += 1;
-            return;
-        }
         let name = printable(kind);
-        let name = match name.char_indices().nth(MAX_NAME) {
-            Some((at, _)) => format!("{}…", name.get(..at).unwrap_or_default()),
-            None => name.into_owned(),
-        };
-        let is_known = self.0.contains_key(&name);
-        let name = if is_known || self.0.len() < MAX_KINDS {
-            name
-        } else {
-            "others".to_owned()
-        };
-        *self.0.entry(name).or_default() += 1;
+        let name = shortened(&name, MAX_NAME);
+        let has_room = self.0.contains_key(&*name) || self.0.len() < MAX_KINDS;
+        let name = if has_room { &name } else { "others" };
+        *self.0.entry(name.to_owned()).or_default() += 1;
     }
 
-    /// Returns how many there are of all kinds.
+    /// Returns how many there are.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// Returns the kinds, the most frequent first.
+    /// Returns them, the most frequent first.
     #[must_use]
     pub fn sorted(&self) -> Vec<(&str, u64)> {
         let mut all: Vec<_> = self.0.iter().map(|(k, n)| (k.as_str(), *n)).collect();
@@ -60,42 +89,54 @@ impl Counts {
     }
 }
 
-/// What a histogram says, in milliseconds.
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds = self.sorted().into_iter();
+        let words: Vec<_> = kinds.map(|(kind, n)| format!("{kind} ({n})")).collect();
+        f.write_str(&words.join(", "))
+    }
+}
+
+/// Quantiles of times, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quantiles {
-    /// How many times were measured.
+    /// How many times there are.
     pub count: u64,
-    /// The mean.
+    /// Their mean.
     pub mean: f64,
     /// The median.
     pub p50: f64,
-    /// 90 of 100 are at most this.
+    /// What 90 of 100 do not exceed.
     pub p90: f64,
-    /// 99 of 100 are at most this.
+    /// What 99 of 100 do not exceed.
     pub p99: f64,
-    /// 999 of 1,000 are at most this.
+    /// What 999 of 1,000 do not exceed.
     pub p999: f64,
     /// The longest.
     pub max: f64,
 }
 
-/// Durations, in microseconds with three digits.
+/// Times, to three digits.
 #[derive(Clone, Debug)]
 pub struct Times(Histogram<u64>);
 
-impl Times {
-    fn new() -> Option<Self> {
-        Histogram::new_with_max(micros(LONGEST), 3).ok().map(Self)
+impl Default for Times {
+    fn default() -> Self {
+        #[expect(clippy::expect_used, reason = "up to five digits are accepted")]
+        Self(Histogram::new(3).expect("three digits are accepted"))
     }
+}
 
+impl Times {
     fn add(&mut self, time: Duration) {
-        self.0.saturating_record(micros(time));
+        // It grows as it has to.
+        let _ = self.0.record(micros(time.min(LONGEST)));
     }
 
     /// Returns the quantiles.
     #[must_use]
     pub fn quantiles(&self) -> Quantiles {
-        #[expect(clippy::cast_precision_loss, reason = "at most an hour")]
+        #[expect(clippy::cast_precision_loss, reason = "no run takes 2^53 µs")]
         let ms = |micros: u64| micros as f64 / 1000.0;
         let at = |quantile| ms(self.0.value_at_quantile(quantile));
         Quantiles {
@@ -114,95 +155,95 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The outcome of the calls of a run, and of its connections.
-#[derive(Clone, Debug)]
+/// What became of the calls that count.
+#[derive(Clone, Debug, Default)]
 pub struct Stats {
     schedule: Schedule,
-    /// From when a call was due until its answer: what a caller sees.
+    /// From when they were due to the answer.
     pub latency: Times,
-    /// From when a call was sent until its answer.
+    /// From when they were sent to the answer.
     pub service: Times,
-    /// What the scenario measures beside it, such as the time until the first text.
+    /// What the scenario measures beside.
     pub mark: Times,
-    /// Calls that were answered.
+    /// Those that were answered.
     pub ok: u64,
-    /// Calls of those that were answered before the end of the schedule.
+    /// Those that were answered before the end of the schedule.
     pub ok_in_time: u64,
-    /// Calls that were not answered well, by what happened.
+    /// Those that failed, by kind.
     pub failed: Counts,
-    /// Calls that were sent.
+    /// Those that were sent.
     pub sent: u64,
-    /// Calls that were sent late.
+    /// Those that were due and never sent. They have failed, too.
+    pub unsent: u64,
+    /// Those that were sent late.
     pub late: u64,
+    /// Those that this process noticed late.
+    pub overslept: u64,
     /// The longest time between due and sent.
     pub longest_lag: Duration,
-    /// Connections that were opened.
+    /// The connections that are open.
+    pub open: usize,
+    /// The connections that were opened.
     pub opened: u64,
-    /// Attempts to connect that failed.
+    /// The attempts that failed, by kind.
     pub refused: Counts,
-    /// Connections that ended before the run did.
+    /// The connections that ended, by kind.
     pub lost: Counts,
 }
 
 impl Stats {
-    /// Creates statistics of a run by this schedule. `None` if there is no memory for them.
+    /// Creates them for a schedule, which says what counts.
     #[must_use]
-    pub fn new(schedule: Schedule) -> Option<Self> {
-        Some(Self {
+    pub fn new(schedule: Schedule) -> Self {
+        Self {
             schedule,
-            latency: Times::new()?,
-            service: Times::new()?,
-            mark: Times::new()?,
-            ok: 0,
-            ok_in_time: 0,
-            failed: Counts::default(),
-            sent: 0,
-            late: 0,
-            longest_lag: Duration::ZERO,
-            opened: 0,
-            refused: Counts::default(),
-            lost: Counts::default(),
-        })
+            ..Self::default()
+        }
     }
 
-    /// Notes that a call was sent at this time of the run.
+    /// A call is due, as this process notices now.
+    pub fn woken(&mut self, due: Duration, now: Duration) {
+        let is_late = now.saturating_sub(due) > LATE;
+        self.overslept += u64::from(is_late && self.schedule.counts(due));
+    }
+
+    /// A call is sent.
     pub fn sent(&mut self, call: Call, now: Duration) {
-        if !self.schedule.counts(call.due) {
-            return;
+        if self.schedule.counts(call.due) {
+            self.sent += 1;
+            let lag = now.saturating_sub(call.due);
+            self.late += u64::from(lag > LATE);
+            self.longest_lag = self.longest_lag.max(lag);
         }
-        self.sent += 1;
-        let lag = now.saturating_sub(call.due);
-        self.late += u64::from(lag > LATE);
-        self.longest_lag = self.longest_lag.max(lag);
     }
 
-    /// Notes that a call was answered at `now`, after it was sent at `sent`.
+    /// A call is answered.
     pub fn answered(&mut self, call: Call, sent: Duration, now: Duration) {
-        if !self.schedule.counts(call.due) {
-            return;
+        if self.schedule.counts(call.due) {
+            self.ok += 1;
+            self.ok_in_time += u64::from(now < self.schedule.end());
+            self.latency.add(now.saturating_sub(call.due));
+            self.service.add(now.saturating_sub(sent));
         }
-        self.ok += 1;
-        self.ok_in_time += u64::from(now < self.schedule.end());
-        self.latency.add(now.saturating_sub(call.due));
-        self.service.add(now.saturating_sub(sent));
     }
 
-    /// Notes that a call failed.
+    /// A call has failed.
     pub fn failed(&mut self, call: Call, kind: &str) {
         if self.schedule.counts(call.due) {
             self.failed.add(kind);
         }
     }
 
-    /// Notes that a call was due and never sent: its caller has waited until `now`.
+    /// The run has ended before a call could be sent.
     pub fn unsent(&mut self, call: Call, now: Duration) {
-        self.failed(call, "never sent");
         if self.schedule.counts(call.due) {
+            self.unsent += 1;
+            self.failed.add("never sent");
             self.latency.add(now.saturating_sub(call.due));
         }
     }
 
-    /// Notes what a scenario measures beside its answers, about what was due then.
+    /// What the scenario measures beside has happened for what was due at this time.
     pub fn marked(&mut self, due: Duration, now: Duration) {
         if self.schedule.counts(due) {
             self.mark.add(now.saturating_sub(due));
@@ -224,7 +265,6 @@ mod tests {
             warmup: ms(100),
             duration: ms(1000),
         })
-        .unwrap()
     }
 
     const fn call(due: u64) -> Call {
@@ -232,6 +272,19 @@ mod tests {
             number: due / 10,
             due: ms(due),
         }
+    }
+
+    #[test]
+    fn calls_are_due_evenly_until_the_end() {
+        let schedule = Schedule {
+            rate: 10.0,
+            warmup: ms(200),
+            duration: ms(500),
+        };
+        let due: Vec<_> = (0..9).map(|number| schedule.due(number)).collect();
+        let wanted: Vec<_> = (0..9).map(|n| (n < 7).then(|| ms(n * 100))).collect();
+        assert_eq!(due, wanted);
+        assert!(!schedule.counts(ms(199)) && schedule.counts(ms(200)) && !schedule.counts(ms(700)));
     }
 
     #[test]

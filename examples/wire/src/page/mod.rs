@@ -167,7 +167,7 @@ impl Site {
         let view = lock(&self.view);
         let mut bytes = 0;
         let start = view.place_after(after);
-        let rows = view.rows().range(start..).take(MAX_ANSWER.0);
+        let rows = view.rows.range(start..).take(MAX_ANSWER.0);
         let rows: Vec<_> = rows
             .take_while(|row| {
                 let before = bytes;
@@ -176,14 +176,14 @@ impl Site {
             })
             .collect();
         answer(&News {
-            more: start + rows.len() < view.rows().len(),
-            last: view.rows().back().map_or(0, |row| row.n),
+            more: start + rows.len() < view.rows.len(),
+            last: view.rows.back().map_or(0, |row| row.n),
             rows,
-            dropped: view.dropped(),
-            complete: view.is_complete(),
+            dropped: view.dropped,
+            complete: view.is_complete,
             live: self.is_live,
             name: &self.name,
-            header: view.header(),
+            header: &view.header,
             rules: self.rules.as_ref().map(Rules::list),
         })
     }
@@ -253,7 +253,7 @@ fn frame() -> String {
 pub fn offline(view: &View, name: &str, mut out: impl io::Write) -> io::Result<()> {
     let page = frame();
     let (before, after) = page.split_once(PLACE).unwrap_or((&page, ""));
-    let about = json!({ "name": name, "header": view.header(), "dropped": view.dropped() });
+    let about = json!({ "name": name, "header": &view.header, "dropped": view.dropped });
     out.write_all(before.as_bytes())?;
     // Markup within a text would end the element.
     let write = |out: &mut dyn io::Write, line: &str| {
@@ -261,7 +261,7 @@ pub fn offline(view: &View, name: &str, mut out: impl io::Write) -> io::Result<(
         out.write_all(b"\n")
     };
     write(&mut out, &about.to_string())?;
-    for (index, row) in view.rows().iter().enumerate() {
+    for (index, row) in view.rows.iter().enumerate() {
         if index > 0 && index % BATCH == 0 {
             out.write_all(format!("</script>{BEGIN}").as_bytes())?;
         }

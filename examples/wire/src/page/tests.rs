@@ -68,7 +68,7 @@ async fn many_frames_come_in_several_answers() {
     let view = filled();
     {
         let mut view = lock(&view);
-        let row = view.rows()[0].clone();
+        let row = view.rows[0].clone();
         for n in 5..3000 {
             view.push(Row { n, ..row.clone() });
         }
@@ -167,8 +167,8 @@ fn the_page_as_a_file_has_the_frames_and_no_markup_of_theirs() {
     assert_eq!(lines[0]["name"], "run");
     assert!(lines[2]["data"].as_str().unwrap().contains("</script>"));
     assert!(!file.contains("{head}") && !file.contains("hunter2"));
-    let row = lock(&filled()).rows()[0].clone();
-    let mut view = View::new();
+    let row = lock(&filled()).rows[0].clone();
+    let mut view = View::default();
     (0..1200).for_each(|n| view.push(Row { n, ..row.clone() }));
     let mut file = Vec::new();
     offline(&view, "run", &mut file).unwrap();

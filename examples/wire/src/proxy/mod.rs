@@ -1,7 +1,6 @@
 //! [`Proxy`]: passes bytes between any client and any server, and records the frames in them.
 
 mod faulty;
-mod head;
 mod record;
 mod scan;
 
@@ -25,11 +24,13 @@ pub use faulty::Faults;
 pub use record::Recorder;
 pub use scan::{MAX_MESSAGE, Message, Scanner};
 
-use self::head::{Head, read_head};
 use self::record::Tap;
+use crate::head::{Head, read_head};
 
 /// How much is read at once.
 const BUFFER: usize = 16 * 1024;
+/// How many connections are open at the same time; others wait.
+const MAX_CONNECTIONS: usize = 1024;
 /// The time for a head to come, of a client after it has connected and of a server after a request for
 /// a WebSocket.
 const HEAD_TIME: Duration = Duration::from_secs(30);
@@ -61,8 +62,6 @@ pub struct Proxy {
     pub recorder: Option<Recorder>,
     /// What goes wrong on purpose.
     pub faults: Option<Faults>,
-    /// Most connections at a time; others wait.
-    pub max_connections: usize,
 }
 
 /// What a proxy has done.
@@ -97,7 +96,6 @@ impl Proxy {
             tls: None,
             recorder: None,
             faults: None,
-            max_connections: 1024,
         })
     }
 
@@ -130,7 +128,7 @@ impl Proxy {
                     warn(format!("the recording ends here: {error}"));
                 },
                 Some(_) = open.join_next(), if !open.is_empty() => {}
-                accepted = listener.accept(), if open.len() < this.max_connections => {
+                accepted = listener.accept(), if open.len() < MAX_CONNECTIONS => {
                     let Ok((tcp, peer)) = accepted else {
                         // Too many open files: some will be closed.
                         tokio::time::sleep(FLUSH).await;

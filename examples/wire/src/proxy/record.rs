@@ -148,19 +148,19 @@ impl Chunks {
 }
 
 impl Tap {
+    /// Reads the bytes of a side as messages.
     pub(super) fn web_socket(recorder: Recorder, conn: u32, from: Side) -> Self {
-        let stream = Stream::WebSocket(Scanner::new());
         Self {
             recorder,
             conn,
             from,
-            stream,
+            stream: Stream::WebSocket(Scanner::default()),
             chunks: None,
             is_closed: false,
         }
     }
 
-    /// Records the body of an HTTP message, perhaps a stream of events, perhaps in chunks.
+    /// Reads the bytes of a side as a body, or as server-sent events.
     pub(super) fn body(
         recorder: Recorder,
         conn: u32,
@@ -168,18 +168,13 @@ impl Tap {
         is_sse: bool,
         in_chunks: bool,
     ) -> Self {
-        let stream = match is_sse {
-            true => Stream::Sse(Box::new(sse::Decoder::new(&Limits::default()))),
-            false => Stream::Body,
-        };
-        let chunks = in_chunks.then(Chunks::default);
         Self {
-            recorder,
-            conn,
-            from,
-            stream,
-            chunks,
-            is_closed: false,
+            stream: match is_sse {
+                true => Stream::Sse(Box::new(sse::Decoder::new(&Limits::default()))),
+                false => Stream::Body,
+            },
+            chunks: in_chunks.then(Chunks::default),
+            ..Self::web_socket(recorder, conn, from)
         }
     }
 

@@ -60,12 +60,6 @@ struct Header {
 }
 
 impl Scanner {
-    /// Creates a scanner for the beginning of a connection.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Creates a scanner that keeps the bytes of each message for [`take_bytes`](Self::take_bytes).
     #[must_use]
     pub fn keeping_bytes() -> Self {
@@ -245,7 +239,7 @@ mod tests {
     use super::*;
 
     fn all(bytes: &[u8], step: usize) -> Vec<Message> {
-        let mut scanner = Scanner::new();
+        let mut scanner = Scanner::default();
         let mut messages = Vec::new();
         for part in bytes.chunks(step) {
             scanner.push(part);
@@ -302,7 +296,7 @@ mod tests {
     #[test]
     fn a_message_that_is_too_long_is_skipped_and_not_held() {
         let len = (MAX_MESSAGE + 1) as u64;
-        let mut scanner = Scanner::new();
+        let mut scanner = Scanner::default();
         scanner.push(&[0x82, 127]);
         scanner.push(&len.to_be_bytes());
         assert_eq!(scanner.next_message(), Some(Message::TooLong(len)));
@@ -317,7 +311,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_a_frame_end_the_reading() {
-        let mut scanner = Scanner::new();
+        let mut scanner = Scanner::default();
         scanner.push(&[0x83, 0, 0x81, 1, b'x']);
         assert_eq!(scanner.next_message(), Some(Message::Nonsense));
         scanner.push(&[0x81, 1, b'x']);

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use rpc_core::net::server::{Guards, Listener};
-use rpc_core::net::tls::TlsAcceptor;
 use tokio::time::timeout;
 
 use super::exchange::Exchange;
 use super::line::Line;
 use super::{Difference, Peer, Playback, Script};
 use crate::check::conn::{self, Request};
-use crate::secrets::{split, within};
+use crate::head::Head;
+use crate::secrets::within;
 
 /// The time for a request to come after a client has connected.
 const HEAD_TIME: Duration = Duration::from_secs(10);
@@ -29,8 +29,6 @@ const OWN: [&str; 5] = [
 pub struct Clients {
     /// Where they connect.
     pub listener: Listener,
-    /// TLS, if they have to use it.
-    pub tls: Option<TlsAcceptor>,
     /// Which requests are answered.
     pub guards: Guards,
 }
@@ -45,17 +43,11 @@ impl Clients {
                 .await
                 .map_err(|error| error.to_string())?;
             let _ = tcp.set_nodelay(true);
-            let reading = async {
-                let line: conn::BoxStream = match &self.tls {
-                    Some(tls) => Box::new(tls.accept(tcp).await?),
-                    None => Box::new(tcp),
-                };
-                Request::read(line).await
-            };
+            let reading = Request::read(Box::new(tcp));
             let Ok(Ok(request)) = timeout(HEAD_TIME, reading).await else {
                 continue;
             };
-            let parts = request.parts();
+            let parts = request.head.parts();
             match parts.map(|parts| self.guards.check(&parts, peer)) {
                 Some(Ok(())) => return Ok(request),
                 Some(Err((status, _))) => {
@@ -68,9 +60,13 @@ impl Clients {
         }
     }
 
-    async fn answer(&self, script: &Exchange, playback: &Playback) -> Result<Option<Line>, String> {
+    async fn answer(
+        &self,
+        script: &Exchange,
+        playback: &mut Playback,
+    ) -> Result<Option<Line>, String> {
         let request = self.request().await?;
-        let is_plain = request.header("upgrade").is_none();
+        let is_plain = request.head.header("upgrade").is_none();
         if is_plain != script.is_plain {
             let kind = |plain| match plain {
                 true => "a plain request",
@@ -86,8 +82,8 @@ impl Clients {
         let path = playback.bound(&script.path);
         // Queries hold tokens and numbers of attempts.
         let without_query = |path: &str| path.split('?').next().unwrap_or_default().to_owned();
-        if !path.is_empty() && without_query(&path) != without_query(&request.path) {
-            let (got, recorded) = (within(&request.path), within(&path));
+        if !path.is_empty() && without_query(&path) != without_query(request.head.target()) {
+            let (got, recorded) = (within(request.head.target()), within(&path));
             let _ = request.refuse("404").await;
             return Err(format!("a request for {got} comes: {recorded} is recorded"));
         }
@@ -100,8 +96,11 @@ impl Clients {
             return Ok(None);
         }
         let mut config = conn::config();
-        if let Some(selected) = script.answer_header("sec-websocket-protocol") {
-            let offers = request.header("sec-websocket-protocol").unwrap_or_default();
+        if let Some(selected) = script.answer.header("sec-websocket-protocol") {
+            let offers = request
+                .head
+                .header("sec-websocket-protocol")
+                .unwrap_or_default();
             let mut offers = offers.split(',').map(str::trim);
             // Another token is as good as the recorded one.
             let offered = offers.find(|offer| {
@@ -117,7 +116,7 @@ impl Clients {
                 .map_err(|error| error.to_string())?;
         }
         let ws = request.accept(&config).await?;
-        Ok(Some(Line::web_socket(ws)))
+        Ok(Some(Line::new(ws)))
     }
 }
 
@@ -125,14 +124,17 @@ impl Clients {
 async fn plain(
     mut request: Request,
     script: &Exchange,
-    playback: &Playback,
+    playback: &mut Playback,
 ) -> Result<Line, String> {
-    let method = script.request.split(' ').next().unwrap_or_default();
-    if method != request.method {
-        return Err(format!("{} comes: {method} is recorded", request.method));
+    let method = script.request.method();
+    if method != request.head.method() {
+        return Err(format!(
+            "{} comes: {method} is recorded",
+            request.head.method()
+        ));
     }
     let body = request.body().await.map_err(|error| error.to_string())?;
-    let compared = playback.compare(split(&script.request).1, &body);
+    let compared = playback.compare(&script.body, &body);
     compared.map_err(|changes| {
         let changes: Vec<_> = changes.iter().map(ToString::to_string).collect();
         format!(
@@ -140,28 +142,22 @@ async fn plain(
             changes.join("\n  ")
         )
     })?;
-    let mut lines = script.answer.split("\r\n");
-    let mut head = lines.next().unwrap_or("HTTP/1.1 200 OK").to_owned();
-    for line in lines {
-        let name = line.split(':').next().unwrap_or_default().trim();
-        if !OWN.contains(&name.to_ascii_lowercase().as_str()) {
-            head = format!("{head}\r\n{line}");
-        }
+    let mut head = script.answer.clone();
+    if head.status().is_none() {
+        head = Head::of("HTTP/1.1 200 OK");
     }
-    let line = request
-        .answer(&format!("{head}\r\nConnection: close\r\n\r\n"))
-        .await
-        .map_err(|error| error.to_string())?;
+    OWN.iter().for_each(|name| head.remove(name));
+    head.set("Connection", "close");
+    let line = request.answer(&head.text()).await;
+    let line = line.map_err(|error| error.to_string())?;
     Ok(Line::answering(line, script.is_stream()))
 }
 
 impl Peer for Clients {
-    type Transport = Line;
-
     async fn open(
         &mut self,
         script: &Script,
-        playback: &Playback,
+        playback: &mut Playback,
     ) -> Result<Option<Line>, Difference> {
         let answered = self.answer(&Exchange::of(script), playback).await;
         answered.map_err(|what| script.differs(what))

@@ -6,9 +6,9 @@ use std::fmt;
 use super::bind::{Bindings, New};
 use super::leaves::{Leaf, leaves};
 use rpc_core::testing::transcript::{Entry, Kind};
-use rpc_core::text::beginning;
 
 use crate::secrets::{self, is_secret};
+use crate::text::shortened;
 
 /// Most members of a difference that are shown.
 const MAX_CHANGES: usize = 20;
@@ -160,22 +160,15 @@ pub(super) fn is_of(text: &str, kinds: &[String]) -> bool {
 fn value(leaf: &Leaf<'_>, raw: &str) -> String {
     match is_secret(&leaf.name) && leaf.scalar().is_some() {
         true => "***".to_owned(),
-        false => cut(raw, MAX_VALUE),
+        false => shortened(raw, MAX_VALUE).into_owned(),
     }
 }
 
 /// Returns the beginning of a frame, without its secrets.
 fn excerpt(text: &str) -> String {
     match leaves(text) {
-        Some(_) => cut(&secrets::frame(text), MAX_FRAME),
-        None => format!("{:?}", cut(&secrets::within(text), MAX_FRAME)),
-    }
-}
-
-fn cut(text: &str, max: usize) -> String {
-    match beginning(text, max) {
-        whole if whole.len() == text.len() => whole.to_owned(),
-        part => format!("{part}…"),
+        Some(_) => shortened(&secrets::frame(text), MAX_FRAME).into_owned(),
+        None => format!("{:?}", shortened(&secrets::within(text), MAX_FRAME)),
     }
 }
 

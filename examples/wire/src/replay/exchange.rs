@@ -4,6 +4,7 @@ use rpc_core::testing::Side;
 use rpc_core::testing::transcript::{Entry, Kind};
 
 use super::Script;
+use crate::head::Head;
 use crate::secrets::split;
 
 /// The request that opened a connection, and its answer.
@@ -11,10 +12,12 @@ use crate::secrets::split;
 pub(super) struct Exchange {
     /// The path and the query of the request; empty if they are not recorded.
     pub(super) path: String,
-    /// The head of the request, its body behind it; empty if only the path is recorded.
-    pub(super) request: String,
+    /// The head of the request; empty if only the path is recorded.
+    pub(super) request: Head,
+    /// The body of the request.
+    pub(super) body: String,
     /// The head of the answer; empty if it is not recorded.
-    pub(super) answer: String,
+    pub(super) answer: Head,
     /// Whether this is a plain HTTP request and not a WebSocket.
     pub(super) is_plain: bool,
 }
@@ -27,16 +30,16 @@ impl Exchange {
             match (entry.kind, entry.from) {
                 (Kind::Open, _) => data.clone_into(&mut this.path),
                 (Kind::Http, Some(Side::Client)) => {
-                    let target = data.split([' ', '\r']).nth(1);
-                    target.unwrap_or_default().clone_into(&mut this.path);
-                    data.clone_into(&mut this.request);
-                    this.is_plain = this.header("upgrade").is_none();
+                    let (head, body) = split(data);
+                    (this.request, this.body) = (Head::of(head), body.to_owned());
+                    this.request.target().clone_into(&mut this.path);
+                    this.is_plain = this.request.header("upgrade").is_none();
                 }
                 // Another answer follows one that says "continue", or gives hints.
                 (Kind::Http, _) if matches!(this.status(), None | Some(100 | 102..200)) => {
-                    split(data).0.clone_into(&mut this.answer);
+                    this.answer = Head::of(split(data).0);
                 }
-                (Kind::Body, Some(Side::Client)) => this.request.push_str(data),
+                (Kind::Body, Some(Side::Client)) => this.body.push_str(data),
                 _ => {}
             }
         }
@@ -45,34 +48,19 @@ impl Exchange {
 
     /// Returns whether the answer is a stream of server-sent events.
     pub(super) fn is_stream(&self) -> bool {
-        let kind = self.answer_header("content-type");
+        let kind = self.answer.header("content-type");
         kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
     }
 
     /// Returns the status of the answer; `None` if it is not recorded.
     pub(super) fn status(&self) -> Option<u16> {
-        self.answer.split_once(' ')?.1.get(..3)?.parse().ok()
+        self.answer.status()
     }
 
     /// Returns whether the upgrade to a WebSocket was refused.
     pub(super) fn is_refused(&self) -> bool {
         !self.is_plain && self.status().is_some_and(|status| status != 101)
     }
-
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
-        header(&self.request, name)
-    }
-
-    pub(super) fn answer_header(&self, name: &str) -> Option<&str> {
-        header(&self.answer, name)
-    }
-}
-
-fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
-    split(head).0.split("\r\n").skip(1).find_map(|line| {
-        let (known, value) = line.split_once(':')?;
-        known.eq_ignore_ascii_case(name).then(|| value.trim())
-    })
 }
 
 /// Makes the bodies of answers to plain requests messages, which are played and compared.
@@ -172,11 +160,11 @@ mod tests {
         assert_eq!(texts, [(5, "abc")]);
         let plain = Exchange::of(plain);
         assert_eq!((plain.path.as_str(), plain.is_plain), ("/v1/x?a", true));
-        assert_eq!((plain.status(), split(&plain.request).1), (Some(200), "{}"));
-        assert_eq!(plain.answer_header("x"), Some("y"));
+        assert_eq!((plain.status(), &*plain.body), (Some(200), "{}"));
+        assert_eq!(plain.answer.header("x"), Some("y"));
         let refused = Exchange::of(refused);
         assert!(refused.is_refused());
-        assert_eq!(refused.header("upgrade"), Some("websocket"));
+        assert_eq!(refused.request.header("upgrade"), Some("websocket"));
     }
 
     #[test]

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use rpc_core::Json;
 use rpc_core::json::each_member;
+
+use crate::frame;
 
 /// The deepest nesting that is looked into. What is deeper is one value.
 const MAX_DEPTH: usize = 64;
@@ -82,18 +83,6 @@ impl Leaf<'_> {
 
 /// Returns the text of a raw string or whole number; `None` for other values.
 pub(super) fn scalar(raw: &str) -> Option<Cow<'_, str>> {
-    if !raw.starts_with('"') {
-        return raw
-            .bytes()
-            .all(|byte| byte.is_ascii_digit())
-            .then_some(Cow::Borrowed(raw));
-    }
-    let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
-    if !inner.contains('\\') {
-        return Some(Cow::Borrowed(inner));
-    }
-    Json::new(raw)
-        .ok()?
-        .as_str()
-        .map(|text| Cow::Owned(text.into_owned()))
+    let is_number = || raw.bytes().all(|byte| byte.is_ascii_digit());
+    frame::scalar(raw).filter(|_| raw.starts_with('"') || is_number())
 }

@@ -2,85 +2,122 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::time::Duration;
 
-use futures_util::{Sink, Stream, StreamExt as _, sink, stream};
+use futures_util::{Sink, SinkExt as _, Stream, StreamExt as _, sink, stream};
 use rpc_core::net::{Message, TransportError};
-use rpc_core::{Outgoing, Text};
+use rpc_core::testing::transcript::{Entry, Kind, hex};
+use rpc_core::{Disconnect, Outgoing};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 
-use crate::check::broken::Frame;
+use crate::check::Frame;
 use crate::check::http::Answer;
 
-type Reads = Pin<Box<dyn Stream<Item = Result<Message, TransportError>> + Send>>;
-type Writes = Pin<Box<dyn Sink<Outgoing, Error = TransportError> + Send>>;
+/// How much may have come that nobody has looked at.
+const BACKLOG: usize = 1024;
+/// How long the other side has to answer a Close.
+const CLOSE_TIME: Duration = Duration::from_secs(5);
 
-/// A transport of any kind.
+/// An open connection. It is read all the time, so that pings are answered.
 pub struct Line {
-    reads: Reads,
-    writes: Writes,
+    came: mpsc::Receiver<Entry<'static>>,
+    writes: Pin<Box<dyn Sink<Outgoing, Error = TransportError> + Send>>,
 }
 
-/// Prints nothing of what passes.
 impl fmt::Debug for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Line").finish_non_exhaustive()
     }
 }
 
+/// Returns what comes as in a recording; `None` for pings and pongs.
+fn entry(message: Result<Message, TransportError>) -> Option<Entry<'static>> {
+    let entry = |kind, data: String| Some(Entry::new(Duration::ZERO, 0, None, kind, data));
+    match message {
+        Ok(Message::Text(text)) => entry(Kind::Text, text.as_str().to_owned()),
+        Ok(Message::Binary(bytes)) => entry(Kind::Binary, hex(&bytes)),
+        Ok(Message::Close(frame)) => {
+            let frame = frame.filter(|frame| frame.code != 1005);
+            let code = frame.as_ref().map(|frame| frame.code);
+            let reason = frame.map_or_else(String::new, |frame| frame.reason);
+            entry(Kind::Close, reason).map(|entry| entry.with_code(code))
+        }
+        Ok(_) => None,
+        Err(error) => match Disconnect::from(&error) {
+            Disconnect::Eof => entry(Kind::Eof, String::new()),
+            _ => entry(Kind::Eof, error.to_string()),
+        },
+    }
+}
+
 impl Line {
-    /// A WebSocket.
-    pub(super) fn web_socket(
+    /// Takes a WebSocket, or what behaves like one.
+    pub fn new(
         ws: impl Stream<Item = Result<Message, TransportError>>
         + Sink<Outgoing, Error = TransportError>
         + Send
         + 'static,
     ) -> Self {
         let (writes, reads) = ws.split();
+        Self::of(reads.filter_map(async |it| entry(it)), writes)
+    }
+
+    fn of(
+        reads: impl Stream<Item = Entry<'static>> + Send + 'static,
+        writes: impl Sink<Outgoing, Error = TransportError> + Send + 'static,
+    ) -> Self {
+        let (sender, came) = mpsc::channel(BACKLOG);
+        tokio::spawn(async move {
+            let mut reads = std::pin::pin!(reads);
+            while let Some(entry) = reads.next().await {
+                if sender.send(entry).await.is_err() {
+                    // What comes behind the end matters to nobody; a Close is answered.
+                    let rest = async { while reads.next().await.is_some() {} };
+                    let _ = timeout(CLOSE_TIME, rest).await;
+                    return;
+                }
+            }
+        });
         Self {
-            reads: Box::pin(reads),
+            came,
             writes: Box::pin(writes),
         }
     }
 
-    /// The answer to a plain request: its events, or its body, are text messages.
+    /// Takes the answer to a request.
     pub(super) fn answer(answer: Answer) -> Self {
         let reads = stream::unfold(answer, |mut answer| async move {
             match answer.next().await {
-                Frame::Text(text) => Some((Ok(Message::Text(Text::from(text))), answer)),
+                Frame::Text(text) => {
+                    let entry = Entry::new(Duration::ZERO, 0, None, Kind::Text, text);
+                    Some((entry, answer))
+                }
                 _ => None,
             }
         });
-        let writes = sink::unfold((), |(), _: Outgoing| async { Ok(()) });
-        Self {
-            reads: Box::pin(reads),
-            writes: Box::pin(writes),
-        }
+        Self::of(reads, sink::drain().sink_map_err(|never| match never {}))
     }
 
-    /// A plain request that is answered: each text message is an event, or a part of the body.
+    /// Takes a connection on which a request is answered. What is sent are the events of the answer, or its body.
     pub(super) fn answering(
         socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         is_sse: bool,
     ) -> Self {
-        let (reads, writes) = tokio::io::split(socket);
-        let reads = stream::unfold(reads, |mut reads| async move {
+        let (mut reads, writes) = tokio::io::split(socket);
+        let reads = stream::once(async move {
             let mut buffer = [0; 1024];
             // What a client still sends is none of the recording.
             while reads.read(&mut buffer).await.is_ok_and(|len| len > 0) {}
-            None
+            Entry::new(Duration::ZERO, 0, None, Kind::Eof, "")
         });
         let writes = sink::unfold(writes, move |mut writes, frame: Outgoing| async move {
             match frame {
                 Outgoing::Text(text) if is_sse => {
-                    let mut event = String::new();
-                    for line in text.as_str().split('\n') {
-                        event.push_str("data: ");
-                        event.push_str(line);
-                        event.push('\n');
-                    }
-                    event.push('\n');
-                    writes.write_all(event.as_bytes()).await?;
+                    let lines = text.as_str().split('\n');
+                    let event: String = lines.map(|line| format!("data: {line}\n")).collect();
+                    writes.write_all(format!("{event}\n").as_bytes()).await?;
                 }
                 Outgoing::Text(text) => writes.write_all(text.as_str().as_bytes()).await?,
                 Outgoing::Close(_) => writes.shutdown().await?,
@@ -89,37 +126,17 @@ impl Line {
             writes.flush().await?;
             Ok(writes)
         });
-        Self {
-            reads: Box::pin(reads),
-            writes: Box::pin(writes),
-        }
-    }
-}
-
-impl Stream for Line {
-    type Item = Result<Message, TransportError>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.reads.as_mut().poll_next(cx)
-    }
-}
-
-impl Sink<Outgoing> for Line {
-    type Error = TransportError;
-
-    fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.writes.as_mut().poll_ready(cx)
+        Self::of(reads, writes)
     }
 
-    fn start_send(mut self: Pin<&mut Self>, frame: Outgoing) -> Result<(), Self::Error> {
-        self.writes.as_mut().start_send(frame)
+    /// Returns what comes next. Behind the end, the end comes again.
+    pub(super) async fn next(&mut self) -> Entry<'static> {
+        let end = || Entry::new(Duration::ZERO, 0, None, Kind::Eof, "");
+        self.came.recv().await.unwrap_or_else(end)
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.writes.as_mut().poll_flush(cx)
-    }
-
-    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.writes.as_mut().poll_close(cx)
+    pub(super) async fn send(&mut self, frame: Outgoing) {
+        // Reading tells why a line takes no frame.
+        let _ = self.writes.send(frame).await;
     }
 }

@@ -36,6 +36,7 @@ use std::time::Duration;
 pub use client::Clients;
 pub use compare::{Change, Difference};
 pub use exchange::with_bodies;
+pub use line::Line;
 pub use play::{Peer, Playback};
 pub use script::Script;
 pub use server::Server;
@@ -47,14 +48,10 @@ rpc_core::config! {
     pub struct Settings {
         /// How much longer than recorded a frame may take. Default 5 s.
         pub timeout: Duration = Duration::from_secs(5),
-        /// How fast frames are played: 1 is as recorded, 2 twice as fast. Default: without a wait.
-        pub speed: Option<f64> = None,
         /// Members that may have any value: their names, or the ends of their paths. Default none.
         pub tolerated: Vec<String> = Vec::new(),
         /// Kinds of frames (`type`, `method` or `event`) that are neither played nor awaited, such as
         /// heartbeats. Default none.
         pub ignored: Vec<String> = Vec::new(),
-        /// Whether to go on after a difference. Default no.
-        pub keep_going: bool = false,
     }
 }

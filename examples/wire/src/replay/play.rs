@@ -2,79 +2,50 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::future::{Future, pending};
-use std::sync::{Mutex, PoisonError};
+use std::future::Future;
 use std::time::Duration;
 
-use futures_util::future::join_all;
-use futures_util::{SinkExt as _, StreamExt as _};
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use rpc_core::testing::Side;
+use rpc_core::testing::transcript::{Entry, Kind};
+use rpc_core::{CloseFrame, Outgoing};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Settings;
-use super::bind::{Bindings, New};
+use super::bind::Bindings;
 use super::compare::{Change, Difference, compare, is_of, kind, shown};
+use super::line::Line;
 use super::script::Script;
-use rpc_core::net::{Message, Transport, TransportError};
-use rpc_core::testing::Side;
-use rpc_core::testing::transcript::{Entry, Kind, hex};
-use rpc_core::{CloseFrame, Disconnect, Outgoing};
 
-/// How long nothing else may come before a connection is closed.
+/// Before an end is played, the other side has so long to send what is not recorded.
 const QUIET: Duration = Duration::from_millis(100);
-/// How long the other side has for its part of the closing handshake.
-const CLOSE_TIME: Duration = Duration::from_secs(5);
-/// How many recorded frames are searched for one that came too early.
+/// How many frames may be missing before one that comes.
 const AHEAD: usize = 16;
 
-/// Opens the connections of the other side: dials it, or accepts it.
+/// The other side of a replay.
 pub trait Peer: Send {
-    /// Its connections.
-    type Transport: Transport;
-
-    /// Opens the connection of this script, or accepts it. `None` if it was refused as recorded.
-    ///
-    /// # Errors
-    /// What was not as recorded: see [`Script::differs`].
-    ///
-    /// # Cancel safety
-    /// A connection that has not been returned may be lost.
+    /// Opens the next connection; `None` if none was opened, as recorded.
     fn open(
         &mut self,
         script: &Script,
-        playback: &Playback,
-    ) -> impl Future<Output = Result<Option<Self::Transport>, Difference>> + Send;
+        playback: &mut Playback,
+    ) -> impl Future<Output = Result<Option<Line>, Difference>> + Send;
 }
 
-/// One side of a recording that is played, and the other one compared. Its connections share what is
-/// bound, and wait for each other.
+/// What is played, and what is known of the other side.
 pub struct Playback {
-    scripts: Vec<Script>,
     plays: Side,
     settings: Settings,
     edit: Option<Edit>,
-    shared: watch::Sender<Shared>,
+    bindings: Bindings,
+    /// When the last frame passed, and its recorded time.
+    last: Option<(Instant, Duration)>,
 }
 
-/// Changes a frame before it is played; `None` leaves it as it is.
 type Edit = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Calls for each difference.
-type Report<'a> = &'a (dyn Fn(Difference) + Send + Sync);
-
+/// A line of the recording, and what passed there.
 type Step = (usize, Entry<'static>);
 
-struct Shared {
-    bindings: Bindings,
-    /// The line of the first thing of each connection that has not happened.
-    next: Vec<usize>,
-    /// When something happened first and last, and its time in the recording.
-    start: Option<(Instant, Duration)>,
-    last: Option<(Instant, Duration)>,
-    is_stopped: bool,
-}
-
-/// Prints the side only.
 impl fmt::Debug for Playback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Playback")
@@ -83,28 +54,27 @@ impl fmt::Debug for Playback {
     }
 }
 
+/// A connection that is played.
+struct Connection {
+    script: Script,
+    steps: VecDeque<Step>,
+    line: Option<Line>,
+}
+
 impl Playback {
-    /// Prepares the replay of this side.
+    /// Creates a playback of this side.
     #[must_use]
-    pub fn new(scripts: Vec<Script>, plays: Side, settings: Settings) -> Self {
-        let shared = Shared {
-            bindings: Bindings::default(),
-            next: scripts.iter().map(Script::line).collect(),
-            start: None,
-            last: None,
-            is_stopped: false,
-        };
+    pub fn new(plays: Side, settings: Settings) -> Self {
         Self {
-            scripts,
             plays,
             settings,
             edit: None,
-            shared: watch::Sender::new(shared),
+            bindings: Bindings::default(),
+            last: None,
         }
     }
 
-    /// Changes each frame before it is played, for what a recording cannot have: signatures of now.
-    /// `None` leaves a frame as it is.
+    /// Passes each text through a function before it is played, which returns what to play instead, if anything.
     #[must_use]
     pub fn with_edit(
         mut self,
@@ -114,165 +84,153 @@ impl Playback {
         self
     }
 
-    /// Binds a value of the recording, in members of any name, before the replay begins.
+    /// Binds a recorded text, such as a token, to the one that is used now.
     #[must_use]
-    pub fn with_bound(self, recorded: &str, live: &str) -> Self {
-        self.shared
-            .send_modify(|shared| shared.bindings.bind_text(recorded, live));
+    pub fn with_bound(mut self, recorded: &str, live: &str) -> Self {
+        self.bindings.bind_text(recorded, live);
         self
     }
 
-    #[cfg(test)]
-    pub(super) const fn plays(&self) -> Side {
-        self.plays
-    }
-
-    /// Returns the text of a recorded request with the values that are bound in place of its own.
+    /// Returns a text with what is bound in the place of what is recorded.
     #[must_use]
     pub fn bound(&self, text: &str) -> String {
-        let replaced = self.shared.borrow().bindings.replaced_within(text);
+        let replaced = self.bindings.replaced_within(text);
         replaced.unwrap_or_else(|| text.to_owned())
     }
 
-    /// Compares a text with the recorded one, and binds what it has.
+    /// Compares a text with the recorded one, and binds what is new in it.
     ///
     /// # Errors
-    /// What differs.
-    pub fn compare(&self, recorded: &str, got: &str) -> Result<(), Vec<Change>> {
-        let new = {
-            let bindings = &self.shared.borrow().bindings;
-            compare(recorded, got, bindings, &self.settings.tolerated)?
-        };
-        self.bind(new);
+    /// They differ.
+    pub fn compare(&mut self, recorded: &str, got: &str) -> Result<(), Vec<Change>> {
+        let new = compare(recorded, got, &self.bindings, &self.settings.tolerated)?;
+        self.bindings.bind(new);
         Ok(())
     }
 
-    /// Replays all connections, and calls `report` with each difference.
-    ///
-    /// # Cancel safety
-    /// Dropping the future drops the connections.
-    pub async fn run<P: Peer>(&self, peer: P, report: impl FnMut(Difference) + Send) {
-        let report = Mutex::new(report);
-        let report = &|difference| {
-            self.shared
-                .send_modify(|shared| shared.is_stopped |= !self.settings.keep_going);
-            report.lock().unwrap_or_else(PoisonError::into_inner)(difference);
-        };
-        let peer = &tokio::sync::Mutex::new(peer);
-        let connections = self.scripts.iter().enumerate();
-        join_all(connections.map(|(index, script)| async move {
-            let opened = self.open(script, &mut *peer.lock().await).await;
-            match opened {
-                Ok(Some(line)) => self.connection(index, script, line, report).await,
-                Ok(None) => {}
-                Err(difference) => report(difference),
+    /// Plays all connections, in the order of the lines of the recording, and reports each difference.
+    pub async fn run<P: Peer>(
+        mut self,
+        scripts: Vec<Script>,
+        mut peer: P,
+        mut report: impl FnMut(Difference) + Send,
+    ) {
+        let report = &mut report;
+        let lines = scripts.iter().enumerate();
+        let lines = lines.flat_map(|(at, script)| script.entries.iter().map(move |it| (it.0, at)));
+        let mut lines: Vec<_> = lines.collect();
+        lines.sort_unstable();
+        let mut all: Vec<_> = scripts.into_iter().map(|it| self.connection(it)).collect();
+        for (line, at) in lines {
+            let Some(one) = all.get_mut(at) else { continue };
+            if one.script.line() == line {
+                match self.open(&one.script, &mut peer).await {
+                    Ok(opened) => one.line = opened,
+                    Err(difference) => report(difference),
+                }
             }
-            self.reach(index, usize::MAX);
-        }))
-        .await;
-    }
-
-    async fn open<P: Peer>(
-        &self,
-        script: &Script,
-        peer: &mut P,
-    ) -> Result<Option<P::Transport>, Difference> {
-        let Some((line, entry)) = script.entries.first() else {
-            return Ok(None);
-        };
-        let opening = async {
-            if self.plays == Side::Client {
-                self.turn(*line, entry.at).await;
+            while one.line.is_some() && one.steps.front().is_some_and(|step| step.0 == line) {
+                self.step(one, report).await;
             }
-            peer.open(script, self).await
+        }
+        let last = Instant::now();
+        let wait = match self.plays {
+            Side::Client => QUIET,
+            Side::Server => self.settings.timeout,
         };
-        let late = async {
-            match self.plays {
-                Side::Client => pending().await,
-                Side::Server => self.late(*line, entry.at).await,
+        for one in &mut all {
+            self.listen(one, last + wait, report).await;
+            if let Some(mut line) = one.line.take() {
+                line.send(Outgoing::Close(CloseFrame::new(CloseFrame::NORMAL, "")))
+                    .await;
             }
-        };
-        tokio::select! {
-            biased;
-            () = self.stopped() => Ok(None),
-            opened = opening => opened,
-            () = late => Err(script.differs("a connection does not come")),
         }
     }
 
-    /// Replays a connection to its end.
-    async fn connection<T: Transport>(
-        &self,
-        index: usize,
-        script: &Script,
-        line: T,
-        report: Report<'_>,
-    ) {
+    fn connection(&self, script: Script) -> Connection {
         let steps = script.entries.iter().filter(|(_, entry)| match entry.kind {
             Kind::Text | Kind::Sse => !is_of(&entry.data, &self.settings.ignored),
             kind => matches!(kind, Kind::Binary | Kind::Close | Kind::Eof),
         });
-        let mut one = Connection {
-            playback: self,
-            script,
+        Connection {
             steps: steps.cloned().collect(),
-            report,
-        };
-        if let Some((_, entry)) = script.entries.first() {
-            self.progress(entry.at);
+            script,
+            line: None,
         }
-        let (mut line, mut last) = (line.fuse(), Instant::now());
-        let close = loop {
-            let next = one.steps.front().cloned();
-            self.reach(index, next.as_ref().map_or(usize::MAX, |(line, _)| *line));
-            tokio::select! {
-                biased;
-                () = self.stopped() => {
-                    break Some(CloseFrame::new(CloseFrame::INTERNAL, "this is not as recorded"));
-                }
-                message = line.next() => match came(message) {
-                    Some(got) if is_of(&got.data, &self.settings.ignored) => {}
-                    Some(got) => {
-                        one.came(&got);
-                        if is_end(&got) {
-                            break None;
-                        }
-                        last = Instant::now();
-                    }
-                    None => {}
-                },
-                () = self.due(next.as_ref(), last) => match next {
-                    None => break Some(CloseFrame::new(CloseFrame::NORMAL, "")),
-                    Some((_, entry)) if entry.from == Some(self.plays) => {
-                        one.steps.pop_front();
-                        self.progress(entry.at);
-                        let Some(frame) = self.played(&entry) else { return };
-                        if let Outgoing::Close(frame) = frame {
-                            break Some(frame);
-                        }
-                        // Reading tells why a line takes no frame.
-                        let _ = timeout(self.settings.timeout, line.send(frame)).await;
-                        last = Instant::now();
-                    }
-                    Some(_) => {
-                        one.missing("does not come", None);
-                        last = Instant::now();
-                    }
-                },
-            }
-        };
-        self.reach(index, usize::MAX);
-        let closing = async {
-            if let Some(frame) = close {
-                let _ = line.send(Outgoing::Close(frame)).await;
-            }
-            while line.next().await.is_some_and(|message| message.is_ok()) {}
-        };
-        let _ = timeout(CLOSE_TIME, closing).await;
     }
 
-    /// Returns the frame that is played for an entry; `None` for an end without a Close.
-    fn played(&self, entry: &Entry<'_>) -> Option<Outgoing> {
+    async fn open<P: Peer>(
+        &mut self,
+        script: &Script,
+        peer: &mut P,
+    ) -> Result<Option<Line>, Difference> {
+        let Some((_, entry)) = script.entries.first() else {
+            return Ok(None);
+        };
+        let at = entry.at;
+        // The first client may take its time.
+        let deadline = self.deadline(at).filter(|_| self.plays == Side::Server);
+        let opening = peer.open(script, self);
+        let opened = match deadline {
+            Some(deadline) => timeout_at(deadline, opening).await,
+            None => Ok(opening.await),
+        };
+        self.progress(at);
+        opened.unwrap_or_else(|_| Err(script.differs("a connection does not come")))
+    }
+
+    /// Plays the next step of a connection, or waits for it.
+    async fn step(&mut self, one: &mut Connection, report: &mut (impl FnMut(Difference) + Send)) {
+        let Some((_, entry)) = one.steps.front().cloned() else {
+            return;
+        };
+        if entry.from != Some(self.plays) {
+            let deadline = self.deadline(entry.at).unwrap_or_else(Instant::now);
+            return match self.receive(one, deadline).await {
+                Some(got) => self.came(one, &got, report),
+                None => self.missing(one, "does not come", None, report),
+            };
+        }
+        if is_end(&entry) {
+            self.listen(one, Instant::now() + QUIET, report).await;
+        }
+        one.steps.pop_front();
+        self.progress(entry.at);
+        let frame = self.played(&entry);
+        let is_last = !matches!(frame, Some(Outgoing::Text(_) | Outgoing::Binary(_)));
+        if let (Some(line), Some(frame)) = (&mut one.line, frame) {
+            let _ = timeout(self.settings.timeout, line.send(frame)).await;
+        }
+        if is_last {
+            one.line = None;
+        }
+    }
+
+    /// Returns what comes that is not ignored; `None` if nothing does.
+    async fn receive(&self, one: &mut Connection, deadline: Instant) -> Option<Entry<'static>> {
+        let line = one.line.as_mut()?;
+        loop {
+            let got = timeout_at(deadline, line.next()).await.ok()?;
+            if !is_of(&got.data, &self.settings.ignored) {
+                return Some(got);
+            }
+        }
+    }
+
+    /// Takes what comes until a time, which is not awaited.
+    async fn listen(
+        &mut self,
+        one: &mut Connection,
+        until: Instant,
+        report: &mut (impl FnMut(Difference) + Send),
+    ) {
+        while let Some(got) = self.receive(one, until).await {
+            self.came(one, &got, report);
+        }
+    }
+
+    /// Returns the frame to play; `None` for an end without a Close.
+    fn played(&mut self, entry: &Entry<'_>) -> Option<Outgoing> {
         Some(match entry.kind {
             Kind::Eof => return None,
             Kind::Close => {
@@ -281,7 +239,7 @@ impl Playback {
             }
             Kind::Binary => Outgoing::Binary(entry.payload().unwrap_or_default().into()),
             _ => {
-                let mut played = self.shared.borrow().bindings.play(&entry.data);
+                let mut played = self.bindings.play(&entry.data);
                 let edited = self.edit.as_ref().and_then(|edit| edit(&played));
                 played = edited.unwrap_or(played);
                 // Ids of its own are used from now on, too.
@@ -291,152 +249,69 @@ impl Playback {
         })
     }
 
-    /// Waits until the next step of a connection is played, or too late; without one, until the
-    /// connection is closed.
-    async fn due(&self, next: Option<&Step>, last: Instant) {
-        match next {
-            Some((line, entry)) if entry.from == Some(self.plays) => {
-                self.turn(*line, entry.at).await;
-                if is_end(entry) {
-                    sleep_until(last + QUIET).await;
-                }
-            }
-            Some((line, entry)) => self.late(*line, entry.at).await,
-            None => {
-                self.all_before(usize::MAX).await;
-                let wait = match self.plays {
-                    Side::Client => QUIET,
-                    Side::Server => self.settings.timeout,
-                };
-                sleep_until(last + wait).await;
-            }
-        }
+    /// Returns until when something may come, that came at this time of the recording.
+    fn deadline(&self, at: Duration) -> Option<Instant> {
+        let (last, last_at) = self.last?;
+        Some(last + at.saturating_sub(last_at) + self.settings.timeout)
     }
 
-    /// Waits until all before this line has happened, and it is time for it.
-    async fn turn(&self, line: usize, at: Duration) {
-        self.all_before(line).await;
-        let start = self.shared.borrow().start;
-        if let (Some(speed), Some((start, start_at))) = (self.settings.speed, start) {
-            let wait = at.saturating_sub(start_at).as_secs_f64() / speed;
-            sleep_until(start + Duration::try_from_secs_f64(wait).unwrap_or_default()).await;
-        }
-    }
-
-    /// Waits until what is recorded in this line is too late.
-    async fn late(&self, line: usize, at: Duration) {
-        self.wait(|shared| shared.last.is_some()).await;
-        self.all_before(line).await;
-        let last = self.shared.borrow().last;
-        let Some((last, last_at)) = last else { return };
-        let speed = self.settings.speed.unwrap_or(1.0).min(1.0);
-        let recorded = at.saturating_sub(last_at).as_secs_f64() / speed;
-        let recorded = Duration::try_from_secs_f64(recorded).unwrap_or_default();
-        sleep_until(last + recorded + self.settings.timeout).await;
-    }
-
-    async fn all_before(&self, line: usize) {
-        self.wait(|shared| shared.next.iter().all(|next| *next >= line))
-            .await;
-    }
-
-    async fn stopped(&self) {
-        self.wait(|shared| shared.is_stopped).await;
-    }
-
-    async fn wait(&self, until: impl Fn(&Shared) -> bool) {
-        // It fails only once the sender is gone, which is this one.
-        let _ = self.shared.subscribe().wait_for(|it| until(it)).await;
-    }
-
-    /// Notes up to where a connection has got.
-    fn reach(&self, index: usize, line: usize) {
-        self.shared.send_if_modified(|shared| {
-            let next = shared.next.get_mut(index);
-            next.is_some_and(|next| std::mem::replace(next, line) != line)
-        });
-    }
-
-    /// Notes that something happened that was recorded at this time.
-    fn progress(&self, at: Duration) {
-        self.shared.send_modify(|shared| {
-            let recorded = shared.last.map_or(at, |(_, last)| at.max(last));
-            shared.last = Some((Instant::now(), recorded));
-            shared.start = shared.start.or(shared.last);
-        });
-    }
-
-    fn bind(&self, new: New) {
-        self.shared.send_modify(|shared| shared.bindings.bind(new));
-    }
-}
-
-/// A connection that is replayed.
-struct Connection<'a> {
-    playback: &'a Playback,
-    script: &'a Script,
-    /// What has not happened yet.
-    steps: VecDeque<Step>,
-    report: Report<'a>,
-}
-
-impl Connection<'_> {
-    /// Returns the places of the next steps of the other side.
-    fn awaited(&self) -> impl Iterator<Item = usize> {
-        let steps = self.steps.iter().enumerate();
-        let others = steps.filter(|(_, (_, entry))| entry.from != Some(self.playback.plays));
-        others.map(|(at, _)| at)
+    fn progress(&mut self, at: Duration) {
+        let recorded = self.last.map_or(at, |(_, last)| at.max(last));
+        self.last = Some((Instant::now(), recorded));
     }
 
     /// Compares what comes with what is awaited.
-    fn came(&mut self, got: &Entry<'_>) {
-        let Some(at) = self.awaited().next() else {
-            return self.came_behind(got);
+    fn came(
+        &mut self,
+        one: &mut Connection,
+        got: &Entry<'_>,
+        report: &mut (impl FnMut(Difference) + Send),
+    ) {
+        if is_end(got) {
+            one.line = None;
+        }
+        let Some(at) = one.awaited(self.plays).next() else {
+            return one.came_behind(got, report);
         };
-        let (Err(changes), Some((line, step))) = (self.take(at, got), self.steps.get(at).cloned())
+        let (Err(changes), Some((line, step))) =
+            (self.take(one, at, got), one.steps.get(at).cloned())
         else {
             return;
         };
-        let whole = || vec![Change::new("", Some(shown(&step)), Some(shown(got)))];
         match (is_end(&step), is_end(got)) {
-            (false, true) => self.missing("is missing: the connection ends before it", Some(got)),
+            (false, true) => {
+                let why = "is missing: the connection ends before it";
+                self.missing(one, why, Some(got), report);
+            }
             (true, true) => {
-                self.steps.remove(at);
-                self.differ(line, "the connection ends in another way", changes);
+                one.steps.remove(at);
+                report(one.differs(line, "the connection ends in another way", changes));
             }
-            _ if self.has_later(got) => {}
+            _ if self.has_later(one, got, report) => {}
             (false, false) if step.kind == got.kind && kind(&step.data) == kind(&got.data) => {
-                self.steps.remove(at);
-                self.differ(line, "a frame differs", changes);
+                one.steps.remove(at);
+                report(one.differs(line, "a frame differs", changes));
             }
-            _ => self.differ(line, "another frame comes", whole()),
+            _ => {
+                let changes = vec![Change::new("", Some(shown(&step)), Some(shown(got)))];
+                report(one.differs(line, "another frame comes", changes));
+            }
         }
     }
 
-    /// Handles what comes when nothing is awaited.
-    fn came_behind(&self, got: &Entry<'_>) {
-        if !is_end(got) {
-            let line = self.script.entries.last().map_or(0, |(line, _)| *line);
-            let changes = vec![Change::new("", None, Some(shown(got)))];
-            return self.differ(line, "a frame comes after all that is recorded", changes);
-        }
-        // Both may end what neither closes for a reason.
-        if let Some((line, step)) = self.steps.front()
-            && (!is_end(step) || step.code.is_some() || got.kind == Kind::Close)
-        {
-            let changes = vec![Change::new("", Some(shown(step)), Some(shown(got)))];
-            self.differ(*line, "the other side ends the connection", changes);
-        }
-    }
-
-    /// Takes a step if it is what came.
-    fn take(&mut self, at: usize, got: &Entry<'_>) -> Result<(), Vec<Change>> {
-        let Some((_, step)) = self.steps.get(at) else {
+    /// Takes what comes as this step, if it is.
+    fn take(
+        &mut self,
+        one: &mut Connection,
+        at: usize,
+        got: &Entry<'_>,
+    ) -> Result<(), Vec<Change>> {
+        let Some((_, step)) = one.steps.get(at) else {
             return Ok(());
         };
         let is_same = match (step.kind, got.kind) {
             (Kind::Text | Kind::Sse, Kind::Text) => {
-                self.playback.compare(&step.data, &got.data)?;
+                self.compare(&step.data, &got.data)?;
                 true
             }
             // The digits of a payload may be of either case.
@@ -447,25 +322,36 @@ impl Connection<'_> {
         if !is_same {
             return Err(vec![Change::new("", Some(shown(step)), Some(shown(got)))]);
         }
-        self.playback.progress(step.at);
-        self.steps.remove(at);
+        self.progress(step.at);
+        one.steps.remove(at);
         Ok(())
     }
 
-    /// Takes a later step that is what came; those before it are missing.
-    fn has_later(&mut self, got: &Entry<'_>) -> bool {
-        let later: Vec<_> = self.awaited().skip(1).take(AHEAD).collect();
-        let found = later.into_iter().position(|at| self.take(at, got).is_ok());
+    /// Takes what comes as one of the next steps, and reports those before it as missing.
+    fn has_later(
+        &mut self,
+        one: &mut Connection,
+        got: &Entry<'_>,
+        report: &mut (impl FnMut(Difference) + Send),
+    ) -> bool {
+        let later: Vec<_> = one.awaited(self.plays).skip(1).take(AHEAD).collect();
+        let mut later = later.into_iter();
+        let found = later.position(|at| self.take(one, at, got).is_ok());
         for _ in 0..found.map_or(0, |before| before + 1) {
-            self.missing("is missing: one recorded later comes", None);
+            self.missing(one, "is missing: one recorded later comes", None, report);
         }
         found.is_some()
     }
 
-    /// Gives up the step that is awaited.
-    fn missing(&mut self, why: &str, got: Option<&Entry<'_>>) {
-        let at = self.awaited().next();
-        let Some((line, step)) = at.and_then(|at| self.steps.remove(at)) else {
+    fn missing(
+        &mut self,
+        one: &mut Connection,
+        why: &str,
+        got: Option<&Entry<'_>>,
+        report: &mut (impl FnMut(Difference) + Send),
+    ) {
+        let at = one.awaited(self.plays).next();
+        let Some((line, step)) = at.and_then(|at| one.steps.remove(at)) else {
             return;
         };
         let what = match step.kind {
@@ -473,46 +359,44 @@ impl Connection<'_> {
             Kind::Eof => "the end",
             _ => "a frame",
         };
-        self.playback.progress(step.at);
+        self.progress(step.at);
         let changes = vec![Change::new("", Some(shown(&step)), got.map(shown))];
-        self.differ(line, &format!("{what} {why}"), changes);
+        report(one.differs(line, &format!("{what} {why}"), changes));
+    }
+}
+
+impl Connection {
+    /// Returns the places of the steps of the other side.
+    fn awaited(&self, plays: Side) -> impl Iterator<Item = usize> {
+        let steps = self.steps.iter().enumerate();
+        let others = steps.filter(move |(_, (_, entry))| entry.from != Some(plays));
+        others.map(|(at, _)| at)
     }
 
-    fn differ(&self, line: usize, what: &str, changes: Vec<Change>) {
-        // After a difference, more of them say little.
-        if self.playback.shared.borrow().is_stopped {
-            return;
+    /// Reports what comes where nothing of the other side is awaited any more.
+    fn came_behind(&self, got: &Entry<'_>, report: &mut impl FnMut(Difference)) {
+        if !is_end(got) {
+            let line = self.script.entries.last().map_or(0, |(line, _)| *line);
+            let changes = vec![Change::new("", None, Some(shown(got)))];
+            report(self.differs(line, "a frame comes after all that is recorded", changes));
+        } else if let Some((line, step)) = self.steps.front()
+            // Both may end what neither closes for a reason.
+            && (!is_end(step) || step.code.is_some() || got.kind == Kind::Close)
+        {
+            let changes = vec![Change::new("", Some(shown(step)), Some(shown(got)))];
+            report(self.differs(*line, "the other side ends the connection", changes));
         }
-        (self.report)(Difference {
+    }
+
+    fn differs(&self, line: usize, what: &str, changes: Vec<Change>) -> Difference {
+        Difference {
             line,
-            connection: self.script.number,
-            what: what.to_owned(),
             changes,
-        });
+            ..self.script.differs(what)
+        }
     }
 }
 
 fn is_end(entry: &Entry<'_>) -> bool {
     matches!(entry.kind, Kind::Close | Kind::Eof)
-}
-
-/// Returns what came as an entry; `None` for what replays pass over.
-fn came(message: Option<Result<Message, TransportError>>) -> Option<Entry<'static>> {
-    let entry = |kind, data: String| Some(Entry::new(Duration::ZERO, 0, None, kind, data));
-    match message {
-        Some(Ok(Message::Text(text))) => entry(Kind::Text, text.as_str().to_owned()),
-        Some(Ok(Message::Binary(bytes))) => entry(Kind::Binary, hex(&bytes)),
-        Some(Ok(Message::Close(frame))) => {
-            let frame = frame.filter(|frame| frame.code != 1005);
-            let code = frame.as_ref().map(|frame| frame.code);
-            let reason = frame.map_or_else(String::new, |frame| frame.reason);
-            entry(Kind::Close, reason).map(|entry| entry.with_code(code))
-        }
-        Some(Ok(_)) => None,
-        Some(Err(error)) => match Disconnect::from(&error) {
-            Disconnect::Eof => entry(Kind::Eof, String::new()),
-            _ => entry(Kind::Eof, error.to_string()),
-        },
-        None => entry(Kind::Eof, String::new()),
-    }
 }

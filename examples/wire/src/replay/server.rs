@@ -8,7 +8,6 @@ use super::exchange::Exchange;
 use super::line::Line;
 use super::{Difference, Peer, Playback, Script};
 use crate::check::http;
-use crate::secrets::split;
 
 /// Headers that belong to a connection, and are made anew.
 const OWN: [&str; 12] = [
@@ -63,26 +62,13 @@ impl Server {
         self
     }
 
-    /// Returns the host if traffic to it could be read on the way.
-    #[must_use]
-    pub fn exposed_host(&self) -> Option<String> {
-        let dialer = WsDialer::new(&self.url).ok()?;
-        dialer.exposed_host().map(str::to_owned)
-    }
-
     /// Returns the headers of a recorded request, and those that replace them.
     fn headers(&self, script: &Exchange, playback: &Playback) -> Vec<(String, String)> {
-        let recorded = split(&script.request)
-            .0
-            .split("\r\n")
-            .skip(1)
-            .filter_map(|line| {
-                let (name, value) = line.split_once(':')?;
-                let name = name.trim().to_ascii_lowercase();
-                let is_replaced = self.headers.iter().any(|(other, _)| *other == name);
-                let value = playback.bound(value.trim());
-                (!is_replaced).then_some((name, value))
-            });
+        let recorded = script.request.headers().filter_map(|(name, value)| {
+            let name = name.to_ascii_lowercase();
+            let is_replaced = self.headers.iter().any(|(other, _)| *other == name);
+            (!is_replaced).then(|| (name, playback.bound(value)))
+        });
         recorded.chain(self.headers.iter().cloned()).collect()
     }
 
@@ -126,15 +112,15 @@ impl Server {
             Err(error) => return Err(format!("{error}: {recorded} is recorded")),
         };
         let selected = ws.subprotocol().map(str::to_owned);
-        let expected = script.answer_header("sec-websocket-protocol");
+        let expected = script.answer.header("sec-websocket-protocol");
         // A selected token is as secret as an offered one.
         let is_other = selected.is_some() != expected.is_some()
             || (selected.as_deref() != expected
                 && !expected.is_some_and(|it| it.starts_with("bearer.")));
-        if is_other && !script.answer.is_empty() && self.headers.is_empty() {
+        if is_other && script.status().is_some() && self.headers.is_empty() {
             return Err("the server selects another subprotocol than recorded".to_owned());
         }
-        Ok(Some(Line::web_socket(ws)))
+        Ok(Some(Line::new(ws)))
     }
 
     async fn request(
@@ -151,9 +137,9 @@ impl Server {
         {
             headers.push(("host".to_owned(), host.to_owned()));
         }
-        let method = script.request.split(' ').next().unwrap_or("GET");
+        let method = script.request.method();
         let path = playback.bound(&script.path);
-        let body = playback.bound(split(&script.request).1);
+        let body = playback.bound(&script.body);
         let answer = http::request(Box::new(line), method, &path, &headers, &body).await;
         let answer = answer.map_err(|error| error.to_string())?;
         match script.status() {
@@ -167,12 +153,10 @@ impl Server {
 }
 
 impl Peer for Server {
-    type Transport = Line;
-
     async fn open(
         &mut self,
         script: &Script,
-        playback: &Playback,
+        playback: &mut Playback,
     ) -> Result<Option<Line>, Difference> {
         let exchange = Exchange::of(script);
         let opened = match exchange.is_plain {

@@ -40,10 +40,10 @@ impl<W: Write> Feed<W> {
                 let received: Receiver<(usize, String)> = received;
                 for (n, line) in received {
                     still.fetch_sub(line.len(), Ordering::Relaxed);
-                    let row = explain.read(n, &line, |header| lock(&view).begin(header));
+                    let row = explain.read(n, &line, |header| lock(&view).header = header);
                     let lost = lost.swap(0, Ordering::Relaxed);
                     let mut view = lock(&view);
-                    view.skip(lost);
+                    view.dropped += lost;
                     if let Some(row) = row {
                         view.push(row);
                     }
@@ -95,7 +95,7 @@ pub fn open(mut input: impl BufRead, mut explain: Lines, view: &Shared) -> io::R
         }
         n += 1;
         let line = String::from_utf8_lossy(&bytes);
-        let row = explain.read(n, &line, |header| lock(view).begin(header));
+        let row = explain.read(n, &line, |header| lock(view).header = header);
         if let Some(row) = row {
             lock(view).push(row);
         }

@@ -25,21 +25,20 @@ const MAX_BYTES: usize = 128 * 1024 * 1024;
 
 /// The first frames and the last ones, oldest first.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct View {
-    rows: VecDeque<Row>,
+    /// The frames, oldest first.
+    pub rows: VecDeque<Row>,
     bytes: usize,
-    header: Header,
-    dropped: usize,
-    is_complete: bool,
+    /// The header of the recording.
+    pub header: Header,
+    /// How many frames are no longer here, or never were.
+    pub dropped: usize,
+    /// Whether nothing follows.
+    pub is_complete: bool,
 }
 
 impl View {
-    /// Creates an empty view.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Adds a frame, and forgets the oldest ones behind the beginning if there are too many.
     pub fn push(&mut self, row: Row) {
         self.blame(&row.explained.unanswered);
@@ -61,44 +60,10 @@ impl View {
         self.blame(unanswered);
     }
 
-    /// Notes that frames came faster than they could be explained.
-    pub const fn skip(&mut self, frames: usize) {
-        self.dropped += frames;
-    }
-
-    /// Sets the header.
-    pub fn begin(&mut self, header: Header) {
-        self.header = header;
-    }
-
-    /// Returns the header.
-    #[must_use]
-    pub const fn header(&self) -> &Header {
-        &self.header
-    }
-
-    /// Returns the frames, oldest first.
-    #[must_use]
-    pub const fn rows(&self) -> &VecDeque<Row> {
-        &self.rows
-    }
-
     /// Returns the place of the first frame behind this line.
     #[must_use]
     pub fn place_after(&self, line: usize) -> usize {
         self.rows.partition_point(|row| row.n <= line)
-    }
-
-    /// Returns how many frames are no longer here, or never were.
-    #[must_use]
-    pub const fn dropped(&self) -> usize {
-        self.dropped
-    }
-
-    /// Returns whether nothing follows.
-    #[must_use]
-    pub const fn is_complete(&self) -> bool {
-        self.is_complete
     }
 
     /// Marks these frames as unanswered.
@@ -106,7 +71,8 @@ impl View {
         for line in unanswered.iter().map(|it| it.line) {
             let index = self.rows.partition_point(|row| row.n < line);
             if let Some(row) = self.rows.get_mut(index).filter(|row| row.n == line) {
-                row.problem
+                row.explained
+                    .problem
                     .get_or_insert_with(|| "never answered".to_owned());
             }
         }

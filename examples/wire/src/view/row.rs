@@ -34,9 +34,6 @@ pub struct Row {
     /// What it says.
     #[serde(flatten)]
     pub explained: Explained,
-    /// What went wrong, in a few words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub problem: Option<String>,
     /// Where it is wrong: a part of the frame, and the column in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<(String, usize)>,
@@ -49,10 +46,12 @@ impl Row {
     /// An invalid line of a recording.
     pub(super) fn bad(n: usize, why: &str) -> Self {
         let note = Entry::new(std::time::Duration::ZERO, 0, None, Kind::Note, "");
-        let explained = Explained::plain(Kind::Note.name(), why);
+        let explained = Explained {
+            problem: Some(format!("not a line of a recording: {why}")),
+            ..Explained::plain(Kind::Note.name(), why)
+        };
         Self {
             entry: "bad",
-            problem: Some(format!("not a line of a recording: {why}")),
             ..Self::new(n, &note, explained, "".into())
         }
     }
@@ -65,7 +64,7 @@ impl Row {
     pub(super) fn new(
         n: usize,
         entry: &Entry<'_>,
-        mut explained: Explained,
+        explained: Explained,
         data: Cow<'_, str>,
     ) -> Self {
         let place = explained
@@ -79,7 +78,6 @@ impl Row {
             dir: entry.from.map(direction),
             entry: entry.kind.name(),
             code: entry.code,
-            problem: explained.problem.take(),
             explained,
             place,
             data: data.into_owned(),

@@ -23,8 +23,8 @@ pub(crate) fn view(text: &str) -> View {
 }
 
 fn problems(view: &View) -> Vec<(usize, &str)> {
-    let rows = view.rows().iter();
-    rows.filter_map(|row| Some((row.n, row.problem.as_deref()?.split(": ").next()?)))
+    let rows = view.rows.iter();
+    rows.filter_map(|row| Some((row.n, row.explained.problem.as_deref()?.split(": ").next()?)))
         .collect()
 }
 
@@ -54,7 +54,7 @@ fn a_running_recording_reports_no_unanswered_call() {
 
 #[test]
 fn secrets_are_in_no_row() {
-    let rows = serde_json::to_string(view(RUN).rows()).unwrap();
+    let rows = serde_json::to_string(&view(RUN).rows).unwrap();
     assert!(
         rows.contains("Hello") && !rows.contains("hunter2"),
         "{rows}"
@@ -70,7 +70,7 @@ fn secrets_are_in_no_header_unless_they_are_wanted() {
     ] {
         let view = Shared::default();
         open(text.as_bytes(), Lines::new(None, shows), &view).unwrap();
-        let header = lock(&view).header().clone();
+        let header = lock(&view).header.clone();
         assert_eq!(header.server.as_deref(), Some(server));
         assert_eq!(header.client.as_deref(), Some("a b"));
     }
@@ -78,18 +78,18 @@ fn secrets_are_in_no_header_unless_they_are_wanted() {
 
 #[test]
 fn the_beginning_stays_when_frames_make_room() {
-    let mut view = View::new();
+    let mut view = View::default();
     let mut lines = Lines::new(Some(Protocol::Exoclaw), false);
     let line = r#"{"at":0,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"method\":\"ping\"}"}"#;
     let row = lines.read(1, line, |_| {}).unwrap();
     for n in 1..=MAX_ROWS + 10 {
         view.push(Row { n, ..row.clone() });
     }
-    assert_eq!(view.rows().len() + view.dropped(), MAX_ROWS + 10);
-    assert!((MAX_ROWS * 98 / 100..=MAX_ROWS).contains(&view.rows().len()));
+    assert_eq!(view.rows.len() + view.dropped, MAX_ROWS + 10);
+    assert!((MAX_ROWS * 98 / 100..=MAX_ROWS).contains(&view.rows.len()));
     assert_eq!(
-        (view.rows()[0].n, view.rows()[FIRST_ROWS].n),
-        (1, FIRST_ROWS + 1 + view.dropped())
+        (view.rows[0].n, view.rows[FIRST_ROWS].n),
+        (1, FIRST_ROWS + 1 + view.dropped)
     );
     let data = "x".repeat(MAX_BYTES / 2);
     for n in [MAX_ROWS + 11, MAX_ROWS + 12] {
@@ -100,7 +100,7 @@ fn the_beginning_stays_when_frames_make_room() {
             ..row.clone()
         });
     }
-    assert!(view.rows().len() <= 3 && view.rows()[0].n == 1);
+    assert!(view.rows.len() <= 3 && view.rows[0].n == 1);
 }
 
 #[test]
@@ -122,10 +122,10 @@ fn lines_that_are_written_show_up_in_the_view_and_in_the_file() {
         std::io::Write::write_all(&mut feed, line.as_bytes()).unwrap();
     }
     drop(feed);
-    while !lock(&view).is_complete() {
+    while !lock(&view).is_complete {
         std::thread::yield_now();
     }
-    assert_eq!(lock(&view).rows().len(), 9);
-    assert_eq!(lock(&view).header().protocol.as_deref(), Some("exoclaw"));
+    assert_eq!(lock(&view).rows.len(), 9);
+    assert_eq!(lock(&view).header.protocol.as_deref(), Some("exoclaw"));
     assert_eq!(file.0.lock().unwrap().as_slice(), RUN.as_bytes());
 }

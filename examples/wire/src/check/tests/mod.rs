@@ -1,6 +1,7 @@
 //! Our own programs pass every row, and broken in the way that stands beside a row, they fail that row alone.
 
 mod acolyte;
+mod broken;
 mod clients;
 mod connectonion;
 mod exoclaw;
@@ -20,6 +21,7 @@ use rpc_core::net::server::{PeerAddr, Service};
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
 
+use self::broken::Broken;
 use super::*;
 use crate::Protocol;
 
@@ -88,7 +90,7 @@ impl Setup {
             quiet: Duration::from_secs(1),
             jobs: JOBS,
             variables,
-            broken: broken.to_owned(),
+            tamper: Arc::new(Broken(broken.to_owned())),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Tests of the explainer.
 
+mod recordings;
+
 use super::*;
 
 fn texts(explainer: &mut Explainer, frames: &[(Side, &str)]) -> Vec<Explained> {

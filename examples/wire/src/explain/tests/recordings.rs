@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use rpc_core::testing::Side;
 use switchboard_testing::recordings::parse;
 
-use super::Protocol;
-use super::explain::Explainer;
+use super::{Explainer, Protocol};
 
 /// Files beside the recordings.
 const NONE: [&str; 2] = [

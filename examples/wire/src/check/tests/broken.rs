@@ -1,7 +1,7 @@
 //! Rules that break a peer: what the tests put between a check and our own programs.
 //!
 //! A rule is `DIRECTION [on N] [first] WHAT ACTION`. The direction is `c2s` or `s2c`. What it applies to is a
-//! [pattern](super::pattern), `/REGEX/` for a text of any kind, `binary`, `ping`, `pong`, `close [CODE]`, `start` (of
+//! [pattern](crate::check::pattern), `/REGEX/` for a text of any kind, `binary`, `ping`, `pong`, `close [CODE]`, `start` (of
 //! a connection, before anything has come), `path PATH`, `header NAME`, `status CODE[PATH]`, `exit CODE`, `output`, or
 //! `connection N`; in place of a code or N may stand how the script has ended a connection: `cut`, or the code of
 //! its Close. With `on`, a rule applies
@@ -15,43 +15,15 @@
 //! apply takes the same course with it as without it.
 
 use std::cell::LazyCell;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use regex::Regex;
 use serde_json::Value;
 
-use super::pattern::{self, Variables};
-
-/// The way of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
-    /// From the client to the server.
-    ToServer,
-    /// From the server to the client.
-    ToClient,
-}
-
-/// What passes on a connection, and how it ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Frame {
-    Text(String),
-    Binary(Vec<u8>),
-    Ping(Vec<u8>),
-    Pong(Vec<u8>),
-    /// A Close; 1005 stands for none.
-    Close(u16),
-    /// The end without a Close, and why.
-    End(String),
-}
-
-/// What becomes of a frame.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Passed {
-    On(Frame),
-    Back(Frame),
-    /// The peer closes the connection.
-    Closed(u16),
-}
+use crate::check::pattern::{self, Variables};
+use crate::check::tamper::{Direction, Frame, Passed, Tamper};
 
 #[derive(Debug)]
 enum What {
@@ -91,24 +63,26 @@ struct Rule {
 
 /// The rules for one run of a row. Without rules, everything passes.
 #[derive(Debug, Default)]
-pub(super) struct Rules(Vec<Rule>);
+pub(super) struct Rules {
+    rules: Vec<Rule>,
+    connections: Mutex<HashMap<u8, Passing>>,
+}
+
+/// Rules that are still to be read with the variables of a row.
+#[derive(Debug)]
+pub(super) struct Broken(pub(super) String);
+
+impl Tamper for Broken {
+    fn of_row(&self, variables: &Variables) -> Result<Option<Arc<dyn Tamper>>, String> {
+        Ok(Some(Arc::new(Rules::read(&self.0, variables)?)))
+    }
+}
 
 /// What the rules remember of a connection.
 #[derive(Debug, Default)]
-pub(super) struct Passing {
-    number: u8,
+struct Passing {
     seen: [usize; 2],
     held: [Option<Frame>; 2],
-}
-
-impl Passing {
-    /// Begins the connection of this number.
-    pub(super) fn new(number: u8) -> Self {
-        Self {
-            number,
-            ..Self::default()
-        }
-    }
 }
 
 const WORDS: [&str; 12] = [
@@ -143,25 +117,39 @@ impl Rules {
             }),
             None => Some(rule(line, variables).map_err(|why| format!("{line}: {why}"))),
         });
-        rules.flatten().collect::<Result<_, _>>().map(Self)
+        let rules = rules.flatten().collect::<Result<_, _>>()?;
+        let connections = Mutex::default();
+        Ok(Self { rules, connections })
     }
 
+    fn rules<'a>(
+        &'a self,
+        direction: Direction,
+        word: &str,
+        of: &str,
+    ) -> impl Iterator<Item = &'a Rule> {
+        self.rules.iter().filter(move |rule| {
+            let named = matches!(&rule.what, What::Word(known, name)
+                if *known == word && (name.is_empty() || name.eq_ignore_ascii_case(of)));
+            rule.direction == direction && named && rule.is_active()
+        })
+    }
+}
+
+impl Tamper for Rules {
     /// Returns the watched rules that have applied to something.
-    pub(super) fn noticed(&self) -> Vec<String> {
+    fn noticed(&self) -> Vec<String> {
         let applied = self
-            .0
+            .rules
             .iter()
             .filter(|rule| rule.applies.load(Ordering::Relaxed));
         applied.filter_map(|rule| rule.watched.clone()).collect()
     }
 
     /// Passes a frame of this direction.
-    pub(super) fn pass(
-        &self,
-        state: &mut Passing,
-        direction: Direction,
-        frame: Frame,
-    ) -> Vec<Passed> {
+    fn pass(&self, connection: u8, direction: Direction, frame: Frame) -> Vec<Passed> {
+        let mut connections = self.connections.lock().unwrap();
+        let state = connections.entry(connection).or_default();
         let slot = usize::from(direction == Direction::ToClient);
         let is_data = matches!(frame, Frame::Text(_) | Frame::Binary(_));
         let nth = state.seen.get(slot).copied().unwrap_or_default();
@@ -173,9 +161,9 @@ impl Rules {
             Frame::Text(text) => serde_json::from_str(text).ok(),
             _ => None,
         });
-        let rule = self.0.iter().find(|rule| {
+        let rule = self.rules.iter().find(|rule| {
             rule.direction == direction
-                && rule.on.is_none_or(|number| number == state.number)
+                && rule.on.is_none_or(|number| number == connection)
                 && (nth == 0 || !rule.first)
                 && rule.what.is(&frame, || value.as_ref())
                 && rule.is_active()
@@ -199,47 +187,25 @@ impl Rules {
     }
 
     /// Returns what comes at the start of a connection.
-    pub(super) fn start(&self, direction: Direction) -> Option<Frame> {
+    fn begin(&self, connection: u8, direction: Direction) -> Option<Frame> {
+        self.connections.lock().unwrap().remove(&connection);
         let text = self.word(direction, "start", "")?;
         Some(Frame::Text(text.to_owned()))
     }
 
-    /// Returns what stands in the place of a path, a header, a status, an exit code or an output.
-    pub(super) fn instead<'a>(&'a self, direction: Direction, word: &str, of: &'a str) -> &'a str {
-        self.word(direction, word, of).unwrap_or(of)
-    }
-
     /// Returns whether a header or a connection is dropped.
-    pub(super) fn drops(&self, direction: Direction, word: &str, of: &str) -> bool {
+    fn drops(&self, direction: Direction, word: &str, of: &str) -> bool {
         self.rules(direction, word, of)
             .any(|rule| matches!(rule.action, Action::Drop))
     }
 
     /// Returns what stands in the place of something that has a name, if anything does.
-    pub(super) fn word<'a>(
-        &'a self,
-        direction: Direction,
-        word: &str,
-        of: &str,
-    ) -> Option<&'a str> {
+    fn word<'a>(&'a self, direction: Direction, word: &str, of: &str) -> Option<&'a str> {
         self.rules(direction, word, of)
             .find_map(|rule| match &rule.action {
                 Action::As(text) => Some(text.as_str()),
                 _ => None,
             })
-    }
-
-    fn rules<'a>(
-        &'a self,
-        direction: Direction,
-        word: &str,
-        of: &str,
-    ) -> impl Iterator<Item = &'a Rule> {
-        self.0.iter().filter(move |rule| {
-            let named = matches!(&rule.what, What::Word(known, name)
-                if *known == word && (name.is_empty() || name.eq_ignore_ascii_case(of)));
-            rule.direction == direction && named && rule.is_active()
-        })
     }
 }
 
@@ -422,10 +388,9 @@ mod tests {
 
     fn passed(rules: &str, texts: &[&str]) -> Vec<Passed> {
         let rules = Rules::read(rules, &Variables::default()).unwrap();
-        let mut state = Passing::new(1);
         let frames = texts.iter().map(|text| Frame::Text((*text).to_owned()));
         frames
-            .flat_map(|frame| rules.pass(&mut state, Direction::ToClient, frame))
+            .flat_map(|frame| rules.pass(1, Direction::ToClient, frame))
             .collect()
     }
 
@@ -470,7 +435,7 @@ mod tests {
             watch s2c {"a":"${unset}"} drop"#;
         let rules = Rules::read(lines, &Variables::default()).unwrap();
         let frame = Frame::Text(r#"{"a":1}"#.to_owned());
-        let passed = rules.pass(&mut Passing::new(1), Direction::ToClient, frame);
+        let passed = rules.pass(1, Direction::ToClient, frame);
         assert_eq!(passed, [on(r#"{"a":1}"#)]);
         assert_eq!(rules.noticed(), [r#"s2c {"a":1} drop"#]);
         assert_eq!(rules.instead(Direction::ToServer, "path", "/x"), "/x");

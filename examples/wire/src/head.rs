@@ -9,17 +9,17 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 const MAX_HEAD: usize = 64 * 1024;
 
 /// The head of an HTTP/1 message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Head {
     /// The request line or the status line.
-    pub(super) first: String,
+    pub(crate) first: String,
     /// The other lines, in their order and spelling.
     lines: Vec<String>,
 }
 
 /// Reads a head, of which `bytes` came before, and returns it with the bytes that came behind it; `None` at
 /// the end of the stream.
-pub(super) async fn read_head(
+pub(crate) async fn read_head(
     from: &mut (impl AsyncRead + Unpin),
     mut bytes: Vec<u8>,
 ) -> io::Result<Option<(Head, Vec<u8>)>> {
@@ -44,6 +44,15 @@ pub(super) async fn read_head(
 }
 
 impl Head {
+    /// Reads a recorded head.
+    pub(crate) fn of(text: &str) -> Self {
+        let mut lines = text.lines().map(str::to_owned);
+        Self {
+            first: lines.next().unwrap_or_default(),
+            lines: lines.collect(),
+        }
+    }
+
     fn parse(bytes: &[u8]) -> io::Result<Self> {
         let bad = || {
             io::Error::new(
@@ -71,16 +80,26 @@ impl Head {
         }
     }
 
-    /// Returns the value of a header; of several, the first.
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
-        self.lines.iter().find_map(|line| {
-            let (known, value) = line.split_once(':')?;
-            known.eq_ignore_ascii_case(name).then(|| value.trim())
-        })
+    /// Returns the headers, as they are spelled.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        let headers = self.lines.iter().filter_map(|line| line.split_once(':'));
+        headers.map(|(name, value)| (name, value.trim()))
+    }
+
+    /// Returns the first header of this name.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.headers();
+        let found = headers.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value)
+    }
+
+    /// Returns the method of a request.
+    pub(crate) fn method(&self) -> &str {
+        self.first.split(' ').next().unwrap_or_default()
     }
 
     /// Replaces the value of a header where it stands, or adds it.
-    pub(super) fn set(&mut self, name: &str, value: &str) {
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
         let is_it = |line: &String| {
             let known = line.split_once(':').map(|(known, _)| known);
             known.is_some_and(|known| known.eq_ignore_ascii_case(name))
@@ -95,7 +114,7 @@ impl Head {
     }
 
     /// Removes a header.
-    pub(super) fn remove(&mut self, name: &str) {
+    pub(crate) fn remove(&mut self, name: &str) {
         self.lines.retain(|line| {
             let known = line.split_once(':').map(|(known, _)| known);
             !known.is_some_and(|known| known.eq_ignore_ascii_case(name))
@@ -103,12 +122,12 @@ impl Head {
     }
 
     /// Returns the target of a request.
-    pub(super) fn target(&self) -> &str {
+    pub(crate) fn target(&self) -> &str {
         self.first.split(' ').nth(1).unwrap_or("/")
     }
 
     /// Replaces the target of a request.
-    pub(super) fn set_target(&mut self, target: &str) {
+    pub(crate) fn set_target(&mut self, target: &str) {
         let mut words: Vec<_> = self.first.split(' ').collect();
         if let Some(word) = words.get_mut(1) {
             *word = target;
@@ -117,23 +136,23 @@ impl Head {
     }
 
     /// Returns the status of an answer.
-    pub(super) fn status(&self) -> Option<u16> {
+    pub(crate) fn status(&self) -> Option<u16> {
         self.first.split(' ').nth(1)?.parse().ok()
     }
 
     /// Returns whether another answer to the same request follows: "continue", or hints.
-    pub(super) fn is_interim(&self) -> bool {
+    pub(crate) fn is_interim(&self) -> bool {
         matches!(self.status(), Some(100 | 102..200))
     }
 
     /// Returns whether the request asks for a WebSocket.
-    pub(super) fn is_upgrade(&self) -> bool {
+    pub(crate) fn is_upgrade(&self) -> bool {
         self.header("upgrade")
             .is_some_and(|it| it.eq_ignore_ascii_case("websocket"))
     }
 
     /// Returns the parts that guards check; `None` if they are not valid.
-    pub(super) fn parts(&self) -> Option<Parts> {
+    pub(crate) fn parts(&self) -> Option<Parts> {
         let mut request = http::Request::builder().uri(self.target());
         for line in &self.lines {
             let (name, value) = line.split_once(':')?;
@@ -143,12 +162,12 @@ impl Head {
     }
 
     /// Returns the head as it is sent.
-    pub(super) fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         bytes(&self.text())
     }
 
     /// Returns the head with a character for each byte.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = format!("{}\r\n", self.first);
         for line in &self.lines {
             text.push_str(line);
