@@ -161,7 +161,10 @@ export type AskField = {
  * older clients read it. Both are read and both are written.
  */
 export type AskUser = {
-  /** Answers to choose from: an array of texts, as it was sent. */
+  /**
+   * Answers to choose from: an array of texts, as it was sent. See
+   * `with_options`.
+   */
   options?: string[] | null;
   /** Whether several of them may be chosen. */
   multi_select?: boolean | null;

@@ -18,9 +18,11 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use rpc_core::DecodeError;
 use rpc_core::json::DecodeErrorKind;
+#[cfg(feature = "server")]
 use sha2::{Digest as _, Sha256};
 
 use crate::frame::Attachment;
+#[cfg(feature = "server")]
 use crate::hub::Owner;
 use crate::limits::{MAX_FILE_BYTES, MAX_FILES};
 
@@ -143,6 +145,7 @@ pub(crate) fn save(folder: &Path, files: &[Saved]) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Returns the number that those of a session's files begin with.
+#[cfg(feature = "server")]
 pub(crate) fn mark(owner: Owner, session_id: &str) -> u64 {
     let owner = match owner {
         Owner::Key(address) => address.to_string(),

@@ -21,7 +21,6 @@ use crate::id::{CallId, Hex16, IdForm};
 /// and the cost per call stays the same from one call to a million. Deadlines are counted in ticks
 /// of one millisecond from an origin given at construction and rounded up, so nothing expires
 /// before its deadline.
-/// deadline.
 ///
 /// ```
 /// use std::time::{Duration, Instant};

@@ -13,7 +13,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rpc_core::CloseReason;
 use rpc_core::net::DialError;
-pub(super) use rpc_core::net::Node;
+pub(super) use rpc_core::net::Node as HttpNode;
 use rpc_core::net::ws::Socket;
 
 use super::{Endpoint, Service};
@@ -38,7 +38,7 @@ impl Service {
     }
 
     /// Lets the next request go to another node.
-    pub(super) fn leave(&self, node: &Node) {
+    pub(super) fn leave(&self, node: &HttpNode) {
         self.dialer.leave(node);
     }
 }
@@ -54,14 +54,14 @@ pub(super) fn target(url: &str) -> Uri {
 
 /// A connection. Dropping it hangs up.
 pub(super) struct HttpConnection {
-    node: Node,
+    node: HttpNode,
     sender: http1::SendRequest<Full<Bytes>>,
     /// `None` once it has ended.
     connection: Option<Running>,
 }
 
 impl HttpConnection {
-    async fn over(socket: Socket, node: Node) -> Result<Self, DialError> {
+    async fn over(socket: Socket, node: HttpNode) -> Result<Self, DialError> {
         let opened = http1::handshake(TokioIo::new(socket)).await;
         let (sender, connection) =
             opened.map_err(|error| DialError::Handshake(error.to_string()))?;
@@ -72,7 +72,7 @@ impl HttpConnection {
         })
     }
 
-    pub(super) fn node(&self) -> Node {
+    pub(super) fn node(&self) -> HttpNode {
         self.node.clone()
     }
 

@@ -10,7 +10,7 @@ use rpc_core::net::ws::fetch;
 use super::{Endpoint, Service};
 
 /// The index of a server's URL.
-pub(super) type Node = usize;
+pub(super) type HttpNode = usize;
 
 impl Service {
     /// Addresses a request to the server whose turn it is. The page connects with the request.
@@ -28,7 +28,7 @@ impl Service {
     }
 
     /// Lets the next request go to another server.
-    pub(super) fn leave(&self, node: &Node) {
+    pub(super) fn leave(&self, node: &HttpNode) {
         self.dialer.leave(*node);
     }
 }
@@ -39,10 +39,10 @@ pub(super) fn target(url: &str) -> Uri {
 }
 
 /// An exchange with one server.
-pub(super) struct HttpConnection(Node);
+pub(super) struct HttpConnection(HttpNode);
 
 impl HttpConnection {
-    pub(super) const fn node(&self) -> Node {
+    pub(super) const fn node(&self) -> HttpNode {
         self.0
     }
 

@@ -25,7 +25,7 @@ use crate::codec::encode;
 use crate::error::RpcError;
 use crate::frame::{ChatRequest, Status};
 use crate::http::{EVENT_STREAM, status_url, stream_url};
-use connection::{Body, HttpConnection, target};
+use connection::{Body, HttpConnection, HttpNode, target};
 pub(super) use stream::SseStream;
 
 /// The number of bytes of a refusal that are read.
@@ -93,7 +93,7 @@ impl Service {
     }
 
     /// Notes how a server answered: one that is out of order is left for the next one.
-    fn answered(&self, node: &connection::Node, status: Option<u16>) {
+    fn answered(&self, node: &HttpNode, status: Option<u16>) {
         if status.is_none_or(|status| status >= 500) {
             self.leave(node);
         }

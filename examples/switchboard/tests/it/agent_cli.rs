@@ -168,7 +168,7 @@ fn every_mistake_says_what_to_do() {
         (&["host", "--unsigned"], "--public"),
         (&["host", "--provider", "openai"], "give --model"),
         (&["chat"], "<AGENT>"),
-        (&["chat", "ftp://h", "x"], "ws, wss, http and https"),
+        (&["chat", "ftp://h", "x"], "ws, wss, http or https"),
         (&["chat", "http://127.0.0.1:1", " "], "nothing to say"),
         (&["chat", "http://127.0.0.1:1", "-"], "nothing to say"),
         (&["chat", "http://192.0.2.1:9/own/path", "x"], "--insecure"),

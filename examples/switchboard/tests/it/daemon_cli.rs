@@ -181,7 +181,7 @@ fn every_mistake_says_what_to_do() {
         (&["serve", "--provider", "openai"], "give --model"),
         (&["run"], "<PROMPT>"),
         (&["run", ""], "nothing to say"),
-        (&["run", "x", "--url", "ftp://h"], "ws, wss, http and https"),
+        (&["run", "x", "--url", "ftp://h"], "ws, wss, http or https"),
         (&["run", "x", "--quiet", "--verbose"], "--verbose"),
         (&["run", "x", "--resource", "me"], "--resource"),
         (&["run", "x", "--session", "proj_a"], "--session"),

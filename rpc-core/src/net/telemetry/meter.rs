@@ -12,7 +12,6 @@
 )]
 
 #[cfg(feature = "metrics")]
-#[cfg(feature = "metrics")]
 use metrics::{Counter, Gauge, counter, gauge, histogram};
 
 use super::Side;

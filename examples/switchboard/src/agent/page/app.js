@@ -179,6 +179,10 @@ function sayAgain(text) {
   // What went along with it goes along again.
   const prompt = isThere ? whole : (asking.sent ?? text);
   const images = isThere ? parts.flatMap(({ image_url: image }) => image?.url ?? []) : [];
+  const lost = isThere ? [] : (asking.files ?? []).filter((name) => !prompt.includes(name));
+  if (lost.length > 0) {
+    items.push({ kind: "notice", text: `Not sent again: ${lost.join(", ")}. Attach it once more if it matters.` });
+  }
   const keepsFiles = show([prompt, messages]).includes(REMINDER.trim());
   const { sessionId: replaced } = memory;
   const earlier = keepsFiles ? [...memory.earlier, replaced] : memory.earlier;
