@@ -78,8 +78,8 @@ enum Command {
 
 pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
     let (outcome, json) = match args.command {
-        None => (serve::serve(args.serve).await, false),
-        Some(Command::Serve(args)) => (serve::serve(*args).await, false),
+        None => (Box::pin(serve::serve(args.serve)).await, false),
+        Some(Command::Serve(args)) => (Box::pin(serve::serve(*args)).await, false),
         Some(Command::Check(args)) => (serve::check(&args).await, args.json),
         Some(Command::Usage(args)) => (usage::usage(&args).await, args.json),
         // It tells of its failures itself.

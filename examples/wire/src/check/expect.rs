@@ -183,7 +183,7 @@ impl Script<'_> {
         if self.ended.is_none() {
             let client = self.client.as_mut().ok_or("there is no client")?;
             // A client that closes may wait for the answer, which comes when its Close is read.
-            let reading = self.conns.values_mut().map(|conn| conn.read_on());
+            let reading = self.conns.values_mut().map(super::conn::Conn::read_on);
             let mut reading: FuturesUnordered<_> = reading.collect();
             let ended = timeout_at(deadline, async {
                 loop {

@@ -98,7 +98,9 @@ pub(super) async fn keep(shared: Arc<Shared>, index: usize, tried: oneshot::Send
                     Ok(status) => Ok(Line::Sse(client, status.model.to_string())),
                     Err(error) => Err(of_call(&error)),
                 },
-                None => open(&shared, index as u64).await.map(Line::Socket),
+                None => open(&shared, index as u64)
+                    .await
+                    .map(|it| Line::Socket(Box::new(it))),
             }
         });
         let opened = opened.await;
@@ -111,7 +113,7 @@ pub(super) async fn keep(shared: Arc<Shared>, index: usize, tried: oneshot::Send
         }
         tried.take().map(|tried| tried.send(()));
         let ended = match opened {
-            Ok(Line::Socket(driver)) => serve(&shared, driver, &mut turns).await,
+            Ok(Line::Socket(driver)) => serve(&shared, *driver, &mut turns).await,
             Ok(Line::Sse(client, model)) => {
                 let model = shared.load.scenario.caller.model.as_ref().unwrap_or(&model);
                 let ask = |call| ask(&shared, client, model, call);
@@ -138,7 +140,7 @@ pub(super) async fn keep(shared: Arc<Shared>, index: usize, tried: oneshot::Send
 }
 
 enum Line<'c> {
-    Socket(Driver<Session, WsStream>),
+    Socket(Box<Driver<Session, WsStream>>),
     Sse(&'c SseClient, String),
 }
 

@@ -258,9 +258,8 @@ impl Talk {
                 heard.extend(number.and_then(Result::ok).map(Heard::Done));
             }
             (Protocol::Exoclaw, "error", Err(_)) => {
-                heard.push(Heard::Refused(words(&[&["error"]])))
+                heard.push(Heard::Refused(words(&[&["error"]])));
             }
-            (Protocol::Exoclaw, _, Err(_)) => heard.push(Heard::Unreadable),
             (Protocol::Exoclaw, "result" | "done", Ok(number)) => heard.push(Heard::Done(number)),
             (Protocol::Exoclaw, "error", Ok(number)) => {
                 heard.push(failed(number, words(&[&["error"], &["data"]])));
@@ -302,7 +301,7 @@ impl Talk {
             (Protocol::Acolyte, _, Err(_)) if id == MODEL => {
                 heard.push(Heard::Refused(words(&[&["error"]])));
             }
-            (Protocol::Acolyte, _, Err(_)) => heard.push(Heard::Unreadable),
+            (Protocol::Acolyte | Protocol::Exoclaw, _, Err(_)) => heard.push(Heard::Unreadable),
             (Protocol::Acolyte, "status.result" | "chat.done", Ok(number)) => {
                 heard.push(Heard::Done(number));
             }
