@@ -169,8 +169,8 @@ impl Handler {
                 return self.refuse_input(rejected(format!("Invalid INPUT: {error}")));
             }
         }
-        let session = self.runtime.read(|hub| hub.session_of(self.conn).cloned());
-        let Some(session) = session.filter(|_| input.files.is_some()) else {
+        let session = |_| self.runtime.read(|hub| hub.session_of(self.conn).cloned());
+        let Some(session) = input.files.as_ref().and_then(session) else {
             return self.alive(|hub, conn, now| hub.input(conn, prompt, input.session, now));
         };
         let mark = u128::from(upload::mark(owner, session.as_str())) << 64;
