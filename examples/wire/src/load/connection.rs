@@ -17,11 +17,11 @@ use rpc_core::{CallError, Machine as _};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
+use super::codec::error_answer;
 use super::run::{Shared, lock};
 use super::scenario::Kind;
 use super::session::{Event, Session, TIMED_OUT};
 use super::stats::Call;
-use super::talk::error_answer;
 use crate::check::http;
 
 /// How long a connection that has ended waits before it is opened again.

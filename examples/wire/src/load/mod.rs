@@ -4,13 +4,13 @@
 //! the protocols, [`Run`] makes the calls, [`Report`] sums them up.
 
 mod alarm;
+mod codec;
 mod connection;
 pub mod report;
 pub mod run;
 pub mod scenario;
 mod session;
 pub mod stats;
-mod talk;
 #[cfg(test)]
 mod tests;
 pub mod usage;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rpc_core::{CloseFrame, Disconnect, Incoming, Instant, Machine, Outgoing};
 
+use super::codec::{Codec, Output, Request};
 use super::run::{Shared, lock};
 use super::stats::Call;
-use super::talk::{Heard, Request, Talk};
 
 pub(super) const TIMED_OUT: &str = "timed out";
 const UNREADABLE: &str = "unreadable answer";
@@ -24,29 +24,29 @@ pub(super) enum Event {
 
 pub(super) struct Session {
     shared: Arc<Shared>,
-    talk: Talk,
+    codec: Codec,
     /// Calls without their end, with the time when they were sent. The first one is due first.
     flights: BTreeMap<u64, (Call, Duration)>,
     out: VecDeque<Outgoing>,
     events: VecDeque<Event>,
     /// Texts that are to be posted.
     pub(super) posts: Vec<(u64, String)>,
-    heard: Vec<Heard>,
+    outputs: Vec<Output>,
     end: Option<String>,
 }
 
 impl Session {
     pub(super) fn new(shared: Arc<Shared>, number: u64) -> Self {
-        let talk = Talk::new(&shared.load.scenario, number);
-        let first = talk.open();
+        let codec = Codec::new(&shared.load.scenario, number);
+        let first = codec.open();
         let mut this = Self {
             shared,
-            talk,
+            codec,
             flights: BTreeMap::new(),
             out: VecDeque::new(),
             events: VecDeque::new(),
             posts: Vec::new(),
-            heard: Vec::new(),
+            outputs: Vec::new(),
             end: None,
         };
         if let Some(first) = first {
@@ -63,7 +63,7 @@ impl Session {
     /// Begins a call.
     pub(super) fn call(&mut self, call: Call, now: Duration) {
         self.flights.insert(call.number, (call, now));
-        match self.talk.call(call) {
+        match self.codec.call(call) {
             Some(Request::Frame(text)) => self.out.push_back(Outgoing::Text(text)),
             Some(Request::Post(text)) => self.posts.push((call.number, text)),
             None => return self.fail(call.number, "cannot be written"),
@@ -93,30 +93,30 @@ impl Session {
         self.finish(why);
     }
 
-    fn take(&mut self, heard: Heard, now: Duration) {
-        match heard {
-            Heard::Ready => self.events.push_back(Event::Ready),
-            Heard::Refused(why) => self.give_up(format!("refused: {why}")),
-            Heard::Say(text) => self.out.push_back(Outgoing::Text(text)),
-            Heard::Done(number) => {
+    fn take(&mut self, outputs: Output, now: Duration) {
+        match outputs {
+            Output::Ready => self.events.push_back(Event::Ready),
+            Output::Refused(why) => self.give_up(format!("refused: {why}")),
+            Output::Send(text) => self.out.push_back(Outgoing::Text(text)),
+            Output::Done(number) => {
                 if let Some((call, sent)) = self.flights.remove(&number) {
                     lock(&self.shared.stats).answered(call, sent, now);
                     self.events.push_back(Event::Over);
                 }
             }
-            Heard::First(number) => {
+            Output::First(number) => {
                 if let Some((call, _)) = self.flights.get(&number) {
                     lock(&self.shared.stats).marked(call.due, now);
                 }
             }
-            Heard::Failed(number, kind) => self.fail(number, &kind),
-            Heard::Seen(nanos) => {
+            Output::Failed(number, kind) => self.fail(number, &kind),
+            Output::Seen(nanos) => {
                 lock(&self.shared.stats).marked(Duration::from_nanos(nanos), now);
             }
-            Heard::Unreadable => match self.flights.keys().next().copied() {
+            Output::Unreadable => match self.flights.keys().next().copied() {
                 // Most likely it is the answer to the oldest.
                 Some(number) => {
-                    self.talk.forget(number);
+                    self.codec.forget(number);
                     self.fail(number, UNREADABLE);
                 }
                 None => self.give_up(UNREADABLE.to_owned()),
@@ -137,10 +137,10 @@ impl Machine for Session {
     fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
         if let Incoming::Text(text) = message {
             let now = self.shared.since(now);
-            let mut heard = std::mem::take(&mut self.heard);
-            self.talk.hear(text, &mut heard);
-            heard.drain(..).for_each(|it| self.take(it, now));
-            self.heard = heard;
+            let mut outputs = std::mem::take(&mut self.outputs);
+            self.codec.decode(text, &mut outputs);
+            outputs.drain(..).for_each(|it| self.take(it, now));
+            self.outputs = outputs;
         }
     }
 
@@ -160,7 +160,7 @@ impl Machine for Session {
             && until <= now
         {
             self.fail(number, TIMED_OUT);
-            if !self.talk.forget(number) {
+            if !self.codec.forget(number) {
                 return self.give_up("left after a timeout".to_owned());
             }
         }

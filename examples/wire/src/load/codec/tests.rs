@@ -1,4 +1,4 @@
-//! Tests of what is said to the servers of five protocols, and of what is heard.
+//! Tests of the frames that are sent to the servers of five protocols, and of those that are read.
 
 use std::time::Duration;
 
@@ -20,33 +20,33 @@ fn caller() -> Caller {
     }
 }
 
-fn talk(protocol: Protocol, kind: Kind) -> (Scenario, Talk) {
+fn codec(protocol: Protocol, kind: Kind) -> (Scenario, Codec) {
     let scenario = Scenario::new(protocol, Some(kind), caller()).unwrap();
-    let talk = Talk::new(&scenario, 3);
-    (scenario, talk)
+    let codec = Codec::new(&scenario, 3);
+    (scenario, codec)
 }
 
-fn texts(heard: &[Heard]) -> Vec<&str> {
-    let said = heard.iter().filter_map(|it| match it {
-        Heard::Say(text) => Some(text.as_str()),
+fn texts(outputs: &[Output]) -> Vec<&str> {
+    let said = outputs.iter().filter_map(|it| match it {
+        Output::Send(text) => Some(text.as_str()),
         _ => None,
     });
     said.collect()
 }
 
-fn frame(talk: &mut Talk, number: u64) -> String {
-    match talk.call(call(number)) {
+fn frame(codec: &mut Codec, number: u64) -> String {
+    match codec.call(call(number)) {
         Some(Request::Frame(text)) => text.as_str().to_owned(),
         other => panic!("{other:?}"),
     }
 }
 
 /// What was received, in short.
-fn hear(talk: &mut Talk, text: &str) -> String {
-    let mut heard = Vec::new();
-    talk.hear(text, &mut heard);
-    let words = heard.iter().map(|it| match it {
-        Heard::Say(text) => format!("say {}", text.as_str()),
+fn decode(codec: &mut Codec, text: &str) -> String {
+    let mut outputs = Vec::new();
+    codec.decode(text, &mut outputs);
+    let words = outputs.iter().map(|it| match it {
+        Output::Send(text) => format!("say {}", text.as_str()),
         other => format!("{other:?}"),
     });
     words.collect::<Vec<_>>().join(" ")
@@ -65,50 +65,50 @@ fn a_scenario_that_a_protocol_does_not_have_is_refused_with_those_it_has() {
 
 #[test]
 fn snek_logs_in_and_asks() {
-    let (_, mut talk) = talk(Protocol::Snek, Kind::Echo);
-    let heard: Vec<_> = talk.open().into_iter().collect();
+    let (_, mut codec) = codec(Protocol::Snek, Kind::Echo);
+    let outputs: Vec<_> = codec.open().into_iter().collect();
     assert_eq!(
-        texts(&heard),
+        texts(&outputs),
         [r#"{"method":"login","args":["ann",""],"kwargs":{},"callId":"login"}"#]
     );
     let answer = r#"{"callId":"login","success":true,"data":{"username":"ann"}}"#;
-    assert_eq!(hear(&mut talk, answer), "Ready");
+    assert_eq!(decode(&mut codec, answer), "Ready");
     assert_eq!(
-        frame(&mut talk, 5),
+        frame(&mut codec, 5),
         r#"{"method":"get_user","args":[null],"kwargs":{},"callId":"5"}"#
     );
     assert_eq!(
-        hear(&mut talk, r#"{"callId":"5","success":true,"data":{}}"#),
+        decode(&mut codec, r#"{"callId":"5","success":true,"data":{}}"#),
         "Done(5)"
     );
     assert_eq!(
-        hear(
-            &mut talk,
+        decode(
+            &mut codec,
             r#"{"callId":"6","success":false,"data":{"error":"busy"}}"#
         ),
         r#"Failed(6, "error answer: busy")"#
     );
-    assert_eq!(hear(&mut talk, "nonsense"), "Unreadable");
+    assert_eq!(decode(&mut codec, "nonsense"), "Unreadable");
     assert_eq!(
-        hear(&mut talk, r#"{"event":"join","data":{"channel_uid":"c"}}"#),
+        decode(&mut codec, r#"{"event":"join","data":{"channel_uid":"c"}}"#),
         ""
     );
 }
 
 #[test]
 fn a_snek_message_is_done_when_it_is_answered_and_has_come_back() {
-    let (scenario, mut talk) = talk(Protocol::Snek, Kind::Chat);
+    let (scenario, mut codec) = codec(Protocol::Snek, Kind::Chat);
     let login = r#"{"callId":"login","success":true,"data":{"username":"ann"}}"#;
     assert_eq!(
-        hear(&mut talk, login),
+        decode(&mut codec, login),
         r#"say {"method":"get_channels","args":[],"kwargs":{},"callId":"channels"}"#
     );
     let channels =
         r#"{"callId":"channels","success":true,"data":[{"uid":"general","name":"General"}]}"#;
-    assert_eq!(hear(&mut talk, channels), "Ready");
+    assert_eq!(decode(&mut codec, channels), "Ready");
     let text = format!("hello #{:x}.3.5.77", scenario.run);
     assert_eq!(
-        frame(&mut talk, 5),
+        frame(&mut codec, 5),
         format!(
             r#"{{"method":"send_message","args":["general","{text}",true],"kwargs":{{}},"callId":"5"}}"#
         )
@@ -118,23 +118,26 @@ fn a_snek_message_is_done_when_it_is_answered_and_has_come_back() {
             r#"{{"event":"message","message":"{text}","username":"ann","user_nick":"Ann","channel_uid":"general","is_final":true}}"#
         )
     };
-    assert_eq!(hear(&mut talk, &push(&text)), "Seen(77)");
+    assert_eq!(decode(&mut codec, &push(&text)), "Seen(77)");
     let answer = r#"{"callId":"5","success":true,"data":null}"#;
-    assert_eq!(hear(&mut talk, answer), "Done(5)");
+    assert_eq!(decode(&mut codec, answer), "Done(5)");
     // That of another connection, of another run, and of somebody.
     let other = format!("hello #{:x}.4.6.99", scenario.run);
-    assert_eq!(hear(&mut talk, &push(&other)), "Seen(99)");
-    assert_eq!(hear(&mut talk, &push("hello #0.3.7.99")), "");
-    assert_eq!(hear(&mut talk, &push("hello")), "");
+    assert_eq!(decode(&mut codec, &push(&other)), "Seen(99)");
+    assert_eq!(decode(&mut codec, &push("hello #0.3.7.99")), "");
+    assert_eq!(decode(&mut codec, &push("hello")), "");
 }
 
 #[test]
 fn exoclaw_streams_until_done() {
-    let (_, mut talk) = talk(Protocol::Exoclaw, Kind::Chat);
-    let heard: Vec<_> = talk.open().into_iter().collect();
-    assert!(heard.is_empty(), "{heard:?}");
-    assert_eq!(hear(&mut talk, r#"{"ok":true,"version":"0.1"}"#), "Ready");
-    assert!(frame(&mut talk, 5).starts_with(
+    let (_, mut codec) = codec(Protocol::Exoclaw, Kind::Chat);
+    let outputs: Vec<_> = codec.open().into_iter().collect();
+    assert!(outputs.is_empty(), "{outputs:?}");
+    assert_eq!(
+        decode(&mut codec, r#"{"ok":true,"version":"0.1"}"#),
+        "Ready"
+    );
+    assert!(frame(&mut codec, 5).starts_with(
         r#"{"id":"5","method":"chat.send","params":{"channel":"load","account":"load","content":"hello","peer":""#
     ));
     for (text, wanted) in [
@@ -154,19 +157,19 @@ fn exoclaw_streams_until_done() {
             r#"Refused("authentication failed")"#,
         ),
     ] {
-        assert_eq!(hear(&mut talk, text), wanted, "{text}");
+        assert_eq!(decode(&mut codec, text), wanted, "{text}");
     }
 }
 
 #[test]
 fn connectonion_signs_and_answers_pings() {
-    let (_, mut talk) = talk(Protocol::ConnectOnion, Kind::Chat);
-    let heard: Vec<_> = talk.open().into_iter().collect();
-    let said = texts(&heard);
+    let (_, mut codec) = codec(Protocol::ConnectOnion, Kind::Chat);
+    let outputs: Vec<_> = codec.open().into_iter().collect();
+    let said = texts(&outputs);
     assert!(said[0].starts_with(r#"{"type":"CONNECT","#) && said[0].contains("signature"));
     let connected = r#"{"type":"CONNECTED","session_id":"s","status":"new"}"#;
-    assert_eq!(hear(&mut talk, connected), "Ready");
-    assert_eq!(frame(&mut talk, 5), r#"{"type":"INPUT","prompt":"hello"}"#);
+    assert_eq!(decode(&mut codec, connected), "Ready");
+    assert_eq!(frame(&mut codec, 5), r#"{"type":"INPUT","prompt":"hello"}"#);
     for (text, wanted) in [
         (r#"{"type":"PING"}"#, r#"say {"type":"PONG"}"#),
         (
@@ -179,44 +182,47 @@ fn connectonion_signs_and_answers_pings() {
         ),
         (r#"{"type":"OUTPUT","result":"a","session_id":"s"}"#, ""),
     ] {
-        assert_eq!(hear(&mut talk, text), wanted, "{text}");
+        assert_eq!(decode(&mut codec, text), wanted, "{text}");
     }
-    frame(&mut talk, 6);
+    frame(&mut codec, 6);
     assert_eq!(
-        hear(&mut talk, r#"{"type":"ERROR","message":"no"}"#),
+        decode(&mut codec, r#"{"type":"ERROR","message":"no"}"#),
         r#"Failed(6, "error answer: no")"#
     );
-    frame(&mut talk, 7);
-    assert!(!talk.forget(7), "the run goes on at the host");
+    frame(&mut codec, 7);
+    assert!(!codec.forget(7), "the run goes on at the host");
 }
 
 #[test]
 fn connectonion_answers_of_a_session_come_in_order() {
-    let (_, mut talk) = talk(Protocol::ConnectOnion, Kind::Echo);
-    hear(
-        &mut talk,
+    let (_, mut codec) = codec(Protocol::ConnectOnion, Kind::Echo);
+    decode(
+        &mut codec,
         r#"{"type":"CONNECTED","session_id":"s","status":"new"}"#,
     );
     assert_eq!(
-        frame(&mut talk, 5),
+        frame(&mut codec, 5),
         r#"{"type":"SESSION_STATUS","session":{"session_id":"s"}}"#
     );
-    frame(&mut talk, 6);
-    assert!(talk.forget(5));
+    frame(&mut codec, 6);
+    assert!(codec.forget(5));
     let answer = r#"{"type":"SESSION_STATUS","session_id":"s","status":"idle"}"#;
-    assert_eq!(hear(&mut talk, answer), "Done(5)");
-    assert_eq!(hear(&mut talk, answer), "Done(6)");
+    assert_eq!(decode(&mut codec, answer), "Done(5)");
+    assert_eq!(decode(&mut codec, answer), "Done(6)");
 }
 
 #[test]
 fn acolyte_asks_for_the_model_before_chats() {
-    let (_, mut talk) = talk(Protocol::Acolyte, Kind::Chat);
-    let heard: Vec<_> = talk.open().into_iter().collect();
-    assert_eq!(texts(&heard), [r#"{"id":"rpc_model","type":"status.get"}"#]);
-    let status = r#"{"id":"rpc_model","type":"status.result","status":{"ok":true,"model":"m"}}"#;
-    assert_eq!(hear(&mut talk, status), "Ready");
+    let (_, mut codec) = codec(Protocol::Acolyte, Kind::Chat);
+    let outputs: Vec<_> = codec.open().into_iter().collect();
     assert_eq!(
-        frame(&mut talk, 5),
+        texts(&outputs),
+        [r#"{"id":"rpc_model","type":"status.get"}"#]
+    );
+    let status = r#"{"id":"rpc_model","type":"status.result","status":{"ok":true,"model":"m"}}"#;
+    assert_eq!(decode(&mut codec, status), "Ready");
+    assert_eq!(
+        frame(&mut codec, 5),
         r#"{"id":"rpc_5","type":"chat.start","payload":{"request":{"message":"hello","history":[],"model":"m"}}}"#
     );
     for (text, wanted) in [
@@ -237,25 +243,25 @@ fn acolyte_asks_for_the_model_before_chats() {
             r#"Failed(6, "error answer: no")"#,
         ),
     ] {
-        assert_eq!(hear(&mut talk, text), wanted, "{text}");
+        assert_eq!(decode(&mut codec, text), wanted, "{text}");
     }
 }
 
 #[test]
 fn a_smarthole_text_is_done_when_its_client_has_it() {
-    let (scenario, mut talk) = talk(Protocol::SmartHole, Kind::Chat);
-    let heard: Vec<_> = talk.open().into_iter().collect();
+    let (scenario, mut codec) = codec(Protocol::SmartHole, Kind::Chat);
+    let outputs: Vec<_> = codec.open().into_iter().collect();
     let name = format!("load-{:x}-3", scenario.run);
-    assert!(texts(&heard)[0].contains(&name), "{heard:?}");
+    assert!(texts(&outputs)[0].contains(&name), "{outputs:?}");
     let answer = r#"{"type":"registration_response","payload":{"success":true}}"#;
-    assert_eq!(hear(&mut talk, answer), "Ready");
-    let Some(Request::Post(body)) = talk.call(call(5)) else {
+    assert_eq!(decode(&mut codec, answer), "Ready");
+    let Some(Request::Post(body)) = codec.call(call(5)) else {
         panic!("no post");
     };
     assert_eq!(body, format!("{name}: call 5"));
     let message = r#"{"type":"message","payload":{"id":"m","text":"call 5","timestamp":"t"}}"#;
     assert_eq!(
-        hear(&mut talk, message),
+        decode(&mut codec, message),
         r#"say {"type":"response","payload":{"messageId":"m","type":"ack","payload":{}}} Done(5)"#
     );
 }

@@ -1,4 +1,4 @@
-//! [`Talk`]: what a connection says to its server, and what of the answers completes a call.
+//! [`Codec`]: writes the calls of a connection as frames of its protocol, and reads which answer completes which call.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
@@ -25,15 +25,15 @@ const LOGIN: &str = "login";
 const CHANNELS: &str = "channels";
 const MODEL: &str = "rpc_model";
 
-/// What is heard from a server.
+/// What follows from a frame of the server, or from the opening.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum Output {
     /// Calls may begin.
     Ready,
     /// The server does not want this client.
     Refused(String),
     /// This is to be sent.
-    Say(Text),
+    Send(Text),
     /// A call has its answer.
     Done(u64),
     /// The answer of a call begins.
@@ -55,8 +55,8 @@ pub(super) enum Request {
     Post(String),
 }
 
-/// The talk of one connection.
-pub(super) struct Talk {
+/// The codec of one connection: it knows the calls that answers have no ids for.
+pub(super) struct Codec {
     scenario: Scenario,
     connection: u64,
     /// The Snek channel, the ConnectOnion session, or the Acolyte model.
@@ -72,10 +72,10 @@ pub(super) fn error_answer(words: &str) -> String {
     format!("error answer: {words}")
 }
 
-fn say(frame: &impl Serialize) -> Heard {
+fn send(frame: &impl Serialize) -> Output {
     match encode(frame) {
-        Ok(text) => Heard::Say(text),
-        Err(error) => Heard::Refused(error.to_string()),
+        Ok(text) => Output::Send(text),
+        Err(error) => Output::Refused(error.to_string()),
     }
 }
 
@@ -85,7 +85,7 @@ fn snek_call(method: &str, id: &str, args: impl Serialize) -> snek::ClientFrame 
     frame
 }
 
-impl Talk {
+impl Codec {
     pub(super) fn new(scenario: &Scenario, connection: u64) -> Self {
         Self {
             scenario: scenario.clone(),
@@ -103,34 +103,34 @@ impl Talk {
     }
 
     /// Returns what is said first, or that nothing is.
-    pub(super) fn open(&self) -> Option<Heard> {
+    pub(super) fn open(&self) -> Option<Output> {
         let caller = &self.scenario.caller;
         match self.scenario.protocol {
             Protocol::Snek => {
                 let args = (&caller.username, caller.password.expose());
-                Some(say(&snek_call(LOGIN, LOGIN, args)))
+                Some(send(&snek_call(LOGIN, LOGIN, args)))
             }
             Protocol::Exoclaw => {
                 let token = caller.token.as_ref()?;
-                Some(say(&exoclaw::Token::new(token.expose().as_str())))
+                Some(send(&exoclaw::Token::new(token.expose().as_str())))
             }
             Protocol::SmartHole => {
                 let words = "Takes what a load test says.";
-                Some(say(
-                    &smarthole::Registration::new(self.name(), words).frame()
+                Some(send(
+                    &smarthole::Registration::new(self.name(), words).frame(),
                 ))
             }
             Protocol::ConnectOnion => Some(match self.signed() {
-                Ok(signed) => say(&connectonion::ClientFrame::Connect(
+                Ok(signed) => send(&connectonion::ClientFrame::Connect(
                     connectonion::Connect::new(signed),
                 )),
-                Err(error) => Heard::Refused(error),
+                Err(error) => Output::Refused(error),
             }),
             Protocol::Acolyte => Some(match MODEL.parse() {
                 Ok(id) if self.scenario.kind == Kind::Chat && self.target.is_empty() => {
-                    say(&acolyte::ClientFrame::new(id, acolyte::Request::StatusGet))
+                    send(&acolyte::ClientFrame::new(id, acolyte::Request::StatusGet))
                 }
-                _ => Heard::Ready,
+                _ => Output::Ready,
             }),
         }
     }
@@ -208,12 +208,12 @@ impl Talk {
         !(is_alone && self.scenario.kind == Kind::Chat)
     }
 
-    /// Reads what comes.
-    pub(super) fn hear(&mut self, text: &str, heard: &mut Vec<Heard>) {
+    /// Reads a frame of the server.
+    pub(super) fn decode(&mut self, text: &str, outputs: &mut Vec<Output>) {
         let protocol = self.scenario.protocol;
         let Some(frame) = Frame::new(protocol, Side::Server, text).filter(|it| it.kind != "?")
         else {
-            return heard.push(Heard::Unreadable);
+            return outputs.push(Output::Unreadable);
         };
         let words = |paths: &[&[&str]]| {
             let found = paths.iter().find_map(|path| text_of(text, path));
@@ -221,95 +221,95 @@ impl Talk {
         };
         let id = frame.id.as_deref().unwrap_or_default();
         let number = id.strip_prefix("rpc_").unwrap_or(id).parse::<u64>();
-        let failed = |number, words: String| Heard::Failed(number, error_answer(&words));
+        let failed = |number, words: String| Output::Failed(number, error_answer(&words));
         match (protocol, &*frame.kind, number) {
             (Protocol::Snek, "answer", number) => {
                 let refusal = (frame.raw("success") == Some("false"))
                     .then(|| words(&[&["data", "error"], &["error"], &["data"]]));
-                heard.extend(self.snek_answer(id, number.ok(), text, refusal));
+                outputs.extend(self.snek_answer(id, number.ok(), text, refusal));
             }
             (Protocol::Snek, "message", _) => {
                 let message = text_of(text, &["message"]).unwrap_or_default();
                 if let Some((connection, number, due)) = self.mark(&message) {
-                    heard.push(Heard::Seen(due));
+                    outputs.push(Output::Seen(due));
                     if connection == self.connection {
-                        heard.extend(self.halved(number));
+                        outputs.extend(self.halved(number));
                     }
                 }
             }
             (Protocol::Exoclaw, "hello", _) | (Protocol::SmartHole, "registration_response", _)
                 if member(text, &["payload", "success"]) != Some("false") =>
             {
-                heard.push(Heard::Ready);
+                outputs.push(Output::Ready);
             }
             (Protocol::SmartHole, "registration_response", _) => {
-                heard.push(Heard::Refused(words(&[
+                outputs.push(Output::Refused(words(&[
                     &["payload", "code"],
                     &["payload", "message"],
                 ])));
             }
             (Protocol::SmartHole, "message", _) => {
                 let answer = smarthole::Response::new(id, smarthole::Answer::Ack);
-                heard.push(say(&smarthole::ClientFrame::Response(answer)));
+                outputs.push(send(&smarthole::ClientFrame::Response(answer)));
                 let message = text_of(text, &["payload", "text"]).unwrap_or_default();
                 let number = message
                     .rsplit_once("call ")
                     .map(|(_, number)| number.parse());
-                heard.extend(number.and_then(Result::ok).map(Heard::Done));
+                outputs.extend(number.and_then(Result::ok).map(Output::Done));
             }
             (Protocol::Exoclaw, "error", Err(_)) => {
-                heard.push(Heard::Refused(words(&[&["error"]])));
+                outputs.push(Output::Refused(words(&[&["error"]])));
             }
-            (Protocol::Exoclaw, "result" | "done", Ok(number)) => heard.push(Heard::Done(number)),
             (Protocol::Exoclaw, "error", Ok(number)) => {
-                heard.push(failed(number, words(&[&["error"], &["data"]])));
+                outputs.push(failed(number, words(&[&["error"], &["data"]])));
             }
             (Protocol::Exoclaw, "text", Ok(number)) => {
                 let is_text = frame.raw("data").is_some_and(|it| it != "\"\"");
-                heard.extend(self.first(number).filter(|_| is_text));
+                outputs.extend(self.first(number).filter(|_| is_text));
             }
             (Protocol::ConnectOnion, "CONNECTED", _) => {
                 self.target = words(&[&["session_id"]]);
-                heard.push(Heard::Ready);
+                outputs.push(Output::Ready);
             }
             (Protocol::ConnectOnion, "PING", _) => {
-                heard.push(say(&connectonion::ClientFrame::Pong));
+                outputs.push(send(&connectonion::ClientFrame::Pong));
             }
             (Protocol::ConnectOnion, "ONBOARD_REQUIRED", _) => {
-                heard.push(Heard::Refused("onboarding is required".to_owned()));
+                outputs.push(Output::Refused("onboarding is required".to_owned()));
             }
             (Protocol::ConnectOnion, "OUTPUT" | "SESSION_STATUS", _) => {
                 self.begun = None;
-                heard.extend(self.waiting.pop_front().map(Heard::Done));
+                outputs.extend(self.waiting.pop_front().map(Output::Done));
             }
             (Protocol::ConnectOnion, "ERROR", _) => {
                 self.begun = None;
                 let words = words(&[&["message"], &["error"]]);
-                heard.push(match self.waiting.pop_front() {
+                outputs.push(match self.waiting.pop_front() {
                     Some(number) => failed(number, words),
-                    None => Heard::Refused(words),
+                    None => Output::Refused(words),
                 });
             }
             (Protocol::ConnectOnion, "assistant" | "assistant_delta", _) => {
                 let number = self.waiting.front().copied();
-                heard.extend(number.and_then(|number| self.first(number)));
+                outputs.extend(number.and_then(|number| self.first(number)));
             }
             (Protocol::Acolyte, "status.result", _) if id == MODEL => {
                 self.target = words(&[&["status", "model"]]);
-                heard.push(Heard::Ready);
+                outputs.push(Output::Ready);
             }
             (Protocol::Acolyte, _, Err(_)) if id == MODEL => {
-                heard.push(Heard::Refused(words(&[&["error"]])));
+                outputs.push(Output::Refused(words(&[&["error"]])));
             }
-            (Protocol::Acolyte | Protocol::Exoclaw, _, Err(_)) => heard.push(Heard::Unreadable),
-            (Protocol::Acolyte, "status.result" | "chat.done", Ok(number)) => {
-                heard.push(Heard::Done(number));
+            (Protocol::Acolyte | Protocol::Exoclaw, _, Err(_)) => outputs.push(Output::Unreadable),
+            (Protocol::Exoclaw, "result" | "done", Ok(number))
+            | (Protocol::Acolyte, "status.result" | "chat.done", Ok(number)) => {
+                outputs.push(Output::Done(number));
             }
             (Protocol::Acolyte, "chat.event/text-delta", Ok(number)) => {
-                heard.extend(self.first(number));
+                outputs.extend(self.first(number));
             }
             (Protocol::Acolyte, "chat.error" | "error", Ok(number)) => {
-                heard.push(failed(
+                outputs.push(failed(
                     number,
                     words(&[&["error", "code"], &["error", "message"], &["error"]]),
                 ));
@@ -319,8 +319,8 @@ impl Talk {
     }
 
     /// Notes the first text of a call.
-    fn first(&mut self, number: u64) -> Option<Heard> {
-        (self.begun.replace(number) != Some(number)).then_some(Heard::First(number))
+    fn first(&mut self, number: u64) -> Option<Output> {
+        (self.begun.replace(number) != Some(number)).then_some(Output::First(number))
     }
 
     fn snek_answer(
@@ -329,12 +329,12 @@ impl Talk {
         number: Option<u64>,
         text: &str,
         refusal: Option<String>,
-    ) -> Option<Heard> {
+    ) -> Option<Output> {
         let is_chat = self.scenario.kind == Kind::Chat;
         Some(match (id, refusal) {
-            (LOGIN | CHANNELS, Some(why)) => Heard::Refused(why),
-            (LOGIN, None) if is_chat => say(&snek_call("get_channels", CHANNELS, [(); 0])),
-            (LOGIN, None) => Heard::Ready,
+            (LOGIN | CHANNELS, Some(why)) => Output::Refused(why),
+            (LOGIN, None) if is_chat => send(&snek_call("get_channels", CHANNELS, [(); 0])),
+            (LOGIN, None) => Output::Ready,
             (CHANNELS, None) => {
                 let channels = member(text, &["data"]).unwrap_or("[]");
                 let channels: Vec<snek::Channel> =
@@ -344,26 +344,26 @@ impl Talk {
                 match channels.find(|uid: &&str| wanted.is_none_or(|wanted| wanted == *uid)) {
                     Some(uid) => {
                         self.target = uid.to_owned();
-                        Heard::Ready
+                        Output::Ready
                     }
-                    None => Heard::Refused("no such channel".to_owned()),
+                    None => Output::Refused("no such channel".to_owned()),
                 }
             }
             (_, None) if is_chat => return self.halved(number?),
-            (_, None) => Heard::Done(number?),
+            (_, None) => Output::Done(number?),
             (_, Some(why)) => {
                 self.half.remove(&number?);
-                Heard::Failed(number?, error_answer(&why))
+                Output::Failed(number?, error_answer(&why))
             }
         })
     }
 
     /// A message is answered or has come back: it is done when both are true.
-    fn halved(&mut self, number: u64) -> Option<Heard> {
+    fn halved(&mut self, number: u64) -> Option<Output> {
         let is_second = !self.half.insert(number);
         is_second.then(|| {
             self.half.remove(&number);
-            Heard::Done(number)
+            Output::Done(number)
         })
     }
 
