@@ -113,12 +113,7 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
         json: args.json,
     };
     let line = args.line.to(url)?;
-    let dialer = dialer(url.expose(), &config.client).map_err(|error| {
-        Failure::usage(format_args!(
-            "{error}; use a URL such as ws://127.0.0.1:8080 or wss://snek.example.com/rpc.ws; --insecure \
-             allows sending the password without encryption"
-        ))
-    })?;
+    let dialer = dialer(url.expose(), &config.client)?;
     if !args.json {
         complain(format_args!("bot: model: {place}"));
     }

@@ -235,9 +235,12 @@ fn read_passwords(file: &Path) -> Result<HashMap<String, Secret>, Failure> {
     let lines = text.trim_start_matches('\u{feff}').lines().zip(1..);
     let named = lines.filter_map(|(line, at)| Some((line.split_once(':')?, at)));
     let read = named.filter_map(|((name, password), at)| {
-        let password = cli::secret_text(&format!("{place}, the password of line {at}"), password);
-        let password = password.map_err(Failure::from).transpose()?;
-        Some(password.map(|password| (name.trim().to_owned(), password)))
+        let place = format!("{place}, the password of line {at}");
+        Some(match cli::secret_text(&place, password) {
+            Ok(Some(password)) => Ok((name.trim().to_owned(), password)),
+            Ok(None) => Err(Failure::usage(format_args!("{place}: it is empty"))),
+            Err(error) => Err(error.into()),
+        })
     });
     read.collect()
 }

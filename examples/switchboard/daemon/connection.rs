@@ -9,7 +9,7 @@ use acolyte_proto::error::{ErrorKind, RpcError};
 use acolyte_proto::frame::{ChatRequest, Skill, Status};
 use acolyte_proto::id::{ResourceId, SessionId};
 use acolyte_proto::net::{
-    Chat, Client, ConnectError, SseClient, connect_with, dialer, link_config,
+    Chat, Client, SseClient, connect_with, dialer, link_config,
 };
 use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
@@ -158,8 +158,7 @@ impl Server {
 
     fn sse(&self, config: ClientConfig) -> Result<SseClient, Failure> {
         let line = self.line.to(&self.url)?;
-        let client = SseClient::new(self.url.expose(), config);
-        let client = client.map_err(|error| unusable(&error))?;
+        let client = SseClient::new(self.url.expose(), config)?;
         Ok(line.sse(client))
     }
 
@@ -178,8 +177,7 @@ impl Server {
         let way = match self.sse {
             true => Way::Http,
             false => {
-                let dialer = dialer(self.url.expose(), &config);
-                let dialer = dialer.map_err(|error| unusable(&error))?;
+                let dialer = dialer(self.url.expose(), &config)?;
                 let dialer = self.line.to(&self.url)?.dialer(dialer);
                 // A server that leaves is reported at once: nothing could be resumed anyway.
                 let mut link = link_config();
@@ -221,15 +219,6 @@ impl Server {
 fn shown(link: LinkConfig) -> LinkConfig {
     let colour = cli::wants_colour(&std::io::stderr());
     link.with_observer(frames(Protocol::Acolyte, "you", cli::Stderr, colour))
-}
-
-fn unusable(error: &ConnectError) -> Failure {
-    match error {
-        ConnectError::Insecure { .. } => Failure::usage(format_args!(
-            "{error}: use https://, or allow it with --insecure"
-        )),
-        other => Failure::usage(other),
-    }
 }
 
 impl Connection {

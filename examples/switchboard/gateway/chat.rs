@@ -174,8 +174,7 @@ impl Connected {
         // A server that is silent for longer speaks another protocol.
         config.hello_timeout = HELLO;
         let line = args.line.to(&args.url)?;
-        let dialer = dialer(args.url.expose(), &config).map_err(Failure::usage)?;
-        let dialer = line.dialer(dialer);
+        let dialer = line.dialer(dialer(args.url.expose(), &config)?);
         // A gateway that leaves is reported at once, not waited for.
         let mut link = link_config();
         link.reconnect = ReconnectPolicy::off();

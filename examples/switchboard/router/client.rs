@@ -121,8 +121,7 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
         json: args.json,
     };
     let line = args.line.to(&args.url)?;
-    let dialer = dialer(args.url.expose(), &config.client)
-        .map_err(|error| Failure::usage(format_args!("--url: {error}")))?;
+    let dialer = dialer(args.url.expose(), &config.client)?;
     let plugin = Plugin::with_dialer(line.dialer(dialer), config, keeper);
     let ended = plugin
         .run_until(async {

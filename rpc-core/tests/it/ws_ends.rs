@@ -389,15 +389,38 @@ async fn informational_responses_are_skipped_and_two_accepts_refused() {
 
 #[tokio::test]
 async fn a_refused_upgrade_has_a_one_line_reason() {
-    let refused = dial(dialer(), |_| {
-        let body = "too \x1b[31mmany\r\nclients";
-        let length = body.len();
-        format!("HTTP/1.1 503 No\r\nRetry-After: 7\r\nContent-Length: {length}\r\n\r\n{body}")
-            .into()
-    });
-    let printed = refused.await.unwrap_err().to_string();
-    let clean = printed.ends_with(": too [31mmany clients (again in 7 s)");
-    assert!(clean, "{printed}");
+    for (status, headers, body, reason) in [
+        (
+            "503",
+            "Retry-After: 7\r\n",
+            "too \x1b[31mmany\r\nclients",
+            "too [31mmany clients (again in 7 s)",
+        ),
+        (
+            "404",
+            "",
+            "\n<!doctype html>\n<p>Not here",
+            "a page in HTML or XML",
+        ),
+        (
+            "308",
+            "Location: wss://b.example/x?token=hunter2\r\n",
+            "<p>Moved",
+            "moved to wss://b.example/x",
+        ),
+        ("200", "Location: /elsewhere\r\n", "yes", "yes"),
+    ] {
+        let refused = dial(dialer(), |_| {
+            let length = body.len();
+            format!("HTTP/1.1 {status} No\r\n{headers}Content-Length: {length}\r\n\r\n{body}")
+                .into()
+        });
+        let printed = refused.await.unwrap_err().to_string();
+        assert!(
+            printed.ends_with(&format!("WebSocket: {reason}")),
+            "{printed}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use connectonion_proto::auth::Address;
 use connectonion_proto::frame::Mode;
 use connectonion_proto::net::{
-    AgentOptions, ConnectError, FindError, connect_with, dialer, find_with, look_up_with,
+    AgentOptions, FindError, connect_with, dialer, find_with, look_up_with,
 };
 use rpc_core::Secret;
 use rpc_core::net::ws::{WsDialer, urls};
@@ -146,7 +146,7 @@ async fn open(args: Args) -> Result<Agent, Failure> {
     if args.frames {
         options.link = shown(options.link);
     }
-    let dialer = dialer_for(&url, &options)?;
+    let dialer = dialer(url.expose(), &options)?;
     let (client, events, connection) = connect_with(line.dialer(dialer), key, options);
     Ok(Agent {
         run: client.attach(),
@@ -166,15 +166,6 @@ async fn open(args: Args) -> Result<Agent, Failure> {
         steps: Steps::default(),
         questions: VecDeque::new(),
         said: JoinSet::new(),
-    })
-}
-
-fn dialer_for(url: &Urls, options: &AgentOptions) -> Result<WsDialer, Failure> {
-    dialer(url.expose(), options).map_err(|error| match error {
-        ConnectError::Insecure { .. } => Failure::usage(format_args!(
-            "{error}: use wss:// or https://, or say --insecure"
-        )),
-        other => Failure::usage(other),
     })
 }
 

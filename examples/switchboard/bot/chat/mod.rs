@@ -95,13 +95,7 @@ fn open(args: Args) -> Result<Channel, Failure> {
     config.insecure_password = args.insecure;
     config.keep_alive = args.pings.over(config.keep_alive);
     let line = args.line.to(&args.url)?;
-    let dialer = dialer(args.url.expose(), &config).map_err(|error| {
-        Failure::usage(format_args!(
-            "{error}; write it like ws://127.0.0.1:8080 or wss://snek.example.com/rpc.ws, or say \
-             --insecure if the password may be seen on the way"
-        ))
-    })?;
-    let dialer = line.dialer(dialer);
+    let dialer = line.dialer(dialer(args.url.expose(), &config)?);
     let (client, events, connection) = connect_with(dialer, config, link_config());
     let connection = tokio::spawn(async move {
         connection.run().await;

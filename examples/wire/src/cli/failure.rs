@@ -3,6 +3,7 @@
 use std::fmt::{self, Display};
 use std::process::ExitCode;
 
+use rpc_core::net::ws::ConnectError;
 use serde_json::json;
 
 use super::say;
@@ -77,6 +78,17 @@ impl Failure {
 impl Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        Self::usage(match error {
+            ConnectError::Insecure { .. } => {
+                format!("{error}: use wss:// or https://, or allow it with --insecure")
+            }
+            error => error.to_string(),
+        })
     }
 }
 

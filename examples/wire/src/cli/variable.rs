@@ -34,7 +34,11 @@ pub enum SecretProblem {
     Unreadable(#[from] io::Error),
     /// A misleading character: one of another script that looks like a letter, one without a
     /// width, a line break.
-    #[error("character {position} is U+{:04X}, not plain ASCII: write it again", u32::from(*character))]
+    #[error(
+        "character {position} is U+{:04X}, not printable ASCII: write it again{}",
+        u32::from(*character),
+        if *character == '\n' { ", in one line" } else { "" }
+    )]
     Character {
         /// Which one, from 1.
         position: usize,
@@ -110,7 +114,7 @@ pub fn secret_file(place: &str, file: &Path) -> Result<Option<Secret>, SecretErr
 /// for one that is blank. `place` is where it comes from.
 ///
 /// # Errors
-/// [`SecretProblem::Character`] for anything that is not plain ASCII.
+/// [`SecretProblem::Character`] for anything that is not printable ASCII.
 pub fn secret_text(place: &str, text: &str) -> Result<Option<Secret>, SecretError> {
     let is_around = |c: char| c.is_whitespace() || c == '\u{feff}';
     let begins = text.trim_start_matches(is_around);

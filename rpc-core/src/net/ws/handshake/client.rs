@@ -12,6 +12,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::head::{MAX_HEADERS, NOT_HTTP, Parsed, copy_headers, read_head};
 use super::{only, switches};
+use crate::net::ws::redact_urls;
 use crate::text::beginning;
 
 /// Most answers before the final one.
@@ -146,9 +147,20 @@ async fn refusal<S: AsyncRead + Unpin>(
         body = lines.next().unwrap_or_default();
         body = body.get(..size.unwrap_or_default()).unwrap_or(body);
     }
+    let body = String::from_utf8_lossy(body);
+    let target = only(headers, &header::LOCATION).filter(|_| answer.status().is_redirection());
+    let why = match target {
+        // What follows may hold secrets of the URL that was asked for.
+        Some(target) => {
+            let target = String::from_utf8_lossy(target);
+            format!("moved to {}", redact_urls(&target))
+        }
+        None if body.trim_start().starts_with('<') => "a page in HTML or XML".to_owned(),
+        None => body.into_owned(),
+    };
     UpgradeError::Refused {
         status: answer.status(),
-        why: one_line(&String::from_utf8_lossy(body)),
+        why: one_line(&why),
         retry_after: number(header::RETRY_AFTER).map(Duration::from_secs),
     }
 }
