@@ -8,9 +8,7 @@ use acolyte_proto::client::ClientConfig;
 use acolyte_proto::error::{ErrorKind, RpcError};
 use acolyte_proto::frame::{ChatRequest, Skill, Status};
 use acolyte_proto::id::{ResourceId, SessionId};
-use acolyte_proto::net::{
-    Chat, Client, SseClient, connect_with, dialer, link_config,
-};
+use acolyte_proto::net::{Chat, Client, SseClient, connect_with, dialer, link_config};
 use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, Secret};

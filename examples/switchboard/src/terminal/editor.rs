@@ -129,22 +129,42 @@ impl Show for Late {
 struct RawMode;
 
 impl RawMode {
-    fn enter() -> io::Result<Self> {
+    fn new() -> io::Result<Self> {
         terminal::enable_raw_mode()?;
         let raw = Self;
+        raw.enter()?;
+        Ok(raw)
+    }
+
+    fn enter(&self) -> io::Result<()> {
+        terminal::enable_raw_mode()?;
         execute!(io::stdout(), EnableBracketedPaste)?;
         // Terminals that can do it tell Shift-Enter from Enter now; others ignore it.
         let flags = KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES;
         let _ = execute!(io::stdout(), PushKeyboardEnhancementFlags(flags));
-        Ok(raw)
+        Ok(())
+    }
+
+    /// Stops the program as Ctrl-Z does outside the raw mode, until the shell continues it.
+    #[cfg(unix)]
+    fn suspend(&self) -> io::Result<()> {
+        use rustix::process::{Signal, kill_current_process_group};
+
+        self.leave();
+        kill_current_process_group(Signal::TSTP)?;
+        self.enter()
+    }
+
+    fn leave(&self) {
+        let _ = execute!(io::stdout(), PopKeyboardEnhancementFlags);
+        let _ = execute!(io::stdout(), DisableBracketedPaste);
+        let _ = terminal::disable_raw_mode();
     }
 }
 
 impl Drop for RawMode {
     fn drop(&mut self) {
-        let _ = execute!(io::stdout(), PopKeyboardEnhancementFlags);
-        let _ = execute!(io::stdout(), DisableBracketedPaste);
-        let _ = terminal::disable_raw_mode();
+        self.leave();
     }
 }
 
@@ -157,8 +177,8 @@ struct Editor {
 
 impl Editor {
     fn run(&mut self, lines: &mpsc::Sender<Line>) -> io::Result<()> {
-        let _raw = RawMode::enter()?;
-        let ended = self.read(lines);
+        let raw = RawMode::new()?;
+        let ended = self.read(lines, &raw);
         // What is still to be shown needs no place in it.
         self.prompt.leave();
         self.write()?;
@@ -166,7 +186,7 @@ impl Editor {
     }
 
     /// Reads lines until the receiver is dropped.
-    fn read(&mut self, lines: &mpsc::Sender<Line>) -> io::Result<()> {
+    fn read(&mut self, lines: &mpsc::Sender<Line>, raw: &RawMode) -> io::Result<()> {
         let mut held: Option<Line> = None;
         loop {
             let is_last = self.show();
@@ -195,6 +215,12 @@ impl Editor {
                     Some(KeyAction::Stop) if self.view.is_running() => held = Some(Line::Stop),
                     None | Some(KeyAction::Stop) => continue,
                     Some(KeyAction::End) => return Ok(()),
+                    #[cfg(unix)]
+                    Some(KeyAction::Suspend) => {
+                        self.prompt.hide();
+                        self.write()?;
+                        raw.suspend()?;
+                    }
                     Some(KeyAction::Line(line)) => {
                         // Line by line: however the program ends, they are there the next time. An answer
                         // is of no use then, and may be a secret.

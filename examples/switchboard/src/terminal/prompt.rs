@@ -40,6 +40,9 @@ pub(super) enum KeyAction {
     Stop,
     /// Ctrl-D on an empty line.
     End,
+    /// Ctrl-Z.
+    #[cfg(unix)]
+    Suspend,
 }
 
 /// A line with a cursor in it, and where it was drawn.
@@ -164,6 +167,13 @@ impl Prompt {
     /// The number of the character at the cursor, counted from the label's first.
     fn place(&self) -> usize {
         self.label.chars().count() + self.input.cursor()
+    }
+
+    /// Removes what is drawn, until the next [`update`](Self::update).
+    #[cfg(unix)]
+    pub(super) fn hide(&mut self) {
+        self.erase(0);
+        self.is_stale = true;
     }
 
     /// Drops the line. Its text stays on the screen, with the cursor below it.

@@ -31,6 +31,8 @@ impl Prompt {
                 }
                 self.edit(InputRequest::DeleteNextChar);
             }
+            #[cfg(unix)]
+            KeyCode::Char('z') if is_control => return Some(KeyAction::Suspend),
             KeyCode::Char('l') if is_control => {
                 self.out.push_str("\x1b[H\x1b[2J");
                 self.drawn.clear();

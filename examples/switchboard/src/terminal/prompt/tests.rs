@@ -172,6 +172,20 @@ fn a_narrower_window_leaves_nothing_of_the_old_prompt() {
     assert_eq!(shown, ["above", "> 01234567", "8901234567", "8901"]);
 }
 
+#[cfg(unix)]
+#[test]
+fn ctrl_z_leaves_nothing_of_the_prompt_and_keeps_its_line() {
+    let mut seen = Seen::new(20, 5);
+    seen.types("half");
+    let suspended = seen.press(KeyCode::Char('z'), KeyModifiers::CONTROL);
+    assert_eq!(suspended, Some(KeyAction::Suspend));
+    seen.prompt.hide();
+    seen.terminal.process(seen.prompt.take().as_bytes());
+    assert_eq!(seen.terminal.screen().contents(), "");
+    seen.terminal.process(b"$ fg\r\n");
+    assert_eq!(seen.look(), ["$ fg", "> half"]);
+}
+
 #[test]
 fn ctrl_c_clears_a_line_that_is_not_finished() {
     let mut seen = Seen::new(20, 5);
