@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rpc_core::Secret;
+#[cfg(feature = "nats")]
+use rpc_core::cluster::StoreError;
 use rpc_core::net::server::{Guards, HttpConfig};
 use snek_proto::frame::User;
 use snek_proto::hub::HubConfig;
@@ -102,7 +104,17 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     if let Some(nats) = args.nats.connect().await? {
         let (backend, runner) = platform.share(nats).await?;
         let serving = run(&args, backend.clone(), move || backend.ready());
-        return cli::unless_failed(serving, runner.run()).await;
+        // A task of its own: here, each message of the store would wake this thread and then a worker.
+        let mut tasks = tokio::task::JoinSet::new();
+        tasks.spawn(runner.run());
+        let failed = async move {
+            match tasks.join_next().await {
+                Some(Ok(error)) => error,
+                // It has panicked, which is on standard error.
+                _ => StoreError::unavailable("the node has ended"),
+            }
+        };
+        return cli::unless_failed(serving, failed).await;
     }
     run(&args, platform.keep()?, || Ok(())).await
 }

@@ -1,6 +1,6 @@
 //! [`Feed`]: the messages of one channel, as one node sees them.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::time::Duration;
 
 use rpc_core::cluster::{Fill, Sequencer};
@@ -55,7 +55,7 @@ pub(super) struct Feed {
     seen: VecDeque<Seen>,
     /// The keys of the last messages that were delivered, of other streams too: a sender repeats what a lost
     /// stream has had.
-    delivered: VecDeque<Str>,
+    delivered: Keys,
     /// The last message that was read before the live feed has brought it; 0 if there is none.
     read: u64,
     state: State,
@@ -76,7 +76,7 @@ impl Feed {
         Self {
             users: BTreeSet::new(),
             seen: VecDeque::new(),
-            delivered: VecDeque::new(),
+            delivered: Keys::default(),
             read: 0,
             state: State::Opening {
                 ticket,
@@ -218,18 +218,34 @@ impl Feed {
         loop {
             let (sequence, Stored { key, event }) = sequencer.poll_event()?;
             push(&mut self.seen, (sequence, key.clone()));
-            if !self.delivered.contains(&key) {
-                push(&mut self.delivered, key);
+            if self.delivered.add(key) {
                 return Some(event);
             }
         }
     }
 }
 
-/// Remembers one more, and forgets the first one if there is no room.
-fn push<T>(last: &mut VecDeque<T>, one: T) {
-    if last.len() == MAX_SEEN {
-        last.pop_front();
+/// The last keys: each message asks for its own.
+#[derive(Default)]
+struct Keys {
+    in_order: VecDeque<Str>,
+    all: HashSet<Str>,
+}
+
+impl Keys {
+    /// Adds a key. Returns `false` if it is there already.
+    fn add(&mut self, key: Str) -> bool {
+        let is_new = self.all.insert(key.clone());
+        if is_new && let Some(first) = push(&mut self.in_order, key) {
+            self.all.remove(&first);
+        }
+        is_new
     }
+}
+
+/// Remembers one more, and returns the first one, which is forgotten, if there is no room.
+fn push<T>(last: &mut VecDeque<T>, one: T) -> Option<T> {
+    let first = (last.len() == MAX_SEEN).then(|| last.pop_front()).flatten();
     last.push_back(one);
+    first
 }
