@@ -135,6 +135,9 @@ async fn an_oversized_message_closes_only_its_connection() {
     let mut house = House::open().await;
     let other = house.echoing("ann").await;
     let (mut sink, mut stream) = house.socket().await.split();
+    // Or a slow machine is too late for the handshake.
+    let hello = Outgoing::Text(Text::from(r#"{"hello":"wild"}"#));
+    sink.send(hello).await.unwrap();
     let sending = tokio::spawn(async move {
         let huge = Outgoing::Text(Text::from("x".repeat(16 << 20)));
         let _ = sink.send(huge).await;
