@@ -274,7 +274,7 @@ impl Speaker<'_> {
             }
         }
         tracing::debug!(usage = ?answer.usage(), with_tools, "the model has answered");
-        if answer.finish() == Some(&Finish::Length) {
+        if matches!(answer.finish(), Some(Finish::Length | Finish::Paused)) {
             self.say(" […]", false).await?;
         }
         turn.on_answer(answer);

@@ -1,5 +1,6 @@
 //! [`Conversations`]: the messages of each channel, and how many of them a model gets.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -49,6 +50,21 @@ pub fn estimate(message: &ChatMessage) -> usize {
         .map(|call| bytes(&call.name) + bytes(&call.arguments) + bytes(&call.id))
         .sum();
     4 + content + calls
+}
+
+/// Returns a text without its middle if it has more characters than that: its beginning and its end matter most
+/// to a model. Keeps 200 characters at least.
+#[must_use]
+pub fn without_middle(text: &str, most: usize) -> Cow<'_, str> {
+    let length = text.chars().count();
+    if length <= most.max(200) {
+        return Cow::Borrowed(text);
+    }
+    let half = most.max(200) / 2 - 50;
+    let begin: String = text.chars().take(half).collect();
+    let end: String = text.chars().skip(length - half).collect();
+    let left_out = length - 2 * half;
+    format!("{begin}\n({left_out} or more characters left out)\n{end}").into()
 }
 
 /// The messages of all channels. Bounded in channels, messages and tokens.
@@ -161,15 +177,21 @@ impl Channel {
     }
 }
 
-/// Selects the messages of a conversation for a model: all instructions, the last message of the user, and the
-/// newest others within the limits. A tool's result never comes without its call, nor a call without its
-/// results.
+/// Selects the messages of a conversation for a model: all instructions, the last message of the user, the calls
+/// since with their results, and the newest others within the limits. A tool's result never comes without its
+/// call, nor a call without its results.
 #[must_use]
 pub fn trim<'a>(messages: &[&'a ChatMessage], limits: ConversationLimits) -> Vec<&'a ChatMessage> {
     let is_question = |message: &&ChatMessage| message.role == Role::User;
     let question = messages.iter().rposition(is_question).unwrap_or_default();
-    let is_always =
-        |at: usize, message: &ChatMessage| at == question || message.role == Role::System;
+    let calls = messages.iter().rposition(|it| !it.tool_calls.is_empty());
+    let calls = calls.filter(|at| *at > question).unwrap_or(messages.len());
+    let is_always = |at: usize, message: &ChatMessage| {
+        at == question
+            || at == calls
+            || at > calls && message.role == Role::Tool
+            || message.role == Role::System
+    };
     let always = || {
         messages
             .iter()
@@ -316,9 +338,11 @@ mod tests {
         for sent in 2..14 {
             for tokens in [10, 30, 60, 90, 1000] {
                 let told = trim(&all, limits(50, sent, tokens));
-                assert!(told.len() <= sent, "{sent} {told:?}");
+                // Instructions, question, and the newest round.
+                assert!(told.len() <= sent.max(5), "{sent} {told:?}");
                 assert!(is_whole(told.iter().copied()), "{sent} {told:?}");
                 assert_eq!(told.first(), all.first());
+                assert_eq!(told[told.len() - 3..], all[all.len() - 3..]);
                 assert!(told.contains(&&turn[0]), "{sent} {told:?}");
             }
         }

@@ -187,6 +187,8 @@ pub enum Finish {
     Length,
     /// The provider withholds the answer.
     ContentFilter,
+    /// The model would go on if it were asked to.
+    Paused,
     /// Any other reason, in the provider's words.
     Other(String),
 }
@@ -201,6 +203,7 @@ impl Finish {
                  less",
             ),
             Self::ContentFilter => Some("the model refuses to answer this: ask in other words"),
+            Self::Paused => Some("the model has paused before the end: ask it to go on"),
             Self::Stop | Self::ToolCalls | Self::Other(_) => None,
         }
     }
@@ -217,6 +220,7 @@ impl From<&str> for Finish {
             "content_filter" | "refusal" | "safety" | "sensitive" | "recitation" => {
                 Self::ContentFilter
             }
+            "pause_turn" => Self::Paused,
             _ => Self::Other(reason.to_owned()),
         }
     }

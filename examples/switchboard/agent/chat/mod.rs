@@ -15,7 +15,7 @@ use connectonion_proto::net::{
     AgentOptions, FindError, connect_with, dialer, find_with, look_up_with,
 };
 use rpc_core::Secret;
-use rpc_core::net::ws::{WsDialer, urls};
+use rpc_core::net::ws::urls;
 use rpc_core::net::{DialError, LinkConfig};
 use switchboard::chat::{self, Options, Peer as _};
 use switchboard::cli::{self, Failure, Line, LineArgs, Urls};
@@ -128,7 +128,7 @@ async fn open(args: Args) -> Result<Agent, Failure> {
         ..AgentOptions::default()
     };
     if args.relay.is_none() {
-        dialer_for(place.unwrap_or(&args.agent), &options)?;
+        dialer(place.unwrap_or(&args.agent).expose(), &options)?;
     }
     let (url, host) = whereabouts(&args, &line).await?;
     options.host = host;

@@ -9,7 +9,7 @@ use snek_proto::llm::chat::Role;
 use snek_proto::llm::tool::ToolDefinition;
 
 use super::*;
-use crate::conversation::ConversationLimits;
+use crate::conversation::{ConversationLimits, estimate};
 use crate::model::scripted::Scripted;
 use crate::model::{CallPiece, ChatRequest, Deltas};
 
@@ -225,6 +225,77 @@ async fn a_shortened_conversation_is_reported_once() {
         format!("{FORGOTTEN}\n\nyes")
     );
     assert_eq!(answered(&assistant, "?").await.0, "yes");
+}
+
+/// Plays a turn to its answer. Returns it, and the number of calls that were made.
+async fn play(turn: &mut Turn, model: &Prepared, result: &str) -> (String, usize) {
+    let tools = [ToolDefinition::new("t", "")];
+    let mut made = 0;
+    loop {
+        match turn.next(&tools) {
+            Step::Ask { .. } => {
+                let mut answer = turn.ask(turn.context(), model, None, &tools).await.unwrap();
+                while answer.next().await.is_some() {}
+                turn.on_answer(answer);
+            }
+            Step::Call(call) => {
+                made += 1;
+                turn.on_result(&call.id, Ok(result.into()));
+            }
+            Step::Done(text) => return (text, made),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn results_longer_than_the_context_are_shortened_and_not_lost() {
+    let calls = |calls: Vec<Piece>| [calls, vec![Ok(Delta::Finish(Finish::ToolCalls))]].concat();
+    let model = Prepared::new(vec![
+        calls(vec![call("a", "t", "{}")]),
+        calls(vec![call("b", "t", "{}"), call("c", "t", "{}")]),
+        vec![text("done"), Ok(Delta::Finish(Finish::Stop))],
+    ]);
+    let limits = ConversationLimits::default().with_tokens(2_000);
+    let question = ChatMessage::user("go");
+    let mut turn = Turn::new(limits, many_rounds(9), Vec::new(), question);
+    let long = format!("first {} last", "x".repeat(1 << 20));
+    let played = play(&mut turn, &model, &long).await;
+    assert_eq!(played, ("done".to_owned(), 3));
+    for (told, _) in &model.asked()[1..] {
+        assert!(told.iter().map(estimate).sum::<usize>() <= 2_000);
+        let results: Vec<_> = told.iter().filter(|it| it.role == Role::Tool).collect();
+        let calls: usize = told.iter().map(|it| it.tool_calls.len()).sum();
+        assert_eq!(
+            (results.len(), told.first().unwrap().role),
+            (calls, Role::User)
+        );
+        for result in results {
+            let result = result.content.text();
+            assert!(result.contains("characters left out)"), "{result}");
+            assert!(result.starts_with("first ") && result.ends_with(" last"));
+        }
+    }
+    assert_eq!(model.asked()[2].0.len(), 6);
+}
+
+#[tokio::test]
+async fn calls_of_an_answer_that_is_withheld_are_not_made() {
+    let withheld = vec![
+        text("I"),
+        call("a", "t", "{}"),
+        Ok(Delta::Finish(Finish::ContentFilter)),
+    ];
+    let model = Prepared::new(vec![withheld]);
+    let question = ChatMessage::user("go");
+    let mut turn = Turn::new(
+        ConversationLimits::default(),
+        many_rounds(9),
+        Vec::new(),
+        question,
+    );
+    assert_eq!(play(&mut turn, &model, "x").await, ("I".to_owned(), 0));
+    assert_eq!(turn.finish(), Some(&Finish::ContentFilter));
 }
 
 #[tokio::test]

@@ -8,17 +8,20 @@ use futures_util::{StreamExt as _, stream};
 use rpc_core::Instant;
 use serde_json::{Map, Value};
 use snek_proto::error::BotError;
-use snek_proto::llm::chat::{ChatMessage, ToolCall};
+use snek_proto::llm::chat::{ChatMessage, Role, ToolCall};
 use snek_proto::llm::tool::ToolDefinition;
 use snek_proto::llm::toolloop::{Action, Call, ToolFailure, ToolLoop, ToolLoopConfig};
 
-use crate::conversation::{ConversationLimits, estimate, trim};
+use crate::conversation::{ConversationLimits, estimate, trim, without_middle};
 use crate::model::{
     Assembler, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Notice, Refusal, Usage,
 };
 
 /// How the result of a failed tool begins.
 pub const FAILED: &str = "Error: ";
+
+/// The tokens that are left of a result of a tool, however long the others are.
+const MIN_RESULT: usize = 200;
 
 /// Returns the limits of a turn in which a tool may fail, or run again, any number of times.
 #[must_use]
@@ -151,6 +154,40 @@ impl Turn {
             }
             self.since.push(message);
         }
+        self.shorten();
+    }
+
+    /// Shortens the longest results of this turn until the turn fits: a model that does not get what it has done
+    /// does it again.
+    fn shorten(&mut self) {
+        let instructions = self.past.iter().filter(|it| it.role == Role::System);
+        let taken: usize = instructions.map(|it| estimate(it)).sum();
+        let room = self.limits.tokens.saturating_sub(taken) / 4 * 3;
+        let mut used: usize = self.since.iter().map(estimate).sum();
+        while used > room {
+            let results = self.since.iter_mut().filter(|it| it.role == Role::Tool);
+            let Some(longest) = results.max_by_key(|it| estimate(it)) else {
+                return;
+            };
+            let cost = estimate(longest);
+            if cost <= MIN_RESULT {
+                return;
+            }
+            let others = used - cost;
+            let wanted = match others <= room / 2 {
+                true => room - others,
+                // Others are long, too.
+                false => cost / 2,
+            };
+            let text = longest.content.text();
+            let most = text.chars().count() * wanted.max(MIN_RESULT) / (cost + 1);
+            longest.content = without_middle(&text, most).into_owned().into();
+            let left = estimate(longest);
+            if left >= cost {
+                return;
+            }
+            used = others + left;
+        }
     }
 
     /// Asks the model about a [context](Self::context), and if that is too long for it once more about half of it, by the provider's `name` for it if it is not the
@@ -205,6 +242,10 @@ impl Turn {
         for call in &mut message.tool_calls {
             self.calls += 1;
             call.id = format!("call_{}", self.calls);
+        }
+        if self.finish == Some(Finish::ContentFilter) {
+            // They are withheld with the rest.
+            message.tool_calls.clear();
         }
         let calls = message.tool_calls.clone();
         self.rounds.on_answer(message);

@@ -15,6 +15,7 @@ use super::ask_first::Step;
 use super::command::{Commands, Confinement, News};
 use super::workspace::{Change, Found, Query, Range, Stop, Workspace};
 use super::{Code, Problem, checklist, shown};
+use crate::conversation::without_middle;
 
 /// The tool that reads a file.
 pub const FILE_READ: &str = "file-read";
@@ -161,7 +162,7 @@ impl Toolbox {
                 text
             }
         };
-        Ok(cut(text))
+        Ok(without_middle(&text, MAX_TOOL_RESULT_CHARS).into_owned())
     }
 
     async fn command(
@@ -193,7 +194,11 @@ impl Toolbox {
         }
         match output.code {
             Some(0) => Ok(or_say(output.text(), "(it said nothing)")),
-            _ => Err(Problem::new(Code::Failed, cut(output.text()))),
+            _ => {
+                let text = output.text();
+                let text = without_middle(&text, MAX_TOOL_RESULT_CHARS);
+                Err(Problem::new(Code::Failed, text.into_owned()))
+            }
         }
     }
 }
@@ -419,21 +424,6 @@ fn or_say(text: String, words: &str) -> String {
         "" => words.to_owned(),
         _ => text,
     }
-}
-
-/// Cuts the middle of a text for a model: the beginning and the end matter most.
-fn cut(text: String) -> String {
-    let length = text.chars().count();
-    if length <= MAX_TOOL_RESULT_CHARS {
-        return text;
-    }
-    let half = MAX_TOOL_RESULT_CHARS / 2 - 50;
-    let begin: String = text.chars().take(half).collect();
-    let end: String = text.chars().skip(length - half).collect();
-    format!(
-        "{begin}\n({} characters left out)\n{end}",
-        length - 2 * half
-    )
 }
 
 fn optional<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Problem> {

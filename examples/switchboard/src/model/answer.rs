@@ -53,7 +53,8 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Adds text. What is between `<think>` and `</think>`, as in the output of many local servers, is a thought.
+    /// Adds text. What is between `<think>` and `</think>` before it, as in the output of many local servers, is a
+    /// thought.
     pub fn text(&mut self, text: &str) {
         self.is_used |= !text.is_empty();
         self.think.push(text, &mut self.ready);
@@ -160,13 +161,17 @@ pub(super) fn filled(value: &Value) -> Option<String> {
     Some(text_of(value)).filter(|text| !text.is_empty())
 }
 
-/// Reads a JSON object. Words that JSON does not have, such as `NaN`, count as null.
+/// Reads a JSON object, which may be alone in a list, as Gemini reports errors. Words that JSON does not have, such
+/// as `NaN`, count as null.
 fn object(data: &str) -> Result<Value, ModelError> {
     let data = json::mend(data);
     let read = serde_json::from_str(&data)
         .or_else(|error| serde_json::from_str(&without_odd_words(&data)).map_err(|_| error));
     match read {
         Ok(object @ Value::Object(_)) => Ok(object),
+        Ok(Value::Array(mut list)) if list.len() == 1 && list[0].is_object() => {
+            Ok(list.swap_remove(0))
+        }
         Ok(_) => Err(ModelError::bad("it is not a JSON object")),
         Err(error) if error.is_eof() => Err(ModelError::Cut),
         Err(error) => Err(ModelError::bad(error)),
@@ -410,7 +415,7 @@ impl AnswerReader {
     fn read(&mut self, name: Option<&str>, data: &str) -> Result<(), ModelError> {
         // An error may have any shape.
         if name == Some("error") {
-            return Err(ModelError::reported(data));
+            return self.reported(data);
         }
         if data == "[DONE]" {
             self.out.end();
@@ -434,12 +439,20 @@ impl AnswerReader {
         }
     }
 
+    /// Takes the report of an error. Nothing is missing from a complete answer.
+    fn reported(&self, report: &str) -> Result<(), ModelError> {
+        match self.out.finished {
+            true => Ok(()),
+            false => Err(ModelError::reported(report)),
+        }
+    }
+
     /// Takes an event, a line or a whole answer.
     fn take(&mut self, name: Option<&str>, object: &Value) -> Result<(), ModelError> {
         let error = &object["error"];
         let is_none = error.is_null() || [value!(""), value!({}), value!(false)].contains(error);
         if !is_none || object["type"] == "error" || object["object"] == "error" {
-            return Err(ModelError::reported(&object.to_string()));
+            return self.reported(&object.to_string());
         }
         let members: &[&str] = match self.provider {
             Provider::Anthropic => &["type", "content"],

@@ -46,9 +46,8 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Reads the body of an error, or an event that reports one: the text of `error.message`,
-    /// `error`, `message` or `detail`, wherever the provider has it. JSON without one and pages of
-    /// HTML are not text.
+    /// Reads the body of an error, or an event that reports one: the first [text for people](text_in). JSON
+    /// without one and pages of HTML are not text.
     pub(super) fn read(body: &str) -> Self {
         let body = body.trim();
         let Ok(value) = rpc_core::json::from_slice::<Value>(body.as_bytes()) else {
@@ -65,19 +64,12 @@ impl Report {
         };
         let value = value.get(0).unwrap_or(&value);
         let error = value.get("error").filter(|error| !error.is_null());
-        let texts = [
-            error.and_then(|error| error.get("message")),
-            error,
-            value.get("message"),
-            value.get("detail"),
-            value.pointer("/detail/0/msg"),
-        ];
-        let message = texts.into_iter().flatten().find_map(Value::as_str);
+        let message = text_in(value).unwrap_or_default();
         let error = error.filter(|error| error.is_object()).unwrap_or(value);
         let words = ["type", "code"].map(|name| error.get(name).and_then(Value::as_str));
         let words: Vec<&str> = words.into_iter().flatten().collect();
         Self {
-            message: excerpt(message.or(value.as_str()).unwrap_or_default()),
+            message: excerpt(message),
             words: words.join(" ").to_lowercase(),
         }
     }
@@ -134,6 +126,27 @@ impl Report {
     }
 }
 
+/// The members in which servers have the text of an error, one below the other in any order.
+const TEXTS: [&str; 7] = [
+    "error",
+    "message",
+    "detail",
+    "msg",
+    "errors",
+    "base_resp",
+    "status_msg",
+];
+
+/// Returns the first text for people in a report of an error.
+fn text_in(report: &Value) -> Option<&str> {
+    match report {
+        Value::String(text) => Some(text.as_str()).filter(|text| !text.trim().is_empty()),
+        Value::Array(list) => list.iter().find_map(text_in),
+        Value::Object(members) => TEXTS.iter().find_map(|name| text_in(members.get(*name)?)),
+        _ => None,
+    }
+}
+
 /// How servers say that a conversation is too long for the model: OpenAI, vLLM, Anthropic,
 /// llama.cpp and others.
 const TOO_LONG: [&str; 9] = [
@@ -184,6 +197,19 @@ mod tests {
                 "too long",
             ),
             (r#"{"type":"error","code":"x","message":"no"}"#, "no"),
+            (
+                r#"{"object":"error","message":{"detail":[{"loc":["body"],"msg":"no such role"}]}}"#,
+                "no such role",
+            ),
+            (r#"{"message":["too long"]}"#, "too long"),
+            (
+                r#"{"success":false,"errors":[{"code":10000,"message":"no key"}]}"#,
+                "no key",
+            ),
+            (
+                r#"{"base_resp":{"status_code":1004,"status_msg":"no key"}}"#,
+                "no key",
+            ),
             ("  plain words\n", "plain words"),
             ("bad\0 \u{1b}[31mkey", "bad [31mkey"),
             ("<html>\n<b>502</b></html>", ""),

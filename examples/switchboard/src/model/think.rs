@@ -7,8 +7,8 @@ use super::Delta;
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
-/// A filter for the thoughts in the text of one answer, wherever its pieces are cut. An unclosed
-/// thought extends to the end; a closing mark without an opening one is dropped.
+/// A filter for the thoughts before the text of one answer, wherever its pieces are cut. An unclosed thought
+/// extends to the end. Once there is text, marks are part of it: an answer may be about them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Think {
     is_thought: bool,
@@ -28,15 +28,13 @@ impl Think {
         let mut rest = held.as_str();
         while let Some((before, after)) = self.split(rest) {
             self.tell(before, out);
-            self.is_thought = !self.is_thought && after.0 == OPEN;
+            self.is_thought = !self.is_thought;
             self.has_thought = true;
-            rest = after.1;
+            rest = after;
         }
-        let kept = rest.len() - self.open_end(rest);
-        self.tell(rest.get(..kept).unwrap_or_default(), out);
-        rest.get(kept..)
-            .unwrap_or_default()
-            .clone_into(&mut self.held);
+        let (told, held) = rest.split_at(rest.len() - self.open_end(rest));
+        self.tell(told, out);
+        held.clone_into(&mut self.held);
     }
 
     /// Ends the text: held text is not a mark.
@@ -45,31 +43,24 @@ impl Think {
         self.tell(&held, out);
     }
 
-    /// Returns the text before the next mark, the mark, and the text after it.
-    fn split<'a>(&self, text: &'a str) -> Option<(&'a str, (&'static str, &'a str))> {
-        let found = self.marks().iter().filter_map(|mark| {
-            let (before, after) = text.split_once(*mark)?;
-            Some((before, (*mark, after)))
-        });
-        found.min_by_key(|(before, _)| before.len())
+    /// Returns the text before the next mark, and the text after it.
+    fn split<'a>(&self, text: &'a str) -> Option<(&'a str, &'a str)> {
+        if self.is_thought {
+            return text.split_once(CLOSE);
+        }
+        let found = text.split_once(OPEN).filter(|_| !self.has_spoken);
+        found.filter(|(before, _)| before.trim().is_empty())
     }
 
     /// Returns how much of the end of a text may be the beginning of a mark.
     fn open_end(&self, text: &str) -> usize {
-        let lengths = (1..CLOSE.len()).rev();
-        let begins = |length: &usize| {
-            let mut marks = self.marks().iter().filter_map(|mark| mark.get(..*length));
-            marks.any(|part| part.len() < CLOSE.len() && text.ends_with(part))
+        let mark = if self.is_thought { CLOSE } else { OPEN };
+        let fits = |length: &usize| {
+            let before = text.strip_suffix(mark.get(..*length).unwrap_or(mark));
+            let is_blank = |before: &str| !self.has_spoken && before.trim().is_empty();
+            before.is_some_and(|before| self.is_thought || is_blank(before))
         };
-        lengths.into_iter().find(begins).unwrap_or(0)
-    }
-
-    const fn marks(&self) -> &'static [&'static str] {
-        if self.is_thought {
-            &[CLOSE]
-        } else {
-            &[OPEN, CLOSE]
-        }
+        (1..mark.len()).rev().find(fits).unwrap_or(0)
     }
 
     fn tell(&mut self, text: &str, out: &mut VecDeque<Delta>) {

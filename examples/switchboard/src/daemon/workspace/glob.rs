@@ -1,49 +1,51 @@
 //! [`Glob`]: names with `*` and `?` in them.
 
-use regex::Regex;
+use globset::{GlobBuilder, GlobMatcher};
 
 use super::Problem;
 
 /// The longest pattern, in bytes.
 const MAX: usize = 1_000;
 
-/// A pattern for paths: `*` matches anything within a name, `**/` any folders, `?` one character.
-/// Without a `/` it matches the last name only.
+/// A pattern for paths: `*` matches anything within a name, `**/` any folders, `?` one character, `[ab]` one of
+/// these, `{one,other}` either. Without a `/` it matches the last name only. A path that is written in it letter
+/// by letter matches, too.
 #[derive(Clone, Debug)]
-pub(super) struct Glob(Regex);
+pub(super) struct Glob {
+    literal: String,
+    matcher: GlobMatcher,
+}
 
 impl Glob {
     pub(super) fn new(pattern: &str) -> Result<Self, Problem> {
-        let bad = |_| Problem::call(format!("{pattern:?} is not a pattern for names"));
         if pattern.len() > MAX {
             return Err(Problem::call(format!(
                 "a pattern is longer than {MAX} bytes"
             )));
         }
-        let pattern = pattern.trim_start_matches("./");
-        let start = if pattern.contains('/') { "" } else { "(.*/)?" };
-        let mut regex = format!("^{start}");
-        let mut rest = pattern.trim_start_matches('/');
-        while let Some(first) = rest.chars().next() {
-            let (taken, part) = match first {
-                _ if rest.starts_with("**/") => (3, "(.*/)?".into()),
-                '*' if rest.starts_with("**") => (2, ".*".into()),
-                '*' => (1, "[^/]*".into()),
-                '?' => (1, "[^/]".into()),
-                other => (
-                    other.len_utf8(),
-                    regex::escape(other.encode_utf8(&mut [0; 4])),
-                ),
-            };
-            regex.push_str(&part);
-            rest = rest.get(taken..).unwrap_or_default();
-        }
-        regex.push('$');
-        Regex::new(&regex).map(Self).map_err(bad)
+        let literal = pattern.trim_start_matches("./").trim_start_matches('/');
+        let whole = match literal.contains('/') {
+            true => literal.to_owned(),
+            false => format!("**/{literal}"),
+        };
+        let glob = GlobBuilder::new(&whole).literal_separator(true).build();
+        let glob = glob.map_err(|error| {
+            let why = error.kind();
+            Problem::call(format!("{pattern:?} is not a pattern for names: {why}"))
+        })?;
+        Ok(Self {
+            literal: literal.to_owned(),
+            matcher: glob.compile_matcher(),
+        })
     }
 
     pub(super) fn matches(&self, path: &str) -> bool {
-        self.0.is_match(path)
+        let is_written = || match path.strip_suffix(&self.literal) {
+            Some("") => true,
+            Some(before) => before.ends_with('/') && !self.literal.contains('/'),
+            None => false,
+        };
+        self.matcher.is_match(path) || is_written()
     }
 }
 
@@ -67,10 +69,19 @@ mod tests {
             ("a?c", "a/c", false),
             ("(a|b).[x]", "(a|b).[x]", true),
             ("(a|b)", "a", false),
+            ("*.{ts,tsx}", "src/a.tsx", true),
+            ("{a,b}.txt", "b.txt", true),
+            ("[ab].txt", "c.txt", false),
+            ("[ab].txt", "src/a.txt", true),
+            ("app/[id]/page.tsx", "app/[id]/page.tsx", true),
+            ("[id].tsx", "app/[id].tsx", true),
+            ("/src/*.rs", "src/lib.rs", true),
         ] {
             let glob = Glob::new(pattern).unwrap();
             assert_eq!(glob.matches(path), matches, "{pattern} {path}");
         }
-        assert!(Glob::new(&"*".repeat(MAX + 1)).is_err());
+        for wrong in ["{a,b", "[z-a]", &"*".repeat(MAX + 1)] {
+            assert!(Glob::new(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -172,7 +172,11 @@ impl Workspace {
         skipped: &mut Skipped,
         mut visit: impl FnMut(&Path, &mut Skipped) -> Result<bool, Problem>,
     ) -> Result<bool, Problem> {
-        let glob = query.glob.as_deref().map(Glob::new).transpose()?;
+        let glob = query.glob.as_deref().map(|glob| {
+            let root = self.root.to_string_lossy();
+            Glob::new(glob.strip_prefix(&*root).unwrap_or(glob))
+        });
+        let glob = glob.transpose()?;
         let start = match query.folder.as_deref() {
             Some(folder) => self.real(folder)?,
             None => PathBuf::new(),

@@ -170,7 +170,8 @@ fn the_finish_reason_is_passed_on() {
         ("max_tokens", Finish::Length),
         ("model_context_window_exceeded", Finish::Length),
         ("refusal", Finish::ContentFilter),
-        ("pause_turn", Finish::Other("pause_turn".to_owned())),
+        ("pause_turn", Finish::Paused),
+        ("other", Finish::Other("other".to_owned())),
     ] {
         let stream = format!(
             "data: {{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":\"{word}\"}}}}\n\ndata: {{\"type\":\"message_stop\"}}\n\n"

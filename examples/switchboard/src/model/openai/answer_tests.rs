@@ -224,13 +224,22 @@ fn separates_thoughts_in_the_text_from_the_answer() {
     for (whole, answer, thoughts) in [
         ("<think>hm</think>\n\nyes", "yes", "hm"),
         ("\n<think>hm\n</think>\n", "\n", "hm\n"),
-        ("yes <think>hm</think> and no", "yes  and no", "hm"),
-        ("<think>a</think>b<think>c</think>d", "bd", "ac"),
-        ("yes<think>for ever < </thin", "yes", "for ever < </thin"),
+        ("<think>a</think>\n<think>b</think>c", "c", "ab"),
+        ("<think>for ever < </thin", "", "for ever < </thin"),
+        (
+            "the <think> tag, </think> too",
+            "the <think> tag, </think> too",
+            "",
+        ),
+        (
+            "<think>a</think>b<think>c</think>d",
+            "b<think>c</think>d",
+            "a",
+        ),
         ("<think>", "", ""),
-        ("hm</think>yes", "hmyes", ""),
+        ("hm</think>yes", "hm</think>yes", ""),
         ("1 < 2 <thin", "1 < 2 <thin", ""),
-        ("<<think>x</think>>", "<>", "x"),
+        ("<<think>x</think>>", "<<think>x</think>>", ""),
         ("a <b> </b> \u{1f914}", "a <b> </b> \u{1f914}", ""),
     ] {
         for size in 1..=whole.len() {
