@@ -40,9 +40,9 @@ pub const MAX_NAME: usize = 512;
 /// How long a session counts as active after its last use, in seconds: a day.
 const ACTIVE_FOR: u64 = 86_400;
 
-/// The error after a complete answer that could not be stored. Its usage is counted.
+/// The error after a complete answer whose storing failed, or whose store did not answer. Its usage is counted.
 pub const NOT_STORED: &str =
-    "the answer is complete, but it could not be stored, so it will not be remembered";
+    "the answer is complete, but storing it failed: it may not be remembered";
 
 /// The receiver of a reply's steps.
 #[async_trait]
