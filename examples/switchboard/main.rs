@@ -72,6 +72,7 @@ async fn command_line() -> ExitCode {
         Ok(cli) => cli,
         Err(code) => return code,
     };
+    cli::outlive_file_limits();
     verbosity.start(true);
     cli::finish(run(command).await)
 }

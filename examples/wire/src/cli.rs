@@ -228,6 +228,20 @@ fn first_of(with_hangup: bool) -> impl Future<Output = ()> + Send + 'static {
     }
 }
 
+/// Keeps the process alive when a file would grow over the limit of its size (`ulimit -f`): the write fails, as on a
+/// full disk. Programs that it starts have the system's default.
+///
+/// # Panics
+/// Outside of a tokio runtime.
+pub fn outlive_file_limits() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        // It stays in place after the listener has gone.
+        let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
+    }
+}
+
 /// Returns whether this process was started with SIGHUP ignored, where the system reports that.
 #[cfg(unix)]
 #[must_use]

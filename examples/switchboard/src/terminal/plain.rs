@@ -33,6 +33,8 @@ struct Call {
 pub(super) struct Plain {
     /// The last line on standard output has no end yet.
     is_open: bool,
+    /// What comes next follows something else: it needs no blank lines before it.
+    is_anew: bool,
     /// A CR at the end of the last piece is not written yet.
     has_return: bool,
     /// What was thought since anything else.
@@ -65,6 +67,11 @@ impl Plain {
         // The other half of the end of a line may come with the next piece.
         let shown = text.strip_suffix('\r').unwrap_or(&text);
         self.has_return = shown.len() < text.len();
+        let shown = match self.is_anew {
+            true => shown.trim_start_matches(['\r', '\n']),
+            false => shown,
+        };
+        self.is_anew &= shown.is_empty();
         write(shown);
         if !shown.is_empty() {
             self.is_open = !shown.ends_with('\n');
@@ -78,6 +85,7 @@ impl Plain {
         if std::mem::take(&mut self.is_open) {
             say("");
         }
+        self.is_anew = true;
     }
 
     /// Names a call again below which something is to stand, if another one was named since: calls run side

@@ -171,3 +171,18 @@ fn a_chat_server_reports_its_health_and_its_metrics() {
     });
     assert_eq!(code, Some(0), "{words}");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_limit_on_the_size_of_files_is_reported_like_a_full_disk() {
+    let folder = Folder::new("file-limit");
+    let out = std::fs::File::create(folder.0.join("out")).unwrap();
+    let mut command = program("/bin/sh");
+    let limited = "ulimit -f 0 && exec \"$0\" \"$@\"";
+    command.args(["-c", limited, SWITCHBOARD, "completions", "bash"]);
+    let output = command.stdout(out).output().unwrap();
+    let words = String::from_utf8_lossy(&output.stderr);
+    let told = "cannot write to standard output: File too large";
+    assert_eq!(output.status.code(), Some(1), "{words}");
+    assert!(words.contains(told), "{words}");
+}

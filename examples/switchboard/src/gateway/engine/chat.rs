@@ -29,6 +29,9 @@ const TOO_MANY_ROUNDS: &str = "tool-use loop exceeded max iterations";
 /// The mark of a question whose answer has not ended.
 const ENDED: &str = "the gateway ended before the answer was complete";
 
+/// What stands between two paragraphs.
+const PARAGRAPH: &str = "\n\n";
+
 /// Most bytes of tool results in one reply: they are kept, and sent with every round.
 const MAX_RESULTS: usize = 8 * 1024 * 1024;
 
@@ -232,6 +235,9 @@ impl Engine {
             charge: &mut *charge,
             reply,
             room: MAX_RESULTS,
+            is_anew: false,
+            has_said: false,
+            has_shown: false,
         };
         let outcome = run.hold(turn).await;
         let has_begun = charge.has_begun();
@@ -281,6 +287,11 @@ struct ChatRun<'t, 'e> {
     reply: &'t mut dyn Reply,
     /// The bytes left for tool results.
     room: usize,
+    /// What comes next is another paragraph: it follows tools or a notice.
+    is_anew: bool,
+    /// Whether the model has said anything, and whether anything has been shown.
+    has_said: bool,
+    has_shown: bool,
 }
 
 impl ChatRun<'_, '_> {
@@ -325,10 +336,7 @@ impl ChatRun<'_, '_> {
         };
         while let Some(delta) = answer.next().await {
             match delta.map_err(|error| self.failed(error))? {
-                Delta::Text(text) => {
-                    self.charge.said(&text);
-                    self.reply.text(&text).await?;
-                }
+                Delta::Text(text) => self.say(&text).await?,
                 Delta::ToolCall(piece) => self.charge.streamed(piece.arguments.len()),
                 Delta::Usage(usage) => {
                     let usage = Usage::new(usage.prompt, usage.completion);
@@ -337,16 +345,13 @@ impl ChatRun<'_, '_> {
                 Delta::Thought(text) => self.charge.streamed(text.len()),
                 // The log has it.
                 Delta::Notice(Notice::Retry { .. }) | Delta::Finish(_) => {}
-                // Clients have no other place for it. It is not remembered.
-                Delta::Notice(notice @ Notice::Lost { .. }) => {
-                    self.reply.text(&format!("\n\n*{notice}*")).await?;
-                }
-                Delta::Notice(notice) => self.reply.text(&format!("*{notice}*\n\n")).await?,
+                Delta::Notice(notice) => self.note(&notice.to_string()).await?,
             }
         }
         if let Some(shortfall) = answer.finish().and_then(Finish::shortfall) {
-            self.reply.text(&format!("\n\n*{shortfall}*")).await?;
+            self.note(shortfall).await?;
         }
+        self.is_anew = true;
         let usage = self.charge.call_ended();
         for call in turn.on_answer(answer) {
             // The model learns that others do not count.
@@ -356,6 +361,39 @@ impl ChatRun<'_, '_> {
         }
         self.reply.event(StreamEvent::Usage(usage)).await?;
         Ok(())
+    }
+
+    /// Passes on text of the model.
+    async fn say(&mut self, text: &str) -> Result<(), Gone> {
+        let text = match self.is_anew {
+            true => text.trim_start(),
+            false => text,
+        };
+        if text.is_empty() {
+            return Ok(());
+        }
+        if self.is_anew && self.has_said {
+            self.charge.said(PARAGRAPH);
+        }
+        self.charge.said(text);
+        self.has_said = true;
+        self.show(text).await
+    }
+
+    /// Shows what clients have no other place for. It is not remembered.
+    async fn note(&mut self, notice: &str) -> Result<(), Gone> {
+        self.is_anew = true;
+        self.show(&format!("*{notice}*")).await?;
+        self.is_anew = true;
+        Ok(())
+    }
+
+    async fn show(&mut self, text: &str) -> Result<(), Gone> {
+        if std::mem::take(&mut self.is_anew) && self.has_shown {
+            self.reply.text(PARAGRAPH).await?;
+        }
+        self.has_shown = true;
+        self.reply.text(text).await
     }
 
     /// Who took too long or broke off may have worked, and charges for it.

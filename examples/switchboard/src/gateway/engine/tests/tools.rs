@@ -25,7 +25,8 @@ async fn a_tool_turn_is_reported_in_order_and_its_results_reach_the_model() {
         "usage 8 2",
         "tool_result call_1 ok one",
         "tool_result call_2 ok two",
-        "text  see",
+        "text \n\n",
+        "text see",
         "usage 10 5",
     ];
     assert_eq!(steps, expected);
@@ -34,7 +35,7 @@ async fn a_tool_turn_is_reported_in_order_and_its_results_reach_the_model() {
     let expected = ["user: hi", "assistant: let me", "tool: one", "tool: two"];
     assert_eq!(asked[1].messages, expected);
     let known = crate::gateway::store::Store::recall(&*harness.store, "default:ws:ann:main", 9);
-    assert_eq!(known.unwrap()[0].assistant, "let me see");
+    assert_eq!(known.unwrap()[0].assistant, "let me\n\nsee");
 }
 
 #[tokio::test]
