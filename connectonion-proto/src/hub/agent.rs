@@ -6,7 +6,6 @@ use super::conversation::user_message;
 use super::event::{AgentError, Now, RunId};
 use super::job::Task;
 use super::{Entry, Hub, Prompt};
-use crate::codec::to_json;
 use crate::frame::{Answer, EventKind, Mode, ModeChanged, Replay, StreamEvent, UserInput};
 use crate::id::event_id;
 
@@ -173,7 +172,7 @@ impl Hub {
     /// # Errors
     /// [`AgentError`].
     pub fn set_mode(&mut self, run: RunId, mode: Mode, now: Now) -> Result<(), AgentError> {
-        let value = to_json(mode.name())?;
+        let value = Json::of(mode.name())?;
         self.run_mut(run)?.1.set_mode(value, None);
         let changed = ModeChanged::new(mode, "agent");
         let changed = self.emit(run, EventKind::ModeChanged(changed), None, now);

@@ -1,12 +1,12 @@
 //! Actions of users besides prompts: answers, changes of mode and goal, interrupts.
 
+use rpc_core::Json;
 use rpc_core::encode::encode;
 
 use super::Hub;
 use super::conversation::with_mode;
 use super::event::{ConnId, HubEvent, Now, Reply};
 use super::run::{Phase, stale};
-use crate::codec::to_json;
 use crate::error::{unknown_type, unsupported_mode};
 use crate::frame::{
     Answer, ErrorFrame, EventKind, Mode, ModeChange, ModeChanged, PromptUpdate, Response,
@@ -108,8 +108,8 @@ impl Hub {
         let mut changed = ModeChanged::new(mode.clone(), "user");
         changed.turns_left = turns;
         let kind = EventKind::ModeChanged(changed);
-        let value = to_json(mode.name()).unwrap_or_default();
-        let allowed = turns.and_then(|turns| to_json(&turns).ok());
+        let value = Json::of(mode.name()).unwrap_or_default();
+        let allowed = turns.and_then(|turns| Json::of(&turns).ok());
         if let Some(run) = session.running() {
             run.set_mode(value, allowed);
             let run = run.id;
