@@ -4,7 +4,7 @@ use rpc_core::{Json, Refused, Str};
 
 use super::conversation::user_message;
 use super::event::{AgentError, Now, RunId};
-use super::job::Task;
+use super::job::Request;
 use super::{Entry, Hub, Prompt};
 use crate::frame::{Answer, EventKind, Mode, ModeChanged, Replay, StreamEvent, UserInput};
 use crate::id::event_id;
@@ -86,7 +86,7 @@ impl Hub {
         }
         state.is_storing = true;
         let (events, id) = (std::mem::take(&mut state.unstored), id.clone());
-        self.ask_storage(id, Task::Events(run, events), None);
+        self.ask_storage(id, Request::Events(events, run));
     }
 
     pub(super) fn events_stored(&mut self, run: RunId) {
