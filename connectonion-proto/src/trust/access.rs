@@ -1,6 +1,6 @@
 //! [`AccessControl`]: admits callers, from a CONNECT to the decision.
 
-use rpc_core::{Refused, Str};
+use rpc_core::Str;
 
 use super::{Admission, ClientLevel, Onboarding, TrustBook, TrustLevel, TrustPolicy};
 use crate::auth::end_of;
@@ -441,7 +441,6 @@ impl AccessControl {
         request: &AdminRequest,
         now: f64,
     ) -> Result<AdminResult, Box<ErrorFrame>> {
-        let told = |error: AuthError| Box::new(ErrorFrame::new(error.to_string()));
         let owner = owner.ok_or_else(|| told(AuthError::CommandWithoutConnection))?;
         let verified = self.verifier.verify(&request.signed, now);
         let verified = verified.map_err(told)?;
@@ -453,37 +452,35 @@ impl AccessControl {
         let is_host = admin == self.host;
         let action = &request.action;
         if let AdminAction::Other(word) = action {
-            let words = format!("Unknown admin action: {word}");
-            return Err(Box::new(ErrorFrame::new(words)));
+            return Err(told(format!("Unknown admin action: {word}")));
         }
-        if matches!(action, AdminAction::Add | AdminAction::Remove) {
-            if !is_host {
-                return Err(told(AuthError::SuperAdminOnly));
+        let is_about_admins = matches!(action, AdminAction::Add | AdminAction::Remove);
+        let (may, refusal, about) = match is_about_admins {
+            true => (is_host, AuthError::SuperAdminOnly, "admin_id"),
+            false => {
+                let may = is_host || self.book.is_admin(&admin);
+                (may, AuthError::AdminOnly, "client_id")
             }
-            let address = subject(
-                request.signed.text("admin_id").as_deref(),
-                "admin_id required",
-            )?;
-            self.spend(Use::Admin, &verified, now).map_err(told)?;
+        };
+        if !may {
+            return Err(told(refusal));
+        }
+        let address = request.signed.text(about).filter(|id| !id.is_empty());
+        let address = address.ok_or_else(|| told(format!("{about} required")))?;
+        let address = Address::parse(&address).map_err(told)?;
+        self.spend(Use::Admin, &verified, now).map_err(told)?;
+        if is_about_admins {
             let changed = match action {
-                AdminAction::Add => self.book_mut().admins.insert(address).map_err(full)?,
+                AdminAction::Add => self.book_mut().admins.insert(address).map_err(told)?,
                 _ => self.book_mut().admins.remove(&address),
             };
             return Ok(AdminResult::new(name(action), changed));
         }
-        if !is_host && !self.book.is_admin(&admin) {
-            return Err(told(AuthError::AdminOnly));
-        }
-        let address = subject(
-            request.signed.text("client_id").as_deref(),
-            "client_id required",
-        )?;
-        self.spend(Use::Admin, &verified, now).map_err(told)?;
         let before = self.book.level_of(&address);
         match action {
-            AdminAction::Promote => self.book_mut().promote(&address).map(drop).map_err(full)?,
-            AdminAction::Demote => self.book_mut().demote(&address).map(drop).map_err(full)?,
-            AdminAction::Block => self.book_mut().block(&address).map(drop).map_err(full)?,
+            AdminAction::Promote => self.book_mut().promote(&address).map(drop).map_err(told)?,
+            AdminAction::Demote => self.book_mut().demote(&address).map(drop).map_err(told)?,
+            AdminAction::Block => self.book_mut().block(&address).map(drop).map_err(told)?,
             AdminAction::Unblock => drop(self.book_mut().unblock(&address)),
             _ => {}
         }
@@ -538,13 +535,6 @@ pub(crate) fn prompt_of(
     }
 }
 
-fn subject(id: Option<&str>, missing: &'static str) -> Result<Address, Box<ErrorFrame>> {
-    let id = id.filter(|id| !id.is_empty());
-    let told = |words: Str| Box::new(ErrorFrame::new(words));
-    let id = id.ok_or_else(|| told(Str::from_static(missing)))?;
-    Address::parse(id).map_err(|error| told(error.to_string().into()))
-}
-
 /// Returns why a client's level did not change.
 const fn unmoved(action: &AdminAction, level: ClientLevel) -> Option<&'static str> {
     match (action, level) {
@@ -557,8 +547,9 @@ const fn unmoved(action: &AdminAction, level: ClientLevel) -> Option<&'static st
     }
 }
 
+/// Returns an error for the client.
 #[allow(clippy::needless_pass_by_value, reason = "it is what a closure gets")]
-fn full(error: Refused) -> Box<ErrorFrame> {
+fn told(error: impl ToString) -> Box<ErrorFrame> {
     Box::new(ErrorFrame::new(error.to_string()))
 }
 
