@@ -326,20 +326,11 @@ impl ConnectionHandler for Handler {
                 let asker = self
                     .owner
                     .or_else(|| self.runtime.shared.access.lock().nobody());
-                if let (Some(_), Some(session_id)) = (&self.runtime.shared.peers, &query.session_id)
-                {
-                    self.alive(|_, _, _| {});
-                    let (runtime, conn) = (self.runtime.clone(), self.conn);
-                    let session_id = session_id.clone();
-                    tasks.push(async move {
-                        let status = runtime.status(asker, session_id).await;
-                        runtime.with(|state, _| state.hub.tell(conn, &status));
-                    });
-                    return None;
-                }
-                self.alive(|hub, conn, _| {
-                    let status = hub.status(asker, query.session_id.as_ref());
-                    hub.tell(conn, &status);
+                self.alive(|_, _, _| {});
+                let (runtime, conn) = (self.runtime.clone(), self.conn);
+                tasks.push(async move {
+                    let status = runtime.status(asker, query.session_id).await;
+                    runtime.with(|state, _| state.hub.tell(conn, &status));
                 });
             }
             ServerEvent::Admin(request) => {
