@@ -82,10 +82,10 @@ impl RpcError {
         Self::new(format!("{UNKNOWN_METHOD}{method:.NAME_SHOWN$}"))
     }
 
-    /// Creates the error for wrong parameters, with the reason.
+    /// Creates the error for wrong parameters, with the reason. Cuts off a long name.
     #[must_use]
-    pub fn invalid_params(method: Method, why: &str) -> Self {
-        Self::new(format!("invalid {} params: {why}", method.name()))
+    pub fn invalid_params(method: &str, why: &str) -> Self {
+        Self::new(format!("invalid {method:.NAME_SHOWN$} params: {why}"))
     }
 
     /// Creates the error of the model's provider. Leave out its address: strangers can read the
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn our_own_errors_are_classified() {
-        let made = RpcError::invalid_params(Method::ChatSend, "x");
+        let made = RpcError::invalid_params("chat.send", "x");
         assert_eq!(made.message(), "invalid chat.send params: x");
         assert_eq!(made.kind(), ErrorKind::InvalidParams);
         assert_eq!(RpcError::provider("x").kind(), ErrorKind::Provider);

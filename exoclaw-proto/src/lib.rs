@@ -30,8 +30,8 @@ pub use rpc_core;
 #[cfg(feature = "tokio")]
 pub use rpc_core::net::{LinkEvent, LinkState};
 pub use rpc_core::{
-    CallError, CloseReason, DecodeError, Delivery, Incoming, Instant, Json, Limits, Machine,
-    Outgoing, Refused, Secret, Str,
+    CallError, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, Incoming, Instant, Json,
+    Limits, Machine, Outgoing, Refused, Secret, Str,
 };
 
 // README.md, GUIDE.md and SPEC.md name these without their paths.

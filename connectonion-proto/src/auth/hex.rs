@@ -16,19 +16,11 @@ pub(super) fn parse<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
         for digit in pair {
-            *byte = *byte << 4 | value(*digit)?;
+            let digit = char::from(*digit).to_digit(16)?;
+            *byte = *byte << 4 | u8::try_from(digit).ok()?;
         }
     }
     Some(bytes)
-}
-
-const fn value(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        _ => None,
-    }
 }
 
 /// Writes bytes in lower case.

@@ -114,7 +114,7 @@ impl Resume {
         // What cannot be changed is sent as it is.
         let changed = session
             .set("iteration", &0)
-            .and_then(|()| codec::to_json(&session));
+            .and_then(|()| Json::of(&session));
         changed.ok().or_else(|| Some(kept.clone()))
     }
 }
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     fn found(session: &Value, prompt: &str, turn: Option<u64>) -> Found {
-        let session = codec::to_json(session).unwrap();
+        let session = Json::of(session).unwrap();
         find_answer(&session, prompt, turn, &Limits::default())
     }
 
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_saved_resume_round_trips() {
-        let session = codec::to_json(&json!({"turn": 3, "theirs": [1]})).unwrap();
+        let session = Json::of(&json!({"turn": 3, "theirs": [1]})).unwrap();
         let resume = Resume {
             session_id: Some("a\"b".into()),
             last_msg_id: Some("ev-1".into()),
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_conversation_from_before_a_run_loses_to_the_hosts() {
-        let session = codec::to_json(&json!({"turn": 3, "iteration": 7, "x": [1]})).unwrap();
+        let session = Json::of(&json!({"turn": 3, "iteration": 7, "x": [1]})).unwrap();
         let mut resume = Resume::default();
         let limits = Limits::default();
         assert_eq!(resume.session_before_a_run(&limits), None);

@@ -35,7 +35,7 @@ pub(crate) type End = Result<Output, CallError<ErrorFrame>>;
 /// use std::time::Instant;
 /// use connectonion_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientSession, Resume};
 /// use connectonion_proto::frame::{Input, Signed};
-/// use connectonion_proto::rpc_core::{Disconnect, Incoming, Machine, Refused};
+/// use connectonion_proto::{Disconnect, Incoming, Machine, Refused};
 ///
 /// /// A connection that was just opened, after the host's answer to its CONNECT.
 /// fn open(session: &mut ClientSession, answer: &str, now: Instant) -> ClientConn {

@@ -32,7 +32,7 @@ pub fn refusal(text: &str, error: &DecodeError) -> ErrorFrame {
 
 /// Returns the ERROR for a binary message, which the known hosts read as an object without a type.
 #[must_use]
-pub fn binary() -> ErrorFrame {
+pub(crate) fn binary() -> ErrorFrame {
     unknown("None")
 }
 

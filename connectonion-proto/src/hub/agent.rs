@@ -4,9 +4,8 @@ use rpc_core::{Json, Refused, Str};
 
 use super::conversation::user_message;
 use super::event::{AgentError, Now, RunId};
-use super::job::Task;
+use super::job::Request;
 use super::{Entry, Hub, Prompt};
-use crate::codec::to_json;
 use crate::frame::{Answer, EventKind, Mode, ModeChanged, Replay, StreamEvent, UserInput};
 use crate::id::event_id;
 
@@ -87,7 +86,7 @@ impl Hub {
         }
         state.is_storing = true;
         let (events, id) = (std::mem::take(&mut state.unstored), id.clone());
-        self.ask_storage(id, Task::Events(run, events), None);
+        self.ask_storage(id, Request::Events(events, run));
     }
 
     pub(super) fn events_stored(&mut self, run: RunId) {
@@ -173,7 +172,7 @@ impl Hub {
     /// # Errors
     /// [`AgentError`].
     pub fn set_mode(&mut self, run: RunId, mode: Mode, now: Now) -> Result<(), AgentError> {
-        let value = to_json(mode.name())?;
+        let value = Json::of(mode.name())?;
         self.run_mut(run)?.1.set_mode(value, None);
         let changed = ModeChanged::new(mode, "agent");
         let changed = self.emit(run, EventKind::ModeChanged(changed), None, now);

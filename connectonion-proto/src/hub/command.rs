@@ -1,20 +1,22 @@
 //! Actions of users besides prompts: answers, changes of mode and goal, interrupts.
 
+use rpc_core::Json;
 use rpc_core::encode::encode;
 
 use super::Hub;
 use super::conversation::with_mode;
 use super::event::{ConnId, HubEvent, Now, Reply};
-use super::run::{Phase, stale};
-use crate::codec::to_json;
+use super::run::{Run, stale};
 use crate::error::{unknown_type, unsupported_mode};
 use crate::frame::{
-    Answer, ErrorFrame, EventKind, Mode, ModeChange, ModeChanged, PromptUpdate, Response,
-    StreamEvent,
+    Answer, ErrorFrame, EventKind, Mode, ModeChange, ModeChanged, Response, StreamEvent,
 };
 use crate::id::event_id;
 use crate::limits::{AUTHENTICATE_FIRST, NOTHING_TO_INTERRUPT};
 use crate::server::ServerEvent;
+
+/// The ERROR for another goal without an agent at work.
+const NO_TURN: &str = "prompt_update requires an active turn";
 
 impl Hub {
     /// Handles what a user does beside prompts:
@@ -32,8 +34,12 @@ impl Hub {
     pub fn command(&mut self, conn: ConnId, command: ServerEvent, now: Now) {
         match command {
             ServerEvent::Response(response) => self.respond(conn, response),
-            ServerEvent::Interrupt => self.interrupt(conn),
-            ServerEvent::PromptUpdate(update) => self.prompt_update(conn, update),
+            ServerEvent::Interrupt => {
+                self.tell_agent(conn, NOTHING_TO_INTERRUPT, |run| run.is_interrupted = true);
+            }
+            ServerEvent::PromptUpdate(update) => {
+                self.tell_agent(conn, NO_TURN, |run| run.goal = Some(update.prompt));
+            }
             ServerEvent::ModeChange(change) => self.mode_change(conn, change, now),
             _ => {}
         }
@@ -66,34 +72,21 @@ impl Hub {
         }
     }
 
-    fn interrupt(&mut self, conn: ConnId) {
+    /// Changes the run whose agent is at work, and wakes the agent. Without one, the client gets an
+    /// ERROR with these words.
+    fn tell_agent(&mut self, conn: ConnId, idle: &'static str, change: impl FnOnce(&mut Run)) {
         let words = match self.session_at(conn) {
             None => AUTHENTICATE_FIRST,
             Some((_, session)) => match session.running() {
                 Some(run) => {
-                    run.is_interrupted = true;
+                    change(run);
                     let run = run.id;
                     return self.events.push_back(HubEvent::Told(run));
                 }
-                None => NOTHING_TO_INTERRUPT,
+                None => idle,
             },
         };
         self.tell(conn, &ErrorFrame::new(words));
-    }
-
-    fn prompt_update(&mut self, conn: ConnId, update: PromptUpdate) {
-        let run = self.session_at(conn).and_then(|(_, it)| it.run.as_mut());
-        match run.filter(|run| run.phase != Phase::Beginning) {
-            Some(run) => {
-                run.goal = Some(update.prompt);
-                let run = run.id;
-                self.events.push_back(HubEvent::Told(run));
-            }
-            None => {
-                let error = ErrorFrame::new("prompt_update requires an active turn");
-                self.tell(conn, &error);
-            }
-        }
     }
 
     fn mode_change(&mut self, conn: ConnId, change: ModeChange, now: Now) {
@@ -108,8 +101,8 @@ impl Hub {
         let mut changed = ModeChanged::new(mode.clone(), "user");
         changed.turns_left = turns;
         let kind = EventKind::ModeChanged(changed);
-        let value = to_json(mode.name()).unwrap_or_default();
-        let allowed = turns.and_then(|turns| to_json(&turns).ok());
+        let value = Json::of(mode.name()).unwrap_or_default();
+        let allowed = turns.and_then(|turns| Json::of(&turns).ok());
         if let Some(run) = session.running() {
             run.set_mode(value, allowed);
             let run = run.id;

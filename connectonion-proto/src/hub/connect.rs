@@ -6,8 +6,9 @@ use super::bytes::len_of;
 use super::chat::chat_items;
 use super::conversation::count_messages;
 use super::event::{ConnId, ConnectRequest, Now, Owner, Reply};
-use super::job::{Entering, Task};
+use super::job::{Entering, Loaded};
 use super::recover::revive;
+use super::removed::elsewhere;
 use super::{ConnectionEntry, Hub, MAX_SESSION_ID, Session};
 use crate::console;
 use crate::frame::{Connected, ErrorFrame, SessionState};
@@ -15,7 +16,7 @@ use crate::id::{SessionId, session_id as new_id};
 use crate::limits::ALREADY_AUTHENTICATED;
 use crate::merge::merge;
 use crate::replay::EventLog;
-use crate::storage::Record;
+use crate::storage::{Record, StorageError};
 
 impl Hub {
     /// Connects a client whose CONNECT was accepted. The answer may have to wait for the storage.
@@ -45,10 +46,38 @@ impl Hub {
             bytes: handed,
         };
         self.entering.insert(conn, entering);
-        self.load(unknown, Task::Enter(conn, number, Box::new(request)));
+        self.load(unknown, move |hub, id, found, now| {
+            hub.entered(conn, number, &request, id, found, now);
+        });
     }
 
-    pub(super) fn enter(
+    /// Continues a CONNECT when its session was loaded, unless a newer one of the connection waits.
+    fn entered(
+        &mut self,
+        conn: ConnId,
+        number: u64,
+        request: &ConnectRequest,
+        id: &SessionId,
+        found: Loaded,
+        now: Now,
+    ) {
+        let entering = self.entering.get(&conn);
+        if entering.is_some_and(|it| it.number == number) {
+            self.entering.remove(&conn);
+            match found {
+                Ok(record) => self.enter(conn, request, record, now),
+                Err(StorageError::Fenced) => return self.reply(conn, Reply::Close(elsewhere())),
+                Err(error) => {
+                    let words = format!("the session is not available: {error}");
+                    let error = ErrorFrame::new(words).with_retryable(true);
+                    self.refuse_connect(conn, error);
+                }
+            }
+        }
+        self.release_unused(id);
+    }
+
+    fn enter(
         &mut self,
         conn: ConnId,
         request: &ConnectRequest,

@@ -8,7 +8,6 @@ use serde::ser::Serializer;
 use serde_json::value::RawValue;
 
 use super::Prompt;
-use crate::codec::to_json;
 use crate::frame::Session;
 use crate::limits::{ULW_TURNS, ULW_TURNS_USED};
 
@@ -42,7 +41,7 @@ pub(super) fn with_rest<'a>(
     added
         .and_then(|()| whole.append("trace", events.map(Event)))
         .and_then(|()| whole.set("updated", &updated))
-        .and_then(|()| to_json(&whole))
+        .and_then(|()| Json::of(&whole))
         .unwrap_or_else(|_| session.clone())
 }
 
@@ -64,7 +63,7 @@ pub(super) fn with_mode(
     }
     whole.remove(ULW_TURNS_USED);
     whole.set("updated", &updated).ok()?;
-    to_json(&whole).ok()
+    Json::of(&whole).ok()
 }
 
 /// Returns a session without one of its members.
@@ -72,7 +71,7 @@ pub(super) fn without(session: &Json, name: &str) -> Option<Json> {
     let limits = Limits::unlimited();
     let mut whole = Session::parse(session.get(), &limits).ok()?;
     whole.remove(name);
-    to_json(&whole).ok()
+    Json::of(&whole).ok()
 }
 
 /// Returns the number of messages of a session.
@@ -138,7 +137,7 @@ struct Url<'a> {
 
 fn message(role: &'static str, content: Content<'_>) -> Json {
     // Texts are JSON.
-    to_json(&Message { role, content }).unwrap_or_default()
+    Json::of(&Message { role, content }).unwrap_or_default()
 }
 
 pub(super) fn agent_message(text: &str) -> Json {

@@ -7,7 +7,7 @@ use rpc_core::{Json, Text};
 use super::chat::chat_items;
 use super::conversation::without;
 use super::event::{AgentError, Now, RunId};
-use super::job::Task;
+use super::job::NotStored;
 use super::run::Phase;
 use super::{Entry, Hub, Prompt};
 use crate::console;
@@ -50,7 +50,9 @@ impl Hub {
         let (session_id, session, mut record) = self.end_run(id, Some(result), now)?;
         record.duration_ms = Some(duration_ms);
         let output = self.output(&session_id, result, duration_ms, &session);
-        self.ask_storage(session_id, Task::End(id, Ok(output)), Some(record));
+        self.append(session_id, record, move |hub, session, not_stored, now| {
+            hub.end_stored(session, id, Ok(output), not_stored, now);
+        });
         Ok(Vec::new())
     }
 
@@ -63,7 +65,9 @@ impl Hub {
         let (session_id, _, record) = self.end_run(id, None, now)?;
         self.line(console::agent_error(message));
         let error = encode(&ErrorFrame::new(message)).unwrap_or_default();
-        self.ask_storage(session_id, Task::End(id, Err(error)), Some(record));
+        self.append(session_id, record, move |hub, session, not_stored, now| {
+            hub.end_stored(session, id, Err(error), not_stored, now);
+        });
         Ok(())
     }
 
@@ -128,7 +132,7 @@ impl Hub {
         id: &SessionId,
         run: RunId,
         closing: Result<Text, Text>,
-        not_stored: Option<(StorageError, Box<Record>)>,
+        not_stored: NotStored,
         now: Now,
     ) {
         // A run that was dropped meanwhile has reported it.

@@ -4,7 +4,6 @@ use rpc_core::Json;
 
 use super::bytes::len_of;
 use super::event::{ConnId, HubEvent, Now, Reply, RunId};
-use super::job::Task;
 use super::removed::moved;
 use super::run::{Phase, Run};
 use super::{Hub, Prompt};
@@ -103,9 +102,12 @@ impl Hub {
                 }
             };
             record.reruns = run.reruns;
-            let task = Task::Prompt(prompt_id.clone(), run.id);
-            session.storing = Some(prompt_id);
-            return self.ask_storage(id.clone(), task, Some(record));
+            let run = run.id;
+            session.storing = Some(prompt_id.clone());
+            return self.append(id.clone(), record, move |hub, id, not_stored, now| {
+                let not_stored = not_stored.as_ref().map(|(error, _)| error);
+                hub.prompt_stored(id, (&prompt_id, run), not_stored, now);
+            });
         }
     }
 

@@ -1,57 +1,43 @@
 //! [`Job`]: a request to the storage, with what follows from its outcome.
 
-use rpc_core::Text;
-
 use super::bytes::len_of;
-use super::event::{ConnId, ConnectRequest, HubEvent, Now, Owner, Reply, RunId};
-use super::{Entry, Hub, removed};
+use super::event::{HubEvent, Now, Owner, RunId};
+use super::{Entry, Hub};
 use crate::console;
-use crate::frame::ErrorFrame;
-use crate::id::{EventId, SessionId};
+use crate::id::SessionId;
 use crate::storage::{Record, RecordStatus, Storage, StorageError};
 
 /// A request to the storage. [Carry it out](Self::carry_out), then give it back with its outcome to
 /// [`Hub::done`]. Keep the order of the jobs of a session.
 pub struct Job {
-    pub(super) session_id: SessionId,
-    pub(super) task: Task,
-    /// The record to store.
-    pub(super) record: Option<Box<Record>>,
+    session_id: SessionId,
+    pub(crate) request: Request,
 }
 
-/// Why something is stored or loaded.
-pub(super) enum Task {
-    /// To load the session that a client requested; the newest request of its connection counts.
-    Enter(ConnId, u64, Box<ConnectRequest>),
-    /// To load a session whose host has died.
-    Recover,
-    /// A prompt for this run, which may start with it.
-    Prompt(EventId, RunId),
-    /// The end of a run, and its frame: OUTPUT or ERROR.
-    End(RunId, Result<Text, Text>),
+/// What is asked of a storage, one of the methods of [`Storage`], and what follows.
+pub(crate) enum Request {
+    Load(Then<Loaded>),
+    /// Without what follows, nothing waits for the record.
+    Append(Box<Record>, Option<Then<NotStored>>),
     /// Events of a run.
-    Events(RunId, Vec<Entry>),
-    /// Changes between runs, or what was not stored before.
-    Save { number: u64, is_again: bool },
-    /// A record that nothing waits for.
-    Note,
+    Events(Vec<Entry>, RunId),
     /// This host has forgotten the session.
     Release,
     /// The session of this owner is not wanted any more.
     Delete(Owner, Deleted),
 }
 
-/// Called with the outcome of a [deletion](Hub::delete).
-type Deleted = Box<dyn FnOnce(Result<(), StorageError>) + Send + Sync>;
+/// Called with the session's id and an outcome.
+pub(crate) type Then<T> = Box<dyn FnOnce(&mut Hub, &SessionId, T, Now) + Send + Sync>;
 
-/// What is asked of a storage: one of the methods of [`Storage`].
-pub(crate) enum Request<'a> {
-    Load,
-    Append(Option<&'a Record>),
-    Events(&'a [Entry]),
-    Release,
-    Delete(Owner),
-}
+/// The record that was found.
+pub(crate) type Loaded = Result<Option<Record>, StorageError>;
+
+/// Why a record was not stored, and the record.
+pub(crate) type NotStored = Option<(StorageError, Box<Record>)>;
+
+/// Called with the outcome of a [deletion](Hub::delete).
+pub(crate) type Deleted = Box<dyn FnOnce(Result<(), StorageError>) + Send + Sync>;
 
 /// A connection whose CONNECT waits for the storage.
 pub(super) struct Entering {
@@ -73,18 +59,7 @@ impl Job {
     /// may serve it.
     #[must_use]
     pub const fn is_release(&self) -> bool {
-        matches!(self.task, Task::Release)
-    }
-
-    /// Returns what the job asks of a storage.
-    pub(crate) fn request(&self) -> Request<'_> {
-        match (&self.task, &self.record) {
-            (Task::Enter(..) | Task::Recover, _) => Request::Load,
-            (Task::Events(_, events), _) => Request::Events(events),
-            (Task::Release, _) => Request::Release,
-            (Task::Delete(owner, _), _) => Request::Delete(*owner),
-            (_, record) => Request::Append(record.as_deref()),
-        }
+        matches!(self.request, Request::Release)
     }
 
     /// Does what the job asks of a storage. Blocks for as long as the storage does. `now` is in
@@ -98,12 +73,12 @@ impl Job {
         now: f64,
     ) -> Result<Option<Record>, StorageError> {
         let id = self.session_id.as_str();
-        match self.request() {
-            Request::Load => return storage.load(id, now),
-            Request::Events(events) => storage.append_events(id, events)?,
+        match &self.request {
+            Request::Load(_) => return storage.load(id, now),
+            Request::Append(record, _) => storage.append(record)?,
+            Request::Events(events, _) => storage.append_events(id, events)?,
             Request::Release => storage.release(id),
-            Request::Delete(owner) => storage.delete(id, owner)?,
-            Request::Append(record) => record.map_or(Ok(()), |it| storage.append(it))?,
+            Request::Delete(owner, _) => storage.delete(id, *owner)?,
         }
         Ok(None)
     }
@@ -113,79 +88,59 @@ impl Hub {
     /// Handles the outcome of a job: the record that was found, if it was to load one.
     pub fn done(&mut self, job: Job, outcome: Result<Option<Record>, StorageError>, now: Now) {
         self.jobs -= 1;
-        let Job {
-            session_id: id,
-            task,
-            record,
-        } = job;
-        let is_fenced = outcome == Err(StorageError::Fenced);
-        match task {
-            Task::Enter(conn, number, request) => {
+        let id = job.session_id;
+        match job.request {
+            Request::Load(then) => {
                 self.loaded(&id);
-                let is_newest = |it: &Entering| it.number == number;
-                if self.entering.get(&conn).is_some_and(is_newest) {
-                    self.entering.remove(&conn);
-                    match outcome {
-                        Ok(record) => self.enter(conn, &request, record, now),
-                        Err(_) if is_fenced => {
-                            return self.reply(conn, Reply::Close(removed::elsewhere()));
-                        }
-                        Err(error) => {
-                            let words = format!("the session is not available: {error}");
-                            let error = ErrorFrame::new(words).with_retryable(true);
-                            self.refuse_connect(conn, error);
-                        }
-                    }
-                }
-                self.release_unused(&id);
+                then(self, &id, outcome, now);
             }
-            Task::Recover => {
-                self.recovering -= 1;
-                self.loaded(&id);
-                if let Ok(Some(mut record)) = outcome {
-                    self.begin_again(&id, &mut record, now);
-                }
-                self.release_unused(&id);
-            }
-            Task::Note | Task::Release => {}
-            Task::Delete(owner, then) => {
+            Request::Append(_, None) | Request::Release => {}
+            Request::Delete(owner, then) => {
                 // It may have been loaded meanwhile.
                 self.forget(&id, owner, now);
                 then(outcome.map(drop));
             }
-            _ if is_fenced => self.give_up(&id, now),
-            Task::Prompt(prompt, run) => {
-                self.prompt_stored(&id, (&prompt, run), outcome.err().as_ref(), now);
+            _ if outcome == Err(StorageError::Fenced) => self.give_up(&id, now),
+            Request::Append(record, Some(then)) => {
+                then(self, &id, outcome.err().zip(Some(record)), now);
             }
-            Task::End(run, closing) => {
-                self.end_stored(&id, run, closing, outcome.err().zip(record), now);
-            }
-            Task::Events(run, _) => self.events_stored(run),
-            Task::Save { number, is_again } => {
-                self.saved(&id, (number, is_again), outcome.err().zip(record), now);
-            }
+            Request::Events(_, run) => self.events_stored(run),
         }
     }
 
     /// Asks the storage for something.
-    pub(super) fn ask_storage(&mut self, id: SessionId, task: Task, record: Option<Box<Record>>) {
-        if let Some(record) = &record {
+    pub(super) fn ask_storage(&mut self, session_id: SessionId, request: Request) {
+        if let Request::Append(record, _) = &request {
             // A run may have added to the conversation.
             let size = len_of(record.session.as_ref());
             self.held.add(record.owner.unwrap_or(Owner::Unsigned), size);
         }
         self.jobs += 1;
-        self.events.push_back(HubEvent::Store(Job {
-            session_id: id,
-            task,
-            record,
-        }));
+        let job = Job {
+            session_id,
+            request,
+        };
+        self.events.push_back(HubEvent::Store(job));
     }
 
-    /// Asks the storage for a session.
-    pub(super) fn load(&mut self, id: SessionId, task: Task) {
+    /// Stores a record.
+    pub(super) fn append(
+        &mut self,
+        id: SessionId,
+        record: Box<Record>,
+        then: impl FnOnce(&mut Self, &SessionId, NotStored, Now) + Send + Sync + 'static,
+    ) {
+        self.ask_storage(id, Request::Append(record, Some(Box::new(then))));
+    }
+
+    /// Loads a session.
+    pub(super) fn load(
+        &mut self,
+        id: SessionId,
+        then: impl FnOnce(&mut Self, &SessionId, Loaded, Now) + Send + Sync + 'static,
+    ) {
         *self.loading.entry(id.clone()).or_default() += 1;
-        self.ask_storage(id, task, None);
+        self.ask_storage(id, Request::Load(Box::new(then)));
     }
 
     fn loaded(&mut self, id: &SessionId) {
@@ -215,15 +170,16 @@ impl Hub {
         });
         record.session.clone_from(&session.copy);
         record.inputs.clear();
-        let task = Task::Save { number, is_again };
-        self.ask_storage(id.clone(), task, Some(record));
+        self.append(id.clone(), record, move |hub, id, not_stored, now| {
+            hub.saved(id, (number, is_again), not_stored, now);
+        });
     }
 
     fn saved(
         &mut self,
         id: &SessionId,
         (number, is_again): (u64, bool),
-        not_stored: Option<(StorageError, Box<Record>)>,
+        not_stored: NotStored,
         now: Now,
     ) {
         let session = self.sessions.get_mut(id.as_str());

@@ -5,7 +5,6 @@ use rpc_core::{Json, Limits, Text};
 
 use super::conversation::{images_of_last_prompt, with_rest};
 use super::event::Now;
-use super::job::Task;
 use super::{Entry, Hub, Prompt, Rerun};
 use crate::frame::ServerFrame;
 use crate::id::{SessionId, runtime_input_id};
@@ -27,7 +26,13 @@ impl Hub {
         let has_room = running < self.config.max_running && free + self.parked.len() > recovering;
         if has_room {
             self.recovering += 1;
-            self.load(session_id, Task::Recover);
+            self.load(session_id, |hub, id, found, now| {
+                hub.recovering -= 1;
+                if let Ok(Some(mut record)) = found {
+                    hub.begin_again(id, &mut record, now);
+                }
+                hub.release_unused(id);
+            });
         }
         has_room
     }

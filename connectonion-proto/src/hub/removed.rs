@@ -3,7 +3,7 @@
 use rpc_core::CloseFrame;
 
 use super::event::{HubEvent, Now, Owner, Reply};
-use super::job::Task;
+use super::job::Request;
 use super::run::Phase;
 use super::{Hub, Session};
 use crate::console;
@@ -31,7 +31,7 @@ impl Hub {
         now: Now,
     ) {
         self.forget(id, owner, now);
-        self.ask_storage(id.clone(), Task::Delete(owner, Box::new(then)), None);
+        self.ask_storage(id.clone(), Request::Delete(owner, Box::new(then)));
     }
 
     /// Stops the run of a session that is to be deleted, and closes its connections.
@@ -117,7 +117,7 @@ impl Hub {
         match (session.run, session.unstored) {
             (None, Some(mut again)) => {
                 (again.session, again.inputs) = (session.copy, record.inputs);
-                self.ask_storage(id.clone(), Task::Note, Some(again));
+                self.ask_storage(id.clone(), Request::Append(again, None));
             }
             (Some(run), _) if run.phase != Phase::Beginning => {
                 self.events.push_back(HubEvent::Cancel(run.id));
@@ -127,7 +127,7 @@ impl Hub {
                 self.line(console::agent_error(words));
                 if run.is_running() {
                     record.session = Some(run.render(id.as_str(), None, now.unix));
-                    self.ask_storage(id.clone(), Task::Note, Some(record));
+                    self.ask_storage(id.clone(), Request::Append(record, None));
                 }
             }
             _ => {}
@@ -139,7 +139,7 @@ impl Hub {
     /// or releases it.
     fn release(&mut self, id: &SessionId) {
         if !self.loading.contains_key(id) {
-            self.ask_storage(id.clone(), Task::Release, None);
+            self.ask_storage(id.clone(), Request::Release);
         }
     }
 

@@ -8,7 +8,6 @@ use rpc_core::{Instant, Json, Limits, Refused, Str, Text};
 use super::conversation::{Event, agent_message, agents_text, user_message};
 use super::event::{Now, RunId};
 use super::{Entry, Prompt};
-use crate::codec::to_json;
 use crate::frame::{Answer, ErrorFrame, Session};
 use crate::limits::{STALE_ANSWER, ULW_TURNS, ULW_TURNS_USED};
 
@@ -223,7 +222,7 @@ impl Run {
             None => session.remove("result"),
         }
         session.set("updated", &updated)?;
-        to_json(&session)
+        Json::of(&session)
     }
 }
 

@@ -174,20 +174,7 @@ impl ServerConn {
     }
 
     fn shut(&mut self, reason: CloseReason, code: u16) {
-        if self.core.close(reason, code) {
-            self.release();
-        }
-    }
-
-    /// Drops the data of an open connection.
-    fn release(&mut self) {
-        self.stage = Stage::Outside;
-        self.awaited = None;
-        self.blocked = false;
-        self.owes = false;
-        self.ping_at = None;
-        self.held = Backlog::new();
-        self.held_bytes = 0;
+        self.core.close(reason, code);
     }
 }
 
@@ -214,9 +201,7 @@ impl Machine for ServerConn {
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
-        if self.core.disconnected(why) {
-            self.release();
-        }
+        self.core.disconnected(why);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -224,7 +209,8 @@ impl Machine for ServerConn {
             let after = self.config.connect_timeout.unwrap_or_default();
             return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::POLICY);
         }
-        if let Some(at) = self.ping_at.filter(|at| *at <= now) {
+        let ping_at = self.ping_at.filter(|at| *at <= now && !self.is_closed());
+        if let Some(at) = ping_at {
             self.ping(at, now);
         }
         // A client that still has much to read cannot have seen the ping behind it.
@@ -249,7 +235,8 @@ impl Machine for ServerConn {
     }
 
     fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        let ping = self.ping_at.map(|at| (at, "PING"));
+        let ping = self.ping_at.filter(|_| !self.is_closed());
+        let ping = ping.map(|at| (at, "PING"));
         sooner(self.core.next_timeout(), ping)
     }
 
@@ -264,14 +251,12 @@ impl Machine for ServerConn {
 
     /// Returns 1 while the connection has frames of its session to come, and no room for them.
     fn in_flight(&self) -> usize {
-        usize::from(self.owes)
+        usize::from(self.owes && !self.is_closed())
     }
 
     /// Closes with this frame (1012 or 1001 at a shutdown). Queued frames are sent first.
     fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        if self.core.close_with(CloseReason::Local, frame) {
-            self.release();
-        }
+        self.core.close_with(CloseReason::Local, frame);
     }
 }
 

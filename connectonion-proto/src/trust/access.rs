@@ -1,6 +1,6 @@
 //! [`AccessControl`]: admits callers, from a CONNECT to the decision.
 
-use rpc_core::{Refused, Str};
+use rpc_core::Str;
 
 use super::{Admission, ClientLevel, Onboarding, TrustBook, TrustLevel, TrustPolicy};
 use crate::auth::end_of;
@@ -199,7 +199,7 @@ impl AccessControl {
     /// else none.
     pub(crate) fn nobody(&self) -> Option<Owner> {
         match self.decide_unsigned() {
-            Admission::Accept { owner, .. } => Some(owner),
+            Ok(Admission::Accept { owner, .. }) => Some(owner),
             _ => None,
         }
     }
@@ -217,7 +217,7 @@ impl AccessControl {
 
     /// Verifies a CONNECT and decides about it.
     #[cfg(test)]
-    pub(crate) fn admit(&mut self, connect: &Connect, now: f64) -> Admission {
+    pub(crate) fn admit(&mut self, connect: &Connect, now: f64) -> Result<Admission, AuthError> {
         let verified = self.verifier.verify(&connect.signed, now);
         self.decide(verified, now)
     }
@@ -227,33 +227,25 @@ impl AccessControl {
         &mut self,
         verified: Result<Verified<'_>, AuthError>,
         now: f64,
-    ) -> Admission {
+    ) -> Result<Admission, AuthError> {
         let verified = match verified {
-            Ok(verified) => verified,
             Err(AuthError::SignedRequestRequired) => return self.decide_unsigned(),
-            Err(error) => return Admission::Refuse(error),
+            verified => verified?,
         };
-        if let Err(error) = verified.check_type("CONNECT") {
-            return Admission::Refuse(error);
-        }
+        verified.check_type("CONNECT")?;
         let identity = verified.address;
         let level = self.standing_of(&identity);
-        let is_in = match self.policy.decide(level, self.has_onboarding()) {
-            Ok(is_in) => is_in,
-            Err(error) => return Admission::Refuse(error),
-        };
+        let is_in = self.policy.decide(level, self.has_onboarding())?;
         let is_invited = !is_in && self.brings_invite(&verified);
-        // Before anything changes: a repeated invitation admits no one.
-        if (is_in || is_invited)
-            && let Err(error) = self.spend(Use::Connect, &verified, now)
-        {
-            return Admission::Refuse(error);
+        if is_in || is_invited {
+            // Before anything changes: a repeated invitation admits no one.
+            self.spend(Use::Connect, &verified, now)?;
         }
         match is_in || is_invited && self.book_mut().promote(&identity).is_ok() {
-            true => Admission::Accept {
+            true => Ok(Admission::Accept {
                 owner: Owner::Key(identity),
                 recommend_signature: false,
-            },
+            }),
             false => self.gate(identity),
         }
     }
@@ -274,24 +266,30 @@ impl AccessControl {
         if verified.payload.text("delete").as_deref() != Some(session_id) {
             return Err(AuthError::WrongCommand);
         }
-        if self.book.level_of(&verified.address) == ClientLevel::Blocked {
-            return Err(AuthError::Blocked);
-        }
+        self.check_unblocked(&verified.address)?;
         self.spend(Use::Command, &verified, now)?;
         Ok(Owner::Key(verified.address))
     }
 
-    fn decide_unsigned(&self) -> Admission {
-        match self.policy.decide_unsigned(self.has_onboarding()) {
-            Ok(recommend_signature) if !self.tells_callers_apart() => Admission::Accept {
+    fn decide_unsigned(&self) -> Result<Admission, AuthError> {
+        let recommend_signature = self.policy.decide_unsigned(self.has_onboarding())?;
+        match self.tells_callers_apart() {
+            true => Err(AuthError::SignedRequestRequired),
+            false => Ok(Admission::Accept {
                 owner: Owner::Unsigned,
                 recommend_signature,
-            },
-            _ => Admission::Refuse(AuthError::SignedRequestRequired),
+            }),
         }
     }
 
     /// Returns whether strangers can go through onboarding.
+    fn check_unblocked(&self, identity: &Address) -> Result<(), AuthError> {
+        match self.book.level_of(identity) {
+            ClientLevel::Blocked => Err(AuthError::Blocked),
+            _ => Ok(()),
+        }
+    }
+
     fn has_onboarding(&self) -> bool {
         !self.invites.is_empty() || self.payment.is_some()
     }
@@ -345,19 +343,18 @@ impl AccessControl {
         }
     }
 
-    fn gate(&self, identity: Address) -> Admission {
+    fn gate(&self, identity: Address) -> Result<Admission, AuthError> {
         let invite = (!self.invites.is_empty()).then_some(OnboardMethod::InviteCode);
         let payment = self.payment.as_ref().map(|_| OnboardMethod::Payment);
         let methods: Vec<_> = invite.into_iter().chain(payment).collect();
         // Words are JSON.
-        let Ok(mut required) = OnboardRequired::new(identity.to_string(), &methods) else {
-            return Admission::Refuse(AuthError::OnboardRequired);
-        };
+        let required = OnboardRequired::new(identity.to_string(), &methods);
+        let mut required = required.map_err(|_| AuthError::OnboardRequired)?;
         if let Some((amount, address)) = &self.payment {
             required.payment_amount = Some(*amount);
             required.payment_address = address.clone();
         }
-        Admission::Gate { identity, required }
+        Ok(Admission::Gate { identity, required })
     }
 
     /// Decides about an offer of the stranger with this identity. The offer must be signed by it.
@@ -366,58 +363,51 @@ impl AccessControl {
         identity: &Address,
         submit: &OnboardSubmit,
         now: f64,
-    ) -> Onboarding {
-        let verified = match self.verifier.verify_onboarding(&submit.signed, now) {
-            Ok(verified) => verified,
-            Err(error) => return Onboarding::Refuse(error),
-        };
+    ) -> Result<Onboarding, AuthError> {
+        let verified = self.verifier.verify_onboarding(&submit.signed, now)?;
         if verified.address != *identity {
-            return Onboarding::Refuse(AuthError::InvalidSignature);
+            return Err(AuthError::InvalidSignature);
         }
-        if let Err(error) = verified.check_type("ONBOARD_SUBMIT") {
-            return Onboarding::Refuse(error);
-        }
-        if self.book.level_of(identity) == ClientLevel::Blocked {
-            return Onboarding::Refuse(AuthError::Blocked);
-        }
+        verified.check_type("ONBOARD_SUBMIT")?;
+        self.check_unblocked(identity)?;
         let code = verified.payload.text("invite_code");
         if let Some(code) = code.filter(|code| !code.is_empty()) {
             return match self.invites.check(&code) {
                 true => self.welcome(identity, "Invite code verified. You are now a contact."),
-                false => Onboarding::Refuse(AuthError::InvalidInviteCode),
+                false => Err(AuthError::InvalidInviteCode),
             };
         }
         match (verified.payload.number("payment"), &self.payment) {
             (Some(amount), Some((price, _))) if amount >= price.as_f64() => {
-                Onboarding::Payment { amount }
+                Ok(Onboarding::Payment { amount })
             }
-            (Some(_), _) => Onboarding::Refuse(AuthError::InsufficientPayment),
-            (None, _) => Onboarding::Refuse(AuthError::InviteOrPaymentRequired),
+            (Some(_), _) => Err(AuthError::InsufficientPayment),
+            (None, _) => Err(AuthError::InviteOrPaymentRequired),
         }
     }
 
     /// Makes a stranger whose payment was found a contact.
-    pub(crate) fn paid(&mut self, identity: &Address) -> Onboarding {
-        if self.book.level_of(identity) == ClientLevel::Blocked {
-            return Onboarding::Refuse(AuthError::Blocked);
-        }
+    pub(crate) fn paid(&mut self, identity: &Address) -> Result<Onboarding, AuthError> {
+        self.check_unblocked(identity)?;
         self.welcome(identity, "Payment verified. You are now a contact.")
     }
 
-    fn welcome(&mut self, identity: &Address, message: &'static str) -> Onboarding {
+    fn welcome(
+        &mut self,
+        identity: &Address,
+        message: &'static str,
+    ) -> Result<Onboarding, AuthError> {
         let level = match self.book.level_of(identity) {
             ClientLevel::Stranger => self.book_mut().promote(identity),
             standing => Ok(standing),
         };
-        match level {
-            Ok(level) => Onboarding::Welcome(OnboardSuccess::new(
-                identity.to_string(),
-                Str::from_static(level.name()),
-                Str::from_static(message),
-            )),
-            // The list of contacts is full.
-            Err(_) => Onboarding::Refuse(AuthError::DeniedByRules),
-        }
+        // The list of contacts is full.
+        let level = level.map_err(|_| AuthError::DeniedByRules)?;
+        Ok(Onboarding::Welcome(OnboardSuccess::new(
+            identity.to_string(),
+            Str::from_static(level.name()),
+            Str::from_static(message),
+        )))
     }
 
     /// Checks a command on a connection of `owner` that requires signed commands: its signer must
@@ -451,7 +441,6 @@ impl AccessControl {
         request: &AdminRequest,
         now: f64,
     ) -> Result<AdminResult, Box<ErrorFrame>> {
-        let told = |error: AuthError| Box::new(ErrorFrame::new(error.to_string()));
         let owner = owner.ok_or_else(|| told(AuthError::CommandWithoutConnection))?;
         let verified = self.verifier.verify(&request.signed, now);
         let verified = verified.map_err(told)?;
@@ -463,37 +452,35 @@ impl AccessControl {
         let is_host = admin == self.host;
         let action = &request.action;
         if let AdminAction::Other(word) = action {
-            let words = format!("Unknown admin action: {word}");
-            return Err(Box::new(ErrorFrame::new(words)));
+            return Err(told(format!("Unknown admin action: {word}")));
         }
-        if matches!(action, AdminAction::Add | AdminAction::Remove) {
-            if !is_host {
-                return Err(told(AuthError::SuperAdminOnly));
+        let is_about_admins = matches!(action, AdminAction::Add | AdminAction::Remove);
+        let (may, refusal, about) = match is_about_admins {
+            true => (is_host, AuthError::SuperAdminOnly, "admin_id"),
+            false => {
+                let may = is_host || self.book.is_admin(&admin);
+                (may, AuthError::AdminOnly, "client_id")
             }
-            let address = subject(
-                request.signed.text("admin_id").as_deref(),
-                "admin_id required",
-            )?;
-            self.spend(Use::Admin, &verified, now).map_err(told)?;
+        };
+        if !may {
+            return Err(told(refusal));
+        }
+        let address = request.signed.text(about).filter(|id| !id.is_empty());
+        let address = address.ok_or_else(|| told(format!("{about} required")))?;
+        let address = Address::parse(&address).map_err(told)?;
+        self.spend(Use::Admin, &verified, now).map_err(told)?;
+        if is_about_admins {
             let changed = match action {
-                AdminAction::Add => self.book_mut().admins.insert(address).map_err(full)?,
+                AdminAction::Add => self.book_mut().admins.insert(address).map_err(told)?,
                 _ => self.book_mut().admins.remove(&address),
             };
             return Ok(AdminResult::new(name(action), changed));
         }
-        if !is_host && !self.book.is_admin(&admin) {
-            return Err(told(AuthError::AdminOnly));
-        }
-        let address = subject(
-            request.signed.text("client_id").as_deref(),
-            "client_id required",
-        )?;
-        self.spend(Use::Admin, &verified, now).map_err(told)?;
         let before = self.book.level_of(&address);
         match action {
-            AdminAction::Promote => self.book_mut().promote(&address).map(drop).map_err(full)?,
-            AdminAction::Demote => self.book_mut().demote(&address).map(drop).map_err(full)?,
-            AdminAction::Block => self.book_mut().block(&address).map(drop).map_err(full)?,
+            AdminAction::Promote => self.book_mut().promote(&address).map(drop).map_err(told)?,
+            AdminAction::Demote => self.book_mut().demote(&address).map(drop).map_err(told)?,
+            AdminAction::Block => self.book_mut().block(&address).map(drop).map_err(told)?,
             AdminAction::Unblock => drop(self.book_mut().unblock(&address)),
             _ => {}
         }
@@ -548,13 +535,6 @@ pub(crate) fn prompt_of(
     }
 }
 
-fn subject(id: Option<&str>, missing: &'static str) -> Result<Address, Box<ErrorFrame>> {
-    let id = id.filter(|id| !id.is_empty());
-    let told = |words: Str| Box::new(ErrorFrame::new(words));
-    let id = id.ok_or_else(|| told(Str::from_static(missing)))?;
-    Address::parse(id).map_err(|error| told(error.to_string().into()))
-}
-
 /// Returns why a client's level did not change.
 const fn unmoved(action: &AdminAction, level: ClientLevel) -> Option<&'static str> {
     match (action, level) {
@@ -567,8 +547,9 @@ const fn unmoved(action: &AdminAction, level: ClientLevel) -> Option<&'static st
     }
 }
 
+/// Returns an error for the client.
 #[allow(clippy::needless_pass_by_value, reason = "it is what a closure gets")]
-fn full(error: Refused) -> Box<ErrorFrame> {
+fn told(error: impl ToString) -> Box<ErrorFrame> {
     Box::new(ErrorFrame::new(error.to_string()))
 }
 

@@ -20,7 +20,7 @@ words! {
     }
 }
 
-/// The decision about a CONNECT. Exhaustive: there is no other case.
+/// The decision about a CONNECT that is not refused. Exhaustive: there is no other case.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Admission {
     /// The caller is admitted.
@@ -37,11 +37,9 @@ pub(crate) enum Admission {
         /// The reply.
         required: OnboardRequired,
     },
-    /// The caller is refused, with this reply.
-    Refuse(AuthError),
 }
 
-/// The decision about an `ONBOARD_SUBMIT`. Exhaustive: there is no other case.
+/// The decision about an `ONBOARD_SUBMIT` that is not refused. Exhaustive: there is no other case.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Onboarding {
     /// The caller is a contact now.
@@ -52,8 +50,6 @@ pub(crate) enum Onboarding {
         /// The amount.
         amount: f64,
     },
-    /// Nothing has changed; the caller may try again.
-    Refuse(AuthError),
 }
 
 /// The policy of a host: who is admitted, at a level of trust.

@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use allocation_counter::measure;
 use connectonion_proto::client::{ClientConfig, ClientConn};
-use connectonion_proto::codec;
 use connectonion_proto::codec::encode_into;
 use connectonion_proto::frame::{
     ClientFrame, Connect, EventKind, Input, ServerFrame, Signed, StreamEvent, Thinking, ToolCall,
@@ -122,7 +121,7 @@ fn decoding_allocates_once_per_long_value() {
 #[test]
 fn encoding_into_a_buffer_with_room_costs_no_allocation() {
     let mut buffer = String::with_capacity(4096);
-    let args = codec::to_json(&serde_json::json!({"a": 1})).unwrap();
+    let args = connectonion_proto::Json::of(&serde_json::json!({"a": 1})).unwrap();
     let call = EventKind::ToolCall(ToolCall::new("call_1", "add", args));
     let event = StreamEvent::new(call, "ev-1", 1_795_293_032.5, "s");
     let thought = EventKind::Thinking(Thinking::new("so it is"));

@@ -49,7 +49,7 @@ fn comes_from_a_server(printed: &str, frame: &impl Serialize) {
 }
 
 fn raw(value: &(impl Serialize + ?Sized)) -> Json {
-    codec::to_json(value).unwrap()
+    Json::of(value).unwrap()
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_connect_matches_the_specification() {
   "from": "0xClientPublicKey",
   "signature": "0x..."
 }"#;
-    let payload = codec::to_json(&Payload {
+    let payload = Json::of(&Payload {
         to: "0x3d4017c3e843...",
         timestamp: 1_702_234_567,
     });

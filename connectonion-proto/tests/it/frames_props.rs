@@ -242,7 +242,7 @@ proptest! {
         signed in signed(),
     ) {
         let mut input = Input::new(prompt);
-        input.images = Some(codec::to_json(&images).unwrap());
+        input.images = Some(Json::of(&images).unwrap());
         input.input_id = id;
         input.signed = signed;
         let written = codec::encode(&input).unwrap();
@@ -299,9 +299,9 @@ proptest! {
         number in number(),
         retryable in any::<bool>(),
     ) {
-        let user = |text: &String| ChatItemKind::User(codec::to_json(text).unwrap());
+        let user = |text: &String| ChatItemKind::User(Json::of(text).unwrap());
         let items: Vec<_> = items.iter().map(|text| ChatItem::new("msg-0", user(text))).collect();
-        let items = codec::to_json(&items).unwrap();
+        let items = Json::of(&items).unwrap();
         let (one, two, three) = texts;
         let mut connected = Connected::new(one.clone(), SessionState::Running);
         connected.server_newer = Some(true);
@@ -314,7 +314,7 @@ proptest! {
         let ack = RuntimeInputAck::new(one.clone(), two.clone());
         let mut error = ErrorFrame::new(one.clone());
         error.retryable = Some(retryable);
-        error.code = Some(codec::to_json(&two).unwrap());
+        error.code = Some(Json::of(&two).unwrap());
         error.received = three.clone();
         let mut required = OnboardRequired::new(one, &[]).unwrap();
         required.payment_amount = Some(number);

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use connectonion_proto::codec;
 use connectonion_proto::frame::{Connect, EventKind, Signed};
 use connectonion_proto::internals::{ConnId, RunId};
 use connectonion_proto::net::AgentError;
@@ -74,7 +73,7 @@ fn the_console_log_matches_the_specification() {
     let mut connect = Connect::new(Signed::none());
     connect.session_id = Some("s".into());
     let old = json!({"messages": [{}, {}, {}, {}], "turn": 0});
-    connect.session = Some(codec::to_json(&old).unwrap());
+    connect.session = Some(Json::of(&old).unwrap());
     play.connect_with(3, Owner::Unsigned, connect);
     told(
         &mut play,
@@ -196,7 +195,7 @@ fn acknowledged_prompts_outlive_a_clients_copy_of_the_turn() {
     });
     let mut connect = Connect::new(Signed::none());
     connect.session_id = Some("s".into());
-    connect.session = Some(codec::to_json(&copy).unwrap());
+    connect.session = Some(Json::of(&copy).unwrap());
     play.connect_with(2, owner(1), connect);
     play.store_all();
     let connected = play.sockets[&ConnId(2)].connected.as_ref().unwrap();

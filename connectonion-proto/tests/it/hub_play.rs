@@ -319,7 +319,7 @@ impl Play {
     }
 
     pub fn answer(&mut self, conn: u64, request_id: &str) {
-        let text = connectonion_proto::codec::to_json("yes").unwrap();
+        let text = connectonion_proto::Json::of("yes").unwrap();
         let response = Response::new(request_id, Answer::AskUser(text));
         let command = ServerEvent::Response(response);
         self.hub.command(ConnId(conn), command, self.now);

@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use connectonion_proto::Json;
 use connectonion_proto::client::Taken;
-use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{
     ApprovalNeeded, AskUser, ErrorFrame, EventKind, Scope, Thinking, ToolResult, ToolStatus,
 };
@@ -39,7 +39,7 @@ impl Agent for Asking {
     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
         self.hear(&*prompt.text);
         turn.emit(EventKind::Thinking(Thinking::new("hm")))?;
-        let args = to_json(&json!({"path": "a"})).unwrap();
+        let args = Json::of(&json!({"path": "a"})).unwrap();
         let leave = turn.approve(ApprovalNeeded::new("delete", args.clone(), ""));
         self.hear(format!("approved {}", leave.await?.approved));
         // It takes longer than any client waits for what a host sends again.

@@ -111,13 +111,13 @@ async fn a_prompt_gives_its_steps_and_then_the_output() {
 
 #[tokio::test(start_paused = true)]
 async fn images_and_files_are_sent() {
-    use connectonion_proto::codec::to_json;
+    use connectonion_proto::Json;
     use connectonion_proto::frame::Attachment;
     let (agent, _events, mut host, _listener) = ready().await;
     let file = Attachment::new("a.txt", "data:text/plain;base64,aGk=");
     let mut input = Input::new("look");
-    input.images = Some(to_json(&["data:image/png;base64,AA=="]).unwrap());
-    input.files = Some(to_json(&[file]).unwrap());
+    input.images = Some(Json::of(&["data:image/png;base64,AA=="]).unwrap());
+    input.files = Some(Json::of(&[file]).unwrap());
     let _run = agent.send(input).await;
     let sent = host.hear_type("INPUT").await;
     assert_eq!(sent["images"], json!(["data:image/png;base64,AA=="]));

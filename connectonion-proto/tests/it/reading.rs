@@ -380,7 +380,7 @@ fn a_frame_of_a_new_type_is_an_event_if_it_has_an_id_and_a_time() {
 
 #[test]
 fn an_agent_sends_events_of_its_own() {
-    let body = codec::to_json(&serde_json::json!({"x": 1, "id": "theirs", "type": "theirs"}));
+    let body = Json::of(&serde_json::json!({"x": 1, "id": "theirs", "type": "theirs"}));
     let kind = EventKind::Unknown {
         tag: "my_own".into(),
         raw: body.unwrap(),
@@ -392,7 +392,7 @@ fn an_agent_sends_events_of_its_own() {
     );
     let nothing = EventKind::Unknown {
         tag: "my_own".into(),
-        raw: codec::to_json(&7).unwrap(),
+        raw: Json::of(&7).unwrap(),
     };
     let event = StreamEvent::new(nothing, "ev-1", 2_u64, "s");
     assert_eq!(

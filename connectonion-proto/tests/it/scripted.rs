@@ -29,7 +29,7 @@ pub fn host_key() -> Signer {
 
 /// Who has signed this frame for the host.
 pub fn signed_by(frame: &Value) -> String {
-    let payload = connectonion_proto::codec::to_json(&frame["payload"]).unwrap();
+    let payload = connectonion_proto::Json::of(&frame["payload"]).unwrap();
     let text = |name: &str| frame[name].as_str().unwrap();
     let signed = Signed::new(payload, text("from"), text("signature"));
     let verifier = Verifier {

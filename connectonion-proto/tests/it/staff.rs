@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use connectonion_proto::Json;
 use connectonion_proto::auth::{Draft, Signer};
-use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{
     ApprovalNeeded, AskUser, EventKind, LlmCall, Mode, PlanReview, Thinking, ToolCall,
     UlwTurnsReached,
@@ -68,7 +68,7 @@ impl Agent for Scripted {
             "tool" => {
                 let id = turn.emit(EventKind::LlmCall(LlmCall::new("stub", 1)))?;
                 assert!(!id.is_empty());
-                let args = to_json(&json!({"a": 2})).unwrap();
+                let args = Json::of(&json!({"a": 2})).unwrap();
                 let call = ToolCall::new("c1", "add", args);
                 let sum = turn.tool(call, async { Ok::<_, AgentError>(5) }).await??;
                 assert_eq!(sum, 5);
@@ -80,7 +80,7 @@ impl Agent for Scripted {
                     tokio::time::sleep(SECOND).await;
                     Err::<u8, _>(AgentError::new(rest))
                 };
-                let call = ToolCall::new("c1", "break", rpc_core::Json::EMPTY_ARRAY);
+                let call = ToolCall::new("c1", "break", Json::EMPTY_ARRAY);
                 turn.tool(call, work).await?.unwrap_err().to_string()
             }
             // What was said, as values.
@@ -138,7 +138,7 @@ impl Agent for Scripted {
                 format!("answer {}", answer.get())
             }
             "approve" => {
-                let args = to_json(&json!({"path": rest})).unwrap();
+                let args = Json::of(&json!({"path": rest})).unwrap();
                 let tool = ApprovalNeeded::new("delete", args, "");
                 let approval = turn.approve(tool).await?;
                 format!("approved {}", approval.approved)

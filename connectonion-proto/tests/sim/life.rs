@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
+use connectonion_proto::Json;
 use connectonion_proto::client::{
     ClientConfig, ClientConn, ClientEvent, ClientState, reconnect_policy,
 };
-use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{Answer, Input, Response};
 use connectonion_proto::internals::{ConnId, ConnectRequest, Reply};
 use connectonion_proto::net::Prompt;
@@ -145,7 +145,7 @@ impl Life {
             return;
         };
         if let Some(question) = user.questions.pop() {
-            let yes = to_json("yes").unwrap();
+            let yes = Json::of("yes").unwrap();
             let response = Response::new(question.as_str(), Answer::AskUser(yes));
             user.client.respond(response).unwrap();
         }

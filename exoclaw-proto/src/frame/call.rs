@@ -54,9 +54,7 @@ impl Call {
         };
         let read = super::head::read(tag, content.as_ref(), limits);
         Some(match (Method::parse(tag), read) {
-            (Some(method), Err(error)) => {
-                RpcError::invalid_params(method, &error.kind().to_string())
-            }
+            (Some(_), Err(error)) => RpcError::invalid_params(tag, &error.kind().to_string()),
             _ => RpcError::unknown_method(tag),
         })
     }

@@ -147,7 +147,8 @@ impl ServerConn {
     fn refuse(&mut self, reason: CloseReason) {
         // Nothing was queued before, so it fits.
         let _ = self.core.send_json(&ServerFrame::auth_failed());
-        self.shut_with(reason, CloseFrame::new(AUTH_FAILED_CODE, AUTH_FAILED));
+        let frame = CloseFrame::new(AUTH_FAILED_CODE, AUTH_FAILED);
+        self.core.close_with(reason, frame);
     }
 
     fn on_request(&mut self, text: &str) {
@@ -247,27 +248,8 @@ impl ServerConn {
     }
 
     fn too_slow(&mut self) {
-        self.shut(CloseReason::SlowConsumer, CloseFrame::POLICY);
-    }
-
-    fn shut(&mut self, reason: CloseReason, code: u16) {
-        if self.core.close(reason, code) {
-            self.release();
-        }
-    }
-
-    fn shut_with(&mut self, reason: CloseReason, frame: CloseFrame) {
-        if self.core.close_with(reason, frame) {
-            self.release();
-        }
-    }
-
-    /// Drops the data that only an open connection needs.
-    fn release(&mut self) {
-        while self.requests.pop_any().is_some() {}
-        self.waiting = VecDeque::new();
-        self.request_bytes = 0;
-        self.turn = None;
+        self.core
+            .close(CloseReason::SlowConsumer, CloseFrame::POLICY);
     }
 }
 
@@ -286,7 +268,9 @@ impl Machine for ServerConn {
         };
         let rate = self.config.limits.max_message_rate;
         if !self.core.within_rate(rate, now) {
-            return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
+            self.core
+                .close(CloseReason::RateLimited, CloseFrame::POLICY);
+            return;
         }
         match (message, self.state()) {
             (Incoming::Text(text), ServerState::AwaitToken) => self.on_token(text),
@@ -301,9 +285,7 @@ impl Machine for ServerConn {
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
-        if self.core.disconnected(why) {
-            self.release();
-        }
+        self.core.disconnected(why);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -315,7 +297,7 @@ impl Machine for ServerConn {
         let can_hear = self.wants_input() && self.core.has_stream_slack();
         let config = &self.config.keep_alive;
         if let Some(gone) = self.core.check_keepalive(config, can_hear, now) {
-            self.shut(gone, CloseFrame::GOING_AWAY);
+            self.core.close(gone, CloseFrame::GOING_AWAY);
         }
     }
 
@@ -350,18 +332,22 @@ impl Machine for ServerConn {
 
     /// Closes with this frame (1001 when the server goes away). Queued frames are sent first.
     fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        self.shut_with(CloseReason::Local, frame);
+        self.core.close_with(CloseReason::Local, frame);
     }
 
     /// Returns how many requests have not ended.
     fn in_flight(&self) -> usize {
-        self.requests.len()
+        if self.is_closed() {
+            0
+        } else {
+            self.requests.len()
+        }
     }
 }
 
 rpc_core::debug_fields!([] ServerConn, this => {
     state: this.state(),
-    in_flight: this.requests.len(),
+    in_flight: this.in_flight(),
     waiting: this.waiting.len(),
     core: this.core,
 });

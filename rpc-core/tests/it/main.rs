@@ -22,6 +22,7 @@ mod nats_permissions;
 #[cfg(feature = "nats")]
 mod nats_rules;
 mod nodes;
+mod rules;
 mod secrets;
 mod server;
 mod server_crowd;

@@ -285,15 +285,7 @@ impl ServerConn {
     }
 
     fn shut(&mut self, reason: CloseReason, code: u16) {
-        if self.core.close(reason, code) {
-            self.release();
-        }
-    }
-
-    /// Frees what only an open connection needs.
-    fn release(&mut self) {
-        self.held = Backlog::new();
-        self.held_bytes = 0;
+        self.core.close(reason, code);
     }
 }
 
@@ -316,9 +308,7 @@ impl Machine for ServerConn {
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
-        if self.core.disconnected(why) {
-            self.release();
-        }
+        self.core.disconnected(why);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -357,9 +347,7 @@ impl Machine for ServerConn {
 
     /// Closes with this frame (1001 when the server shuts down), after the queued frames.
     fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        if self.core.close_with(CloseReason::Local, frame) {
-            self.release();
-        }
+        self.core.close_with(CloseReason::Local, frame);
     }
 }
 

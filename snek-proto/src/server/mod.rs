@@ -228,7 +228,8 @@ impl ServerConn {
 
     /// Ends a request. Returns `None` if it is not open.
     fn take(&mut self, id: RequestId) -> Option<Open> {
-        let open = self.requests.complete(id.0).live()?;
+        let open = self.requests.complete(id.0).live();
+        let open = open.filter(|_| !self.is_closed())?;
         self.request_bytes -= open.bytes;
         Some(open)
     }
@@ -294,15 +295,7 @@ impl ServerConn {
     }
 
     fn shut(&mut self, reason: CloseReason, code: u16) {
-        if self.core.close(reason, code) {
-            self.release();
-        }
-    }
-
-    /// Drops the data that only an open connection needs.
-    fn release(&mut self) {
-        while self.requests.pop_any().is_some() {}
-        self.request_bytes = 0;
+        self.core.close(reason, code);
     }
 }
 
@@ -331,9 +324,7 @@ impl Machine for ServerConn {
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
-        if self.core.disconnected(why) {
-            self.release();
-        }
+        self.core.disconnected(why);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -373,20 +364,22 @@ impl Machine for ServerConn {
 
     /// Closes with this frame (1001 when the server goes away). Queued frames are sent first.
     fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        if self.core.close_with(CloseReason::Local, frame) {
-            self.release();
-        }
+        self.core.close_with(CloseReason::Local, frame);
     }
 
     /// Returns how many requests wait for the application.
     fn in_flight(&self) -> usize {
-        self.requests.len()
+        if self.is_closed() {
+            0
+        } else {
+            self.requests.len()
+        }
     }
 }
 
 // Prints the state, not the contents.
 rpc_core::debug_fields!([] ServerConn, this => {
     logged_in: this.user.is_some(),
-    in_flight: this.requests.len(),
+    in_flight: this.in_flight(),
     core: this.core,
 });

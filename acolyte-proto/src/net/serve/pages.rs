@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
+use http::header::{AUTHORIZATION, HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use http::{Method, Request, Response, StatusCode};
-use rpc_core::net::server::Body;
+use rpc_core::net::server::{Body, is_read, reply};
 
 use super::agent::Agent;
 use super::daemon::Daemon;
@@ -17,8 +17,8 @@ use crate::codec::encode;
 use crate::http::{NOT_FOUND, UNAUTHORIZED, UPGRADE_FAILED};
 use crate::limits::{HEALTH_PATH, RPC_PATH, SHUTDOWN_PATH, STATUS_PATH, STREAM_PATH};
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json;charset=utf-8");
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain;charset=utf-8");
+const JSON: &str = "application/json;charset=utf-8";
+const TEXT: &str = "text/plain;charset=utf-8";
 
 /// The error for a missing or wrong key.
 pub(super) struct Unauthorized;
@@ -35,8 +35,8 @@ impl<A: Agent> Daemon<A> {
         let path = parts.uri.path();
         // The known one, and those of orchestrators.
         let is_health = [HEALTH_PATH, "/health", "/ready"].contains(&path);
-        if [Method::GET, Method::HEAD].contains(&parts.method) && is_health {
-            return answer(StatusCode::OK, JSON, "{\"ok\":true}");
+        if is_read(&parts.method) && is_health {
+            return reply(StatusCode::OK, JSON, "{\"ok\":true}");
         }
         let wanted = match path {
             STATUS_PATH | RPC_PATH => Some(Method::GET),
@@ -45,22 +45,22 @@ impl<A: Agent> Daemon<A> {
             _ => None,
         };
         if wanted.as_ref() != Some(&parts.method) {
-            return answer(StatusCode::NOT_FOUND, TEXT, NOT_FOUND);
+            return reply(StatusCode::NOT_FOUND, TEXT, NOT_FOUND);
         }
         if admit(&self.auth, &parts.headers).is_err() {
-            return answer(StatusCode::UNAUTHORIZED, TEXT, UNAUTHORIZED);
+            return reply(StatusCode::UNAUTHORIZED, TEXT, UNAUTHORIZED);
         }
         match path {
             STATUS_PATH => match encode(&self.status().await) {
-                Ok(status) => answer(StatusCode::OK, JSON, status.into_bytes()),
-                Err(_) => answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "no status"),
+                Ok(status) => reply(StatusCode::OK, JSON, status.into_bytes()),
+                Err(_) => reply(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "no status"),
             },
             STREAM_PATH => stream(self, &body, Client::new(address, Arc::new(parts))),
             SHUTDOWN_PATH => {
                 self.asked_to_stop.notify_one();
-                answer(StatusCode::OK, JSON, "{\"ok\":true,\"shutdown\":true}")
+                reply(StatusCode::OK, JSON, "{\"ok\":true,\"shutdown\":true}")
             }
-            _ => answer(StatusCode::BAD_REQUEST, TEXT, UPGRADE_FAILED),
+            _ => reply(StatusCode::BAD_REQUEST, TEXT, UPGRADE_FAILED),
         }
     }
 }
@@ -91,17 +91,6 @@ pub(super) fn admit<'h>(
     }
 }
 
-pub(super) fn answer(
-    status: StatusCode,
-    kind: HeaderValue,
-    body: impl Into<Bytes>,
-) -> Response<Body> {
-    let mut answer = Response::new(Body::from(body.into()));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, kind);
-    answer
-}
-
 pub(super) fn refuse(status: StatusCode, why: &str) -> Response<Body> {
-    answer(status, TEXT, why.to_owned())
+    reply(status, TEXT, why.to_owned())
 }

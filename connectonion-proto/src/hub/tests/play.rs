@@ -7,6 +7,7 @@ use crate::auth::Address;
 use crate::frame::{
     Answer, Approval, ApprovalNeeded, Connect, EventKind, Response, SessionState, Signed, Thinking,
 };
+use crate::hub::job::Request;
 use crate::hub::{
     AgentError, ConnId, ConnectRequest, Hub, HubConfig, HubEvent, Now, Owner, Prompt, Reply, RunId,
 };
@@ -121,11 +122,10 @@ impl Play {
                     if job.is_release() && self.alive.remove(&id) {
                         self.removed.push_back(id);
                     }
-                    if matches!(job.task, crate::hub::job::Task::Note) {
-                        let record = job.record.as_ref().unwrap();
+                    if let Request::Append(record, None) = &job.request {
                         self.noted.push_back(record.inputs.len());
                     }
-                    let is_load = job.record.is_none() && !job.is_release();
+                    let is_load = matches!(job.request, Request::Load(_));
                     let found = self.stored.clone().filter(|_| is_load);
                     self.hub.done(job, Ok(found), self.now);
                 }

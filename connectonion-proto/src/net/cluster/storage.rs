@@ -74,13 +74,13 @@ impl ClusterStorage {
         now: f64,
     ) -> Result<Option<Record>, StorageError> {
         let id = job.session_id().as_str();
-        match job.request() {
-            Request::Load => return self.load(id, now).await,
-            Request::Append(Some(record)) => self.append(record).await?,
-            Request::Events(events) => self.append_events(id, events).await?,
-            Request::Delete(owner) => self.delete(id, owner, now).await?,
+        match &job.request {
+            Request::Load(_) => return self.load(id, now).await,
+            Request::Append(record, _) => self.append(record).await?,
+            Request::Events(events, _) => self.append_events(id, events).await?,
+            Request::Delete(owner, _) => self.delete(id, *owner, now).await?,
             Request::Release if self.known(id).is_some() => self.give_back(id).await,
-            Request::Append(None) | Request::Release => {}
+            Request::Release => {}
         }
         Ok(None)
     }

@@ -61,10 +61,10 @@ impl Handler {
             access.decide(verified, now)
         });
         match admission {
-            Admission::Accept {
+            Ok(Admission::Accept {
                 owner,
                 recommend_signature,
-            } => {
+            }) => {
                 if recommend_signature {
                     tracing::warn!(conn = self.conn.0, "a client without a signature");
                 }
@@ -74,24 +74,21 @@ impl Handler {
                 self.enter(owner, connect, recommend_signature, tasks);
             }
             // It is in already, as someone else.
-            Admission::Gate { .. } if self.owner.is_some() => {
+            Ok(Admission::Gate { .. }) if self.owner.is_some() => {
                 self.refuse_connect(ErrorFrame::new(ALREADY_AUTHENTICATED));
             }
-            Admission::Gate { identity, required } => {
-                let mut fits = true;
-                self.write(|machine| match machine.gate(identity, &required) {
-                    Err(Refused::TooLarge { .. }) => {
-                        fits = false;
-                        Ok(())
-                    }
-                    told => told,
+            Ok(Admission::Gate { identity, required }) => {
+                let mut told = Ok(());
+                self.write(|machine| {
+                    told = machine.gate(identity, &required);
+                    told.clone()
                 });
-                if !fits {
+                if let Err(Refused::TooLarge { .. }) = told {
                     let words = "the conversation is too long: come in without it first";
                     self.refuse_connect(ErrorFrame::new(words));
                 }
             }
-            Admission::Refuse(error) => self.refuse_connect(ErrorFrame::new(error.to_string())),
+            Err(error) => self.refuse_connect(ErrorFrame::new(error.to_string())),
         }
     }
 
@@ -135,17 +132,16 @@ impl Handler {
             .runtime
             .with_access(|access| access.onboard(&identity, submit, now));
         let (runtime, conn) = (self.runtime.clone(), self.conn);
-        if let Onboarding::Payment { amount } = outcome {
-            tasks.push(async move {
+        match outcome {
+            Ok(Onboarding::Payment { amount }) => tasks.push(async move {
                 let outcome = match runtime.is_paid(identity, amount).await {
                     true => runtime.with_access(|access| access.paid(&identity)),
-                    false => Onboarding::Refuse(AuthError::InsufficientPayment),
+                    false => Err(AuthError::InsufficientPayment),
                 };
                 runtime.onboarded(conn, outcome);
-            });
-            return;
+            }),
+            outcome => runtime.onboarded(conn, outcome),
         }
-        runtime.onboarded(conn, outcome);
     }
 
     fn input(&self, input: Input, tasks: &mut Running) {
@@ -276,11 +272,11 @@ impl HostRuntime {
     }
 
     /// Tells a stranger what has become of the onboarding.
-    fn onboarded(&self, conn: ConnId, outcome: Onboarding) {
+    fn onboarded(&self, conn: ConnId, outcome: Result<Onboarding, AuthError>) {
         self.write(conn, |machine| match outcome {
-            Onboarding::Welcome(success) => machine.welcome(&success),
-            Onboarding::Refuse(error) => machine.refuse(&ErrorFrame::new(error.to_string())),
-            Onboarding::Payment { .. } => Ok(()),
+            Ok(Onboarding::Welcome(success)) => machine.welcome(&success),
+            Ok(Onboarding::Payment { .. }) => Ok(()),
+            Err(error) => machine.refuse(&ErrorFrame::new(error.to_string())),
         });
     }
 }
@@ -330,20 +326,11 @@ impl ConnectionHandler for Handler {
                 let asker = self
                     .owner
                     .or_else(|| self.runtime.shared.access.lock().nobody());
-                if let (Some(_), Some(session_id)) = (&self.runtime.shared.peers, &query.session_id)
-                {
-                    self.alive(|_, _, _| {});
-                    let (runtime, conn) = (self.runtime.clone(), self.conn);
-                    let session_id = session_id.clone();
-                    tasks.push(async move {
-                        let status = runtime.status(asker, session_id).await;
-                        runtime.with(|state, _| state.hub.tell(conn, &status));
-                    });
-                    return None;
-                }
-                self.alive(|hub, conn, _| {
-                    let status = hub.status(asker, query.session_id.as_ref());
-                    hub.tell(conn, &status);
+                self.alive(|_, _, _| {});
+                let (runtime, conn) = (self.runtime.clone(), self.conn);
+                tasks.push(async move {
+                    let status = runtime.status(asker, query.session_id).await;
+                    runtime.with(|state, _| state.hub.tell(conn, &status));
                 });
             }
             ServerEvent::Admin(request) => {

@@ -252,12 +252,17 @@ impl HostRuntime {
     }
 
     /// Returns the status of a session, also of one that another host serves.
-    pub(super) async fn status(&self, asker: Option<Owner>, session_id: Str) -> SessionStatus {
-        let status = self.read(|hub| hub.status(asker, Some(&session_id)));
+    pub(super) async fn status(
+        &self,
+        asker: Option<Owner>,
+        session_id: Option<Str>,
+    ) -> SessionStatus {
+        let mut status = self.read(|hub| hub.status(asker, session_id.as_ref()));
         if let (SessionState::NotFound, Some(peers)) = (&status.status, &self.shared.peers)
-            && let Some(standing) = peers.status(asker, &session_id).await
+            && let Some(id) = &session_id
+            && let Some(standing) = peers.status(asker, id).await
         {
-            return SessionStatus::new(Some(session_id), standing);
+            status.status = standing;
         }
         status
     }

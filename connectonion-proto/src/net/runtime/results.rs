@@ -25,8 +25,12 @@ impl ResultsFile {
         }
     }
 
-    /// Returns the file; `None` if there is none and `makes` is false.
-    fn file(&self, makes: bool) -> Result<Option<Arc<JsonlStorage>>, StorageError> {
+    /// Calls `act` with the file; not if there is none and `makes` is false.
+    fn file<T: Default>(
+        &self,
+        makes: bool,
+        act: impl FnOnce(&JsonlStorage) -> Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
         // A panic elsewhere leaves nothing half done.
         let mut opened = self.opened.lock();
         if opened.is_none() && (makes || self.path.exists()) {
@@ -36,33 +40,30 @@ impl ResultsFile {
             }
             *opened = Some(Arc::new(file));
         }
-        Ok(opened.clone())
+        let file = opened.clone();
+        drop(opened);
+        file.map_or_else(|| Ok(T::default()), |file| act(&file))
     }
 }
 
 impl Storage for ResultsFile {
     fn load(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
-        let file = self.file(false)?;
-        file.map_or(Ok(None), |file| file.load(session_id, now))
+        self.file(false, |file| file.load(session_id, now))
     }
 
     fn append(&self, record: &Record) -> Result<(), StorageError> {
-        let file = self.file(true)?;
-        file.map_or(Ok(()), |file| file.append(record))
+        self.file(true, |file| file.append(record))
     }
 
     fn delete(&self, session_id: &str, owner: Owner) -> Result<(), StorageError> {
-        let file = self.file(false)?;
-        file.map_or(Ok(()), |file| file.delete(session_id, owner))
+        self.file(false, |file| file.delete(session_id, owner))
     }
 
     fn recover(&self, now: f64) -> Result<Vec<Record>, StorageError> {
-        let file = self.file(false)?;
-        file.map_or(Ok(Vec::new()), |file| file.recover(now))
+        self.file(false, |file| file.recover(now))
     }
 
     fn compact(&self, now: f64) -> Result<(), StorageError> {
-        let file = self.file(false)?;
-        file.map_or(Ok(()), |file| file.compact(now))
+        self.file(false, |file| file.compact(now))
     }
 }

@@ -13,7 +13,6 @@ use tokio::sync::Notify;
 
 use super::HostRuntime;
 use crate::auth::Address;
-use crate::codec::to_json;
 use crate::frame::{
     Answer, Approval, ApprovalNeeded, AskUser, EventKind, Mode, PlanReview, ToolCall, ToolResult,
     ToolStatus, Ulw, UlwTurnsReached,
@@ -114,12 +113,12 @@ impl Turn {
     /// with the time that it took.
     ///
     /// ```
-    /// use connectonion_proto::codec::to_json;
+    /// use connectonion_proto::Json;
     /// use connectonion_proto::frame::ToolCall;
     /// use connectonion_proto::net::{AgentError, Turn};
     ///
     /// # async fn doc(turn: &Turn) -> Result<(), AgentError> {
-    /// let call = ToolCall::new("call-1", "add", to_json(&[2, 3])?);
+    /// let call = ToolCall::new("call-1", "add", Json::of(&[2, 3])?);
     /// let sum = turn.tool(call, async { Ok::<_, AgentError>(2 + 3) }).await??;
     /// # let _: i32 = sum;
     /// # Ok(())
@@ -350,7 +349,7 @@ impl Turn {
         name: &str,
         value: &(impl Serialize + ?Sized),
     ) -> Result<(), AgentError> {
-        let value = to_json(value)?;
+        let value = Json::of(value)?;
         self.hub(|hub, _| hub.run_mut(self.run).map(|(_, run)| run.set(name, value)))
     }
 
@@ -360,7 +359,7 @@ impl Turn {
     /// # Errors
     /// [`AgentError`] if the run is over, or the message is not JSON.
     pub fn push_message(&self, message: &(impl Serialize + ?Sized)) -> Result<(), AgentError> {
-        let message = to_json(message)?;
+        let message = Json::of(message)?;
         self.hub(|hub, _| {
             hub.run_mut(self.run)
                 .map(|(_, run)| run.push_message(message))

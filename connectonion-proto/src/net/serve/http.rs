@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue, UPGRADE};
+use http::header::UPGRADE;
 use http::{Method, Request, Response, StatusCode};
 use rpc_core::Instant;
+use rpc_core::net::server::{is_read, reply};
 use serde::Serialize;
 
 use super::Cluster;
@@ -55,7 +56,7 @@ impl Pages {
         request: Request<Bytes>,
         peer: SocketAddr,
     ) -> Response<Bytes> {
-        let is_get = [Method::GET, Method::HEAD].contains(request.method());
+        let is_get = is_read(request.method());
         match request.uri().path() {
             // The known hosts do not open a WebSocket anywhere else.
             _ if request.headers().contains_key(UPGRADE) => {
@@ -105,7 +106,10 @@ impl Pages {
     /// Returns the status of a session. These callers have proved nothing, so only sessions of
     /// unsigned callers are visible, whose owners are known by the id alone.
     async fn session(&self, id: &str) -> Response<Bytes> {
-        let answer = self.runtime.status(Some(Owner::Unsigned), id.into()).await;
+        let answer = self
+            .runtime
+            .status(Some(Owner::Unsigned), Some(id.into()))
+            .await;
         let session = SessionInfo {
             session_id: id,
             status: answer.status.name(),
@@ -137,17 +141,9 @@ fn json(value: &impl Serialize) -> Response<Bytes> {
 
 fn json_with(status: StatusCode, value: &impl Serialize) -> Response<Bytes> {
     let body = serde_json::to_vec(value).unwrap_or_default();
-    answer(status, "application/json", body)
+    reply(status, "application/json", body)
 }
 
 fn plain(status: StatusCode, why: impl Into<String>) -> Response<Bytes> {
-    answer(status, "text/plain; charset=utf-8", why.into().into_bytes())
-}
-
-fn answer(status: StatusCode, kind: &'static str, body: Vec<u8>) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::from(body));
-    *response.status_mut() = status;
-    let kind = HeaderValue::from_static(kind);
-    response.headers_mut().insert(CONTENT_TYPE, kind);
-    response
+    reply(status, "text/plain; charset=utf-8", why.into())
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::auth::{Address, AddressList, InviteCodes, Verifier};
 use crate::frame::{ClientFrame, Number, Signed};
-use crate::trust::{AccessControl, Admission, Onboarding, TrustBook, TrustLevel};
+use crate::trust::{AccessControl, Admission, TrustBook, TrustLevel};
 use rpc_core::Limits;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -64,9 +64,9 @@ impl Host {
             ClientFrame::Connect(connect) => {
                 let admission = self.0.admit(&connect, now(&connect.signed));
                 Some(match admission {
-                    Admission::Accept { .. } => "CONNECTED".to_owned(),
-                    Admission::Gate { .. } => "ONBOARD_REQUIRED".to_owned(),
-                    Admission::Refuse(error) => error.to_string(),
+                    Ok(Admission::Accept { .. }) => "CONNECTED".to_owned(),
+                    Ok(Admission::Gate { .. }) => "ONBOARD_REQUIRED".to_owned(),
+                    Err(error) => error.to_string(),
                 })
             }
             ClientFrame::OnboardSubmit(submit) => {
@@ -74,7 +74,7 @@ impl Host {
                 let identity = Address::parse(identity).unwrap_or(Address::from_bytes([0; 32]));
                 let outcome = self.0.onboard(&identity, &submit, now(&submit.signed));
                 Some(match outcome {
-                    Onboarding::Refuse(error) => error.to_string(),
+                    Err(error) => error.to_string(),
                     _ => "ONBOARD_SUCCESS".to_owned(),
                 })
             }

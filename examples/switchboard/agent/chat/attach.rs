@@ -5,7 +5,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use connectonion_proto::codec::to_json;
+use connectonion_proto::Json;
 use connectonion_proto::frame::{Attachment, Input};
 use connectonion_proto::limits::{MAX_FILE_BYTES, MAX_FILES};
 
@@ -45,10 +45,10 @@ impl Attachments {
         let Self { files, images } = std::mem::take(self);
         let mut input = Input::new(prompt);
         if !files.is_empty() {
-            input.files = Some(to_json(&files)?);
+            input.files = Some(Json::of(&files)?);
         }
         if !images.is_empty() {
-            input.images = Some(to_json(&images)?);
+            input.images = Some(Json::of(&images)?);
         }
         Ok(input)
     }

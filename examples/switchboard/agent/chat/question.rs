@@ -140,11 +140,11 @@ impl Question {
                     return Ok(Meant::More(fields.next().unwrap_or_default()));
                 }
                 let filled = std::mem::take(&mut fields.filled);
-                Answer::AskUser(json(&Value::Object(filled))?)
+                Answer::AskUser(Json::of(&Value::Object(filled))?)
             }
             Kind::Ask(ask, _) => {
                 let chosen = choose(text, &options(ask), ask.multi_select);
-                Answer::AskUser(json(&chosen)?)
+                Answer::AskUser(Json::of(&chosen)?)
             }
             Kind::Approval(_) => match approval(text) {
                 Some(approval) => Answer::Approval(approval),
@@ -173,7 +173,7 @@ impl Question {
     /// The answer that no one is here.
     pub(crate) fn decline(&self) -> Result<Response, Refused> {
         let answer = match &self.kind {
-            Kind::Ask(..) => Answer::AskUser(json(&NOBODY.into())?),
+            Kind::Ask(..) => Answer::AskUser(Json::string(NOBODY)),
             Kind::Approval(_) => {
                 Answer::Approval(Approval::refused(Rejection::Hard).with_feedback(NOBODY))
             }
@@ -215,10 +215,6 @@ fn wanted(needed: &ApprovalNeeded) -> String {
 fn options(question: &AskUser) -> Vec<String> {
     let options = question.options.as_ref().map(Json::parse::<Vec<String>>);
     options.into_iter().flatten().flatten().collect()
-}
-
-fn json(value: &Value) -> Result<Json, Refused> {
-    connectonion_proto::codec::to_json(value)
 }
 
 /// The answer that a line means: an option by its number, several of them, or the words themselves.
@@ -315,7 +311,7 @@ mod tests {
             ("rm", json!({"path": "a"}), r#"use rm with {"path":"a"}"#),
             ("go", json!({}), "use go"),
         ] {
-            let needed = ApprovalNeeded::new(tool, json(&arguments).unwrap(), "");
+            let needed = ApprovalNeeded::new(tool, Json::of(&arguments).unwrap(), "");
             assert_eq!(wanted(&needed), expected);
         }
     }

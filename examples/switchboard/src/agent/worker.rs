@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use connectonion_proto::codec::to_json;
+use connectonion_proto::Json;
 use connectonion_proto::frame::{EventKind, LlmCall, Mode, ToolCall, UlwAction, UlwTurnsReached};
 use connectonion_proto::limits::{ULW_TURNS, ULW_TURNS_USED};
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
@@ -311,7 +311,7 @@ impl<'a> Work<'a> {
         let wanted = u64::try_from(calls).unwrap_or(u64::MAX);
         let mut result = LlmCall::answer(worker.name.as_str(), iteration, wanted);
         result.duration_ms = Some(millis(start.elapsed()).into());
-        result.usage = usage.and_then(|usage| to_json(&usage).ok());
+        result.usage = usage.and_then(|usage| Json::of(&usage).ok());
         turn.emit_as(&id, EventKind::LlmResult(result))?;
         if calls > 0 {
             self.say(growing.text())?;
@@ -353,7 +353,7 @@ impl<'a> Work<'a> {
 
     /// Runs a tool, and passes its result to the rounds.
     async fn call(&mut self, call: &Call) -> Result<(), Stop> {
-        let arguments = to_json(&call.arguments)?;
+        let arguments = Json::of(&call.arguments)?;
         let event = ToolCall::new(call.id.as_str(), call.name.as_str(), arguments.clone());
         let turn = self.turn;
         let work = async {

@@ -26,7 +26,7 @@ pub fn client_frames(text: &str) {
     match &frame {
         ClientFrame::Input(frame) => {
             if let (Ok(_), Ok(files)) = (frame.images(&limits), frame.files(&limits)) {
-                assert!(codec::to_json(&files).is_ok(), "files must encode");
+                assert!(Json::of(&files).is_ok(), "files must encode");
             }
         }
         ClientFrame::Response(frame) => drop(frame.answer.text()),
@@ -83,7 +83,7 @@ fn read_on(session: Option<&Json>, items: Option<&Json>, limits: &Limits) {
     if let Some(items) = items
         && let Ok(read) = ChatItem::list(items.get(), limits)
     {
-        let once = codec::to_json(&read);
+        let once = Json::of(&read);
         match once.map(|once| ChatItem::list(once.get(), limits)) {
             Ok(Ok(again)) => assert!(again == read, "the round trip changed the items"),
             error => panic!("items must encode and decode: {error:?}"),

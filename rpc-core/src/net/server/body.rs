@@ -7,11 +7,33 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::StreamExt as _;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::{Body as _, Frame, SizeHint};
 
 use super::permits::Slot;
+
+/// Creates the reply to a plain HTTP request, with a body of this `Content-Type`.
+#[must_use]
+pub fn reply<B: From<Bytes>>(
+    status: StatusCode,
+    content_type: &'static str,
+    body: impl Into<Bytes>,
+) -> Response<B> {
+    let mut reply = Response::new(B::from(body.into()));
+    *reply.status_mut() = status;
+    let content_type = HeaderValue::from_static(content_type);
+    reply.headers_mut().insert(CONTENT_TYPE, content_type);
+    reply
+}
+
+/// Returns whether a request reads a page: GET, and HEAD, whose reply is sent without its body.
+#[must_use]
+pub fn is_read(method: &Method) -> bool {
+    [Method::GET, Method::HEAD].contains(method)
+}
 
 /// The body of the reply to a plain HTTP request, also an [`http_body::Body`](hyper::body::Body).
 #[derive(Debug)]

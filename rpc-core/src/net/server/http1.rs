@@ -15,7 +15,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
 
 use super::HttpConfig;
-use super::body::Body;
+use super::body::{Body, reply};
 use super::permits::{Opening, Permit, Refusal};
 use super::run::Shared;
 use super::upgrade::detach;
@@ -224,12 +224,8 @@ pub(super) fn busy(refusal: Refusal) -> Response<Body> {
 
 /// Returns a plain text reply.
 pub(super) fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
-    let mut response = Response::new(Body::from(body.into()));
-    *response.status_mut() = status;
     // Without a blank, as known servers of our protocols write it.
-    let kind = HeaderValue::from_static("text/plain;charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    response
+    reply(status, "text/plain;charset=utf-8", body)
 }
 
 /// Returns the whole body, or the reply if the body is larger than `max` or incomplete.

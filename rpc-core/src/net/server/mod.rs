@@ -75,7 +75,7 @@ mod shutdown;
 mod upgrade;
 mod write_timeout;
 
-pub use body::Body;
+pub use body::{Body, is_read, reply};
 pub use brake::{Brake, TooManyAttempts, caller};
 pub use config::{HttpConfig, ServerLimits};
 pub use connection::Accepted;

@@ -304,7 +304,7 @@ impl Engine {
         for (name, value) in given {
             if value.is_some_and(|value| value.len() > MAX_NAME) {
                 let why = format!("{name} is longer than {MAX_NAME} bytes");
-                return Err(RpcError::invalid_params(method, &why));
+                return Err(RpcError::invalid_params(method.name(), &why));
             }
         }
         self.router.session(chat)
