@@ -22,7 +22,6 @@ mod nats_permissions;
 #[cfg(feature = "nats")]
 mod nats_rules;
 mod nodes;
-mod rules;
 mod secrets;
 mod server;
 mod server_crowd;

@@ -12,9 +12,8 @@ use rpc_core::cluster::{
     AskError, Expect, Log, LogConfig, LogState, MemoryStore, Message, Messages, Record, Store,
     StoreError, Stored, Watched,
 };
+use rpc_core::testing::store::{self, Engine, Fault};
 use tokio::sync::watch;
-
-use crate::rules::{self, Engine, Fault};
 
 /// A store in memory, and what is broken in it.
 struct Memory {
@@ -78,6 +77,7 @@ impl Engine for Memory {
             Fault::Start => cut(false),
             Fault::Empty => self.store.restart_empty(),
             Fault::DeleteLog(name) => self.store.delete_log(name),
+            _ => return false,
         }
         true
     }
@@ -244,13 +244,13 @@ impl Log for BrokenLog {
 
 #[tokio::test(start_paused = true)]
 async fn the_memory_store_conforms_to_all_rules() {
-    rules::all(&Memory::new(Break::Nothing)).await;
+    store::all(&Memory::new(Break::Nothing)).await;
 }
 
 /// What is said of a broken engine.
 async fn said_of(broken: Break) -> String {
     let engine = Memory::new(broken);
-    let checking = AssertUnwindSafe(rules::all(&engine)).catch_unwind();
+    let checking = AssertUnwindSafe(store::all(&engine)).catch_unwind();
     match checking.await {
         Ok(()) => format!("nothing is wrong with {broken:?}"),
         Err(said) => *said.downcast::<String>().unwrap(),

@@ -1,4 +1,4 @@
-//! The rules of [`Store`] as functions, for every engine.
+//! The rules of [`Store`] as functions: call them from the tests of every engine.
 //!
 //! [`all`] calls them one after the other. Each takes logs and subjects of its own, so that one engine serves
 //! them all, and panics with the rule that was broken, and how. Those that need a [`Fault`] which the engine
@@ -6,6 +6,28 @@
 //!
 //! They wait by tokio's clock: a few seconds in all, or none if a test has paused it and the engine is in
 //! this process.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use async_trait::async_trait;
+//! use rpc_core::cluster::{MemoryStore, Store};
+//! use rpc_core::testing::store::{self, Engine};
+//!
+//! struct Memory(MemoryStore);
+//!
+//! #[async_trait]
+//! impl Engine for Memory {
+//!     async fn connect(&self) -> Arc<dyn Store> {
+//!         Arc::new(self.0.connect())
+//!     }
+//! }
+//!
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+//! # runtime.block_on(async {
+//! store::numbers_count_all_records_of_a_log(&Memory(MemoryStore::new())).await;
+//! # });
+//! ```
 
 mod heals;
 mod judge;
@@ -21,7 +43,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 
-use rpc_core::cluster::{
+use crate::cluster::{
     Expect, Log, LogConfig, Message, Messages, Record, Store, StoreError, Stored, Watched,
 };
 
@@ -66,6 +88,7 @@ pub trait Engine: Send + Sync {
 
 /// What can happen to an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fault<'a> {
     /// It goes away: all connections are lost.
     Stop,
@@ -126,6 +149,7 @@ impl<'a> Rule<'a> {
     }
 
     #[track_caller]
+    #[expect(clippy::panic, reason = "an assertion of a test tool")]
     fn broken(&self, how: &str) -> ! {
         panic!("rule broken: {}: {how}", self.says);
     }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{Engine, Rule};
-use rpc_core::cluster::{Expect, Record};
+use crate::cluster::{Expect, Record};
 
 /// A returned append is visible to all readers from then on, unchanged.
 ///
