@@ -1,14 +1,15 @@
 //! [`Connection`]: the way to a server, over a WebSocket or over HTTP.
 
 use std::fs;
+use std::future::pending;
 use std::time::Duration;
 
 use acolyte_proto::auth::ApiKey;
-use acolyte_proto::client::ClientConfig;
+use acolyte_proto::client::{ClientConfig, ClientEvent, Warning};
 use acolyte_proto::error::{ErrorKind, RpcError};
 use acolyte_proto::frame::{ChatRequest, Skill, Status};
 use acolyte_proto::id::{ResourceId, SessionId};
-use acolyte_proto::net::{Chat, Client, SseClient, connect_with, dialer, link_config};
+use acolyte_proto::net::{Chat, Client, Events, SseClient, connect_with, dialer, link_config};
 use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, Secret};
@@ -124,6 +125,8 @@ pub(crate) struct Connection {
     pub(crate) status: Box<Status>,
     way: Way,
     http: SseClient,
+    /// What concerns no chat, over a WebSocket.
+    events: Option<Events>,
 }
 
 enum Way {
@@ -172,6 +175,7 @@ impl Server {
         status
             .agree(&[])
             .map_err(|error| Failure::refused(format_args!("{}: {error}", self.url)))?;
+        let mut heard = None;
         let way = match self.sse {
             true => Way::Http,
             false => {
@@ -183,7 +187,8 @@ impl Server {
                 if self.frames {
                     link = shown(link);
                 }
-                let (client, _, connection) = connect_with(dialer, config, link);
+                let (client, events, connection) = connect_with(dialer, config, link);
+                heard = Some(events);
                 let running = tokio::spawn(async move {
                     connection.run().await;
                 });
@@ -194,7 +199,12 @@ impl Server {
                 Way::Socket(client, running)
             }
         };
-        Ok(Connection { status, way, http })
+        Ok(Connection {
+            status,
+            way,
+            http,
+            events: heard,
+        })
     }
 
     pub(crate) fn unreachable(&self, error: &CallError<RpcError>) -> Failure {
@@ -233,6 +243,21 @@ impl Connection {
             Way::Socket(client, _) => client.status().await,
             Way::Http => self.http.status().await,
         }
+    }
+
+    /// Waits for something wrong with the connection, such as a frame that cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub(crate) async fn warning(&mut self) -> Warning {
+        while let Some(events) = &mut self.events
+            && let Some(event) = events.next().await
+        {
+            if let ClientEvent::Warning(warning) = event {
+                return warning;
+            }
+        }
+        pending().await
     }
 
     /// Returns whether the connection has ended or is closing. Over HTTP each request has its own.

@@ -5,7 +5,7 @@ use std::future::pending;
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, SystemTime};
 
-use acolyte_proto::client::{ChatUpdate, Outcome};
+use acolyte_proto::client::{ChatUpdate, Outcome, Warning};
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, HistoryItem, Role, Status};
 use acolyte_proto::id::{MessageId, SessionId, TaskId};
@@ -66,6 +66,8 @@ struct Running {
     may_repeat: bool,
     /// Some of the answer was shown.
     has_text: bool,
+    /// A frame could not be read, so that some of it may be missing.
+    has_gap: bool,
     /// It is to be aborted.
     aborts: bool,
 }
@@ -128,6 +130,7 @@ impl<'a> Daemon<'a> {
             text,
             may_repeat,
             has_text: false,
+            has_gap: false,
             aborts: false,
         });
         out.people([ChatEvent::Activity("thinking".to_owned())])
@@ -155,10 +158,14 @@ impl<'a> Daemon<'a> {
         let reply = show::said(outcome);
         let state = reply.and_then(|reply| reply.state.as_deref());
         let asks = state == Some(AWAITING_INPUT) && is_enforced(&self.connection.status);
-        let is_shown =
-            running.has_text && reply.is_some_and(|it| it.output_streamed != Some(false));
+        let is_shown = running.has_text
+            && !running.has_gap
+            && reply.is_some_and(|it| it.output_streamed != Some(false));
         if let Some(reply) = reply.filter(|_| !is_shown) {
-            let text = reply.output.to_string();
+            let text = match running.has_gap && running.has_text {
+                true => format!("\n\n{}", reply.output),
+                false => reply.output.to_string(),
+            };
             let text = match asks {
                 true => ChatEvent::Preview(text),
                 false => ChatEvent::Text(text),
@@ -251,9 +258,10 @@ impl Peer for Daemon<'_> {
             let _ = running.chat.abort().await;
             running.aborts = false;
         }
-        match running.chat.next().await {
-            Some(update) => update,
-            None => pending().await,
+        tokio::select! {
+            biased;
+            warning = self.connection.warning() => ChatUpdate::Warning(warning),
+            Some(update) = running.chat.next() => update,
         }
     }
 
@@ -266,6 +274,7 @@ impl Peer for Daemon<'_> {
         }
         if let Some(running) = &mut self.running {
             running.has_text |= matches!(update, ChatUpdate::Event(Event::TextDelta(_)));
+            running.has_gap |= matches!(update, ChatUpdate::Warning(Warning::BadFrame(_)));
         }
         if let Some(line) = show::json(&update) {
             out.line(line).await;

@@ -2,15 +2,17 @@
 
 mod peer;
 
+use std::future::pending;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ArgGroup;
+use exoclaw_proto::DecodeError;
 use exoclaw_proto::client::{ClientConfig, ClientEvent};
 use exoclaw_proto::error::{ErrorKind, RpcError};
 use exoclaw_proto::frame::{BudgetStatus, BudgetUse, ChatSend, SessionRef};
-use exoclaw_proto::net::{Client, connect_with, dialer, link_config};
+use exoclaw_proto::net::{Client, Events, connect_with, dialer, link_config};
 use rpc_core::backoff::{Backoff, BackoffPolicy};
 use rpc_core::net::ws::{Socket, WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer, LinkEvent, Node};
@@ -161,6 +163,7 @@ impl Dialer for RetryDialer {
 /// A connection to the gateway.
 struct Connected {
     client: Client,
+    events: Events,
     connection: JoinHandle<CloseReason>,
     /// The methods that the gateway has beyond the specification.
     extensions: Vec<Str>,
@@ -198,9 +201,23 @@ impl Connected {
         }
         Ok(Self {
             client,
+            events,
             connection,
             extensions,
         })
+    }
+
+    /// Waits for a frame that cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    async fn unreadable(&mut self) -> DecodeError {
+        while let Some(event) = self.events.next().await {
+            if let ClientEvent::Warning(error) = event {
+                return error;
+            }
+        }
+        pending().await
     }
 
     /// Whether the connection has ended or is closing.

@@ -2,6 +2,7 @@
 
 use std::future::pending;
 
+use exoclaw_proto::DecodeError;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::StreamEvent;
 use exoclaw_proto::net::{Chat, Client};
@@ -13,6 +14,9 @@ use switchboard::cli::Failure;
 use switchboard::terminal::{ChatEvent, Command};
 
 use super::{Args, Connected, MAX_TEXT, Query, ask, explain};
+
+/// What is wrong with an answer some of whose frames could not be read.
+const GAP: &str = "a part of the answer may be missing";
 
 /// Turns that are shown unless the user says how many.
 const TURNS: u64 = 10;
@@ -54,6 +58,8 @@ pub(super) struct Gateway<'a> {
     has_begun: bool,
     /// Whether the answer has any text.
     has_text: bool,
+    /// Whether a frame could not be read, so that some of it may be missing.
+    has_gap: bool,
     /// What was said last, to be said again if the connection turns out to be over.
     said: Option<String>,
     tokens: u64,
@@ -70,6 +76,7 @@ impl<'a> Gateway<'a> {
             chat: None,
             has_begun: false,
             has_text: false,
+            has_gap: false,
             said: None,
             tokens: 0,
         })
@@ -99,7 +106,8 @@ impl<'a> Gateway<'a> {
         match self.connection(out).await {
             Ok(client) => {
                 self.chat = Some(client.chat_send(message).await);
-                (self.has_begun, self.has_text, self.tokens) = (false, false, 0);
+                (self.has_begun, self.has_text, self.has_gap) = (false, false, false);
+                self.tokens = 0;
                 out.people([ChatEvent::Activity("thinking".to_owned())])
                     .await;
             }
@@ -144,8 +152,14 @@ fn was_not_sent(error: &CallError<RpcError>) -> bool {
     is_over && error.delivery() == Delivery::NotSent
 }
 
+/// What comes from a gateway.
+pub(super) enum Heard {
+    Step(Option<Result<StreamEvent, CallError<RpcError>>>),
+    Unreadable(DecodeError),
+}
+
 impl Peer for Gateway<'_> {
-    type Event = Option<Result<StreamEvent, CallError<RpcError>>>;
+    type Event = Heard;
 
     const NAME: &'static str = "gateway";
     const INTRO: &'static str = "Write a message; the gateway remembers the conversation.";
@@ -173,14 +187,27 @@ impl Peer for Gateway<'_> {
     }
 
     async fn next(&mut self) -> Self::Event {
-        match &mut self.chat {
-            Some(chat) => chat.next().await,
-            None => pending().await,
+        match (&mut self.chat, &mut self.connected) {
+            (Some(chat), Some(connected)) => tokio::select! {
+                biased;
+                error = connected.unreadable() => Heard::Unreadable(error),
+                step = chat.next() => Heard::Step(step),
+            },
+            (Some(chat), None) => Heard::Step(chat.next().await),
+            (None, _) => pending().await,
         }
     }
 
     async fn handle(&mut self, event: Self::Event, out: &Out) -> Result<(), Failure> {
-        match event {
+        let step = match event {
+            Heard::Step(step) => step,
+            Heard::Unreadable(error) => {
+                self.has_gap = true;
+                out.warn(&format!("a frame cannot be read: {error}")).await;
+                return Ok(());
+            }
+        };
+        match step {
             Some(Ok(event)) => {
                 self.has_begun = true;
                 self.has_text |=
@@ -210,7 +237,10 @@ impl Peer for Gateway<'_> {
                     out.people([ChatEvent::Note("the answer is empty".to_owned())])
                         .await;
                 }
-                out.program("done", json!({})).await;
+                match self.has_gap {
+                    true => out.wrong(Failure::new(GAP)).await,
+                    false => out.program("done", json!({})).await,
+                }
             }
         }
         Ok(())
