@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Wake, Waker, ready};
+use std::task::{Context, Poll, Wake, ready};
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
@@ -62,25 +62,19 @@ pub(super) struct Halves {
 }
 
 impl Halves {
-    /// Polls with a waker of both halves. Only a half that has to wait notes its task.
+    /// Returns how often both were woken.
     #[inline]
-    pub(super) fn poll<T>(
-        self: &Arc<Self>,
-        half: fn(&Self) -> &AtomicWaker,
-        cx: &mut Context<'_>,
-        poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
-    ) -> Poll<T> {
-        let woken = self.woken.load(Ordering::Acquire);
-        let waker = Waker::from(Arc::clone(self));
-        let polled = poll(&mut Context::from_waker(&waker));
-        if polled.is_pending() {
-            half(self).register(cx.waker());
-            // Whoever woke before that has found no task, or an earlier one.
-            if self.woken.load(Ordering::Acquire) != woken {
-                cx.waker().wake_by_ref();
-            }
+    pub(super) fn woken(&self) -> usize {
+        self.woken.load(Ordering::Acquire)
+    }
+
+    /// Notes the task of a half that has to wait, and wakes it if both were woken since `woken`.
+    pub(super) fn wait(&self, half: &AtomicWaker, cx: &Context<'_>, woken: usize) {
+        half.register(cx.waker());
+        // Whoever woke before that has found no task, or an earlier one.
+        if self.woken() != woken {
+            cx.waker().wake_by_ref();
         }
-        polled
     }
 }
 
@@ -381,6 +375,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
     /// Returns the contents of the Close that was received.
     pub(super) fn close(&self) -> Option<CloseFrame> {
         self.frames.close()?.ok()?
+    }
+
+    /// Returns whether the socket has refused something.
+    pub(super) const fn is_stuck(&self) -> bool {
+        self.is_stuck
     }
 
     /// Waits until the socket takes what it has refused.
