@@ -214,28 +214,8 @@ async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, ca
                 let plugins = backend.plugins(&peer).await;
                 answer(&peer, id, Ok(plugins)).await
             }
-            Call::ChatHistory(request) => {
-                answer(&peer, id, backend.chat_history(&peer, request).await).await
-            }
-            Call::SessionList => answer(&peer, id, backend.session_list(&peer).await).await,
-            Call::SessionClear(session) => {
-                answer(&peer, id, backend.session_clear(&peer, session).await).await
-            }
-            Call::BudgetStatus(of) => {
-                answer(&peer, id, backend.budget_status(&peer, of.session).await).await
-            }
-            Call::MemorySearch(request) => {
-                answer(&peer, id, backend.memory_search(&peer, request).await).await
-            }
-            Call::Unknown { tag, content } => {
-                let params = content.unwrap_or_default();
-                answer(&peer, id, backend.call(&peer, &tag, params).await).await
-            }
-            // The machine passes on no other.
-            call => {
-                let unknown = RpcError::unknown_method(call.tag());
-                answer::<()>(&peer, id, Err(unknown)).await
-            }
+            // What is asked less often does not enlarge the futures of the others.
+            call => Box::pin(respond_rarely(&*backend, &peer, id, call)).await,
         }
     };
     let run = pin!(catch_panic("a backend", run));
@@ -243,6 +223,38 @@ async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, ca
     if ended.is_none() {
         let error = internal_error();
         peer.end(id, |conn| refuse(conn, id, &error)).await;
+    }
+}
+
+async fn respond_rarely<B: Backend>(
+    backend: &B,
+    peer: &Arc<Peer>,
+    id: RequestId,
+    call: Call,
+) -> bool {
+    match call {
+        Call::ChatHistory(request) => {
+            answer(peer, id, backend.chat_history(peer, request).await).await
+        }
+        Call::SessionList => answer(peer, id, backend.session_list(peer).await).await,
+        Call::SessionClear(session) => {
+            answer(peer, id, backend.session_clear(peer, session).await).await
+        }
+        Call::BudgetStatus(of) => {
+            answer(peer, id, backend.budget_status(peer, of.session).await).await
+        }
+        Call::MemorySearch(request) => {
+            answer(peer, id, backend.memory_search(peer, request).await).await
+        }
+        Call::Unknown { tag, content } => {
+            let params = content.unwrap_or_default();
+            answer(peer, id, backend.call(peer, &tag, params).await).await
+        }
+        // The machine passes on no other.
+        call => {
+            let unknown = RpcError::unknown_method(call.tag());
+            answer::<()>(peer, id, Err(unknown)).await
+        }
     }
 }
 
