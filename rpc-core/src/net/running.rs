@@ -107,19 +107,13 @@ crate::debug::debug_fields!([] Running, this => { len: this.len() });
 ///
 /// # Cancel safety
 /// As cancel-safe as `work`.
-// Not an `async fn`, which would hold `work` a second time.
 #[doc(hidden)]
-pub fn catch_panic<T>(
-    whose: &'static str,
-    work: impl Future<Output = T>,
-) -> impl Future<Output = Option<T>> {
-    let caught = AssertUnwindSafe(work).catch_unwind();
-    caught.map(move |outcome| {
-        if outcome.is_err() {
-            tracing::error!("{whose} panicked");
-        }
-        outcome.ok()
-    })
+pub async fn catch_panic<T>(whose: &'static str, work: impl Future<Output = T>) -> Option<T> {
+    let outcome = AssertUnwindSafe(work).catch_unwind().await;
+    if outcome.is_err() {
+        tracing::error!("{whose} panicked");
+    }
+    outcome.ok()
 }
 
 #[cfg(test)]

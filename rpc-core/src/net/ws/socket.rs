@@ -1,17 +1,16 @@
 //! [`Socket`]: a TCP connection, with TLS or without, or an upgraded one.
 
-use std::future::Future as _;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf as _, BytesMut};
+use bytes::Bytes;
 #[cfg(feature = "server")]
 use hyper::upgrade::Upgraded;
 #[cfg(feature = "server")]
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 /// The connection under a [`WsStream`](super::WsStream) on either end: TCP, with TLS or without, or
@@ -21,12 +20,12 @@ use tokio::net::TcpStream;
 /// many system calls.
 pub struct Socket {
     inner: Inner,
-    /// Bytes that were read ahead. During a burst it keeps the room for a whole read.
-    ahead: BytesMut,
+    /// Bytes that were read ahead.
+    ahead: Bytes,
 }
 
-/// Bytes read at once for a small buffer: the first onto the stack, since an idle connection holds no
-/// memory for them.
+/// Bytes read at once for a small buffer, onto the stack: an idle connection holds no memory for
+/// it.
 const READ: usize = 16 * 1024;
 /// Buffers from this size on are read into directly.
 const SMALL: usize = 4 * 1024;
@@ -73,8 +72,8 @@ impl Socket {
         }
     }
 
-    fn over(inner: Inner) -> Self {
-        let ahead = BytesMut::new();
+    const fn over(inner: Inner) -> Self {
+        let ahead = Bytes::new();
         Self { inner, ahead }
     }
 
@@ -111,27 +110,18 @@ impl AsyncRead for Socket {
             if room >= SMALL {
                 return inner.line().poll_read(cx, buf);
             }
-            if !ahead.try_reclaim(READ) {
-                let mut memory = [MaybeUninit::uninit(); READ];
-                let mut read = ReadBuf::uninit(&mut memory);
-                ready!(inner.line().poll_read(cx, &mut read))?;
-                let (now, later) = read.filled().split_at(room.min(read.filled().len()));
-                buf.put_slice(now);
-                if !later.is_empty() {
-                    ahead.reserve(READ);
-                    ahead.extend_from_slice(later);
-                }
-                return Poll::Ready(Ok(()));
+            let mut memory = [MaybeUninit::uninit(); READ];
+            let mut read = ReadBuf::uninit(&mut memory);
+            ready!(inner.line().poll_read(cx, &mut read))?;
+            let (now, later) = read.filled().split_at(room.min(read.filled().len()));
+            buf.put_slice(now);
+            *ahead = Bytes::copy_from_slice(later);
+        } else {
+            buf.put_slice(&ahead.split_to(room.min(ahead.len())));
+            if ahead.is_empty() {
+                *ahead = Bytes::new();
             }
-            let read = pin!(inner.line().read_buf(ahead)).poll(cx);
-            if !matches!(read, Poll::Ready(Ok(1..))) {
-                *ahead = BytesMut::new();
-            }
-            ready!(read)?;
         }
-        let now = room.min(ahead.len());
-        buf.put_slice(ahead.get(..now).unwrap_or_default());
-        ahead.advance(now);
         Poll::Ready(Ok(()))
     }
 }

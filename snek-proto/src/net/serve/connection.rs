@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use rpc_core::net::server::{Accepted, Brake, HttpConfig, ServerProtocol, caller};
 use rpc_core::net::telemetry::{OTHER, server_call};
 use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, catch_panic, time};
@@ -171,11 +170,9 @@ async fn login<B: Backend>(
 }
 
 /// Runs a backend's work. A panic becomes an error without details.
-fn guarded<T>(
-    work: impl Future<Output = Result<T, RpcError>>,
-) -> impl Future<Output = Result<T, RpcError>> {
-    let done = catch_panic("a backend", work);
-    done.map(|done| done.unwrap_or_else(|| Err(RpcError::new("internal error"))))
+async fn guarded<T>(work: impl Future<Output = Result<T, RpcError>>) -> Result<T, RpcError> {
+    let done = catch_panic("a backend", work).await;
+    done.unwrap_or_else(|| Err(RpcError::new("internal error")))
 }
 
 fn fail(peer: &Peer, id: RequestId, error: &RpcError) {
