@@ -130,16 +130,14 @@ impl Progress {
     /// Removes requests that have ended, and steps that no open one needs.
     fn tidy(&mut self) {
         self.requests.retain(|request| request.is_open);
-        let steps = std::mem::take(&mut self.steps);
-        let mut open = self.requests.iter().map(|request| request.frame).peekable();
-        for (at, step) in steps.iter().enumerate() {
-            let next = steps.get(at + 1).map(|(from, _)| *from);
-            let is_its = |frame: &FrameNumber| next.is_none_or(|next| *frame < next);
-            if open.next_if(is_its).is_some() {
-                while open.next_if(is_its).is_some() {}
-                self.steps.push(*step);
+        let mut steps = Vec::new();
+        for Request { frame, .. } in &self.requests {
+            let later = |at: &Instant| steps.last().is_none_or(|(_, last)| last < at);
+            if let Some(at) = self.since(*frame).filter(later) {
+                steps.push((*frame, at));
             }
         }
+        self.steps = steps;
     }
 }
 
