@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use rpc_core::Instant;
-use rpc_core::json::Tagged as _;
-use rpc_core::json::tagged::Word;
 use rpc_core::timers::later;
 use rpc_core::{CallId, Machine, Refused};
-use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde::Serialize;
 
 use super::pending::{Kind, Pending};
 use super::{ChatSummary, ClientConn, ClientState};
-use crate::codec::{encode_into, encode_request};
+use crate::codec::{encode_request, encode_tagged};
 use crate::frame::{Call, ChatSend, Method};
 
 impl ClientConn {
@@ -46,19 +44,10 @@ impl ClientConn {
     /// # Errors
     /// As for [`call`](Self::call).
     pub fn request(&mut self, call: &Call, now: Instant) -> Result<CallId, Refused> {
-        struct Request<'c>(CallId, &'c Call);
-        impl Serialize for Request<'_> {
-            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                let mut request = to.serialize_map(None)?;
-                request.serialize_entry(&Word("id"), &self.0)?;
-                self.1.write(&mut request)?;
-                request.end()
-            }
-        }
         if let Call::ChatSend(chat) = call {
             return self.chat_send(chat, now);
         }
-        let encode = |buffer: &mut String, id| encode_into(&Request(id, call), buffer);
+        let encode = |buffer: &mut String, id| encode_tagged(buffer, &id, call);
         let idle = Some(self.config.call_timeout);
         self.send(encode, Kind::Unary, idle, None, now)
     }

@@ -13,7 +13,6 @@ use crate::limits::Limits;
 /// reads all forms and takes longer.
 ///
 /// A member that is not there is not passed, so another one may be tried.
-#[derive(Debug)]
 pub struct InOrder<'t> {
     text: &'t str,
     at: usize,
@@ -85,6 +84,9 @@ impl<'t> InOrder<'t> {
         self.text.as_bytes().get(self.at..) == Some(b"}")
     }
 }
+
+// Not the text, which may be private.
+crate::debug::debug_fields!(['t] InOrder<'t>, this => { at: this.at });
 
 #[cfg(test)]
 mod tests {

@@ -214,8 +214,36 @@ async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, ca
                 let plugins = backend.plugins(&peer).await;
                 answer(&peer, id, Ok(plugins)).await
             }
-            // What is asked less often does not enlarge the futures of the others.
-            call => Box::pin(respond_rarely(&*backend, &peer, id, call)).await,
+            // In boxes, so that they do not enlarge the futures of the others.
+            Call::ChatHistory(request) => {
+                let turns = Box::pin(backend.chat_history(&peer, request));
+                answer(&peer, id, turns.await).await
+            }
+            Call::SessionList => {
+                let sessions = Box::pin(backend.session_list(&peer));
+                answer(&peer, id, sessions.await).await
+            }
+            Call::SessionClear(session) => {
+                let cleared = Box::pin(backend.session_clear(&peer, session));
+                answer(&peer, id, cleared.await).await
+            }
+            Call::BudgetStatus(of) => {
+                let status = Box::pin(backend.budget_status(&peer, of.session));
+                answer(&peer, id, status.await).await
+            }
+            Call::MemorySearch(request) => {
+                let facts = Box::pin(backend.memory_search(&peer, request));
+                answer(&peer, id, facts.await).await
+            }
+            Call::Unknown { tag, content } => {
+                let answered = Box::pin(backend.call(&peer, &tag, content.unwrap_or_default()));
+                answer(&peer, id, answered.await).await
+            }
+            // The machine passes on no other.
+            call => {
+                let unknown = RpcError::unknown_method(call.tag());
+                answer::<()>(&peer, id, Err(unknown)).await
+            }
         }
     };
     let run = pin!(catch_panic("a backend", run));
@@ -223,38 +251,6 @@ async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, ca
     if ended.is_none() {
         let error = internal_error();
         peer.end(id, |conn| refuse(conn, id, &error)).await;
-    }
-}
-
-async fn respond_rarely<B: Backend>(
-    backend: &B,
-    peer: &Arc<Peer>,
-    id: RequestId,
-    call: Call,
-) -> bool {
-    match call {
-        Call::ChatHistory(request) => {
-            answer(peer, id, backend.chat_history(peer, request).await).await
-        }
-        Call::SessionList => answer(peer, id, backend.session_list(peer).await).await,
-        Call::SessionClear(session) => {
-            answer(peer, id, backend.session_clear(peer, session).await).await
-        }
-        Call::BudgetStatus(of) => {
-            answer(peer, id, backend.budget_status(peer, of.session).await).await
-        }
-        Call::MemorySearch(request) => {
-            answer(peer, id, backend.memory_search(peer, request).await).await
-        }
-        Call::Unknown { tag, content } => {
-            let params = content.unwrap_or_default();
-            answer(peer, id, backend.call(peer, &tag, params).await).await
-        }
-        // The machine passes on no other.
-        call => {
-            let unknown = RpcError::unknown_method(call.tag());
-            answer::<()>(peer, id, Err(unknown)).await
-        }
     }
 }
 

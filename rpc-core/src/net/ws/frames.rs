@@ -58,24 +58,8 @@ pub(super) const fn is_close_code(code: u16) -> bool {
 pub(super) struct Halves {
     pub(super) stream: AtomicWaker,
     pub(super) sink: AtomicWaker,
-    woken: AtomicUsize,
-}
-
-impl Halves {
-    /// Returns how often both were woken.
-    #[inline]
-    pub(super) fn woken(&self) -> usize {
-        self.woken.load(Ordering::Acquire)
-    }
-
-    /// Notes the task of a half that has to wait, and wakes it if both were woken since `woken`.
-    pub(super) fn wait(&self, half: &AtomicWaker, cx: &Context<'_>, woken: usize) {
-        half.register(cx.waker());
-        // Whoever woke before that has found no task, or an earlier one.
-        if self.woken() != woken {
-            cx.waker().wake_by_ref();
-        }
-    }
+    /// How often both were woken.
+    pub(super) woken: AtomicUsize,
 }
 
 impl Wake for Halves {
@@ -309,7 +293,7 @@ pub(super) struct FrameStream<S> {
     context: WebSocketContext,
     frames: Frames<S>,
     /// Whether the last write found the socket full.
-    is_stuck: bool,
+    pub(super) is_stuck: bool,
     has_ended: bool,
     /// Whether all that was passed on has been read.
     is_read: bool,
@@ -375,11 +359,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
     /// Returns the contents of the Close that was received.
     pub(super) fn close(&self) -> Option<CloseFrame> {
         self.frames.close()?.ok()?
-    }
-
-    /// Returns whether the socket has refused something.
-    pub(super) const fn is_stuck(&self) -> bool {
-        self.is_stuck
     }
 
     /// Waits until the socket takes what it has refused.

@@ -3,6 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
@@ -196,11 +197,16 @@ where
         cx: &mut Context<'_>,
         poll: impl FnOnce(&mut Self, &mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        let (waker, woken) = (self.take_waker(), self.halves.woken());
+        let (waker, woken) = (self.take_waker(), self.halves.woken.load(Ordering::Acquire));
         let polled = poll(self, &mut Context::from_waker(&waker));
         self.waker = Some(waker);
         if polled.is_pending() {
-            self.halves.wait(half(&self.halves), cx, woken);
+            // Only a half that has to wait notes its task.
+            half(&self.halves).register(cx.waker());
+            // Whoever woke before that has found no task, or an earlier one.
+            if self.halves.woken.load(Ordering::Acquire) != woken {
+                cx.waker().wake_by_ref();
+            }
         }
         polled
     }
@@ -401,7 +407,7 @@ where
     /// Pending while more than one write buffer is stuck.
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
         let this = self.get_mut();
-        if this.rest.is_empty() && !this.inner.is_stuck() {
+        if this.rest.is_empty() && !this.inner.is_stuck {
             this.unasked = 0;
             return Poll::Ready(Ok(()));
         }
