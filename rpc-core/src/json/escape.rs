@@ -56,32 +56,37 @@ pub(super) fn write_contents(out: &mut String, text: &str) {
 #[inline(never)]
 fn write_escaped(out: &mut String, mut text: &str, mut clean: usize) {
     out.reserve(text.len() + ROOM);
-    // What is escaped is one byte, so a run ends between characters.
+    // What is escaped is a character of its own, so a run ends between characters.
     while let Some((run, rest)) = text.split_at_checked(clean) {
         out.push_str(run);
-        let Some(escaped) = rest.as_bytes().first() else {
+        let mut rest = rest.chars();
+        let Some(escaped) = rest.next() else {
             return;
         };
-        let escape = match escaped {
-            b'\n' => "\\n",
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\t' => "\\t",
-            b'\r' => "\\r",
-            b'\x08' => "\\b",
-            b'\x0c' => "\\f",
-            control => write_control(out, *control),
-        };
-        out.push_str(escape);
-        text = rest.get(1..).unwrap_or_default();
+        write_escape(out, escaped);
+        text = rest.as_str();
         clean = plain_end(text.as_bytes(), 0);
     }
 }
 
-/// Writes all but the last digit of a control character and returns that digit.
+#[inline]
+fn write_escape(out: &mut String, escaped: char) {
+    out.push_str(match escaped {
+        '"' => "\\\"",
+        '\\' => "\\\\",
+        '\n' => "\\n",
+        '\r' => "\\r",
+        '\t' => "\\t",
+        '\x08' => "\\b",
+        '\x0c' => "\\f",
+        _ => return write_control(out, escaped),
+    });
+}
+
 #[cold]
-fn write_control(out: &mut String, control: u8) -> &'static str {
-    out.push_str(if control < 0x10 { "\\u000" } else { "\\u001" });
-    let digit = usize::from(control & 0xf);
-    "0123456789abcdef".get(digit..=digit).unwrap_or_default()
+fn write_control(out: &mut String, escaped: char) {
+    out.push_str("\\u00");
+    for nibble in [u32::from(escaped) >> 4, u32::from(escaped) & 0xf] {
+        out.push(char::from_digit(nibble, 16).unwrap_or_default());
+    }
 }

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use rpc_core::json::{self, DecodeErrorKind};
 use rpc_core::timers::{later, sooner};
 use rpc_core::{
-    CallError, CallId, CloseFrame, CloseReason, DecodeError, Disconnect, FrameNumber, Incoming,
-    Instant, Machine, MachineCore, Match, Outgoing, PendingCalls,
+    CallError, CloseFrame, CloseReason, DecodeError, Disconnect, FrameNumber, Incoming, Instant,
+    Machine, MachineCore, Match, Outgoing, PendingCalls,
 };
 use serde::de::DeserializeOwned;
 
@@ -165,7 +165,6 @@ impl ClientConn {
 
     fn on_text(&mut self, text: &str, now: Instant) {
         if let Some((id, answer)) = Answer::in_order(text, &self.config.limits)
-            && let Some(id) = CallId::parse(id)
             && matches!(self.calls.get(id), Some(it) if it.purpose == Purpose::Command)
         {
             let _ = self.calls.complete(id);

@@ -61,8 +61,8 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// Returns whether a caller can ask for no other members.
-    fn are_enough(&self, strict: bool) -> bool {
+    /// Returns whether these are all members of the text that a caller can ask for.
+    fn are_all_of(&self, text: &str, strict: bool) -> bool {
         let is_text = |it: &Option<LooseStr>| matches!(it, None | Some(LooseStr::Str(_)));
         let is_flag = |it: &Option<LooseStr>| matches!(it, None | Some(LooseStr::Bool(_)));
         let said = is_text(&self.message) && is_text(&self.username) && is_text(&self.user_nick);
@@ -71,13 +71,28 @@ impl Members {
             return false;
         }
         match (&self.call_id, &self.event) {
-            (Some(_), _) => false,
+            (Some(id), _) => text.trim_ascii().len() == self.shortest_answer(id),
             (None, Some(LooseStr::Str(name))) => match &**name {
                 "message" | "set_typing" | "join" | "leave" => true,
                 name => name == "new_message" && !strict,
             },
             (None, _) => true,
         }
+    }
+
+    /// Returns the length of the shortest answer with these members. A longer text may have other
+    /// members.
+    fn shortest_answer(&self, id: &Json) -> usize {
+        let member = |name: &str, value: usize| r#""":,"#.len() + name.len() + value;
+        let success = match self.success {
+            Some(LooseStr::Bool(true)) => member("success", 4),
+            Some(_) => member("success", 5),
+            None => 0,
+        };
+        let data = self.data.as_ref();
+        let data = data.map_or(0, |data| member("data", data.get().len()));
+        // Two braces, and a comma less than members.
+        1 + member("callId", id.get().len()) + success + data
     }
 }
 
@@ -102,11 +117,7 @@ impl ServerFrame {
     }
 
     fn read(text: &str, limits: &Limits, strict: bool) -> Result<Self, DecodeError> {
-        if let Some((id, answer)) = Answer::in_order(text, limits) {
-            let answer = Self::success(WireId::text(id), answer.data);
-            return Ok(Self { strict, ..answer });
-        }
-        let keep = |members: &Members| !members.are_enough(strict);
+        let keep = |members: &Members| !members.are_all_of(text, strict);
         let (mut members, raw) = json::decode_keeping(text, limits, keep)?;
         if members.event.is_none() {
             members.data.get_or_insert(Json::NULL);
@@ -152,7 +163,14 @@ impl ServerFrame {
 
     /// The id of the call that this may answer, if it has the form of this client's ids.
     pub(crate) fn own_call_id(&self) -> Option<CallId> {
-        CallId::parse(&self.members.call_id.as_ref()?.as_id()?)
+        let id = self.members.call_id.as_ref()?;
+        // It comes back as it was sent, unless the server writes it in its own way.
+        let inner = id
+            .get()
+            .strip_prefix('"')
+            .and_then(|it| it.strip_suffix('"'));
+        let as_sent = inner.and_then(CallId::parse);
+        as_sent.or_else(|| CallId::parse(&id.as_id()?))
     }
 
     /// Whether the call failed: `success` is false, or absent while there is an `error`. An object
@@ -239,9 +257,9 @@ pub struct Answer {
 
 impl Answer {
     /// Reads the answer to a call that succeeded, as servers of this crate write it.
-    pub(crate) fn in_order<'t>(text: &'t str, limits: &Limits) -> Option<(&'t str, Self)> {
+    pub(crate) fn in_order(text: &str, limits: &Limits) -> Option<(CallId, Self)> {
         let mut object = json::InOrder::new(text, limits)?;
-        let id = object.text("callId")?;
+        let id = CallId::parse(object.text("callId")?)?;
         object.raw("success").filter(|it| *it == "true")?;
         let data = object.json("data")?;
         let frame = None;
