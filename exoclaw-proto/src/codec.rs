@@ -62,8 +62,17 @@ pub fn encode_event(
     id: &impl Serialize,
     event: &StreamEvent,
 ) -> Result<(), Refused> {
-    struct Stream<'s, I>(&'s I, &'s StreamEvent);
-    impl<I: Serialize> Serialize for Stream<'_, I> {
+    encode_tagged(buffer, id, event)
+}
+
+/// Appends an id and the members of a tagged value.
+pub(crate) fn encode_tagged(
+    buffer: &mut String,
+    id: &impl Serialize,
+    value: &impl Tagged,
+) -> Result<(), Refused> {
+    struct Frame<'s, I, T>(&'s I, &'s T);
+    impl<I: Serialize, T: Tagged> Serialize for Frame<'_, I, T> {
         fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
             let mut frame = to.serialize_map(None)?;
             frame.serialize_entry(&Word("id"), self.0)?;
@@ -71,7 +80,7 @@ pub fn encode_event(
             frame.end()
         }
     }
-    encode_into(&Stream(id, event), buffer)
+    encode_into(&Frame(id, value), buffer)
 }
 
 /// Appends a step like [`encode_event`], with a borrowed text as its data.

@@ -61,9 +61,12 @@ impl WireId {
 
     /// Returns the id as answers carry it: a string, or a number if `numbers` are returned as such.
     pub(crate) fn into_answer(self, numbers: bool) -> Json {
-        let is_string = self.0.first_byte() == b'"';
-        // Without an escape a string is written as it was read.
-        if (is_string && !self.0.get().contains('\\')) || (!is_string && numbers) {
+        let as_read = match self.0.as_str() {
+            // Without an escape a string is written as it was read.
+            Some(text) => matches!(text, Cow::Borrowed(_)),
+            None => numbers,
+        };
+        if as_read {
             return self.0;
         }
         Json::string(&self.text())

@@ -61,6 +61,11 @@ impl Progress {
             is_open: true,
         });
         self.open += 1;
+        self.step_at(frame, now);
+    }
+
+    /// Notes progress from this frame on, unless the step before it says as much.
+    fn step_at(&mut self, frame: FrameNumber, now: Instant) {
         if self.steps.last().is_none_or(|(_, at)| *at < now) {
             self.steps.push((frame, now));
         }
@@ -71,7 +76,7 @@ impl Progress {
         if self.find(frame).is_some() {
             // Nothing is newer than this.
             self.steps.truncate(self.step(frame));
-            self.steps.push((frame, now));
+            self.step_at(frame, now);
         }
     }
 
@@ -89,7 +94,13 @@ impl Progress {
             self.requests.shrink_to(SLACK);
             self.steps.clear();
             self.steps.shrink_to(SLACK);
-        } else if self.requests.len() > 2 * self.open + SLACK {
+            return;
+        }
+        // Most answers come in order.
+        while self.requests.front().is_some_and(|it| !it.is_open) {
+            self.requests.pop_front();
+        }
+        if self.requests.len().max(self.steps.len()) > 2 * self.open + SLACK {
             self.tidy();
         }
     }
@@ -109,6 +120,9 @@ impl Progress {
     }
 
     fn find(&self, frame: FrameNumber) -> Option<usize> {
+        if self.requests.front().is_some_and(|it| it.frame == frame) {
+            return Some(0);
+        }
         let found = self.requests.binary_search_by_key(&frame, |it| it.frame);
         found.ok()
     }
@@ -116,16 +130,14 @@ impl Progress {
     /// Removes requests that have ended, and steps that no open one needs.
     fn tidy(&mut self) {
         self.requests.retain(|request| request.is_open);
-        let steps = std::mem::take(&mut self.steps);
-        let mut open = self.requests.iter().map(|request| request.frame).peekable();
-        for (at, step) in steps.iter().enumerate() {
-            let next = steps.get(at + 1).map(|(from, _)| *from);
-            let is_its = |frame: &FrameNumber| next.is_none_or(|next| *frame < next);
-            if open.next_if(is_its).is_some() {
-                while open.next_if(is_its).is_some() {}
-                self.steps.push(*step);
+        let mut steps = Vec::new();
+        for Request { frame, .. } in &self.requests {
+            let later = |at: &Instant| steps.last().is_none_or(|(_, last)| last < at);
+            if let Some(at) = self.since(*frame).filter(later) {
+                steps.push((*frame, at));
             }
         }
+        self.steps = steps;
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use rpc_core::json::{DecodeErrorKind, each_member};
-use rpc_core::{CallId, Limits, Refused};
+use rpc_core::{CallId, Hex16, IdForm as _, Limits, Refused};
 use serde::Serialize;
 
 use crate::frame::{ClientFrame, LOGIN};
@@ -50,9 +50,10 @@ pub(crate) fn encode_method(
 /// # Errors
 /// Never in practice: an id is always valid JSON.
 pub(crate) fn encode_call_id(buffer: &mut String, call_id: CallId) -> Result<(), Refused> {
-    buffer.push_str(",\"callId\":");
-    encode_into(&call_id, buffer)?;
-    buffer.push('}');
+    buffer.push_str(",\"callId\":\"");
+    // Its digits need no escapes, and a string takes all that is written.
+    let _ = Hex16::write(call_id.raw(), buffer);
+    buffer.push_str("\"}");
     Ok(())
 }
 

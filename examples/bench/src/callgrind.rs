@@ -77,6 +77,11 @@ fn totals(&Job(name, way, _): &Job<'_>, rounds: u64, number: usize) -> Option<(u
             "-q",
         ])
         .arg(format!("--callgrind-out-file={}", file.display()))
+        // Else a copy of a few kilobytes is an instruction that counts once for each byte.
+        .env(
+            "GLIBC_TUNABLES",
+            "glibc.cpu.x86_rep_movsb_threshold=1000000000",
+        )
         .arg(std::env::current_exe().unwrap())
         .args(["one", name, way, &rounds.to_string()])
         .stderr(Stdio::inherit())

@@ -62,8 +62,8 @@ pub(crate) const HOT_SUM: Goal = met("the five hot frames", "sonic-rs", SONIC);
 #[rustfmt::skip] // One row per line, to be read and edited as a table.
 const GOALS: &[Goal] = &[
     // Goal 1
-    missed("decode Exoclaw text event, 100 B", "serde derive", DERIVE, "a few instructions, by which its count moves with unrelated code"),
-    missed("decode Exoclaw text event, 100 B", "jsonrpsee", JSONRPSEE, "the envelope is read in one pass by both"),
+    met("decode Exoclaw text event, 100 B", "serde derive", DERIVE),
+    met("decode Exoclaw text event, 100 B", "jsonrpsee", JSONRPSEE),
     met("decode Exoclaw text event, 100 B", "rmcp", RMCP),
     met("decode Exoclaw text event, 100 B", "sonic-rs", SONIC),
     met("decode Snek message event, 120 B", "serde derive", DERIVE),
@@ -90,7 +90,7 @@ const GOALS: &[Goal] = &[
     met("decode Snek send_message", "our types, serde_json", SAME),
     met("decode Exoclaw text event with escapes, 1 KB", "our types, serde_json", SAME),
     met("decode Exoclaw text event, 200 KB", "our types, serde_json", SAME),
-    missed("decode Exoclaw text event, 200 KB", "serde derive", LONG, "the copy that is delivered"),
+    met("decode Exoclaw text event, 200 KB", "serde derive", LONG),
     met("decode Snek channels into owned structs, 200 KB", "our types, serde_json", SAME),
     // Goal 3
     missed("Exoclaw result left raw, 200 KB", "serde_json scan", SCAN, "the copy that is delivered, which the scan does not make"),
@@ -104,8 +104,8 @@ const GOALS: &[Goal] = &[
     met("encode Acolyte text event, 110 B", "to_writer", WRITE),
     met("encode Exoclaw text event, 200 KB", "to_writer", WRITE_LONG),
     met("encode Exoclaw text event, 1 KB", "to_writer", WRITER),
-    met("encode Exoclaw text event with escapes, 1 KB", "to_writer", WRITE),
-    met("encode Exoclaw text event with escapes, 1 KB", "sonic-rs", SONIC),
+    missed("encode Exoclaw text event with escapes, 1 KB", "to_writer", WRITE, "each run between two escapes is appended by a call"),
+    missed("encode Exoclaw text event with escapes, 1 KB", "sonic-rs", SONIC, "it writes into memory that it has not filled, which safe code cannot"),
     met("encode Exoclaw text event, 200 KB", "sonic-rs", SONIC),
     met("encode Exoclaw tool use, raw input of 200 KB", "to_writer", WRITER),
     met("encode Snek send_message, 100 B", "to_writer", WRITER),
@@ -120,15 +120,15 @@ const GOALS: &[Goal] = &[
 /// [`CALL_MARGIN`] more.
 #[rustfmt::skip] // One row per line, to be read and edited as a table.
 pub(crate) const CALLS: &[(&str, f64, Option<&str>)] = &[
-    ("call Exoclaw ping, 1,000 in flight", 9_500.0, Some(WHY_CALLS)),
+    ("call Exoclaw ping, 1,000 in flight", 9_500.0, None),
     ("call Exoclaw status, 1,000 in flight", 12_500.0, Some(WHY_CALLS)),
     ("call Snek echo, 42 B, 1,000 in flight", 12_500.0, Some(WHY_CALLS)),
-    ("call Exoclaw ping", 12_650.0, None),
-    ("call Exoclaw status", 17_310.0, None),
-    ("call Exoclaw chat of ten", 81_970.0, None),
-    ("call Snek ping", 14_930.0, None),
-    ("call Snek echo, 42 B", 17_330.0, None),
-    ("call Snek send_message", 21_880.0, None),
+    ("call Exoclaw ping", 9_980.0, None),
+    ("call Exoclaw status", 15_160.0, None),
+    ("call Exoclaw chat of ten", 70_320.0, None),
+    ("call Snek ping", 13_660.0, None),
+    ("call Snek echo, 42 B", 15_200.0, None),
+    ("call Snek send_message", 19_680.0, None),
     ("call SmartHole message and ack", 39_380.0, None),
     ("call ConnectOnion INPUT to OUTPUT", 1_570_600.0, None),
     ("call Acolyte chat of ten", 188_400.0, None),

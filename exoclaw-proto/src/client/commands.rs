@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::pending::{Kind, Pending};
 use super::{ChatSummary, ClientConn, ClientState};
-use crate::codec::{encode_into, encode_request};
+use crate::codec::{encode_request, encode_tagged};
 use crate::frame::{Call, ChatSend, Method};
 
 impl ClientConn {
@@ -44,16 +44,10 @@ impl ClientConn {
     /// # Errors
     /// As for [`call`](Self::call).
     pub fn request(&mut self, call: &Call, now: Instant) -> Result<CallId, Refused> {
-        #[derive(Serialize)]
-        struct Request<'c> {
-            id: CallId,
-            #[serde(flatten)]
-            call: &'c Call,
-        }
         if let Call::ChatSend(chat) = call {
             return self.chat_send(chat, now);
         }
-        let encode = |buffer: &mut String, id| encode_into(&Request { id, call }, buffer);
+        let encode = |buffer: &mut String, id| encode_tagged(buffer, &id, call);
         let idle = Some(self.config.call_timeout);
         self.send(encode, Kind::Unary, idle, None, now)
     }

@@ -1,6 +1,6 @@
 //! [`ClientFrame`]: a [`Token`] or a [`Request`].
 
-use rpc_core::json::{self, check_size, find_member};
+use rpc_core::json::{self, TagKind, Tagged as _, check_size, find_member};
 use rpc_core::{DecodeError, Limits, Str, tagged};
 use serde::{Deserialize, Serialize};
 
@@ -107,7 +107,22 @@ impl Request {
     /// # Errors
     /// [`DecodeError`]; [`id_of`](Self::id_of) returns the id for the answer.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
+        if let Some(request) = Self::in_order(text, limits) {
+            return Ok(request);
+        }
         json::decode(text, limits).or_else(|_| Ok(Head::decode(text, limits)?.request(limits)))
+    }
+
+    /// Reads a request without parameters, as clients of this crate write it.
+    fn in_order(text: &str, limits: &Limits) -> Option<Self> {
+        let mut object = json::InOrder::new(text, limits)?;
+        let id = WireId::new(object.json("id")?).ok()?;
+        let method = object
+            .text("method")
+            .filter(|it| Call::kind(it) == TagKind::Unit)?;
+        object.raw("params")?;
+        let call = Call::without::<DecodeError>(method, None).ok()?;
+        object.is_end().then_some(Self { id, call })
     }
 
     /// Returns the id of a text that is JSON but not a request, or `None` if it has no usable id.
@@ -146,6 +161,23 @@ mod tests {
             request(r#"{"id":"1","method":"ping"}"#),
             request(r#"{"id":1,"method":"ping","params":{}}"#)
         );
+    }
+
+    #[test]
+    fn a_request_reads_the_same_with_white_space() {
+        for text in [
+            r#"{"id":"1","method":"ping","params":{}}"#,
+            r#"{"id":7,"method":"status","params":null}"#,
+            r#"{"id":"a\ud83d","method":"ping","params":[1]}"#,
+            r#"{"id":"1","method":"chat.send","params":{"content":"x"}}"#,
+            r#"{"id":"1","method":"other","params":{"a":1}}"#,
+            r#"{"id":true,"method":"ping","params":{}}"#,
+            r#"{"id":"1","method":"ping","params":{},"id":"2"}"#,
+        ] {
+            let read = Request::decode(text, &limits());
+            let spaced = Request::decode(&format!("{text} "), &limits());
+            assert_eq!(read.ok(), spaced.ok(), "{text}");
+        }
     }
 
     #[test]

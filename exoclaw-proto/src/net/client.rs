@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::TryFutureExt as _;
 use rpc_core::Instant;
 use rpc_core::net::Link;
 use rpc_core::net::telemetry::OTHER;
@@ -152,7 +153,8 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn status(&self) -> Outcome<Status> {
-        self.value(Call::Status).await
+        let status = self.start("status", |conn, now| conn.request(&Call::Status, now));
+        self.read(&status.await?)
     }
 
     /// Fetches the loaded plugins. Safe to repeat.
@@ -282,7 +284,10 @@ impl Client {
     }
 
     async fn value<T: DeserializeOwned>(&self, call: Call) -> Outcome<T> {
-        let answer = self.request(call).await?;
+        self.read(&self.request(call).await?)
+    }
+
+    fn read<T: DeserializeOwned>(&self, answer: &Json) -> Outcome<T> {
         json::parse(answer.get(), &self.config.limits).map_err(|error| unexpected(&error))
     }
 
@@ -300,13 +305,11 @@ impl Client {
         F: FnOnce(&mut ClientConn, Instant) -> Result<CallId, Refused> + Send + 'static,
     {
         let ended = self.link.call(method, start);
-        async {
-            match ended.await? {
-                CallValue::Answer(answer) => Ok(answer),
-                // Only chats end so, and they are started elsewhere.
-                CallValue::Chat(_) => Ok(Json::NULL),
-            }
-        }
+        ended.map_ok(|value| match value {
+            CallValue::Answer(answer) => answer,
+            // Only chats end so, and they are started elsewhere.
+            CallValue::Chat(_) => Json::NULL,
+        })
     }
 }
 

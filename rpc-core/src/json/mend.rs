@@ -32,7 +32,7 @@ fn mend_escapes(json: &str) -> Cow<'_, str> {
 
 /// Most raw values are short and have none: here, a call of `memchr` would cost more than the look.
 #[inline]
-fn has_escape(json: &[u8]) -> bool {
+pub(super) fn has_escape(json: &[u8]) -> bool {
     fn has<const N: usize>(bytes: &[u8; N]) -> bool {
         let found = bytes.iter().map(|byte| *byte == b'\\');
         found.fold(false, |any, is| any | is)

@@ -14,6 +14,7 @@ pub(crate) mod error;
 mod escape;
 mod find;
 mod flatten;
+mod in_order;
 mod key;
 pub mod lenient;
 mod loose;
@@ -40,6 +41,8 @@ pub(crate) use de::Deserializer;
 pub(crate) use error::DecodeError;
 pub use error::DecodeErrorKind;
 pub use find::{each_member, find_member};
+#[doc(hidden)]
+pub use in_order::InOrder;
 pub use loose::LooseStr;
 pub use mend::{from_slice, mend};
 pub use open::open;

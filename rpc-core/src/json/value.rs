@@ -7,7 +7,7 @@ use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::DecodeError;
-use super::mend::mend;
+use super::mend::{has_escape, mend};
 use super::unescape::unescape_from;
 use super::{Str, serialize_verbatim, token};
 use crate::error::Refused;
@@ -96,9 +96,10 @@ impl Json {
     #[must_use]
     pub fn as_str(&self) -> Option<Cow<'_, str>> {
         let inner = self.get().strip_prefix('"')?.strip_suffix('"')?;
-        let Some(escape) = inner.find('\\') else {
+        if !has_escape(inner.as_bytes()) {
             return Some(Cow::Borrowed(inner));
-        };
+        }
+        let escape = inner.find('\\')?;
         let (text, _) = unescape_from(self.get(), 1, 1 + escape).ok()?;
         Some(Cow::Owned(text))
     }
@@ -134,6 +135,12 @@ impl Json {
     #[inline]
     pub(super) fn scanned(text: &str) -> Self {
         Self(mend(text).into())
+    }
+
+    /// Like [`scanned`](Self::scanned), for text without halves of surrogate pairs.
+    #[inline]
+    pub(super) fn whole(text: &str) -> Self {
+        Self(text.into())
     }
 
     /// Replaces halves of surrogate pairs.

@@ -1,7 +1,6 @@
 //! [`Clients`]: the registered clients, their names and their connections.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
 use rpc_core::Str;
 
@@ -33,9 +32,8 @@ pub(super) struct Clients {
     by_conn: HashMap<ConnId, u64>,
     by_name: HashMap<Str, u64>,
     next: u64,
-    /// All clients as candidates, shared with the open questions: a change copies them only while
-    /// there is one.
-    candidates: Arc<Vec<Candidate>>,
+    /// What routers are told of them.
+    candidates: BTreeMap<u64, Candidate>,
 }
 
 impl Clients {
@@ -60,7 +58,7 @@ impl Clients {
         let name = registration.name.clone();
         self.by_conn.insert(conn, number);
         self.by_name.insert(name.clone(), number);
-        Arc::make_mut(&mut self.candidates).push(Candidate::of(&registration));
+        self.candidates.insert(number, Candidate::of(&registration));
         let client = RegisteredClient {
             conn,
             id: id.clone(),
@@ -72,10 +70,10 @@ impl Clients {
 
     /// Removes the client of a connection.
     pub(super) fn remove(&mut self, conn: ConnId) -> Option<RegisteredClient> {
-        let client = self.by_number.remove(&self.by_conn.remove(&conn)?)?;
-        let name = &client.registration.name;
-        self.by_name.remove(name);
-        Arc::make_mut(&mut self.candidates).retain(|one| one.name != *name);
+        let number = self.by_conn.remove(&conn)?;
+        self.candidates.remove(&number);
+        let client = self.by_number.remove(&number)?;
+        self.by_name.remove(&client.registration.name);
         Some(client)
     }
 
@@ -101,7 +99,7 @@ impl Clients {
     }
 
     /// Returns the current candidates in the order of registration.
-    pub(super) const fn candidates(&self) -> &Arc<Vec<Candidate>> {
-        &self.candidates
+    pub(super) fn candidates(&self) -> impl ExactSizeIterator<Item = &Candidate> {
+        self.candidates.values()
     }
 }

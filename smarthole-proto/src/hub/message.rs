@@ -136,16 +136,9 @@ impl MessageState {
         }
     }
 
-    /// Returns whether a name was a candidate of a question that was asked when `reached` clients
-    /// had got the message.
-    pub(super) fn was_candidate(&self, name: &str, asked: &[Candidate], reached: usize) -> bool {
-        self.place(name).is_none_or(|place| place >= reached)
-            && asked.iter().any(|candidate| candidate.name == name)
-    }
-
     /// Returns the question to the router.
-    pub(super) fn request(&self, clients: &[Candidate]) -> RouteRequest {
-        let candidates = clients.iter().filter(|one| !self.has_reached(&one.name));
+    pub(super) fn request<'c>(&self, clients: impl Iterator<Item = &'c Candidate>) -> RouteRequest {
+        let candidates = clients.filter(|one| !self.has_reached(&one.name));
         RouteRequest {
             text: self.input.text.clone(),
             input_method: self.input.method.clone(),

@@ -80,7 +80,6 @@ mod routing;
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 
 use rpc_core::{Instant, PendingCalls, Str, Text, UniqueBits};
 
@@ -92,7 +91,6 @@ pub use input::{HubError, Input};
 use crate::error::RegistrationError;
 use crate::frame::{Registration, Response};
 use crate::id::{self, ClientId, MessageId};
-use crate::router::Candidate;
 use clients::Clients;
 use message::MessageState;
 
@@ -121,9 +119,8 @@ struct Route {
     message: MessageId,
     /// The number of the attempt in its chain for the clients that it chooses.
     attempt: u32,
-    /// The clients that were registered when it was asked, and how many of them had the message.
-    asked: Arc<Vec<Candidate>>,
-    reached: usize,
+    /// The names of its candidates.
+    candidates: Vec<Str>,
 }
 
 /// The clients, the messages, and everything open about them.

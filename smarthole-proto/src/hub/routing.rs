@@ -1,7 +1,6 @@
 //! Which client gets which message: inputs, questions to the router, and its decisions.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use rpc_core::timers::later;
@@ -13,7 +12,7 @@ use super::message::MessageState;
 use super::outbound::{OutboundMessage, Writer};
 use super::{ConnId, Hub, Route};
 use crate::id::{self, MessageId};
-use crate::router::{Candidate, Choice, Rejection, RouterError};
+use crate::router::{Choice, Rejection, RouterError};
 use crate::{direct, validate};
 
 impl Hub {
@@ -32,7 +31,7 @@ impl Hub {
         if validate::trim(&input.text).is_empty() {
             return Err(HubError::Blank);
         }
-        if self.clients.candidates().is_empty() {
+        if self.clients.candidates().len() == 0 {
             return Err(HubError::NoClients);
         }
         let bytes = self.open_bytes.saturating_add(input.text.len());
@@ -115,9 +114,7 @@ impl Hub {
                         recipients.push((to.conn, client, outbound.clone()));
                     }
                 }
-                None => {
-                    lost |= message.was_candidate(&client, &question.asked, question.reached);
-                }
+                None => lost |= question.candidates.contains(&client),
             }
         }
         self.check_room(recipients.len())?;
@@ -222,18 +219,18 @@ impl Hub {
         let Some(message) = self.messages.get_mut(id) else {
             return;
         };
-        let asked = self.clients.candidates();
-        let is_candidate = |one: &Candidate| !message.has_reached(&one.name);
-        if attempt > self.config.routing_limit.max(1) || !asked.iter().any(is_candidate) {
-            let nobody = asked.is_empty() && message.reached() == 0;
+        let request = (attempt <= self.config.routing_limit.max(1))
+            .then(|| message.request(self.clients.candidates()))
+            .filter(|request| !request.candidates.is_empty());
+        let Some(request) = request else {
+            let nobody = self.clients.candidates().len() == 0 && message.reached() == 0;
             message.why = Some(if nobody {
                 Unroutable::NoClients
             } else {
                 Unroutable::Exhausted
             });
             return;
-        }
-        let request = message.request(asked);
+        };
         message.routes += 1;
         let route = RouteId(self.next_route);
         self.next_route += 1;
@@ -242,8 +239,9 @@ impl Hub {
             Route {
                 message: id.clone(),
                 attempt,
-                asked: Arc::clone(asked),
-                reached: message.reached(),
+                candidates: (request.candidates.iter())
+                    .map(|one| one.name.clone())
+                    .collect(),
             },
         );
         self.events.push_back(HubEvent::Route {

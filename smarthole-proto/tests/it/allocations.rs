@@ -108,7 +108,7 @@ fn a_response_allocates_once_at_the_server() {
 }
 
 #[test]
-fn an_open_question_makes_one_registration_copy_the_candidates() {
+fn a_registration_copies_no_candidates_while_a_question_is_open() {
     const CLIENTS: u64 = 1_200;
     const MORE: u64 = 100;
     let now = Instant::now();
@@ -129,8 +129,8 @@ fn an_open_question_makes_one_registration_copy_the_candidates() {
         .unwrap();
     assert!(hub.poll_event().is_some());
     let after = register(&mut hub, CLIENTS + MORE, MORE);
-    // The copy, and its growth.
-    let all = (CLIENTS + 2 * MORE) * size_of::<Candidate>() as u64;
-    assert!(after - before <= 4 * all, "{before} and {after} bytes");
-    assert!(before < all, "{before} bytes");
+    let all = CLIENTS * size_of::<Candidate>() as u64;
+    for registered in [before, after] {
+        assert!(registered < all, "{before} and {after} bytes");
+    }
 }

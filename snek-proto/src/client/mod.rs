@@ -164,6 +164,13 @@ impl ClientConn {
     }
 
     fn on_text(&mut self, text: &str, now: Instant) {
+        if let Some((id, answer)) = Answer::in_order(text, &self.config.limits)
+            && matches!(self.calls.get(id), Some(it) if it.purpose == Purpose::Command)
+        {
+            let _ = self.calls.complete(id);
+            let result = Ok(answer);
+            return self.push(ClientEvent::Reply { id, result });
+        }
         let decode = if self.config.accept_new_message {
             ServerFrame::decode
         } else {

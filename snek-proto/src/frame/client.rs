@@ -71,7 +71,23 @@ impl ClientFrame {
     /// [`DecodeError`] if the text is not an object, has no string `method`, or its `callId` is not
     /// a scalar. [`call`](Self::call) checks the arguments, so that the client gets an answer.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
-        json::decode(text, limits)
+        Self::in_order(text, limits).map_or_else(|| json::decode(text, limits), Ok)
+    }
+
+    /// Reads a request as clients of this crate write it.
+    fn in_order(text: &str, limits: &Limits) -> Option<Self> {
+        let mut object = json::InOrder::new(text, limits)?;
+        let frame = Self {
+            method: object.text("method")?.into(),
+            args: object
+                .json("args")
+                .filter(|args| args.first_byte() == b'[')?,
+            kwargs: object
+                .json("kwargs")
+                .filter(|kwargs| kwargs.first_byte() == b'{')?,
+            call_id: Some(WireId::new(object.json("callId")?).ok()?),
+        };
+        object.is_end().then_some(frame)
     }
 
     /// Returns the call with typed arguments. Arguments may come by position or by name.
@@ -89,3 +105,30 @@ rpc_core::debug_fields!([] ClientFrame, this => {
     method: this.method,
     call_id: this.call_id,
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_reads_the_same_with_white_space() {
+        for text in [
+            r#"{"method":"echo","args":[{"text":"a \"b\""}],"kwargs":{},"callId":"1"}"#,
+            r#"{"method":"echo","args":["\ud83d"],"kwargs":{"a":[1.50]},"callId":"\ud83d"}"#,
+            r#"{"method":"e\u0063ho","args":null,"kwargs":null,"callId":7}"#,
+            r#"{"method":"ping","args":[],"kwargs":{},"callId":null}"#,
+            r#"{"method":"ping","args":{},"kwargs":[],"callId":true}"#,
+            r#"{"method":"ping","args":[],"kwargs":{},"callId":"1","callId":"2"}"#,
+            r#"{"method":"ping","args":[],"kwargs":{},"callId":{}}"#,
+            r#"{"method":"ping","args":[],"kwargs":{},"callId":"1"} x"#,
+        ] {
+            let limits = Limits::default();
+            let spaced = format!(" {text}");
+            let read = ClientFrame::decode(text, &limits);
+            match (&read, ClientFrame::decode(&spaced, &limits)) {
+                (Err(_), Err(_)) => {}
+                (read, spaced) => assert_eq!(*read, spaced, "{text}"),
+            }
+        }
+    }
+}

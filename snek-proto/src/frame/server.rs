@@ -256,6 +256,16 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Reads the answer to a call that succeeded, as servers of this crate write it.
+    pub(crate) fn in_order(text: &str, limits: &Limits) -> Option<(CallId, Self)> {
+        let mut object = json::InOrder::new(text, limits)?;
+        let id = CallId::parse(object.text("callId")?)?;
+        object.raw("success").filter(|it| *it == "true")?;
+        let data = object.json("data")?;
+        let frame = None;
+        object.is_end().then_some((id, Self { data, frame }))
+    }
+
     /// Returns the raw value; `null` if there was none.
     #[must_use]
     pub const fn data(&self) -> &Json {

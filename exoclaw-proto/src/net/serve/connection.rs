@@ -214,22 +214,30 @@ async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, ca
                 let plugins = backend.plugins(&peer).await;
                 answer(&peer, id, Ok(plugins)).await
             }
+            // In boxes, so that they do not enlarge the futures of the others.
             Call::ChatHistory(request) => {
-                answer(&peer, id, backend.chat_history(&peer, request).await).await
+                let turns = Box::pin(backend.chat_history(&peer, request));
+                answer(&peer, id, turns.await).await
             }
-            Call::SessionList => answer(&peer, id, backend.session_list(&peer).await).await,
+            Call::SessionList => {
+                let sessions = Box::pin(backend.session_list(&peer));
+                answer(&peer, id, sessions.await).await
+            }
             Call::SessionClear(session) => {
-                answer(&peer, id, backend.session_clear(&peer, session).await).await
+                let cleared = Box::pin(backend.session_clear(&peer, session));
+                answer(&peer, id, cleared.await).await
             }
             Call::BudgetStatus(of) => {
-                answer(&peer, id, backend.budget_status(&peer, of.session).await).await
+                let status = Box::pin(backend.budget_status(&peer, of.session));
+                answer(&peer, id, status.await).await
             }
             Call::MemorySearch(request) => {
-                answer(&peer, id, backend.memory_search(&peer, request).await).await
+                let facts = Box::pin(backend.memory_search(&peer, request));
+                answer(&peer, id, facts.await).await
             }
             Call::Unknown { tag, content } => {
-                let params = content.unwrap_or_default();
-                answer(&peer, id, backend.call(&peer, &tag, params).await).await
+                let answered = Box::pin(backend.call(&peer, &tag, content.unwrap_or_default()));
+                answer(&peer, id, answered.await).await
             }
             // The machine passes on no other.
             call => {

@@ -116,12 +116,13 @@ impl<P: Protocol> Link<P> {
         F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
     {
         // Not an `async fn`: its future, and each one around it, would carry the closure along.
-        let (completer, waiting) = prepare(Arc::clone(&self.shared), method, None, start);
+        let (completer, mut waiting) = prepare(Arc::clone(&self.shared), method, None, start);
         async move {
             if let Some(wait) = self.submit(completer) {
                 wait.await;
             }
-            waiting.await
+            // Where it is, since awaiting it by value would move it.
+            (&mut waiting).await
         }
     }
 

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Wake, Waker, ready};
+use std::task::{Context, Poll, Wake, ready};
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
@@ -58,30 +58,8 @@ pub(super) const fn is_close_code(code: u16) -> bool {
 pub(super) struct Halves {
     pub(super) stream: AtomicWaker,
     pub(super) sink: AtomicWaker,
-    woken: AtomicUsize,
-}
-
-impl Halves {
-    /// Polls with a waker of both halves. Only a half that has to wait notes its task.
-    #[inline]
-    pub(super) fn poll<T>(
-        self: &Arc<Self>,
-        half: fn(&Self) -> &AtomicWaker,
-        cx: &mut Context<'_>,
-        poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
-    ) -> Poll<T> {
-        let woken = self.woken.load(Ordering::Acquire);
-        let waker = Waker::from(Arc::clone(self));
-        let polled = poll(&mut Context::from_waker(&waker));
-        if polled.is_pending() {
-            half(self).register(cx.waker());
-            // Whoever woke before that has found no task, or an earlier one.
-            if self.woken.load(Ordering::Acquire) != woken {
-                cx.waker().wake_by_ref();
-            }
-        }
-        polled
-    }
+    /// How often both were woken.
+    pub(super) woken: AtomicUsize,
 }
 
 impl Wake for Halves {
@@ -315,7 +293,7 @@ pub(super) struct FrameStream<S> {
     context: WebSocketContext,
     frames: Frames<S>,
     /// Whether the last write found the socket full.
-    is_stuck: bool,
+    pub(super) is_stuck: bool,
     has_ended: bool,
     /// Whether all that was passed on has been read.
     is_read: bool,

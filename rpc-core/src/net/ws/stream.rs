@@ -3,11 +3,13 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_sink::Sink;
+use futures_util::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message as Theirs;
@@ -66,6 +68,8 @@ pub struct WsStream<S = Socket> {
     /// The rest of a large message.
     rest: Bytes,
     halves: Arc<Halves>,
+    /// The waker of both halves, unless a poll has taken it.
+    waker: Option<Waker>,
     subprotocol: Option<Box<str>>,
     linger: Option<Box<Linger>>,
 }
@@ -96,6 +100,7 @@ where
             unasked: 0,
             rest: Bytes::new(),
             halves: Arc::default(),
+            waker: None,
             subprotocol: None,
             linger: None,
         }
@@ -170,20 +175,40 @@ where
     }
 
     fn send(&mut self, message: Theirs) -> Result<(), TransportError> {
-        let waker = Waker::from(Arc::clone(&self.halves));
+        let waker = self.take_waker();
         let mut cx = Context::from_waker(&waker);
-        self.inner.start_send(&mut cx, message).map_err(failed)
+        let sent = self.inner.start_send(&mut cx, message);
+        self.waker = Some(waker);
+        sent.map_err(failed)
     }
 
-    /// Polls for the sink with a waker of both halves, since either may have to wait for what the
-    /// other began.
-    fn poll_sink<T>(
+    #[inline]
+    fn take_waker(&mut self) -> Waker {
+        let waker = self.waker.take();
+        waker.unwrap_or_else(|| Arc::clone(&self.halves).into())
+    }
+
+    /// Polls for a half with the waker of both, since either may have to wait for what the other
+    /// began.
+    #[inline]
+    fn poll_half<T>(
         &mut self,
+        half: fn(&Halves) -> &AtomicWaker,
         cx: &mut Context<'_>,
         poll: impl FnOnce(&mut Self, &mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        let halves = Arc::clone(&self.halves);
-        halves.poll(|halves| &halves.sink, cx, |cx| poll(self, cx))
+        let (waker, woken) = (self.take_waker(), self.halves.woken.load(Ordering::Acquire));
+        let polled = poll(self, &mut Context::from_waker(&waker));
+        self.waker = Some(waker);
+        if polled.is_pending() {
+            // Only a half that has to wait notes its task.
+            half(&self.halves).register(cx.waker());
+            // Whoever woke before that has found no task, or an earlier one.
+            if self.halves.woken.load(Ordering::Acquire) != woken {
+                cx.waker().wake_by_ref();
+            }
+        }
+        polled
     }
 
     fn poll_write_all(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
@@ -369,8 +394,7 @@ where
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        let halves = Arc::clone(&this.halves);
-        halves.poll(|halves| &halves.stream, cx, |cx| this.poll_message(cx))
+        this.poll_half(|halves| &halves.stream, cx, Self::poll_message)
     }
 }
 
@@ -382,7 +406,12 @@ where
 
     /// Pending while more than one write buffer is stuck.
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        self.get_mut().poll_sink(cx, Self::poll_rest)
+        let this = self.get_mut();
+        if this.rest.is_empty() && !this.inner.is_stuck {
+            this.unasked = 0;
+            return Poll::Ready(Ok(()));
+        }
+        this.poll_half(|halves| &halves.sink, cx, Self::poll_rest)
     }
 
     fn start_send(self: Pin<&mut Self>, item: Outgoing) -> Result<(), TransportError> {
@@ -401,7 +430,8 @@ where
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        self.get_mut().poll_sink(cx, Self::poll_write_all)
+        self.get_mut()
+            .poll_half(|halves| &halves.sink, cx, Self::poll_write_all)
     }
 
     /// Sends a Close (1000) unless one was sent, flushes, and shuts the line's sending side down.
@@ -414,9 +444,11 @@ where
             this.start_close(CloseFrame::new(CloseFrame::NORMAL, ""))?;
         }
         ready!(Pin::new(&mut *this).poll_flush(cx))?;
-        let shut = ready!(this.poll_sink(cx, |this, cx| {
-            Pin::new(this.inner.socket_mut()).poll_shutdown(cx)
-        }));
+        let shut = ready!(this.poll_half(
+            |halves| &halves.sink,
+            cx,
+            |this, cx| Pin::new(this.inner.socket_mut()).poll_shutdown(cx)
+        ));
         this.shut_down = true;
         match shut {
             Err(error) if error.kind() != io::ErrorKind::NotConnected => {
