@@ -417,9 +417,9 @@ impl Conversation {
                 "a question was asked, and no one could answer it",
             )),
             0 => Ok(()),
-            1 => Err(Failure::new("something went wrong on the way")),
+            1 => Err(Failure::new("one error was printed above")),
             failed => Err(Failure::new(format_args!(
-                "{failed} things went wrong on the way"
+                "{failed} errors were printed above"
             ))),
         }
     }

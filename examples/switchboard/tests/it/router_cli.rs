@@ -337,7 +337,7 @@ fn a_pipe_is_read_to_its_end_and_everything_settled() {
             "#1 notes has taken it",
             "#2 notes has taken it",
             "there is no command /nope",
-            "something went wrong on the way",
+            "one error was printed above",
         ],
     );
     assert_eq!(code, Some(1), "{all}");

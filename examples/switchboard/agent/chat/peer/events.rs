@@ -304,7 +304,7 @@ pub(super) fn words(error: &CallError<ErrorFrame>) -> String {
                 Delivery::Unknown => {
                     "this may or may not have arrived; check before you send it again"
                 }
-                Delivery::Delivered => "the agent received it, and no longer knows it",
+                Delivery::Delivered => "the agent received it, but its answer is lost",
             };
             format!("{reason}; {told}")
         }
