@@ -2,10 +2,11 @@
 //! for the commands that show frames or judge a peer.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use rpc_core::testing::Side;
+use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
 
 use self::calls::{about, ends, fits, has_ids, is_strict, link, stage};
@@ -13,6 +14,7 @@ use self::chat::{Chat, Tools};
 use self::turn::Gate;
 use super::Protocol;
 use super::frame::{Frame, text_of};
+use super::secrets::is_one;
 
 mod calls;
 mod chat;
@@ -89,8 +91,8 @@ pub(crate) struct Relations {
 /// What has come on a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
-    /// Who asked what, by the asker and the id.
-    asked: HashMap<(Side, String), Asked>,
+    /// What either side has asked, by the id: no protocol has ids of both.
+    asked: FxHashMap<String, Asked>,
     /// Whether all that was asked is known: the recording has its beginning, and nothing open was forgotten.
     is_whole: bool,
     has_begun: bool,
@@ -111,6 +113,8 @@ pub(crate) struct Order {
     is_input_last: bool,
     /// INPUTs that an ERROR may have answered, or something before them.
     doubtful: usize,
+    /// Texts of the client that are no frames and have no id, which an error of the server may answer.
+    malformed: VecDeque<Asked>,
     /// The line that asked for the chat that runs.
     running: Option<usize>,
     /// The Acolyte tasks.
@@ -125,9 +129,9 @@ struct Asked {
     line: usize,
     kind: String,
     at: Duration,
-    /// Whether all of an answer has come, and what kind it was.
+    /// Whether something of an answer has come, and all of it.
+    is_begun: bool,
     is_answered: bool,
-    last: String,
     /// How many requests with this id have not ended.
     open: u32,
     /// The id of what it asks about.
@@ -154,13 +158,6 @@ impl Asked {
     }
 }
 
-fn other(side: Side) -> Side {
-    match side {
-        Side::Client => Side::Server,
-        Side::Server => Side::Client,
-    }
-}
-
 fn nothing_asked() -> Option<String> {
     Some("answers nothing that was asked".to_owned())
 }
@@ -184,9 +181,7 @@ impl Order {
             open: 1,
             ..Asked::default()
         };
-        order
-            .asked
-            .insert((Side::Client, "stream".to_owned()), asked);
+        order.asked.insert("stream".to_owned(), asked);
         order
     }
 
@@ -216,31 +211,23 @@ impl Order {
     pub(crate) fn take(&mut self, seen: &ObservedFrame<'_>) -> Relations {
         let kind = &*seen.frame.kind;
         if !self.has_begun {
-            self.is_whole |= matches!(
-                kind,
-                "login"
-                    | "token"
-                    | "hello"
-                    | "registration"
-                    | "CONNECT"
-                    | "chat.start"
-                    | "status.get"
-            );
+            let first = "login token hello registration CONNECT chat.start status.get";
+            self.is_whole |= is_one(kind, first);
         }
         self.has_begun |= seen.from == Side::Client || self.open.is_some();
         if !seen.is_valid {
             // The other side may have taken it.
             if seen.from == Side::Client {
-                // Whatever it asks, the server may have understood.
-                self.is_whole &= seen.frame.id.is_some();
+                // Whatever JSON asks, also as a list, the server may have understood.
+                let is_json = !seen.frame.members.is_empty() || seen.text.starts_with('[');
+                self.is_whole &= seen.frame.id.is_some() || !is_json;
                 let _ = self.turn(seen, Stage::Done);
+                if seen.frame.id.is_none() && self.malformed.len() < MAX_ASKED {
+                    self.malformed.push_back(Asked::new(seen));
+                }
             }
-            if let Some(id) = seen
-                .frame
-                .id
-                .clone()
-                .filter(|_| seen.from == Side::Client || seen.protocol == Protocol::SmartHole)
-            {
+            let asks = seen.from == Side::Client || seen.protocol == Protocol::SmartHole;
+            if let Some(id) = seen.frame.id.clone().filter(|_| asks) {
                 self.ask(seen, id.into_owned(), true);
             }
             return Relations::default();
@@ -289,8 +276,7 @@ impl Order {
     }
 
     fn ask(&mut self, seen: &ObservedFrame<'_>, id: String, is_answered: bool) {
-        let key = (seen.from, id);
-        let open = self.asked.get(&key).map_or(0, |it| it.open);
+        let open = self.asked.get(&id).map_or(0, |it| it.open);
         let asked = Asked {
             is_answered,
             open: open.saturating_add(1),
@@ -300,7 +286,7 @@ impl Order {
         if self.asked.len() >= MAX_ASKED {
             self.forget();
         }
-        self.asked.insert(key, asked);
+        self.asked.insert(id, asked);
     }
 
     /// Forgets the older half of what was asked.
@@ -317,10 +303,8 @@ impl Order {
     /// Returns what is wrong with an id that was used before.
     fn again(&self, seen: &ObservedFrame<'_>, id: &str) -> Option<String> {
         // Without ids, one thing follows the other.
-        let asked = self
-            .asked
-            .get(&(seen.from, id.to_owned()))
-            .filter(|_| has_ids(seen))?;
+        let asked = self.asked.get(id);
+        let asked = asked.filter(|_| has_ids(seen))?;
         let is_wrong = match seen.protocol {
             Protocol::Snek | Protocol::SmartHole => true,
             _ => asked.open > 0 && !asked.is_answered,
@@ -330,27 +314,26 @@ impl Order {
 
     /// Returns what is wrong with an event that has the id of a call.
     fn posed(&self, seen: &ObservedFrame<'_>) -> Option<String> {
-        let id = seen
-            .frame
-            .id
-            .as_ref()
-            .filter(|_| seen.protocol == Protocol::Snek)?;
-        let asked = self.asked.get(&(other(seen.from), id.to_string()))?;
-        (asked.open > 0).then(|| format!("is an event with the callId of line {}", asked.line))
+        let id = seen.frame.id.as_deref()?;
+        let asked = self.asked.get(id)?;
+        (asked.open > 0 && seen.protocol == Protocol::Snek)
+            .then(|| format!("is an event with the callId of line {}", asked.line))
     }
 
-    /// Answers the last request without an id, if a failure of the server names none.
+    /// Answers what was malformed, or the last request without an id, if a failure of the server names no other.
     fn refused(&mut self, seen: &ObservedFrame<'_>, stage: Stage) -> Option<Answers> {
         if seen.from == Side::Client || stage != Stage::Failed {
             return None;
         }
-        let keys = NAMELESS.map(|id| (Side::Client, id.to_owned()));
-        let open = keys.into_iter().filter_map(|key| {
-            let asked = self.asked.get(&key).filter(|it| !it.is_answered)?;
-            Some((asked.line, key))
+        if let Some(malformed) = self.malformed.pop_front() {
+            return Some(malformed.answered(seen.at));
+        }
+        let open = NAMELESS.into_iter().filter_map(|id| {
+            let asked = self.asked.get(id).filter(|it| !it.is_answered)?;
+            Some((asked.line, id))
         });
-        let (_, key) = open.max_by_key(|(line, _)| *line)?;
-        let asked = self.asked.get_mut(&key)?;
+        let (_, id) = open.max_by_key(|(line, _)| *line)?;
+        let asked = self.asked.get_mut(id)?;
         asked.is_answered = true;
         asked.open = asked.open.saturating_sub(1);
         Some(asked.answered(seen.at))
@@ -365,11 +348,11 @@ impl Order {
                 (!self.tasks.insert(task)).then_some(wrong)
             }
             "chat.abort.result" if seen.frame.raw("aborted") == Some("true") => {
-                let request = (Side::Client, about(seen)?.into_owned());
-                match self.asked.get_mut(&request) {
+                let request = about(seen)?;
+                match self.asked.get_mut(&*request) {
                     // Some servers say no more of it.
                     Some(asked) => asked.is_answered = true,
-                    None => return Some(format!("aborts {:?}, which nobody asked", request.1)),
+                    None => return Some(format!("aborts {request:?}, which nobody asked")),
                 }
                 None
             }
@@ -387,7 +370,7 @@ impl Order {
         let (running, kind) = (self.running, &*seen.frame.kind);
         let is_strict = is_strict(seen) && (has_ids(seen) || !self.is_resumed());
         let odd = self.names_wrongly(seen).filter(|_| self.is_whole);
-        let Some(asked) = self.asked.get_mut(&(other(seen.from), id.to_owned())) else {
+        let Some(asked) = self.asked.get_mut(id) else {
             // An error may answer what could not be read.
             let is_stray = is_strict && self.is_whole && stage != Stage::Failed;
             let wrong = is_stray.then(nothing_asked).flatten();
@@ -412,7 +395,6 @@ impl Order {
             self.running = Some(line);
         }
         asked.is_answered |= stage != Stage::Partial;
-        kind.clone_into(&mut asked.last);
         if asked.kind == "login" && stage == Stage::Failed {
             self.named = None;
         }

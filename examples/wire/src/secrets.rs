@@ -28,23 +28,8 @@ const WEAK: &str = "invitation invite keys private proof salt seed sessionid sig
 /// Words that make it secret wherever they stand.
 const ANYWHERE: &str = "cookie credentials passphrase passwd password secret";
 /// Parts of a name that is written together, or in two words, as in `accesstoken` and `passPhrase`.
-const PARTS: [&str; 15] = [
-    "accesskey",
-    "accesstoken",
-    "apikey",
-    "authtoken",
-    "bearertoken",
-    "idtoken",
-    "motdepasse",
-    "passcode",
-    "passphrase",
-    "passwd",
-    "password",
-    "privatekey",
-    "refreshtoken",
-    "secretkey",
-    "sessiontoken",
-];
+const PARTS: &str = "accesskey accesstoken apikey authtoken bearertoken idtoken motdepasse passcode passphrase passwd \
+    password privatekey refreshtoken secretkey sessiontoken";
 /// What a key is of in one word, as in `authkey`.
 const KEYS: &str = "access account admin api app auth bot client crypt deploy device encryption host license master \
     open secret service shared signing ssh subscription user";
@@ -114,7 +99,8 @@ fn regex(pattern: &str) -> Option<Regex> {
     Regex::new(pattern).ok()
 }
 
-fn is_one(word: &str, of: &str) -> bool {
+/// Returns whether a word is one of these, which have spaces between them.
+pub(crate) fn is_one(word: &str, of: &str) -> bool {
     of.split_ascii_whitespace().any(|it| it == word)
 }
 
@@ -171,7 +157,10 @@ fn are_secret(words: &[String]) -> bool {
         || matches!(&**last, "code" | "codes") && is_of(CODES)
         || last == "phrase" && is_of("recovery seed")
         || words.iter().any(|word| is_one(word, ANYWHERE))
-        || PARTS.iter().any(|part| joined.contains(part)) && !joined.ends_with("less")
+        || PARTS
+            .split_ascii_whitespace()
+            .any(|part| joined.contains(part))
+            && !joined.ends_with("less")
         || before.first().is_some_and(|first| is_one(first, CARRIED)) && is_one(last, CARRIERS)
 }
 
@@ -570,20 +559,9 @@ fn subprotocols(offers: &str) -> String {
 /// Returns a subprotocol without the key that it carries.
 fn subprotocol(offer: &str) -> String {
     let lower = offer.to_ascii_lowercase();
-    let ends = |word: &&str| Some(lower.rfind(*word)? + word.len());
-    let words = [
-        "bearer",
-        "token",
-        "auth",
-        "key",
-        "secret",
-        "password",
-        "jwt",
-        "authorization",
-        "basic",
-        "ticket",
-    ];
-    let after = words.iter().filter_map(ends).max();
+    let ends = |word: &str| Some(lower.rfind(word)? + word.len());
+    let words = "bearer token auth key secret password jwt authorization basic ticket";
+    let after = words.split_ascii_whitespace().filter_map(ends).max();
     let separator = after.and_then(|at| Some((at, offer.get(at..)?.chars().next()?)));
     let separator = separator.filter(|(_, c)| !c.is_ascii_alphanumeric());
     let is_random = looks_random(offer.trim(), 20) && !offer.contains(".v");

@@ -7,6 +7,7 @@ use rpc_core::testing::Side;
 use super::{ObservedFrame, Stage};
 use crate::Protocol;
 use crate::frame::{member, scalar, text_of};
+use crate::secrets::is_one;
 
 pub(super) const fn is_lower(c: char) -> bool {
     c.is_ascii_lowercase()
@@ -19,16 +20,8 @@ pub(super) fn has_ids(seen: &ObservedFrame<'_>) -> bool {
 
 /// Returns whether an answer is wrong to what was not asked, or has ended.
 pub(super) fn is_strict(seen: &ObservedFrame<'_>) -> bool {
-    let is_nameless = || {
-        matches!(
-            &*seen.frame.kind,
-            "PONG"
-                | "ONBOARD_SUCCESS"
-                | "ASK_USER_RESPONSE"
-                | "APPROVAL_RESPONSE"
-                | "PLAN_REVIEW_RESPONSE"
-        )
-    };
+    let nameless = "PONG ONBOARD_SUCCESS ASK_USER_RESPONSE APPROVAL_RESPONSE PLAN_REVIEW_RESPONSE";
+    let is_nameless = || is_one(&seen.frame.kind, nameless);
     has_ids(seen) || seen.is_sse || seen.protocol == Protocol::ConnectOnion && is_nameless()
 }
 

@@ -168,11 +168,8 @@ impl Chat {
         if self.parts.is_empty() {
             self.parts.push(String::new());
         }
-        if let Some(part) = self
-            .parts
-            .last_mut()
-            .filter(|_| size + text.len() <= MAX_TEXT)
-        {
+        let has_room = size + text.len() <= MAX_TEXT;
+        if let Some(part) = self.parts.last_mut().filter(|_| has_room) {
             part.extend(text.chars().filter(|c| !c.is_whitespace()));
         }
     }

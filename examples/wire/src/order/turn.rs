@@ -5,7 +5,8 @@ use rpc_core::testing::Side;
 use super::calls::is_lower;
 use super::{Answers, Asked, ObservedFrame, Order, Stage, nothing_asked};
 use crate::Protocol::{ConnectOnion, Exoclaw, SmartHole, Snek};
-use crate::frame::{scalar, text_of};
+use crate::frame::{member, scalar, text_of};
+use crate::secrets::is_one;
 
 /// Where a stranger stands whose CONNECT waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,12 +78,10 @@ impl Order {
                 return before("a registration is accepted");
             }
             (SmartHole, Side::Server, "message") => {
-                let of = |name| text_of(seen.text, &["payload", "metadata", name]);
-                let reason = of("routingReason")?;
-                let is_direct =
-                    crate::frame::member(seen.text, &["payload", "metadata", "directRouted"])
-                        == Some("true");
-                return is_direct.then(|| format!("is directRouted for a reason: {reason:?}"));
+                let of = |name| member(seen.text, &["payload", "metadata", name]);
+                let reason = of("routingReason").filter(|it| *it != "null")?;
+                let is_direct = of("directRouted") == Some("true");
+                return is_direct.then(|| format!("is directRouted for a reason: {reason}"));
             }
             (ConnectOnion, Side::Client, "CONNECT") => {
                 self.pending += 1;
@@ -108,14 +107,8 @@ impl Order {
             }
             (ConnectOnion, from, kind) if self.open.is_none() => {
                 let is_event = from == Side::Server && kind.starts_with(is_lower);
-                let needs = [
-                    "INPUT",
-                    "ASK_USER_RESPONSE",
-                    "APPROVAL_RESPONSE",
-                    "OUTPUT",
-                    "RUNTIME_INPUT_ACK",
-                ];
-                return match is_event || needs.contains(&kind) {
+                let needs = "INPUT ASK_USER_RESPONSE APPROVAL_RESPONSE OUTPUT RUNTIME_INPUT_ACK";
+                return match is_event || is_one(kind, needs) {
                     true => before("CONNECTED"),
                     false => None,
                 };
@@ -180,7 +173,7 @@ impl Order {
                 }
             }
             "RUNTIME_INPUT_ACK" => match self.runs.pop_back() {
-                Some(run) if self.runs.is_empty() && !run.last.is_empty() => {
+                Some(run) if self.runs.is_empty() && run.is_begun => {
                     let words = format!("acknowledges line {}, which runs already", run.line);
                     self.runs.push_back(run);
                     return Some(words);
@@ -189,25 +182,18 @@ impl Order {
                 None if self.doubtful > 0 => {}
                 None => return Some("answers no INPUT".to_owned()),
             },
-            "ERROR" if self.is_input_last => {
+            "ERROR" if self.is_input_last && answers.is_none() => {
                 self.doubtful += usize::from(self.runs.pop_back().is_some());
             }
             _ if is_event => {
                 // Another connection may have begun it.
-                let is_run = matches!(
-                    kind,
-                    "user_input"
-                        | "llm_call"
-                        | "thinking"
-                        | "tool_call"
-                        | "tool_result"
-                        | "ask_user"
-                );
+                let runs = "user_input llm_call thinking tool_call tool_result ask_user";
+                let is_run = is_one(kind, runs);
                 if is_run && self.runs.is_empty() && self.doubtful == 0 {
                     self.runs.push_back(Asked::new(seen));
                 }
                 if let Some(run) = self.runs.front_mut() {
-                    kind.clone_into(&mut run.last);
+                    run.is_begun = true;
                     *answers = answers.take().or_else(|| Some(run.answered(seen.at)));
                 }
                 if kind == "tool_call" {

@@ -127,7 +127,9 @@ impl Played {
 
 #[tokio::test(start_paused = true)]
 async fn a_frame_that_is_not_taken_in_time_is_reported() {
-    let lines: Vec<_> = (0..20).map(|id| c(&format!(r#"{{"id":"{id}"}}"#))).collect();
+    let lines: Vec<_> = (0..20)
+        .map(|id| c(&format!(r#"{{"id":"{id}"}}"#)))
+        .collect();
     let mut played = Played::client(&lines).await;
     sleep(Duration::from_secs(6)).await;
     let found = played.found().await;
