@@ -128,7 +128,12 @@ fn words(name: &str) -> Vec<String> {
 /// Returns whether values of members with this name are secrets.
 #[must_use]
 pub fn is_secret(name: &str) -> bool {
-    are_secret(&words(name))
+    may_name(name) && are_secret(&words(name))
+}
+
+/// Returns whether a name may be one of a secret, which takes less than to look at its words.
+fn may_name(name: &str) -> bool {
+    !name.is_ascii() || may_hold(name)
 }
 
 /// Returns whether a name of these words says that it counts or describes something.
@@ -297,9 +302,10 @@ impl Found {
                     .iter()
                     .any(|(name, raw)| name == "method" && !raw.starts_with('"')));
         // A password that is changed stands first.
-        let changes = members
-            .iter()
-            .any(|(_, raw)| raw.to_ascii_lowercase().contains("password"));
+        let changes = is_call
+            && members
+                .iter()
+                .any(|(_, raw)| raw.to_ascii_lowercase().contains("password"));
         let is_error = members
             .iter()
             .any(|(name, raw)| name == "type" && raw.eq_ignore_ascii_case("\"error\""));
@@ -318,6 +324,7 @@ impl Found {
                     continue;
                 }
                 Rule::Form if name == "value" && is_named => Rule::All,
+                Rule::Form if !may_name(&name) => Rule::Form,
                 Rule::Form if name == "auth" && raw.starts_with(['{', '[']) => Rule::Described,
                 Rule::Form if is_secret(&name) && !is_description(&name, raw) => Rule::All,
                 Rule::Form => match words(&name).last() {

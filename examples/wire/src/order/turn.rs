@@ -36,8 +36,11 @@ impl Order {
         let raw = |name| seen.frame.raw(name).filter(|it| *it != "null");
         match (seen.protocol, seen.from, &*seen.frame.kind) {
             (Snek, Side::Client, "login") => self.named = Some(seen.line),
-            (Snek, Side::Client, "register") | (Snek, Side::Server, "answer") => {}
-            (Snek, from, _) if self.named.is_none() && (from == Side::Client || seen.is_known) => {
+            (Snek, from, kind)
+                if self.named.is_none()
+                    && !matches!(kind, "register" | "answer")
+                    && (from == Side::Client || seen.is_known) =>
+            {
                 return before("the login");
             }
             (Exoclaw, _, _) if self.refused.is_some() => {
