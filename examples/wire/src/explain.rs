@@ -293,11 +293,8 @@ impl Explainer {
             is_known,
             is_valid: typed.is_ok(),
         });
-        let closed = || {
-            let is_closed = connection.closed.contains(&from);
-            is_closed.then(|| "comes after the Close of the same side".to_owned())
-        };
-        let order = placed.wrong.or_else(closed);
+        let is_closed = connection.closed.contains(&from);
+        let closed = is_closed.then(|| "comes after the Close of the same side".to_owned());
         let fault = typed.err();
         let words = match (&shown, &fault) {
             (Cow::Borrowed(_), None) => frame.words(self.shortens),
@@ -317,7 +314,7 @@ impl Explainer {
             call: placed.call,
             asks: placed.asks,
             answers: placed.answers,
-            order,
+            order: placed.wrong.or(closed),
             partial: placed.partial,
             failed: placed.failed,
             unknown_kind: fault.is_none() && !is_known,
