@@ -93,12 +93,8 @@ pub fn decode(
     };
     loop {
         bytes.clear();
-        if input
-            .by_ref()
-            .take(MAX_LINE)
-            .read_until(b'\n', &mut bytes)?
-            == 0
-        {
+        let mut line = input.by_ref().take(MAX_LINE);
+        if line.read_until(b'\n', &mut bytes)? == 0 {
             let unanswered = explainer.unanswered(last);
             count.problems += unanswered.len();
             match options.json {

@@ -94,7 +94,8 @@ impl Explained {
 struct Connection {
     order: Order,
     is_socket: bool,
-    is_closed: bool,
+    /// Who has sent a Close.
+    closed: Vec<Side>,
     /// Whether it is over, as far as frames are concerned.
     is_over: bool,
 }
@@ -185,7 +186,7 @@ impl Explainer {
             kind => Explained::plain(kind.name(), self.data(entry)),
         };
         let connection = self.connections.entry(entry.conn).or_default();
-        explained.unanswered = connection.note(entry);
+        explained.unanswered = connection.note(line, entry);
         explained.problem = connection.problem(entry, &explained);
         explained
     }
@@ -292,6 +293,8 @@ impl Explainer {
             is_known,
             is_valid: typed.is_ok(),
         });
+        let is_closed = connection.closed.contains(&from);
+        let closed = is_closed.then(|| "comes after the Close of the same side".to_owned());
         let fault = typed.err();
         let words = match (&shown, &fault) {
             (Cow::Borrowed(_), None) => frame.words(self.shortens),
@@ -311,7 +314,7 @@ impl Explainer {
             call: placed.call,
             asks: placed.asks,
             answers: placed.answers,
-            order: placed.wrong,
+            order: placed.wrong.or(closed),
             partial: placed.partial,
             failed: placed.failed,
             unknown_kind: fault.is_none() && !is_known,
@@ -325,24 +328,35 @@ impl Explainer {
 
 impl Connection {
     /// Notes a line that is not a frame. Returns the requests that stay unanswered.
-    fn note(&mut self, entry: &Entry<'_>) -> Vec<Answers> {
-        let begin = |is_socket| Self {
-            order: Order::opened(),
-            is_socket,
-            ..Self::default()
+    fn note(&mut self, line: usize, entry: &Entry<'_>) -> Vec<Answers> {
+        let unanswered = match entry.kind {
+            Kind::Open | Kind::Close | Kind::Eof => self.order.end(entry.at),
+            Kind::Http if entry.from == Some(Side::Client) => self.order.end(entry.at),
+            _ => Vec::new(),
         };
         match entry.kind {
-            Kind::Open => *self = begin(true),
-            Kind::Http if entry.from == Some(Side::Client) => *self = begin(false),
-            Kind::Http => self.is_socket |= status(&entry.data) == Some(101),
-            Kind::Close | Kind::Eof => {
-                self.is_closed |= entry.kind == Kind::Close;
-                self.is_over = true;
-                return self.order.end(entry.at);
+            Kind::Open | Kind::Http if entry.from != Some(Side::Server) => {
+                let first = entry.data.lines().next().unwrap_or_default();
+                let is_stream = first.starts_with("POST ") && first.contains("/chat/stream");
+                *self = Self {
+                    order: match is_stream {
+                        true => Order::streamed(line, entry.at),
+                        false => Order::opened(),
+                    },
+                    is_socket: entry.kind == Kind::Open,
+                    ..Self::default()
+                };
             }
+            Kind::Http => match status(&entry.data) {
+                Some(101) => self.is_socket = true,
+                Some(400..) => self.order = Order::opened(),
+                _ => {}
+            },
+            Kind::Close => self.closed.extend(entry.from),
             _ => {}
         }
-        Vec::new()
+        self.is_over |= matches!(entry.kind, Kind::Close | Kind::Eof);
+        unanswered
     }
 
     /// Returns what is wrong with an entry, in a few words.
@@ -371,7 +385,7 @@ impl Connection {
                 Some(format!("closed with {code}"))
             }
             Kind::Eof => {
-                let is_cut = self.is_socket && !self.is_closed;
+                let is_cut = self.is_socket && self.closed.is_empty();
                 is_cut.then(|| "ended without a Close".to_owned())
             }
             Kind::Fault => Some("done on purpose by the proxy".to_owned()),

@@ -16,24 +16,16 @@ use smarthole_proto::frame as smarthole;
 use snek_proto::frame as snek;
 
 use super::Protocol;
+use super::secrets::is_one;
 
 /// What ConnectOnion hosts and clients send beside what the specification has: frames of hosts, and of the encrypted
 /// transport.
-const BESIDE: [&str; 7] = [
-    "AGENT_PROFILE",
-    "DASHBOARD_SNAPSHOT",
-    "SEAL",
-    "SEALED",
-    "SEALED_OK",
-    "turn_result",
-    "user_message",
-];
+const BESIDE: &str =
+    "AGENT_PROFILE DASHBOARD_SNAPSHOT SEAL SEALED SEALED_OK turn_result user_message";
 /// Members whose own members are shown in their place.
 const BOXES: [&str; 5] = ["data", "event", "params", "payload", "request"];
 /// Members that need no name where they are the only one.
-const ALONE: [&str; 8] = [
-    "args", "content", "data", "output", "prompt", "result", "text", "token",
-];
+const ALONE: &str = "args content data output prompt result text token";
 /// Words end behind so many bytes where long texts are shortened.
 const MAX_WORDS: usize = 2048;
 
@@ -194,7 +186,7 @@ fn tell(members: &[(Cow<'_, str>, &str)], words: &mut String, most: usize) {
         if !words.is_empty() {
             words.push(' ');
         }
-        if told.len() > 1 || !ALONE.contains(&&**name) {
+        if told.len() > 1 || !is_one(name, ALONE) {
             words.push_str(name);
             words.push('=');
         }
@@ -344,11 +336,7 @@ pub(crate) fn typed(
         (Protocol::ConnectOnion, Side::Client) => {
             let frame = connectonion::ClientFrame::decode(text, &limits).map_err(wrong)?;
             let is_unknown = matches!(frame, connectonion::ClientFrame::Unknown { .. });
-            told(
-                !is_unknown || BESIDE.contains(&frame.name()),
-                &frame,
-                writes,
-            )
+            told(!is_unknown || is_one(frame.name(), BESIDE), &frame, writes)
         }
         (Protocol::ConnectOnion, Side::Server) => {
             let frame = connectonion::ServerFrame::decode(text, &limits).map_err(wrong)?;
@@ -359,11 +347,7 @@ pub(crate) fn typed(
                 }
                 _ => false,
             };
-            told(
-                !is_unknown || BESIDE.contains(&frame.name()),
-                &frame,
-                writes,
-            )
+            told(!is_unknown || is_one(frame.name(), BESIDE), &frame, writes)
         }
         (Protocol::Acolyte, Side::Client) => {
             let frame = acolyte::ClientFrame::decode(text, &limits);

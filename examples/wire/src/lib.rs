@@ -132,25 +132,15 @@ pub fn tag(text: &str) -> Option<Cow<'_, str>> {
         ("error", "error"),
         ("result", "result"),
     ];
-    let mut named: Option<(usize, &str)> = None;
-    let mut told: Option<usize> = None;
-    let read = each_member(text, |name, raw| {
-        if let Some(rank) = NAMED.iter().position(|it| *it == name)
-            && raw.starts_with('"')
-            && named.is_none_or(|(best, _)| rank < best)
-        {
-            named = Some((rank, raw));
-        }
-        if let Some(rank) = TOLD.iter().position(|(it, _)| *it == name) {
-            told = Some(told.map_or(rank, |best| best.min(rank)));
-        }
-    });
-    read.ok()?;
-    if let Some((_, raw)) = named {
+    let mut members = Vec::new();
+    each_member(text, |name, raw| members.push((name, raw))).ok()?;
+    let of = |name: &str| members.iter().find(|(known, _)| known == name);
+    let mut named = NAMED.into_iter().filter_map(of).map(|(_, raw)| *raw);
+    if let Some(raw) = named.find(|raw| raw.starts_with('"')) {
         return frame::scalar(raw);
     }
-    told.and_then(|rank| TOLD.get(rank))
-        .map(|(_, kind)| Cow::Borrowed(*kind))
+    let told = TOLD.into_iter().find(|(name, _)| of(name).is_some());
+    told.map(|(_, kind)| Cow::Borrowed(kind))
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ fn compare(text: &str, write: impl Fn(&str) -> Option<String>) -> Vec<String> {
         return Vec::new();
     };
     let mut candidates = Vec::new();
-    collect(&original, &known, &mut Vec::new(), &mut candidates);
+    collect(&original, &known, "", &mut candidates);
     candidates.truncate(MAX_CANDIDATES);
     // A type may leave out what it has read: a default, a null. Other values tell.
     candidates.retain(|path| {
@@ -79,53 +79,43 @@ fn compare(text: &str, write: impl Fn(&str) -> Option<String>) -> Vec<String> {
         ];
         probes.into_iter().all(|probe| {
             let mut probed = original.clone();
-            put(&mut probed, path, probe);
+            if let Some(value) = probed.pointer_mut(path) {
+                *value = probe;
+            }
             write(&probed.to_string()).as_ref() == Some(&written)
         })
     });
-    candidates.iter().map(|path| path.join(".")).collect()
+    let name = |step: &str| step.replace("~1", "/").replace("~0", "~");
+    let names = |path: &String| {
+        path.split('/')
+            .skip(1)
+            .map(name)
+            .collect::<Vec<_>>()
+            .join(".")
+    };
+    candidates.iter().map(names).collect()
 }
 
-/// Collects the paths of `original` that `known` does not have.
-fn collect(original: &Value, known: &Value, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
+/// Collects the JSON pointers of what `original` has and `known` has not.
+fn collect(original: &Value, known: &Value, path: &str, found: &mut Vec<String>) {
     match (original, known) {
         (Value::Object(original), Value::Object(known)) => {
             for (name, value) in original {
-                path.push(name.clone());
+                let path = format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
                 match known.get(name) {
-                    Some(known) => collect(value, known, path, found),
+                    Some(known) => collect(value, known, &path, found),
                     None if value.is_null() => {}
-                    None => found.push(path.clone()),
+                    None => found.push(path),
                 }
-                path.pop();
             }
         }
         (Value::Array(original), Value::Array(known)) => {
             for (index, (value, known)) in original.iter().zip(known).enumerate() {
-                path.push(index.to_string());
-                collect(value, known, path, found);
-                path.pop();
+                collect(value, known, &format!("{path}/{index}"), found);
             }
         }
         _ => {}
     }
-}
-
-fn put(value: &mut Value, path: &[String], new: Value) {
-    let mut place = value;
-    for step in path {
-        let next = match place {
-            Value::Object(members) => members.get_mut(step),
-            Value::Array(items) => step
-                .parse()
-                .ok()
-                .and_then(|index: usize| items.get_mut(index)),
-            _ => None,
-        };
-        let Some(next) = next else { return };
-        place = next;
-    }
-    *place = new;
 }
 
 #[cfg(test)]

@@ -2,27 +2,32 @@
 //! for the commands that show frames or judge a peer.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use rpc_core::testing::Side;
+use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
 
-use self::calls::{ends, has_ids, is_lower, link, stage};
+use self::calls::{about, ends, fits, has_ids, is_strict, link, stage};
+use self::chat::{Chat, Tools};
+use self::turn::Gate;
 use super::Protocol;
 use super::frame::{Frame, text_of};
+use super::secrets::is_one;
 
 mod calls;
+mod chat;
+mod turn;
 
 /// Most requests of a connection that are remembered.
 const MAX_ASKED: usize = 8192;
-/// Most tool calls of a chat that are remembered, and most of its text.
-const MAX_TOOLS: usize = 1024;
-const MAX_TEXT: usize = 1024 * 1024;
 /// What the requests of a connection are known by that have no ids.
 const NAMELESS: [&str; 5] = ["token", "connect", "onboard", "admin", "status"];
-/// Who asks may end the connection before the answer to this one.
-const KEEPALIVE: &str = "PING";
+/// Who asks may end the connection before the answer to these.
+const OPTIONAL: [&str; 2] = ["PING", "CONNECTED"];
+/// The time that a client of SmartHole has to respond to a message.
+const RESPONSE_TIME: Duration = Duration::from_secs(30);
 
 /// The line that a frame answers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -86,8 +91,8 @@ pub(crate) struct Relations {
 /// What has come on a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
-    /// Who asked what, by the asker and the id.
-    asked: HashMap<(Side, String), Asked>,
+    /// What either side has asked, by the id: no protocol has ids of both.
+    asked: FxHashMap<String, Asked>,
     /// Whether all that was asked is known: the recording has its beginning, and nothing open was forgotten.
     is_whole: bool,
     has_begun: bool,
@@ -97,19 +102,23 @@ pub(crate) struct Order {
     open: Option<usize>,
     /// The line in which it has refused for good.
     refused: Option<usize>,
-    /// How many more CONNECTs there were than CONNECTEDs.
-    connects: u32,
-    /// The INPUTs whose OUTPUT has not come, and whether that of a run from before may come.
+    /// How many more registrations or CONNECTs there were than answers to them.
+    pending: u32,
+    gate: Gate,
+    /// The ConnectOnion sessions that CONNECTED has named.
+    sessions: Vec<String>,
+    /// The runs whose OUTPUT has not come: of an INPUT, of before this connection, or of another connection.
     runs: VecDeque<Asked>,
-    is_resumed: bool,
-    /// Whether events of a run have come since the last OUTPUT: another connection may have begun it.
-    has_events: bool,
     /// Whether the client has said nothing since its last INPUT, but answers.
     is_input_last: bool,
     /// INPUTs that an ERROR may have answered, or something before them.
     doubtful: usize,
+    /// Texts of the client that are no frames and have no id, which an error of the server may answer.
+    malformed: VecDeque<Asked>,
     /// The line that asked for the chat that runs.
     running: Option<usize>,
+    /// The Acolyte tasks.
+    tasks: HashSet<String>,
     /// The tool calls of a ConnectOnion session.
     tools: Tools,
 }
@@ -120,56 +129,26 @@ struct Asked {
     line: usize,
     kind: String,
     at: Duration,
-    /// Whether all of an answer has come, and what kind it was.
+    /// Whether something of an answer has come, and all of it.
+    is_begun: bool,
     is_answered: bool,
-    last: String,
     /// How many requests with this id have not ended.
     open: u32,
+    /// The id of what it asks about.
+    about: Option<String>,
     chat: Option<Box<Chat>>,
 }
 
-/// What has come of a chat.
-#[derive(Clone, Debug, Default)]
-struct Chat {
-    is_accepted: bool,
-    is_started: bool,
-    /// The line of an error that ends it.
-    failed: Option<usize>,
-    tools: Tools,
-    /// Its text, in parts between tool calls, without white space.
-    parts: Vec<String>,
-}
-
-/// Tool calls, and whether they have their result.
-#[derive(Clone, Debug, Default)]
-struct Tools(VecDeque<(String, bool)>);
-
-impl Tools {
-    fn call(&mut self, id: Option<Cow<'_, str>>) {
-        if self.0.len() >= MAX_TOOLS {
-            self.0.pop_front();
-        }
-        self.0.extend(id.map(|id| (id.into_owned(), false)));
-    }
-
-    /// Notes what refers to a tool call. Returns what is wrong with that.
-    fn refer(&mut self, id: Option<Cow<'_, str>>, is_result: bool) -> Option<String> {
-        let (id, is_full) = (id?, self.0.len() >= MAX_TOOLS);
-        match self.0.iter_mut().rev().find(|(known, _)| *known == id) {
-            None if !is_full => Some(format!(
-                "refers to the tool call {id:?}, which did not come before"
-            )),
-            Some((_, true)) => Some(format!("comes after the result of the tool call {id:?}")),
-            Some((_, has_result)) => {
-                *has_result = is_result;
-                None
-            }
-            None => None,
-        }
-    }
-}
-
 impl Asked {
+    fn new(seen: &ObservedFrame<'_>) -> Self {
+        Self {
+            line: seen.line,
+            kind: seen.frame.kind.clone().into_owned(),
+            at: seen.at,
+            ..Self::default()
+        }
+    }
+
     fn answered(&self, now: Duration) -> Answers {
         Answers {
             line: self.line,
@@ -179,11 +158,8 @@ impl Asked {
     }
 }
 
-fn other(side: Side) -> Side {
-    match side {
-        Side::Client => Side::Server,
-        Side::Server => Side::Client,
-    }
+fn nothing_asked() -> Option<String> {
+    Some("answers nothing that was asked".to_owned())
 }
 
 impl Order {
@@ -193,6 +169,20 @@ impl Order {
             is_whole: true,
             ..Self::default()
         }
+    }
+
+    /// Creates the order of a stream of events that a request has just asked for.
+    pub(crate) fn streamed(line: usize, at: Duration) -> Self {
+        let mut order = Self::opened();
+        let asked = Asked {
+            line,
+            kind: "http".to_owned(),
+            at,
+            open: 1,
+            ..Asked::default()
+        };
+        order.asked.insert("stream".to_owned(), asked);
+        order
     }
 
     /// Returns whether no frame has come yet from the client.
@@ -211,7 +201,7 @@ impl Order {
     /// Returns the requests that wait for an answer, in their order.
     pub(crate) fn unanswered(&self, now: Duration) -> Vec<Answers> {
         let asked = self.asked.values().chain(&self.runs);
-        let open = asked.filter(|it| !it.is_answered && it.kind != KEEPALIVE);
+        let open = asked.filter(|it| !it.is_answered && !OPTIONAL.contains(&&*it.kind));
         let mut open: Vec<_> = open.map(|it| it.answered(now)).collect();
         open.sort_by_key(|it| it.line);
         open
@@ -221,31 +211,23 @@ impl Order {
     pub(crate) fn take(&mut self, seen: &ObservedFrame<'_>) -> Relations {
         let kind = &*seen.frame.kind;
         if !self.has_begun {
-            self.is_whole |= matches!(
-                kind,
-                "login"
-                    | "token"
-                    | "hello"
-                    | "registration"
-                    | "CONNECT"
-                    | "chat.start"
-                    | "status.get"
-            );
+            let first = "login token hello registration CONNECT chat.start status.get";
+            self.is_whole |= is_one(kind, first);
         }
         self.has_begun |= seen.from == Side::Client || self.open.is_some();
         if !seen.is_valid {
             // The other side may have taken it.
             if seen.from == Side::Client {
-                // Whatever it asks, the server may have understood.
-                self.is_whole &= seen.frame.id.is_some();
+                // Whatever JSON asks, also as a list, the server may have understood.
+                let is_json = !seen.frame.members.is_empty() || seen.text.starts_with('[');
+                self.is_whole &= seen.frame.id.is_some() || !is_json;
                 let _ = self.turn(seen, Stage::Done);
+                if seen.frame.id.is_none() && self.malformed.len() < MAX_ASKED {
+                    self.malformed.push_back(Asked::new(seen));
+                }
             }
-            if let Some(id) = seen
-                .frame
-                .id
-                .clone()
-                .filter(|_| seen.from == Side::Client || seen.protocol == Protocol::SmartHole)
-            {
+            let asks = seen.from == Side::Client || seen.protocol == Protocol::SmartHole;
+            if let Some(id) = seen.frame.id.clone().filter(|_| asks) {
                 self.ask(seen, id.into_owned(), true);
             }
             return Relations::default();
@@ -259,7 +241,7 @@ impl Order {
             // The next one need not wait for the end of the one that is aborted.
             self.running = None;
         }
-        let turn = self.turn(seen, stage).filter(|_| self.is_whole);
+        let turn = self.turn(seen, stage);
         let (call, asks) = link(seen);
         let mut placed = Relations {
             asks,
@@ -270,7 +252,7 @@ impl Order {
         let place = match (&call, asks) {
             (None, _) => {
                 placed.answers = self.refused(seen, stage);
-                None
+                self.posed(seen)
             }
             (Some(id), true) => {
                 let again = self.again(seen, id);
@@ -285,137 +267,26 @@ impl Order {
         };
         let runs = self.run(seen, &mut placed.answers);
         placed.call = call.map(Cow::into_owned);
-        placed.wrong = turn.or(place).or(runs.filter(|_| self.is_whole));
+        let is_whole = self.is_whole;
+        placed.wrong = turn
+            .filter(|_| is_whole)
+            .or(place)
+            .or(runs.filter(|_| is_whole));
         placed
     }
 
-    /// Returns what is wrong with the moment of a frame on its connection.
-    fn turn(&mut self, seen: &ObservedFrame<'_>, stage: Stage) -> Option<String> {
-        use Protocol::{ConnectOnion, Exoclaw, SmartHole, Snek};
-        let before = |what: &str| Some(format!("comes before {what}"));
-        let behind = |line: usize, what: &str| Some(format!("comes after {what} of line {line}"));
-        let kind = &*seen.frame.kind;
-        match (seen.protocol, seen.from, kind) {
-            (Snek, Side::Client, "login") => self.named = Some(seen.line),
-            (Snek, Side::Client, kind) if self.named.is_none() && kind != "register" => {
-                return before("the login");
-            }
-            (Exoclaw, Side::Server, _) if self.refused.is_some() => {
-                return behind(self.refused?, "the refusal");
-            }
-            (Exoclaw, Side::Server, "hello") => {
-                let first = self.open.replace(seen.line);
-                return first.and_then(|line| behind(line, "the hello"));
-            }
-            (Exoclaw, Side::Server, "error") if seen.frame.id.is_none() => {
-                self.refused = Some(seen.line);
-            }
-            (Exoclaw, Side::Client, "token") => {
-                let is_first = self.named.replace(seen.line).is_none();
-                return self
-                    .open
-                    .filter(|_| is_first)
-                    .and_then(|line| behind(line, "the hello"));
-            }
-            (Exoclaw, _, _) if self.open.is_none() => {
-                self.named = self.named.or(Some(seen.line));
-                return before("the hello");
-            }
-            (Exoclaw, Side::Client, _) => self.named = self.named.or(Some(seen.line)),
-            (SmartHole, Side::Client, "registration") => {
-                self.named = Some(seen.line);
-                return self
-                    .open
-                    .and_then(|line| behind(line, "the accepted registration"));
-            }
-            (SmartHole, Side::Server, "registration_response") => {
-                let is_answer = self.named.is_some();
-                if stage == Stage::Done {
-                    self.open = self.open.or(Some(seen.line));
-                }
-                return (!is_answer).then(|| "answers nothing that was asked".to_owned());
-            }
-            (SmartHole, _, _) if self.open.is_none() && seen.is_known => {
-                return before("a registration is accepted");
-            }
-            (ConnectOnion, Side::Client, "CONNECT") => {
-                self.named = Some(seen.line);
-                self.connects += 1;
-            }
-            (ConnectOnion, Side::Server, "CONNECTED") => {
-                let is_answer = self.connects > 0;
-                self.connects = self.connects.saturating_sub(1);
-                self.open = self.open.or(Some(seen.line));
-                self.is_resumed |= text_of(seen.text, &["status"]).as_deref() == Some("running");
-                return (!is_answer).then(|| "answers no CONNECT".to_owned());
-            }
-            (
-                ConnectOnion,
-                _,
-                "INPUT" | "ASK_USER_RESPONSE" | "APPROVAL_RESPONSE" | "OUTPUT"
-                | "RUNTIME_INPUT_ACK",
-            ) if self.open.is_none() => return before("CONNECTED"),
-            _ => {}
-        }
-        None
-    }
-
-    /// Follows the runs of a ConnectOnion session. Returns what is wrong with them.
-    fn run(&mut self, seen: &ObservedFrame<'_>, answers: &mut Option<Answers>) -> Option<String> {
-        if seen.protocol != Protocol::ConnectOnion {
-            return None;
-        }
-        let tool = || text_of(seen.text, &["tool_id"]);
-        let kind = &*seen.frame.kind;
-        if seen.from == Side::Client && kind != "PONG" {
-            self.is_input_last = kind == "INPUT" || kind.ends_with("_RESPONSE");
-        }
-        self.has_events |= seen.from == Side::Server && kind.starts_with(is_lower);
-        match (seen.from, &*seen.frame.kind) {
-            (Side::Client, "INPUT") => self.runs.push_back(asked(seen)),
-            (Side::Server, "OUTPUT") => {
-                let has_events = std::mem::take(&mut self.has_events);
-                match self.runs.pop_front() {
-                    Some(run) => *answers = Some(run.answered(seen.at)),
-                    None if self.is_resumed => self.is_resumed = false,
-                    None if has_events => {}
-                    None if self.doubtful > 0 => self.doubtful -= 1,
-                    None => return Some("answers no INPUT".to_owned()),
-                }
-            }
-            (Side::Server, "RUNTIME_INPUT_ACK") => {
-                *answers = self.runs.pop_back().map(|run| run.answered(seen.at));
-            }
-            (Side::Server, "ERROR") if self.is_input_last => {
-                self.doubtful += usize::from(self.runs.pop_back().is_some());
-            }
-            (Side::Server, "tool_call") => self.tools.call(tool()),
-            (Side::Server, "tool_result") => {
-                let is_free = self.is_resumed
-                    || text_of(seen.text, &["status"]).as_deref() == Some("not_found");
-                *answers = self.runs.front().map(|run| run.answered(seen.at));
-                return self.tools.refer(tool(), true).filter(|_| !is_free);
-            }
-            (Side::Server, kind) if kind.starts_with(is_lower) && answers.is_none() => {
-                *answers = self.runs.front().map(|run| run.answered(seen.at));
-            }
-            _ => {}
-        }
-        None
-    }
-
     fn ask(&mut self, seen: &ObservedFrame<'_>, id: String, is_answered: bool) {
-        let key = (seen.from, id);
-        let open = self.asked.get(&key).map_or(0, |it| it.open);
+        let open = self.asked.get(&id).map_or(0, |it| it.open);
         let asked = Asked {
             is_answered,
             open: open.saturating_add(1),
-            ..asked(seen)
+            about: about(seen).map(Cow::into_owned),
+            ..Asked::new(seen)
         };
         if self.asked.len() >= MAX_ASKED {
             self.forget();
         }
-        self.asked.insert(key, asked);
+        self.asked.insert(id, asked);
     }
 
     /// Forgets the older half of what was asked.
@@ -426,15 +297,14 @@ impl Order {
         let mut old = self.asked.values().filter(|it| it.line < middle);
         self.is_whole &= old.all(|it| it.open == 0);
         self.asked.retain(|_, it| it.line >= middle);
+        self.tasks.clear();
     }
 
     /// Returns what is wrong with an id that was used before.
     fn again(&self, seen: &ObservedFrame<'_>, id: &str) -> Option<String> {
         // Without ids, one thing follows the other.
-        let asked = self
-            .asked
-            .get(&(seen.from, id.to_owned()))
-            .filter(|_| has_ids(seen))?;
+        let asked = self.asked.get(id);
+        let asked = asked.filter(|_| has_ids(seen))?;
         let is_wrong = match seen.protocol {
             Protocol::Snek | Protocol::SmartHole => true,
             _ => asked.open > 0 && !asked.is_answered,
@@ -442,21 +312,52 @@ impl Order {
         is_wrong.then(|| format!("has the id of line {}", asked.line))
     }
 
-    /// Answers the last request without an id, if a failure of the server names none.
+    /// Returns what is wrong with an event that has the id of a call.
+    fn posed(&self, seen: &ObservedFrame<'_>) -> Option<String> {
+        let id = seen.frame.id.as_deref()?;
+        let asked = self.asked.get(id)?;
+        (asked.open > 0 && seen.protocol == Protocol::Snek)
+            .then(|| format!("is an event with the callId of line {}", asked.line))
+    }
+
+    /// Answers what was malformed, or the last request without an id, if a failure of the server names no other.
     fn refused(&mut self, seen: &ObservedFrame<'_>, stage: Stage) -> Option<Answers> {
         if seen.from == Side::Client || stage != Stage::Failed {
             return None;
         }
-        let keys = NAMELESS.map(|id| (Side::Client, id.to_owned()));
-        let open = keys.into_iter().filter_map(|key| {
-            let asked = self.asked.get(&key).filter(|it| !it.is_answered)?;
-            Some((asked.line, key))
+        if let Some(malformed) = self.malformed.pop_front() {
+            return Some(malformed.answered(seen.at));
+        }
+        let open = NAMELESS.into_iter().filter_map(|id| {
+            let asked = self.asked.get(id).filter(|it| !it.is_answered)?;
+            Some((asked.line, id))
         });
-        let (_, key) = open.max_by_key(|(line, _)| *line)?;
-        let asked = self.asked.get_mut(&key)?;
+        let (_, id) = open.max_by_key(|(line, _)| *line)?;
+        let asked = self.asked.get_mut(id)?;
         asked.is_answered = true;
         asked.open = asked.open.saturating_sub(1);
         Some(asked.answered(seen.at))
+    }
+
+    /// Returns what is wrong with the request or the task that a frame of Acolyte names.
+    fn names_wrongly(&mut self, seen: &ObservedFrame<'_>) -> Option<String> {
+        match &*seen.frame.kind {
+            "chat.accepted" => {
+                let task = text_of(seen.text, &["taskId"])?.into_owned();
+                let wrong = format!("has the taskId {task:?} of another chat");
+                (!self.tasks.insert(task)).then_some(wrong)
+            }
+            "chat.abort.result" if seen.frame.raw("aborted") == Some("true") => {
+                let request = about(seen)?;
+                match self.asked.get_mut(&*request) {
+                    // Some servers say no more of it.
+                    Some(asked) => asked.is_answered = true,
+                    None => return Some(format!("aborts {request:?}, which nobody asked")),
+                }
+                None
+            }
+            _ => None,
+        }
     }
 
     /// Finds what is answered. Returns it, and what is wrong with the answer.
@@ -466,134 +367,41 @@ impl Order {
         id: &str,
         stage: Stage,
     ) -> (Option<Answers>, Option<String>) {
-        let running = self.running;
-        let Some(asked) = self.asked.get_mut(&(other(seen.from), id.to_owned())) else {
+        let (running, kind) = (self.running, &*seen.frame.kind);
+        let is_strict = is_strict(seen) && (has_ids(seen) || !self.is_resumed());
+        let odd = self.names_wrongly(seen).filter(|_| self.is_whole);
+        let Some(asked) = self.asked.get_mut(id) else {
             // An error may answer what could not be read.
-            let is_stray = has_ids(seen) && self.is_whole && stage != Stage::Failed;
-            return (
-                self.refused(seen, stage),
-                is_stray.then(|| "answers nothing that was asked".to_owned()),
-            );
+            let is_stray = is_strict && self.is_whole && stage != Stage::Failed;
+            let wrong = is_stray.then(nothing_asked).flatten();
+            return (self.refused(seen, stage), wrong);
         };
-        let is_late = has_ids(seen) && asked.open == 0;
-        let late =
-            is_late.then(|| format!("comes after the end of what line {} asked", asked.line));
-        let wrong = late.or_else(|| within(asked, seen, running));
-        if &*seen.frame.kind == "chat.started" {
-            self.running = Some(asked.line);
+        let line = asked.line;
+        let answers = Some(asked.answered(seen.at));
+        if !fits(seen, &asked.kind) {
+            let words = format!("is no answer to `{}` of line {line}", asked.kind);
+            return (answers, Some(words));
+        }
+        let is_late = is_strict && asked.open == 0;
+        let late = is_late.then(|| format!("comes after the end of what line {line} asked"));
+        // With several, it is not known which one this answers.
+        let of = asked.about.as_ref().filter(|_| asked.open < 2);
+        let known = of.and_then(|of| about(seen).filter(|it| of != it));
+        let wrong = late
+            .or_else(|| asked.within(seen, running))
+            .or_else(|| known.map(|it| format!("is about {it:?}, which line {line} did not name")))
+            .or(odd);
+        if kind == "chat.started" {
+            self.running = Some(line);
         }
         asked.is_answered |= stage != Stage::Partial;
-        seen.frame.kind.as_ref().clone_into(&mut asked.last);
+        if asked.kind == "login" && stage == Stage::Failed {
+            self.named = None;
+        }
         if ends(seen, stage) {
             asked.open = asked.open.saturating_sub(1);
-            self.running = self.running.filter(|line| *line != asked.line);
+            self.running = self.running.filter(|it| *it != line);
         }
-        (Some(asked.answered(seen.at)), wrong)
-    }
-}
-
-fn asked(seen: &ObservedFrame<'_>) -> Asked {
-    Asked {
-        line: seen.line,
-        kind: seen.frame.kind.clone().into_owned(),
-        at: seen.at,
-        ..Asked::default()
-    }
-}
-
-/// Returns what is wrong with a frame among those of its call.
-fn within(asked: &mut Asked, seen: &ObservedFrame<'_>, running: Option<usize>) -> Option<String> {
-    let (text, kind) = (seen.text, &*seen.frame.kind);
-    let (event, is_acolyte) = match seen.protocol {
-        Protocol::Acolyte if kind.starts_with("chat.abort") || !kind.starts_with("chat.") => {
-            return None;
-        }
-        Protocol::Acolyte => (kind.strip_prefix("chat.event/").unwrap_or_default(), true),
-        Protocol::Exoclaw => (kind, false),
-        Protocol::SmartHole => {
-            let is_again = matches!(kind, "response/ack" | "response/reject")
-                && matches!(&*asked.last, "response/ack" | "response/reject");
-            return is_again.then(|| format!("answers line {} a second time", asked.line));
-        }
-        Protocol::Snek | Protocol::ConnectOnion => return None,
-    };
-    let line = asked.line;
-    let chat = asked.chat.get_or_insert_default();
-    if let Some(failed) = chat
-        .failed
-        .filter(|_| !matches!(kind, "done" | "chat.done" | "chat.error"))
-    {
-        return Some(format!("comes after the error of line {failed}"));
-    }
-    if is_acolyte {
-        let wrong = match kind {
-            "chat.accepted" => std::mem::replace(&mut chat.is_accepted, true)
-                .then(|| format!("accepts line {line} a second time")),
-            "chat.error" => None,
-            _ if !chat.is_accepted => Some("comes before chat.accepted".to_owned()),
-            "chat.queued" => chat
-                .is_started
-                .then(|| "comes after chat.started".to_owned()),
-            "chat.started" if std::mem::replace(&mut chat.is_started, true) => {
-                Some(format!("starts line {line} a second time"))
-            }
-            "chat.started" => {
-                running.map(|other| format!("comes while the chat of line {other} runs"))
-            }
-            _ => (!chat.is_started).then(|| "comes before chat.started".to_owned()),
-        };
-        if wrong.is_some() {
-            return wrong;
-        }
-    }
-    let of = |path: &[&str]| text_of(text, path);
-    match event {
-        "error" => chat.failed = Some(seen.line),
-        "text-delta" => chat.add(&of(&["event", "text"]).unwrap_or_default()),
-        "tool-call" => {
-            chat.parts.push(String::new());
-            chat.tools.call(of(&["event", "toolCallId"]));
-        }
-        "tool-output" | "tool-result" => {
-            return chat
-                .tools
-                .refer(of(&["event", "toolCallId"]), event == "tool-result");
-        }
-        "tool_use" => chat.tools.call(of(&["data", "id"])),
-        "tool_result" => return chat.tools.refer(of(&["data", "tool_use_id"]), true),
-        "" if kind == "chat.done" && of(&["reply", "error"]).is_none() => {
-            return chat.adds_up(&of(&["reply", "output"])?);
-        }
-        _ => {}
-    }
-    None
-}
-
-impl Chat {
-    fn add(&mut self, text: &str) {
-        let size: usize = self.parts.iter().map(String::len).sum();
-        if self.parts.is_empty() {
-            self.parts.push(String::new());
-        }
-        if let Some(part) = self
-            .parts
-            .last_mut()
-            .filter(|_| size + text.len() <= MAX_TEXT)
-        {
-            part.extend(text.chars().filter(|c| !c.is_whitespace()));
-        }
-    }
-
-    /// Returns what is wrong if the text that came is not the one of the reply, as a whole or from some tool call on.
-    fn adds_up(&self, output: &str) -> Option<String> {
-        let output: String = output.chars().filter(|c| !c.is_whitespace()).collect();
-        let (mut all, mut is_same) = (String::new(), false);
-        for part in self.parts.iter().rev() {
-            all.insert_str(0, part);
-            is_same |= all == output;
-        }
-        let is_whole = self.parts.iter().map(String::len).sum::<usize>() < MAX_TEXT / 2;
-        (!is_same && !all.is_empty() && is_whole)
-            .then(|| "has another text than the text-deltas before it".to_owned())
+        (answers, wrong)
     }
 }

@@ -16,15 +16,10 @@ pub fn place(text: &str, at: usize, is_secret: bool) -> (String, usize) {
         false => printable(part).into_owned(),
     };
     let (before, behind) = text.split_at_checked(at).unwrap_or((text, ""));
-    let start = before
-        .char_indices()
-        .rev()
-        .nth(REACH.0 - 1)
-        .map_or(0, |(at, _)| at);
-    let end = behind
-        .char_indices()
-        .nth(REACH.1)
-        .map_or(behind.len(), |(at, _)| at);
+    let mut indices = before.char_indices().rev();
+    let start = indices.nth(REACH.0 - 1).map_or(0, |(at, _)| at);
+    let mut indices = behind.char_indices();
+    let end = indices.nth(REACH.1).map_or(behind.len(), |(at, _)| at);
     let dots = if start > 0 { "…" } else { "" };
     let before = format!("{dots}{}", show(before.get(start..).unwrap_or_default()));
     let column = before.width();

@@ -20,37 +20,24 @@ const MAX_DEPTH: usize = 64;
 const MAX_DATA_URL: usize = 64;
 
 /// Words that make a name secret where they end it.
-const WORDS: &str = "apikey assertion auth authorization bearer cookie cookies credential credentials creds csrf cvc \
-    cvv jwt mfa mnemonic otp pass passcode passphrase passwd password passwords payment pin psk pw pwd secret secrets \
-    signature token totp xsrf";
+const WORDS: &str = "2fa apikey assertion auth authorization bearer contrasena contraseña cookie cookies credential \
+    credentials creds csrf cvc cvv hasło jwt kennwort mfa mnemonic otp pass passcode passphrase passwd password passwords \
+    passwort payment pin psk pw pwd secret secrets senha signature token totp xsrf пароль パスワード 密码 密碼";
+/// Words that make a name secret where they end it, if the value looks like a key.
+const WEAK: &str = "invitation invite keys private proof salt seed sessionid sig";
 /// Words that make it secret wherever they stand.
 const ANYWHERE: &str = "cookie credentials passphrase passwd password secret";
 /// Parts of a name that is written together, or in two words, as in `accesstoken` and `passPhrase`.
-const PARTS: [&str; 14] = [
-    "accesskey",
-    "accesstoken",
-    "apikey",
-    "authtoken",
-    "bearertoken",
-    "idtoken",
-    "passcode",
-    "passphrase",
-    "passwd",
-    "password",
-    "privatekey",
-    "refreshtoken",
-    "secretkey",
-    "sessiontoken",
-];
+const PARTS: &str = "accesskey accesstoken apikey authtoken bearertoken idtoken motdepasse passcode passphrase passwd \
+    password privatekey refreshtoken secretkey sessiontoken";
 /// What a key is of in one word, as in `authkey`.
 const KEYS: &str = "access account admin api app auth bot client crypt deploy device encryption host license master \
     open secret service shared signing ssh subscription user";
 /// What the key of a map, a table or a message is of, and one that everybody may see.
-const PUBLIC_KEYS: &str = "arrow cache column dict field foreign group hot idempotency index map message object \
+const PUBLIC_KEYS: &str = "arrow cache column dict field foreign group hot idempotency index label map message object \
     partition press primary pub public routing row short shortcut sort surrogate translation";
 /// What a code is for that only one person may know.
-const CODES: &str =
-    "access auth backup invitation invite mfa otp pin recovery security sms totp verification";
+const CODES: &str = "access auth backup factor invitation invite mfa otp pin recovery security sms totp verification";
 /// What begins a name whose last word is a part of a secret or what carries it.
 const CARRIED: &str = "auth authorization jwt signature token";
 /// Words behind it.
@@ -61,12 +48,11 @@ const PUBLIC: &str = "age alg algorithm at budget budgets changed count counts d
     mode name path placeholder policy prompt provider ref required scheme set status strength timeout ttl type updated \
     uri url usage valid version";
 /// Words that make it harmless where they begin it.
-const PUBLIC_STARTS: &str = "has is max min num public requires";
+const PUBLIC_STARTS: &str = "function has is max min num public requires";
 /// Names of parameters that are secret in URLs alone.
-const OF_URLS: &str = "access code key sid sig sign ticket";
-/// Calls whose arguments are secrets.
-const CALLS: &str = "authenticate change_password changepassword login register reset_password resetpassword \
-    set_password setpassword sign_in signin signup";
+const OF_URLS: &str = "access code invite key sid sig sign ticket";
+/// Words of calls whose arguments are secrets.
+const CALLS: &str = "authenticate login register signin signup";
 /// Members of these calls that are not secret.
 const NAMES: &str = "email nick user user_nick username uid";
 /// Members with the name of what stands in the member `value` beside them.
@@ -77,13 +63,13 @@ const MODES: &str = "basic bearer jwt none oauth oauth2 open optional required s
 /// What a text has that may hold a secret; everything else passes without a closer look.
 static MAY_HOLD: LazyLock<Option<Regex>> = LazyLock::new(|| {
     regex(
-        r"(?i)token|pass|pwd|secret|auth|cookie|cred|jwt|otp|mfa|key|bearer|psk|pin|pw|cv[cv]|[cx]srf|assertion|mnemonic|phrase|basic |login|regist|sig|ticket|(invit|verif|recover|backup|security|sms)[a-z]*[^a-z]?code|payment|received|access|code=|sid=|[srp]k[-_]|gh[pousr]_|github_|glpat|gsk_|xox|xapp|nvapi|pypi|akia|asia|aiza|hf_|npm_|hvs\.|sg\.|ya29|xai-|tskey|whsec|eyj|-----|:[^/\s]+@|://[^/\s]*@|data:[^,]{0,99},|\\u00|\x22method\x22\s*:\s*[^\x22\s]",
+        r"(?i)token|pass|pwd|secret|auth|cookie|cred|jwt|otp|mfa|key|bearer|psk|pin|pw|cv[cv]|[cx]srf|assertion|mnemonic|phrase|basic |login|regist|sig|ticket|(invit|verif|recover|backup|security|sms|factor)[a-z]*[^a-z]?code|payment|received|access|code=|sid=|[srp]k[-_]|gh[pousr]_|github_|glpat|gsk_|xox|xapp|nvapi|pypi|akia|asia|aiza|hf_|npm_|hvs\.|sg\.|ya29|xai-|tskey|whsec|eyj|invit|seed|private|proof|salt|sessionid|2fa|contrase|kennwort|senha|has[lł]o|hooks|(?:[^\x00-\x7f]|\\u[0-9a-f]{4})\x22\s*:|\d:[a-z0-9_-]{30}|-u |\x22-u|-----|:[^/\s]+@|://[^/\s]*@|data:[^,]{0,99},|\\u00|\x22method\x22\s*:\s*[^\x22\s]",
     )
 });
 /// Values that are secrets whatever they are called.
 static FORMS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     regex(
-        r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----.*?(?:-----END[^-]*-----|\z)|\b(?:sk|rk|pk)[-_][A-Za-z0-9_-]{10,}|\b(?:gh[pousr]|github_pat|gsk|hf|npm|whsec)_[A-Za-z0-9_]{16,}|\b(?:glpat|xox[abeprs]|xapp|nvapi|pypi|tskey|xai)-[A-Za-z0-9_-]{10,}|\b(?:hvs|SG|ya29)\.[A-Za-z0-9_.-]{16,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[A-Za-z0-9_-]{30,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",
+        r"(?s)Private-Lines:.*|hooks\.slack\.com/services/[A-Za-z0-9/]+|discord(?:app)?\.com/api/webhooks/[A-Za-z0-9/_-]+|\b(?:bot)?[0-9]{8,10}:[A-Za-z0-9_-]{30,}|-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----.*?(?:-----END[^-]*-----|\z)|\b(?:sk|rk|pk)[-_][A-Za-z0-9_-]{10,}|\b(?:gh[pousr]|github_pat|gsk|hf|npm|whsec)_[A-Za-z0-9_]{16,}|\b(?:glpat|xox[abeprs]|xapp|nvapi|pypi|tskey|xai)-[A-Za-z0-9_-]{10,}|\b(?:hvs|SG|ya29)\.[A-Za-z0-9_.-]{16,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[A-Za-z0-9_-]{30,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",
     )
 });
 /// A scheme of `Authorization` and what it carries.
@@ -94,6 +80,12 @@ static SCHEME: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static PAIR: LazyLock<Option<Regex>> = LazyLock::new(|| {
     regex(
         r#"(?:--([A-Za-z][A-Za-z-]*)(\s+)|([A-Za-z0-9_.%\[\]-]*[A-Za-z%][A-Za-z0-9_.%\[\]-]*)(\\*["']?\s*[=:]\s*))(\\*"[^"\\]*(?:\\*"|\z)|'[^']*'|[^\s=&;,#"'\\<>)}\]][^\s&;,#"'\\<>)}\]]*)"#,
+    )
+});
+/// What follows the name of a secret in prose, a path or XML, and the user of `curl`.
+static BEHIND: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    regex(
+        r#"(?i)((?:^|[\s"'`(>/,;])(?:pass(?:word|wort| ?phrase|code)|secret|token|(?:api|access|secret|private|auth|signing)[ _-]key)(?:(?:\s+(?:is|was|provided))?(?:\s*[:=]\s*|\s+)|/)['"`]?)([^\s'"`<>/&?,;]{6,})|(<(?:[a-z]+[_-])*(?:password|secret|token|[a-z]*key)>)([^<]+)|(\s-u\s+['"]?)([^\s:'"]+:[^\s'"]+)"#,
     )
 });
 /// A user and a password in front of a host.
@@ -107,7 +99,8 @@ fn regex(pattern: &str) -> Option<Regex> {
     Regex::new(pattern).ok()
 }
 
-fn is_one(word: &str, of: &str) -> bool {
+/// Returns whether a word is one of these, which have spaces between them.
+pub(crate) fn is_one(word: &str, of: &str) -> bool {
     of.split_ascii_whitespace().any(|it| it == word)
 }
 
@@ -121,7 +114,12 @@ fn words(name: &str) -> Vec<String> {
         }
         was_lower = c.is_lowercase() || c.is_ascii_digit();
         if c.is_alphanumeric() {
-            word.extend(c.to_lowercase());
+            // A letter of full width is the one of ASCII.
+            let narrow = match c {
+                '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
+                _ => c,
+            };
+            word.extend(narrow.to_lowercase());
         }
     }
     words
@@ -130,7 +128,12 @@ fn words(name: &str) -> Vec<String> {
 /// Returns whether values of members with this name are secrets.
 #[must_use]
 pub fn is_secret(name: &str) -> bool {
-    are_secret(&words(name))
+    may_name(name) && are_secret(&words(name))
+}
+
+/// Returns whether a name may be one of a secret, which takes less than to look at its words.
+fn may_name(name: &str) -> bool {
+    !name.is_ascii() || may_hold(name)
 }
 
 /// Returns whether a name of these words says that it counts or describes something.
@@ -156,10 +159,13 @@ fn are_secret(words: &[String]) -> bool {
         || is_one(last, WORDS)
         || last.ends_with("token")
         || last.ends_with("secret")
-        || last == "code" && is_of(CODES)
+        || matches!(&**last, "code" | "codes") && is_of(CODES)
         || last == "phrase" && is_of("recovery seed")
         || words.iter().any(|word| is_one(word, ANYWHERE))
-        || PARTS.iter().any(|part| joined.contains(part)) && !joined.ends_with("less")
+        || PARTS
+            .split_ascii_whitespace()
+            .any(|part| joined.contains(part))
+            && !joined.ends_with("less")
         || before.first().is_some_and(|first| is_one(first, CARRIED)) && is_one(last, CARRIERS)
 }
 
@@ -222,6 +228,10 @@ pub(crate) fn may_hold(text: &str) -> bool {
 enum Rule {
     /// By their form.
     Form,
+    /// Texts that look like keys are secrets, too.
+    Key,
+    /// All texts and numbers are secrets, but those of members that describe.
+    Described,
     /// All texts and numbers are secrets.
     All,
 }
@@ -245,16 +255,23 @@ impl Found {
             Some(b'[') => {
                 let mut flag = "";
                 for item in serde_json::from_str::<Vec<&RawValue>>(raw).unwrap_or_default() {
-                    // As in `["--token", "..."]`.
-                    let is_argument = flag.starts_with("\"--") && is_secret(flag);
-                    let rule = if is_argument { Rule::All } else { rule };
-                    self.value(item.get(), rule, depth + 1);
+                    // As in `["--token", "..."]`, `["-u", "ann:..."]` and `[["X-Api-Key", "..."]]`.
+                    let is_argument = flag.starts_with("\"--") && is_secret(flag)
+                        || flag == "\"-u\"" && item.get().contains(':');
+                    match serde_json::from_str::<(Cow<'_, str>, &RawValue)>(item.get()) {
+                        Ok((name, value)) if is_secret_header(&name) => {
+                            self.value(value.get(), Rule::All, depth + 1);
+                        }
+                        _ if is_argument => self.value(item.get(), Rule::All, depth + 1),
+                        _ => self.value(item.get(), rule, depth + 1),
+                    }
                     flag = item.get();
                 }
             }
             Some(b'"') if raw.len() > 2 => match rule {
-                Rule::All => self.hide(raw, format!("\"{HIDDEN}\"")),
-                Rule::Form => self.text(raw),
+                Rule::All | Rule::Described => self.hide(raw, format!("\"{HIDDEN}\"")),
+                Rule::Key if looks_random(raw, 10) => self.hide(raw, format!("\"{HIDDEN}\"")),
+                Rule::Form | Rule::Key => self.text(raw),
             },
             Some(b'0'..=b'9' | b'-') if rule == Rule::All => {
                 self.hide(raw, format!("\"{HIDDEN}\""));
@@ -271,11 +288,13 @@ impl Found {
         let has = |name: &str| members.iter().any(|(known, _)| known == name);
         // Also where the name of the member with the call is misspelt.
         let calls = |raw: &str| {
-            let call = raw.trim_matches('"').to_ascii_lowercase();
+            let call = raw.trim_matches('"');
             raw.starts_with('"')
-                && (is_one(&call, CALLS) || call.contains('\\') || is_secret(&call))
+                && (words(call).iter().any(|word| is_one(word, CALLS))
+                    || call.contains('\\')
+                    || is_secret(call))
         };
-        let is_call = has("args")
+        let is_call = (has("args") || has("method") && has("params"))
             && (members
                 .iter()
                 .any(|(name, raw)| name != "callId" && name != "id" && calls(raw))
@@ -283,9 +302,10 @@ impl Found {
                     .iter()
                     .any(|(name, raw)| name == "method" && !raw.starts_with('"')));
         // A password that is changed stands first.
-        let changes = members
-            .iter()
-            .any(|(_, raw)| raw.to_ascii_lowercase().contains("password"));
+        let changes = is_call
+            && members
+                .iter()
+                .any(|(_, raw)| raw.to_ascii_lowercase().contains("password"));
         let is_error = members
             .iter()
             .any(|(name, raw)| name == "type" && raw.eq_ignore_ascii_case("\"error\""));
@@ -294,17 +314,23 @@ impl Found {
             .any(|(name, raw)| is_one(name, NAMING) && is_secret(raw));
         for (name, raw) in members {
             let rule = match rule {
-                Rule::All if is_one(&name, NAMES) => Rule::Form,
-                Rule::All => Rule::All,
+                Rule::All | Rule::Described if is_one(&name, NAMES) => Rule::Form,
+                Rule::Described if are_public(&words(&name)) => Rule::Form,
+                Rule::All | Rule::Described | Rule::Key => rule,
                 // A text that could not be read may be any frame.
                 Rule::Form if is_error && name == "received" => Rule::All,
-                Rule::Form if is_call && (name == "args" || name == "kwargs") => {
+                Rule::Form if is_call && is_one(&name, "args kwargs params") => {
                     self.arguments(raw, depth, !changes);
                     continue;
                 }
                 Rule::Form if name == "value" && is_named => Rule::All,
+                Rule::Form if !may_name(&name) => Rule::Form,
+                Rule::Form if name == "auth" && raw.starts_with(['{', '[']) => Rule::Described,
                 Rule::Form if is_secret(&name) && !is_description(&name, raw) => Rule::All,
-                Rule::Form => Rule::Form,
+                Rule::Form => match words(&name).last() {
+                    Some(last) if is_one(last, WEAK) => Rule::Key,
+                    _ => Rule::Form,
+                },
             };
             self.value(raw, rule, depth + 1);
         }
@@ -352,6 +378,14 @@ impl Found {
     }
 }
 
+/// Returns whether a text of at least this length has letters and digits, and no space.
+fn looks_random(text: &str, len: usize) -> bool {
+    text.len() >= len
+        && text.bytes().any(|it| it.is_ascii_digit())
+        && text.bytes().any(|it| it.is_ascii_alphabetic())
+        && !text.contains(char::is_whitespace)
+}
+
 /// Returns whether a value only names a way of authentication, or is a short number.
 fn is_description(name: &str, raw: &str) -> bool {
     let words = words(name);
@@ -387,6 +421,25 @@ pub fn within(text: &str) -> String {
             found[3].len() >= 16 || has_digit(&found[3]) || found[0].len() == text.trim().len();
         match is_token {
             true => format!("{}{}{HIDDEN}", &found[1], &found[2]),
+            false => found[0].to_owned(),
+        }
+    });
+    replace(&BEHIND, &|found| {
+        let of = |one, other| found.get(one).zip(found.get(other));
+        let (before, value) = match of(1, 2).or(of(3, 4)).or(of(5, 6)) {
+            Some((before, value)) => (before.as_str(), value.as_str()),
+            None => return found[0].to_owned(),
+        };
+        // What says so may be shorter.
+        let says = [":", "=", " is ", " was ", "provided"];
+        let least = if says.iter().any(|it| before.contains(it)) {
+            6
+        } else {
+            12
+        };
+        let is_sure = before.starts_with('<') || before.trim_start().starts_with("-u");
+        match is_sure || looks_random(value, least) && !value.contains(['(', '[']) {
+            true => format!("{before}{HIDDEN}"),
             false => found[0].to_owned(),
         }
     });
@@ -513,26 +566,12 @@ fn subprotocols(offers: &str) -> String {
 /// Returns a subprotocol without the key that it carries.
 fn subprotocol(offer: &str) -> String {
     let lower = offer.to_ascii_lowercase();
-    let ends = |word: &&str| Some(lower.rfind(*word)? + word.len());
-    let words = [
-        "bearer",
-        "token",
-        "auth",
-        "key",
-        "secret",
-        "password",
-        "jwt",
-        "authorization",
-        "basic",
-        "ticket",
-    ];
-    let after = words.iter().filter_map(ends).max();
+    let ends = |word: &str| Some(lower.rfind(word)? + word.len());
+    let words = "bearer token auth key secret password jwt authorization basic ticket";
+    let after = words.split_ascii_whitespace().filter_map(ends).max();
     let separator = after.and_then(|at| Some((at, offer.get(at..)?.chars().next()?)));
     let separator = separator.filter(|(_, c)| !c.is_ascii_alphanumeric());
-    let is_random = offer.trim().len() >= 20
-        && offer.bytes().any(|it| it.is_ascii_digit())
-        && offer.bytes().any(|it| it.is_ascii_alphabetic())
-        && !offer.contains(".v");
+    let is_random = looks_random(offer.trim(), 20) && !offer.contains(".v");
     match separator {
         Some((at, c)) => format!("{}{c}{HIDDEN}", offer.get(..at).unwrap_or_default()),
         None if is_random => format!("{}{HIDDEN}", if offer.starts_with(' ') { " " } else { "" }),

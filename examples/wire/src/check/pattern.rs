@@ -14,6 +14,7 @@
 //! | `$bind:NAME`, `$bind:NAME:REGEX` | any value, or a string in which the expression is found, which `${NAME}` stands for in later lines |
 //! | `["$each", P]`, `["$has", P]` | an array of which every element, or one, matches |
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use regex::Regex;
@@ -304,14 +305,9 @@ fn special(
 
 /// Shortens a text for a message.
 pub(super) fn short(text: &str) -> String {
-    const MOST: usize = 300;
-    match text.char_indices().nth(MOST) {
-        None => text.to_owned(),
-        Some((at, _)) => format!(
-            "{}… ({} bytes)",
-            text.get(..at).unwrap_or_default(),
-            text.len()
-        ),
+    match crate::text::shortened(text, 300) {
+        Cow::Borrowed(text) => text.to_owned(),
+        Cow::Owned(short) => format!("{short} ({} bytes)", text.len()),
     }
 }
 

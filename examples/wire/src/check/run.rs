@@ -12,7 +12,7 @@ use super::pattern::Variables;
 use super::peer::{Client, Dial};
 use super::play::Script;
 use super::signed;
-use super::suite::{ORDER, Row, Suite};
+use super::suite::{Row, Suite};
 use super::tamper::Tamper;
 use crate::Protocol;
 
@@ -62,10 +62,11 @@ impl Settings {
 }
 
 /// What a row has found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum Verdict {
     /// It holds.
+    #[default]
     Pass,
     /// It does not hold.
     Fail {
@@ -100,7 +101,7 @@ pub struct Entry {
 }
 
 /// The outcome of a row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// What was found.
     pub verdict: Verdict,
@@ -135,7 +136,7 @@ pub async fn run(
         if let Some(row) = suite.rows.get(all.len()) {
             disorder =
                 disorder.or_else(|| Some(format!("{}: {}", row.id, outcome.disorder.as_ref()?)));
-            if row.id.ends_with(ORDER) {
+            if row.steps.is_empty() {
                 outcome.verdict = in_order(&all, disorder.take());
             }
             tell(row, &outcome);
@@ -181,10 +182,7 @@ pub(super) async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Set
     if let Some(reason) = reason {
         return Outcome {
             verdict: Verdict::NotApplicable { reason },
-            evidence: Vec::new(),
-            elapsed: Duration::ZERO,
-            disorder: None,
-            noticed: Vec::new(),
+            ..Outcome::default()
         };
     }
     let mut script = Script::new(suite, peer, settings, variables);

@@ -42,6 +42,14 @@ pub(super) fn set_parts(variables: &mut Variables) -> Result<(), String> {
         let addressed = sign(&own, draft(now).with_nonce(4))?;
         variables.set_part("addressed", &members(&addressed))?;
     }
+    if let Some(code) = variables.text("invite") {
+        let mut payload = json!({"invite_code": code, "timestamp": now, "nonce": "8"});
+        if let Some((members, host)) = payload.as_object_mut().zip(host.as_ref()) {
+            members.insert("to".to_owned(), host.to_string().into());
+        }
+        let invited = own.sign_payload(&payload).map_err(|e| text(&e))?;
+        variables.set_part("invited", &members(&invited))?;
+    }
     let (mut changed, mut forged, mut prefixed) = (good.clone(), other_good.clone(), good.clone());
     changed.payload.clone_from(&good2.payload);
     forged.from.clone_from(&good.from);

@@ -10,9 +10,9 @@
 //! | `script NAME` | begins a script with a name: lines in which `$1`, `$2`.. may stand; the one named `ready` is in front of every row |
 //! | `do NAME [A \| B..]` | the lines of a script, with these texts for `$1`, `$2`.. |
 //! | `## SECTION` | the section of the specification for the rows from here on |
-//! | `MUST ID: TEXT`, `SHOULD ID: TEXT` | begins a row, and says what holds |
-//! | `needs NAME`, `unless NAME` | the row is for users that have set this variable, or have not |
-//! | `bare`, `after NAME` | no script, or another script than `ready` is in front of this row |
+//! | `MUST ID[, CONDITION..]: TEXT`, `SHOULD ..` | begins a row, with lines of conditions in its head, and says what holds |
+//! | `needs NAME`, `unless NAME` | a condition: the row is for users that have set this variable, or have not |
+//! | `bare`, `after NAME` | a condition: no script, or another script than `ready` is in front of this row |
 //! | `x RULE` | how to break a peer in tests so that this row fails |
 //! | anything else | a [step](super::script) |
 
@@ -88,8 +88,6 @@ pub struct Row {
     pub(super) steps: Vec<Step>,
 }
 
-/// How the id of the row ends that judges the frames of all others.
-pub(super) const ORDER: &str = ".order";
 /// The script in front of every row.
 const READY: &str = "ready";
 
@@ -107,29 +105,28 @@ impl Suite {
     /// # Errors
     /// What is wrong in its file.
     pub fn load(protocol: Protocol, role: Role) -> Result<Self, String> {
+        use Protocol::{Acolyte, ConnectOnion, Exoclaw, SmartHole, Snek};
+        use Role::{Client, Server};
         let text = match (protocol, role) {
-            (Protocol::Snek, Role::Server) => include_str!("suites/snek-server.txt"),
-            (Protocol::Exoclaw, Role::Server) => include_str!("suites/exoclaw-server.txt"),
-            (Protocol::SmartHole, Role::Server) => include_str!("suites/smarthole-server.txt"),
-            (Protocol::ConnectOnion, Role::Server) => {
-                include_str!("suites/connectonion-server.txt")
-            }
-            (Protocol::Acolyte, Role::Server) => include_str!("suites/acolyte-server.txt"),
-            (Protocol::Exoclaw, Role::Client) => include_str!("suites/exoclaw-client.txt"),
-            (Protocol::Snek, Role::Client) => include_str!("suites/snek-client.txt"),
-            (Protocol::SmartHole, Role::Client) => include_str!("suites/smarthole-client.txt"),
-            (Protocol::ConnectOnion, Role::Client) => {
-                include_str!("suites/connectonion-client.txt")
-            }
-            (Protocol::Acolyte, Role::Client) => include_str!("suites/acolyte-client.txt"),
+            (Snek, Server) => include_str!("suites/snek-server.txt"),
+            (Exoclaw, Server) => include_str!("suites/exoclaw-server.txt"),
+            (SmartHole, Server) => include_str!("suites/smarthole-server.txt"),
+            (ConnectOnion, Server) => include_str!("suites/connectonion-server.txt"),
+            (Acolyte, Server) => include_str!("suites/acolyte-server.txt"),
+            (Exoclaw, Client) => include_str!("suites/exoclaw-client.txt"),
+            (Snek, Client) => include_str!("suites/snek-client.txt"),
+            (SmartHole, Client) => include_str!("suites/smarthole-client.txt"),
+            (ConnectOnion, Client) => include_str!("suites/connectonion-client.txt"),
+            (Acolyte, Client) => include_str!("suites/acolyte-client.txt"),
         };
         let mut suite = Self::read(
             text,
             protocol,
             &format!("{}.{}", protocol.name(), role.name()),
         )?;
+        // It has no steps: it judges the frames of all others.
         suite.rows.push(Row {
-            id: format!("{}.{}{ORDER}", protocol.name(), role.name()),
+            id: format!("{}.{}.order", protocol.name(), role.name()),
             section: "All of it".to_owned(),
             says: "In all rows, frames come in the order of the protocol.".to_owned(),
             ..Row::default()
@@ -291,6 +288,8 @@ impl Reader {
         let (id, says) = rest
             .split_once(": ")
             .ok_or("a row has an id, a colon and what holds")?;
+        let mut conditions = id.split(", ");
+        let id = conditions.next().unwrap_or(id);
         self.script = None;
         let before = match self.scripts.contains_key(READY) {
             true => self.steps(READY)?,
@@ -304,7 +303,7 @@ impl Reader {
             before,
             ..Row::default()
         });
-        Ok(())
+        conditions.try_for_each(|condition| self.line(condition))
     }
 
     fn last(&mut self) -> Result<&mut Row, String> {

@@ -6,6 +6,8 @@ use rpc_core::testing::Side;
 
 use super::{ObservedFrame, Stage};
 use crate::Protocol;
+use crate::frame::{member, scalar, text_of};
+use crate::secrets::is_one;
 
 pub(super) const fn is_lower(c: char) -> bool {
     c.is_ascii_lowercase()
@@ -14,6 +16,13 @@ pub(super) const fn is_lower(c: char) -> bool {
 /// Returns whether calls have ids of their own.
 pub(super) fn has_ids(seen: &ObservedFrame<'_>) -> bool {
     seen.protocol != Protocol::ConnectOnion && seen.frame.id.is_some() && !seen.is_sse
+}
+
+/// Returns whether an answer is wrong to what was not asked, or has ended.
+pub(super) fn is_strict(seen: &ObservedFrame<'_>) -> bool {
+    let nameless = "PONG ONBOARD_SUCCESS ASK_USER_RESPONSE APPROVAL_RESPONSE PLAN_REVIEW_RESPONSE";
+    let is_nameless = || is_one(&seen.frame.kind, nameless);
+    has_ids(seen) || seen.is_sse || seen.protocol == Protocol::ConnectOnion && is_nameless()
 }
 
 /// Returns the call that a frame belongs to, and whether it begins it.
@@ -36,13 +45,17 @@ pub(super) fn link<'a>(seen: &ObservedFrame<'a>) -> (Option<Cow<'a, str>>, bool)
             "SESSION_STATUS" => ("status", true),
             "ONBOARD_SUBMIT" => ("onboard", true),
             "PONG" => ("ping", false),
+            "ASK_USER_RESPONSE" => ("ask_user", false),
+            "APPROVAL_RESPONSE" => ("approval_needed", false),
+            "PLAN_REVIEW_RESPONSE" => ("plan_review", false),
             kind if kind.starts_with("ADMIN") => ("admin", true),
-            kind if kind.ends_with("_RESPONSE") => ("question", false),
             _ => return (None, false),
         },
         (Protocol::ConnectOnion, Side::Server, kind) => match kind {
             "CONNECTED" | "ONBOARD_REQUIRED" => ("connect", false),
-            "ask_user" | "approval_needed" | "plan_review" => ("question", true),
+            "ask_user" => ("ask_user", true),
+            "approval_needed" => ("approval_needed", true),
+            "plan_review" => ("plan_review", true),
             "SESSION_STATUS" => ("status", false),
             "ONBOARD_SUCCESS" => ("onboard", false),
             "PING" => ("ping", true),
@@ -56,11 +69,49 @@ pub(super) fn link<'a>(seen: &ObservedFrame<'a>) -> (Option<Cow<'a, str>>, bool)
     (Some(Cow::Borrowed(word)), asks)
 }
 
+/// Returns the id of what a frame asks or tells about, beside its own.
+pub(super) fn about<'a>(seen: &ObservedFrame<'a>) -> Option<Cow<'a, str>> {
+    match (seen.protocol, &*seen.frame.kind) {
+        (Protocol::Acolyte, "chat.abort") => text_of(seen.text, &["payload", "requestId"]),
+        (Protocol::Acolyte, "chat.abort.result") => text_of(seen.text, &["requestId"]),
+        (Protocol::Acolyte, "task.status") => text_of(seen.text, &["payload", "taskId"]),
+        (Protocol::Acolyte, "task.status.result") => text_of(seen.text, &["task", "id"]),
+        (Protocol::ConnectOnion, "CONNECT" | "CONNECTED")
+            // A session that is not known, or of another key, may get another id.
+            if seen.frame.raw("status") != Some("\"new\"") =>
+        {
+            seen.frame.raw("session_id").and_then(scalar)
+        }
+        _ => None,
+    }
+    .filter(|id| !id.is_empty())
+}
+
+/// Returns whether a frame is of a kind that answers this one.
+pub(super) fn fits(seen: &ObservedFrame<'_>, asked: &str) -> bool {
+    let kind = &*seen.frame.kind;
+    match (seen.protocol, asked) {
+        (Protocol::Exoclaw, "chat.send") => kind != "result",
+        (Protocol::Exoclaw, "ping" | "status" | "plugin.list") => {
+            kind == "result" || seen.frame.raw("event").is_none()
+        }
+        (Protocol::Acolyte, _) if kind == "error" || seen.is_sse || !seen.is_known => true,
+        (Protocol::Acolyte, "chat.start") => {
+            kind.starts_with("chat.") && kind != "chat.abort.result"
+        }
+        (Protocol::Acolyte, "status.get") => kind == "status.result",
+        (Protocol::Acolyte, "chat.abort" | "task.status") => {
+            kind.strip_suffix(".result") == Some(asked)
+        }
+        _ => true,
+    }
+}
+
 /// Returns how far a frame brings its call.
 pub(super) fn stage(seen: &ObservedFrame<'_>) -> Stage {
     use Protocol::{Acolyte, ConnectOnion, Exoclaw, SmartHole, Snek};
     let is_refusal = || {
-        let of = |path: &[&str]| crate::frame::member(seen.text, path) == Some("false");
+        let of = |path: &[&str]| member(seen.text, path) == Some("false");
         of(&["success"]) || of(&["payload", "success"])
     };
     match (seen.protocol, &*seen.frame.kind) {

@@ -104,12 +104,7 @@ pub(super) async fn pass(
     // Boxed: a task for each connection holds them.
     let passed = super::both(Box::pin(up.run(up_first)), Box::pin(down.run(down_first))).await;
     let how = *ending.borrow();
-    let is_reset = |passed: &io::Result<()>| {
-        passed
-            .as_ref()
-            .is_err_and(|it| it.kind() == io::ErrorKind::ConnectionReset)
-    };
-    if how == Ending::Reset || is_reset(&passed) {
+    if how == Ending::Reset || super::is_reset(&passed) {
         super::reset([
             client_reads.unsplit(client_writes),
             server_reads.unsplit(server_writes),

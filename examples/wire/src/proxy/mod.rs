@@ -339,10 +339,7 @@ impl Proxy {
             };
             both(up, down).await
         };
-        if passed
-            .as_ref()
-            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionReset)
-        {
+        if is_reset(&passed) {
             reset([
                 client_reads.unsplit(client_writes),
                 server_reads.unsplit(server_writes),
@@ -350,6 +347,12 @@ impl Proxy {
         }
         passed
     }
+}
+
+/// Returns whether a connection was reset, as the other one has to be then.
+fn is_reset(passed: &io::Result<()>) -> bool {
+    let error = passed.as_ref().err();
+    error.is_some_and(|it| it.kind() == io::ErrorKind::ConnectionReset)
 }
 
 /// Resets connections: what one side did, the other one is to see.

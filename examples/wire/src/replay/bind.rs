@@ -22,13 +22,16 @@ pub(super) struct Bindings {
 }
 
 /// What one frame binds, if it is what was recorded.
-pub(super) type New = Vec<(Bound, String, String)>;
+pub(super) type New = Vec<Bound>;
 
-/// A value that is bound for good, or one that may change, such as a time.
+/// A value of the recording, and the raw one that stands for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Bound {
-    Once(String),
-    Latest(String),
+pub(super) struct Bound {
+    name: String,
+    was: String,
+    raw: String,
+    /// Whether it may change, such as a time.
+    may_change: bool,
 }
 
 fn key(name: &str, text: &str) -> Key {
@@ -61,22 +64,20 @@ impl Bindings {
             true => role(&recorded.name, &was, &is),
             false => Role::Content,
         };
-        let latest = || {
-            (
-                Bound::Latest(recorded.name.clone()),
-                was.clone().into_owned(),
-                live.raw.to_owned(),
-            )
+        let bound = |may_change| Bound {
+            name: recorded.name.clone(),
+            was: was.clone().into_owned(),
+            raw: live.raw.to_owned(),
+            may_change,
         };
         if any || role == Role::Time {
-            new.push(latest());
+            new.push(bound(true));
             return Ok(());
         }
         if role == Role::Made {
-            let bound = self.find(&recorded.name, &was, new);
-            return match bound {
-                Some(bound) if bound == live.raw => Ok(()),
-                Some(bound) => Err(bound),
+            return match self.find(&recorded.name, &was, new) {
+                Some(known) if known == live.raw => Ok(()),
+                Some(known) => Err(known),
                 None => {
                     let other = self
                         .recorded
@@ -85,11 +86,7 @@ impl Bindings {
                     if other.is_some() {
                         return Err(recorded.raw.to_owned());
                     }
-                    new.push((
-                        Bound::Once(recorded.name.clone()),
-                        was.into_owned(),
-                        live.raw.to_owned(),
-                    ));
+                    new.push(bound(false));
                     Ok(())
                 }
             };
@@ -103,26 +100,22 @@ impl Bindings {
 
     fn find(&self, name: &str, was: &str, new: &New) -> Option<String> {
         let key = key(name, was);
-        let of_frame = new.iter().find_map(|(bound, recorded, live)| match bound {
-            Bound::Once(name) if self::key(name, recorded) == key => Some(live),
-            _ => None,
-        });
+        let is_it = |it: &&Bound| !it.may_change && self::key(&it.name, &it.was) == key;
+        let of_frame = new.iter().find(is_it).map(|it| &it.raw);
         of_frame.or_else(|| self.live.get(&key)).cloned()
     }
 
     /// Binds what a frame has.
     pub(super) fn bind(&mut self, new: New) {
-        for (bound, was, raw) in new {
+        for bound in new {
+            let Bound { name, was, raw, .. } = bound;
             let Some(is) = scalar(&raw).map(std::borrow::Cow::into_owned) else {
                 continue;
             };
-            let name = match &bound {
-                Bound::Once(name) | Bound::Latest(name) => name,
-            };
-            if matches!(bound, Bound::Once(_)) {
-                self.recorded.insert(key(name, &is), was.clone());
+            if !bound.may_change {
+                self.recorded.insert(key(&name, &is), was.clone());
             }
-            let is_new = self.live.insert(key(name, &was), raw.clone()).as_ref() != Some(&raw);
+            let is_new = self.live.insert(key(&name, &was), raw.clone()).as_ref() != Some(&raw);
             if is_new && was.len() >= LONG && was != is {
                 self.within.retain(|(known, _)| *known != was);
                 self.within.push((was, is));

@@ -15,13 +15,7 @@ use crate::secrets::within;
 /// The time for a request to come after a client has connected.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Headers of a recorded answer that do not fit another connection.
-const OWN: [&str; 5] = [
-    "connection",
-    "content-length",
-    "transfer-encoding",
-    "keep-alive",
-    "date",
-];
+const OWN: &str = "connection content-length transfer-encoding keep-alive date";
 
 /// A listener for clients.
 #[derive(Debug)]
@@ -146,7 +140,7 @@ async fn plain(
     if head.status().is_none() {
         head = Head::of("HTTP/1.1 200 OK");
     }
-    OWN.iter().for_each(|name| head.remove(name));
+    OWN.split(' ').for_each(|name| head.remove(name));
     head.set("Connection", "close");
     let line = request.answer(&head.text()).await;
     let line = line.map_err(|error| error.to_string())?;

@@ -7,7 +7,7 @@ use super::bind::{Bindings, New};
 use super::leaves::{Leaf, leaves};
 use rpc_core::testing::transcript::{Entry, Kind};
 
-use crate::secrets::{self, is_secret};
+use crate::secrets;
 use crate::text::shortened;
 
 /// Most members of a difference that are shown.
@@ -104,6 +104,7 @@ pub(super) fn compare(
             Some(excerpt(live)),
         )]);
     };
+    let value = |raw: &str| shortened(raw, MAX_VALUE).into_owned();
     let (mut new, mut changes) = (New::new(), Vec::new());
     let mut left: HashMap<&str, &Leaf<'_>> =
         is.iter().map(|leaf| (leaf.path.as_str(), leaf)).collect();
@@ -111,24 +112,41 @@ pub(super) fn compare(
         let is_any = is_tolerated(leaf, tolerated);
         let Some(live) = left.remove(leaf.path.as_str()) else {
             if !is_any {
-                changes.push(Change::new(&leaf.path, Some(value(leaf, leaf.raw)), None));
+                changes.push(Change::new(&leaf.path, Some(value(leaf.raw)), None));
             }
             continue;
         };
         if let Err(expected) = bindings.compare(leaf, live, is_any, &mut new) {
-            let (recorded, got) = (value(leaf, &expected), value(live, live.raw));
+            let (recorded, got) = (value(&expected), value(live.raw));
             changes.push(Change::new(&leaf.path, Some(recorded), Some(got)));
         }
     }
     for leaf in &is {
         if left.contains_key(leaf.path.as_str()) && !is_tolerated(leaf, tolerated) {
-            changes.push(Change::new(&leaf.path, None, Some(value(leaf, leaf.raw))));
+            changes.push(Change::new(&leaf.path, None, Some(value(leaf.raw))));
         }
     }
-    match changes.is_empty() {
-        true => Ok(new),
-        false => Err(changes),
+    if changes.is_empty() {
+        return Ok(new);
     }
+    let secret = [secrets_of(&was, recorded), secrets_of(&is, live)].concat();
+    for change in changes.iter_mut().filter(|it| secret.contains(&it.path)) {
+        for value in [&mut change.recorded, &mut change.got] {
+            *value = value.take().map(|_| "***".to_owned());
+        }
+    }
+    Err(changes)
+}
+
+/// Returns the paths of the values that are not shown of a frame.
+fn secrets_of(found: &[Leaf<'_>], text: &str) -> Vec<String> {
+    let text = secrets::frame(text);
+    let shown = leaves(&text).unwrap_or_default();
+    let shown: HashMap<_, _> = shown.iter().map(|leaf| (&leaf.path, leaf.raw)).collect();
+    let secret = found
+        .iter()
+        .filter(|leaf| shown.get(&leaf.path) != Some(&leaf.raw));
+    secret.map(|leaf| leaf.path.clone()).collect()
 }
 
 /// Whether the user said that this member may have any value: by its name, or the end of its path.
@@ -157,13 +175,6 @@ pub(super) fn is_of(text: &str, kinds: &[String]) -> bool {
     !kinds.is_empty() && kind(text).iter().any(|kind| kinds.contains(kind))
 }
 
-fn value(leaf: &Leaf<'_>, raw: &str) -> String {
-    match is_secret(&leaf.name) && leaf.scalar().is_some() {
-        true => "***".to_owned(),
-        false => shortened(raw, MAX_VALUE).into_owned(),
-    }
-}
-
 /// Returns the beginning of a frame, without its secrets.
 fn excerpt(text: &str) -> String {
     match leaves(text) {
@@ -185,7 +196,7 @@ pub(super) fn shown(entry: &Entry<'_>) -> String {
             let code = code.unwrap_or_else(|| "without a code".to_owned());
             match data.is_empty() {
                 true => format!("Close {code}"),
-                false => format!("Close {code} {data:?}"),
+                false => format!("Close {code} {:?}", secrets::within(data)),
             }
         }
         Kind::Eof if data.is_empty() => "the end without a Close".to_owned(),

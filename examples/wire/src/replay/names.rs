@@ -2,7 +2,7 @@
 
 use rpc_core::timestamp;
 
-use crate::secrets::is_secret;
+use crate::secrets::{is_one, is_secret};
 
 /// What a value is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,38 +46,14 @@ fn is_id(name: &str) -> bool {
 }
 
 fn is_time(name: &str, recorded: &str, live: &str) -> bool {
-    const WHOLE: [&str; 11] = [
-        "ts",
-        "time",
-        "timestamp",
-        "date",
-        "at",
-        "uptime",
-        "elapsed",
-        "duration",
-        "latency",
-        "created",
-        "updated",
-    ];
-    const ENDS: [&str; 12] = [
-        "_at",
-        "At",
-        "_ts",
-        "_ms",
-        "Ms",
-        "_time",
-        "Time",
-        "_seconds",
-        "Seconds",
-        "_secs",
-        "_duration",
-        "Duration",
-    ];
+    const WHOLE: &str = "ts time timestamp date at uptime elapsed duration latency created updated";
+    const ENDS: &str = "_at At _ts _ms Ms _time Time _seconds Seconds _secs _duration Duration";
     // How long something may take is not a time that passed.
     const LIMITS: [&str; 4] = ["timeout", "interval", "max", "limit"];
     if let (Ok(recorded), Ok(live)) = (recorded.parse::<f64>(), live.parse::<f64>()) {
         let lower = name.to_ascii_lowercase();
-        let is_named = WHOLE.contains(&name) || ENDS.iter().any(|end| name.ends_with(end));
+        let is_named =
+            is_one(name, WHOLE) || ENDS.split_ascii_whitespace().any(|end| name.ends_with(end));
         let is_limit = LIMITS.iter().any(|it| lower.contains(it));
         return (is_named && !is_limit) || (is_epoch(recorded) && is_same_unit(recorded, live));
     }

@@ -181,7 +181,7 @@ impl Playback {
 
     /// Plays the next step of a connection, or waits for it.
     async fn step(&mut self, one: &mut Connection, report: &mut (impl FnMut(Difference) + Send)) {
-        let Some((_, entry)) = one.steps.front().cloned() else {
+        let Some((number, entry)) = one.steps.front().cloned() else {
             return;
         };
         if entry.from != Some(self.plays) {
@@ -197,9 +197,14 @@ impl Playback {
         one.steps.pop_front();
         self.progress(entry.at);
         let frame = self.played(&entry);
-        let is_last = !matches!(frame, Some(Outgoing::Text(_) | Outgoing::Binary(_)));
+        let mut is_last = !matches!(frame, Some(Outgoing::Text(_) | Outgoing::Binary(_)));
         if let (Some(line), Some(frame)) = (&mut one.line, frame) {
-            let _ = timeout(self.settings.timeout, line.send(frame)).await;
+            let sent = timeout(self.settings.timeout, line.send(frame)).await;
+            if sent.is_err() {
+                is_last = true;
+                let what = "the other side does not take this frame in time, and gets no other one";
+                report(one.differs(number, what, Vec::new()));
+            }
         }
         if is_last {
             one.line = None;

@@ -8,22 +8,11 @@ use super::exchange::Exchange;
 use super::line::Line;
 use super::{Difference, Peer, Playback, Script};
 use crate::check::http;
+use crate::secrets::is_one;
 
 /// Headers that belong to a connection, and are made anew.
-const OWN: [&str; 12] = [
-    "host",
-    "connection",
-    "upgrade",
-    "sec-websocket-key",
-    "sec-websocket-version",
-    "sec-websocket-extensions",
-    "sec-websocket-protocol",
-    "content-length",
-    "transfer-encoding",
-    "keep-alive",
-    "accept-encoding",
-    "proxy-connection",
-];
+const OWN: &str = "host connection upgrade sec-websocket-key sec-websocket-version sec-websocket-extensions \
+    sec-websocket-protocol content-length transfer-encoding keep-alive accept-encoding proxy-connection";
 
 /// A server at a URL.
 #[derive(Debug)]
@@ -94,7 +83,7 @@ impl Server {
                         .with_subprotocol(offer)
                         .map_err(|error| error.to_string())?;
                 }
-            } else if !OWN.contains(&name.as_str()) {
+            } else if !is_one(&name, OWN) {
                 dialer = dialer
                     .with_secret_header(&name, &value.into())
                     .map_err(|error| error.to_string())?;
@@ -131,7 +120,7 @@ impl Server {
         let dialer = self.dialer(script, playback)?;
         let (line, _) = dialer.open().await.map_err(|error| error.to_string())?;
         let mut headers = self.headers(script, playback);
-        headers.retain(|(name, _)| !OWN.contains(&name.as_str()));
+        headers.retain(|(name, _)| !is_one(name, OWN));
         if let Ok(own) = dialer.headers()
             && let Some(Ok(host)) = own.get(::http::header::HOST).map(|host| host.to_str())
         {

@@ -126,6 +126,40 @@ impl Played {
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_difference_shows_a_secret_wherever_it_stands() {
+    for (recorded, got) in [
+        (
+            r#"{"method":"login","args":["ann","hunter2"],"callId":"1"}"#,
+            r#"{"method":"login","args":["ann","hunter3"],"callId":"1"}"#,
+        ),
+        (
+            r#"{"auth":{"value":"hunter2"},"text":"a"}"#,
+            r#"{"auth":{"value":"hunter3"},"text":"password=hunter4"}"#,
+        ),
+    ] {
+        let mut played = Played::server(&[c(recorded)]).await;
+        played.get(got).await;
+        let found = played.found().await.concat();
+        assert!(
+            found.contains("***") && !found.contains("hunter"),
+            "{found}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frame_that_is_not_taken_in_time_is_reported() {
+    let lines: Vec<_> = (0..20)
+        .map(|id| c(&format!(r#"{{"id":"{id}"}}"#)))
+        .collect();
+    let mut played = Played::client(&lines).await;
+    sleep(Duration::from_secs(6)).await;
+    let found = played.found().await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("does not take this frame"), "{found:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_frame_waits_for_what_is_recorded_before_it() {
     let lines = [c(r#"{"id":"1"}"#), s(r#"{"id":"1","ok":1}"#), c("[]")];
     let mut played = Played::client(&lines).await;

@@ -20,6 +20,11 @@ fn wrong(protocol: Protocol, conversation: &str) -> Vec<(usize, String)> {
         );
     }
     recording += "{\"at\":99,\"conn\":1,\"dir\":\"c2s\",\"kind\":\"close\",\"code\":1000}\n";
+    found(&recording)
+}
+
+/// Decodes a recording with two lines in front of the frames.
+fn found(recording: &str) -> Vec<(usize, String)> {
     let options = Options {
         json: true,
         problems: true,
@@ -62,7 +67,7 @@ fn assert_answered(protocol: Protocol, conversation: &str) {
 }
 
 /// Without one of its lines, or with one twice or elsewhere.
-fn changed(conversation: &str, change: impl FnOnce(&mut Vec<&str>)) -> String {
+fn changed<'a>(conversation: &'a str, change: impl FnOnce(&mut Vec<&'a str>)) -> String {
     let mut lines: Vec<_> = conversation.trim().lines().map(str::trim).collect();
     change(&mut lines);
     lines.join("\n")
@@ -112,6 +117,20 @@ fn snek() {
         3,
         "answers nothing",
     );
+}
+
+#[test]
+fn snek_events_come_behind_the_login() {
+    use Protocol::Snek;
+    let event = r#"< {"event":"message","message":"m","username":"u","user_nick":"n","channel_uid":"c","is_final":true}"#;
+    let early = changed(SNEK, |it| it.insert(0, event));
+    assert_wrong(Snek, &early, 1, "before the login");
+    let refusal = r#"< {"callId":"1","success":false,"data":{"error":"no"}}"#;
+    let refused = changed(SNEK, |it| it[1] = refusal);
+    assert_wrong(Snek, &refused, 3, "before the login");
+    let answer = event.replace("\"event\"", "\"callId\":\"2\",\"event\"");
+    let posed = changed(SNEK, |it| it.insert(3, &answer));
+    assert_wrong(Snek, &posed, 4, "an event with the callId of line");
 }
 
 const EXOCLAW: &str = r#"
@@ -179,6 +198,42 @@ fn exoclaw() {
     assert_answered(Exoclaw, &changed(refused, |it| without(it, 2)));
 }
 
+#[test]
+fn an_exoclaw_answer_is_of_the_kind_that_was_asked_for() {
+    use Protocol::Exoclaw;
+    let with = |at: usize, line: &'static str| changed(EXOCLAW, |it| it.insert(at, line));
+    let lacking = changed(EXOCLAW, |it| without(it, 4));
+    for (conversation, line, part) in [
+        (
+            with(3, r#"< {"id":"1","result":"x"}"#),
+            4,
+            "no answer to `chat.send`",
+        ),
+        (with(4, EXOCLAW_TOOL), 5, "begins the tool call"),
+        (lacking, 6, "before the result of the tool call"),
+    ] {
+        assert_wrong(Exoclaw, &conversation, line, part);
+    }
+    let ping = r#"
+        > {"token":"t"}
+        < {"error":"auth_failed","code":4001}
+        > {"id":"1","method":"ping"}"#;
+    assert_wrong(Exoclaw, ping, 3, "after the refusal");
+    let streamed = r#"
+        < {"ok":true,"version":"0.1.0"}
+        > {"id":"1","method":"ping"}
+        < {"id":"1","event":"text","data":"x"}"#;
+    assert_wrong(Exoclaw, streamed, 3, "no answer to `ping`");
+    let both = streamed.replace(
+        r#""event":"text","data":"x""#,
+        r#""result":"x","error":"y""#,
+    );
+    assert_wrong(Exoclaw, &both, 3, "a result and an error");
+}
+
+const EXOCLAW_TOOL: &str =
+    r#"< {"id":"1","event":"tool_use","data":{"id":"c","name":"n","input":{}}}"#;
+
 const SMARTHOLE: &str = r#"
     > {"type":"registration","payload":{"name":"notes","description":"Keeps notes."}}
     < {"type":"registration_response","payload":{"success":true,"clientId":"c","message":"m"}}
@@ -219,6 +274,22 @@ fn smarthole() {
         3,
         "nobody has answered",
     );
+}
+
+#[test]
+fn a_smarthole_message_is_decided_once_and_in_time() {
+    use Protocol::SmartHole;
+    let again = changed(SMARTHOLE, |it| it.push(it[3]));
+    assert_wrong(SmartHole, &again, 6, "a second time");
+    let late = changed(SMARTHOLE, |it| {
+        let ignored = r#"< {"type":"note","payload":{}}"#;
+        (0..40).for_each(|_| it.insert(3, ignored));
+    });
+    assert_wrong(SmartHole, &late, 44, "more than 30 s");
+    let twice = changed(SMARTHOLE, |it| it.insert(2, it[1]));
+    assert_wrong(SmartHole, &twice, 3, "answers nothing");
+    let reason = SMARTHOLE.replace(r#":true}}}"#, r#":true,"routingReason":"r"}}}"#);
+    assert_wrong(SmartHole, &reason, 3, "directRouted for a reason");
 }
 
 const CONNECTONION: &str = r#"
@@ -277,6 +348,81 @@ fn connectonion() {
     );
 }
 
+#[test]
+fn what_a_connectonion_client_answers_was_asked() {
+    use Protocol::ConnectOnion;
+    let ask = r#"< {"type":"ask_user","question":"q","id":"e3","ts":1,"session_id":"s"}"#;
+    let answer = r#"> {"type":"ASK_USER_RESPONSE","answer":"a"}"#;
+    let (ping, pong) = (r#"< {"type":"PING"}"#, r#"> {"type":"PONG"}"#);
+    fn with(lines: &[&str]) -> String {
+        changed(CONNECTONION, |it| {
+            it.splice(5..5, lines.iter().copied());
+        })
+    }
+    for clean in [with(&[ask, answer]), with(&[ping, pong])] {
+        assert_eq!(wrong(ConnectOnion, &clean), []);
+    }
+    let ack = r#"< {"type":"RUNTIME_INPUT_ACK","session_id":"s","id":"i"}"#;
+    let approval = r#"> {"type":"APPROVAL_RESPONSE","approved":true,"scope":"once"}"#;
+    for (conversation, line, part) in [
+        (with(&[answer]), 6, "answers nothing"),
+        (with(&[ask, answer, answer]), 8, "after the end"),
+        (with(&[ask, approval]), 7, "answers nothing"),
+        (with(&[pong]), 6, "answers nothing"),
+        (with(&[ping, pong, pong]), 8, "after the end"),
+        (with(&[ack]), 6, "which runs already"),
+        (
+            CONNECTONION.replace(r#""s","duration"#, r#""z","duration"#),
+            6,
+            "of the session",
+        ),
+        (
+            changed(CONNECTONION, |it| it.swap(1, 3)),
+            2,
+            "before CONNECTED",
+        ),
+        (
+            changed(CONNECTONION, |it| without(it, 4)),
+            5,
+            "before the result",
+        ),
+        (
+            changed(CONNECTONION, |it| it.insert(6, it[3])),
+            7,
+            "nobody has answered",
+        ),
+    ] {
+        assert_wrong(ConnectOnion, &conversation, line, part);
+    }
+}
+
+#[test]
+fn a_connectonion_stranger_is_asked_before_it_answers() {
+    use Protocol::ConnectOnion;
+    let gate = r#"
+        > {"type":"CONNECT","payload":{"timestamp":1}}
+        < {"type":"ONBOARD_REQUIRED","identity":"0x07","methods":["invite_code"]}
+        > {"type":"ONBOARD_SUBMIT","payload":{"invite_code":"x","timestamp":1},"from":"0x1","signature":"00"}
+        < {"type":"ONBOARD_SUCCESS","level":"contact","message":"m"}
+        < {"type":"CONNECTED","session_id":"s","status":"new"}"#;
+    assert_eq!(wrong(ConnectOnion, gate), []);
+    for (conversation, line, part) in [
+        (
+            changed(gate, |it| without(it, 1)),
+            2,
+            "before ONBOARD_REQUIRED",
+        ),
+        (changed(gate, |it| without(it, 2)), 3, "answers nothing"),
+        (changed(gate, |it| it.insert(4, it[0])), 5, "comes again"),
+    ] {
+        assert_wrong(ConnectOnion, &conversation, line, part);
+    }
+    let resumed = r#"
+        > {"type":"CONNECT","session_id":"s","payload":{"timestamp":1}}
+        < {"type":"CONNECTED","session_id":"q","status":"running"}"#;
+    assert_wrong(ConnectOnion, resumed, 2, "is about");
+}
+
 const ACOLYTE: &str = r#"
     > {"id":"rpc_1","type":"chat.start","payload":{"request":{"message":"m","history":[],"model":"g"}}}
     < {"id":"rpc_1","type":"chat.accepted","taskId":"task_1"}
@@ -314,6 +460,20 @@ fn acolyte() {
     ] {
         assert_wrong(Acolyte, &conversation, line, part);
     }
+    let with = |at: usize, line: &'static str| changed(ACOLYTE, |it| it.insert(at, line));
+    let status = r#"< {"id":"rpc_1","type":"status.result","status":{"ok":true}}"#;
+    for (conversation, line, part) in [
+        (lacking(6), 9, "before the result of the tool call"),
+        (twice(4), 6, "begins the tool call"),
+        (with(1, status), 2, "no answer to `chat.start`"),
+        (
+            with(2, r#"< {"id":"rpc_1","type":"chat.queued","position":0}"#),
+            3,
+            "the first is 1",
+        ),
+    ] {
+        assert_wrong(Acolyte, &conversation, line, part);
+    }
     let error = r#"< {"id":"rpc_1","type":"chat.error","errorMessage":"no"}"#;
     assert_wrong(
         Acolyte,
@@ -321,4 +481,72 @@ fn acolyte() {
         11,
         "after the end",
     );
+}
+
+#[test]
+fn an_acolyte_answer_names_what_was_asked_for() {
+    use Protocol::Acolyte;
+    let abort = |asked: &str, told: &str, task: &str| {
+        format!(
+            r#"
+        > {{"id":"rpc_1","type":"chat.start","payload":{{"request":{{"message":"m","history":[],"model":"g"}}}}}}
+        < {{"id":"rpc_1","type":"chat.accepted","taskId":"task_1"}}
+        > {{"id":"rpc_2","type":"chat.start","payload":{{"request":{{"message":"m","history":[],"model":"g"}}}}}}
+        < {{"id":"rpc_2","type":"chat.accepted","taskId":"{task}"}}
+        > {{"id":"rpc_a","type":"chat.abort","payload":{{"requestId":"{asked}"}}}}
+        < {{"id":"rpc_a","type":"chat.abort.result","requestId":"{told}","aborted":true}}"#
+        )
+    };
+    let fine = wrong(Acolyte, &abort("rpc_1", "rpc_1", "task_2"));
+    assert_eq!(fine, [(3, "nobody has answered".to_owned())]);
+    for (conversation, line, part) in [
+        (abort("rpc_1", "rpc_2", "task_2"), 6, "is about \"rpc_2\""),
+        (abort("rpc_9", "rpc_9", "task_2"), 6, "which nobody asked"),
+        (abort("rpc_1", "rpc_1", "task_1"), 4, "of another chat"),
+    ] {
+        assert_wrong(Acolyte, &conversation, line, part);
+    }
+}
+
+#[test]
+fn a_stream_of_events_keeps_the_order_of_a_chat() {
+    let call = r#"{"type":"tool-call","toolCallId":"c","toolName":"n","args":{}}"#;
+    let result = r#"{"type":"tool-result","toolCallId":"c","toolName":"n"}"#;
+    let text = r#"{"type":"text-delta","text":"Hello"}"#;
+    let done = r#"{"type":"done","reply":{"model":"g","output":"Hello"}}"#;
+    let of = |events: &[&str]| {
+        let mut recording = "{\"transcript\":1,\"protocol\":\"acolyte\"}\n".to_owned();
+        recording += "{\"at\":0,\"conn\":1,\"dir\":\"c2s\",\"kind\":\"http\",\"data\":\"POST /v1/chat/stream HTTP/1.1\\r\\n\\r\\n\"}\n";
+        for event in events {
+            let data = serde_json::to_string(event).unwrap();
+            recording += &format!(
+                "{{\"at\":1,\"conn\":1,\"dir\":\"s2c\",\"kind\":\"sse\",\"data\":{data}}}\n"
+            );
+        }
+        found(&(recording + "{\"at\":2,\"conn\":1,\"dir\":\"s2c\",\"kind\":\"eof\"}\n"))
+    };
+    assert_eq!(of(&[call, result, text, done]), []);
+    for (events, line, part) in [
+        (&[result, call, text, done][..], 1, "tool call"),
+        (&[call, text, done], 3, "before the result"),
+        (&[text, text, done], 3, "another text"),
+        (&[text, done, done], 3, "after the end"),
+        (&[text], 0, "nobody has answered"),
+    ] {
+        let found = of(events);
+        let is_it = |(at, words): &(usize, String)| *at == line && words.contains(part);
+        assert!(found.iter().any(is_it), "no {part:?}: {found:?}");
+    }
+}
+
+#[test]
+fn nothing_comes_behind_the_close_of_the_same_side() {
+    let close = |dir: &str| {
+        format!("{{\"at\":1,\"conn\":1,\"dir\":\"{dir}\",\"kind\":\"close\",\"code\":1000}}\n")
+    };
+    let ping = "{\"at\":2,\"conn\":1,\"dir\":\"s2c\",\"kind\":\"text\",\"data\":\"{\\\"type\\\":\\\"PING\\\"}\"}\n";
+    let header = "{\"transcript\":1,\"protocol\":\"connectonion\"}\n";
+    assert_eq!(found(&format!("{header}{}{ping}", close("c2s"))), []);
+    let behind = found(&format!("{header}{}{ping}", close("s2c")));
+    assert!(behind[0].1.contains("after the Close"), "{behind:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use connectonion_proto::auth::Signer;
+use connectonion_proto::auth::{InviteCodes, Signer};
 use connectonion_proto::frame::{
     ApprovalNeeded, AskUser, EventKind, ToolCall, ToolResult, ToolStatus,
 };
@@ -49,17 +49,26 @@ impl Agent for Worker {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_host_with_one_fault_fails_one_row() {
-    let suite = Suite::load(Protocol::ConnectOnion, Role::Server).unwrap();
+/// Returns a host, and its address.
+fn host(level: TrustLevel) -> (super::super::Peer, &'static str) {
     let signer = Signer::generate().unwrap();
-    let access = AccessControl::new(*signer.address(), TrustLevel::Open).require_signatures();
+    let codes = InviteCodes::new(["open sesame"]).unwrap();
+    let access = AccessControl::new(*signer.address(), level)
+        .with_invites(codes)
+        .require_signatures();
     let mut runtime = RuntimeOptions::with_access(access);
     runtime.storage = Arc::new(MemoryStorage::new(64));
     let options = ServerOptions::with_runtime(runtime);
     let (server, service) = Server::mount(Worker, options);
     tokio::spawn(server.run());
-    let address: &'static str = signer.address().to_string().leak();
+    (serve(service), signer.address().to_string().leak())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_with_one_fault_fails_one_row() {
+    let mut suite = Suite::load(Protocol::ConnectOnion, Role::Server).unwrap();
+    suite.rows.retain(|row| !row.id.contains(".onboard."));
+    let (peer, address) = host(TrustLevel::Open);
     let variables = vec![
         ("address", address),
         ("strict", "yes"),
@@ -68,6 +77,15 @@ async fn a_host_with_one_fault_fails_one_row() {
         ("approval_prompt", "approve"),
         ("long_prompt", "work"),
     ];
-    let peer = serve(service);
+    conforms(&suite, &[Setup { peer, variables }]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_careful_host_with_one_fault_fails_one_row() {
+    let mut suite = Suite::load(Protocol::ConnectOnion, Role::Server).unwrap();
+    let is_kept = |id: &str| id.contains(".onboard.") || id.ends_with(".order");
+    suite.rows.retain(|row| is_kept(&row.id));
+    let (peer, address) = host(TrustLevel::Careful);
+    let variables = vec![("address", address), ("invite", "open sesame")];
     conforms(&suite, &[Setup { peer, variables }]).await;
 }

@@ -32,14 +32,16 @@ impl Backend for Gateway {
             return Err(ChatError::Refused(RpcError::new("busy")));
         };
         match chat.content.as_str() {
-            "use a tool" => {
+            prompt @ ("use a tool" | "fail a tool") => {
                 let input = Json::new(r#"{"text":"hi"}"#).unwrap();
                 reply
                     .event(&StreamEvent::ToolUse(ToolUse::new("call_1", "echo", input)))
                     .await?;
                 reply
                     .event(&StreamEvent::ToolResult(ToolResult::new(
-                        "call_1", "hi", false,
+                        "call_1",
+                        "hi",
+                        prompt == "fail a tool",
                     )))
                     .await?;
             }
@@ -58,7 +60,11 @@ fn gateway(auth: Auth, token: Option<&'static str>) -> Setup {
     let options = ServerOptions::new(auth);
     let (server, service) = Server::mount(Gateway::default(), options);
     tokio::spawn(server.run());
-    let mut variables = vec![("tool_prompt", "use a tool"), ("failing_prompt", "fail")];
+    let mut variables = vec![
+        ("tool_prompt", "use a tool"),
+        ("failing_tool_prompt", "fail a tool"),
+        ("failing_prompt", "fail"),
+    ];
     variables.extend(token.map(|token| ("token", token)));
     Setup {
         peer: serve(service),

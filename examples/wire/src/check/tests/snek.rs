@@ -29,6 +29,24 @@ async fn a_platform_with_one_fault_fails_one_row() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_row_on_the_order_of_messages_has_a_verdict_of_its_own() {
+    let mut suite = Suite::load(Protocol::Snek, Role::Server).unwrap();
+    suite
+        .rows
+        .retain(|row| row.id.ends_with("server.message.order"));
+    let setup = platform();
+    for (broken, fails) in [(String::new(), false), (suite.rows[0].broken.clone(), true)] {
+        let outcomes = run(&suite, &setup.peer, &setup.settings(&broken), |_, _| ()).await;
+        let verdict = &outcomes[0].verdict;
+        assert_eq!(
+            matches!(verdict, Verdict::Fail { .. }),
+            fails,
+            "{verdict:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn frames_out_of_order_in_any_row_fail_the_row_on_the_order() {
     let suite = Suite::load(Protocol::Snek, Role::Server).unwrap();
     let setup = platform();

@@ -38,6 +38,29 @@ fn an_answer_names_the_line_that_it_answers() {
 }
 
 #[test]
+fn an_error_without_a_call_answers_the_malformed_text() {
+    for (protocol, error) in [
+        (Protocol::Exoclaw, r#"{"id":"0","error":"parse error"}"#),
+        (
+            Protocol::Acolyte,
+            r#"{"id":"rpc_unknown","type":"error","error":"no"}"#,
+        ),
+        (
+            Protocol::ConnectOnion,
+            r#"{"type":"ERROR","message":"Invalid JSON"}"#,
+        ),
+    ] {
+        let mut explainer = Explainer::new(Some(protocol), false);
+        let frames = texts(
+            &mut explainer,
+            &[(Side::Client, "{no"), (Side::Server, error)],
+        );
+        let answers = frames[1].answers.as_ref().map(|it| it.line);
+        assert_eq!(answers, Some(1), "{error}");
+    }
+}
+
+#[test]
 fn the_place_of_an_error_is_a_byte_of_the_text() {
     let mut explainer = Explainer::new(Some(Protocol::Acolyte), false);
     let wrong = r#"{"id":"rpc_a","type":"chat.queued","position":"soon"}"#;
