@@ -10,10 +10,11 @@ use http::header::{FORWARDED, HeaderMap};
 use http::{Request, Response, StatusCode};
 use metrics::{describe_counter, describe_gauge, describe_histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use rpc_core::net::server::is_read;
 use rpc_core::{Secret, constant_time_eq};
 
 use crate::cli::{Failure, secret};
-use crate::web::{answer, bearer, reads, text};
+use crate::web::{answer, bearer, text};
 
 /// The path of the metrics.
 pub const PATH: &str = "/metrics";
@@ -118,7 +119,7 @@ fn respond_to<B>(
     peer: SocketAddr,
     token: Option<&Secret>,
 ) -> Option<Response<Bytes>> {
-    if request.uri().path() != PATH || !reads(request.method()) {
+    if request.uri().path() != PATH || !is_read(request.method()) {
         return None;
     }
     let headers = request.headers();

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
+use http::{Request, Response, StatusCode};
+use rpc_core::net::server::is_read;
 
 /// The type of a plain text.
 pub const TEXT: &str = "text/plain; charset=utf-8";
@@ -89,7 +90,7 @@ pub fn json(body: impl Into<Bytes>) -> Response<Bytes> {
 /// the request is for something else.
 #[must_use]
 pub fn health<B>(request: &Request<B>, state: Result<(), &str>) -> Option<Response<Bytes>> {
-    let is_it = request.uri().path() == "/health" && reads(request.method());
+    let is_it = request.uri().path() == "/health" && is_read(request.method());
     let health = is_it.then(|| json(r#"{"status":"ok"}"#));
     health.or_else(|| ready(request, state))
 }
@@ -98,7 +99,7 @@ pub fn health<B>(request: &Request<B>, state: Result<(), &str>) -> Option<Respon
 /// for something else.
 #[must_use]
 pub fn ready<B>(request: &Request<B>, state: Result<(), &str>) -> Option<Response<Bytes>> {
-    let is_it = request.uri().path() == "/ready" && reads(request.method());
+    let is_it = request.uri().path() == "/ready" && is_read(request.method());
     is_it.then(|| match state {
         Ok(()) => json(r#"{"status":"ready"}"#),
         Err(why) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
@@ -119,12 +120,6 @@ pub fn not_allowed(allowed: &'static str) -> Response<Bytes> {
     let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "");
     set(response.headers_mut(), header::ALLOW, allowed);
     response
-}
-
-/// Returns whether a request only reads.
-#[must_use]
-pub fn reads(method: &Method) -> bool {
-    method == Method::GET || method == Method::HEAD
 }
 
 /// Returns the tokens that a request shows as `Authorization: Bearer`.

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
-use rpc_core::net::server::{HttpConfig, ServerLimits};
+use rpc_core::net::server::{HttpConfig, ServerLimits, is_read};
 use rpc_core::testing::transcript::Header;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -19,7 +19,7 @@ use self::guests::Guests;
 use super::Protocol;
 use super::faults::{Rules, Switch};
 use super::view::{Row, Shared, View, lock};
-use crate::web::{Asset, json, not_allowed, page, reads, text};
+use crate::web::{Asset, json, not_allowed, page, text};
 
 const HTML: &str = include_str!("page.html");
 const STYLE: &str = concat!(
@@ -142,7 +142,7 @@ impl Site {
                 Err(why) => text(StatusCode::BAD_REQUEST, why),
             };
         }
-        if !reads(&parts.method) {
+        if !is_read(&parts.method) {
             return not_allowed("GET, HEAD");
         }
         match path {

@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
+use rpc_core::net::server::is_read;
 
 use crate::page::{Skeleton, file};
-use crate::web::{Asset, not_allowed, page, reads, text};
+use crate::web::{Asset, not_allowed, page, text};
 
 #[cfg(test)]
 mod tests;
@@ -43,7 +44,7 @@ const FILES: [(&str, Asset); 9] = [
 pub fn respond(method: &Method, path: &str) -> Response<Bytes> {
     let own = FILES.iter().find(|(place, _)| *place == path);
     let found = own.map(|(_, asset)| *asset).or_else(|| file(path));
-    match (path, found, reads(method)) {
+    match (path, found, is_read(method)) {
         ("/", _, true) => page(PAGE.page(path)),
         (_, Some(asset), true) => asset.respond(),
         ("/", ..) | (_, Some(_), false) => not_allowed("GET, HEAD"),

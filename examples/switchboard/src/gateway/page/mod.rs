@@ -5,9 +5,10 @@ mod chats;
 use bytes::Bytes;
 use exoclaw_proto::limits::{HEALTH_PATH, WS_PATH};
 use http::{Method, Response, StatusCode};
+use rpc_core::net::server::is_read;
 
 use crate::page::{Skeleton, file};
-use crate::web::{Asset, not_allowed, page, reads, text};
+use crate::web::{Asset, not_allowed, page, text};
 
 pub use chats::{Chats, is_id};
 
@@ -74,7 +75,7 @@ impl<'a> Resource<'a> {
 #[must_use]
 pub fn respond(method: &Method, path: &str) -> Response<Bytes> {
     let resource = Resource::at(path);
-    match (&resource, reads(method)) {
+    match (&resource, is_read(method)) {
         (Resource::Page, true) => page(PAGE.page(path)),
         (Resource::Asset(asset), true) => asset.respond(),
         (Resource::Health, true) => text(StatusCode::OK, "ok"),
