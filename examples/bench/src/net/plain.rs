@@ -68,26 +68,35 @@ async fn answer(mut socket: Socket) -> Option<()> {
 async fn open(kind: Kind<'_>, address: &str) -> Socket {
     let stream = TcpStream::connect(address).await.unwrap();
     stream.set_nodelay(true).unwrap();
-    let (path, first) = match kind.end {
-        "exoclaw" => ("/ws", None),
-        "connectonion" => ("/ws", Some(r#"{"type":"CONNECT"}"#)),
-        "snek" => (
-            "/rpc.ws",
-            Some(r#"{"method":"login","args":["ann","a"],"kwargs":{},"callId":"1"}"#),
-        ),
-        _ => ("/", None),
+    let name = stream.local_addr().unwrap().port();
+    let registration = format!(
+        r#"{{"type":"registration","payload":{{"name":"n{name}","description":"I keep notes."}}}}"#
+    );
+    let login = r#"{"method":"login","args":["ann","a"],"kwargs":{},"callId":"1"}"#;
+    // The path, what is said first, and whether something comes then.
+    let (path, first, is_greeted) = match kind.end {
+        "exoclaw" => ("/ws", "", true),
+        "connectonion" => ("/ws", r#"{"type":"CONNECT"}"#, true),
+        "snek" => ("/rpc.ws", login, true),
+        "router" => ("/", &*registration, true),
+        "acolyte" => ("/v1/rpc", r#"{"id":"rpc_1","type":"status.get"}"#, true),
+        _ => ("/", "", false),
     };
     let url = format!("ws://{address}{path}");
     let socket = client_async_with_config(url, stream, Some(small_buffers())).await;
     let (mut socket, _) = socket.unwrap();
-    if let Some(first) = first {
+    if !first.is_empty() {
         socket.send(Message::text(first)).await.unwrap();
     }
-    // The greeting, or the answer to what was said.
-    if path != "/" {
+    if is_greeted {
         let answer = socket.next().await.unwrap().unwrap();
         let answer = answer.to_text().unwrap();
-        let fine = ["\"ok\":true", "\"status\":\"new\"", "\"success\":true"];
+        let fine = [
+            "\"ok\":true",
+            "\"status\":\"new\"",
+            "\"success\":true",
+            "\"status.result\"",
+        ];
         assert!(fine.iter().any(|fine| answer.contains(fine)), "{answer}");
     }
     socket

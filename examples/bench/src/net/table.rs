@@ -40,12 +40,12 @@ const ROWS: &[Row] = &[
     ("exoclaw", Measured::Idle(5_000, 0), &[(ECHO_ONLY, Some(1.0)), (JSONRPSEE, None)]),
     ("snek", Measured::Idle(5_000, 0), &[(ECHO_ONLY, Some(1.0)), (JSONRPSEE, None)]),
     ("connectonion", Measured::Idle(5_000, 0), &[(ECHO_ONLY, None), (JSONRPSEE, None)]),
-    ("smarthole", Measured::Idle(5_000, 0), &[(ECHO_ONLY, None), (JSONRPSEE, None)]),
+    ("router", Measured::Idle(5_000, 0), &[(ECHO_ONLY, None), (JSONRPSEE, None)]),
     ("acolyte", Measured::Idle(5_000, 0), &[(ECHO_ONLY, None), (JSONRPSEE, None)]),
     ("exoclaw", Measured::Idle(5_000, 1_000_000), &[(JSONRPSEE, None)]),
     ("snek", Measured::Idle(5_000, 1_000_000), &[(JSONRPSEE, None)]),
     ("connectonion", Measured::Idle(5_000, 1_000_000), &[(JSONRPSEE, None)]),
-    ("smarthole", Measured::Idle(5_000, 1_000_000), &[(JSONRPSEE, None)]),
+    ("router", Measured::Idle(5_000, 1_000_000), &[(JSONRPSEE, None)]),
     ("acolyte", Measured::Idle(5_000, 1_000_000), &[(JSONRPSEE, None)]),
 ];
 

@@ -30,6 +30,7 @@ pub(super) async fn serve(kind: Kind<'_>, tell: Tell) {
         "connectonion" => connectonion::serve(tell).await,
         "snek" => snek::serve(tell, kind.work != SEND_MESSAGE).await,
         "smarthole" => smarthole::serve(tell).await,
+        "router" => smarthole::serve_router(tell).await,
         "acolyte" => acolyte::serve(tell).await,
         "jsonrpsee" => jsonrpsee::serve(tell).await,
         ECHO_ONLY => plain::serve(tell).await,

@@ -1,13 +1,15 @@
-//! Our SmartHole client, which accepts every message at once.
+//! Our SmartHole client, which accepts every message at once, and our router for clients that do nothing.
 
 use rpc_core::net::LinkEvent;
+use rpc_core::net::server::ServerLimits;
 use smarthole_proto::client::ClientConfig;
 use smarthole_proto::frame::Registration;
-use smarthole_proto::net::{Event, connect_lazy};
+use smarthole_proto::net::{Event, Server, ServerOptions, connect_lazy, http_config};
+use smarthole_proto::router::Keywords;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
-use super::Tell;
+use super::{CONNECTIONS, Tell};
 
 /// The router that asks sends its URL here.
 pub(super) async fn serve(tell: Tell) {
@@ -24,4 +26,14 @@ pub(super) async fn serve(tell: Tell) {
             message.ack().await.unwrap();
         }
     }
+}
+
+pub(super) async fn serve_router(tell: Tell) {
+    let mut options = ServerOptions::default();
+    let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
+    options.http = http_config().with_limits(limits);
+    let server = Server::bind("127.0.0.1:0", Keywords::new(), options);
+    let server = server.await.unwrap();
+    tell(server.local_addr());
+    server.run().await;
 }
