@@ -246,13 +246,13 @@ fn read_passwords(file: &Path) -> Result<HashMap<String, Secret>, Failure> {
         .map_err(|error| Failure::usage(format_args!("{place}: {error}")))?;
     let lines = text.trim_start_matches('\u{feff}').lines().zip(1..);
     let named = lines.filter_map(|(line, at)| Some((line.split_once(':')?, at)));
-    let read = named.filter_map(|((name, password), at)| {
+    let read = named.map(|((name, password), at)| {
         let place = format!("{place}, the password of line {at}");
-        Some(match cli::secret_text(&place, password) {
+        match cli::secret_text(&place, password) {
             Ok(Some(password)) => Ok((name.trim().to_owned(), password)),
             Ok(None) => Err(Failure::usage(format_args!("{place}: it is empty"))),
             Err(error) => Err(error.into()),
-        })
+        }
     });
     read.collect()
 }

@@ -67,7 +67,7 @@ fn every_mistake_says_what_to_do() {
         (
             &["--url", "ftp://h", "--username", "b"],
             Some("p"),
-            &["scheme", "wss://"],
+            &["bad URL", "scheme", "wss"],
         ),
         (
             &["--url", "ws://192.0.2.1", "--username", "b"],

@@ -543,7 +543,7 @@ fn lines_from_a_pipe_are_done_one_after_the_other() {
             " b.txt +",
             "file-read b.txt",
             "no command /nope",
-            "something went wrong",
+            "one error was printed above",
         ];
         assert_holds(&err, &told);
         fs::remove_file(place.0.join("work/b.txt")).unwrap();

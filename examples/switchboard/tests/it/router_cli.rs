@@ -168,7 +168,10 @@ fn a_wrong_call_is_refused_with_the_reason() {
             &["client", "--description", &long],
             &["--description: ", "1024"],
         ),
-        (&["client", "--url", "ftp://h"], &["--url", "scheme", "wss"]),
+        (
+            &["client", "--url", "ftp://h"],
+            &["bad URL", "scheme", "wss"],
+        ),
         (&["--fast"], &["--fast"]),
     ] {
         let (code, out, err) = outcome(folder.router(args));
