@@ -3,11 +3,13 @@
 use acolyte_proto::error::ChatError;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::limits::defaults;
-use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
+use acolyte_proto::net::{Agent, Run, Server, ServerOptions, http_config};
 
-use super::{CHUNK, Tell};
-use crate::text;
 use rpc_core::Limits;
+use rpc_core::net::server::ServerLimits;
+
+use super::{CHUNK, CONNECTIONS, Tell};
+use crate::text;
 
 struct Chunks(String);
 
@@ -34,6 +36,8 @@ pub(super) async fn serve(tell: Tell) {
         max_message_rate: None,
         ..defaults()
     };
+    let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
+    options.http = http_config().with_limits(limits);
     let server = Server::bind("127.0.0.1:0", Chunks(text::words(CHUNK)), options);
     let server = server.await.unwrap();
     tell(server.local_addr());
