@@ -70,13 +70,14 @@ impl Script<'_> {
         number: u8,
         text: &str,
         skip: bool,
+        until: Option<&str>,
         deadline: Instant,
         patience: Duration,
     ) -> Result<(), String> {
-        let mut patterns = text.split(" until ");
-        let mut next = || Some(script::parse(patterns.next()?, &self.variables));
-        let wanted = next().ok_or("a pattern is missing")??;
-        let until = next().transpose()?;
+        let wanted = script::parse(text, &self.variables)?;
+        let until = until
+            .map(|until| script::parse(until, &self.variables))
+            .transpose()?;
         let expected = short(&wanted.to_string());
         loop {
             let value = match self.receive(number, deadline, &expected, patience).await? {
@@ -236,9 +237,10 @@ impl Script<'_> {
             return;
         };
         let (protocol, is_client) = (self.suite.protocol, matches!(self.peer, Peer::Client(_)));
-        let from = match is_client == sent {
-            true => Side::Server,
-            false => Side::Client,
+        let from = if is_client == sent {
+            Side::Server
+        } else {
+            Side::Client
         };
         let Some(frame) = frame::Frame::new(protocol, from, text) else {
             return;

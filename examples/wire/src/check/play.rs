@@ -4,29 +4,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::CloseFrame;
 use rpc_core::net::DialError;
 use rpc_core::net::ws::{BadHeader, WsDialer, WsStream};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-use super::conn::{self, BoxStream, Conn, Io, Request};
+use super::conn::{self, BoxStream, Conn, Request};
 use super::expect::{found, is_status};
 use super::http;
 use super::pattern::Variables;
 use super::peer::{Dial, Ended, Started};
 use super::run::{Entry, Peer, Settings, Verdict};
-use super::script::{self, Headers, Step, code, pair, read_headers};
+use super::script::{self, Action, Headers, Step};
 use super::suite::{Row, Suite};
 use super::tamper::{Direction, Frame, Tamper};
 use crate::order::Order;
-use crate::secrets::is_one;
 
 /// The time for a client to connect first.
 const START_TIME: Duration = Duration::from_secs(30);
-
-/// The steps that open a connection which is not open yet.
-const OPENS: &str = "> >binary >ping >close < <* <close <*close <pong <ping silence wait";
 
 /// A row that runs.
 pub(super) struct Script<'a> {
@@ -155,70 +150,90 @@ impl<'a> Script<'a> {
         let number = step.connection;
         let patience = step.within.unwrap_or(self.settings.timeout);
         let deadline = Instant::now() + patience;
-        let (word, argument) = (&*step.word, &*step.argument);
-        if is_one(word, OPENS) && !self.conns.contains_key(&number) {
+        let opens = matches!(
+            step.action,
+            Action::Send(_)
+                | Action::SendBinary(_)
+                | Action::SendPing(_)
+                | Action::SendClose(_)
+                | Action::Expect { .. }
+                | Action::Close { .. }
+                | Action::Pong(_)
+                | Action::Ping
+                | Action::Silence
+                | Action::Wait(_)
+        );
+        if opens && !self.conns.contains_key(&number) {
             self.open(number, None, &[], deadline).await?;
         }
-        match word {
-            "open" => {
-                let (path, headers) = pair(argument);
-                let path = (!path.is_empty()).then(|| self.variables.expand(path));
-                let headers = read_headers(headers)?;
-                let path = path.transpose()?;
-                self.open(number, path.as_deref(), &headers, deadline).await
+        match &step.action {
+            Action::Open { path, headers } => {
+                let path = path
+                    .as_ref()
+                    .map(|path| self.variables.expand(path))
+                    .transpose()?;
+                self.open(number, path.as_deref(), headers, deadline).await
             }
-            "refuse" => {
-                let (status, rest) = pair(argument);
-                let (path, headers) = pair(rest);
-                let headers = read_headers(headers)?;
-                self.refuse(status, path, &headers, deadline).await
-            }
-            "http" => {
-                let (head, body) = argument.split_once(" | ").unwrap_or((argument, ""));
-                let (method, rest) = pair(head);
-                let (path, headers) = pair(rest);
-                let headers = read_headers(headers)?;
-                self.http(number, method, path, &headers, body, deadline)
+            Action::Refuse {
+                status,
+                path,
+                headers,
+            } => self.refuse(status, path, headers, deadline).await,
+            Action::Http {
+                method,
+                path,
+                headers,
+                body,
+            } => {
+                self.http(number, method, path, headers, body, deadline)
                     .await
             }
-            "status" => is_status(argument, self.answer.0),
-            "header" => {
-                let (name, regex) = pair(argument);
-                self.header(name, regex)
-            }
-            "path" => found(&self.variables.expand(argument)?, &self.path, "the path"),
-            ">" => {
-                let text = self.variables.expand(argument)?;
+            Action::Status(wanted) => is_status(wanted, self.answer.0),
+            Action::Header(name, regex) => self.header(name, regex),
+            Action::Path(regex) => found(&self.variables.expand(regex)?, &self.path, "the path"),
+            Action::Send(text) => {
+                let text = self.variables.expand(text)?;
                 self.send(number, Frame::Text(text)).await
             }
-            ">binary" => self.send(number, Frame::Binary(argument.into())).await,
-            ">ping" => self.send(number, Frame::Ping(argument.into())).await,
-            ">close" => {
-                argument.clone_into(&mut self.ended_by);
-                let code = code(argument)?.unwrap_or(CloseFrame::NORMAL);
-                self.send(number, Frame::Close(code)).await?;
+            Action::SendBinary(text) => {
+                self.send(number, Frame::Binary(text.clone().into_bytes()))
+                    .await
+            }
+            Action::SendPing(text) => {
+                self.send(number, Frame::Ping(text.clone().into_bytes()))
+                    .await
+            }
+            Action::SendClose(code) => {
+                self.ended_by = code.to_string();
+                self.send(number, Frame::Close(*code)).await?;
                 let quiet = self.settings.quiet;
                 if let Some(conn) = self.conns.get_mut(&number) {
                     conn.finish(quiet).await;
                 }
                 Ok(())
             }
-            ">cut" => {
+            Action::Cut => {
                 self.log(number, true, "(cut)");
                 self.conn(number)?.cut();
                 "cut".clone_into(&mut self.ended_by);
                 Ok(())
             }
-            "<" | "<*" => {
-                self.expect(number, argument, word == "<*", deadline, patience)
+            Action::Expect {
+                pattern,
+                skip,
+                until,
+            } => {
+                self.expect(number, pattern, *skip, until.as_deref(), deadline, patience)
                     .await
             }
-            "<pong" | "<ping" => loop {
+            Action::Pong(_) | Action::Ping => loop {
                 let frame = self.receive(number, deadline, "it", patience).await?;
-                match (frame, word) {
-                    (Frame::Ping(_), "<ping") => return Ok(()),
-                    (Frame::Pong(bytes), "<pong") if bytes == argument.as_bytes() => return Ok(()),
-                    (Frame::Pong(_), "<pong") => {
+                match (frame, &step.action) {
+                    (Frame::Ping(_), Action::Ping) => return Ok(()),
+                    (Frame::Pong(bytes), Action::Pong(text)) if bytes == text.as_bytes() => {
+                        return Ok(());
+                    }
+                    (Frame::Pong(_), Action::Pong(_)) => {
                         return Err("the pong has another payload".to_owned());
                     }
                     (Frame::Close(code), _) => {
@@ -228,56 +243,64 @@ impl<'a> Script<'a> {
                     _ => {}
                 }
             },
-            "<close" | "<*close" => {
-                let skips = word == "<*close";
-                self.closed(number, code(argument)?, skips, deadline, patience)
-                    .await
+            Action::Close { code, skip } => {
+                self.closed(number, *code, *skip, deadline, patience).await
             }
-            "code" => match self.close.map(|code| code.to_string()) {
-                Some(found) if found == argument => Ok(()),
+            Action::Code(code) => match self.close {
+                Some(found) if found == *code => Ok(()),
                 found => Err(format!(
-                    "the code is {}, expected {argument}",
-                    found.as_deref().unwrap_or("none")
+                    "the code is {}, expected {code}",
+                    found.map_or("none".to_owned(), |f| f.to_string())
                 )),
             },
-            "!" | "~" => {
-                let pattern = script::parse(argument, &self.variables)?;
-                match word {
-                    "!" => self.never.push((number, pattern)),
-                    _ => self.ignored.push((number, pattern)),
-                }
+            Action::Never(text) => {
+                let pattern = script::parse(text, &self.variables)?;
+                self.never.push((number, pattern));
                 Ok(())
             }
-            "silence" => self.silence(number).await,
-            "wait" => {
-                let time = self.tamper.instead(Direction::ToServer, "wait", argument);
+            Action::Ignore(text) => {
+                let pattern = script::parse(text, &self.variables)?;
+                self.ignored.push((number, pattern));
+                Ok(())
+            }
+            Action::Silence => self.silence(number).await,
+            Action::Wait(time) => {
+                let time = self.tamper.instead(Direction::ToServer, "wait", time);
                 sleep(crate::cli::duration(time)?).await;
                 Ok(())
             }
-            "end" => self.end(number, deadline, patience).await,
-            "exit" => {
-                let code = self.wait_for_end(deadline).await?.code;
-                let code = code.map_or("none".to_owned(), |code| code.to_string());
+            Action::End => self.end(number, deadline, patience).await,
+            Action::Exit(wanted) => {
+                let code = self
+                    .wait_for_end(deadline)
+                    .await?
+                    .code
+                    .map_or("none".to_owned(), |code| code.to_string());
                 let told = |by| self.tamper.word(Direction::ToServer, "exit", by);
                 let code = told(&code)
                     .or_else(|| told(&self.ended_by))
                     .unwrap_or(&code);
-                let other = argument.strip_prefix('!');
-                match other.map_or(code == argument, |other| code != other) {
-                    true => Ok(()),
-                    false => Err(format!("the exit code is {code}, expected {argument}")),
+                let holds = wanted
+                    .strip_prefix('!')
+                    .map_or(code == wanted, |other| code != other);
+                if holds {
+                    Ok(())
+                } else {
+                    Err(format!("the exit code is {code}, expected {wanted}"))
                 }
             }
-            "output" => {
-                let regex = self.variables.expand(argument)?;
+            Action::Output(regex) => {
+                let regex = self.variables.expand(regex)?;
                 let output = self.wait_for_end(deadline).await?.output.clone();
-                let output = self.tamper.instead(Direction::ToServer, "output", &output);
-                found(&regex, output, "the output")
+                found(
+                    &regex,
+                    self.tamper.instead(Direction::ToServer, "output", &output),
+                    "the output",
+                )
             }
-            "alone" => self.alone().await,
-            "ordered" => self.disorder.clone().map_or(Ok(()), Err),
-            "signed" => super::signed::verify(&self.last),
-            _ => Err("unknown step".to_owned()),
+            Action::Alone => self.alone().await,
+            Action::Ordered => self.disorder.clone().map_or(Ok(()), Err),
+            Action::Signed => super::signed::verify(&self.last),
         }
     }
 
@@ -305,26 +328,35 @@ impl<'a> Script<'a> {
         headers: &[(String, String)],
         deadline: Instant,
     ) -> Result<(), String> {
-        let (ws, incoming) = match self.peer {
+        match self.peer {
             Peer::Server(dial, url) => {
                 let headers = self.expanded(headers)?;
                 let upgrading = upgrade(&**dial, url, self.suite, &*self.tamper, path, &headers);
-                let ws = timeout_at(deadline, upgrading).await;
-                let ws = ws.map_err(|_| "no answer to the upgrade")?;
-                let told = format!("(open {})", path.unwrap_or_default());
-                self.log(number, true, &told);
-                (ws.map_err(|error| error.to_string())?, Direction::ToClient)
+                let ws = timeout_at(deadline, upgrading)
+                    .await
+                    .map_err(|_| "no answer to the upgrade")?;
+                let ws = ws.map_err(|error| error.to_string())?;
+                self.log(
+                    number,
+                    true,
+                    &format!("(open {})", path.unwrap_or_default()),
+                );
+                self.orders.insert(number, Order::opened());
+                self.conns.insert(
+                    number,
+                    Conn::websocket(ws, number, Direction::ToClient, &self.tamper),
+                );
             }
             Peer::Client(_) => {
                 let request = self.request(number, deadline).await?;
                 let ws = request.accept(&conn::config()).await?;
-                (ws, Direction::ToServer)
+                self.orders.insert(number, Order::opened());
+                self.conns.insert(
+                    number,
+                    Conn::websocket(ws, number, Direction::ToServer, &self.tamper),
+                );
             }
-        };
-        let io = Io::WebSocket(Box::new(ws));
-        self.orders.insert(number, Order::opened());
-        self.conns
-            .insert(number, Conn::new(io, number, incoming, &self.tamper));
+        }
         Ok(())
     }
 
@@ -415,10 +447,17 @@ impl<'a> Script<'a> {
                 .map_err(|error| error.to_string());
         };
         let headers = self.expanded(headers)?;
-        let (suite, tamper) = (self.suite, &*self.tamper);
-        let upgrading = upgrade(&**dial, url, suite, tamper, Some(&path), &headers);
-        let upgraded = timeout_at(deadline, upgrading).await;
-        let upgraded = upgraded.map_err(|_| "no answer to the upgrade")?;
+        let upgrading = upgrade(
+            &**dial,
+            url,
+            self.suite,
+            &*self.tamper,
+            Some(&path),
+            &headers,
+        );
+        let upgraded = timeout_at(deadline, upgrading)
+            .await
+            .map_err(|_| "no answer to the upgrade")?;
         let status = match upgraded {
             Ok(_) => 101,
             Err(error) => conn::refusal(&error)?,
@@ -469,9 +508,8 @@ impl<'a> Script<'a> {
         self.answer.1.retain(|(name, _)| !dropped(name));
         let told = format!("({status})");
         self.log(number, false, &told);
-        let io = Io::Http(Box::new(answer));
-        let conn = Conn::new(io, number, Direction::ToClient, &self.tamper);
-        self.conns.insert(number, conn);
+        self.conns
+            .insert(number, Conn::http(answer, number, &self.tamper));
         Ok(())
     }
 

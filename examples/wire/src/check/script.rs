@@ -32,7 +32,6 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::pattern::{self, Variables};
-use crate::secrets::is_one;
 
 /// A step of a script.
 #[derive(Clone, Debug)]
@@ -47,14 +46,58 @@ pub(super) struct Step {
     pub(super) within: Option<Duration>,
     /// How long it takes at least.
     pub(super) not_before: Option<Duration>,
-    /// What it does, and with what.
-    pub(super) word: String,
-    pub(super) argument: String,
+    pub(super) action: Action,
 }
 
-/// The words that need no more than their argument as it stands.
-const WORDS: &str = "status header path > >binary >ping >cut <pong <ping silence wait end exit output alone ordered \
-    signed open";
+/// What a step does.
+#[derive(Clone, Debug)]
+pub(super) enum Action {
+    Open {
+        path: Option<String>,
+        headers: Headers,
+    },
+    Refuse {
+        status: String,
+        path: String,
+        headers: Headers,
+    },
+    Http {
+        method: String,
+        path: String,
+        headers: Headers,
+        body: String,
+    },
+    Status(String),
+    Header(String, String),
+    Path(String),
+    Send(String),
+    SendBinary(String),
+    SendPing(String),
+    SendClose(u16),
+    Cut,
+    Expect {
+        pattern: String,
+        skip: bool,
+        until: Option<String>,
+    },
+    Pong(String),
+    Ping,
+    Close {
+        code: Option<u16>,
+        skip: bool,
+    },
+    Code(u16),
+    Never(String),
+    Ignore(String),
+    Silence,
+    Wait(String),
+    End,
+    Exit(String),
+    Output(String),
+    Alone,
+    Ordered,
+    Signed,
+}
 
 pub(super) type Headers = Vec<(String, String)>;
 
@@ -75,8 +118,7 @@ fn step(line: &str, variables: &Variables) -> Result<Step, String> {
         only_if: None,
         within: None,
         not_before: None,
-        word: String::new(),
-        argument: String::new(),
+        action: Action::Silence,
     };
     loop {
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -88,15 +130,17 @@ fn step(line: &str, variables: &Variables) -> Result<Step, String> {
                 .ok_or("the name of a variable and a step are missing")?;
             step.only_if = Some((name.to_owned(), is_set));
             rest = behind;
-        } else if let ("at-least" | "within", behind) = pair(rest) {
+        } else if let Some(behind) = rest.strip_prefix("at-least ") {
             let (time, behind) = behind
                 .split_once(' ')
                 .ok_or("a time and a step are missing")?;
-            let time = Some(crate::cli::duration(time)?);
-            match rest.starts_with("within") {
-                true => step.within = time,
-                false => step.not_before = time,
-            }
+            step.not_before = Some(crate::cli::duration(time)?);
+            rest = behind;
+        } else if let Some(behind) = rest.strip_prefix("within ") {
+            let (time, behind) = behind
+                .split_once(' ')
+                .ok_or("a time and a step are missing")?;
+            step.within = Some(crate::cli::duration(time)?);
             rest = behind;
         } else if let Some(behind) = rest.strip_prefix('?') {
             step.soft = true;
@@ -111,49 +155,105 @@ fn step(line: &str, variables: &Variables) -> Result<Step, String> {
         }
         rest = rest.trim_start();
     }
-    let (word, argument) = pair(rest);
-    check(word, argument.trim(), variables)?;
-    (step.word, step.argument) = (word.to_owned(), argument.trim().to_owned());
+    let (word, argument) = rest.split_once(' ').unwrap_or((rest, ""));
+    step.action = action(word, argument.trim(), variables)?;
     Ok(step)
 }
 
-/// Splits a text at its first space.
-pub(super) fn pair(text: &str) -> (&str, &str) {
-    text.split_once(' ').unwrap_or((text, ""))
-}
-
-/// Returns a close code, if there is one.
-pub(super) fn code(text: &str) -> Result<Option<u16>, String> {
-    let code = (!text.is_empty()).then(|| text.parse());
-    code.transpose()
-        .map_err(|_| format!("{text} is not a close code"))
-}
-
-fn check(word: &str, argument: &str, variables: &Variables) -> Result<(), String> {
-    let (first, rest) = pair(argument);
-    match word {
-        "open" => read_headers(rest).map(drop),
-        "refuse" if !rest.is_empty() => read_headers(pair(rest).1).map(drop),
-        "http" if !rest.is_empty() => {
-            let head = rest.split(" | ").next().unwrap_or_default();
-            read_headers(pair(head).1).map(drop)
+fn action(word: &str, argument: &str, variables: &Variables) -> Result<Action, String> {
+    let text = || argument.to_owned();
+    let code = || match argument {
+        "" => Ok(None),
+        code => code
+            .parse()
+            .map(Some)
+            .map_err(|_| format!("{code} is not a close code")),
+    };
+    let required = || code()?.ok_or_else(|| "the close code is missing".to_owned());
+    Ok(match word {
+        "open" => {
+            let (path, headers) = match argument.split_once(' ') {
+                _ if argument.is_empty() => (None, Vec::new()),
+                Some((path, headers)) => (Some(path.to_owned()), read_headers(headers)?),
+                None => (Some(text()), Vec::new()),
+            };
+            Action::Open { path, headers }
         }
-        "refuse" | "http" => Err(format!("a path is missing behind {first}")),
-        ">close" | "code" => {
-            let code = code(argument)?.map(drop);
-            code.ok_or_else(|| "the close code is missing".to_owned())
+        "refuse" => {
+            let (status, rest) = argument
+                .split_once(' ')
+                .ok_or("status and path are missing")?;
+            let (path, headers) = rest.split_once(' ').unwrap_or((rest, ""));
+            Action::Refuse {
+                status: status.to_owned(),
+                path: path.to_owned(),
+                headers: read_headers(headers)?,
+            }
         }
-        "<close" | "<*close" => code(argument).map(drop),
-        "<" | "<*" | "!" | "~" => argument
-            .split(" until ")
-            .try_for_each(|text| pattern::check(&parse(text, variables)?)),
-        word if is_one(word, WORDS) => Ok(()),
-        _ => Err("unknown step".to_owned()),
-    }
+        "http" => {
+            let (head, body) = argument.split_once(" | ").unwrap_or((argument, ""));
+            let (method, rest) = head.split_once(' ').ok_or("method and path are missing")?;
+            let (path, headers) = rest.split_once(' ').unwrap_or((rest, ""));
+            Action::Http {
+                method: method.to_owned(),
+                path: path.to_owned(),
+                headers: read_headers(headers)?,
+                body: body.to_owned(),
+            }
+        }
+        "status" => Action::Status(text()),
+        "header" => {
+            let (name, regex) = argument.split_once(' ').unwrap_or((argument, ""));
+            Action::Header(name.to_owned(), regex.to_owned())
+        }
+        "path" => Action::Path(text()),
+        ">" => Action::Send(text()),
+        ">binary" => Action::SendBinary(text()),
+        ">ping" => Action::SendPing(text()),
+        ">close" => Action::SendClose(required()?),
+        ">cut" => Action::Cut,
+        "<" => Action::Expect {
+            pattern: is_pattern(argument, variables)?,
+            skip: false,
+            until: None,
+        },
+        "<*" => {
+            let (wanted, until) = match argument.split_once(" until ") {
+                Some((wanted, until)) => (wanted, Some(is_pattern(until, variables)?)),
+                None => (argument, None),
+            };
+            Action::Expect {
+                pattern: is_pattern(wanted, variables)?,
+                skip: true,
+                until,
+            }
+        }
+        "<pong" => Action::Pong(text()),
+        "<ping" => Action::Ping,
+        "<close" => Action::Close {
+            code: code()?,
+            skip: false,
+        },
+        "<*close" => Action::Close {
+            code: code()?,
+            skip: true,
+        },
+        "code" => Action::Code(required()?),
+        "!" => Action::Never(is_pattern(argument, variables)?),
+        "~" => Action::Ignore(is_pattern(argument, variables)?),
+        "silence" => Action::Silence,
+        "wait" => Action::Wait(text()),
+        "end" => Action::End,
+        "exit" => Action::Exit(text()),
+        "output" => Action::Output(text()),
+        "alone" => Action::Alone,
+        "ordered" => Action::Ordered,
+        "signed" => Action::Signed,
+        _ => return Err("unknown step".to_owned()),
+    })
 }
 
-/// Reads `NAME: VALUE; ...`.
-pub(super) fn read_headers(list: &str) -> Result<Headers, String> {
+fn read_headers(list: &str) -> Result<Headers, String> {
     let lines = list
         .split(';')
         .map(str::trim)
@@ -166,6 +266,11 @@ pub(super) fn read_headers(list: &str) -> Result<Headers, String> {
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         })
         .collect()
+}
+
+fn is_pattern(text: &str, variables: &Variables) -> Result<String, String> {
+    pattern::check(&parse(text, variables)?)?;
+    Ok(text.to_owned())
 }
 
 /// Reads a pattern in which variables stand.
@@ -185,7 +290,13 @@ mod tests {
             (2, true, Some(("token".to_owned(), true)))
         );
         assert_eq!(step.within, Some(Duration::from_secs(15)));
-        assert_eq!((&*step.word, &*step.argument), ("<*close", "4001"));
+        assert!(matches!(
+            step.action,
+            Action::Close {
+                code: Some(4001),
+                skip: true
+            }
+        ));
     }
 
     #[test]
