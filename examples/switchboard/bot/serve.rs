@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+#[cfg(feature = "nats")]
+use futures_util::TryFutureExt as _;
 use rpc_core::Secret;
 #[cfg(feature = "nats")]
 use rpc_core::cluster::StoreError;
@@ -105,15 +107,9 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         let (backend, runner) = platform.share(nats).await?;
         let serving = run(&args, backend.clone(), move || backend.ready());
         // A task of its own: here, each message of the store would wake this thread and then a worker.
-        let mut tasks = tokio::task::JoinSet::new();
-        tasks.spawn(runner.run());
-        let failed = async move {
-            match tasks.join_next().await {
-                Some(Ok(error)) => error,
-                // It has panicked, which is on standard error.
-                _ => StoreError::unavailable("the node has ended"),
-            }
-        };
+        let node = tokio::spawn(runner.run());
+        // A panic of it is on standard error.
+        let failed = node.unwrap_or_else(|_| StoreError::unavailable("the node has ended"));
         return cli::unless_failed(serving, failed).await;
     }
     run(&args, platform.keep()?, || Ok(())).await

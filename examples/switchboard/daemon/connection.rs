@@ -13,6 +13,7 @@ use acolyte_proto::net::{Chat, Client, Events, SseClient, connect_with, dialer, 
 use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, Secret};
+use switchboard::chat;
 use switchboard::cli::{self, Failure, LineArgs, Urls};
 use switchboard::daemon::ask_first::{ASK_FIRST, INSTRUCTIONS};
 use switchboard::screen::frames;
@@ -125,12 +126,10 @@ pub(crate) struct Connection {
     pub(crate) status: Box<Status>,
     way: Way,
     http: SseClient,
-    /// What concerns no chat, over a WebSocket.
-    events: Option<Events>,
 }
 
 enum Way {
-    Socket(Client, JoinHandle<()>),
+    Socket(Client, Events, JoinHandle<()>),
     Http,
 }
 
@@ -175,7 +174,6 @@ impl Server {
         status
             .agree(&[])
             .map_err(|error| Failure::refused(format_args!("{}: {error}", self.url)))?;
-        let mut heard = None;
         let way = match self.sse {
             true => Way::Http,
             false => {
@@ -188,7 +186,6 @@ impl Server {
                     link = shown(link);
                 }
                 let (client, events, connection) = connect_with(dialer, config, link);
-                heard = Some(events);
                 let running = tokio::spawn(async move {
                     connection.run().await;
                 });
@@ -196,15 +193,10 @@ impl Server {
                     .ready()
                     .await
                     .map_err(|reason| cli::unreached(KIND, &self.url, &reason, ""))?;
-                Way::Socket(client, running)
+                Way::Socket(client, events, running)
             }
         };
-        Ok(Connection {
-            status,
-            way,
-            http,
-            events: heard,
-        })
+        Ok(Connection { status, way, http })
     }
 
     pub(crate) fn unreachable(&self, error: &CallError<RpcError>) -> Failure {
@@ -232,7 +224,7 @@ fn shown(link: LinkConfig) -> LinkConfig {
 impl Connection {
     pub(crate) async fn start(&self, request: ChatRequest) -> Chat {
         match &self.way {
-            Way::Socket(client, _) => client.start_chat(request).await,
+            Way::Socket(client, ..) => client.start_chat(request).await,
             Way::Http => self.http.start_chat(request).await,
         }
     }
@@ -240,7 +232,7 @@ impl Connection {
     /// What the server is now.
     pub(crate) async fn ask(&self) -> Result<Box<Status>, CallError<RpcError>> {
         match &self.way {
-            Way::Socket(client, _) => client.status().await,
+            Way::Socket(client, ..) => client.status().await,
             Way::Http => self.http.status().await,
         }
     }
@@ -250,14 +242,16 @@ impl Connection {
     /// # Cancel safety
     /// Cancel-safe.
     pub(crate) async fn warning(&mut self) -> Warning {
-        while let Some(events) = &mut self.events
-            && let Some(event) = events.next().await
-        {
-            if let ClientEvent::Warning(warning) = event {
-                return warning;
+        match &mut self.way {
+            Way::Socket(_, events, _) => {
+                chat::wait_for(events, |event| match event {
+                    ClientEvent::Warning(warning) => Some(warning),
+                    _ => None,
+                })
+                .await
             }
+            Way::Http => pending().await,
         }
-        pending().await
     }
 
     /// Returns whether the connection has ended or is closing. Over HTTP each request has its own.
@@ -268,7 +262,7 @@ impl Connection {
     /// Returns which of several servers this is.
     pub(crate) fn node(&self) -> Option<String> {
         let node = match &self.way {
-            Way::Socket(client, _) => client.node(),
+            Way::Socket(client, ..) => client.node(),
             Way::Http => self.http.node(),
         };
         node.map(|node| node.to_string())
@@ -277,14 +271,14 @@ impl Connection {
     /// The WebSocket, if there is one.
     pub(crate) const fn client(&self) -> Option<&Client> {
         match &self.way {
-            Way::Socket(client, _) => Some(client),
+            Way::Socket(client, ..) => Some(client),
             Way::Http => None,
         }
     }
 
     /// Disconnects from the server, once.
     pub(crate) async fn close(&mut self) {
-        if let Way::Socket(client, running) = &mut self.way {
+        if let Way::Socket(client, _, running) = &mut self.way {
             client.close();
             // Whatever became of it, this is the end.
             let _ = running.await;

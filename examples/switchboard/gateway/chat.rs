@@ -2,7 +2,6 @@
 
 mod peer;
 
-use std::future::pending;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -212,12 +211,11 @@ impl Connected {
     /// # Cancel safety
     /// Cancel-safe.
     async fn unreadable(&mut self) -> DecodeError {
-        while let Some(event) = self.events.next().await {
-            if let ClientEvent::Warning(error) = event {
-                return error;
-            }
-        }
-        pending().await
+        chat::wait_for(&mut self.events, |event| match event {
+            ClientEvent::Warning(error) => Some(error),
+            _ => None,
+        })
+        .await
     }
 
     /// Whether the connection has ended or is closing.

@@ -19,11 +19,11 @@ rpc_core::config! {
     pub struct ConversationLimits {
         /// Most messages kept per channel. Default [`MAX_MESSAGE_HISTORY`].
         pub kept: usize = MAX_MESSAGE_HISTORY => with_kept,
-        /// Most messages sent to a model at once; the instructions and the question are always
-        /// sent. Default [`DEFAULT_OPENAI_LIMIT`].
+        /// Most messages sent to a model at once; the instructions, the question and the newest calls are
+        /// always sent. Default [`DEFAULT_OPENAI_LIMIT`].
         pub sent: usize = DEFAULT_OPENAI_LIMIT => with_sent,
-        /// Most [tokens](estimate) kept per channel, and sent; the instructions and the question
-        /// are always sent. Default [`CONTEXT_WINDOW_TOKEN_LIMIT`].
+        /// Most [tokens](estimate) kept per channel, and sent; the instructions, the question and the newest
+        /// calls are always sent. Default [`CONTEXT_WINDOW_TOKEN_LIMIT`].
         pub tokens: usize = CONTEXT_WINDOW_TOKEN_LIMIT => with_tokens,
     }
 }
@@ -56,11 +56,12 @@ pub fn estimate(message: &ChatMessage) -> usize {
 /// to a model. Keeps 200 characters at least.
 #[must_use]
 pub fn without_middle(text: &str, most: usize) -> Cow<'_, str> {
+    let most = most.max(200);
     let length = text.chars().count();
-    if length <= most.max(200) {
+    if length <= most {
         return Cow::Borrowed(text);
     }
-    let half = most.max(200) / 2 - 50;
+    let half = most / 2 - 50;
     let begin: String = text.chars().take(half).collect();
     let end: String = text.chars().skip(length - half).collect();
     let left_out = length - 2 * half;

@@ -152,14 +152,16 @@ fn was_not_sent(error: &CallError<RpcError>) -> bool {
     is_over && error.delivery() == Delivery::NotSent
 }
 
-/// What comes from a gateway.
-pub(super) enum Heard {
+/// What comes from a gateway while it answers.
+pub(super) enum ChatUpdate {
+    /// A step of the answer; `None` at its end.
     Step(Option<Result<StreamEvent, CallError<RpcError>>>),
-    Unreadable(DecodeError),
+    /// A frame cannot be read.
+    Warning(DecodeError),
 }
 
 impl Peer for Gateway<'_> {
-    type Event = Heard;
+    type Event = ChatUpdate;
 
     const NAME: &'static str = "gateway";
     const INTRO: &'static str = "Write a message; the gateway remembers the conversation.";
@@ -190,18 +192,18 @@ impl Peer for Gateway<'_> {
         match (&mut self.chat, &mut self.connected) {
             (Some(chat), Some(connected)) => tokio::select! {
                 biased;
-                error = connected.unreadable() => Heard::Unreadable(error),
-                step = chat.next() => Heard::Step(step),
+                error = connected.unreadable() => ChatUpdate::Warning(error),
+                step = chat.next() => ChatUpdate::Step(step),
             },
-            (Some(chat), None) => Heard::Step(chat.next().await),
+            (Some(chat), None) => ChatUpdate::Step(chat.next().await),
             (None, _) => pending().await,
         }
     }
 
     async fn handle(&mut self, event: Self::Event, out: &Out) -> Result<(), Failure> {
         let step = match event {
-            Heard::Step(step) => step,
-            Heard::Unreadable(error) => {
+            ChatUpdate::Step(step) => step,
+            ChatUpdate::Warning(error) => {
                 self.has_gap = true;
                 out.warn(&format!("a frame cannot be read: {error}")).await;
                 return Ok(());

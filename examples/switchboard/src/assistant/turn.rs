@@ -139,6 +139,7 @@ impl Turn {
 
     /// Moves the messages of finished rounds to the conversation.
     fn absorb(&mut self) {
+        let known = self.since.len();
         for message in self.rounds.take_messages() {
             if let Some(id) = message.tool_call_id.as_deref()
                 && !self.made.contains(id)
@@ -154,7 +155,9 @@ impl Turn {
             }
             self.since.push(message);
         }
-        self.shorten();
+        if self.since.len() > known {
+            self.shorten();
+        }
     }
 
     /// Shortens the longest results of this turn until the turn fits: a model that does not get what it has done

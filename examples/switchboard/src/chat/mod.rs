@@ -5,12 +5,14 @@ mod line;
 mod out;
 
 use std::collections::VecDeque;
+use std::future::pending;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use rpc_core::net::Events;
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -22,6 +24,19 @@ pub use out::{Out, frame};
 
 /// When it is reported that a server does not answer in its protocol.
 const SLOW: Duration = Duration::from_secs(4);
+
+/// Waits for an event of a connection that `pick` takes, for ever once the connection has ended.
+///
+/// # Cancel safety
+/// Cancel-safe.
+pub async fn wait_for<E, T>(events: &mut Events<E>, pick: impl Fn(E) -> Option<T>) -> T {
+    while let Some(event) = events.next().await {
+        if let Some(picked) = pick(event) {
+            return picked;
+        }
+    }
+    pending().await
+}
 
 /// Whether something can be said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -429,6 +444,6 @@ impl Conversation {
 async fn next_line(input: Option<&mut Input>) -> Option<Line> {
     match input {
         Some(input) => input.lines.recv().await,
-        None => std::future::pending().await,
+        None => pending().await,
     }
 }

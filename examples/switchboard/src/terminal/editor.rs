@@ -129,43 +129,34 @@ impl Show for Late {
 struct RawMode;
 
 impl RawMode {
-    fn new() -> io::Result<Self> {
+    fn enter() -> io::Result<Self> {
         terminal::enable_raw_mode()?;
         let raw = Self;
-        raw.enter()?;
-        Ok(raw)
-    }
-
-    fn enter(&self) -> io::Result<()> {
-        terminal::enable_raw_mode()?;
         execute!(io::stdout(), EnableBracketedPaste)?;
         // Terminals that can do it tell Shift-Enter from Enter now; others ignore it.
         let flags = KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES;
         let _ = execute!(io::stdout(), PushKeyboardEnhancementFlags(flags));
-        Ok(())
+        Ok(raw)
     }
+}
 
-    /// Stops the program as Ctrl-Z does outside the raw mode, until the shell continues it.
-    #[cfg(unix)]
-    fn suspend(&self) -> io::Result<()> {
-        use rustix::process::{Signal, kill_current_process_group};
-
-        self.leave();
-        kill_current_process_group(Signal::TSTP)?;
-        self.enter()
-    }
-
-    fn leave(&self) {
+impl Drop for RawMode {
+    fn drop(&mut self) {
         let _ = execute!(io::stdout(), PopKeyboardEnhancementFlags);
         let _ = execute!(io::stdout(), DisableBracketedPaste);
         let _ = terminal::disable_raw_mode();
     }
 }
 
-impl Drop for RawMode {
-    fn drop(&mut self) {
-        self.leave();
-    }
+/// Stops the program as Ctrl-Z does outside the raw mode, until the shell continues it.
+#[cfg(unix)]
+fn suspend(raw: &mut Option<RawMode>) -> io::Result<()> {
+    use rustix::process::{Signal, kill_current_process_group};
+
+    *raw = None;
+    kill_current_process_group(Signal::TSTP)?;
+    *raw = Some(RawMode::enter()?);
+    Ok(())
 }
 
 /// The thread of a terminal.
@@ -177,8 +168,8 @@ struct Editor {
 
 impl Editor {
     fn run(&mut self, lines: &mpsc::Sender<Line>) -> io::Result<()> {
-        let raw = RawMode::new()?;
-        let ended = self.read(lines, &raw);
+        let mut raw = Some(RawMode::enter()?);
+        let ended = self.read(lines, &mut raw);
         // What is still to be shown needs no place in it.
         self.prompt.leave();
         self.write()?;
@@ -186,7 +177,7 @@ impl Editor {
     }
 
     /// Reads lines until the receiver is dropped.
-    fn read(&mut self, lines: &mpsc::Sender<Line>, raw: &RawMode) -> io::Result<()> {
+    fn read(&mut self, lines: &mpsc::Sender<Line>, raw: &mut Option<RawMode>) -> io::Result<()> {
         let mut held: Option<Line> = None;
         loop {
             let is_last = self.show();
@@ -219,7 +210,7 @@ impl Editor {
                     Some(KeyAction::Suspend) => {
                         self.prompt.hide();
                         self.write()?;
-                        raw.suspend()?;
+                        suspend(raw)?;
                     }
                     Some(KeyAction::Line(line)) => {
                         // Line by line: however the program ends, they are there the next time. An answer

@@ -236,7 +236,6 @@ impl Engine {
             reply,
             room: MAX_RESULTS,
             is_anew: false,
-            has_said: false,
             has_shown: false,
         };
         let outcome = run.hold(turn).await;
@@ -289,8 +288,7 @@ struct ChatRun<'t, 'e> {
     room: usize,
     /// What comes next is another paragraph: it follows tools or a notice.
     is_anew: bool,
-    /// Whether the model has said anything, and whether anything has been shown.
-    has_said: bool,
+    /// Whether anything has been shown.
     has_shown: bool,
 }
 
@@ -372,11 +370,10 @@ impl ChatRun<'_, '_> {
         if text.is_empty() {
             return Ok(());
         }
-        if self.is_anew && self.has_said {
+        if self.is_anew && self.charge.has_begun() {
             self.charge.said(PARAGRAPH);
         }
         self.charge.said(text);
-        self.has_said = true;
         self.show(text).await
     }
 
