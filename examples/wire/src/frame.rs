@@ -16,7 +16,7 @@ use smarthole_proto::frame as smarthole;
 use snek_proto::frame as snek;
 
 use super::Protocol;
-use super::secrets::is_one;
+use super::text::is_one;
 
 /// What ConnectOnion hosts and clients send beside what the specification has: frames of hosts, and of the encrypted
 /// transport.

@@ -14,7 +14,7 @@ use self::chat::{Chat, Tools};
 use self::turn::Gate;
 use super::Protocol;
 use super::frame::{Frame, text_of};
-use super::secrets::is_one;
+use super::text::is_one;
 
 mod calls;
 mod chat;

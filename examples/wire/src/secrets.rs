@@ -12,6 +12,8 @@ use regex::Regex;
 use rpc_core::json::each_member;
 use serde_json::value::RawValue;
 
+use crate::text::is_one;
+
 /// What stands in the place of a secret.
 const HIDDEN: &str = "***";
 /// The deepest nesting that is looked into: what is deeper is hidden.
@@ -97,11 +99,6 @@ static USER: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 fn regex(pattern: &str) -> Option<Regex> {
     Regex::new(pattern).ok()
-}
-
-/// Returns whether a word is one of these, which have spaces between them.
-pub(crate) fn is_one(word: &str, of: &str) -> bool {
-    of.split_ascii_whitespace().any(|it| it == word)
 }
 
 /// Splits a name into its words, in lower case and without numbers: `X-Api-Key`, `apiKey`, `api_key2`.

@@ -7,6 +7,11 @@ pub use rpc_core::text::is_control;
 /// How many bytes of a text are looked at together.
 const BLOCK: usize = 32;
 
+/// Returns whether a word is one of these, which have spaces between them.
+pub(crate) fn is_one(word: &str, of: &str) -> bool {
+    of.split_ascii_whitespace().any(|it| it == word)
+}
+
 /// A colour of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {

@@ -32,7 +32,7 @@ pub(crate) fn config() -> WsConfig {
     WsConfig::default().with_max_message(MAX_MESSAGE)
 }
 
-enum Io {
+pub(super) enum Io {
     WebSocket(Box<WsStream<BoxStream>>),
     Http(Box<Answer>),
     None,
@@ -51,25 +51,7 @@ pub(super) struct Conn {
 }
 
 impl Conn {
-    pub(super) fn websocket(
-        ws: WsStream<BoxStream>,
-        number: u8,
-        incoming: Direction,
-        tamper: &Arc<dyn Tamper>,
-    ) -> Self {
-        Self::new(Io::WebSocket(Box::new(ws)), number, incoming, tamper)
-    }
-
-    pub(super) fn http(answer: Answer, number: u8, tamper: &Arc<dyn Tamper>) -> Self {
-        Self::new(
-            Io::Http(Box::new(answer)),
-            number,
-            Direction::ToClient,
-            tamper,
-        )
-    }
-
-    fn new(io: Io, number: u8, incoming: Direction, tamper: &Arc<dyn Tamper>) -> Self {
+    pub(super) fn new(io: Io, number: u8, incoming: Direction, tamper: &Arc<dyn Tamper>) -> Self {
         Self {
             io,
             incoming,

@@ -9,7 +9,7 @@ use rpc_core::net::ws::{BadHeader, WsDialer, WsStream};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-use super::conn::{self, BoxStream, Conn, Request};
+use super::conn::{self, BoxStream, Conn, Io, Request};
 use super::expect::{found, is_status};
 use super::http;
 use super::pattern::Variables;
@@ -328,35 +328,26 @@ impl<'a> Script<'a> {
         headers: &[(String, String)],
         deadline: Instant,
     ) -> Result<(), String> {
-        match self.peer {
+        let (ws, incoming) = match self.peer {
             Peer::Server(dial, url) => {
                 let headers = self.expanded(headers)?;
                 let upgrading = upgrade(&**dial, url, self.suite, &*self.tamper, path, &headers);
-                let ws = timeout_at(deadline, upgrading)
-                    .await
-                    .map_err(|_| "no answer to the upgrade")?;
-                let ws = ws.map_err(|error| error.to_string())?;
-                self.log(
-                    number,
-                    true,
-                    &format!("(open {})", path.unwrap_or_default()),
-                );
-                self.orders.insert(number, Order::opened());
-                self.conns.insert(
-                    number,
-                    Conn::websocket(ws, number, Direction::ToClient, &self.tamper),
-                );
+                let ws = timeout_at(deadline, upgrading).await;
+                let ws = ws.map_err(|_| "no answer to the upgrade")?;
+                let told = format!("(open {})", path.unwrap_or_default());
+                self.log(number, true, &told);
+                (ws.map_err(|error| error.to_string())?, Direction::ToClient)
             }
             Peer::Client(_) => {
                 let request = self.request(number, deadline).await?;
                 let ws = request.accept(&conn::config()).await?;
-                self.orders.insert(number, Order::opened());
-                self.conns.insert(
-                    number,
-                    Conn::websocket(ws, number, Direction::ToServer, &self.tamper),
-                );
+                (ws, Direction::ToServer)
             }
-        }
+        };
+        let io = Io::WebSocket(Box::new(ws));
+        self.orders.insert(number, Order::opened());
+        self.conns
+            .insert(number, Conn::new(io, number, incoming, &self.tamper));
         Ok(())
     }
 
@@ -508,8 +499,9 @@ impl<'a> Script<'a> {
         self.answer.1.retain(|(name, _)| !dropped(name));
         let told = format!("({status})");
         self.log(number, false, &told);
-        self.conns
-            .insert(number, Conn::http(answer, number, &self.tamper));
+        let io = Io::Http(Box::new(answer));
+        let conn = Conn::new(io, number, Direction::ToClient, &self.tamper);
+        self.conns.insert(number, conn);
         Ok(())
     }
 

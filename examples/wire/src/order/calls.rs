@@ -7,7 +7,7 @@ use rpc_core::testing::Side;
 use super::{ObservedFrame, Stage};
 use crate::Protocol;
 use crate::frame::{member, scalar, text_of};
-use crate::secrets::is_one;
+use crate::text::is_one;
 
 pub(super) const fn is_lower(c: char) -> bool {
     c.is_ascii_lowercase()

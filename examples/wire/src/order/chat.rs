@@ -21,6 +21,8 @@ pub(super) struct Chat {
     tools: Tools,
     /// Its text, in parts between tool calls, without white space.
     parts: Vec<String>,
+    /// The bytes of all parts.
+    size: usize,
     /// The line of a response that decides.
     settled: Option<usize>,
 }
@@ -164,13 +166,14 @@ impl Chat {
     }
 
     fn add(&mut self, text: &str) {
-        let size: usize = self.parts.iter().map(String::len).sum();
         if self.parts.is_empty() {
             self.parts.push(String::new());
         }
-        let has_room = size + text.len() <= MAX_TEXT;
+        let has_room = self.size + text.len() <= MAX_TEXT;
         if let Some(part) = self.parts.last_mut().filter(|_| has_room) {
+            let before = part.len();
             part.extend(text.chars().filter(|c| !c.is_whitespace()));
+            self.size += part.len() - before;
         }
     }
 
@@ -182,8 +185,7 @@ impl Chat {
             all.insert_str(0, part);
             is_same |= all == output;
         }
-        let is_whole = self.parts.iter().map(String::len).sum::<usize>() < MAX_TEXT / 2;
-        (!is_same && !all.is_empty() && is_whole)
+        (!is_same && !all.is_empty() && self.size < MAX_TEXT / 2)
             .then(|| "has another text than the text-deltas before it".to_owned())
     }
 }

@@ -6,7 +6,7 @@ use super::calls::is_lower;
 use super::{Answers, Asked, ObservedFrame, Order, Stage, nothing_asked};
 use crate::Protocol::{ConnectOnion, Exoclaw, SmartHole, Snek};
 use crate::frame::{member, scalar, text_of};
-use crate::secrets::is_one;
+use crate::text::is_one;
 
 /// Where a stranger stands whose CONNECT waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
