@@ -33,6 +33,8 @@ enum Resource<'a> {
     Page,
     Asset(Asset),
     Health,
+    /// A check that does not exist: the page in its place would pass for a healthy gateway.
+    UnknownCheck,
     WebSocket,
     Webhook(&'a str),
 }
@@ -46,6 +48,7 @@ impl<'a> Resource<'a> {
             "/icon.svg" => Self::Asset(ICON),
             HEALTH_PATH => Self::Health,
             WS_PATH => Self::WebSocket,
+            _ if path.starts_with("/health") || path.starts_with("/ready") => Self::UnknownCheck,
             _ => match path.strip_prefix("/webhook/") {
                 Some(channel) if !channel.is_empty() && !channel.contains('/') => {
                     Self::Webhook(channel)
@@ -66,7 +69,8 @@ impl<'a> Resource<'a> {
 /// Returns the answer to a request. `path` is the path alone, without a query.
 ///
 /// - `GET` and `HEAD` of `/health`: `ok`. Of `/ws` without an upgrade: 400, as with the known
-///   gateway. Of anything else: the page or one of its files.
+///   gateway. Of another path that begins with `/health` or `/ready`: 404. Of anything else: the
+///   page or one of its files.
 /// - `POST /webhook/{channel}`: 404. Those with a channel adapter are handled before, see
 ///   [`Site`](super::site::Site).
 /// - Any other method: 405, with an empty body.
@@ -79,6 +83,10 @@ pub fn respond(method: &Method, path: &str) -> Response<Bytes> {
         (Resource::Page, true) => page(PAGE.page(path)),
         (Resource::Asset(asset), true) => asset.respond(),
         (Resource::Health, true) => text(StatusCode::OK, "ok"),
+        (Resource::UnknownCheck, true) => {
+            let why = "The checks of this gateway are /health and /ready.";
+            text(StatusCode::NOT_FOUND, why)
+        }
         (Resource::WebSocket, true) => {
             let why = "This address speaks WebSocket. The chat page is at /.";
             text(StatusCode::BAD_REQUEST, why)

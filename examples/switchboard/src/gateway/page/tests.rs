@@ -58,7 +58,6 @@ fn any_other_path_gets_the_page() {
         "/chat/today",
         "/app.js/",
         "/APP.JS",
-        "/health/",
         "/webhook",
         "/webhook/",
         "/webhook/a/b",
@@ -69,6 +68,14 @@ fn any_other_path_gets_the_page() {
         assert_eq!(response.status(), StatusCode::OK, "{path}");
         assert_eq!(text(&response), text(&page), "{path}");
         assert_eq!(response.headers(), page.headers(), "{path}");
+    }
+}
+
+#[test]
+fn an_unknown_health_check_is_not_found() {
+    for path in ["/health/", "/healthz", "/ready/", "/readyz"] {
+        let response = respond(&Method::GET, path);
+        assert_eq!(response.status(), StatusCode::NOT_FOUND, "{path}");
     }
 }
 
