@@ -12,7 +12,7 @@ use switchboard::cli::{
     self, Failure, GOODBYE, Signals, TlsArgs, complain, secret, secret_or, variable,
 };
 #[cfg(feature = "nats")]
-use switchboard::cli::{LeaseArgs, NatsArgs, NatsSettings};
+use switchboard::cli::{LeaseArgs, NatsArgs};
 use switchboard::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
 use switchboard::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
 use switchboard::gateway::site::SECRET_VARIABLE;
@@ -184,13 +184,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     metrics::install()?;
     let mut config = args.file.load()?.config;
     #[cfg(feature = "nats")]
-    let nats = args.nats.or(config.nats.clone());
-    #[cfg(feature = "nats")]
-    if !nats.is_on() && config.nats != NatsSettings::default() {
-        complain("warning: [nats] names no url, so this gateway shares nothing");
-    }
-    #[cfg(feature = "nats")]
-    let nats = nats.connect().await?;
+    let nats = args.nats.or(config.nats.clone()).connect().await?;
     #[cfg(feature = "nats")]
     if let Some(nats) = &nats {
         cli::remark(format_args!("a node of the cluster {}", nats.prefix()));

@@ -82,7 +82,7 @@ pub(crate) fn event(event: &HubEvent) -> Option<Value> {
             "id": message.as_str(),
             "text": **text,
             "code": code(why),
-            "message": why.to_string(),
+            "message": words(why),
             "tried": tried(rejections),
         }),
         HubEvent::Settled {
@@ -112,6 +112,17 @@ const fn code(why: &Unroutable) -> &'static str {
         Unroutable::Exhausted => "EXHAUSTED",
         Unroutable::Rejected => "REJECTED",
         _ => "UNROUTABLE",
+    }
+}
+
+/// Says why no client takes a message, and what to do about it.
+pub(crate) fn words(why: &Unroutable) -> String {
+    match why {
+        Unroutable::NobodyChosen => {
+            "no client fits it; write NAME: in front of it to choose one, or say it in other words"
+                .to_owned()
+        }
+        other => other.to_string(),
     }
 }
 
@@ -152,7 +163,7 @@ pub(crate) fn ended(settled: &Settled) -> Value {
         "outcomes": outcomes(&settled.outcomes),
     });
     if let Some(why) = &settled.unroutable {
-        value["unroutable"] = json!({ "code": code(why), "message": why.to_string() });
+        value["unroutable"] = json!({ "code": code(why), "message": words(why) });
     }
     value
 }

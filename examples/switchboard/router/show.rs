@@ -6,6 +6,8 @@ use smarthole_proto::router::RouteRequest;
 use switchboard::router::Numbers;
 use switchboard::screen::{self, Colour, printable};
 
+use super::json::words;
+
 /// Puts events into lines. People see numbers in place of ids.
 #[derive(Debug)]
 pub(crate) struct Show {
@@ -110,7 +112,7 @@ impl Show {
                 why,
                 tried,
             } => {
-                let why_not = why.to_string();
+                let why_not = words(why);
                 let what = format!("no client takes {}: {}", quoted(text), printable(&why_not));
                 let what = self.paint(Colour::Yellow, &what);
                 let mut lines = vec![self.about(message.as_str(), &what)];

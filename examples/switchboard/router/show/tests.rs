@@ -164,7 +164,7 @@ fn programs_read_one_object_for_each_event() {
                 "id": "msg-1",
                 "text": "milk",
                 "code": "NOBODY_CHOSEN",
-                "message": "no client was chosen",
+                "message": "no client fits it; write NAME: in front of it to choose one, or say it in other words",
                 "tried": [
                     { "client": "notes", "reason": "no" },
                     { "client": "home", "reason": "never" },

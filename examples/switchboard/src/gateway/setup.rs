@@ -138,8 +138,8 @@ impl Gateway {
         env: &(dyn Fn(&str) -> Option<String> + Sync),
     ) -> Result<Self, SetupError> {
         model::with_model(&mut config, &overrides.model);
-        let port = config.gateway.port;
-        let (host, auth) = access(&config, &overrides)?;
+        let (bind, port) = (config.gateway.bind.clone(), config.gateway.port);
+        let auth = access(&config, &overrides)?;
         let mut http = http(&config.gateway, !auth.is_open())?;
         if let Some(tls) = overrides.tls.clone() {
             http = http.with_tls(tls);
@@ -219,7 +219,7 @@ impl Gateway {
             shutdown_timeout: DRAIN,
             ..ServerOptions::default()
         };
-        let server = Server::bind((&*host, port), backend, options).await;
+        let server = Server::bind((host(&bind), port), backend, options).await;
         let server = server.map_err(SetupError::Bind)?;
         Ok(Self {
             server,
@@ -358,17 +358,20 @@ fn own(data: &DataDir, warnings: &mut Vec<String>) -> Result<Records, SetupError
 /// A token with fewer characters gets a warning.
 const SHORT_TOKEN: usize = 16;
 
-/// Returns the address and the authentication of a gateway.
-fn access(config: &Config, overrides: &Overrides) -> Result<(String, Auth), AuthError> {
-    let host = &config.gateway.bind;
+/// Returns the authentication of a gateway.
+fn access(config: &Config, overrides: &Overrides) -> Result<Auth, AuthError> {
     let auth = match &overrides.token {
         Some(token) => Auth::token(token.clone())?,
         None => Auth::open(),
     };
-    exoclaw_proto::auth::check_bind(host, &auth)?;
-    // As a URL has it, or as it is.
-    let inner = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
-    Ok((inner.unwrap_or(host).to_owned(), auth))
+    exoclaw_proto::auth::check_bind(&config.gateway.bind, &auth)?;
+    Ok(auth)
+}
+
+/// Returns the address of `bind`, which may be as a URL has it.
+fn host(bind: &str) -> &str {
+    let inner = bind.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    inner.unwrap_or(bind)
 }
 
 /// The parts of a gateway before it opens its store and listens.
@@ -396,6 +399,10 @@ async fn prepare(
         return Err(SetupError::WithoutNats);
     }
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+    if config.nats != NatsSettings::default() && !is_shared(overrides) {
+        let why = "[nats] names no url, so this gateway shares nothing";
+        warnings.push(why.to_owned());
+    }
     let agent = &config.agent;
     let GatewayModel {
         model,
@@ -500,21 +507,19 @@ pub async fn check(
         mut warnings,
         ..
     } = prepare(config, overrides, env).await?;
+    let GatewayConfig { bind, port, .. } = &config.gateway;
     match access(config, overrides) {
         Err(AuthError::TokenRequired) => {
-            let bind = &config.gateway.bind;
             let why = format!("[gateway] bind: others could reach {bind}, so it requires a token");
             warnings.push(why);
         }
-        Err(error) => return Err(error.into()),
-        Ok((host, _)) => {
-            let bound = Listener::bind((&*host, config.gateway.port)).await;
-            // By a gateway that runs, most likely.
-            let in_use = |error: &std::io::Error| error.kind() == std::io::ErrorKind::AddrInUse;
-            if let Some(error) = bound.err().filter(|error| !in_use(error)) {
-                return Err(SetupError::Bind(error));
-            }
-        }
+        outcome => drop(outcome?),
+    }
+    let bound = Listener::bind((host(bind), *port)).await;
+    // By a gateway that runs, most likely.
+    let in_use = |error: &std::io::Error| error.kind() == std::io::ErrorKind::AddrInUse;
+    if let Some(error) = bound.err().filter(|error| !in_use(error)) {
+        return Err(SetupError::Bind(error));
     }
     if !is_shared(overrides)
         && let DataDir::Folder(folder) = &config.gateway.data

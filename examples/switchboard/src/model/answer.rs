@@ -215,9 +215,8 @@ pub struct AnswerReader {
 #[derive(Debug)]
 enum Body {
     Unknown,
-    Events(sse::Decoder),
-    /// The beginning of a line.
-    Lines(Vec<u8>),
+    /// The beginning of a line, and what makes events of lines that are none themselves.
+    Lines(Vec<u8>, Option<sse::Decoder>),
     Json(Vec<u8>),
 }
 
@@ -257,13 +256,14 @@ impl AnswerReader {
             self.body = match bytes.first() {
                 None => return Ok(()),
                 Some(b'<') => return Err(self.no_answer()),
-                Some(_) if self.provider == Provider::Ollama => Body::Lines(Vec::new()),
+                Some(_) if self.provider == Provider::Ollama => Body::Lines(Vec::new(), None),
                 Some(b'{' | b'[') => Body::Json(Vec::new()),
-                Some(_) => Body::Events(
-                    sse::Decoder::new(&Limits::default())
+                Some(_) => {
+                    let decoder = sse::Decoder::new(&Limits::default())
                         .with_max_line_bytes(MAX_EVENT)
-                        .with_max_event_bytes(MAX_EVENT),
-                ),
+                        .with_max_event_bytes(MAX_EVENT);
+                    Body::Lines(Vec::new(), Some(decoder))
+                }
             };
         }
         if let Body::Json(body) = &mut self.body {
@@ -273,17 +273,10 @@ impl AnswerReader {
             body.extend_from_slice(bytes);
         }
         while !self.out.done
-            && let Body::Events(decoder) = &mut self.body
-            && let Some(event) = decoder.decode(&mut bytes)
-        {
-            let event = event.map_err(|_| ModelError::EventTooLarge { max: MAX_EVENT })?;
-            self.event(event.event.as_deref(), &event.data)?;
-        }
-        while !self.out.done
             && !bytes.is_empty()
-            && let Body::Lines(line) = &mut self.body
+            && let Body::Lines(line, _) = &mut self.body
         {
-            let end = memchr::memchr(b'\n', bytes);
+            let end = memchr::memchr2(b'\n', b'\r', bytes);
             let (part, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
             bytes = rest;
             if line.len() + part.len() > MAX_EVENT {
@@ -292,10 +285,33 @@ impl AnswerReader {
             line.extend_from_slice(part);
             if end.is_some() {
                 let line = std::mem::take(line);
-                self.event(None, &String::from_utf8_lossy(&line))?;
+                self.line(&line)?;
             }
         }
         if self.out.done { self.judge() } else { Ok(()) }
+    }
+
+    /// Reads a line with its end.
+    fn line(&mut self, line: &[u8]) -> Result<(), ModelError> {
+        let mut line = line;
+        while let Some(rest) = line.strip_prefix(BOM) {
+            line = rest;
+        }
+        if !matches!(self.body, Body::Lines(_, Some(_))) {
+            return self.event(None, &String::from_utf8_lossy(line));
+        }
+        // How llama.cpp reports an error in the middle of a stream.
+        if let Some(error) = line.strip_prefix(b"error:") {
+            return self.event(Some("error"), &String::from_utf8_lossy(error));
+        }
+        while !self.out.done
+            && let Body::Lines(_, Some(decoder)) = &mut self.body
+            && let Some(event) = decoder.decode(&mut line)
+        {
+            let event = event.map_err(|_| ModelError::EventTooLarge { max: MAX_EVENT })?;
+            self.event(event.event.as_deref(), &event.data)?;
+        }
+        Ok(())
     }
 
     /// Returns the next piece of the answer, if there is one.
@@ -336,19 +352,18 @@ impl AnswerReader {
                 self.out.end();
             }
             // The last event may lack its empty line, and the last line its end.
-            Body::Events(mut decoder) if !self.out.done => {
-                if let Some(Ok(event)) = decoder.decode(&mut &b"\n\n"[..]) {
-                    self.last_event(event.event.as_deref(), &event.data)?;
-                }
+            Body::Lines(mut line, decoder) if !self.out.done => {
+                line.extend_from_slice(b"\n\n");
+                self.body = Body::Lines(Vec::new(), decoder);
+                // It may be cut in the middle: then it is no answer, and no reason to doubt one.
+                let known = (self.skipped, self.bad.take());
+                self.line(&line)?;
+                (self.skipped, self.bad) = known;
             }
-            Body::Lines(line) if !self.out.done => {
-                self.last_event(None, &String::from_utf8_lossy(&line))?;
-            }
-            Body::Events(_) | Body::Lines(_) | Body::Unknown => {}
+            Body::Lines(..) | Body::Unknown => {}
         }
-        if let Some((name, data)) = self.halves.end() {
-            self.read(name.as_deref(), &data)?;
-        }
+        self.halves.release();
+        self.read_whole()?;
         self.judge()?;
         if !self.is_finished() {
             let is_stream = self.kind.is_empty() || self.kind.contains("event-stream");
@@ -390,26 +405,24 @@ impl AnswerReader {
         }
     }
 
-    /// Reads an event that may be cut in the middle: then it is no answer, and no reason to doubt
-    /// one.
-    fn last_event(&mut self, name: Option<&str>, data: &str) -> Result<(), ModelError> {
-        let known = (self.skipped, self.bad.take());
-        self.event(name, data)?;
-        (self.skipped, self.bad) = known;
-        Ok(())
-    }
-
     fn event(&mut self, name: Option<&str>, data: &str) -> Result<(), ModelError> {
         let data = data.trim();
         if data.is_empty() {
             return Ok(());
         }
         self.events += 1;
-        let (before, now) = self.halves.next(name, data);
-        if let Some((name, data)) = before {
+        if !self.halves.take(name, data) {
+            return self.read(name, data);
+        }
+        self.read_whole()
+    }
+
+    /// Reads the events whose characters are whole.
+    fn read_whole(&mut self) -> Result<(), ModelError> {
+        while let Some((name, data)) = self.halves.pop() {
             self.read(name.as_deref(), &data)?;
         }
-        now.map_or(Ok(()), |data| self.read(name, &data))
+        Ok(())
     }
 
     fn read(&mut self, name: Option<&str>, data: &str) -> Result<(), ModelError> {

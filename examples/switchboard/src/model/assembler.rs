@@ -89,13 +89,15 @@ impl Assembler {
                 None => self.calls.len().checked_sub(1),
             },
         };
-        // Without an id, a name begins another call once the last one is whole. A piece with an index may
-        // only repeat the name.
-        let is_more = piece.index.is_some() && piece.arguments.trim().is_empty();
-        let is_new = id.is_none() && !name.is_empty() && !is_more;
+        // A name begins another call once the last one is whole, unless it is just repeated: some providers
+        // give all calls one id.
+        let is_repeated = piece.index.is_some() || id.is_some();
+        let is_more = is_repeated && piece.arguments.trim().is_empty();
+        let is_new = !name.is_empty() && !is_more;
         let at = at.filter(|at| {
             let last = self.calls.get(*at).map_or("", |(_, call)| &call.arguments);
-            !is_new || !is_object(last)
+            let is_said_twice = id.is_some() && last == piece.arguments;
+            !is_new || is_said_twice || !is_object(last)
         });
         // Some providers count every call as the first one; the id tells them apart.
         let at = at.filter(|at| {
@@ -190,6 +192,24 @@ mod tests {
                 piece(index, "b", "time", "{}"),
             ]);
             assert_eq!(got, [call("a", "time", "{}"), call("b", "time", "{}")]);
+        }
+    }
+
+    #[test]
+    fn calls_with_one_id_are_all_there() {
+        for (first, second) in [(None, None), (Some(0), Some(0)), (Some(0), Some(1))] {
+            let got = calls(&[
+                piece(first, "a", "time", "{\"x\":"),
+                piece(first, "a", "", "1}"),
+                piece(second, "a", "dice", "{\"x\""),
+                piece(second, "a", "", ":2}"),
+                piece(second, "a", "dice", ""),
+            ]);
+            let expected = [
+                call("a", "time", r#"{"x":1}"#),
+                call("a", "dice", r#"{"x":2}"#),
+            ];
+            assert_eq!(got, expected);
         }
     }
 

@@ -1,63 +1,86 @@
 //! [`Halves`]: puts characters together that a provider has cut in two.
 
-use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
+type Pattern = LazyLock<Option<Regex>>;
+
 /// The first half of a surrogate pair at the end of a string.
-static FIRST: LazyLock<Option<Regex>> =
+static FIRST: Pattern =
     LazyLock::new(|| Regex::new(r#"(?:^|[^\\])(?:\\\\)*\\u[dD][89abAB][0-9a-fA-F]{2}(")"#).ok());
 /// The second half at the beginning of a member.
-static SECOND: LazyLock<Option<Regex>> =
+static SECOND: Pattern =
     LazyLock::new(|| Regex::new(r#": *"(\\u[dD][c-fC-F][0-9a-fA-F]{2})"#).ok());
+/// A piece that is not empty, or the end of an answer.
+static SAYS: Pattern = LazyLock::new(|| {
+    Regex::new(concat!(
+        r#"^\[DONE\]|"(?:content|text|arguments|partial_json|thinking|reasoning|reasoning_content|refusal"#,
+        r#"|finish_reason|stop_reason|done_reason)" *: *"[^"]|"error" *: *[^n]"#,
+    ))
+    .ok()
+});
 
 /// An event of a stream: its name and its data.
 type Event = (Option<String>, String);
 
 /// Programs in JavaScript cut texts between UTF-16 units, so that the halves of an emoji may come with two events
-/// of a stream. An event that ends with a first half waits for the next one.
+/// of a stream. An event that ends with a first half waits for the next one that says something.
 #[derive(Debug, Default)]
-pub(super) struct Halves(Option<Event>);
+pub(super) struct Halves {
+    /// The event with a first half, and those without a word since.
+    held: VecDeque<Event>,
+    whole: VecDeque<Event>,
+}
 
 impl Halves {
-    /// Returns the event that has waited, whole now if the next one begins with the other half, and the
-    /// next one, unless it waits.
-    pub(super) fn next<'a>(
-        &mut self,
-        name: Option<&str>,
-        data: &'a str,
-    ) -> (Option<Event>, Option<Cow<'a, str>>) {
-        let mut data = Cow::Borrowed(data);
-        let mut before = self.0.take();
-        if let Some((_, held)) = &mut before
-            && let Some(end) = end_of(&FIRST, held)
-            && let Some(half) = group(&SECOND, &data)
+    /// Takes an event if it ends with a first half, or if another one waits for it. Returns whether it was taken.
+    pub(super) fn take(&mut self, name: Option<&str>, data: &str) -> bool {
+        if self.held.is_empty() && !is_half(data) {
+            return false;
+        }
+        let mut data = data.to_owned();
+        if let Some((_, held)) = self.held.front_mut()
+            && is_match(&SAYS, &data)
         {
-            let mut rest = data.into_owned();
-            let second: String = rest.drain(half).collect();
-            held.insert_str(end, &second);
-            data = rest.into();
+            if let (Some(end), Some(half)) = (group(&FIRST, held), group(&SECOND, &data)) {
+                let second: String = data.drain(half).collect();
+                held.insert_str(end.start, &second);
+            }
+            self.release();
         }
-        // Most events have no such escape.
-        if !data.contains("\\ud") && !data.contains("\\uD") || end_of(&FIRST, &data).is_none() {
-            return (before, Some(data));
-        }
-        self.0 = Some((name.map(str::to_owned), data.into_owned()));
-        (before, None)
+        let waits = !self.held.is_empty() || is_half(&data);
+        let queue = if waits {
+            &mut self.held
+        } else {
+            &mut self.whole
+        };
+        queue.push_back((name.map(str::to_owned), data));
+        true
     }
 
-    /// Returns the event that waits.
-    pub(super) fn end(&mut self) -> Option<Event> {
-        self.0.take()
+    /// Ends the wait.
+    pub(super) fn release(&mut self) {
+        self.whole.append(&mut self.held);
+    }
+
+    /// Returns the next event that does not wait.
+    pub(super) fn pop(&mut self) -> Option<Event> {
+        self.whole.pop_front()
     }
 }
 
-/// Where the string ends.
-fn end_of(regex: &Option<Regex>, text: &str) -> Option<usize> {
-    group(regex, text).map(|quote| quote.start)
+/// Most events have no such escape.
+fn is_half(data: &str) -> bool {
+    (data.contains("\\ud") || data.contains("\\uD")) && is_match(&FIRST, data)
 }
 
-fn group(regex: &Option<Regex>, text: &str) -> Option<std::ops::Range<usize>> {
-    Some(regex.as_ref()?.captures(text)?.get(1)?.range())
+fn is_match(pattern: &Pattern, text: &str) -> bool {
+    pattern.as_ref().is_some_and(|regex| regex.is_match(text))
+}
+
+fn group(pattern: &Pattern, text: &str) -> Option<Range<usize>> {
+    Some(pattern.as_ref()?.captures(text)?.get(1)?.range())
 }

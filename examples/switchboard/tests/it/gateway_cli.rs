@@ -295,6 +295,11 @@ fn a_check_reports_what_a_start_would() {
     let mut with_token = folder.gateway(&["check", "--config", &file]);
     with_token.env("EXOCLAW_TOKEN", "t");
     assert!(!outcome(with_token).2.contains("requires a token"));
+    // Without a token, too, it tries to listen.
+    let file = folder.file("there.toml", "[gateway]\nbind = \"192.0.2.1\"\n");
+    let (code, _, err) = outcome(folder.gateway(&["check", "--config", &file]));
+    assert_eq!(code, Some(1), "{err}");
+    assert_holds(&err, &["cannot listen on 192.0.2.1:7200"]);
     assert!(!folder.0.join("exoclaw.redb").exists());
 }
 

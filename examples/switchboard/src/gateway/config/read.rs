@@ -122,15 +122,32 @@ fn heat<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     temperature(&number).map(Some).map_err(D::Error::custom)
 }
 
+/// A time as people write it.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a time is a number or a text")]
+enum Time {
+    Seconds(f64),
+    Text(String),
+}
+
+/// A time with its unit.
 fn timeout<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    let text = String::deserialize(from)?;
-    cli::timeout(&text).map(Some).map_err(D::Error::custom)
+    let time = match Time::deserialize(from)? {
+        Time::Text(text) => cli::timeout(&text),
+        Time::Seconds(number) => Err(format!("write it with its unit: \"{number}s\"")),
+    };
+    time.map(Some).map_err(D::Error::custom)
 }
 
 /// Seconds, with or without a fraction.
 pub(crate) fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    let number = f64::deserialize(from)?;
-    let seconds = Duration::try_from_secs_f64(number);
+    let seconds = match Time::deserialize(from)? {
+        Time::Seconds(number) => Duration::try_from_secs_f64(number).map_err(|it| it.to_string()),
+        Time::Text(text) => Err(match cli::duration(&text) {
+            Ok(time) => format!("write it as a number of seconds: {}", time.as_secs_f64()),
+            Err(_) => "write a number of seconds".to_owned(),
+        }),
+    };
     seconds.map(Some).map_err(D::Error::custom)
 }
 
@@ -220,7 +237,9 @@ impl Checks<'_> {
 
     fn gateway(&mut self, config: &mut Config) {
         let gateway = &mut config.gateway;
-        if gateway.bind.trim().is_empty() || gateway.bind.contains([' ', '\t', '\n', '/']) {
+        let has_port = gateway.bind.matches(':').count() == 1;
+        let is_odd = gateway.bind.contains([' ', '\t', '\n', '/']);
+        if gateway.bind.trim().is_empty() || is_odd || has_port {
             let is = quoted(&gateway.bind);
             self.error(
                 "gateway.bind",

@@ -238,6 +238,22 @@ fn reports_the_place_of_a_value_of_the_wrong_type() {
             "2:17: agent.model_timeout: write seconds like 30 or 0.5s, or milliseconds like 250ms",
         ),
         (
+            "[agent]\nmodel_timeout = 45",
+            "2:17: agent.model_timeout: write it with its unit: \"45s\"",
+        ),
+        (
+            "[agent]\nmodel_timeout = [45]",
+            "2:17: agent.model_timeout: a time is a number or a text",
+        ),
+        (
+            "[[plugins]]\ntimeout_seconds = \"45s\"",
+            "2:19: plugins.0.timeout_seconds: write it as a number of seconds: 45",
+        ),
+        (
+            "[nats]\nlease = \"soon\"",
+            "2:9: nats.lease: write a number of seconds",
+        ),
+        (
             "[agent]\ncatch_all = 1",
             "2:13: agent.catch_all: invalid type: integer `1`, expected a boolean",
         ),
@@ -269,7 +285,7 @@ fn reports_the_place_of_a_value_of_the_wrong_type() {
 #[test]
 fn reports_the_place_of_every_value_out_of_bounds() {
     let text = r#"[gateway]
-bind = "a b"
+bind = "localhost:7200"
 allowed_origins = ["https://ok.example.org", "example.org/x"]
 max_connections = 0
 [agent]
@@ -290,7 +306,7 @@ agent_id = "a"
 episodic_window = 101
 "#;
     let expected = [
-        "2:8: gateway.bind: `a b` is not an address to listen on",
+        "2:8: gateway.bind: `localhost:7200` is not an address to listen on",
         "3:46: gateway.allowed_origins.1: \"example.org/x\" is not scheme://host or scheme://host:port",
         "4:19: gateway.max_connections: must be from 1 to 1000000, is `0`",
         "6:14: agent.max_tokens: must be from 1 to 4294967295, is `0`",

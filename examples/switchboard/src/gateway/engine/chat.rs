@@ -120,8 +120,11 @@ impl Engine {
                 // The next message waits until the end of this reply has been sent.
                 let (is_stored, _turn) = charge.close(ending, mark).await;
                 match outcome {
-                    Ok(()) if !is_stored => Err(ChatError::Failed(RpcError::new(NOT_STORED))),
-                    Ok(()) => Ok(reply.done().await?),
+                    Ok(()) if is_stored => Ok(reply.done().await?),
+                    Ok(()) => Err(ChatError::Failed(RpcError::new(NOT_STORED))),
+                    Err(ChatError::Failed(error)) if !is_stored => {
+                        Err(ChatError::Failed(also_unstored(&error)))
+                    }
                     outcome => outcome,
                 }
             }
@@ -174,9 +177,13 @@ impl Engine {
         unanswered: Option<Turn>,
         why: RpcError,
     ) -> ChatError {
+        let has_question = unanswered.is_some();
         let seen = Commit::new(key.as_str(), self.now()).with_turn(unanswered);
-        let _ = self.write(seen, Some(turn), None).await;
-        ChatError::Refused(why)
+        let written = self.write(seen, Some(turn), None).await;
+        ChatError::Refused(match written {
+            Err(_) | Ok((Err(_), _)) if has_question => also_unstored(&why),
+            _ => why,
+        })
     }
 
     /// Returns the bytes of the instructions, which no estimate counts.
@@ -260,6 +267,13 @@ impl Engine {
             outcome,
         }
     }
+}
+
+/// Adds to the error of a chat that its question may be forgotten, too.
+fn also_unstored(error: &RpcError) -> RpcError {
+    RpcError::new(format!(
+        "{error}; storing the question failed, too: it may not be remembered"
+    ))
 }
 
 /// The outcome of a run.

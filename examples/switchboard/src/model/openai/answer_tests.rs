@@ -377,17 +377,49 @@ fn half_a_character_is_joined_with_the_other_half_or_replaced() {
         (r"cut \ud83d", r"\ude00 after", "cut \u{1f600} after"),
     ] {
         assert_eq!(kept(&[&said(first), &said(second), end]).0, text);
+        // Some send pieces without text in between.
+        let empty = r#"{"choices":[{"delta":{}}]}"#;
+        let pieces = [&said(first), &said(""), empty, &said(second), end];
+        assert_eq!(kept(&pieces).0, text);
     }
+    assert_eq!(
+        kept(&[&said(r"cut \ud83d"), &said(""), end]).0,
+        "cut \u{fffd}"
+    );
+    let part = |arguments: &str| {
+        format!(
+            r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":0,"function":{{"name":"echo","arguments":"{arguments}"}}}}]}}}}]}}"#
+        )
+    };
+    let pieces = [r#"{\"text\": \"\ud83d"#, "", r#"\ude00\"}"#].map(part);
+    let arguments = "{\"text\": \"\u{1f600}\"}".to_owned();
+    let calls = kept(&[&pieces[0], &pieces[1], &pieces[2], end]).1;
+    assert_eq!(calls, [("echo".to_owned(), arguments)]);
     let call = r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"echo","arguments":"{\"text\": \"cut \\ud83d\"}"}}]},"finish_reason":"tool_calls"}]}"#;
     let arguments = r#"{"text": "cut \ufffd"}"#.to_owned();
     assert_eq!(kept(&[call]).1, [("echo".to_owned(), arguments)]);
 }
 
 #[test]
+fn an_error_on_a_line_of_its_own_ends_the_answer() {
+    for begun in [String::new(), said("a")] {
+        let answer = begun + "error: {\"code\":500,\"message\":\"slot unavailable\"}\n\n";
+        for answer in [&answer, answer.trim_end()] {
+            for size in [1, 99] {
+                let (_, outcome) = decode(answer.as_bytes(), size);
+                let error = outcome.unwrap_err().to_string();
+                assert!(error.contains("slot unavailable"), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
 fn skips_a_byte_order_mark() {
     let event = said("a") + "data: [DONE]\n\n";
+    let middle = said("") + "\u{feff}" + &event;
     let whole = r#"{"choices":[{"message":{"content":"a"}}]}"#;
-    for answer in [&event, whole] {
+    for answer in [&event, &middle, whole] {
         for size in [1, 2, 99] {
             let (deltas, outcome) = decode(format!("\u{feff}{answer}").as_bytes(), size);
             assert_eq!((text(&deltas).as_str(), outcome), ("a", Ok(())));

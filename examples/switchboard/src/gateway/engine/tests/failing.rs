@@ -1,11 +1,13 @@
 //! Providers that fail, and panics.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 
 use super::harness::*;
+use crate::gateway::engine::EngineParts;
 use crate::gateway::usage::Ending;
 use crate::model::{ModelError, Wait};
 
@@ -74,6 +76,23 @@ async fn text_before_an_error_is_shown_counted_and_stored() {
     assert_eq!(log[0].ending, Ending::ProviderError);
     assert_eq!((log[0].input_tokens, log[0].output_tokens), (6, 3));
     assert!(log[0].estimated);
+}
+
+#[tokio::test]
+async fn a_failure_that_a_full_disk_does_not_take_is_reported_with_the_error() {
+    let broken = Script::Answer(vec![say("I was"), Step::Break(ModelError::Cut)]);
+    let harness = Harness::new([broken]).await;
+    harness.store.full.store(true, Ordering::SeqCst);
+    let (steps, outcome) = harness.chat(&from("ann", "hi")).await;
+    assert_eq!(steps, ["text I was"]);
+    let why = failure(outcome);
+    let expected = format!("provider error: {}; storing the question", ModelError::Cut);
+    assert!(why.starts_with(&expected), "{why}");
+    let parts = |parts: &mut EngineParts| parts.model = Err("no key".to_owned());
+    let harness = Harness::with([], parts).await;
+    harness.store.full.store(true, Ordering::SeqCst);
+    let why = harness.refused(&from("ann", "hi")).await;
+    assert!(why.contains("no key; storing the question failed"), "{why}");
 }
 
 #[tokio::test]
