@@ -178,14 +178,7 @@ pub fn replace<T, E>(
 ) -> Result<(File, T), E> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let draft = beside(&path, ".tmp");
-    // A link that someone put there is not followed.
-    match fs::remove_file(&draft) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(told(error)),
-        _ => {}
-    }
-    let mut options = OpenOptions::new();
-    options.read(true).append(true).create_new(true);
-    let file = private(&mut options).open(&draft).map_err(&told)?;
+    let file = begin(&draft).map_err(&told)?;
     let written = write(&file).and_then(|done| {
         let kept = file.sync_all().and_then(|()| fs::rename(&draft, &path));
         kept.map_err(told).map(|()| done)
@@ -196,6 +189,51 @@ pub fn replace<T, E>(
     // So that the new name survives a loss of power. Not every system can.
     let _ = sync_folder(&path);
     Ok((file, done))
+}
+
+/// Creates a draft. Waits while another program writes one, and removes what was left by a crash.
+fn begin(draft: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create_new(true);
+    private(&mut options);
+    loop {
+        match options.open(draft) {
+            Ok(file) if locks(&file, draft)? => return Ok(file),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        // A link that someone put there is not followed.
+        let mut read = OpenOptions::new();
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(
+            &mut read,
+            rustix::fs::OFlags::NOFOLLOW.bits().cast_signed(),
+        );
+        match read.read(true).open(draft) {
+            Ok(file) if !locks(&file, draft)? => continue,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            _ => {}
+        }
+        match fs::remove_file(draft) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+}
+
+/// Waits until no other program has this file, and returns whether it is still at its path.
+#[cfg(unix)]
+fn locks(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt as _;
+    rustix::fs::flock(file, rustix::fs::FlockOperation::LockExclusive)?;
+    let ours = file.metadata()?;
+    let there = fs::symlink_metadata(path);
+    Ok(there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())))
+}
+
+#[cfg(not(unix))]
+const fn locks(_: &File, _: &Path) -> io::Result<bool> {
+    Ok(true)
 }
 
 /// Writes the names in a file's folder to the disk: a new file is safe only then.
@@ -335,5 +373,25 @@ mod tests {
             fs::read_to_string(&path).unwrap(),
             "by hand\none\ntwo\nthree\n"
         );
+    }
+
+    #[test]
+    fn programs_that_replace_one_file_wait_for_each_other() {
+        let folder = Folder::new("together");
+        let path = folder.0.join("list");
+        std::thread::scope(|scope| {
+            for text in ["one", "two", "three", "four"] {
+                let path = &path;
+                scope.spawn(move || {
+                    for _ in 0..50 {
+                        let write = |mut file: &File| file.write_all(text.as_bytes());
+                        replace(path, write, |error| error).unwrap();
+                    }
+                });
+            }
+        });
+        let kept = fs::read_to_string(&path).unwrap();
+        assert!(["one", "two", "three", "four"].contains(&&*kept), "{kept}");
+        assert_eq!(folder.names(), ["list"]);
     }
 }

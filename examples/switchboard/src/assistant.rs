@@ -235,10 +235,15 @@ impl Speaker<'_> {
                 }
                 Step::Done(text) => {
                     let is_empty = text.trim().is_empty();
-                    return match turn.finish() {
-                        Some(Finish::ContentFilter) => self.say(REFUSED, true).await,
-                        _ if is_empty => self.say(NOTHING, true).await,
-                        _ => Ok(()),
+                    // A cut answer is marked at its end.
+                    let finish = turn.finish().filter(|it| **it != Finish::Length);
+                    return match finish.and_then(Finish::shortfall) {
+                        Some(_) if finish == Some(&Finish::ContentFilter) => {
+                            self.say(REFUSED, true).await
+                        }
+                        Some(shortfall) => self.say(&format!("({shortfall})"), true).await,
+                        None if is_empty => self.say(NOTHING, true).await,
+                        None => Ok(()),
                     };
                 }
                 Step::Stopped(error) => return Err(error.into()),

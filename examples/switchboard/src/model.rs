@@ -17,6 +17,7 @@ mod request;
 pub mod scripted;
 mod think;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -189,38 +190,91 @@ pub enum Finish {
     ContentFilter,
     /// The model would go on if it were asked to.
     Paused,
+    /// The answer is broken, in the provider's words.
+    Broken(String),
     /// Any other reason, in the provider's words.
     Other(String),
 }
 
+/// How providers say that an answer is broken, within other words.
+const BROKEN: [&str; 8] = [
+    "malformed",
+    "abort",
+    "cancel",
+    "time",
+    "interrupt",
+    "fail",
+    "incomplete",
+    "insufficient",
+];
+
+/// How they say that they withhold one.
+const WITHHELD: [&str; 10] = [
+    "filter",
+    "refus",
+    "safety",
+    "sensitive",
+    "recitation",
+    "prohibited",
+    "blocklist",
+    "spii",
+    "guardrail",
+    "toxic",
+];
+
 impl Finish {
     /// Returns a message for people about an incomplete answer, or `None` for a complete one.
     #[must_use]
-    pub const fn shortfall(&self) -> Option<&'static str> {
-        match self {
-            Self::Length => Some(
+    pub fn shortfall(&self) -> Option<Cow<'static, str>> {
+        let text = match self {
+            Self::Length => {
                 "the answer is cut at its length limit: raise max_tokens (--max-tokens), or ask for \
-                 less",
-            ),
-            Self::ContentFilter => Some("the model refuses to answer this: ask in other words"),
-            Self::Paused => Some("the model has paused before the end: ask it to go on"),
-            Self::Stop | Self::ToolCalls | Self::Other(_) => None,
-        }
+                 less"
+            }
+            Self::ContentFilter => "the model refuses to answer this: ask in other words",
+            Self::Paused => "the model has paused before the end: ask it to go on",
+            Self::Broken(why) | Self::Other(why) if !is_end(why) => {
+                let why = why.escape_debug();
+                return Some(
+                    format!("the model has stopped early ({why}): ask it to go on").into(),
+                );
+            }
+            _ => return None,
+        };
+        Some(text.into())
     }
 }
 
+/// Whether these words of a provider speak of a complete answer.
+fn is_end(why: &str) -> bool {
+    let why = why.to_ascii_lowercase();
+    let words = [
+        "stop",
+        "end",
+        "eos",
+        "complete",
+        "done",
+        "finish",
+        "success",
+        "load",
+        "compaction",
+    ];
+    words.iter().any(|word| why.contains(word)) || ["null", "none"].contains(&&*why)
+}
+
 impl From<&str> for Finish {
+    /// Providers have many words for a few reasons, most of them made of the same ones.
     fn from(reason: &str) -> Self {
-        match reason.to_ascii_lowercase().as_str() {
+        let low = reason.to_ascii_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| low.contains(word));
+        match low.as_str() {
             "stop" | "end_turn" | "stop_sequence" => Self::Stop,
             "tool_calls" | "function_call" | "tool_use" => Self::ToolCalls,
-            "length" | "max_tokens" | "model_length" | "model_context_window_exceeded" => {
-                Self::Length
-            }
-            "content_filter" | "refusal" | "safety" | "sensitive" | "recitation" => {
-                Self::ContentFilter
-            }
             "pause_turn" => Self::Paused,
+            _ if has(&BROKEN) => Self::Broken(reason.to_owned()),
+            _ if has(&WITHHELD) => Self::ContentFilter,
+            _ if has(&["length", "max_", "limit", "context_window"]) => Self::Length,
+            _ if has(&["error"]) => Self::Broken(reason.to_owned()),
             _ => Self::Other(reason.to_owned()),
         }
     }

@@ -42,13 +42,15 @@ impl LastSession {
         if self.written.as_ref() == Some(&session) || session.session_id.is_none() {
             return;
         }
-        if let Err(error) = session.save(&self.file) {
-            let name = self.file.display();
-            complain(format_args!(
-                "warning: the session is not kept: {name}: {error}"
-            ));
+        match session.save(&self.file) {
+            Ok(()) => self.written = Some(session),
+            Err(error) => {
+                let name = self.file.display();
+                complain(format_args!(
+                    "warning: the session is not kept: {name}: {error}"
+                ));
+            }
         }
-        self.written = Some(session);
     }
 }
 

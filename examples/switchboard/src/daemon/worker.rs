@@ -7,6 +7,7 @@ mod memory;
 mod tests;
 mod wanted;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use acolyte_proto::error::{ChatError, ErrorDetail, code};
@@ -343,7 +344,7 @@ struct Chat<'a> {
 struct Ended {
     output: String,
     is_streamed: bool,
-    error: Option<&'static str>,
+    error: Option<Cow<'static, str>>,
     /// What the user is asked about.
     step: Option<Step>,
 }
@@ -392,7 +393,7 @@ impl Chat<'_> {
         let calls = self.turn.on_answer(answer);
         if self.called.len() + calls.len() > MAX_TOOL_CALLS {
             let mut ended = ended(text, None);
-            ended.error = Some("the model has called more tools than a chat may");
+            ended.error = Some("the model has called more tools than a chat may".into());
             return Ok(Some(ended));
         }
         if !text.is_empty() && !calls.is_empty() {
@@ -447,7 +448,7 @@ impl Chat<'_> {
 
 fn ended(output: String, finish: Option<&Finish>) -> Ended {
     let error = match finish.and_then(Finish::shortfall) {
-        None if output.is_empty() => Some("the model has said nothing"),
+        None if output.is_empty() => Some("the model has said nothing".into()),
         shortfall => shortfall,
     };
     let is_streamed = !output.is_empty();

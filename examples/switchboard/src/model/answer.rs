@@ -18,14 +18,6 @@ const MAX_EVENT: usize = 1024 * 1024;
 /// The largest answer. Each word costs 100 to 200 bytes on the wire.
 const MAX_ANSWER: usize = 16 * 1024 * 1024;
 
-/// How providers say that they have broken an answer off.
-const FAILURES: [&str; 4] = [
-    "error",
-    "network_error",
-    "insufficient_system_resource",
-    "abort",
-];
-
 /// The mark with which some servers begin a text. No answer begins with one of its bytes.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -105,12 +97,13 @@ impl Pieces {
         let Some(reason) = reason.as_str().filter(|reason| !reason.is_empty()) else {
             return;
         };
-        if FAILURES.contains(&&*reason.to_ascii_lowercase()) {
-            self.broken = Some(reason.to_owned());
-        } else {
-            self.think.end(&mut self.ready);
-            self.finished = true;
-            self.ready.push_back(Delta::Finish(Finish::from(reason)));
+        match Finish::from(reason) {
+            Finish::Broken(why) => self.broken = Some(why),
+            finish => {
+                self.think.end(&mut self.ready);
+                self.finished = true;
+                self.ready.push_back(Delta::Finish(finish));
+            }
         }
     }
 
@@ -210,6 +203,8 @@ pub struct AnswerReader {
     bad: Option<ModelError>,
     /// Whether any object had the member that this provider's answers have; `None` without objects.
     is_known: Option<bool>,
+    /// An object without it that has a text for people: an error, if the answer is not completed.
+    doubt: Option<ModelError>,
 }
 
 #[derive(Debug)]
@@ -235,6 +230,7 @@ impl AnswerReader {
             skipped: 0,
             bad: None,
             is_known: None,
+            doubt: None,
         }
     }
 
@@ -342,12 +338,8 @@ impl AnswerReader {
                 self.take(None, &answer)?;
                 if !self.out.is_used && !self.out.finished {
                     // What has no answer may be an error of any shape.
-                    let error = ModelError::reported(&answer.to_string());
-                    let says = matches!(&error, ModelError::Refused { message, .. } if !message.is_empty());
-                    return Err(match says {
-                        true => error,
-                        false => ModelError::bad("there is no answer in it"),
-                    });
+                    let told = ModelError::in_words(&answer.to_string());
+                    return Err(told.unwrap_or_else(|| ModelError::bad("there is no answer in it")));
                 }
                 self.out.end();
             }
@@ -364,6 +356,7 @@ impl AnswerReader {
         }
         self.halves.release();
         self.read_whole()?;
+        self.doubt()?;
         self.judge()?;
         if !self.is_finished() {
             let is_stream = self.kind.is_empty() || self.kind.contains("event-stream");
@@ -431,6 +424,7 @@ impl AnswerReader {
             return self.reported(data);
         }
         if data == "[DONE]" {
+            self.doubt()?;
             self.out.end();
             return Ok(());
         }
@@ -450,6 +444,12 @@ impl AnswerReader {
             }
             other => other,
         }
+    }
+
+    /// Fails an answer that ends without a reason, if something in it looked like an error.
+    fn doubt(&mut self) -> Result<(), ModelError> {
+        let doubt = self.doubt.take().filter(|_| !self.out.finished);
+        doubt.map_or(Ok(()), Err)
     }
 
     /// Takes the report of an error. Nothing is missing from a complete answer.
@@ -472,8 +472,12 @@ impl AnswerReader {
             Provider::Ollama => &["message"],
             _ => &["choices"],
         };
-        *self.is_known.get_or_insert(false) |=
-            name.is_some() || members.iter().any(|member| !object[member].is_null());
+        let is_known = name.is_some() || members.iter().any(|it| !object[it].is_null());
+        *self.is_known.get_or_insert(false) |= is_known;
+        if !is_known || object["message"].is_string() {
+            // An error may have any shape.
+            self.doubt = ModelError::in_words(&object.to_string()).or(self.doubt.take());
+        }
         match self.provider {
             Provider::Anthropic => anthropic::read(name, object, &mut self.out),
             Provider::Ollama => ollama::read(object, &mut self.out)?,

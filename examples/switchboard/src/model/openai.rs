@@ -96,7 +96,6 @@ pub(super) fn read_message(message: &Value, is_whole: bool, out: &mut Pieces) {
     for name in ["content", "refusal"] {
         out.text(&text_of(&message[name]));
     }
-    // The second is the older form, for a single call.
     let calls = match &message["tool_calls"] {
         Value::Array(calls) => calls,
         one => std::slice::from_ref(one),
@@ -106,7 +105,11 @@ pub(super) fn read_message(message: &Value, is_whole: bool, out: &mut Pieces) {
         true => (call, &call["function"]),
         false => (call, call),
     });
-    let old = Some((message, &message["function_call"])).filter(|(_, it)| it.is_object());
+    let mut calls = calls.peekable();
+    // The older form, for a single call. Some servers send both.
+    let old = Some((message, &message["function_call"])).filter(|(_, it)| {
+        it.is_object() && calls.peek().is_none() && !out.told.contains("tool_calls")
+    });
     for (call, function) in calls.chain(old) {
         let next = out.calls.len();
         if is_whole {

@@ -1,5 +1,7 @@
 //! [`Refusal`]: why a provider does not answer, read from its status and its text.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::error::excerpt;
@@ -51,14 +53,11 @@ impl Report {
     pub(super) fn read(body: &str) -> Self {
         let body = body.trim();
         let Ok(value) = rpc_core::json::from_slice::<Value>(body.as_bytes()) else {
+            let in_xml = || Some(body.split_once("<Message>")?.1.split_once("</Message>")?.0);
             let is_text = !body.starts_with(['<', '{', '[']);
-            let message = if is_text {
-                excerpt(body)
-            } else {
-                String::new()
-            };
+            let message = if is_text { Some(body) } else { in_xml() };
             return Self {
-                message,
+                message: excerpt(message.unwrap_or_default()),
                 words: String::new(),
             };
         };
@@ -69,7 +68,7 @@ impl Report {
         let words = ["type", "code"].map(|name| error.get(name).and_then(Value::as_str));
         let words: Vec<&str> = words.into_iter().flatten().collect();
         Self {
-            message: excerpt(message),
+            message: excerpt(&message),
             words: words.join(" ").to_lowercase(),
         }
     }
@@ -126,23 +125,49 @@ impl Report {
     }
 }
 
-/// The members in which servers have the text of an error, one below the other in any order.
-const TEXTS: [&str; 7] = [
+/// The members in which servers have the text of an error, in lower case, one below the other in any order. What a
+/// provider behind the provider says comes first.
+const TEXTS: [&str; 17] = [
+    "error_description",
     "error",
+    "metadata",
+    "raw",
     "message",
+    "faultstring",
     "detail",
     "msg",
     "errors",
     "base_resp",
     "status_msg",
+    "error_msg",
+    "innererror",
+    "fault",
+    "reason",
+    "title",
+    "statusmessage",
 ];
 
 /// Returns the first text for people in a report of an error.
-fn text_in(report: &Value) -> Option<&str> {
+fn text_in(report: &Value) -> Option<Cow<'_, str>> {
     match report {
-        Value::String(text) => Some(text.as_str()).filter(|text| !text.trim().is_empty()),
+        Value::String(text) if text.trim().is_empty() => None,
+        // A report in a report.
+        Value::String(text) if text.starts_with(['{', '[']) => {
+            let inner = serde_json::from_str(text).ok();
+            let told = inner.and_then(|inner| Some(text_in(&inner)?.into_owned().into()));
+            told.or_else(|| Some(text.into()))
+        }
+        Value::String(text) => Some(text.into()),
         Value::Array(list) => list.iter().find_map(text_in),
-        Value::Object(members) => TEXTS.iter().find_map(|name| text_in(members.get(*name)?)),
+        Value::Object(members) => TEXTS.iter().find_map(|text| {
+            let mut members = members.iter();
+            let (_, told) = members.find(|(name, _)| name.eq_ignore_ascii_case(text))?;
+            // Those of a form have the names of its fields.
+            let fields = told
+                .as_object()
+                .filter(|_| ["errors", "detail"].contains(text));
+            text_in(told).or_else(|| fields?.values().find_map(text_in))
+        }),
         _ => None,
     }
 }
@@ -208,6 +233,35 @@ mod tests {
             ),
             (
                 r#"{"base_resp":{"status_code":1004,"status_msg":"no key"}}"#,
+                "no key",
+            ),
+            (
+                r#"{"error":{"message":"Provider returned error","metadata":{"raw":"{\"error\":{\"message\":\"no tools\"}}"}}}"#,
+                "no tools",
+            ),
+            (
+                r#"{"error":{"message":"flagged","metadata":{"provider_name":"P"}}}"#,
+                "flagged",
+            ),
+            (r#"{"Message":"no key"}"#, "no key"),
+            (
+                r#"{"type":"about:blank","title":"no key","status":401}"#,
+                "no key",
+            ),
+            (
+                r#"{"fault":{"faultstring":"no key","detail":{"errorcode":"x"}}}"#,
+                "no key",
+            ),
+            (r#"{"error":true,"reason":"no key"}"#, "no key"),
+            (
+                r#"{"error":"invalid_token","error_description":"no key"}"#,
+                "no key",
+            ),
+            (r#"{"errors":{"model":["no model"]}}"#, "no model"),
+            (r#"{"error_code":17,"error_msg":"no key"}"#, "no key"),
+            (r#"{"error":{"innererror":{"message":"no key"}}}"#, "no key"),
+            (
+                "<Error><Code>x</Code><Message>no key</Message></Error>",
                 "no key",
             ),
             ("  plain words\n", "plain words"),

@@ -361,7 +361,7 @@ impl ChatRun<'_, '_> {
             }
         }
         if let Some(shortfall) = answer.finish().and_then(Finish::shortfall) {
-            self.note(shortfall).await?;
+            self.note(&shortfall).await?;
         }
         self.is_anew = true;
         let usage = self.charge.call_ended();

@@ -1,7 +1,9 @@
 //! [`Stream`]: Markdown that grows.
 
-use super::super::closed;
+use pulldown_cmark::{Event, Tag};
+
 use super::super::highlight::Highlighter;
+use super::super::{closed, events};
 use super::blocks::Renderer;
 use super::{Style, render};
 
@@ -104,12 +106,14 @@ impl Stream {
     }
 
     /// Returns the first lines of what is open, so that at most `max` are left: a long list is read from its
-    /// beginning. Those of a table are not returned, because later rows set its columns. The lines may differ in
+    /// beginning. Those with a table are not returned, because later rows set its columns. The lines may differ in
     /// little from those of the whole: whether items are set apart is not known before the last one.
     pub fn overflow(&mut self, width: usize, max: usize) -> Vec<String> {
         let mut lines = self.open(width);
         let surplus = lines.len().saturating_sub(max);
-        if surplus == 0 || lines.iter().any(|line| line.contains('┼')) {
+        let mut events = events(&self.open);
+        let is_table = |event| matches!(event, Event::Start(Tag::Table(_)));
+        if surplus == 0 || self.code.is_none() && events.any(is_table) {
             return Vec::new();
         }
         lines.truncate(surplus);
@@ -238,7 +242,7 @@ fn without_beginning(line: &str, mut count: usize) -> String {
             is_colour = c != 'm';
             rest.push(c);
         } else if count > 0 {
-            count -= usize::from(!c.is_whitespace() && c != '│');
+            count -= usize::from(is_counted(c));
         } else if !c.is_whitespace() || rest.ends_with(|c: char| c != 'm' && c != '\x1b') {
             rest.push(c);
         }
@@ -246,13 +250,16 @@ fn without_beginning(line: &str, mut count: usize) -> String {
     rest
 }
 
-/// The visible characters of a line, without the bars before a quotation.
+/// The visible characters of a line that stay the same while the text grows and the width changes.
 pub(crate) fn visible(line: &str) -> usize {
     let mut parts = line.split("\x1b[");
     let first = parts.next().unwrap_or_default();
     let rest = parts.filter_map(|part| Some(part.split_once('m')?.1));
     let characters = [first].into_iter().chain(rest).flat_map(str::chars);
-    characters
-        .filter(|c| !c.is_whitespace() && *c != '│')
-        .count()
+    characters.filter(|c| is_counted(*c)).count()
+}
+
+/// Later text takes marks away, because it has their partners; bars, rules and bullets follow the width.
+fn is_counted(c: char) -> bool {
+    !c.is_whitespace() && !"│─•*_~`[]()<>#\\".contains(c)
 }

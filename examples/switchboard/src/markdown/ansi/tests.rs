@@ -269,6 +269,56 @@ fn a_narrower_screen_repeats_no_part_of_a_row() {
     assert_eq!(shown, words);
 }
 
+/// Streams words with something before and after them on screens of these widths, and returns the words shown.
+fn streamed(before: &str, after: &str, widths: [usize; 4], style: Style) -> Vec<String> {
+    let mut stream = Stream::new(style);
+    let mut lines = stream.push(before, widths[0]);
+    for number in 0..160 {
+        let width = widths[number / 40];
+        lines.append(&mut stream.push(&format!("w{number:03} "), width));
+        lines.append(&mut stream.overflow(width, 8));
+    }
+    lines.append(&mut stream.push(after, widths[3]));
+    lines.append(&mut stream.finish(widths[3]));
+    let lines = lines.iter().map(|line| stripped(line));
+    let words = lines.collect::<Vec<_>>().join(" ");
+    let words = words.split(|c: char| !c.is_alphanumeric());
+    let is_word = |word: &&str| word.starts_with('w');
+    words.filter(is_word).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_mark_that_is_closed_late_takes_no_word_away() {
+    let words: Vec<_> = (0..160).map(|number| format!("w{number:03}")).collect();
+    for style in [PLAIN, COLOUR] {
+        for (before, after) in [
+            ("2*", "3*"),
+            ("**", "end**"),
+            ("`", "end`"),
+            ("~~", "end~~"),
+            ("[", "end](http://x)"),
+            ("> text\n>\n> ---\n>\n> ", ""),
+            ("- text\n\n  ---\n\n  ", ""),
+        ] {
+            for widths in [[40; 4], [80, 40, 60, 100]] {
+                let shown = streamed(before, after, widths, style);
+                assert_eq!(shown, words, "{before:?} {widths:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_table_is_kept_whole_at_any_width() {
+    let row = "|w1 and more words|w2 and more words|w3|w4|\n";
+    let text = "|head a|head b|c|d|\n|-|-|-|-|\n".to_owned() + &row.repeat(20);
+    let mut stream = Stream::new(PLAIN);
+    stream.push(&text, 80);
+    for width in [80, 40, 24] {
+        assert_eq!(stream.overflow(width, 8), [""; 0]);
+    }
+}
+
 #[test]
 fn an_endless_paragraph_is_not_kept() {
     let mut stream = Stream::new(PLAIN);

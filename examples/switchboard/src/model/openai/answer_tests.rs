@@ -454,6 +454,10 @@ fn a_failure_as_finish_reason_is_an_error() {
         "network_error",
         "insufficient_system_resource",
         "ABORT",
+        "MALFORMED_FUNCTION_CALL",
+        "function_call_filter: MALFORMED_FUNCTION_CALL",
+        "time_limit",
+        "cancelled",
     ] {
         let end = format!(
             r#"{{"choices":[{{"delta":{{"content":"so far"}},"finish_reason":"{reason}"}}]}}"#
@@ -465,10 +469,66 @@ fn a_failure_as_finish_reason_is_an_error() {
     for (reason, finish) in [
         ("MAX_TOKENS", Finish::Length),
         ("model_length", Finish::Length),
+        ("max_output_tokens", Finish::Length),
         ("SAFETY", Finish::ContentFilter),
+        ("PROHIBITED_CONTENT", Finish::ContentFilter),
+        ("content_filtered", Finish::ContentFilter),
+        ("ERROR_TOXIC", Finish::ContentFilter),
         ("eos", Finish::Other("eos".to_owned())),
     ] {
         assert_eq!(Finish::from(reason), finish);
+    }
+}
+
+#[test]
+fn an_unknown_reason_is_told_unless_it_speaks_of_an_end() {
+    for reason in [
+        "eos",
+        "EOS_TOKEN",
+        "completed",
+        "end",
+        "none",
+        "load",
+        "stop_token",
+    ] {
+        assert_eq!(Finish::from(reason).shortfall(), None, "{reason}");
+    }
+    let told = Finish::from("OTHER").shortfall().unwrap();
+    assert_eq!(told, "the model has stopped early (OTHER): ask it to go on");
+}
+
+#[test]
+fn an_error_of_any_shape_in_a_stream_fails_an_answer_without_a_reason() {
+    let error = r#"{"code":"InvalidParameter","message":"no room"}"#;
+    let end = r#"{"choices":[{"delta":{"content":"one"},"finish_reason":"stop"}]}"#;
+    for (last, outcome) in [
+        ("[DONE]", Err(ModelError::broken("no room".to_owned()))),
+        ("", Err(ModelError::broken("no room".to_owned()))),
+        // An event of later days is no error.
+        (end, Ok(())),
+    ] {
+        let one = r#"{"choices":[{"delta":{"content":"one "}}]}"#;
+        let stream: String = [one, error, last]
+            .map(|it| format!("data: {it}\n\n"))
+            .concat();
+        assert_eq!(decode(stream.as_bytes(), 7).1, outcome, "{last}");
+    }
+}
+
+#[test]
+fn a_call_in_both_forms_is_one_call() {
+    let call = r#"{"name":"time","arguments":"{}"}"#;
+    let both = format!(
+        r#"{{"function_call":{call},"tool_calls":[{{"index":0,"id":"a","function":{call}}}]}}"#
+    );
+    for member in ["delta", "message"] {
+        let chunk = format!(r#"{{"choices":[{{"{member}":{both},"finish_reason":"stop"}}]}}"#);
+        let (deltas, _) = decode(format!("data: {chunk}\n\n").as_bytes(), 100);
+        assert_eq!(
+            joined(&deltas).into_message().tool_calls.len(),
+            1,
+            "{member}"
+        );
     }
 }
 
