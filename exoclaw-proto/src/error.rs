@@ -1,6 +1,6 @@
 //! [`RpcError`], the gateway's answer to a failed request, and its [`ErrorKind`].
 
-use rpc_core::{CallError, Json, Str};
+use rpc_core::{CallError, DecodeError, Json, Refused, Str};
 
 use crate::budget::Exceeded;
 use crate::frame::Method;
@@ -124,6 +124,21 @@ impl From<Exceeded> for RpcError {
         Self::new(error.to_string())
     }
 }
+
+/// Says that the parameters are invalid, and why.
+impl From<DecodeError> for RpcError {
+    fn from(error: DecodeError) -> Self {
+        Self::new(format!("invalid params: {error}"))
+    }
+}
+
+impl From<Refused> for RpcError {
+    fn from(error: Refused) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+rpc_core::from_failures!(RpcError, Self::new);
 
 impl From<CallError<Self>> for RpcError {
     fn from(error: CallError<Self>) -> Self {

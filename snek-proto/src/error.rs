@@ -200,17 +200,7 @@ impl From<Refused> for BotError {
     }
 }
 
-impl From<std::io::Error> for BotError {
-    fn from(error: std::io::Error) -> Self {
-        Self::failed(error.to_string())
-    }
-}
-
-impl From<Box<dyn std::error::Error + Send + Sync>> for BotError {
-    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
-        Self::failed(error.to_string())
-    }
-}
+rpc_core::from_failures!(BotError, Self::failed);
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! [`ChatError`] and [`ErrorDetail`]: how a chat or a tool failed.
 
-use rpc_core::Str;
 use rpc_core::json::lenient::{self, ByType};
+use rpc_core::{Refused, Str};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -110,6 +110,14 @@ impl ByType for ErrorValue {
         }
     }
 }
+
+impl From<Refused> for ChatError {
+    fn from(error: Refused) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+rpc_core::from_failures!(ChatError, Self::new);
 
 impl From<ErrorMembers> for ChatError {
     fn from(read: ErrorMembers) -> Self {

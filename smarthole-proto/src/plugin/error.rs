@@ -42,17 +42,7 @@ impl PluginError {
     }
 }
 
-impl From<std::io::Error> for PluginError {
-    fn from(error: std::io::Error) -> Self {
-        Self::failed(error.to_string())
-    }
-}
-
-impl From<Box<dyn std::error::Error + Send + Sync>> for PluginError {
-    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
-        Self::failed(error.to_string())
-    }
-}
+rpc_core::from_failures!(PluginError, Self::failed);
 
 #[cfg(test)]
 mod tests {

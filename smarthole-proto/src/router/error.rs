@@ -26,6 +26,8 @@ pub enum RouterError {
     Failed(Str),
 }
 
+rpc_core::from_failures!(RouterError, |text: String| Self::Failed(text.into()));
+
 impl RouterError {
     /// Returns whether the same question may be decided later. A message that was not routed has
     /// reached no client through this question, so asking again is safe.

@@ -162,16 +162,15 @@ pub trait Backend: Send + Sync + 'static {
     /// # use std::sync::Arc;
     /// # use exoclaw_proto::frame::{ChatSend, Plugin, Status};
     /// # use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer};
-    /// use exoclaw_proto::{DecodeError, Json};
+    /// use exoclaw_proto::Json;
     /// use exoclaw_proto::error::RpcError;
     ///
     /// # struct Words;
     /// impl Backend for Words {
     ///     async fn call(&self, _: &Arc<Peer>, method: &str, params: Json) -> Result<Json, RpcError> {
-    ///         let wrong = |error: DecodeError| RpcError::new(format!("invalid params: {error}"));
     ///         match method {
     ///             "words.count" => {
-    ///                 let text: String = params.parse().map_err(wrong)?;
+    ///                 let text: String = params.parse()?;
     ///                 Ok(serde_json::Value::from(text.split_whitespace().count()).into())
     ///             }
     ///             other => Err(RpcError::unknown_method(other)),

@@ -57,6 +57,8 @@ pub enum ToolFailure {
     Tool(String),
 }
 
+rpc_core::from_failures!(ToolFailure, Self::Tool);
+
 #[cfg(feature = "tokio")]
 impl ToolLoop {
     /// Asks the model and calls its tools until it answers with a text, which it returns. The
