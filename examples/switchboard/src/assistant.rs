@@ -41,7 +41,6 @@ pub struct Question {
 
 /// The reason why a question was not answered completely. The author has already got the reason.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
 pub enum AnswerError {
     /// The model failed.
     #[error(transparent)]
@@ -66,14 +65,12 @@ const NO_RESULT: &str = "sorry, my tools did not get me anywhere";
 
 /// Returns whether a message is one of the lines that report a failure. Two bots without a model
 /// would answer such lines for ever.
-#[must_use]
 pub fn is_apology(text: &str) -> bool {
     [NOT_SET_UP, NOT_TAKEN, BROKEN_OFF, NOT_NOW, NO_RESULT].contains(&text.trim())
 }
 
 impl AnswerError {
     /// Returns the line for the people in the channel, who cannot fix the failure.
-    #[must_use]
     pub const fn apology(&self) -> &'static str {
         match self {
             Self::Model(ModelError::Setup { .. } | ModelError::NoKey { .. }) => NOT_SET_UP,
@@ -109,7 +106,6 @@ pub struct Assistant {
 impl Assistant {
     /// Creates an assistant with this model, the tools of the examples and the limits of the
     /// specification.
-    #[must_use]
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
         Self {
             model,
@@ -122,28 +118,24 @@ impl Assistant {
     }
 
     /// Sets the instructions for the model. Default [`SYSTEM`].
-    #[must_use]
     pub fn with_system(mut self, system: impl Into<String>) -> Self {
         self.system = Arc::new(ChatMessage::system(system));
         self
     }
 
     /// Sets the tools.
-    #[must_use]
     pub fn with_tools(mut self, tools: Tools) -> Self {
         self.tools = tools;
         self
     }
 
     /// Sets the format of images for the model. Default: OpenAI's format.
-    #[must_use]
     pub const fn with_format(mut self, format: ImageFormat) -> Self {
         self.format = format;
         self
     }
 
     /// Sets the conversations, with their limits.
-    #[must_use]
     pub fn with_conversations(mut self, conversations: Conversations) -> Self {
         self.conversations = conversations;
         self

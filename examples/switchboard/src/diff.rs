@@ -42,7 +42,6 @@ pub struct Line {
 
 /// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Marker {
     /// A new line.
     Add,
@@ -54,7 +53,6 @@ pub enum Marker {
 
 impl Diff {
     /// Compares two texts.
-    #[must_use]
     pub fn new(old: &str, new: &str) -> Self {
         let diff = TextDiff::configure()
             .algorithm(Algorithm::Myers)
@@ -89,7 +87,6 @@ impl Diff {
 
     /// Returns the changes of the file at `path` as a unified diff; empty if there are none. Lines
     /// that are left out are counted at the end.
-    #[must_use]
     pub fn unified(&self, path: &str, is_new: bool) -> String {
         if self.lines.is_empty() {
             return String::new();

@@ -42,7 +42,6 @@ pub struct ChatRequest<'a> {
 
 impl<'a> ChatRequest<'a> {
     /// Creates a request with this conversation, without tools.
-    #[must_use]
     pub const fn new(messages: Vec<&'a ChatMessage>) -> Self {
         Self {
             messages,
@@ -52,14 +51,12 @@ impl<'a> ChatRequest<'a> {
     }
 
     /// Sets [`tools`](Self::tools).
-    #[must_use]
     pub const fn with_tools(mut self, tools: &'a [ToolDefinition]) -> Self {
         self.tools = tools;
         self
     }
 
     /// Sets [`model`](Self::model).
-    #[must_use]
     pub const fn with_model(mut self, name: Option<&'a str>) -> Self {
         self.model = name;
         self
@@ -87,7 +84,6 @@ pub trait ChatModel: Send + Sync + fmt::Debug {
 
 /// A piece of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Delta {
     /// More text.
     Text(String),
@@ -107,7 +103,6 @@ pub enum Delta {
 
 /// Something that people should know of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Notice {
     /// The provider does not answer for now, and is asked again.
     #[error("{reason}; asking again in {}", seconds(*wait))]
@@ -149,7 +144,6 @@ const fn missing(parts: usize) -> &'static str {
 }
 
 /// Returns a time in words, not shorter than it is.
-#[must_use]
 pub fn seconds(time: Duration) -> String {
     format!("{} s", time.as_millis().div_ceil(1000))
 }
@@ -177,7 +171,6 @@ pub struct CallPiece {
 
 /// The reason why an answer has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Finish {
     /// The answer is complete.
     Stop,
@@ -195,7 +188,6 @@ pub enum Finish {
 
 impl Finish {
     /// Returns a message for people about an incomplete answer, or `None` for a complete one.
-    #[must_use]
     pub const fn shortfall(&self) -> Option<&'static str> {
         match self {
             Self::Length => Some(

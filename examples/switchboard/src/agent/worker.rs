@@ -20,9 +20,9 @@ use tokio::time::timeout_at;
 
 use self::approval::REFUSED;
 use self::growing::{Growing, remark};
-use super::Folder;
 use crate::assistant::{self, Answer, Step};
 use crate::conversation::ConversationLimits;
+use crate::daemon::Workspace;
 use crate::model::{ChatModel, Finish, ModelError};
 use crate::screen::printable;
 use crate::tools::Tools;
@@ -40,7 +40,7 @@ pub struct Worker {
     name: String,
     tools: Tools,
     /// Where the tools write.
-    folder: Option<Folder>,
+    folder: Option<Workspace>,
     system: ChatMessage,
     limits: ConversationLimits,
     /// Shared by all runs: when the tools keep failing, they are not called for a while.
@@ -49,7 +49,6 @@ pub struct Worker {
 
 impl Worker {
     /// Creates an agent with this model, named `name`, and these [tools](super::tools::tools).
-    #[must_use]
     pub fn new(model: Arc<dyn ChatModel>, name: impl Into<String>, tools: Tools) -> Self {
         Self {
             model,
@@ -63,14 +62,12 @@ impl Worker {
     }
 
     /// Sets the folder in which its tools write, to show a change before it is made. Default none.
-    #[must_use]
-    pub fn with_folder(mut self, folder: Folder) -> Self {
+    pub fn with_folder(mut self, folder: Workspace) -> Self {
         self.folder = Some(folder);
         self
     }
 
     /// Sets the instructions for the model. Default [`SYSTEM`].
-    #[must_use]
     pub fn with_system(mut self, system: impl Into<String>) -> Self {
         self.system = ChatMessage::system(system);
         self
@@ -78,7 +75,6 @@ impl Worker {
 
     /// Sets the most tokens of a conversation that the model gets. Default
     /// [`ConversationLimits::tokens`]'s.
-    #[must_use]
     pub const fn with_context_tokens(mut self, tokens: usize) -> Self {
         self.limits.tokens = tokens;
         self

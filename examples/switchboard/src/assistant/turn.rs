@@ -24,7 +24,6 @@ pub const FAILED: &str = "Error: ";
 const MIN_RESULT: usize = 200;
 
 /// Returns the limits of a turn in which a tool may fail, or run again, any number of times.
-#[must_use]
 pub fn many_rounds(max_rounds: usize) -> ToolLoopConfig {
     ToolLoopConfig {
         max_rounds,
@@ -87,7 +86,6 @@ pub struct Turn {
 
 impl Turn {
     /// Creates a turn: the messages before the question, instructions included, and the question.
-    #[must_use]
     pub fn new(
         limits: ConversationLimits,
         config: ToolLoopConfig,
@@ -110,7 +108,6 @@ impl Turn {
     }
 
     /// Returns the messages before the question.
-    #[must_use]
     pub fn past(&self) -> &[Arc<ChatMessage>] {
         &self.past
     }
@@ -231,7 +228,6 @@ impl Turn {
     }
 
     /// Returns the messages that the model is sent: the newest that fit into the limits.
-    #[must_use]
     pub fn context(&self) -> Vec<&ChatMessage> {
         let past = self.past.iter().map(AsRef::as_ref);
         trim(&past.chain(&self.since).collect::<Vec<_>>(), self.limits)
@@ -283,7 +279,6 @@ impl Turn {
     }
 
     /// Returns why the last answer of the model has ended, if it has said so.
-    #[must_use]
     pub const fn finish(&self) -> Option<&Finish> {
         self.finish.as_ref()
     }
@@ -339,19 +334,16 @@ impl Answer {
     }
 
     /// Returns the text so far.
-    #[must_use]
     pub fn text(&self) -> &str {
         self.whole.text()
     }
 
     /// Returns the usage so far, if the provider reports it.
-    #[must_use]
     pub const fn usage(&self) -> Option<Usage> {
         self.whole.usage()
     }
 
     /// Returns why the answer has ended, if it has.
-    #[must_use]
     pub const fn finish(&self) -> Option<&Finish> {
         self.whole.finish()
     }

@@ -41,7 +41,6 @@ rpc_core::debug_fields!([] Site, this => { auth: this.auth, adapters: this.adapt
 impl Site {
     /// Creates a site without webhooks. `auth` is that of the gateway, and protects the page's
     /// chats.
-    #[must_use]
     pub fn new(engine: Arc<Engine>, auth: Auth) -> Self {
         Self {
             chats: Chats::new(Arc::clone(&engine)),
@@ -54,7 +53,6 @@ impl Site {
 
     /// Sets the channel adapters, and the secret that chat services must send. Without a secret
     /// their webhooks are refused.
-    #[must_use]
     pub fn with_webhooks(mut self, adapters: Tools, secret: Option<Auth>) -> Self {
         self.adapters = adapters;
         self.secret = secret;

@@ -35,7 +35,6 @@ const MAX_TOOL_DESCRIPTION: usize = 1024;
 
 /// Returns the policy for interactive requests: after a 429, or without a connection, retries after
 /// 1, 2 and 4 s, unless the provider sends a wait.
-#[must_use]
 pub fn policy() -> RequestPolicy {
     let mut retry = BackoffPolicy::new(Duration::from_secs(1), 2.0);
     retry.max_attempts = Some(3);
@@ -57,7 +56,6 @@ pub struct ModelRouter {
 
 impl ModelRouter {
     /// Creates a router that asks this model.
-    #[must_use]
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
         Self {
             model,
@@ -66,7 +64,6 @@ impl ModelRouter {
     }
 
     /// Sets the instructions for the model. Default [`SYSTEM`].
-    #[must_use]
     pub fn with_system(mut self, system: impl Into<String>) -> Self {
         self.system = Arc::new(ChatMessage::system(system));
         self

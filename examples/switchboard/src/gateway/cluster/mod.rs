@@ -250,7 +250,6 @@ impl Cluster {
     }
 
     /// Returns whether this gateway counts as alive among the nodes; without it, no turn begins.
-    #[must_use]
     pub fn is_joined(&self) -> bool {
         self.sessions.nodes.member.current().is_some()
     }

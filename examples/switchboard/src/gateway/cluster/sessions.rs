@@ -71,7 +71,6 @@ pub struct SharedTurn {
 
 impl SharedTurn {
     /// Returns the tokens that the session had used when the turn began.
-    #[must_use]
     pub const fn tokens(&self) -> u64 {
         self.history.record.tokens
     }

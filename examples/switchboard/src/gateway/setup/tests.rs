@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::gateway::config::Origin;
-use crate::model::http::testing::{Does, Provider as Fake};
+use crate::model::http::tests::testing::{Does, Provider as Fake};
 use crate::model::{ChatRequest, Delta, ModelError, Wait};
 
 const FIRST: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";

@@ -9,7 +9,7 @@ use snek_proto::llm::chat::{ChatMessage, ToolCall};
 use snek_proto::llm::tool::ToolDefinition;
 
 use crate::model::config::ModelConfig;
-use crate::model::http::testing::{Does, OK, Provider, ask, policy};
+use crate::model::http::tests::testing::{Does, OK, Provider, ask, policy};
 use crate::model::http::{HttpClient, HttpModel};
 use crate::model::provider::Provider as Kind;
 use crate::model::{ChatModel as _, ChatRequest, Finish, ModelError};
