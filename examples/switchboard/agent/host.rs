@@ -237,11 +237,11 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions, String)
     let scripted = Scripted::default().with_commands(true);
     let built = args.model.build(scripted, &HttpClient::default())?;
     let place = built.config.place();
-    let mut worker = Worker::new(built.model, built.config.model, tools(Some(&folder)))
-        .with_folder(folder)
-        .with_context_tokens(built.config.context_tokens);
+    let mut worker = Worker::new(built.model, built.config.model, tools(Some(&folder)));
+    worker.folder = Some(folder);
+    worker.limits.tokens = built.config.context_tokens;
     if let Some(system) = &args.model.system {
-        worker = worker.with_system(system);
+        worker.system.clone_from(system);
     }
 
     let lists = Arc::new(Lists::open(&home, &args.trust.allowed)?);

@@ -1,6 +1,7 @@
 //! `switchboard gateway serve` and `gateway check`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use exoclaw_proto::auth::AuthError;
@@ -190,16 +191,16 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let gateway = Gateway::start(config, overrides, &variable)
         .await
         .map_err(|error| failure(error, &address))?;
-    for warning in gateway.warnings() {
+    for warning in &gateway.warnings {
         complain(format_args!("warning: {warning}"));
     }
     let handle = gateway.handle();
     let signals = Signals::listen();
-    let cut = gateway.cut();
+    let cut = Arc::clone(&gateway.cut);
     let (page, url) = (args.tls.url(&gateway.page()), args.tls.url(&gateway.url()));
     cli::announce(format_args!("listening on {page} (WebSocket: {url})"));
-    cli::remark(format_args!("model: {}", gateway.model()));
-    cli::remark(cli::web_pages(gateway.guards()));
+    cli::remark(format_args!("model: {}", gateway.model));
+    cli::remark(cli::web_pages(&gateway.guards));
     let failed = gateway.failed();
     let serving = signals.serve(gateway.run(), handle.drain(DRAIN + GOODBYE));
     let outcome = cli::unless_failed(serving, failed).await;

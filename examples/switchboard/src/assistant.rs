@@ -95,10 +95,14 @@ impl AnswerError {
 /// An assistant that answers questions, for all channels and handlers.
 pub struct Assistant {
     model: Arc<dyn ChatModel>,
-    tools: Tools,
-    system: Arc<ChatMessage>,
-    format: ImageFormat,
-    conversations: Conversations,
+    /// The tools.
+    pub tools: Tools,
+    /// The instructions for the model. Default [`SYSTEM`].
+    pub system: String,
+    /// The format of images for the model. Default: OpenAI's format.
+    pub format: ImageFormat,
+    /// The conversations, with their limits.
+    pub conversations: Conversations,
     /// Shared by all questions: when tools keep failing, they are not called for a while.
     limits: ToolLoopConfig,
 }
@@ -110,35 +114,11 @@ impl Assistant {
         Self {
             model,
             tools: Tools::new(),
-            system: Arc::new(ChatMessage::system(SYSTEM)),
+            system: SYSTEM.to_owned(),
             format: ImageFormat::default(),
             conversations: Conversations::default(),
             limits: ToolLoopConfig::default(),
         }
-    }
-
-    /// Sets the instructions for the model. Default [`SYSTEM`].
-    pub fn with_system(mut self, system: impl Into<String>) -> Self {
-        self.system = Arc::new(ChatMessage::system(system));
-        self
-    }
-
-    /// Sets the tools.
-    pub fn with_tools(mut self, tools: Tools) -> Self {
-        self.tools = tools;
-        self
-    }
-
-    /// Sets the format of images for the model. Default: OpenAI's format.
-    pub const fn with_format(mut self, format: ImageFormat) -> Self {
-        self.format = format;
-        self
-    }
-
-    /// Sets the conversations, with their limits.
-    pub fn with_conversations(mut self, conversations: Conversations) -> Self {
-        self.conversations = conversations;
-        self
     }
 
     /// Remembers a message that needs no answer of the model, and the answer to it.
@@ -178,7 +158,7 @@ impl Assistant {
             now: SystemTime::now(),
             entropy: entropy(),
         };
-        let past = std::iter::once(Arc::clone(&self.system)).chain(past);
+        let past = std::iter::once(Arc::new(ChatMessage::system(&self.system))).chain(past);
         // Images are too large to be remembered; their addresses are.
         let question = self.format.message(&text, &images);
         let limits = self.conversations.limits();

@@ -55,12 +55,6 @@ impl<'a> ChatRequest<'a> {
         self.tools = tools;
         self
     }
-
-    /// Sets [`model`](Self::model).
-    pub const fn with_model(mut self, name: Option<&'a str>) -> Self {
-        self.model = name;
-        self
-    }
 }
 
 /// The pieces of one answer. It ends by itself after [`Delta::Finish`] (at most a

@@ -39,10 +39,12 @@ pub struct Worker {
     /// The name of the model, for observers.
     name: String,
     tools: Tools,
-    /// Where the tools write.
-    folder: Option<Workspace>,
-    system: ChatMessage,
-    limits: ConversationLimits,
+    /// Where the tools write, to show a change before it is made. Default none.
+    pub folder: Option<Workspace>,
+    /// The instructions for the model. Default [`SYSTEM`].
+    pub system: String,
+    /// How much of a conversation the model gets.
+    pub limits: ConversationLimits,
     /// Shared by all runs: when the tools keep failing, they are not called for a while.
     rounds: ToolLoopConfig,
 }
@@ -55,29 +57,10 @@ impl Worker {
             name: name.into(),
             tools,
             folder: None,
-            system: ChatMessage::system(SYSTEM),
+            system: SYSTEM.to_owned(),
             limits: ConversationLimits::default().with_sent(usize::MAX),
             rounds: ToolLoopConfig::default(),
         }
-    }
-
-    /// Sets the folder in which its tools write, to show a change before it is made. Default none.
-    pub fn with_folder(mut self, folder: Workspace) -> Self {
-        self.folder = Some(folder);
-        self
-    }
-
-    /// Sets the instructions for the model. Default [`SYSTEM`].
-    pub fn with_system(mut self, system: impl Into<String>) -> Self {
-        self.system = ChatMessage::system(system);
-        self
-    }
-
-    /// Sets the most tokens of a conversation that the model gets. Default
-    /// [`ConversationLimits::tokens`]'s.
-    pub const fn with_context_tokens(mut self, tokens: usize) -> Self {
-        self.limits.tokens = tokens;
-        self
     }
 
     /// Returns the names of the tools.
@@ -199,7 +182,7 @@ impl<'a> Work<'a> {
         let mut messages: Vec<ChatMessage> = messages.filter_map(read).collect();
         // The prompt is the last of them.
         messages.pop();
-        let past = std::iter::once(worker.system.clone()).chain(messages);
+        let past = std::iter::once(ChatMessage::system(&worker.system)).chain(messages);
         let past = past.map(Arc::new).collect();
         let rounds = worker.rounds.clone();
         Ok(Self {

@@ -1,7 +1,6 @@
 //! [`Turn`]: a question, the rounds of tools, and the answer of a model.
 
 use std::collections::{HashSet, VecDeque};
-use std::fmt;
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
@@ -206,7 +205,11 @@ impl Turn {
         tools: &[ToolDefinition],
     ) -> Result<Answer, ModelError> {
         let all = self.past.len() + self.since.len();
-        let mut request = ChatRequest::new(context).with_tools(tools).with_model(name);
+        let mut request = ChatRequest {
+            messages: context,
+            tools,
+            model: name,
+        };
         let mut deltas = model.stream(request.clone()).await?;
         let mut first = deltas.next().await;
         if let Some(Err(error)) = first.as_ref()
@@ -300,11 +303,7 @@ pub struct Answer {
     is_shortened: bool,
 }
 
-impl fmt::Debug for Answer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Answer").field(&self.whole).finish()
-    }
-}
+rpc_core::debug_fields!([] Answer, this => { whole: this.whole });
 
 impl Answer {
     /// Returns the next piece. That the conversation is cut is reported once in a turn.

@@ -57,12 +57,15 @@ pub trait Watch: Send + Sync {
 pub struct Worker {
     model: Arc<dyn ChatModel>,
     /// The name of the model.
-    name: String,
+    pub name: String,
     workspace: Workspace,
     toolbox: Toolbox,
-    system: String,
-    provider: &'static str,
-    limits: ConversationLimits,
+    /// The instructions for the model. Default [`SYSTEM`].
+    pub system: String,
+    /// The provider of the model, for the status. Default none.
+    pub provider: &'static str,
+    /// How much of a conversation the model gets.
+    pub limits: ConversationLimits,
     memory: Memory,
     decisions: Decisions,
 }
@@ -86,40 +89,6 @@ impl Worker {
             memory: Memory::default(),
             decisions: Decisions::default(),
         }
-    }
-
-    /// Sets the instructions for the model. Default [`SYSTEM`].
-    pub fn with_system(mut self, system: impl Into<String>) -> Self {
-        self.system = system.into();
-        self
-    }
-
-    /// Sets the provider of the model, for the status. Default none.
-    pub const fn with_provider(mut self, name: &'static str) -> Self {
-        self.provider = name;
-        self
-    }
-
-    /// Sets the most tokens of a conversation that the model gets. Default
-    /// [`ConversationLimits::tokens`]'s.
-    pub const fn with_context_tokens(mut self, tokens: usize) -> Self {
-        self.limits.tokens = tokens;
-        self
-    }
-
-    /// Returns the provider of the model.
-    pub const fn provider(&self) -> &'static str {
-        self.provider
-    }
-
-    /// Returns the name of the model.
-    pub fn model(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the folder.
-    pub const fn workspace(&self) -> &Workspace {
-        &self.workspace
     }
 
     /// Carries out a chat.

@@ -109,10 +109,14 @@ pub struct Gateway {
     server: Server<GatewayBackend>,
     engine: Arc<Engine>,
     site: Arc<Site>,
-    guards: Guards,
-    warnings: Vec<String>,
-    place: String,
-    cut: Arc<AtomicUsize>,
+    /// The guards of requests.
+    pub guards: Guards,
+    /// The warnings for the operator.
+    pub warnings: Vec<String>,
+    /// The model and where it is.
+    pub model: String,
+    /// The number of replies that the end of the gateway cut off, which is updated while it drains.
+    pub cut: Arc<AtomicUsize>,
     #[cfg(unix)]
     usage: Option<UsageSocket>,
 }
@@ -139,19 +143,15 @@ impl Gateway {
             http = http.with_tls(tls);
         }
         let guards = http.guards.clone();
-        let Prepared {
+        let prepared = prepare(&config, &overrides, env).await?;
+        let GatewayModel {
             model,
             place,
             limits,
-            router,
-            plugins,
-            tools,
-            adapters,
-            secret,
-            problems,
-            mut warnings,
-        } = prepare(&config, &overrides, env).await?;
-        warnings.splice(..0, problems);
+        } = prepared.model;
+        let (adapters, secret) = (prepared.all, prepared.secret);
+        let mut warnings = prepared.warnings;
+        warnings.splice(..0, prepared.problems);
         if secret.is_some() && adapters.adapters().next().is_some() {
             http.limits = http.limits.with_handshake_timeout(WEBHOOK_TIMEOUT);
         }
@@ -178,14 +178,14 @@ impl Gateway {
             _ => None,
         };
         let engine = Engine::start(EngineParts {
-            router,
+            router: prepared.router,
             budgets,
             agent: config.agent,
             memory: config.memory,
             model,
             limits,
-            plugins,
-            tools,
+            plugins: prepared.plugins,
+            tools: prepared.tools,
             store,
             clock: unix_seconds,
         })
@@ -193,7 +193,7 @@ impl Gateway {
         let engine = Arc::new(engine);
         let backend = GatewayBackend::new(Arc::clone(&engine), config.gateway.extensions);
         let cut = backend.cut();
-        let site = Site::new(Arc::clone(&engine), auth.clone()).with_webhooks(adapters, secret);
+        let site = Site::new(Arc::clone(&engine), auth.clone(), adapters, secret);
         let site = Arc::new(site);
         let served = Arc::clone(&site);
         let http = http.with_http(move |request, peer| {
@@ -221,32 +221,11 @@ impl Gateway {
             site,
             guards,
             warnings,
-            place,
+            model: place,
             cut,
             #[cfg(unix)]
             usage,
         })
-    }
-
-    /// Returns the guards of requests.
-    pub const fn guards(&self) -> &Guards {
-        &self.guards
-    }
-
-    /// Returns the number of replies that the end of the gateway cut off, which is updated while it
-    /// drains.
-    pub fn cut(&self) -> Arc<AtomicUsize> {
-        Arc::clone(&self.cut)
-    }
-
-    /// Returns the warnings for the operator.
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
-    }
-
-    /// Returns the model and where it is.
-    pub fn model(&self) -> &str {
-        &self.place
     }
 
     /// Returns the address of the WebSocket, like `ws://127.0.0.1:7200/ws`.
@@ -344,14 +323,13 @@ fn host(bind: &str) -> &str {
 
 /// The parts of a gateway before it opens its store and listens.
 struct Prepared {
-    model: Result<Arc<dyn ChatModel>, String>,
-    /// The model and where it is.
-    place: String,
-    limits: ConversationLimits,
+    model: GatewayModel,
     router: Router,
     plugins: Vec<String>,
+    /// The tools that the model may use.
     tools: Tools,
-    adapters: Tools,
+    /// All tools, the channel adapters among them.
+    all: Tools,
     secret: Option<Auth>,
     /// The problems that make a check fail.
     problems: Vec<String>,
@@ -372,12 +350,8 @@ async fn prepare(
         warnings.push(why.to_owned());
     }
     let agent = &config.agent;
-    let GatewayModel {
-        model,
-        place,
-        limits,
-    } = model::model(config, overrides, env)?;
-    if let Err(why) = &model {
+    let model = model::model(config, overrides, env)?;
+    if let Err(why) = &model.model {
         problems.push(format!("every chat will fail: {why}"));
     }
     let router = router(config)?;
@@ -417,12 +391,10 @@ async fn prepare(
     let plugins = all.names().map(str::to_owned).collect();
     Ok(Prepared {
         model,
-        place,
-        limits,
         router,
         plugins,
         tools,
-        adapters: all,
+        all,
         secret,
         problems,
         warnings,
@@ -550,7 +522,9 @@ fn entry(plugin: &PluginConfig) -> PluginEntry {
     if let Some(megabytes) = plugin.memory_mb {
         limits = limits.with_memory(u64::from(megabytes) << 20);
     }
-    PluginEntry::new(&*plugin.name, path)
-        .with_capabilities(plugin.capabilities.clone())
-        .with_limits(limits)
+    PluginEntry {
+        capabilities: plugin.capabilities.clone(),
+        limits,
+        ..PluginEntry::new(&*plugin.name, path)
+    }
 }

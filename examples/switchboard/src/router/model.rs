@@ -51,7 +51,8 @@ pub fn policy() -> RequestPolicy {
 #[derive(Debug)]
 pub struct ModelRouter {
     model: Arc<dyn ChatModel>,
-    system: Arc<ChatMessage>,
+    /// The instructions for the model. Default [`SYSTEM`].
+    pub system: String,
 }
 
 impl ModelRouter {
@@ -59,14 +60,8 @@ impl ModelRouter {
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
         Self {
             model,
-            system: Arc::new(ChatMessage::system(SYSTEM)),
+            system: SYSTEM.to_owned(),
         }
-    }
-
-    /// Sets the instructions for the model. Default [`SYSTEM`].
-    pub fn with_system(mut self, system: impl Into<String>) -> Self {
-        self.system = Arc::new(ChatMessage::system(system));
-        self
     }
 
     async fn ask(
@@ -74,7 +69,8 @@ impl ModelRouter {
         question: &str,
         tools: &[ToolDefinition],
     ) -> Result<Vec<ToolCall>, ModelError> {
-        let (past, question) = (vec![Arc::clone(&self.system)], ChatMessage::user(question));
+        let past = vec![Arc::new(ChatMessage::system(&self.system))];
+        let question = ChatMessage::user(question);
         let mut turn = Turn::new(
             ConversationLimits::default(),
             many_rounds(1),

@@ -399,7 +399,7 @@ async fn a_chat_names_any_model_of_the_provider_and_no_other() {
 #[tokio::test]
 async fn a_request_may_name_a_folder_within_and_no_other() {
     let place = Place::new("folder");
-    let inner = place.1.workspace().path().join("inner");
+    let inner = place.1.workspace.path().join("inner");
     let inner = inner.display().to_string();
     let request = ChatRequest {
         workspace: Some(inner.into()),

@@ -51,18 +51,6 @@ impl PluginEntry {
             limits: PluginLimits::default(),
         }
     }
-
-    /// Sets [`capabilities`](Self::capabilities).
-    pub fn with_capabilities(mut self, capabilities: Vec<String>) -> Self {
-        self.capabilities = capabilities;
-        self
-    }
-
-    /// Sets [`limits`](Self::limits).
-    pub const fn with_limits(mut self, limits: PluginLimits) -> Self {
-        self.limits = limits;
-        self
-    }
 }
 
 /// The reason why a plugin cannot be used.

@@ -324,7 +324,11 @@ async fn the_request_has_the_configured_members() {
         ];
         let tools = [ToolDefinition::new("time", "the time")];
         let request = ChatRequest::new(messages.iter().collect()).with_tools(&tools);
-        for request in [request.clone(), request.with_model(Some("o9"))] {
+        let other = ChatRequest {
+            model: Some("o9"),
+            ..request.clone()
+        };
+        for request in [request, other] {
             let mut deltas = model.stream(request).await.unwrap();
             deltas.next().await.unwrap().unwrap();
         }
