@@ -10,17 +10,17 @@ use crate::agent::home::Home;
 use clap::ValueEnum;
 use connectonion_proto::auth::{Address, InviteCodes};
 use connectonion_proto::limits::MAX_USED_SIGNATURES;
-#[cfg(feature = "nats")]
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions, http_config};
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::{AccessControl, TrustLevel};
 use rpc_core::Secret;
 use switchboard::agent::tools::tools;
-use switchboard::agent::{Folder, Lists, SpentFile, Worker, page};
-use switchboard::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
-#[cfg(feature = "nats")]
-use switchboard::cli::{LeaseArgs, NatsArgs};
+use switchboard::agent::{Lists, SpentFile, Worker, page};
+use switchboard::cli::{
+    self, Failure, GOODBYE, LeaseArgs, NatsArgs, Reach, Signals, TlsArgs, complain,
+};
+use switchboard::daemon::Workspace;
 use switchboard::metrics;
 use switchboard::model::http::HttpClient;
 use switchboard::model::options::ModelArgs;
@@ -69,13 +69,8 @@ pub(crate) struct Args {
     trust: TrustArgs,
     #[command(flatten)]
     model: ModelArgs,
-    #[cfg(feature = "nats")]
     #[command(flatten)]
     nats: NatsArgs,
-    #[cfg(not(feature = "nats"))]
-    #[command(flatten)]
-    _nats: cli::NoNats,
-    #[cfg(feature = "nats")]
     #[command(flatten)]
     lease: LeaseArgs,
     #[command(flatten)]
@@ -157,7 +152,6 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
     let address = args.listen;
     let is_public = check_reach(args)?;
     let (agent, options, place) = agent(args, is_public)?;
-    #[cfg(feature = "nats")]
     let (options, cluster) = join(args, options).await?;
     let pages = cli::web_pages(&options.http.guards);
     if is_public {
@@ -183,7 +177,6 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
     cli::remark(format_args!("model: {place}"));
     cli::remark(pages);
     let serving = signals.serve(host.run(), handle.drain(DRAIN + GOODBYE));
-    #[cfg(feature = "nats")]
     if let Some(cluster) = cluster {
         return cli::unless_failed(serving, cluster.failed()).await;
     }
@@ -191,7 +184,6 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
 }
 
 /// Makes the host one of several, if there is a NATS server for them.
-#[cfg(feature = "nats")]
 async fn join(
     args: &Args,
     options: ServerOptions,
@@ -205,20 +197,9 @@ async fn join(
     };
     config.max_bytes = args.lease.nats_bytes;
     let address = *options.runtime.access.host();
-    let cluster = Cluster::open(Arc::new(nats), address, config).await;
+    let cluster = Cluster::open(nats, address, config).await;
     let cluster = cluster.map_err(|error| cli::nats_failure(&error))?;
     Ok((options.with_cluster(cluster.clone()), Some(cluster)))
-}
-
-impl Args {
-    /// Whether the host is one of several.
-    fn is_one_of_many(&self) -> bool {
-        #[cfg(feature = "nats")]
-        let is = self.nats.is_on();
-        #[cfg(not(feature = "nats"))]
-        let is = false;
-        is
-    }
 }
 
 /// Whether other machines can reach the host, which must be asked for.
@@ -248,18 +229,19 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions, String)
     let home = args.home.folder()?;
     let key = args.home.key(args.key.as_deref(), "host.key")?;
     let files = args.files.clone().unwrap_or_else(|| home.join("files"));
-    let folder = Folder::open(&files)
+    let folder = std::fs::create_dir_all(&files).and_then(|()| Workspace::open(&files));
+    let folder = folder
         .map_err(|error| Failure::new(format_args!("--files {}: {error}", files.display())))?;
     let uploads = args.uploads.clone();
     let uploads = uploads.unwrap_or_else(|| folder.path().join("uploads"));
     let scripted = Scripted::default().with_commands(true);
     let built = args.model.build(scripted, &HttpClient::default())?;
     let place = built.config.place();
-    let mut worker = Worker::new(built.model, built.config.model, tools(Some(&folder)))
-        .with_folder(folder)
-        .with_context_tokens(built.config.context_tokens);
+    let mut worker = Worker::new(built.model, built.config.model, tools(Some(&folder)));
+    worker.folder = Some(folder);
+    worker.limits.tokens = built.config.context_tokens;
     if let Some(system) = &args.model.system {
-        worker = worker.with_system(system);
+        worker.system.clone_from(system);
     }
 
     let lists = Arc::new(Lists::open(&home, &args.trust.allowed)?);
@@ -267,7 +249,7 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions, String)
         .map_err(|error| Failure::new(format_args!("--home {}: {error}", home.display())))?;
     let is_signed = args.trust.signed || is_public && !args.trust.unsigned;
     let access = access(&args.trust, is_signed, *key.address(), &lists)?.with_spent(used);
-    let is_one_of_many = args.is_one_of_many();
+    let is_one_of_many = args.nats.is_on();
     let reruns = args.reruns.unwrap_or(if is_one_of_many { 3 } else { 0 });
     let mut runtime = RuntimeOptions::with_access(access);
     runtime.hub.max_reruns = reruns;

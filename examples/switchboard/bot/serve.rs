@@ -4,18 +4,16 @@ use std::collections::HashMap;
 use std::future::ready;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "nats")]
 use futures_util::TryFutureExt as _;
 use rpc_core::Secret;
-#[cfg(feature = "nats")]
-use rpc_core::cluster::StoreError;
+use rpc_core::cluster::{Store, StoreError};
 use rpc_core::net::server::{Guards, HttpConfig};
 use snek_proto::frame::User;
 use snek_proto::hub::HubConfig;
 use snek_proto::net::{Backend, MemoryBackend, Server, ServerOptions};
-#[cfg(feature = "nats")]
 use snek_proto::net::{ClusterBackend, ClusterError, ClusterOptions, ClusterRunner};
 use switchboard::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
 use switchboard::{metrics, web};
@@ -36,17 +34,16 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
       --tls-cert cert.pem --tls-key key.pem --allow-origin https://chat.example.com \\
       --passwords users.txt --user alice";
 
-#[cfg(feature = "nats")]
 const CLUSTER: &str = "\
   One platform on several machines, with a NATS server that all reach (nats-server -js):
     switchboard bot serve --open --nats nats://10.0.0.1:4222";
 
 /// The examples that the build can do.
 fn examples() -> String {
-    #[cfg(feature = "nats")]
-    return format!("{EXAMPLES}\n{CLUSTER}");
-    #[cfg(not(feature = "nats"))]
-    EXAMPLES.to_owned()
+    match cfg!(feature = "nats") {
+        true => format!("{EXAMPLES}\n{CLUSTER}"),
+        false => EXAMPLES.to_owned(),
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -82,12 +79,8 @@ pub(crate) struct Args {
     pings: cli::Pings,
     #[command(flatten)]
     tls: TlsArgs,
-    #[cfg(feature = "nats")]
     #[command(flatten)]
     nats: cli::NatsArgs,
-    #[cfg(not(feature = "nats"))]
-    #[command(flatten)]
-    _nats: cli::NoNats,
 }
 
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
@@ -102,7 +95,6 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     }
 
     let _ = cli::raise_file_limit(cli::SOME_FILES);
-    #[cfg(feature = "nats")]
     if let Some(nats) = args.nats.connect().await? {
         let (backend, runner) = platform.share(nats).await?;
         let serving = run(&args, backend.clone(), move || backend.ready());
@@ -208,10 +200,9 @@ impl Platform {
 
     /// Shares it with the other nodes on NATS. What is there already stays; users get the nick and the
     /// password of the options.
-    #[cfg(feature = "nats")]
     async fn share(
         self,
-        nats: rpc_core::net::nats::Nats,
+        store: Arc<dyn Store>,
     ) -> Result<(ClusterBackend, ClusterRunner), Failure> {
         let failed = |what: String, error| match error {
             ClusterError::Store(error) => cli::nats_failure(&error),
@@ -222,7 +213,7 @@ impl Platform {
             open: self.open,
             ..ClusterOptions::default()
         };
-        let opened = ClusterBackend::open(std::sync::Arc::new(nats), options).await;
+        let opened = ClusterBackend::open(store, options).await;
         let (backend, runner) = opened.map_err(|error| cli::nats_failure(&error))?;
         for [option, uid, name] in &self.channels {
             let added = backend.put_channel(uid, name).await;

@@ -69,11 +69,11 @@ pub(crate) fn assistant(args: &ThinkArgs) -> Result<Thinker, Failure> {
     let http = HttpClient::new(HTTP_CONNECT_TIMEOUT);
     let built = args.model.build_with(scripted, &http, policy)?;
     let limits = ConversationLimits::default().with_tokens(built.config.context_tokens);
-    let mut assistant = Assistant::new(built.model)
-        .with_format(args.images.image_format.into())
-        .with_conversations(Conversations::new(limits));
+    let mut assistant = Assistant::new(built.model);
+    assistant.format = args.images.image_format.into();
+    assistant.conversations = Conversations::new(limits);
     if let Some(system) = &args.model.system {
-        assistant = assistant.with_system(system);
+        assistant.system.clone_from(system);
     }
     Ok((assistant, pictures(&args.images)?, built.config.place()))
 }

@@ -93,13 +93,13 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
         built.config.model,
         tools.workspace,
         tools.toolbox,
-    )
-    .with_context_tokens(built.config.context_tokens);
+    );
+    worker.limits.tokens = built.config.context_tokens;
     if let Some(system) = &args.model.system {
-        worker = worker.with_system(system);
+        worker.system.clone_from(system);
     }
     if args.model.provider() != Provider::Scripted {
-        worker = worker.with_provider(args.model.provider().as_str());
+        worker.provider = args.model.provider().as_str();
     }
     let address = args.listen;
     let mut options = options(args)?;

@@ -1,7 +1,6 @@
 //! `switchboard gateway serve` and `gateway check`.
 
 use std::path::PathBuf;
-#[cfg(feature = "nats")]
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -9,14 +8,12 @@ use exoclaw_proto::auth::AuthError;
 use rpc_core::Secret;
 use serde_json::json;
 use switchboard::cli::{
-    self, Failure, GOODBYE, Signals, TlsArgs, complain, secret, secret_or, variable,
+    self, Failure, GOODBYE, LeaseArgs, NatsArgs, Signals, TlsArgs, complain, secret, secret_or,
+    variable,
 };
-#[cfg(feature = "nats")]
-use switchboard::cli::{LeaseArgs, NatsArgs};
 use switchboard::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
 use switchboard::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
 use switchboard::gateway::site::SECRET_VARIABLE;
-#[cfg(feature = "nats")]
 use switchboard::gateway::store::StoreError;
 use switchboard::metrics;
 use switchboard::model::options::ModelArgs;
@@ -45,13 +42,8 @@ pub(crate) struct Args {
     pings: cli::Pings,
     #[command(flatten)]
     tls: TlsArgs,
-    #[cfg(feature = "nats")]
     #[command(flatten)]
     nats: NatsArgs,
-    #[cfg(not(feature = "nats"))]
-    #[command(flatten)]
-    _nats: cli::NoNats,
-    #[cfg(feature = "nats")]
     #[command(flatten)]
     lease: LeaseArgs,
 }
@@ -71,7 +63,6 @@ pub(crate) struct CheckArgs {
     /// Print one JSON object: 'ok', 'problems', 'warnings', and 'summary' if there are no problems.
     #[arg(long)]
     pub(crate) json: bool,
-    #[cfg(feature = "nats")]
     #[command(flatten)]
     nats: NatsArgs,
 }
@@ -101,14 +92,12 @@ pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
         config, warnings, ..
     } = args.file.load()?;
     let overrides = Overrides {
-        #[cfg(feature = "nats")]
         nats: args
             .nats
             .clone()
             .or(config.nats.clone())
             .connect_now()
-            .await?
-            .map(|nats| Arc::new(nats) as _),
+            .await?,
         token: secret(TOKEN)?,
         webhook_secret: secret(SECRET_VARIABLE)?,
         folder: args.file.folder(),
@@ -173,7 +162,6 @@ fn failure(error: SetupError, address: &str) -> Failure {
         SetupError::Auth(error) => Failure::usage(format_args!(
             "{error} (it comes from --token or EXOCLAW_TOKEN)"
         )),
-        #[cfg(feature = "nats")]
         SetupError::Store(StoreError::Cluster(error)) => cli::nats_failure(&error),
         error @ (SetupError::Store(_) | SetupError::Thread(_)) => Failure::new(error),
         error => Failure::usage(error),
@@ -183,12 +171,7 @@ fn failure(error: SetupError, address: &str) -> Failure {
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     metrics::install()?;
     let mut config = args.file.load()?.config;
-    #[cfg(feature = "nats")]
     let nats = args.nats.or(config.nats.clone()).connect().await?;
-    #[cfg(feature = "nats")]
-    if let Some(nats) = &nats {
-        cli::remark(format_args!("a node of the cluster {}", nats.prefix()));
-    }
     let bound = &mut config.gateway;
     bound.max_connections = raise_connection_limit(bound.max_connections);
     bound.port = args.port.unwrap_or(bound.port);
@@ -201,32 +184,26 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         webhook_secret: secret(SECRET_VARIABLE)?,
         folder: args.file.folder(),
         tls: args.tls.acceptor()?,
-        #[cfg(feature = "nats")]
-        nats: nats.map(|nats| Arc::new(nats) as _),
-        #[cfg(feature = "nats")]
+        nats,
         lease: Some(args.lease.config(config.nats.lease)),
-        #[cfg(feature = "nats")]
         nats_bytes: args.lease.nats_bytes,
     };
     let gateway = Gateway::start(config, overrides, &variable)
         .await
         .map_err(|error| failure(error, &address))?;
-    for warning in gateway.warnings() {
+    for warning in &gateway.warnings {
         complain(format_args!("warning: {warning}"));
     }
     let handle = gateway.handle();
     let signals = Signals::listen();
-    let cut = gateway.cut();
+    let cut = Arc::clone(&gateway.cut);
     let (page, url) = (args.tls.url(&gateway.page()), args.tls.url(&gateway.url()));
     cli::announce(format_args!("listening on {page} (WebSocket: {url})"));
-    cli::remark(format_args!("model: {}", gateway.model()));
-    cli::remark(cli::web_pages(gateway.guards()));
-    #[cfg(feature = "nats")]
+    cli::remark(format_args!("model: {}", gateway.model));
+    cli::remark(cli::web_pages(&gateway.guards));
     let failed = gateway.failed();
     let serving = signals.serve(gateway.run(), handle.drain(DRAIN + GOODBYE));
-    #[cfg(feature = "nats")]
-    let serving = cli::unless_failed(serving, failed);
-    let outcome = serving.await;
+    let outcome = cli::unless_failed(serving, failed).await;
     match cut.load(Ordering::Relaxed) {
         0 => {}
         1 => complain("1 reply was cut off"),

@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-#[cfg(feature = "nats")]
-use switchboard::cli::NatsArgs;
-use switchboard::cli::{Failure, complain, say};
+use switchboard::cli::{Failure, NatsArgs, complain, say};
 use switchboard::gateway::config::{Config, DataDir};
 use switchboard::gateway::store::{EmbeddedStore, FILE_NAME, Store as _, StoreLimits, empty_file};
 use switchboard::gateway::usage::UsageEntry;
@@ -21,12 +19,8 @@ pub(crate) struct Args {
     /// Accepted for uniformity: the output is JSON in any case.
     #[arg(long)]
     pub(crate) json: bool,
-    #[cfg(feature = "nats")]
     #[command(flatten)]
     nats: NatsArgs,
-    #[cfg(not(feature = "nats"))]
-    #[command(flatten)]
-    _nats: switchboard::cli::NoNats,
 }
 
 pub(crate) async fn usage(args: &Args) -> Result<(), Failure> {
@@ -42,7 +36,6 @@ pub(crate) async fn usage(args: &Args) -> Result<(), Failure> {
 }
 
 /// The log of a cluster; `None` if a gateway alone is meant.
-#[cfg(feature = "nats")]
 async fn shared(args: &Args, config: &Config) -> Result<Option<Vec<UsageEntry>>, Failure> {
     let Some(nats) = args
         .nats
@@ -53,14 +46,8 @@ async fn shared(args: &Args, config: &Config) -> Result<Option<Vec<UsageEntry>>,
     else {
         return Ok(None);
     };
-    let entries = switchboard::gateway::cluster::usage(&nats, args.last).await;
+    let entries = switchboard::gateway::cluster::usage(&*nats, args.last).await;
     entries.map(Some).map_err(Failure::new)
-}
-
-#[cfg(not(feature = "nats"))]
-#[allow(clippy::unused_async, reason = "the same shape as with feature `nats`")]
-async fn shared(_: &Args, _: &Config) -> Result<Option<Vec<UsageEntry>>, Failure> {
-    Ok(None)
 }
 
 /// The log of a gateway alone.

@@ -47,10 +47,9 @@ pub(crate) fn router(args: &ChooseArgs) -> Result<(Chooser, String), Failure> {
     args.max_tokens.get_or_insert(MAX_TOKENS);
     let scripted = Scripted::default().with_commands(true);
     let built = args.build_with(scripted, &HttpClient::default(), policy)?;
-    let router = ModelRouter::new(built.model);
-    let router = match &args.system {
-        Some(system) => router.with_system(system),
-        None => router,
-    };
+    let mut router = ModelRouter::new(built.model);
+    if let Some(system) = &args.system {
+        router.system.clone_from(system);
+    }
     Ok((Chooser::Model(router), built.config.place()))
 }

@@ -41,7 +41,6 @@ pub struct Question {
 
 /// The reason why a question was not answered completely. The author has already got the reason.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
 pub enum AnswerError {
     /// The model failed.
     #[error(transparent)]
@@ -66,14 +65,12 @@ const NO_RESULT: &str = "sorry, my tools did not get me anywhere";
 
 /// Returns whether a message is one of the lines that report a failure. Two bots without a model
 /// would answer such lines for ever.
-#[must_use]
 pub fn is_apology(text: &str) -> bool {
     [NOT_SET_UP, NOT_TAKEN, BROKEN_OFF, NOT_NOW, NO_RESULT].contains(&text.trim())
 }
 
 impl AnswerError {
     /// Returns the line for the people in the channel, who cannot fix the failure.
-    #[must_use]
     pub const fn apology(&self) -> &'static str {
         match self {
             Self::Model(ModelError::Setup { .. } | ModelError::NoKey { .. }) => NOT_SET_UP,
@@ -98,10 +95,14 @@ impl AnswerError {
 /// An assistant that answers questions, for all channels and handlers.
 pub struct Assistant {
     model: Arc<dyn ChatModel>,
-    tools: Tools,
-    system: Arc<ChatMessage>,
-    format: ImageFormat,
-    conversations: Conversations,
+    /// The tools.
+    pub tools: Tools,
+    /// The instructions for the model. Default [`SYSTEM`].
+    pub system: String,
+    /// The format of images for the model. Default: OpenAI's format.
+    pub format: ImageFormat,
+    /// The conversations, with their limits.
+    pub conversations: Conversations,
     /// Shared by all questions: when tools keep failing, they are not called for a while.
     limits: ToolLoopConfig,
 }
@@ -109,44 +110,15 @@ pub struct Assistant {
 impl Assistant {
     /// Creates an assistant with this model, the tools of the examples and the limits of the
     /// specification.
-    #[must_use]
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
         Self {
             model,
             tools: Tools::new(),
-            system: Arc::new(ChatMessage::system(SYSTEM)),
+            system: SYSTEM.to_owned(),
             format: ImageFormat::default(),
             conversations: Conversations::default(),
             limits: ToolLoopConfig::default(),
         }
-    }
-
-    /// Sets the instructions for the model. Default [`SYSTEM`].
-    #[must_use]
-    pub fn with_system(mut self, system: impl Into<String>) -> Self {
-        self.system = Arc::new(ChatMessage::system(system));
-        self
-    }
-
-    /// Sets the tools.
-    #[must_use]
-    pub fn with_tools(mut self, tools: Tools) -> Self {
-        self.tools = tools;
-        self
-    }
-
-    /// Sets the format of images for the model. Default: OpenAI's format.
-    #[must_use]
-    pub const fn with_format(mut self, format: ImageFormat) -> Self {
-        self.format = format;
-        self
-    }
-
-    /// Sets the conversations, with their limits.
-    #[must_use]
-    pub fn with_conversations(mut self, conversations: Conversations) -> Self {
-        self.conversations = conversations;
-        self
     }
 
     /// Remembers a message that needs no answer of the model, and the answer to it.
@@ -186,7 +158,7 @@ impl Assistant {
             now: SystemTime::now(),
             entropy: entropy(),
         };
-        let past = std::iter::once(Arc::clone(&self.system)).chain(past);
+        let past = std::iter::once(Arc::new(ChatMessage::system(&self.system))).chain(past);
         // Images are too large to be remembered; their addresses are.
         let question = self.format.message(&text, &images);
         let limits = self.conversations.limits();

@@ -18,21 +18,19 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::screen::printable;
 use crate::terminal;
 
+mod cluster;
 mod health;
 #[cfg(feature = "nats")]
 mod nats;
-mod nats_settings;
 #[cfg(not(feature = "nats"))]
-mod no_nats;
+#[path = "cli/no_nats.rs"]
+mod nats;
 #[cfg(feature = "otlp")]
 mod otlp;
 
+pub use cluster::{LeaseArgs, NatsSettings, nats_failure, unless_failed};
 pub use health::health;
-#[cfg(feature = "nats")]
-pub use nats::{LeaseArgs, NatsArgs, nats_failure, unless_failed};
-pub use nats_settings::NatsSettings;
-#[cfg(not(feature = "nats"))]
-pub use no_nats::NoNats;
+pub use nats::NatsArgs;
 pub use switchboard_wire::cli::*;
 
 /// The crates of this workspace, for log filters.

@@ -31,7 +31,6 @@ rpc_core::config! {
 /// Estimates the tokens of a message: one for every three bytes of its texts, names and arguments,
 /// 1,000 for an image, and four for the message itself. Real counts depend on the model; for most
 /// languages they are lower.
-#[must_use]
 pub fn estimate(message: &ChatMessage) -> usize {
     let bytes = |text: &str| text.len().div_ceil(3);
     let content = match &message.content {
@@ -54,7 +53,6 @@ pub fn estimate(message: &ChatMessage) -> usize {
 
 /// Returns a text without its middle if it has more characters than that: its beginning and its end matter most
 /// to a model. Keeps 200 characters at least.
-#[must_use]
 pub fn without_middle(text: &str, most: usize) -> Cow<'_, str> {
     let most = most.max(200);
     let length = text.chars().count();
@@ -94,7 +92,6 @@ enum Outgrowth {
 
 impl Conversations {
     /// Creates empty conversations.
-    #[must_use]
     pub fn new(limits: ConversationLimits) -> Self {
         Self {
             limits,
@@ -103,7 +100,6 @@ impl Conversations {
     }
 
     /// Returns the limits.
-    #[must_use]
     pub const fn limits(&self) -> ConversationLimits {
         self.limits
     }
@@ -181,7 +177,6 @@ impl Channel {
 /// Selects the messages of a conversation for a model: all instructions, the last message of the user, the calls
 /// since with their results, and the newest others within the limits. A tool's result never comes without its
 /// call, nor a call without its results.
-#[must_use]
 pub fn trim<'a>(messages: &[&'a ChatMessage], limits: ConversationLimits) -> Vec<&'a ChatMessage> {
     let is_question = |message: &&ChatMessage| message.role == Role::User;
     let question = messages.iter().rposition(is_question).unwrap_or_default();

@@ -27,6 +27,8 @@ pub struct Diff {
     pub lines: Vec<Line>,
     /// How many lines are omitted.
     pub left_out: usize,
+    /// The lines in the unified format.
+    hunks: String,
 }
 
 /// A line of a diff.
@@ -42,7 +44,6 @@ pub struct Line {
 
 /// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Marker {
     /// A new line.
     Add,
@@ -54,15 +55,17 @@ pub enum Marker {
 
 impl Diff {
     /// Compares two texts.
-    #[must_use]
     pub fn new(old: &str, new: &str) -> Self {
         let diff = TextDiff::configure()
             .algorithm(Algorithm::Myers)
             .timeout(PATIENCE)
             .diff_lines(old, new);
         let mut found = Self::default();
-        for operation in diff.grouped_ops(CONTEXT).iter().flatten() {
-            for change in diff.iter_changes(operation) {
+        for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
+            if found.lines.len() < MAX_LINES {
+                let _ = writeln!(found.hunks, "{}", hunk.header());
+            }
+            for change in hunk.iter_changes() {
                 let (marker, index) = match change.tag() {
                     ChangeTag::Insert => (Marker::Add, change.new_index()),
                     ChangeTag::Delete => (Marker::Remove, change.old_index()),
@@ -77,10 +80,12 @@ impl Diff {
                     found.left_out += 1;
                     continue;
                 }
+                let text = shown(change.value());
+                let _ = writeln!(found.hunks, "{}{text}", change.tag());
                 found.lines.push(Line {
                     marker,
                     number: index.map_or(1, |index| index + 1),
-                    text: shown(change.value()),
+                    text,
                 });
             }
         }
@@ -89,88 +94,19 @@ impl Diff {
 
     /// Returns the changes of the file at `path` as a unified diff; empty if there are none. Lines
     /// that are left out are counted at the end.
-    #[must_use]
     pub fn unified(&self, path: &str, is_new: bool) -> String {
-        if self.lines.is_empty() {
+        if self.hunks.is_empty() {
             return String::new();
         }
         let before = match is_new {
             true => "/dev/null".to_owned(),
             false => format!("a/{path}"),
         };
-        let mut text = format!("--- {before}\n+++ b/{path}\n");
-        let mut hunk = Hunk::default();
-        for line in &self.lines {
-            let (old, new) = match line.marker {
-                Marker::Remove => (
-                    line.number,
-                    (line.number + hunk.new).saturating_sub(hunk.old),
-                ),
-                _ => (
-                    (line.number + hunk.old).saturating_sub(hunk.new),
-                    line.number,
-                ),
-            };
-            if hunk.lines.is_empty() || (old, new) != (hunk.old, hunk.new) {
-                hunk.write(&mut text);
-                (hunk.old, hunk.new) = (old, new);
-            }
-            let mark = match line.marker {
-                Marker::Add => '+',
-                Marker::Remove => '-',
-                Marker::Context => ' ',
-            };
-            let is_old = usize::from(line.marker != Marker::Add);
-            let is_new = usize::from(line.marker != Marker::Remove);
-            (hunk.old, hunk.new) = (hunk.old + is_old, hunk.new + is_new);
-            (hunk.olds, hunk.news) = (hunk.olds + is_old, hunk.news + is_new);
-            let _ = writeln!(hunk.lines, "{mark}{}", line.text);
-        }
-        hunk.write(&mut text);
+        let mut text = format!("--- {before}\n+++ b/{path}\n{}", self.hunks);
         if self.left_out > 0 {
             let _ = writeln!(text, "\\ {} more lines", self.left_out);
         }
         text
-    }
-}
-
-/// Lines of a unified diff that follow one another.
-#[derive(Debug)]
-struct Hunk {
-    /// The numbers of the next lines, in the old text and in the new one.
-    old: usize,
-    new: usize,
-    /// How many lines it has of each.
-    olds: usize,
-    news: usize,
-    lines: String,
-}
-
-impl Default for Hunk {
-    fn default() -> Self {
-        Self {
-            old: 1,
-            new: 1,
-            olds: 0,
-            news: 0,
-            lines: String::new(),
-        }
-    }
-}
-
-impl Hunk {
-    /// Writes the lines with their header, and empties them.
-    fn write(&mut self, text: &mut String) {
-        if self.lines.is_empty() {
-            return;
-        }
-        // Where a text has no line, the one before counts.
-        let begin = |next: usize, count: usize| next.saturating_sub(count.max(1));
-        let (old, new) = (begin(self.old, self.olds), begin(self.new, self.news));
-        let (olds, news) = (self.olds, self.news);
-        let _ = writeln!(text, "@@ -{old},{olds} +{new},{news} @@");
-        text.push_str(&std::mem::take(&mut self.lines));
-        (self.olds, self.news) = (0, 0);
     }
 }
 
@@ -231,7 +167,7 @@ mod tests {
             "--- /dev/null\n+++ b/n.txt\n@@ -0,0 +1,2 @@\n+a\n+b\n"
         );
         let emptied = Diff::new("a\n", "").unified("n.txt", false);
-        assert_eq!(emptied, "--- a/n.txt\n+++ b/n.txt\n@@ -1,1 +0,0 @@\n-a\n");
+        assert_eq!(emptied, "--- a/n.txt\n+++ b/n.txt\n@@ -1 +0,0 @@\n-a\n");
         assert_eq!(Diff::new("a\n", "a\n").unified("n.txt", false), "");
         let long = Diff::new("", &"x\n".repeat(600)).unified("n.txt", true);
         assert!(long.ends_with("+x\n\\ 100 more lines\n"));

@@ -108,7 +108,6 @@ fn describe() {
 ///
 /// This machine may ask, unless through a proxy; other callers need the token of
 /// [`TOKEN_VARIABLE`].
-#[must_use]
 pub fn respond<B>(request: &Request<B>, peer: SocketAddr) -> Option<Response<Bytes>> {
     let token = METRICS.get().and_then(|metrics| metrics.token.as_ref());
     respond_to(request, peer, token)

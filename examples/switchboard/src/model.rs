@@ -43,7 +43,6 @@ pub struct ChatRequest<'a> {
 
 impl<'a> ChatRequest<'a> {
     /// Creates a request with this conversation, without tools.
-    #[must_use]
     pub const fn new(messages: Vec<&'a ChatMessage>) -> Self {
         Self {
             messages,
@@ -53,16 +52,8 @@ impl<'a> ChatRequest<'a> {
     }
 
     /// Sets [`tools`](Self::tools).
-    #[must_use]
     pub const fn with_tools(mut self, tools: &'a [ToolDefinition]) -> Self {
         self.tools = tools;
-        self
-    }
-
-    /// Sets [`model`](Self::model).
-    #[must_use]
-    pub const fn with_model(mut self, name: Option<&'a str>) -> Self {
-        self.model = name;
         self
     }
 }
@@ -88,7 +79,6 @@ pub trait ChatModel: Send + Sync + fmt::Debug {
 
 /// A piece of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Delta {
     /// More text.
     Text(String),
@@ -108,7 +98,6 @@ pub enum Delta {
 
 /// Something that people should know of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Notice {
     /// The provider does not answer for now, and is asked again.
     #[error("{reason}; asking again in {}", seconds(*wait))]
@@ -150,7 +139,6 @@ const fn missing(parts: usize) -> &'static str {
 }
 
 /// Returns a time in words, not shorter than it is.
-#[must_use]
 pub fn seconds(time: Duration) -> String {
     format!("{} s", time.as_millis().div_ceil(1000))
 }
@@ -178,7 +166,6 @@ pub struct CallPiece {
 
 /// The reason why an answer has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Finish {
     /// The answer is complete.
     Stop,
@@ -224,7 +211,6 @@ const WITHHELD: [&str; 10] = [
 
 impl Finish {
     /// Returns a message for people about an incomplete answer, or `None` for a complete one.
-    #[must_use]
     pub fn shortfall(&self) -> Option<Cow<'static, str>> {
         let text = match self {
             Self::Length => {

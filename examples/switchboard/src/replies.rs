@@ -10,7 +10,6 @@ pub const HELP: &str =
 /// answer starts with such a word, so two bots cannot answer each other for ever.
 ///
 /// Chance and time are arguments, so that the same question has the same answer in a test.
-#[must_use]
 pub fn answer(message: &str, entropy: u64, now: SystemTime) -> Option<String> {
     let message = message.trim();
     let message = match message.strip_prefix('@') {
@@ -32,7 +31,6 @@ pub fn answer(message: &str, entropy: u64, now: SystemTime) -> Option<String> {
 }
 
 /// Returns the time of day.
-#[must_use]
 pub fn time(now: SystemTime) -> String {
     let seconds = now
         .duration_since(UNIX_EPOCH)

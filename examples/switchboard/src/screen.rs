@@ -19,7 +19,6 @@ const WIDTH: usize = 84;
 
 /// Returns an observer that writes the frames of a client's connection to `out`, explained as by
 /// `switchboard wire decode`.
-#[must_use]
 pub fn frames(
     protocol: Protocol,
     client: &str,
@@ -102,7 +101,6 @@ impl<W: Write + Send + 'static> Observer for Frames<W> {
 }
 
 /// Paints a text, if there are colours.
-#[must_use]
 pub fn paint(colour: bool, with: Colour, text: &str) -> String {
     match colour {
         true => with.paint(text),

@@ -55,7 +55,6 @@ impl Default for Tools {
 
 impl Tools {
     /// Creates the tools `search`, `time` and `dice`.
-    #[must_use]
     pub fn new() -> Self {
         let none = Self {
             definitions: Vec::new(),
@@ -90,7 +89,6 @@ impl Tools {
     }
 
     /// Adds a tool, unless its name is one that the protocol excludes.
-    #[must_use]
     pub fn with(mut self, definition: ToolDefinition, function: Function) -> Self {
         if !ToolDefinition::is_excluded(definition.name()) {
             self.definitions.push(definition);
@@ -100,7 +98,6 @@ impl Tools {
     }
 
     /// Returns the definitions for the model.
-    #[must_use]
     pub fn definitions(&self) -> &[ToolDefinition] {
         &self.definitions
     }

@@ -69,7 +69,6 @@ impl Lists {
     }
 
     /// Returns what the host begins with.
-    #[must_use]
     pub fn book(&self) -> TrustBook {
         self.known.lock().book.clone()
     }

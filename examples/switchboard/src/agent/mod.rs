@@ -1,14 +1,12 @@
 //! An agent that speaks ConnectOnion: its tools, its work, its page.
 
 pub mod calculator;
-mod folder;
 mod lists;
 pub mod page;
 mod spent;
 pub mod tools;
 mod worker;
 
-pub use folder::{Folder, MAX_FILE};
 pub use lists::Lists;
 pub use spent::SpentFile;
 pub use worker::{SYSTEM, Worker};

@@ -5,18 +5,22 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
-use super::Folder;
 use super::calculator::calculate;
+use crate::daemon::workspace::{Query, Range, Stop};
+use crate::daemon::{Problem, Workspace};
 use crate::tools::{Function, Tools, text};
 
 /// The tool that asks the user a question.
 pub const ASK_USER: &str = "ask_user";
 /// The tool that writes a file, after the user's approval.
 pub const WRITE_FILE: &str = "write_file";
+/// The longest text of a file that the model gets, in bytes.
+const MAX_TEXT: usize = 64 * 1024;
+/// Most files in a list.
+const MAX_LISTED: usize = 200;
 
 /// Returns the tools of the examples, a calculator, `ask_user`, and with a folder its files.
-#[must_use]
-pub fn tools(folder: Option<&Folder>) -> Tools {
+pub fn tools(folder: Option<&Workspace>) -> Tools {
     let mut tools = Tools::new()
         .with(
             ToolDefinition::new("calculate", "The value of an expression like 2 * (3 + 4).")
@@ -43,25 +47,39 @@ pub fn tools(folder: Option<&Folder>) -> Tools {
     tools
 }
 
-fn with_files(tools: Tools, folder: &Folder) -> Tools {
-    let in_folder = |run: fn(&Folder, &Map<String, Value>) -> Result<Value, String>| -> Function {
+fn with_files(tools: Tools, folder: &Workspace) -> Tools {
+    type Run = fn(&Workspace, &Map<String, Value>) -> Result<Value, Problem>;
+    let in_folder = |run: Run| -> Function {
         let folder = folder.clone();
-        Arc::new(move |arguments, _| run(&folder, arguments))
+        Arc::new(move |arguments, _| run(&folder, arguments).map_err(|it| it.to_string()))
     };
     let path = || Param::new("path", ParamType::String);
     tools
         .with(
             ToolDefinition::new("list_files", "Lists the files that can be read."),
             in_folder(|folder, _| {
-                Ok(match folder.list()? {
-                    (found, 0) => json!({ "found": found }),
-                    (found, others) => json!({ "found": found, "links_left_out": others }),
-                })
+                let query = Query {
+                    limit: Some(MAX_LISTED),
+                    ..Query::default()
+                };
+                let found = folder.files(&query, &Stop::default())?;
+                let mut told = json!({ "found": found.items });
+                for remark in found.remarks() {
+                    told["remark"] = remark.into();
+                }
+                Ok(told)
             }),
         )
         .with(
             ToolDefinition::new("read_file", "The text of a file.").param(path()),
-            in_folder(|folder, arguments| folder.read(text(arguments, "path")?).map(Value::from)),
+            in_folder(|folder, arguments| {
+                let path = argument(arguments, "path")?;
+                let text = folder.read(path, Range::default())?.text;
+                match text.len() > MAX_TEXT {
+                    true => Err(Problem::call(format!("{path:?} has over {MAX_TEXT} bytes"))),
+                    false => Ok(text.into()),
+                }
+            }),
         )
         .with(
             ToolDefinition::new(
@@ -71,15 +89,18 @@ fn with_files(tools: Tools, folder: &Folder) -> Tools {
             .param(path())
             .param(Param::new("text", ParamType::String)),
             in_folder(|folder, arguments| {
-                let (path, text) = (text(arguments, "path")?, text(arguments, "text")?);
+                let (path, text) = (argument(arguments, "path")?, argument(arguments, "text")?);
                 folder.write(path, text)?;
                 Ok(format!("wrote {} bytes to {path}", text.len()).into())
             }),
         )
 }
 
+fn argument<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, Problem> {
+    text(arguments, name).map_err(Problem::call)
+}
+
 /// Returns whether a tool changes something, and needs the user's approval.
-#[must_use]
 pub fn needs_approval(tool: &str) -> bool {
     tool == WRITE_FILE
 }
@@ -121,7 +142,8 @@ mod tests {
     #[test]
     fn a_file_that_was_written_is_found_and_read() {
         let path = std::env::temp_dir().join(format!("agent-tools-{}", std::process::id()));
-        let folder = Folder::open(&path).unwrap();
+        std::fs::create_dir_all(&path).unwrap();
+        let folder = Workspace::open(&path).unwrap();
         let tools = tools(Some(&folder));
         let note = json!({ "path": "a.txt", "text": "hi" });
         assert_eq!(
@@ -136,6 +158,10 @@ mod tests {
             run(&tools, "read_file", &json!({ "path": "a.txt" })),
             Ok(json!("hi"))
         );
+        let long = json!({ "path": "a.txt", "text": "x".repeat(MAX_TEXT + 1) });
+        run(&tools, WRITE_FILE, &long).unwrap();
+        let why = run(&tools, "read_file", &json!({ "path": "a.txt" })).unwrap_err();
+        assert!(why.contains("over 65536 bytes"), "{why}");
         std::fs::remove_dir_all(&path).unwrap();
     }
 

@@ -20,9 +20,9 @@ use tokio::time::timeout_at;
 
 use self::approval::REFUSED;
 use self::growing::{Growing, remark};
-use super::Folder;
 use crate::assistant::{self, Answer, Step};
 use crate::conversation::ConversationLimits;
+use crate::daemon::Workspace;
 use crate::model::{ChatModel, Finish, ModelError};
 use crate::screen::printable;
 use crate::tools::Tools;
@@ -39,49 +39,28 @@ pub struct Worker {
     /// The name of the model, for observers.
     name: String,
     tools: Tools,
-    /// Where the tools write.
-    folder: Option<Folder>,
-    system: ChatMessage,
-    limits: ConversationLimits,
+    /// Where the tools write, to show a change before it is made. Default none.
+    pub folder: Option<Workspace>,
+    /// The instructions for the model. Default [`SYSTEM`].
+    pub system: String,
+    /// How much of a conversation the model gets.
+    pub limits: ConversationLimits,
     /// Shared by all runs: when the tools keep failing, they are not called for a while.
     rounds: ToolLoopConfig,
 }
 
 impl Worker {
     /// Creates an agent with this model, named `name`, and these [tools](super::tools::tools).
-    #[must_use]
     pub fn new(model: Arc<dyn ChatModel>, name: impl Into<String>, tools: Tools) -> Self {
         Self {
             model,
             name: name.into(),
             tools,
             folder: None,
-            system: ChatMessage::system(SYSTEM),
+            system: SYSTEM.to_owned(),
             limits: ConversationLimits::default().with_sent(usize::MAX),
             rounds: ToolLoopConfig::default(),
         }
-    }
-
-    /// Sets the folder in which its tools write, to show a change before it is made. Default none.
-    #[must_use]
-    pub fn with_folder(mut self, folder: Folder) -> Self {
-        self.folder = Some(folder);
-        self
-    }
-
-    /// Sets the instructions for the model. Default [`SYSTEM`].
-    #[must_use]
-    pub fn with_system(mut self, system: impl Into<String>) -> Self {
-        self.system = ChatMessage::system(system);
-        self
-    }
-
-    /// Sets the most tokens of a conversation that the model gets. Default
-    /// [`ConversationLimits::tokens`]'s.
-    #[must_use]
-    pub const fn with_context_tokens(mut self, tokens: usize) -> Self {
-        self.limits.tokens = tokens;
-        self
     }
 
     /// Returns the names of the tools.
@@ -203,7 +182,7 @@ impl<'a> Work<'a> {
         let mut messages: Vec<ChatMessage> = messages.filter_map(read).collect();
         // The prompt is the last of them.
         messages.pop();
-        let past = std::iter::once(worker.system.clone()).chain(messages);
+        let past = std::iter::once(ChatMessage::system(&worker.system)).chain(messages);
         let past = past.map(Arc::new).collect();
         let rounds = worker.rounds.clone();
         Ok(Self {

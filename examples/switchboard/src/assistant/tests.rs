@@ -136,7 +136,8 @@ async fn text_before_a_tool_call_has_its_own_line() {
 #[tokio::test]
 async fn the_next_question_has_the_conversation() {
     let model = Prepared::new(vec![vec![text("one")], vec![text("two")]]);
-    let assistant = Assistant::new(model.clone()).with_system("be brief");
+    let mut assistant = Assistant::new(model.clone());
+    "be brief".clone_into(&mut assistant.system);
     answered(&assistant, "first").await.1.unwrap();
     answered(&assistant, "second").await.1.unwrap();
     let last = model.asked().pop().unwrap().0;
@@ -206,8 +207,9 @@ async fn a_refusal_of_the_model_is_the_reason() {
 async fn a_conversation_that_outgrows_the_model_is_reported_once() {
     let limits = ConversationLimits::default().with_tokens(20);
     let answers = || vec![text("yes")];
-    let assistant = Assistant::new(Prepared::new(vec![answers(), answers(), answers()]))
-        .with_conversations(Conversations::new(limits));
+    let model = Prepared::new(vec![answers(), answers(), answers()]);
+    let mut assistant = Assistant::new(model);
+    assistant.conversations = Conversations::new(limits);
     assert_eq!(answered(&assistant, "short").await.0, "yes");
     let long = "a very long question about flowers";
     let (answer, outcome) = answered(&assistant, long).await;
@@ -346,7 +348,8 @@ async fn three_wrong_calls_stop_the_loop_and_five_failures_the_tools() {
             }
         })
         .collect();
-    let assistant = Assistant::new(Prepared::new(rounds)).with_tools(failing);
+    let mut assistant = Assistant::new(Prepared::new(rounds));
+    assistant.tools = failing;
     for number in 0..3 {
         assert_eq!(
             answered(&assistant, "?").await,

@@ -1,7 +1,6 @@
 //! [`Turn`]: a question, the rounds of tools, and the answer of a model.
 
 use std::collections::{HashSet, VecDeque};
-use std::fmt;
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
@@ -24,7 +23,6 @@ pub const FAILED: &str = "Error: ";
 const MIN_RESULT: usize = 200;
 
 /// Returns the limits of a turn in which a tool may fail, or run again, any number of times.
-#[must_use]
 pub fn many_rounds(max_rounds: usize) -> ToolLoopConfig {
     ToolLoopConfig {
         max_rounds,
@@ -87,7 +85,6 @@ pub struct Turn {
 
 impl Turn {
     /// Creates a turn: the messages before the question, instructions included, and the question.
-    #[must_use]
     pub fn new(
         limits: ConversationLimits,
         config: ToolLoopConfig,
@@ -110,7 +107,6 @@ impl Turn {
     }
 
     /// Returns the messages before the question.
-    #[must_use]
     pub fn past(&self) -> &[Arc<ChatMessage>] {
         &self.past
     }
@@ -209,7 +205,11 @@ impl Turn {
         tools: &[ToolDefinition],
     ) -> Result<Answer, ModelError> {
         let all = self.past.len() + self.since.len();
-        let mut request = ChatRequest::new(context).with_tools(tools).with_model(name);
+        let mut request = ChatRequest {
+            messages: context,
+            tools,
+            model: name,
+        };
         let mut deltas = model.stream(request.clone()).await?;
         let mut first = deltas.next().await;
         if let Some(Err(error)) = first.as_ref()
@@ -231,7 +231,6 @@ impl Turn {
     }
 
     /// Returns the messages that the model is sent: the newest that fit into the limits.
-    #[must_use]
     pub fn context(&self) -> Vec<&ChatMessage> {
         let past = self.past.iter().map(AsRef::as_ref);
         trim(&past.chain(&self.since).collect::<Vec<_>>(), self.limits)
@@ -283,7 +282,6 @@ impl Turn {
     }
 
     /// Returns why the last answer of the model has ended, if it has said so.
-    #[must_use]
     pub const fn finish(&self) -> Option<&Finish> {
         self.finish.as_ref()
     }
@@ -305,11 +303,7 @@ pub struct Answer {
     is_shortened: bool,
 }
 
-impl fmt::Debug for Answer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Answer").field(&self.whole).finish()
-    }
-}
+rpc_core::debug_fields!([] Answer, this => { whole: this.whole });
 
 impl Answer {
     /// Returns the next piece. That the conversation is cut is reported once in a turn.
@@ -339,19 +333,16 @@ impl Answer {
     }
 
     /// Returns the text so far.
-    #[must_use]
     pub fn text(&self) -> &str {
         self.whole.text()
     }
 
     /// Returns the usage so far, if the provider reports it.
-    #[must_use]
     pub const fn usage(&self) -> Option<Usage> {
         self.whole.usage()
     }
 
     /// Returns why the answer has ended, if it has.
-    #[must_use]
     pub const fn finish(&self) -> Option<&Finish> {
         self.whole.finish()
     }

@@ -17,7 +17,6 @@ pub(super) fn add_common<P: Peer>(commands: &mut Vec<Command>) {
 }
 
 /// Returns the text of `/help`: what lines do, then the commands and the keys.
-#[must_use]
 pub fn help<P: Peer>(commands: &[Command]) -> String {
     let commands = commands
         .iter()

@@ -8,7 +8,6 @@ use crate::cli::{self, Failure};
 use crate::terminal::{self, ChatEvent, ChatView, Terminal};
 
 /// Returns the event of what a server has sent, as it came: in a map its members would be sorted again.
-#[must_use]
 pub fn frame(name: &str, frame: &str) -> String {
     format!(r#"{{"event":"{name}","frame":{frame}}}"#)
 }
@@ -44,13 +43,11 @@ impl Out {
     }
 
     /// Returns whether events are printed for programs.
-    #[must_use]
     pub const fn is_json(&self) -> bool {
         self.is_json
     }
 
     /// Returns whether a person edits lines.
-    #[must_use]
     pub const fn is_terminal(&self) -> bool {
         self.is_terminal
     }

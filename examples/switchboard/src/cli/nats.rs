@@ -1,22 +1,19 @@
 //! [`NatsArgs`]: where the nodes of a cluster keep what they share.
 
-use std::future::Future;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::Secret;
-use rpc_core::cluster::{LeaseConfig, StoreError};
+use rpc_core::cluster::{Store, StoreError};
 use rpc_core::net::nats::{Nats, NatsConfig};
 use rpc_core::net::ws::redact_urls;
 use tokio::time::sleep;
 
-use super::trusted;
-use super::{Failure, NatsSettings, complain, secret, secret_file};
+use super::{Failure, NatsSettings, complain, nats_failure, remark, secret, secret_file, trusted};
 
 /// The pause before NATS is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The default of `--lease`, in seconds.
-const LEASE: u64 = 10;
 /// The variable with the URL, the user and the secrets, beside the options.
 const URL: &str = "NATS_URL";
 const USER: &str = "NATS_USER";
@@ -62,41 +59,8 @@ pub struct NatsArgs {
     file: NatsSettings,
 }
 
-/// How soon others take over what a node did, and how much room the sessions of all have.
-#[allow(
-    clippy::doc_markdown,
-    reason = "comments on options are help texts, not Markdown"
-)]
-#[derive(Clone, Copy, Debug, clap::Args)]
-#[command(next_help_heading = "Cluster")]
-pub struct LeaseArgs {
-    /// With --nats: the seconds after which a node without a sign of life counts as gone, and others take over
-    /// what it held. The same at all nodes, and as the first one said. Default: 10.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(2..=300))]
-    lease: Option<u64>,
-    /// With --nats: the most bytes that all sessions may take there, beyond which prompts are refused. As the
-    /// first node said. Default: what NATS has room for, within a fixed limit.
-    #[arg(long = "nats-bytes", value_name = "BYTES", value_parser = clap::value_parser!(u64).range(65_536..))]
-    pub nats_bytes: Option<u64>,
-}
-
-impl LeaseArgs {
-    /// Returns how long a node counts as alive. `file` is what a configuration file says.
-    #[must_use]
-    pub fn config(self, file: Option<Duration>) -> LeaseConfig {
-        let lease = self.lease.map(Duration::from_secs).or(file);
-        let lease = lease.unwrap_or(Duration::from_secs(LEASE));
-        LeaseConfig {
-            lease,
-            margin: lease / 10,
-            ..LeaseConfig::default()
-        }
-    }
-}
-
 impl NatsArgs {
     /// Takes from a configuration file what neither options nor variables say.
-    #[must_use]
     pub fn or(self, file: NatsSettings) -> Self {
         Self { file, ..self }
     }
@@ -108,7 +72,6 @@ impl NatsArgs {
     }
 
     /// Returns whether this is a node of a cluster.
-    #[must_use]
     pub fn is_on(&self) -> bool {
         self.url().is_some()
     }
@@ -172,11 +135,15 @@ impl NatsArgs {
     ///
     /// # Errors
     /// [`Failure`] if a file cannot be read, or NATS refuses.
-    pub async fn connect(&self) -> Result<Option<Nats>, Failure> {
+    pub async fn connect(&self) -> Result<Option<Arc<dyn Store>>, Failure> {
         let mut told = String::new();
         loop {
             let error = match self.open().await? {
-                Ok(nats) => return Ok(nats),
+                Ok(Some(nats)) => {
+                    remark(format_args!("a node of the cluster {}", nats.prefix()));
+                    return Ok(Some(Arc::new(nats)));
+                }
+                Ok(None) => return Ok(None),
                 Err(error @ StoreError::Unavailable { .. }) => error,
                 Err(error) => return Err(self.failure(&error)),
             };
@@ -193,8 +160,9 @@ impl NatsArgs {
     ///
     /// # Errors
     /// [`Failure`] if a file cannot be read, NATS does not serve or refuses.
-    pub async fn connect_now(&self) -> Result<Option<Nats>, Failure> {
-        self.open().await?.map_err(|error| self.failure(&error))
+    pub async fn connect_now(&self) -> Result<Option<Arc<dyn Store>>, Failure> {
+        let nats = self.open().await?.map_err(|error| self.failure(&error))?;
+        Ok(nats.map(|nats| Arc::new(nats) as _))
     }
 
     async fn open(&self) -> Result<Result<Option<Nats>, StoreError>, Failure> {
@@ -224,33 +192,6 @@ impl NatsArgs {
     }
 }
 
-/// Says why NATS did not do what a program needs for its start.
-#[must_use]
-pub fn nats_failure(error: &StoreError) -> Failure {
-    let message = format!("--nats: {error}");
-    match error {
-        StoreError::Config { .. } | StoreError::TooLarge => Failure::usage(message),
-        _ => Failure::refused(message),
-    }
-}
-
-/// Serves until `failed` says why this node cannot heal.
-///
-/// # Errors
-/// [`Failure`] of the serving, or of the node.
-///
-/// # Cancel safety
-/// Dropping the future drops both.
-pub async fn unless_failed(
-    serving: impl Future<Output = Result<(), Failure>>,
-    failed: impl Future<Output = StoreError>,
-) -> Result<(), Failure> {
-    tokio::select! {
-        served = serving => served,
-        error = failed => Err(nats_failure(&error)),
-    }
-}
-
 /// The secret in the file of an option, else in the environment.
 fn from(option: &str, file: Option<&PathBuf>, name: &str) -> Result<Option<Secret>, Failure> {
     match file {
@@ -271,7 +212,7 @@ mod tests {
 
     use super::*;
     use clap::Parser;
-    use rpc_core::cluster::{LogConfig, Store};
+    use rpc_core::cluster::LogConfig;
     use switchboard_testing::nats::NatsServer;
 
     #[derive(Debug, Parser)]
@@ -411,7 +352,6 @@ mod tests {
         let early = tokio::time::timeout(Duration::from_millis(50), &mut connecting).await;
         assert!(early.is_err());
         server.restart();
-        let nats = connecting.await.unwrap().unwrap();
-        assert!(nats.is_connected());
+        assert!(connecting.await.unwrap().is_some());
     }
 }

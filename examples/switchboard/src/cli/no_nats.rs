@@ -1,10 +1,16 @@
-//! [`NoNats`]: what a program without feature `nats` says to its options.
+//! [`NatsArgs`] of a program without feature `nats`.
 
 use std::convert::Infallible;
+use std::future::{Future, ready};
+use std::sync::Arc;
+
+use rpc_core::cluster::Store;
+
+use super::{Failure, NatsSettings};
 
 /// The options for NATS, which cannot be given.
 #[derive(Clone, Debug, clap::Args)]
-pub struct NoNats {
+pub struct NatsArgs {
     #[arg(
         long = "nats",
         aliases = [
@@ -19,4 +25,26 @@ pub struct NoNats {
 
 fn refuse(_: &str) -> Result<Infallible, &'static str> {
     Err("this program was built without feature `nats`")
+}
+
+impl NatsArgs {
+    /// Returns the options: a file changes nothing.
+    pub fn or(self, _: NatsSettings) -> Self {
+        self
+    }
+
+    /// Returns that this is no node of a cluster.
+    pub const fn is_on(&self) -> bool {
+        false
+    }
+
+    /// Returns that this node is alone.
+    pub fn connect(&self) -> impl Future<Output = Result<Option<Arc<dyn Store>>, Failure>> {
+        ready(Ok(None))
+    }
+
+    /// Returns that this node is alone.
+    pub fn connect_now(&self) -> impl Future<Output = Result<Option<Arc<dyn Store>>, Failure>> {
+        ready(Ok(None))
+    }
 }

@@ -19,10 +19,10 @@ impl Agent for Worker {
     }
 
     async fn status(&self) -> Status {
-        let mut status = Status::new(self.model().to_owned(), "");
+        let mut status = Status::new(self.name.clone(), "");
         // Clients of some versions want them sorted.
         status.capabilities = format!("{ASK_FIRST}, {CAPABILITIES}").into();
-        let known = PROVIDERS.into_iter().find(|it| *it == self.provider());
+        let known = PROVIDERS.into_iter().find(|it| *it == self.provider);
         match known {
             Some(provider) => {
                 status.providers.push(provider.into());

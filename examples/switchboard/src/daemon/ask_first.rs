@@ -30,7 +30,6 @@ const EXPIRY: Duration = Duration::from_secs(60 * 60);
 
 /// A kind of step that the user is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Kind {
     /// A file is changed.
     Edit,
@@ -40,7 +39,6 @@ pub enum Kind {
 
 /// A step that the user is asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Step {
     /// Its kind.
     pub kind: Kind,
@@ -50,7 +48,6 @@ pub struct Step {
 
 impl Step {
     /// Creates the step that makes this change.
-    #[must_use]
     pub fn edit(change: &Change) -> Self {
         let Change { path, is_new, diff } = change;
         let verb = if *is_new { "create" } else { "change" };
@@ -66,7 +63,6 @@ impl Step {
     }
 
     /// Creates the step that runs a line of the shell.
-    #[must_use]
     pub fn command(line: &str) -> Self {
         Self {
             kind: Kind::Command,

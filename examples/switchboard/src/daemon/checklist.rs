@@ -10,7 +10,6 @@ const MAX_ITEMS: usize = 100;
 const MAX_LABEL: usize = 200;
 
 /// Parses a list. A line without a box is an item to do; empty lines are ignored.
-#[must_use]
 pub fn parse(group: &str, title: &str, text: &str) -> Checklist {
     let title = title.trim();
     let title = if title.is_empty() { "Plan" } else { title };
@@ -50,7 +49,6 @@ fn read(line: &str) -> (ItemStatus, &str) {
 }
 
 /// Returns the box of a status.
-#[must_use]
 pub fn mark(status: &ItemStatus) -> &'static str {
     match status {
         ItemStatus::InProgress => "[~]",

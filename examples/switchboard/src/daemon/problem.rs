@@ -18,7 +18,6 @@ pub struct Problem {
 
 /// A kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Code {
     /// The call leads out of the folder.
     Sandbox,
@@ -57,31 +56,26 @@ impl Code {
     ];
 
     /// Returns what a code for clients stands for.
-    #[must_use]
     pub fn of(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == code)
     }
 
     /// Returns the reason in words, for people.
-    #[must_use]
     pub const fn words(self) -> &'static str {
         self.row().0
     }
 
     /// Returns the code for clients.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         self.row().1
     }
 
     /// Returns the kind in an error's details.
-    #[must_use]
     pub const fn kind(self) -> &'static str {
         self.row().2
     }
 
     /// Returns the category in an error's details.
-    #[must_use]
     pub const fn category(self) -> &'static str {
         self.row().3
     }
@@ -112,7 +106,6 @@ impl Problem {
     }
 
     /// Returns the failure for clients. It leaves out the text, which is for the model.
-    #[must_use]
     pub fn result(&self, call: &str, tool: &str) -> ToolResult {
         let detail = ErrorDetail {
             code: Some(self.code.as_str().into()),
@@ -128,7 +121,7 @@ impl Problem {
         result
     }
 
-    pub(super) fn call(message: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn call(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Code::Call, message)
     }
 

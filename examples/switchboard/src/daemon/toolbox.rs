@@ -41,7 +41,6 @@ pub struct Toolbox {
 
 /// The output of a tool while it works.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Shown {
     /// A piece of its output.
     Part(Part),
@@ -51,7 +50,6 @@ pub enum Shown {
 
 impl Toolbox {
     /// Creates the tools, with the one for commands unless they are off.
-    #[must_use]
     pub fn new(commands: Commands) -> Self {
         let mut definitions = files();
         if commands.confinement() != Confinement::Off {
@@ -65,14 +63,12 @@ impl Toolbox {
     }
 
     /// Returns the definitions for the model.
-    #[must_use]
     pub fn definitions(&self) -> &[ToolDefinition] {
         &self.definitions
     }
 
     /// Returns the header of a call that fails before it runs, for example because of invalid
     /// arguments. `None` for an unknown tool.
-    #[must_use]
     pub fn header(&self, name: &str, arguments: &Map<String, Value>) -> Option<Shown> {
         let mut known = self.definitions.iter().map(ToolDefinition::name);
         let is_known = known.any(|known| known == name);

@@ -35,7 +35,6 @@ pub const SYSTEM: &str = "You are a coding agent that works in one folder, the w
     the language of the question.";
 
 /// Returns the policy of a coding agent's requests: a model that is silent for 120 s is given up.
-#[must_use]
 pub fn policy() -> RequestPolicy {
     RequestPolicy::default()
         .with_head_timeout(MODEL_IDLE_TIMEOUT)
@@ -59,19 +58,21 @@ pub trait Watch: Send + Sync {
 pub struct Worker {
     model: Arc<dyn ChatModel>,
     /// The name of the model.
-    name: String,
+    pub name: String,
     workspace: Workspace,
     toolbox: Toolbox,
-    system: String,
-    provider: &'static str,
-    limits: ConversationLimits,
+    /// The instructions for the model. Default [`SYSTEM`].
+    pub system: String,
+    /// The provider of the model, for the status. Default none.
+    pub provider: &'static str,
+    /// How much of a conversation the model gets.
+    pub limits: ConversationLimits,
     memory: Memory,
     decisions: Decisions,
 }
 
 impl Worker {
     /// Creates an agent with this model, named `name`.
-    #[must_use]
     pub fn new(
         model: Arc<dyn ChatModel>,
         name: impl Into<String>,
@@ -89,46 +90,6 @@ impl Worker {
             memory: Memory::default(),
             decisions: Decisions::default(),
         }
-    }
-
-    /// Sets the instructions for the model. Default [`SYSTEM`].
-    #[must_use]
-    pub fn with_system(mut self, system: impl Into<String>) -> Self {
-        self.system = system.into();
-        self
-    }
-
-    /// Sets the provider of the model, for the status. Default none.
-    #[must_use]
-    pub const fn with_provider(mut self, name: &'static str) -> Self {
-        self.provider = name;
-        self
-    }
-
-    /// Sets the most tokens of a conversation that the model gets. Default
-    /// [`ConversationLimits::tokens`]'s.
-    #[must_use]
-    pub const fn with_context_tokens(mut self, tokens: usize) -> Self {
-        self.limits.tokens = tokens;
-        self
-    }
-
-    /// Returns the provider of the model.
-    #[must_use]
-    pub const fn provider(&self) -> &'static str {
-        self.provider
-    }
-
-    /// Returns the name of the model.
-    #[must_use]
-    pub fn model(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the folder.
-    #[must_use]
-    pub const fn workspace(&self) -> &Workspace {
-        &self.workspace
     }
 
     /// Carries out a chat.

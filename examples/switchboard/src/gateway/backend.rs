@@ -38,7 +38,6 @@ impl Drop for Running {
 
 impl GatewayBackend {
     /// Creates a backend for this engine, with or without the future methods.
-    #[must_use]
     pub fn new(engine: Arc<Engine>, has_extensions: bool) -> Self {
         Self {
             engine,
@@ -48,7 +47,6 @@ impl GatewayBackend {
     }
 
     /// Returns the number of replies that the end of the server cut off, which is updated.
-    #[must_use]
     pub fn cut(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.cut)
     }

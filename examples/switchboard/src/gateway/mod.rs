@@ -1,7 +1,6 @@
 //! The parts of the AI gateway: its configuration, memory, tools, page, and the engine.
 
 pub mod backend;
-#[cfg(feature = "nats")]
 pub mod cluster;
 pub mod config;
 pub mod engine;

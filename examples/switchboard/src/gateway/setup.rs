@@ -13,7 +13,6 @@ use exoclaw_proto::limits::WS_PATH;
 use exoclaw_proto::net::{Server, ServerHandle, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Secret;
-#[cfg(feature = "nats")]
 use rpc_core::cluster::{LeaseConfig, Store};
 use rpc_core::net::DrainReport;
 use rpc_core::net::server::{Body, Guards, HttpConfig, Listener, ServerLimits};
@@ -22,7 +21,6 @@ use rpc_core::net::tls::TlsAcceptor;
 pub use self::describe::describe;
 use self::model::GatewayModel;
 use super::backend::GatewayBackend;
-#[cfg(feature = "nats")]
 use super::cluster::{Cluster, ClusterConfig};
 use super::config::{Config, DataDir, GatewayConfig, PluginConfig, PluginSource};
 use super::engine::{Engine, EngineParts, Records, unix_seconds};
@@ -40,7 +38,7 @@ use crate::model::options::ModelArgs;
 
 mod describe;
 mod model;
-#[cfg(all(test, feature = "llm"))]
+#[cfg(test)]
 mod tests;
 
 /// How long replies may go on when the gateway ends.
@@ -66,19 +64,15 @@ pub struct Overrides {
     /// The pings to clients, in place of the protocol's.
     pub pings: Pings,
     /// Where everything is kept and shared with other gateways, in place of the data folder.
-    #[cfg(feature = "nats")]
     pub nats: Option<Arc<dyn Store>>,
     /// With `nats`: after how long a silent gateway counts as gone, in place of the default.
-    #[cfg(feature = "nats")]
     pub lease: Option<LeaseConfig>,
     /// With `nats`: the most bytes of all sessions, in place of the default.
-    #[cfg(feature = "nats")]
     pub nats_bytes: Option<u64>,
 }
 
 /// The reason why a gateway cannot start.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum SetupError {
     /// The file names NATS, and this program cannot use it.
     #[error("[nats]: this program was built without feature `nats`")]
@@ -115,10 +109,14 @@ pub struct Gateway {
     server: Server<GatewayBackend>,
     engine: Arc<Engine>,
     site: Arc<Site>,
-    guards: Guards,
-    warnings: Vec<String>,
-    place: String,
-    cut: Arc<AtomicUsize>,
+    /// The guards of requests.
+    pub guards: Guards,
+    /// The warnings for the operator.
+    pub warnings: Vec<String>,
+    /// The model and where it is.
+    pub model: String,
+    /// The number of replies that the end of the gateway cut off, which is updated while it drains.
+    pub cut: Arc<AtomicUsize>,
     #[cfg(unix)]
     usage: Option<UsageSocket>,
 }
@@ -145,19 +143,15 @@ impl Gateway {
             http = http.with_tls(tls);
         }
         let guards = http.guards.clone();
-        let Prepared {
+        let prepared = prepare(&config, &overrides, env).await?;
+        let GatewayModel {
             model,
             place,
             limits,
-            router,
-            plugins,
-            tools,
-            adapters,
-            secret,
-            problems,
-            mut warnings,
-        } = prepare(&config, &overrides, env).await?;
-        warnings.splice(..0, problems);
+        } = prepared.model;
+        let (adapters, secret) = (prepared.all, prepared.secret);
+        let mut warnings = prepared.warnings;
+        warnings.splice(..0, prepared.problems);
         if secret.is_some() && adapters.adapters().next().is_some() {
             http.limits = http.limits.with_handshake_timeout(WEBHOOK_TIMEOUT);
         }
@@ -184,14 +178,14 @@ impl Gateway {
             _ => None,
         };
         let engine = Engine::start(EngineParts {
-            router,
+            router: prepared.router,
             budgets,
             agent: config.agent,
             memory: config.memory,
             model,
             limits,
-            plugins,
-            tools,
+            plugins: prepared.plugins,
+            tools: prepared.tools,
             store,
             clock: unix_seconds,
         })
@@ -199,7 +193,7 @@ impl Gateway {
         let engine = Arc::new(engine);
         let backend = GatewayBackend::new(Arc::clone(&engine), config.gateway.extensions);
         let cut = backend.cut();
-        let site = Site::new(Arc::clone(&engine), auth.clone()).with_webhooks(adapters, secret);
+        let site = Site::new(Arc::clone(&engine), auth.clone(), adapters, secret);
         let site = Arc::new(site);
         let served = Arc::clone(&site);
         let http = http.with_http(move |request, peer| {
@@ -227,46 +221,19 @@ impl Gateway {
             site,
             guards,
             warnings,
-            place,
+            model: place,
             cut,
             #[cfg(unix)]
             usage,
         })
     }
 
-    /// Returns the guards of requests.
-    #[must_use]
-    pub const fn guards(&self) -> &Guards {
-        &self.guards
-    }
-
-    /// Returns the number of replies that the end of the gateway cut off, which is updated while it
-    /// drains.
-    #[must_use]
-    pub fn cut(&self) -> Arc<AtomicUsize> {
-        Arc::clone(&self.cut)
-    }
-
-    /// Returns the warnings for the operator.
-    #[must_use]
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
-    }
-
-    /// Returns the model and where it is.
-    #[must_use]
-    pub fn model(&self) -> &str {
-        &self.place
-    }
-
     /// Returns the address of the WebSocket, like `ws://127.0.0.1:7200/ws`.
-    #[must_use]
     pub fn url(&self) -> String {
         self.server.url()
     }
 
     /// Returns the address of the page, like `http://127.0.0.1:7200/`.
-    #[must_use]
     pub fn page(&self) -> String {
         let url = self.server.url();
         let rest = url.trim_start_matches("ws").trim_end_matches(WS_PATH);
@@ -275,14 +242,12 @@ impl Gateway {
 
     /// Waits until this gateway cannot come back into its cluster by itself: see
     /// [`Cluster::failed`](super::cluster::Cluster::failed).
-    #[cfg(feature = "nats")]
     pub fn failed(&self) -> impl Future<Output = rpc_core::cluster::StoreError> + Send + use<> {
         let engine = Arc::clone(&self.engine);
         async move { engine.failed().await }
     }
 
     /// Returns a handle that ends the gateway.
-    #[must_use]
     pub fn handle(&self) -> ServerHandle {
         self.server.handle()
     }
@@ -313,7 +278,6 @@ impl Gateway {
 }
 
 /// Enters the cluster; `None` if this gateway is alone.
-#[cfg(feature = "nats")]
 async fn shared(overrides: &Overrides, budgets: Budgets) -> Result<Option<Records>, StoreError> {
     let Some(nats) = overrides.nats.clone() else {
         return Ok(None);
@@ -323,23 +287,6 @@ async fn shared(overrides: &Overrides, budgets: Budgets) -> Result<Option<Record
     config.max_bytes = overrides.nats_bytes;
     let cluster = Cluster::start(nats, config, unix_seconds).await?;
     Ok(Some(cluster.into()))
-}
-
-#[cfg(not(feature = "nats"))]
-#[allow(clippy::unused_async, reason = "the same shape as with feature `nats`")]
-async fn shared(_: &Overrides, _: Budgets) -> Result<Option<Records>, StoreError> {
-    Ok(None)
-}
-
-/// Returns whether everything is kept on NATS.
-const fn is_shared(overrides: &Overrides) -> bool {
-    #[cfg(feature = "nats")]
-    return overrides.nats.is_some();
-    #[cfg(not(feature = "nats"))]
-    {
-        let _ = overrides;
-        false
-    }
 }
 
 /// Opens the store of this gateway alone.
@@ -376,14 +323,13 @@ fn host(bind: &str) -> &str {
 
 /// The parts of a gateway before it opens its store and listens.
 struct Prepared {
-    model: Result<Arc<dyn ChatModel>, String>,
-    /// The model and where it is.
-    place: String,
-    limits: ConversationLimits,
+    model: GatewayModel,
     router: Router,
     plugins: Vec<String>,
+    /// The tools that the model may use.
     tools: Tools,
-    adapters: Tools,
+    /// All tools, the channel adapters among them.
+    all: Tools,
     secret: Option<Auth>,
     /// The problems that make a check fail.
     problems: Vec<String>,
@@ -399,17 +345,13 @@ async fn prepare(
         return Err(SetupError::WithoutNats);
     }
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
-    if config.nats != NatsSettings::default() && !is_shared(overrides) {
+    if config.nats != NatsSettings::default() && overrides.nats.is_none() {
         let why = "[nats] names no url, so this gateway shares nothing";
         warnings.push(why.to_owned());
     }
     let agent = &config.agent;
-    let GatewayModel {
-        model,
-        place,
-        limits,
-    } = model::model(config, overrides, env)?;
-    if let Err(why) = &model {
+    let model = model::model(config, overrides, env)?;
+    if let Err(why) = &model.model {
         problems.push(format!("every chat will fail: {why}"));
     }
     let router = router(config)?;
@@ -449,12 +391,10 @@ async fn prepare(
     let plugins = all.names().map(str::to_owned).collect();
     Ok(Prepared {
         model,
-        place,
-        limits,
         router,
         plugins,
         tools,
-        adapters: all,
+        all,
         secret,
         problems,
         warnings,
@@ -480,7 +420,6 @@ fn unanswered(config: &Config) -> impl Iterator<Item = String> {
 
 /// The result of [`check`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Checked {
     /// Errors to fix: every chat would fail, a plugin cannot be loaded, or no data can be stored.
     pub problems: Vec<String>,
@@ -521,7 +460,7 @@ pub async fn check(
     if let Some(error) = bound.err().filter(|error| !in_use(error)) {
         return Err(SetupError::Bind(error));
     }
-    if !is_shared(overrides)
+    if overrides.nats.is_none()
         && let DataDir::Folder(folder) = &config.gateway.data
     {
         warnings.extend(empty_file(folder));
@@ -583,7 +522,9 @@ fn entry(plugin: &PluginConfig) -> PluginEntry {
     if let Some(megabytes) = plugin.memory_mb {
         limits = limits.with_memory(u64::from(megabytes) << 20);
     }
-    PluginEntry::new(&*plugin.name, path)
-        .with_capabilities(plugin.capabilities.clone())
-        .with_limits(limits)
+    PluginEntry {
+        capabilities: plugin.capabilities.clone(),
+        limits,
+        ..PluginEntry::new(&*plugin.name, path)
+    }
 }

@@ -39,26 +39,16 @@ pub struct Site {
 rpc_core::debug_fields!([] Site, this => { auth: this.auth, adapters: this.adapters });
 
 impl Site {
-    /// Creates a site without webhooks. `auth` is that of the gateway, and protects the page's
-    /// chats.
-    #[must_use]
-    pub fn new(engine: Arc<Engine>, auth: Auth) -> Self {
+    /// Creates a site. `auth` is that of the gateway, and protects the page's chats; `secret` is what chat
+    /// services must send to the channel adapters among the tools. Without it their webhooks are refused.
+    pub fn new(engine: Arc<Engine>, auth: Auth, adapters: Tools, secret: Option<Auth>) -> Self {
         Self {
             chats: Chats::new(Arc::clone(&engine)),
             engine,
             auth,
-            adapters: Tools::new(),
-            secret: None,
+            adapters,
+            secret,
         }
-    }
-
-    /// Sets the channel adapters, and the secret that chat services must send. Without a secret
-    /// their webhooks are refused.
-    #[must_use]
-    pub fn with_webhooks(mut self, adapters: Tools, secret: Option<Auth>) -> Self {
-        self.adapters = adapters;
-        self.secret = secret;
-        self
     }
 
     /// Answers a request.

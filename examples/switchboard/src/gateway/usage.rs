@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// A price in US dollars for a million tokens. Prices of providers change, so none is built in: the
 /// configuration sets them, and an unknown cost is left out.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Price {
     /// The price of tokens that the model reads.
     pub input: f64,
@@ -16,13 +15,11 @@ pub struct Price {
 
 impl Price {
     /// Creates a price.
-    #[must_use]
     pub const fn new(input: f64, output: f64) -> Self {
         Self { input, output }
     }
 
     /// Returns the price of a model: the configured one, or zero for the scripted model.
-    #[must_use]
     pub fn of(provider: Provider, configured: Option<Self>) -> Option<Self> {
         match provider {
             Provider::Scripted => Some(Self::new(0.0, 0.0)),
@@ -31,7 +28,6 @@ impl Price {
     }
 
     /// Returns the cost of these tokens in US dollars.
-    #[must_use]
     #[allow(clippy::cast_precision_loss)] // Exact up to 9 thousand million million tokens.
     pub fn cost(self, input_tokens: u64, output_tokens: u64) -> f64 {
         (self.input * input_tokens as f64 + self.output * output_tokens as f64) / 1e6
@@ -41,7 +37,6 @@ impl Price {
 /// The end of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Ending {
     /// The answer is complete.
     #[default]
@@ -62,7 +57,6 @@ pub enum Ending {
 /// An entry of the usage log. It has numbers and names, never the text of messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[non_exhaustive]
 pub struct UsageEntry {
     /// When the run ended, in seconds since 1970.
     pub at: u64,
@@ -99,7 +93,6 @@ impl UsageEntry {
     }
 
     /// Sets the tokens, and the cost if there is a price.
-    #[must_use]
     pub fn with_tokens(mut self, input: u64, output: u64, price: Option<Price>) -> Self {
         self.input_tokens = input;
         self.output_tokens = output;
@@ -118,7 +111,6 @@ impl UsageEntry {
     }
 
     /// Returns all tokens, as budgets count them.
-    #[must_use]
     pub const fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }

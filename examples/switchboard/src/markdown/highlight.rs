@@ -81,7 +81,6 @@ pub enum Token {
 
 /// Splits code into its tokens. `language` is the word behind the fence, such as `rust` or `py`. Code in
 /// an unknown language, lines of more than 2,000 bytes, and what follows 64 KiB are [plain](Token::Plain).
-#[must_use]
 pub fn highlight<'a>(language: &str, code: &'a str) -> Vec<(Token, &'a str)> {
     let mut highlighter = Highlighter::new(language);
     let mut tokens: Vec<(Token, usize)> = Vec::new();
@@ -112,7 +111,6 @@ pub struct Highlighter {
 
 impl Highlighter {
     /// Creates a highlighter for the first line of code.
-    #[must_use]
     pub fn new(language: &str) -> Self {
         let state = find(language).map(|syntax| (ParseState::new(syntax), ScopeStack::new()));
         let left = MAX_CODE;

@@ -35,7 +35,6 @@ pub fn events(text: &str) -> impl Iterator<Item = Event<'_>> {
 /// assert_eq!(closed("# Title\n\nA paragraph that gr"), "# Title\n\n".len());
 /// assert_eq!(closed("```rust\nfn main() {}\n\n"), 0);
 /// ```
-#[must_use]
 pub fn closed(text: &str) -> usize {
     let line = text.rfind('\n').map_or(0, |end| end + 1);
     let (lines, rest) = text.split_at(line);
@@ -68,7 +67,6 @@ pub fn closed(text: &str) -> usize {
 /// assert_eq!(code("pkg/__init__.py"), "`pkg/__init__.py`");
 /// assert_eq!(code("a`\n# b"), "``a`\\n# b``");
 /// ```
-#[must_use]
 pub fn code(text: &str) -> String {
     let text = printable(text);
     let mark = "`".repeat(longest_run(&text) + 1);
@@ -80,7 +78,6 @@ pub fn code(text: &str) -> String {
 
 /// Returns a block of untrusted code in Markdown, which nothing in the code ends, and whose lines are those of
 /// the code.
-#[must_use]
 pub fn fenced(language: &str, code: &str) -> String {
     let code = printable_lines(code.trim_end_matches('\n'));
     let fence = "`".repeat(3.max(longest_run(&code) + 1));

@@ -217,7 +217,6 @@ enum Body {
 
 impl AnswerReader {
     /// Creates a reader for an answer of this provider, which its header says to be of this type.
-    #[must_use]
     pub fn new(provider: Provider, kind: &str) -> Self {
         Self {
             provider,
@@ -316,13 +315,11 @@ impl AnswerReader {
     }
 
     /// Returns whether the answer is known to be complete: only a usage can follow.
-    #[must_use]
     pub const fn is_finished(&self) -> bool {
         self.out.finished || self.out.done
     }
 
     /// Returns whether nothing follows.
-    #[must_use]
     pub const fn is_done(&self) -> bool {
         self.out.done
     }

@@ -4,7 +4,7 @@
 mod answer_tests;
 #[cfg(test)]
 mod request_tests;
-#[cfg(all(test, feature = "llm"))]
+#[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;

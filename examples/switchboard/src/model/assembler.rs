@@ -40,26 +40,22 @@ impl Assembler {
     }
 
     /// Returns the text so far.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// Returns why the answer has ended, if it has.
-    #[must_use]
     pub const fn finish(&self) -> Option<&Finish> {
         self.finish.as_ref()
     }
 
     /// Returns the usage, if the provider reported it.
-    #[must_use]
     pub const fn usage(&self) -> Option<Usage> {
         self.usage
     }
 
     /// Returns the whole message, with tool calls in the order of their indexes. A placeholder,
     /// which names no tool, is left out.
-    #[must_use]
     pub fn into_message(mut self) -> ChatMessage {
         self.calls.sort_by_key(|(index, _)| *index);
         let calls = self.calls.into_iter().map(|(_, mut call)| {

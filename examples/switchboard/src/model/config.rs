@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rpc_core::Secret;
 
-use super::http::{HttpClient, RequestPolicy};
+use super::http::{HttpClient, HttpModel, RequestPolicy};
 use super::provider::Provider;
 use super::scripted::Scripted;
 use super::{ChatModel, ModelError};
@@ -44,8 +44,7 @@ impl ModelConfig {
     /// Returns the model; `scripted` is the one of that provider. Opens no connection.
     ///
     /// # Errors
-    /// [`ModelError::Setup`] for an invalid address or key, for TLS that cannot be set up, and for a
-    /// provider on the network in a build without the feature `llm`.
+    /// [`ModelError::Setup`] for an invalid address or key, and for TLS that cannot be set up.
     pub fn build(
         &self,
         scripted: Scripted,
@@ -54,23 +53,7 @@ impl ModelConfig {
         if self.provider == Provider::Scripted {
             return Ok(Arc::new(scripted));
         }
-        self.on_the_network(http)
-    }
-
-    #[cfg(not(feature = "llm"))]
-    fn on_the_network(&self, _: &HttpClient) -> Result<Arc<dyn ChatModel>, ModelError> {
-        Err(ModelError::Setup {
-            message: format!(
-                "this build has no HTTP client for {}: build it without \
-                 '--no-default-features', or with '--features llm'",
-                self.provider
-            ),
-        })
-    }
-
-    #[cfg(feature = "llm")]
-    fn on_the_network(&self, http: &HttpClient) -> Result<Arc<dyn ChatModel>, ModelError> {
-        let model = super::http::HttpModel::new(self.clone(), http)?;
+        let model = HttpModel::new(self.clone(), http)?;
         if model.goes_unencrypted() {
             let key = if self.key.is_some() {
                 "the key and "
@@ -89,7 +72,6 @@ impl ModelConfig {
     }
 
     /// Returns the model and where it is, for a log: the address has neither a path nor a password.
-    #[must_use]
     pub fn place(&self) -> String {
         let Self {
             provider,
@@ -107,7 +89,6 @@ impl ModelConfig {
     }
 
     /// Returns the name of a setting where the user has it.
-    #[must_use]
     pub fn setting(&self, name: &str) -> String {
         match self.in_file {
             true => format!("[agent] {}", name.replace('-', "_")),

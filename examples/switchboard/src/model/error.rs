@@ -14,7 +14,6 @@ const MAX_WORDS: usize = 300;
 /// The texts may be shown to strangers: they contain no address and no key, and a provider's text
 /// is cut to a length and contains no control characters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum ModelError {
     /// The configuration is invalid: a bad address or key. A retry fails again.
     #[error("{message}")]
@@ -90,7 +89,6 @@ pub enum ModelError {
 
 /// The part of an answer that did not arrive in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Wait {
     /// Its head, before any of its text.
     Head,
@@ -118,7 +116,6 @@ impl Wait {
 
 impl ModelError {
     /// Returns whether the provider has done nothing that it charges for.
-    #[must_use]
     pub const fn is_free(&self) -> bool {
         matches!(
             self,
@@ -133,7 +130,6 @@ impl ModelError {
     }
 
     /// Returns why the provider has refused, if that is the reason.
-    #[must_use]
     pub const fn refusal(&self) -> Option<Refusal> {
         match self {
             Self::Refused { refusal, .. } => Some(*refusal),

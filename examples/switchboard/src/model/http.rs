@@ -1,27 +1,17 @@
 //! [`HttpClient`] and [`RequestPolicy`]: the common parts of all models over HTTP.
 
-#[cfg(feature = "llm")]
 mod ask;
-#[cfg(feature = "llm")]
 mod client;
-#[cfg(feature = "llm")]
 mod explain;
-#[cfg(feature = "llm")]
 mod model;
-#[cfg(feature = "llm")]
 mod redact;
-#[cfg(all(test, feature = "llm"))]
-mod refusals;
-#[cfg(all(test, feature = "llm"))]
-pub(crate) mod testing;
-#[cfg(all(test, feature = "llm"))]
-mod tests;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::time::Duration;
 
 use rpc_core::backoff::BackoffPolicy;
 
-#[cfg(feature = "llm")]
 pub use model::HttpModel;
 
 /// Connections to providers. Cheap to clone; clones share their connections, so one is enough for a
@@ -31,7 +21,6 @@ pub use model::HttpModel;
 /// Uses the proxies from the environment, except for this machine.
 #[derive(Clone, Debug)]
 pub struct HttpClient {
-    #[cfg(feature = "llm")]
     shared: std::sync::Arc<client::Shared>,
 }
 
@@ -44,14 +33,8 @@ impl Default for HttpClient {
 
 impl HttpClient {
     /// Creates a client with this connect timeout, which includes TLS.
-    #[must_use]
-    #[cfg_attr(
-        not(feature = "llm"),
-        expect(unused_variables, reason = "nothing is ever opened")
-    )]
     pub fn new(connect_timeout: Duration) -> Self {
         Self {
-            #[cfg(feature = "llm")]
             shared: std::sync::Arc::new(client::Shared::new(connect_timeout)),
         }
     }

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 mod answer_tests;
-#[cfg(all(test, feature = "llm"))]
+#[cfg(test)]
 mod tests;
 
 use serde_json::{Value, json};

@@ -89,13 +89,11 @@ pub struct BuiltModel {
 
 impl ModelArgs {
     /// Returns the provider.
-    #[must_use]
     pub fn provider(&self) -> Provider {
         self.provider.unwrap_or_default()
     }
 
     /// Returns the name of the model, or an empty one if a name is missing.
-    #[must_use]
     pub fn model_name(&self) -> &str {
         let given = self.model.as_deref().map(str::trim);
         let given = given.filter(|name| !name.is_empty());
@@ -105,7 +103,6 @@ impl ModelArgs {
     }
 
     /// Returns the settings of a file for this provider: the address, the key and the model of another one are none.
-    #[must_use]
     pub fn of(&self, provider: Provider) -> Self {
         let mut settings = self.clone();
         if self.provider() != provider {

@@ -9,7 +9,6 @@ use snek_proto::limits::CONTEXT_WINDOW_TOKEN_LIMIT;
 
 /// A provider of models, by the interface that it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Provider {
     /// A few rules, no network, no key: [`Scripted`](super::scripted::Scripted).
     #[default]
@@ -43,7 +42,6 @@ impl Provider {
     ];
 
     /// Returns its name in options, configurations and the names of key files.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Scripted => "scripted",
@@ -55,13 +53,11 @@ impl Provider {
     }
 
     /// Returns the names of all, for a message.
-    #[must_use]
     pub fn names() -> String {
         Self::ALL.map(Self::as_str).join(", ")
     }
 
     /// Returns its name for people.
-    #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
             Self::Scripted => "the scripted model",
@@ -83,7 +79,6 @@ impl Provider {
     }
 
     /// Returns the environment variable for its key, or `None` if it never has one.
-    #[must_use]
     pub const fn key_variable(self) -> Option<&'static str> {
         match self {
             Self::Scripted => None,
@@ -95,7 +90,6 @@ impl Provider {
     }
 
     /// Returns the environment variable for another address.
-    #[must_use]
     pub const fn base_variable(self) -> Option<&'static str> {
         match self {
             Self::Scripted => None,
@@ -107,7 +101,6 @@ impl Provider {
     }
 
     /// Returns its own address.
-    #[must_use]
     pub const fn default_base(self) -> &'static str {
         match self {
             Self::Scripted => "",
@@ -119,14 +112,12 @@ impl Provider {
     }
 
     /// Returns whether its own address refuses requests without a key.
-    #[must_use]
     pub const fn needs_key(self) -> bool {
         matches!(self, Self::OpenAi | Self::Anthropic)
     }
 
     /// Returns the most tokens of a conversation to send, unless configured otherwise. What
     /// Ollama gets, it reserves memory for.
-    #[must_use]
     pub const fn default_context(self) -> usize {
         match self {
             Self::Ollama => 8192,
@@ -135,7 +126,6 @@ impl Provider {
     }
 
     /// Returns its usual model, or `None` if it has none.
-    #[must_use]
     pub const fn default_model(self) -> Option<&'static str> {
         match self {
             Self::Scripted => Some("scripted"),

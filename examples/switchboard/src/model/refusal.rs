@@ -8,7 +8,6 @@ use super::error::excerpt;
 
 /// The reason why a provider does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Refusal {
     /// The key is wrong, or there is none.
     Key,
@@ -188,7 +187,6 @@ const TOO_LONG: [&str; 9] = [
 
 impl Refusal {
     /// Returns whether the same request may succeed after a while.
-    #[must_use]
     pub const fn passes(self) -> bool {
         matches!(self, Self::RateLimit | Self::Overloaded | Self::Unavailable)
     }

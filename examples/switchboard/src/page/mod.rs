@@ -24,7 +24,6 @@ const FILES: [(&str, Asset); 15] = files! {
 };
 
 /// Returns the file that all pages have at this path.
-#[must_use]
 pub fn file(path: &str) -> Option<Asset> {
     let found = FILES.iter().find(|(place, _)| *place == path);
     found.map(|(_, asset)| *asset)
@@ -50,7 +49,6 @@ pub struct Skeleton {
 impl Skeleton {
     /// Returns the page for this path. Its links are relative, so that it also works below a path of another
     /// server.
-    #[must_use]
     pub fn page(&self, path: &str) -> Bytes {
         let root = "../".repeat(path.matches('/').count().saturating_sub(1));
         let page = include_str!("page.html")

@@ -35,7 +35,6 @@ const MAX_TOOL_DESCRIPTION: usize = 1024;
 
 /// Returns the policy for interactive requests: after a 429, or without a connection, retries after
 /// 1, 2 and 4 s, unless the provider sends a wait.
-#[must_use]
 pub fn policy() -> RequestPolicy {
     let mut retry = BackoffPolicy::new(Duration::from_secs(1), 2.0);
     retry.max_attempts = Some(3);
@@ -52,24 +51,17 @@ pub fn policy() -> RequestPolicy {
 #[derive(Debug)]
 pub struct ModelRouter {
     model: Arc<dyn ChatModel>,
-    system: Arc<ChatMessage>,
+    /// The instructions for the model. Default [`SYSTEM`].
+    pub system: String,
 }
 
 impl ModelRouter {
     /// Creates a router that asks this model.
-    #[must_use]
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
         Self {
             model,
-            system: Arc::new(ChatMessage::system(SYSTEM)),
+            system: SYSTEM.to_owned(),
         }
-    }
-
-    /// Sets the instructions for the model. Default [`SYSTEM`].
-    #[must_use]
-    pub fn with_system(mut self, system: impl Into<String>) -> Self {
-        self.system = Arc::new(ChatMessage::system(system));
-        self
     }
 
     async fn ask(
@@ -77,7 +69,8 @@ impl ModelRouter {
         question: &str,
         tools: &[ToolDefinition],
     ) -> Result<Vec<ToolCall>, ModelError> {
-        let (past, question) = (vec![Arc::clone(&self.system)], ChatMessage::user(question));
+        let past = vec![Arc::new(ChatMessage::system(&self.system))];
+        let question = ChatMessage::user(question);
         let mut turn = Turn::new(
             ConversationLimits::default(),
             many_rounds(1),

@@ -56,7 +56,6 @@ impl Notes {
     }
 
     /// Returns the file, if the notes are in one.
-    #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match &self.0 {
             Storage::Memory(_) => None,
@@ -144,7 +143,6 @@ fn note(line: &str) -> Note {
 
 /// Returns whether a text asks for the notes, like `list`, `show my notes` or `notes?`, instead of
 /// being one.
-#[must_use]
 pub fn asks_for_notes(text: &str) -> bool {
     const ASKING: [&str; 4] = ["list", "show", "read", "notes"];
     const FILLING: [&str; 9] = [

@@ -187,7 +187,6 @@ pub struct ChatView {
 
 impl ChatView {
     /// Creates a view above the line that is edited in `terminal`; without one, on standard output.
-    #[must_use]
     pub fn new(terminal: Option<&Terminal>) -> Self {
         match terminal {
             Some(terminal) => terminal.above(),
@@ -200,7 +199,6 @@ impl ChatView {
     }
 
     /// Creates a view that only writes lines, such as JSON, wherever they go.
-    #[must_use]
     pub fn plain() -> Self {
         Self::with_thread(|queue| Plain::default().run(&queue))
     }

@@ -26,7 +26,6 @@ pub enum Waits {
 
 impl Command {
     /// Creates a command that waits until nothing runs.
-    #[must_use]
     pub const fn new(name: &'static str, arguments: &'static str, help: &'static str) -> Self {
         Self {
             name,
@@ -37,14 +36,12 @@ impl Command {
     }
 
     /// Sets when it waits.
-    #[must_use]
     pub const fn waits(mut self, waits: Waits) -> Self {
         self.waits = waits;
         self
     }
 
     /// Returns the command as people write it.
-    #[must_use]
     pub fn usage(&self) -> String {
         format!("/{} {}", self.name, self.arguments)
             .trim_end()
@@ -69,7 +66,6 @@ pub enum Line {
 
 impl Line {
     /// Parses a line.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let Some(command) = text.trim_end().strip_prefix('/') else {
             return Self::Text(text.trim().to_owned());

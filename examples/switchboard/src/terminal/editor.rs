@@ -90,7 +90,6 @@ impl Terminal {
     }
 
     /// Returns the conversation above the edited line.
-    #[must_use]
     pub fn above(&self) -> ChatView {
         ChatView::above(self.queue.clone())
     }

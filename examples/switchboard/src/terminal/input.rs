@@ -39,7 +39,6 @@ pub struct Input {
 rpc_core::debug_fields!([] Input, this => { terminal: this.terminal });
 
 /// Reads standard input in its own thread, without editing.
-#[must_use]
 pub fn plain(max_bytes: usize) -> Input {
     let (sender, lines) = mpsc::channel(WAITING);
     thread::spawn(move || read(BufReader::new(io::stdin()), &sender, max_bytes));
@@ -61,14 +60,12 @@ pub fn open(settings: &Settings) -> Result<Input, Failure> {
 }
 
 /// Whether lines can be edited and shown: both ends are a terminal whose cursor can be moved.
-#[must_use]
 pub fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal() && !is_plain()
 }
 
 /// Whether people want to see what goes on: both outputs are a terminal whose cursor can be moved, and
 /// `--quiet` is not given.
-#[must_use]
 pub fn is_watched() -> bool {
     !cli::is_quiet() && io::stdout().is_terminal() && io::stderr().is_terminal() && !is_plain()
 }

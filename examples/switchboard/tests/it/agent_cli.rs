@@ -325,7 +325,7 @@ fn the_agent_sees_only_its_own_folder() {
     let home = Home::new();
     let host = home.host(&[]);
     let answer = home.answer(&host, "read ../host.key");
-    assert_holds(&answer, &["Error", "not the name of a file in the folder"]);
+    assert_holds(&answer, &["Error", "leads out of the workspace"]);
 }
 
 #[test]

@@ -132,7 +132,7 @@ async fn start(secret: Option<&str>, token: Option<&str>, daily: Option<u64>) ->
     let engine = Arc::new(Engine::start(parts).await.unwrap());
     let auth = token.map_or(Auth::open(), |token| Auth::token(token).unwrap());
     let secret = secret.map(|secret| Auth::token(secret).unwrap());
-    let site = Arc::new(Site::new(Arc::clone(&engine), auth).with_webhooks(tools, secret));
+    let site = Arc::new(Site::new(Arc::clone(&engine), auth, tools, secret));
     let http = http_config().with_http(move |request, _| {
         let site = Arc::clone(&site);
         async move { site.respond(request).await }

@@ -28,9 +28,9 @@ async fn a_failure_is_an_output() {
 async fn memory_tables_and_outputs_are_limited() {
     let limits = PluginLimits::default().with_memory(4 << 20);
     let tools = load([
-        entry("hog").with_limits(limits),
-        entry("tables").with_limits(limits),
-        entry("huge").with_limits(limits),
+        with_limits(entry("hog"), limits),
+        with_limits(entry("tables"), limits),
+        with_limits(entry("huge"), limits),
     ])
     .await;
     assert_eq!(tools.call("hog", "{}").await, failed("out of memory"));
@@ -44,7 +44,7 @@ async fn memory_tables_and_outputs_are_limited() {
 #[tokio::test]
 async fn a_large_output_passes_if_it_may() {
     let limits = PluginLimits::default().with_output(2 << 20);
-    let tools = load([entry("huge").with_limits(limits)]).await;
+    let tools = load([with_limits(entry("huge"), limits)]).await;
     let output = tools.call("huge", "{}").await;
     assert_eq!((output.content.len(), output.is_error), (2 << 20, false));
 }

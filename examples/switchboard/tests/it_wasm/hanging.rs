@@ -11,7 +11,7 @@ const FOR_EVER: &str = r#"{"long":true}"#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hung_calls_do_not_stall_others() {
-    let tools = load([entry("hang").with_limits(impatient()), entry("echo")]).await;
+    let tools = load([with_limits(entry("hang"), impatient()), entry("echo")]).await;
     let tools = Arc::new(tools);
     let mut hung = JoinSet::new();
     for _ in 0..2 {
@@ -48,7 +48,7 @@ async fn a_plugin_has_30_seconds_by_default() {
 async fn stopping_one_call_does_not_stop_another_of_the_same_plugin() {
     // It never ends by itself, so that only a call's own deadline ends it.
     let limits = PluginLimits::default().with_deadline(Duration::from_secs(600));
-    let tools = Arc::new(load([entry("hang").with_limits(limits)]).await);
+    let tools = Arc::new(load([with_limits(entry("hang"), limits)]).await);
     let mut kept = tokio::spawn({
         let tools = tools.clone();
         async move { tools.call("hang", FOR_EVER).await }
@@ -68,7 +68,7 @@ async fn stopping_one_call_does_not_stop_another_of_the_same_plugin() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_plugin_is_busy_and_free_again_afterwards() {
     let limits = impatient().with_concurrency(1);
-    let tools = Arc::new(load([entry("hang").with_limits(limits)]).await);
+    let tools = Arc::new(load([with_limits(entry("hang"), limits)]).await);
     let mut calls = JoinSet::new();
     for _ in 0..20 {
         let tools = tools.clone();
@@ -91,7 +91,7 @@ async fn a_call_without_its_caller_frees_its_place() {
     let limits = PluginLimits::default()
         .with_deadline(Duration::from_secs(600))
         .with_concurrency(1);
-    let tools = load([entry("hang").with_limits(limits)]).await;
+    let tools = load([with_limits(entry("hang"), limits)]).await;
     for _ in 0..3 {
         let call = tools.call("hang", FOR_EVER);
         let waited = tokio::time::timeout(Duration::from_millis(50), call).await;
@@ -104,7 +104,7 @@ async fn a_call_without_its_caller_frees_its_place() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_module_that_never_starts_is_omitted() {
     let limits = PluginLimits::default().with_deadline(Duration::from_millis(50));
-    let texts = warnings(entry("start").with_limits(limits)).await;
+    let texts = warnings(with_limits(entry("start"), limits)).await;
     assert_eq!(
         texts,
         [" is skipped: not a module that can run here: timeout"]

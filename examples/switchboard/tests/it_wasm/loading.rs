@@ -105,7 +105,10 @@ async fn a_file_that_is_not_a_module_gets_no_permissions() {
 #[tokio::test]
 async fn capabilities_are_checked() {
     let capable = |texts: &[&str]| {
-        entry("plain").with_capabilities(texts.iter().map(ToString::to_string).collect())
+        with_capabilities(
+            entry("plain"),
+            texts.iter().map(ToString::to_string).collect(),
+        )
     };
     let texts = warnings(capable(&["http:example.com", "store:notes"])).await;
     assert_eq!(texts, [r#": the capability "store:notes" has no effect"#]);
@@ -130,6 +133,6 @@ async fn one_name_is_for_one_tool() {
 #[tokio::test]
 async fn a_module_that_needs_more_memory_than_it_may_have_is_omitted() {
     let limits = PluginLimits::default().with_memory(0);
-    let texts = warnings(entry("huge").with_limits(limits)).await;
+    let texts = warnings(with_limits(entry("huge"), limits)).await;
     assert_eq!(texts.len(), 1, "{texts:?}");
 }

@@ -26,6 +26,17 @@ fn entry(name: &str) -> PluginEntry {
     PluginEntry::new(name, path.to_string_lossy())
 }
 
+fn with_limits(entry: PluginEntry, limits: PluginLimits) -> PluginEntry {
+    PluginEntry { limits, ..entry }
+}
+
+fn with_capabilities(entry: PluginEntry, capabilities: Vec<String>) -> PluginEntry {
+    PluginEntry {
+        capabilities,
+        ..entry
+    }
+}
+
 /// Limits that end a call that hangs soon.
 fn impatient() -> PluginLimits {
     PluginLimits::default().with_deadline(Duration::from_millis(300))

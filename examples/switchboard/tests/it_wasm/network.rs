@@ -32,7 +32,7 @@ async fn server(answer: &'static str) -> (u16, mpsc::UnboundedReceiver<String>) 
 }
 
 fn granted(host: &str) -> PluginEntry {
-    entry("fetch").with_capabilities(vec![format!("http:{host}")])
+    with_capabilities(entry("fetch"), vec![format!("http:{host}")])
 }
 
 const HI: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi";
@@ -96,7 +96,7 @@ async fn a_redirect_does_not_lead_to_another_host() {
 async fn does_not_wait_for_a_silent_server() {
     let (port, mut asked) = server("").await;
     let limits = impatient().with_concurrency(1);
-    let tools = load([granted("127.0.0.1").with_limits(limits)]).await;
+    let tools = load([with_limits(granted("127.0.0.1"), limits)]).await;
     let input = format!(r#"{{"url":"http://127.0.0.1:{port}/"}}"#);
     // The second gets the place of the first. Until it has, it is told to wait.
     for _ in 0..2 {

@@ -24,7 +24,7 @@ async fn a_plugin_works_in_its_sandbox_and_its_traps_reach_the_client() {
     let gateway = Gateway::start(config, Overrides::default(), &|_| None)
         .await
         .unwrap();
-    assert_eq!(gateway.warnings(), [""; 0]);
+    assert_eq!(gateway.warnings, [""; 0]);
     let (client, _, connection) = connect_lazy(&gateway.url(), ClientConfig::default()).unwrap();
     tokio::spawn(gateway.run());
     tokio::spawn(connection.run());

@@ -40,7 +40,6 @@ const FILES: [(&str, Asset); 9] = [
 /// - Anything else: 404.
 ///
 /// The answer to `HEAD` is the one to `GET`; an HTTP server leaves its body out.
-#[must_use]
 pub fn respond(method: &Method, path: &str) -> Response<Bytes> {
     let own = FILES.iter().find(|(place, _)| *place == path);
     let found = own.map(|(_, asset)| *asset).or_else(|| file(path));

@@ -13,8 +13,6 @@ use snek_proto::llm::toolloop::{Call, ToolFailure};
 
 use super::super::tools::{ASK_USER, WRITE_FILE, needs_approval};
 use super::{Stop, Work};
-use crate::diff::Diff;
-use crate::screen::printable;
 use crate::tools::ToolContext;
 
 /// What a session remembers of what the user has allowed.
@@ -137,25 +135,24 @@ impl Work<'_> {
         let (Some(path), Some(new)) = (text("path"), text("text")) else {
             return Ok(None);
         };
-        let exists = folder.exists(path);
-        // A path that cannot be written must not show a forged diff.
-        let shown = printable(path);
-        // What is not text cannot be shown.
-        let old = folder.read(path).unwrap_or_default();
-        let change = Diff::new(&old, new);
-        let mut preview = DiffPreview::new(path, change.unified(&shown, !exists), exists);
-        preview.truncated = Some(change.left_out > 0);
+        let Ok(change) = folder.preview_write(path, new) else {
+            return Ok(None);
+        };
+        let (shown, diff) = (&*change.path, &change.diff);
+        let text = diff.unified(shown, change.is_new);
+        let mut preview = DiffPreview::new(shown, text, !change.is_new);
+        preview.truncated = Some(diff.left_out > 0);
         self.tell(EventKind::DiffPreview(preview))?;
         let lines = |count: usize| match count {
             1 => "1 line".to_owned(),
             count => format!("{count} lines"),
         };
-        Ok(Some(match exists {
-            false => format!("Write {} to {shown}", lines(new.lines().count())),
-            true => format!(
+        Ok(Some(match change.is_new {
+            true => format!("Write {} to {shown}", lines(new.lines().count())),
+            false => format!(
                 "Change {shown}: {} added, {} removed",
-                lines(change.added),
-                lines(change.removed)
+                lines(diff.added),
+                lines(diff.removed)
             ),
         }))
     }

@@ -25,7 +25,6 @@ const PIECE: usize = 64 * 1024;
 
 /// The stream of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Stream {
     /// Standard output.
     Out,
@@ -44,7 +43,6 @@ pub struct Line {
 
 /// The newest output of a program, for people who watch it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct News {
     /// What follows what was shown before.
     pub first: Vec<Line>,
@@ -56,7 +54,6 @@ pub struct News {
 
 impl News {
     /// Returns whether there is nothing new.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.first.is_empty() && self.left_out == 0 && self.last.is_empty()
     }
@@ -64,7 +61,6 @@ impl News {
 
 /// The output of a program, and its exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Output {
     /// The exit code. If a signal killed it, on Linux 128 plus the signal's number, as in shells,
     /// and elsewhere `None`.
@@ -85,14 +81,12 @@ pub struct Output {
 
 impl Output {
     /// Returns a remark about the network, if the program needed more of it than it had.
-    #[must_use]
     pub fn remark(&self) -> Option<&'static str> {
         self.lacks_network.then(|| self.network.remark())
     }
 
     /// Returns the lines as text for models, with notes about omitted lines, a missing network, and
     /// an exit code other than 0.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
         for line in &self.first {

@@ -49,7 +49,6 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// The access of programs to the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Confinement {
     /// Programs can write only in the workspace, and read only there and what the system's programs
     /// need. The kernel enforces this with namespaces, Landlock and a filter for system calls
@@ -64,7 +63,6 @@ pub enum Confinement {
 
 /// The network of confined programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Network {
     /// One of their own, which is a loopback: the programs of one command reach each other there, and
     /// nothing else. Where the system has no namespace for it, they have [none](Self::Nothing).
@@ -133,7 +131,6 @@ rpc_core::config! {
 
 /// Supervises a command, if this process was started for that, and returns the code to exit with.
 /// Every program that uses [`Commands`] must call it first in `main`, before it starts a thread.
-#[must_use]
 pub fn supervise() -> Option<ExitCode> {
     #[cfg(target_os = "linux")]
     return supervise::main();
@@ -155,7 +152,6 @@ pub struct Commands {
 impl Commands {
     /// Creates a runner. Programs get a folder for temporary files, which is deleted with the last
     /// clone.
-    #[must_use]
     pub fn new(config: CommandConfig) -> Self {
         #[cfg(target_os = "linux")]
         let readable = {
@@ -176,7 +172,6 @@ impl Commands {
     }
 
     /// Returns the access of programs to the system.
-    #[must_use]
     pub const fn confinement(&self) -> Confinement {
         self.config.confinement
     }

@@ -399,7 +399,7 @@ async fn a_chat_names_any_model_of_the_provider_and_no_other() {
 #[tokio::test]
 async fn a_request_may_name_a_folder_within_and_no_other() {
     let place = Place::new("folder");
-    let inner = place.1.workspace().path().join("inner");
+    let inner = place.1.workspace.path().join("inner");
     let inner = inner.display().to_string();
     let request = ChatRequest {
         workspace: Some(inner.into()),
@@ -520,10 +520,9 @@ async fn a_history_is_not_recalled_twice() {
     assert_eq!(place.1.memory.recall(&request), None);
 }
 
-#[cfg(feature = "llm")]
 #[tokio::test]
 async fn a_model_that_is_silent_for_120_seconds_times_out() {
-    use crate::model::http::testing::{Does, Provider};
+    use crate::model::http::tests::testing::{Does, Provider};
     use crate::model::http::{HttpClient, HttpModel};
     let hangs = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
     let provider = Provider::start(Vec::leak(vec![Does::Hangs(hangs)])).await;

@@ -31,7 +31,6 @@ impl Change {
     }
 
     /// Returns whether the file is there and stays as it is.
-    #[must_use]
     pub const fn is_nothing(&self) -> bool {
         !self.is_new && self.diff.added == 0 && self.diff.removed == 0
     }

@@ -56,7 +56,6 @@ impl Workspace {
     }
 
     /// Returns its path.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.root
     }
@@ -138,7 +137,6 @@ impl Stop {
     }
 
     /// Returns whether the flag is set.
-    #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -31,7 +31,6 @@ const MAX_REGEX: usize = 1024 * 1024;
 
 /// A search.
 #[derive(Clone, Debug, Default)]
-#[non_exhaustive]
 pub struct Query {
     /// The text that lines must contain; empty to find only the names of files.
     pub text: String,
@@ -83,7 +82,6 @@ pub struct Found<T> {
 
 impl<T> Found<T> {
     /// Returns remarks about what is not among the results, for people and models.
-    #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let kinds = self.skipped.iter();
         let kinds: Vec<_> = kinds

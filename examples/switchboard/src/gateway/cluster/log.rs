@@ -1,9 +1,10 @@
 //! [`UsageLog`]: the usage of all nodes, in a log.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::cluster::{Expect, Log, LogConfig, Store, StoreError as Failure};
+use rpc_core::sync::Mutex;
 
 use super::{Attempts, ClusterConfig};
 use crate::gateway::store::StoreError;
@@ -41,7 +42,7 @@ impl UsageLog {
     pub(super) async fn add(&self, id: String, entry: &UsageEntry) -> Result<(), StoreError> {
         let added = self.publish(&id, entry).await;
         if added.is_err() {
-            self.late().push((id, entry.clone()));
+            self.late.lock().push((id, entry.clone()));
         }
         added
     }
@@ -67,13 +68,9 @@ impl UsageLog {
         }
     }
 
-    fn late(&self) -> MutexGuard<'_, Vec<(String, UsageEntry)>> {
-        self.late.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Writes what could not be written before. Returns whether nothing is left.
     pub(super) async fn write_late(&self) -> bool {
-        let late = std::mem::take(&mut *self.late());
+        let late = std::mem::take(&mut *self.late.lock());
         let mut is_done = true;
         for (id, entry) in late {
             is_done &= self.add(id, &entry).await.is_ok();

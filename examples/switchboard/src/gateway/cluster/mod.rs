@@ -19,7 +19,7 @@ mod record;
 mod sessions;
 mod sweep;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use exoclaw_proto::budget::Budgets;
@@ -27,6 +27,7 @@ use futures_util::StreamExt as _;
 use rpc_core::cluster::{
     Bucket, BucketConfig, LeaseConfig, NodeLease, Store, StoreError as Failure,
 };
+use rpc_core::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -245,12 +246,11 @@ impl Cluster {
     /// Stops everything, as if this process were killed.
     #[cfg(test)]
     pub(super) fn kill(&self) {
-        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let tasks = self.tasks.lock();
         { tasks }.abort_all();
     }
 
     /// Returns whether this gateway counts as alive among the nodes; without it, no turn begins.
-    #[must_use]
     pub fn is_joined(&self) -> bool {
         self.sessions.nodes.member.current().is_some()
     }
@@ -393,7 +393,7 @@ impl Cluster {
     pub async fn session_count(&self, since: u64) -> Result<u64, StoreError> {
         let count = |times: &[u64]| times.iter().filter(|time| **time >= since).count() as u64;
         {
-            let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+            let counted = self.counted.lock();
             if let Some((at, times)) = &*counted
                 && at.elapsed() < COUNTED
             {
@@ -403,7 +403,7 @@ impl Cluster {
         let listed = self.sessions.list().await?;
         let times: Vec<u64> = listed.iter().map(|it| it.time).collect();
         let sessions = count(&times);
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = self.counted.lock();
         *counted = Some((Instant::now(), times));
         Ok(sessions)
     }
@@ -464,10 +464,7 @@ impl Cluster {
             sleep(LONGEST_PAUSE).await;
         }
         self.sessions.nodes.leave(self.patience).await;
-        let mut tasks = {
-            let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *tasks)
-        };
+        let mut tasks = std::mem::take(&mut *self.tasks.lock());
         tasks.shutdown().await;
     }
 }

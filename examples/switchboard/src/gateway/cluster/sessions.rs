@@ -1,12 +1,12 @@
 //! [`Sessions`]: all sessions, each under a subject of one log.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use rpc_core::cluster::{Expect, Log, LogConfig, Store, StoreError as Failure, Watched, try_token};
+use rpc_core::sync::Mutex;
 use sha2::{Digest as _, Sha256};
 use tokio::time::sleep;
 
@@ -45,11 +45,7 @@ pub(super) struct Sessions {
     late: Mutex<Vec<Late>>,
 }
 
-impl fmt::Debug for Sessions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Sessions").field(&self.log).finish()
-    }
-}
+rpc_core::debug_fields!([] Sessions, this => { log: this.log });
 
 /// What could not be written in time.
 #[derive(Debug)]
@@ -71,7 +67,6 @@ pub struct SharedTurn {
 
 impl SharedTurn {
     /// Returns the tokens that the session had used when the turn began.
-    #[must_use]
     pub const fn tokens(&self) -> u64 {
         self.history.record.tokens
     }
@@ -144,16 +139,12 @@ impl Sessions {
         Ok(last.map(|(record, _)| record).unwrap_or_default())
     }
 
-    fn cache(&self) -> std::sync::MutexGuard<'_, (HashMap<String, History>, u64)> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn cached(&self, session: &str) -> Option<History> {
-        self.cache().0.get(session).cloned()
+        self.cache.lock().0.get(session).cloned()
     }
 
     fn keep(&self, session: &str, history: &History) {
-        let mut cache = self.cache();
+        let mut cache = self.cache.lock();
         let (known, bytes) = &mut *cache;
         if known.len() >= MAX_CACHED || *bytes >= MAX_CACHED_BYTES {
             known.clear();
@@ -416,7 +407,7 @@ impl Sessions {
         }
         match outcome {
             Ok(()) | Err(StoreError::PastOwner) => {}
-            Err(_) => self.late().push(Late {
+            Err(_) => self.late.lock().push(Late {
                 id,
                 commit,
                 turn_id,
@@ -443,13 +434,9 @@ impl Sessions {
         self.change(&commit.session, change).await.map(drop)
     }
 
-    fn late(&self) -> std::sync::MutexGuard<'_, Vec<Late>> {
-        self.late.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Writes what could not be written before. Returns whether nothing is left.
     pub(super) async fn write_late(&self) -> bool {
-        let late = std::mem::take(&mut *self.late());
+        let late = std::mem::take(&mut *self.late.lock());
         let mut is_done = true;
         for Late {
             id,

@@ -17,7 +17,6 @@ const MAX_BYTES: u64 = 1024 * 1024;
 
 /// A valid configuration.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
@@ -27,7 +26,6 @@ pub struct Loaded {
 
 /// The file of a text: messages name it, and relative paths start at its folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Origin {
     file: PathBuf,
     home: Option<PathBuf>,
@@ -41,21 +39,18 @@ impl Origin {
     }
 
     /// Sets the folder that `~` stands for.
-    #[must_use]
     pub fn with_home(mut self, home: Option<PathBuf>) -> Self {
         self.home = home;
         self
     }
 
     /// Returns the file.
-    #[must_use]
     pub fn file(&self) -> &Path {
         &self.file
     }
 
     /// Resolves a path in the file: `~` is the home folder, and relative paths start at the folder
     /// of the file. `None` if there is no home folder.
-    #[must_use]
     pub fn resolve(&self, path: &str) -> Option<PathBuf> {
         let folder = self.file.parent().unwrap_or(Path::new(""));
         match path.strip_prefix('~') {

@@ -22,7 +22,6 @@ pub use problem::{ConfigError, Problem};
 /// The contents of the file. What it leaves out has the default of the field.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-#[non_exhaustive]
 pub struct Config {
     /// `[gateway]`: the socket and the files.
     pub gateway: GatewayConfig,
@@ -103,7 +102,6 @@ rpc_core::config! {
 
 /// One of `[[plugins]]`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[non_exhaustive]
 pub struct PluginConfig {
     /// `name`: the name of the plugin in `plugin.list`.
     pub name: String,
@@ -127,7 +125,6 @@ pub struct PluginConfig {
 
 /// The place of a plugin's code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum PluginSource {
     /// In the gateway: `builtin:NAME`.
     Builtin(String),
@@ -138,7 +135,6 @@ pub enum PluginSource {
 /// One of `[[bindings]]`: chats that equal all its properties belong to the agent. It has at least
 /// one property.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[non_exhaustive]
 pub struct BindingConfig {
     /// `agent_id`: the agent.
     pub agent_id: String,
@@ -162,7 +158,6 @@ pub struct BindingConfig {
 /// `[budgets]`: most tokens, read and written together. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-#[non_exhaustive]
 pub struct BudgetConfig {
     /// `session`: of one session, for ever.
     pub session: Option<u64>,

@@ -14,7 +14,6 @@ const MAX_QUOTE: usize = 60;
 
 /// A mistake in a file. Prints as `file:line:column: message`; as `name: message` if it is elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Problem {
     /// The file.
     pub file: PathBuf,
@@ -38,7 +37,6 @@ impl fmt::Display for Problem {
 
 /// The reason why there is no configuration. Retrying helps only after a change of the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("cannot read {}: {reason}", path.display())]

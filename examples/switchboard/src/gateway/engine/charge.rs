@@ -9,9 +9,7 @@ use exoclaw_proto::session::SessionKey;
 
 use super::records::Held;
 use super::{Engine, Written};
-#[cfg(feature = "nats")]
 use super::{records::Records, unavailable};
-#[cfg(feature = "nats")]
 use crate::gateway::cluster::{self, NotAdmitted};
 use crate::gateway::memory::{Mark, Turn};
 use crate::gateway::store::Commit;
@@ -20,20 +18,17 @@ use crate::gateway::usage::{Ending, UsageEntry};
 /// Tokens reserved for a run.
 pub(super) enum Admission {
     Own(Reservation),
-    #[cfg(feature = "nats")]
     Shared(cluster::Reservation),
 }
 
 impl Engine {
     /// Admits a run, if the budgets have room for it.
-    #[allow(clippy::unused_async, reason = "without feature `nats` nothing waits")]
     pub(super) async fn reserve(
         &self,
         key: &SessionKey,
         turn: &Held,
         estimate: u64,
     ) -> Result<Admission, RpcError> {
-        #[cfg(feature = "nats")]
         if let (Records::Shared(cluster), Some(turn)) = (&*self.store, &turn.shared) {
             let admitted = cluster.reserve(turn, estimate).await;
             return admitted
@@ -43,7 +38,6 @@ impl Engine {
                     NotAdmitted::Store(error) => unavailable(&error),
                 });
         }
-        let _ = turn;
         let reserved = self.ledger.reserve(key, estimate, self.now())?;
         Ok(Admission::Own(reserved))
     }
@@ -55,12 +49,10 @@ impl Engine {
                 reservation.record(tokens);
                 None
             }
-            #[cfg(feature = "nats")]
             (Admission::Shared(reservation), Records::Shared(cluster)) => {
                 Some(cluster.settle(reservation, tokens))
             }
             // A store stays what it is.
-            #[cfg(feature = "nats")]
             (Admission::Shared(_), Records::Own(_)) => None,
         }
     }

@@ -7,14 +7,11 @@ use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{
     BudgetStatus, Cleared, Fact, MemorySearch, Method, Session, SessionRef, Turn,
 };
-#[cfg(feature = "nats")]
 use exoclaw_proto::session::SessionKey;
 use tokio::time::timeout;
 
 use super::Engine;
-#[cfg(feature = "nats")]
 use super::records::Records;
-#[cfg(feature = "nats")]
 use super::unavailable;
 use crate::gateway::memory;
 use crate::gateway::store::Forget;
@@ -165,13 +162,10 @@ impl Engine {
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    #[allow(clippy::unused_async, reason = "without feature `nats` nothing waits")]
     pub async fn budgets(&self, session: Option<&SessionRef>) -> Result<BudgetStatus, RpcError> {
         let named = |session| self.session(session, Method::BudgetStatus);
         let key = session.map(named).transpose()?;
-        #[cfg_attr(not(feature = "nats"), expect(unused_mut, reason = "nodes share them"))]
         let mut status = self.ledger.status(key.as_ref(), self.now());
-        #[cfg(feature = "nats")]
         if let Records::Shared(cluster) = &*self.store {
             let used = cluster.used(key.as_ref().map(SessionKey::as_str)).await;
             let (in_session, in_day, in_month) = used.map_err(|error| unavailable(&error))?;

@@ -79,7 +79,6 @@ pub trait Reply: Send {
 
 /// The parts of an [`Engine`].
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct EngineParts {
     /// `[agent]`.
     pub agent: AgentConfig,
@@ -105,7 +104,6 @@ pub struct EngineParts {
 
 impl EngineParts {
     /// Creates the parts of an engine with a model, the defaults and no limits.
-    #[must_use]
     pub fn new(
         agent: AgentConfig,
         model: Arc<dyn ChatModel>,
@@ -128,7 +126,6 @@ impl EngineParts {
 }
 
 /// Returns the system's time, in seconds since 1970.
-#[must_use]
 pub fn unix_seconds() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
@@ -186,7 +183,6 @@ impl Engine {
                 Ledger::restore(budgets, totals.days, sessions, clock())
             }
             // The nodes have one in common.
-            #[cfg(feature = "nats")]
             Records::Shared(_) => Ledger::new(budgets),
         };
         Ok(Self {
@@ -227,19 +223,16 @@ impl Engine {
     }
 
     /// Returns whether chats are served: `false` while this gateway counts as gone in its cluster.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         self.store.is_ready()
     }
 
     /// Waits until this gateway cannot come back into its cluster by itself.
-    #[cfg(feature = "nats")]
     pub(crate) async fn failed(&self) -> rpc_core::cluster::StoreError {
         self.store.failed().await
     }
 
     /// Returns the answer to `plugin.list`, in the order of the configuration.
-    #[must_use]
     pub fn plugins(&self) -> Vec<Plugin> {
         self.plugins.iter().cloned().map(Plugin::new).collect()
     }
@@ -268,7 +261,6 @@ impl Engine {
     async fn enter(&self, key: &SessionKey) -> Result<Held, RpcError> {
         let local = self.turns.enter(key).await?;
         Ok(Held {
-            #[cfg(feature = "nats")]
             shared: match &*self.store {
                 Records::Own(_) => None,
                 Records::Shared(cluster) => {
@@ -316,7 +308,6 @@ impl Engine {
 }
 
 /// Logs an error of the storage that the nodes share, and returns one that says what to do.
-#[cfg(feature = "nats")]
 fn unavailable(error: &StoreError) -> RpcError {
     tracing::error!(%error, "the shared storage has failed");
     RpcError::new("storage unavailable: try again later")

@@ -1,11 +1,9 @@
 //! [`Records`]: where an engine keeps sessions, usage and budgets: for itself, or with other nodes.
 
-#[cfg(feature = "nats")]
 use std::sync::Arc;
 
 use exoclaw_proto::net::TurnGuard;
 
-#[cfg(feature = "nats")]
 use crate::gateway::cluster::{Cluster, SharedTurn};
 use crate::gateway::memory::Turn;
 use crate::gateway::store::{Commit, Forget, Keeper, SessionInfo, StoreError};
@@ -17,7 +15,6 @@ pub enum Records {
     /// A store of this engine alone.
     Own(Keeper),
     /// What the nodes of a cluster share.
-    #[cfg(feature = "nats")]
     Shared(Arc<Cluster>),
 }
 
@@ -27,7 +24,6 @@ impl From<Keeper> for Records {
     }
 }
 
-#[cfg(feature = "nats")]
 impl From<Arc<Cluster>> for Records {
     fn from(cluster: Arc<Cluster>) -> Self {
         Self::Shared(cluster)
@@ -38,12 +34,10 @@ impl From<Arc<Cluster>> for Records {
 #[derive(Debug)]
 pub(super) struct Held {
     /// Dropped last: on this node, the next one begins when the others know that this has ended.
-    #[cfg(feature = "nats")]
     pub(super) shared: Option<SharedTurn>,
     pub(super) _local: TurnGuard,
 }
 
-#[cfg(feature = "nats")]
 impl Held {
     fn shared(held: Option<&Self>) -> Option<&SharedTurn> {
         held.and_then(|held| held.shared.as_ref())
@@ -59,11 +53,7 @@ impl Records {
         settled: Option<u64>,
     ) -> Result<(), StoreError> {
         match self {
-            Self::Own(keeper) => {
-                let _ = (held, settled);
-                keeper.commit(commit).await
-            }
-            #[cfg(feature = "nats")]
+            Self::Own(keeper) => keeper.commit(commit).await,
             Self::Shared(cluster) => {
                 let turn = held.and_then(|held| held.shared.as_mut());
                 cluster.commit(commit, turn, settled).await
@@ -79,23 +69,15 @@ impl Records {
         turns: usize,
     ) -> Result<Vec<Turn>, StoreError> {
         match self {
-            Self::Own(keeper) => {
-                let _ = held;
-                keeper.recall(session, turns).await
-            }
-            #[cfg(feature = "nats")]
+            Self::Own(keeper) => keeper.recall(session, turns).await,
             Self::Shared(cluster) => cluster.recall(session, Held::shared(held), turns).await,
         }
     }
 
     /// Waits until no turn of a session runs on another node, as far as can be seen.
-    #[allow(clippy::unused_async, reason = "without feature `nats` nothing waits")]
     pub(super) async fn ended(&self, session: &str) {
         match self {
-            Self::Own(_) => {
-                let _ = session;
-            }
-            #[cfg(feature = "nats")]
+            Self::Own(_) => {}
             Self::Shared(cluster) => cluster.ended(session).await,
         }
     }
@@ -104,13 +86,11 @@ impl Records {
     pub(super) fn is_ready(&self) -> bool {
         match self {
             Self::Own(_) => true,
-            #[cfg(feature = "nats")]
             Self::Shared(cluster) => cluster.is_joined(),
         }
     }
 
     /// Waits until this gateway cannot come back into its cluster by itself.
-    #[cfg(feature = "nats")]
     pub(super) async fn failed(&self) -> rpc_core::cluster::StoreError {
         match self {
             Self::Own(_) => std::future::pending().await,
@@ -122,7 +102,6 @@ impl Records {
     pub(super) async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
         match self {
             Self::Own(keeper) => keeper.sessions(max).await,
-            #[cfg(feature = "nats")]
             Self::Shared(cluster) => cluster.sessions(max).await,
         }
     }
@@ -131,7 +110,6 @@ impl Records {
     pub(super) async fn session_count(&self, since: u64) -> Result<u64, StoreError> {
         match self {
             Self::Own(keeper) => keeper.session_count(since).await,
-            #[cfg(feature = "nats")]
             Self::Shared(cluster) => cluster.session_count(since).await,
         }
     }
@@ -140,7 +118,6 @@ impl Records {
     pub(super) async fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
         match self {
             Self::Own(keeper) => keeper.usage(max).await,
-            #[cfg(feature = "nats")]
             Self::Shared(cluster) => cluster.usage(max).await,
         }
     }
@@ -149,11 +126,7 @@ impl Records {
     pub(super) async fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError> {
         match self {
             Self::Own(keeper) => keeper.forget(session, what).await,
-            #[cfg(feature = "nats")]
-            Self::Shared(cluster) => {
-                let _ = what;
-                cluster.forget(session).await
-            }
+            Self::Shared(cluster) => cluster.forget(session).await,
         }
     }
 
@@ -161,7 +134,6 @@ impl Records {
     pub(super) async fn close(&self) {
         match self {
             Self::Own(keeper) => keeper.close().await,
-            #[cfg(feature = "nats")]
             Self::Shared(cluster) => cluster.close().await,
         }
     }

@@ -11,7 +11,6 @@ pub use turn::{Mark, Turn};
 /// The context of a message. Turns must be of one session and one agent, so that no user sees what
 /// another one said.
 #[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
 pub struct Context<'a> {
     /// The instructions of the configuration.
     pub instructions: Option<&'a str>,
@@ -27,7 +26,6 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     /// Returns the messages for the model: instructions, soul, the turns, and the new message. Blank
     /// parts are left out, and questions that have no answer because the provider failed.
-    #[must_use]
     pub fn messages(&self, message: &str) -> Vec<ChatMessage> {
         let mut messages = Vec::with_capacity(3 + 2 * self.turns.len());
         for text in [self.instructions, self.soul].into_iter().flatten() {

@@ -11,7 +11,6 @@ pub const MAX_SOUL: usize = 64 * 1024;
 
 /// A soul as it was last read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct SoulText {
     /// The text, if the file was ever readable. Without control characters, except line ends and
     /// tabs.
@@ -46,7 +45,6 @@ impl Soul {
     }
 
     /// Returns the path of the file.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.path
     }
@@ -63,7 +61,6 @@ impl Soul {
 
     /// Reads the file, which is small, so that every message gets its latest version. If it cannot
     /// be read, keeps the previous text. Blocks on the file system.
-    #[must_use]
     pub fn read(&self) -> SoulText {
         let outcome = content(&self.0.path);
         let mut last = self.0.last.lock();

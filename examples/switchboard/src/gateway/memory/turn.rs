@@ -15,7 +15,6 @@ const MAX_WHY: usize = 1024;
 /// `failed: …`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Mark {
     /// Its client has stopped it, or has left.
     Stopped,
@@ -28,7 +27,6 @@ pub enum Mark {
 
 impl Mark {
     /// Returns the mark of an answer that failed for this reason. Whether it `has_begun`.
-    #[must_use]
     pub fn failed(why: &str, has_begun: bool) -> Self {
         let why = beginning(why, MAX_WHY).to_owned();
         match has_begun {
@@ -38,7 +36,6 @@ impl Mark {
     }
 
     /// Returns the mark of an answer that failed with this error of the model. Whether it `has_begun`.
-    #[must_use]
     pub fn of(error: &ModelError, has_begun: bool) -> Self {
         match error {
             ModelError::Cut if has_begun => {
@@ -61,7 +58,6 @@ impl fmt::Display for Mark {
 
 /// A question and its answer: the text of all rounds, without tool calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Turn {
     /// The user's message.
     pub user: String,
@@ -106,7 +102,6 @@ impl Turn {
     }
 
     /// Sets [`id`](Self::id).
-    #[must_use]
     pub fn with_id(mut self, id: Option<&str>) -> Self {
         self.id = id.map(str::to_owned);
         self
@@ -133,7 +128,6 @@ impl Turn {
     }
 
     /// Returns the turn with both texts cut to this many bytes.
-    #[must_use]
     pub fn shortened(&self, max: usize) -> Cow<'_, Self> {
         if self.user.len() <= max && self.assistant.len() <= max {
             return Cow::Borrowed(self);

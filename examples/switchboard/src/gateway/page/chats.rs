@@ -289,7 +289,6 @@ async fn stopped(stopping: Option<&mut Cancellation>) {
 
 impl Chats {
     /// Creates the chats of this engine's page.
-    #[must_use]
     pub fn new(engine: Arc<Engine>) -> Self {
         Self {
             engine,

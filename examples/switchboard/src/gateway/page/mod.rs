@@ -76,7 +76,6 @@ impl<'a> Resource<'a> {
 /// - Any other method: 405, with an empty body.
 ///
 /// The answer to `HEAD` is the one to `GET`; an HTTP server leaves its body out.
-#[must_use]
 pub fn respond(method: &Method, path: &str) -> Response<Bytes> {
     let resource = Resource::at(path);
     match (&resource, is_read(method)) {

@@ -119,7 +119,6 @@ impl WasmPlugin {
     }
 
     /// Returns the known capabilities without effect.
-    #[must_use]
     pub fn without_effect(&self) -> &[String] {
         &self.without_effect
     }

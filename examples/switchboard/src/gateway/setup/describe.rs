@@ -4,7 +4,6 @@ use super::super::config::{Config, DataDir};
 use crate::model::provider::Provider;
 
 /// Describes a configuration in a few lines for people.
-#[must_use]
 pub fn describe(config: &Config) -> String {
     let gateway = &config.gateway;
     let data = match &gateway.data {

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::gateway::config::Origin;
-use crate::model::http::testing::{Does, Provider as Fake};
+use crate::model::http::tests::testing::{Does, Provider as Fake};
 use crate::model::{ChatRequest, Delta, ModelError, Wait};
 
 const FIRST: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
@@ -24,7 +24,7 @@ async fn model(url: &str) -> Arc<dyn ChatModel> {
     config.agent.model.key = Some(Secret::from("sk-hunter2"));
     let env = |name: &str| (name == "OPENAI_BASE_URL").then(|| url.to_owned());
     let prepared = prepare(&config, &Overrides::default(), &env).await;
-    prepared.unwrap().model.unwrap()
+    prepared.unwrap().model.model.unwrap()
 }
 
 #[tokio::test]

@@ -20,7 +20,6 @@ use crate::gateway::usage::UsageEntry;
 pub const FILE_NAME: &str = "exoclaw.redb";
 
 /// Returns a warning if the file exists and is empty, as after a full disk.
-#[must_use]
 pub fn empty_file(folder: &Path) -> Option<String> {
     let path = folder.join(FILE_NAME);
     let is_empty = path

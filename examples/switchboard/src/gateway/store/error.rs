@@ -2,12 +2,10 @@
 
 use std::io;
 
-#[cfg(feature = "nats")]
 use rpc_core::cluster::StoreError as Failure;
 
 /// The error of a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum StoreError {
     /// Another process has the file open. Retry after it has ended.
     #[error("{file} is {words}: end that gateway, or set another data_dir")]
@@ -48,12 +46,10 @@ pub enum StoreError {
     },
     /// What the nodes share failed. After [`Failure::Unavailable`] a write may have happened or not;
     /// otherwise nothing was written.
-    #[cfg(feature = "nats")]
     #[error(transparent)]
     Cluster(#[from] Failure),
     /// This node counted as gone, and another one has the session. Nothing is remembered; the tokens
     /// are counted.
-    #[cfg(feature = "nats")]
     #[error("this node counted as gone, and another one has the session")]
     PastOwner,
     /// The store was closed. Nothing was written.

@@ -49,7 +49,6 @@ rpc_core::config! {
 
 /// The results of one run of a session. They are written completely or not at all.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
 pub struct Commit {
     /// The key of the session. If it is empty, the usage counts only for its day.
     pub session: String,
@@ -74,14 +73,12 @@ impl Commit {
     }
 
     /// Sets [`turn`](Self::turn).
-    #[must_use]
     pub fn with_turn(mut self, turn: Option<Turn>) -> Self {
         self.turn = turn;
         self
     }
 
     /// Adds an entry to [`usage`](Self::usage).
-    #[must_use]
     pub fn with_usage(mut self, entry: UsageEntry) -> Self {
         self.usage.push(entry);
         self
@@ -90,7 +87,6 @@ impl Commit {
 
 /// A known session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct SessionInfo {
     /// Its key.
     pub session: String,
@@ -117,7 +113,6 @@ pub enum Forget {
 
 /// The tokens used, for budgets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Totals {
     /// The tokens of each session, by its key.
     pub sessions: Vec<(String, u64)>,

@@ -5,7 +5,6 @@ use serde::Deserialize;
 
 /// A message from a chat service. Members that are missing, null or not strings have their default.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Incoming {
     /// The message. Default: empty.
     pub content: String,
@@ -43,7 +42,6 @@ impl Incoming {
 
 /// A request that `format_outgoing` wants the gateway to make.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[non_exhaustive]
 pub struct Outgoing {
     /// The URL to post to.
     pub url: String,
@@ -53,7 +51,6 @@ pub struct Outgoing {
 
 /// The error of a request for an adapter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum PostError {
     /// The adapter's capabilities do not include the host. Nothing was sent.
     #[error("{host} not in allowed_hosts")]

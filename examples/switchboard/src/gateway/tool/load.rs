@@ -29,7 +29,6 @@ rpc_core::config! {
 
 /// A plugin in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct PluginEntry {
     /// The name.
     pub name: String,
@@ -52,25 +51,10 @@ impl PluginEntry {
             limits: PluginLimits::default(),
         }
     }
-
-    /// Sets [`capabilities`](Self::capabilities).
-    #[must_use]
-    pub fn with_capabilities(mut self, capabilities: Vec<String>) -> Self {
-        self.capabilities = capabilities;
-        self
-    }
-
-    /// Sets [`limits`](Self::limits).
-    #[must_use]
-    pub const fn with_limits(mut self, limits: PluginLimits) -> Self {
-        self.limits = limits;
-        self
-    }
 }
 
 /// The reason why a plugin cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum PluginError {
     /// It is a WebAssembly module, and this program cannot run one.
     #[error("this build cannot run WebAssembly: build it with '--features wasm'")]
@@ -121,7 +105,6 @@ pub enum PluginError {
 
 /// A problem of a plugin at the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Problem {
     /// The plugin is skipped.
     Skipped(PluginError),
@@ -131,7 +114,6 @@ pub enum Problem {
 
 /// A warning about a plugin. The gateway still starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct LoadWarning {
     /// The plugin's name.
     pub plugin: String,

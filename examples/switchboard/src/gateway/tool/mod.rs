@@ -30,7 +30,6 @@ const MAX_NAME: usize = 64;
 
 /// The output of a tool, for the model and for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ToolOutput {
     /// The text.
     pub content: String,
@@ -57,7 +56,6 @@ impl ToolOutput {
 
     /// Creates the failure `tool execution failed: REASON`. Strangers see it, so it has only the
     /// reason's first line, without control characters and at most 300 characters long.
-    #[must_use]
     pub fn failed(reason: &str) -> Self {
         Self::error(format!("{FAILED}{}", short(reason)))
     }
@@ -109,7 +107,6 @@ impl fmt::Debug for Tools {
 
 impl Tools {
     /// Creates an empty list.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -146,13 +143,11 @@ impl Tools {
     }
 
     /// Returns the number of tools and channel adapters.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
     /// Returns whether there is none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -163,14 +158,12 @@ impl Tools {
     }
 
     /// Returns the definitions for the model, in order.
-    #[must_use]
     pub fn definitions(&self) -> &[ToolDefinition] {
         &self.definitions
     }
 
     /// Returns the tools that an agent may use, by either of their names, and the unknown names in
     /// the list. An empty list means all tools. Other tools are neither offered nor callable.
-    #[must_use]
     pub fn only(&self, allowed: &[String]) -> (Self, Vec<String>) {
         if allowed.is_empty() {
             return (self.clone(), Vec::new());
@@ -196,7 +189,6 @@ impl Tools {
     }
 
     /// Returns the channel adapter of this name.
-    #[must_use]
     pub fn adapter(&self, name: &str) -> Option<&dyn ChannelAdapter> {
         let named = self.all.iter().find(|tool| tool.name() == name)?;
         named.adapter()

@@ -10,7 +10,6 @@ const CONTINUED: &str = "↳";
 /// Renders a unified diff as lines of at most `width` columns: added lines green, removed ones red.
 /// Lines keep their `+`, `-` or blank; a long line continues in rows that begin with `↳`. Control
 /// characters are escaped.
-#[must_use]
 pub fn diff(unified: &str, width: usize, style: Style) -> Vec<String> {
     let mut lines = Vec::new();
     let mut in_hunk = false;

@@ -32,7 +32,6 @@ pub struct Style {
 ///
 /// An empty line follows each block, so the lines of the parts of a text that is split at
 /// [`closed`](super::closed) are the lines of the text. For a text that grows see [`Stream`].
-#[must_use]
 pub fn render(text: &str, width: usize, style: Style) -> Vec<String> {
     let mut renderer = Renderer::new(width, style);
     for event in super::events(text) {
@@ -44,7 +43,6 @@ pub fn render(text: &str, width: usize, style: Style) -> Vec<String> {
 /// Breaks plain text at words into lines of at most `width` columns. The first one begins with
 /// `first_indent`, the others with `indent`; a word that is longer than a line is cut. Control characters
 /// in the text are escaped.
-#[must_use]
 pub fn wrap(text: &str, width: usize, first_indent: &str, indent: &str) -> Vec<String> {
     let [first, rest] = [first_indent, indent].map(|indent| width.saturating_sub(indent.width()));
     let span = [Span::new(text, Look::PLAIN)];

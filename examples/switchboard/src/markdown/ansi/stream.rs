@@ -47,7 +47,6 @@ struct Code {
 
 impl Stream {
     /// Creates the stream of an empty text.
-    #[must_use]
     pub fn new(style: Style) -> Self {
         Self {
             style,
@@ -100,7 +99,6 @@ impl Stream {
     }
 
     /// Returns the lines of what is not returned yet, as far as it is known.
-    #[must_use]
     pub fn open(&self, width: usize) -> Vec<String> {
         not_returned(self.open_lines(width), self.returned)
     }

@@ -4,7 +4,7 @@
 use rpc_core::Secret;
 
 use crate::model::config::ModelConfig;
-use crate::model::http::testing::{Does, OK, Provider, ask, policy};
+use crate::model::http::tests::testing::{Does, OK, Provider, ask, policy};
 use crate::model::http::{HttpClient, HttpModel};
 use crate::model::provider::Provider as Kind;
 use crate::model::{Finish, ModelError};

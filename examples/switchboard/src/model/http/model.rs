@@ -55,7 +55,6 @@ impl HttpModel {
     }
 
     /// Returns whether the key and the conversation leave this machine unencrypted.
-    #[must_use]
     pub fn goes_unencrypted(&self) -> bool {
         self.asker.goes_unencrypted()
     }
@@ -76,7 +75,6 @@ impl HttpModel {
     }
 
     /// Returns what to do if the provider should be on this machine and nothing listens there.
-    #[must_use]
     pub fn absence(&self) -> Option<ModelError> {
         let (config, url) = (&self.config, self.asker.url());
         let is_local = matches!(config.provider, Provider::Ollama | Provider::Vllm);

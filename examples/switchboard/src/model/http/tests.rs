@@ -1,6 +1,9 @@
 //! What all models behind HTTP have in common.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod refusals;
+pub(crate) mod testing;
+
 use std::time::Duration;
 
 use rpc_core::Secret;
@@ -8,7 +11,7 @@ use rpc_core::backoff::BackoffPolicy;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
-use super::testing::{Does, OK, Provider, ask, policy, read_request};
+use self::testing::{Does, OK, Provider, ask, policy, read_request};
 use super::{HttpClient, HttpModel, RequestPolicy};
 use crate::model::config::ModelConfig;
 use crate::model::provider::Provider as Kind;

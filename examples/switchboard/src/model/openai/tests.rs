@@ -9,7 +9,7 @@ use snek_proto::llm::chat::{ChatMessage, ToolCall};
 use snek_proto::llm::tool::ToolDefinition;
 
 use crate::model::config::ModelConfig;
-use crate::model::http::testing::{Does, OK, Provider, ask, policy};
+use crate::model::http::tests::testing::{Does, OK, Provider, ask, policy};
 use crate::model::http::{HttpClient, HttpModel};
 use crate::model::provider::Provider as Kind;
 use crate::model::{ChatModel as _, ChatRequest, Finish, ModelError};
@@ -324,7 +324,11 @@ async fn the_request_has_the_configured_members() {
         ];
         let tools = [ToolDefinition::new("time", "the time")];
         let request = ChatRequest::new(messages.iter().collect()).with_tools(&tools);
-        for request in [request.clone(), request.with_model(Some("o9"))] {
+        let other = ChatRequest {
+            model: Some("o9"),
+            ..request.clone()
+        };
+        for request in [request, other] {
             let mut deltas = model.stream(request).await.unwrap();
             deltas.next().await.unwrap().unwrap();
         }

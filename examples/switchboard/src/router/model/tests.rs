@@ -200,13 +200,12 @@ fn refused_keys_are_distinguished_from_a_busy_provider() {
     }
 }
 
-#[cfg(feature = "llm")]
 mod over_http {
     use rpc_core::backoff::Backoff;
 
     use super::*;
     use crate::model::config::ModelConfig;
-    use crate::model::http::testing::{Does, OK, Provider};
+    use crate::model::http::tests::testing::{Does, OK, Provider};
     use crate::model::http::{HttpClient, HttpModel};
     use crate::model::provider::Provider as Kind;
 

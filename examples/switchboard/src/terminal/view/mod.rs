@@ -8,6 +8,7 @@ mod tool;
 
 use std::time::Instant;
 
+use rpc_core::text::beginning;
 use unicode_width::UnicodeWidthStr;
 
 use super::ChatEvent;
@@ -508,13 +509,6 @@ fn fitting(line: &str, width: usize) -> Vec<String> {
 
 fn seconds(since: Instant, now: Instant) -> String {
     format!("{} s", now.saturating_duration_since(since).as_secs())
-}
-
-/// The beginning of a text of at most this many bytes.
-fn beginning(text: &str, bytes: usize) -> &str {
-    let mut ends = (0..=bytes.min(text.len())).rev();
-    let end = ends.find(|end| text.is_char_boundary(*end));
-    text.get(..end.unwrap_or_default()).unwrap_or_default()
 }
 
 /// The columns that a row takes: the sequences in it that set colours take none.

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::{beginning, fold, paint};
+use super::{fold, paint};
+use rpc_core::text::beginning;
+
 use crate::markdown::ansi::{Style, diff, wrap};
 use crate::screen::Colour;
 

@@ -15,13 +15,14 @@ use super::cluster::{Node, UNAVAILABLE, at_gate, gated};
 use super::harness::*;
 use crate::gateway::engine::{NOT_STORED, Records};
 use crate::gateway::site::Site;
+use crate::gateway::tool::Tools;
 
 #[tokio::test(start_paused = true)]
 async fn a_gateway_presumed_dead_is_not_ready_until_it_is_back() {
     let store = MemoryStore::new();
     let Node { engine, .. } = Node::on(Arc::new(store.clone()), []).await;
     let engine = Arc::new(engine);
-    let site = Site::new(Arc::clone(&engine), Auth::open());
+    let site = Site::new(Arc::clone(&engine), Auth::open(), Tools::new(), None);
     let status = async |method, path| {
         let request = Request::builder().method(method).uri(path);
         let request = request.body(Bytes::new()).unwrap();

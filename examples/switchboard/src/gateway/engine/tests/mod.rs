@@ -1,11 +1,8 @@
 //! What a chat goes through, without sockets: a model that follows a script, and a store in memory.
 
 mod budget;
-#[cfg(feature = "nats")]
 mod cluster;
-#[cfg(feature = "nats")]
 mod cluster_faults;
-#[cfg(feature = "nats")]
 mod cluster_nats;
 mod dropped;
 mod extension;
