@@ -5,7 +5,7 @@ use std::future::pending;
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, SystemTime};
 
-use acolyte_proto::client::{ChatUpdate, Outcome, Warning};
+use acolyte_proto::client::{ChatUpdate, Outcome};
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, HistoryItem, Role, Status};
 use acolyte_proto::id::{MessageId, SessionId, TaskId};
@@ -64,10 +64,8 @@ struct Running {
     text: String,
     /// Starts once more if the connection turns out to have ended before it was sent.
     may_repeat: bool,
-    /// Some of the answer was shown.
-    has_text: bool,
-    /// A frame could not be read, so that some of it may be missing.
-    has_gap: bool,
+    /// What was shown of the answer.
+    shown: String,
     /// It is to be aborted.
     aborts: bool,
 }
@@ -129,8 +127,7 @@ impl<'a> Daemon<'a> {
             chat,
             text,
             may_repeat,
-            has_text: false,
-            has_gap: false,
+            shown: String::new(),
             aborts: false,
         });
         out.people([ChatEvent::Activity("thinking".to_owned())])
@@ -158,14 +155,12 @@ impl<'a> Daemon<'a> {
         let reply = show::said(outcome);
         let state = reply.and_then(|reply| reply.state.as_deref());
         let asks = state == Some(AWAITING_INPUT) && is_enforced(&self.connection.status);
-        let is_shown = running.has_text
-            && !running.has_gap
-            && reply.is_some_and(|it| it.output_streamed != Some(false));
-        if let Some(reply) = reply.filter(|_| !is_shown) {
-            let text = match running.has_gap && running.has_text {
-                true => format!("\n\n{}", reply.output),
-                false => reply.output.to_string(),
-            };
+        let shown = running.shown.as_str();
+        let unshown = reply.and_then(|reply| match reply.output_streamed {
+            Some(false) => Some(reply.output.to_string()),
+            _ => missing(shown, &reply.output),
+        });
+        if let Some(text) = unshown {
             let text = match asks {
                 true => ChatEvent::Preview(text),
                 false => ChatEvent::Text(text),
@@ -206,6 +201,22 @@ impl<'a> Daemon<'a> {
 /// Whether a server asks by itself, whatever its model does.
 fn is_enforced(status: &Status) -> bool {
     status.capability_words().any(|word| word == ASK_FIRST)
+}
+
+/// What is still to be shown of a whole answer, whose last part or all of it may be shown already. Blanks do not count.
+fn missing(shown: &str, whole: &str) -> Option<String> {
+    let visible = |c: &char| !c.is_whitespace();
+    let mut end = shown.chars().rev().filter(visible);
+    let is_shown = whole
+        .chars()
+        .rev()
+        .filter(visible)
+        .all(|c| end.next() == Some(c));
+    match whole.strip_prefix(shown) {
+        _ if is_shown => None,
+        Some(rest) => Some(rest.to_owned()),
+        None => Some(format!("\n\n{whole}")),
+    }
 }
 
 fn not_allowed() -> Failure {
@@ -273,8 +284,9 @@ impl Peer for Daemon<'_> {
             return Ok(());
         }
         if let Some(running) = &mut self.running {
-            running.has_text |= matches!(update, ChatUpdate::Event(Event::TextDelta(_)));
-            running.has_gap |= matches!(update, ChatUpdate::Warning(Warning::BadFrame(_)));
+            if let ChatUpdate::Event(Event::TextDelta(text)) = &update {
+                running.shown.push_str(text);
+            }
         }
         if let Some(line) = show::json(&update) {
             out.line(line).await;
@@ -344,5 +356,30 @@ impl Peer for Daemon<'_> {
             let _ = self.handle(update, out).await;
         }
         self.connection.close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_shown_whole_and_once() {
+        for (shown, whole, expected) in [
+            ("one two", "one two", None),
+            ("Let me look. one\n two", "one two\n", None),
+            ("", "", None),
+            ("one ", "one two", Some("two")),
+            ("", "one", Some("one")),
+            ("one t", "one two", Some("wo")),
+            ("x", "member", Some("\n\nmember")),
+            ("one ee", "one three", Some("\n\none three")),
+        ] {
+            assert_eq!(
+                missing(shown, whole).as_deref(),
+                expected,
+                "{shown:?} {whole:?}"
+            );
+        }
     }
 }

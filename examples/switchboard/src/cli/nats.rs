@@ -76,12 +76,33 @@ impl NatsArgs {
         self.url().is_some()
     }
 
+    /// Warns if something is set that only a node of a cluster needs.
+    fn warn_alone(&self) {
+        let user = self.nats_user.is_some() && std::env::var_os(USER).is_none();
+        let given = [
+            ("--nats-prefix", self.nats_prefix.is_some()),
+            ("--nats-user", user),
+            ("--nats-password-file", self.nats_password.is_some()),
+            ("--nats-token-file", self.nats_token.is_some()),
+            ("--nats-nkey-file", self.nats_nkey.is_some()),
+            ("--nats-ca", self.nats_ca.is_some()),
+            ("--nats-replicas", self.nats_replicas.is_some()),
+            ("[nats]", self.file != NatsSettings::default()),
+        ];
+        if let Some((what, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+            complain(format_args!(
+                "warning: {what} has no effect without the URL of a NATS server (--nats, {URL}): this node runs alone"
+            ));
+        }
+    }
+
     /// Returns the configuration; `None` if this node is alone.
     ///
     /// # Errors
     /// [`Failure`] if a file cannot be read.
     pub fn config(&self) -> Result<Option<NatsConfig>, Failure> {
         let Some(url) = self.url() else {
+            self.warn_alone();
             return Ok(None);
         };
         let mut config = NatsConfig::new(url);

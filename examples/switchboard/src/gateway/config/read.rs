@@ -11,6 +11,7 @@ use rpc_core::Secret;
 use rpc_core::net::server::Guards;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use strsim::damerau_levenshtein;
 use toml::de::{DeTable, DeValue};
 
 use super::load::{Loaded, Origin};
@@ -20,6 +21,9 @@ use crate::cli;
 use crate::gateway::usage::Price;
 use crate::model::options::{ModelArgs, temperature};
 use crate::model::provider::Provider;
+
+/// A configuration with every key.
+const SAMPLE: &str = include_str!("../../../gateway/gateway.toml");
 
 /// `[agent]` as it is written.
 #[derive(Default, Deserialize)]
@@ -142,7 +146,8 @@ fn timeout<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Er
 /// Seconds, with or without a fraction.
 pub(crate) fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
     let seconds = match Time::deserialize(from)? {
-        Time::Seconds(number) => Duration::try_from_secs_f64(number).map_err(|it| it.to_string()),
+        Time::Seconds(number) => Duration::try_from_secs_f64(number)
+            .map_err(|_| "must be a number of seconds from 0 upwards".to_owned()),
         Time::Text(text) => Err(match cli::duration(&text) {
             Ok(time) => format!("write it as a number of seconds: {}", time.as_secs_f64()),
             Err(_) => "write a number of seconds".to_owned(),
@@ -189,6 +194,54 @@ impl KeySpans {
     fn path_at(&self, at: &Range<usize>) -> Option<&str> {
         let found = self.0.iter().find(|place| place.value == *at);
         found.map(|place| &*place.path)
+    }
+}
+
+/// The message of a wrong type, without names of Rust's.
+fn in_words(message: &str) -> String {
+    let Some((what, expected)) = message.rsplit_once(", expected ") else {
+        return message.to_owned();
+    };
+    let expected = match expected {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number from 0 upwards",
+        "f64" => "a number",
+        "a boolean" => "true or false",
+        "a string" | "path string" => "a text between quotes",
+        "a sequence" => "a list, such as [\"a\"]",
+        it if it.starts_with("struct ") || it == "a map" => "a table",
+        other => other,
+    };
+    format!("{what}, expected {expected}")
+}
+
+/// The message about a key that does not exist, with the nearest one that does. The sample has them all.
+fn unknown_key(path: &str) -> String {
+    let parts = path.split('.');
+    let plain: Vec<_> = parts.filter(|it| it.parse::<usize>().is_err()).collect();
+    let plain = plain.join(".");
+    let mut known = Vec::new();
+    let mut table = "";
+    for line in SAMPLE.lines().map(|line| line.trim_start_matches('#')) {
+        if let Some(name) = line.strip_prefix('[') {
+            table = name.trim_matches(['[', ']']);
+            known.push(table.to_owned());
+        } else if let Some((key, _)) = line.split_once(" = ").filter(|(key, _)| !key.contains(' '))
+        {
+            known.push(format!("{table}.{key}"));
+        }
+    }
+    let known = known.iter().map(|it| (damerau_levenshtein(it, &plain), it));
+    let message = format!("unknown key {}", quoted(path));
+    let name = plain.rsplit('.').next().unwrap_or_default().chars().count();
+    match known
+        .min()
+        .filter(|(distance, _)| *distance <= name.min(9) / 3)
+    {
+        Some((_, nearest)) => format!("{message}; did you mean `{nearest}`?"),
+        None => message,
     }
 }
 
@@ -380,9 +433,10 @@ pub(super) fn read(text: &str, origin: &Origin) -> Result<Loaded, ConfigError> {
     let config = serde_ignored::deserialize(reader, |path| unknown.push(path.to_string()));
     let mut config: Config = config.map_err(|error| {
         let at = error.span().unwrap_or(0..0);
+        let message = in_words(error.message());
         let message = match places.path_at(&at) {
-            Some(path) => format!("{path}: {}", error.message()),
-            None => error.message().to_owned(),
+            Some(path) => format!("{path}: {message}"),
+            None => message,
         };
         invalid(vec![(at.start, message)])
     })?;
@@ -409,11 +463,10 @@ pub(super) fn read(text: &str, origin: &Origin) -> Result<Loaded, ConfigError> {
                 );
                 checks.warnings.push((at, why));
             }
-            _ => checks
-                .warnings
-                .push((at, format!("unknown key {}", quoted(path)))),
+            _ => checks.warnings.push((at, unknown_key(path))),
         }
     }
+    let unknown = checks.warnings.clone();
     checks.gateway(&mut config);
     checks.agent(&mut config.agent);
     checks.plugins(&mut config);
@@ -432,6 +485,8 @@ pub(super) fn read(text: &str, origin: &Origin) -> Result<Loaded, ConfigError> {
     checks.file("nats.nkey_file", nats.nkey_file.as_mut());
     checks.file("nats.ca", nats.ca.as_mut());
     if !checks.errors.is_empty() {
+        // A misspelt key may be why another one is missing.
+        checks.errors.extend(unknown);
         return Err(invalid(checks.errors));
     }
     let warnings = sorted(checks.warnings, text, origin.file());

@@ -218,11 +218,11 @@ fn reports_the_place_of_a_value_of_the_wrong_type() {
     for (text, expected) in [
         (
             "[gateway]\nport = 70000",
-            "2:8: gateway.port: invalid value: integer `70000`, expected u16",
+            "2:8: gateway.port: invalid value: integer `70000`, expected a whole number from 0 to 65535",
         ),
         (
             "[gateway]\nallowed_hosts = [7]",
-            "2:18: gateway.allowed_hosts.0: invalid type: integer `7`, expected a string",
+            "2:18: gateway.allowed_hosts.0: invalid type: integer `7`, expected a text between quotes",
         ),
         ("[agent]\nid = \" \"", "2:6: agent.id: is empty"),
         (
@@ -255,7 +255,7 @@ fn reports_the_place_of_a_value_of_the_wrong_type() {
         ),
         (
             "[agent]\ncatch_all = 1",
-            "2:13: agent.catch_all: invalid type: integer `1`, expected a boolean",
+            "2:13: agent.catch_all: invalid type: integer `1`, expected true or false",
         ),
         (
             "[[plugins]]\nname = \"one\"",
@@ -267,15 +267,15 @@ fn reports_the_place_of_a_value_of_the_wrong_type() {
         ),
         (
             "[budgets]\ndaily = -1",
-            "2:9: budgets.daily: invalid value: integer `-1`, expected u64",
+            "2:9: budgets.daily: invalid value: integer `-1`, expected a whole number from 0 upwards",
         ),
         (
             "agent = 1",
-            "1:9: agent: invalid type: integer `1`, expected struct AgentKeys",
+            "1:9: agent: invalid type: integer `1`, expected a table",
         ),
         (
             "plugins = 5",
-            "1:11: plugins: invalid type: integer `5`, expected a sequence",
+            "1:11: plugins: invalid type: integer `5`, expected a list, such as [\"a\"]",
         ),
     ] {
         assert_eq!(errors(text), [expected]);
@@ -339,10 +339,10 @@ semantic_enabled = true
 "#;
     let expected = [
         "2:1: unknown key `prot`",
-        "4:1: unknown key `gateway.Port`",
+        "4:1: unknown key `gateway.Port`; did you mean `gateway.port`?",
         "6:1: unknown key `agent.a\\u{1b}b`",
         "7:8: unknown key `agent.fallback`",
-        "12:1: unknown key `plugins.0.capability`",
+        "12:1: unknown key `plugins.0.capability`; did you mean `plugins.capabilities`?",
         "14:1: memory.semantic_enabled: has no effect; the model gets what was said, and no facts from it",
     ];
     assert_eq!(warnings(text), expected);
