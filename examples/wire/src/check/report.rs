@@ -46,21 +46,12 @@ pub struct Counts {
 /// A row of a report.
 #[derive(Debug, Serialize)]
 pub struct ReportRow<'a> {
-    /// See [`Row`].
-    pub id: &'a str,
-    /// See [`Row`].
-    pub section: &'a str,
-    /// See [`Row`].
-    pub level: Level,
-    /// See [`Row`].
-    pub says: &'a str,
+    /// What was checked.
+    #[serde(flatten)]
+    pub row: &'a Row,
     /// What was found.
     #[serde(flatten)]
-    pub verdict: &'a Verdict,
-    /// How long it took, in milliseconds.
-    pub millis: u128,
-    /// What was sent and received.
-    pub evidence: &'a [Entry],
+    pub outcome: &'a Outcome,
 }
 
 impl<'a> Report<'a> {
@@ -77,15 +68,7 @@ impl<'a> Report<'a> {
         let mut counts = Counts::default();
         let rows = suite.rows.iter().zip(outcomes).map(|(row, outcome)| {
             counts.add(row, &outcome.verdict);
-            ReportRow {
-                id: &row.id,
-                section: &row.section,
-                level: row.level,
-                says: &row.says,
-                verdict: &outcome.verdict,
-                millis: outcome.elapsed.as_millis(),
-                evidence: &outcome.evidence,
-            }
+            ReportRow { row, outcome }
         });
         let rows = rows.collect();
         Self {
@@ -106,8 +89,9 @@ impl<'a> Report<'a> {
     /// It cannot be written as XML.
     pub fn junit(&self) -> Result<String, String> {
         let mut suite = TestSuite::new(format!("{} {}", self.protocol, self.role.name()));
-        for row in &self.rows {
-            let mut status = match (row.verdict, row.level) {
+        for ReportRow { row, outcome } in &self.rows {
+            let verdict = &outcome.verdict;
+            let mut status = match (verdict, row.level) {
                 (Verdict::Pass, _) => TestCaseStatus::success(),
                 (Verdict::Fail { .. }, Level::Must) => {
                     TestCaseStatus::non_success(NonSuccessKind::Failure)
@@ -115,17 +99,15 @@ impl<'a> Report<'a> {
                 (Verdict::Blocked { .. }, _) => TestCaseStatus::non_success(NonSuccessKind::Error),
                 _ => TestCaseStatus::skipped(),
             };
-            if let Some(why) = row.verdict.why() {
+            if let Some(why) = verdict.why() {
                 status.set_message(format!("{}: {why}", row.says));
             }
-            if row.verdict.is_failure() {
-                status.set_description(evidence(row.evidence));
+            if verdict.is_failure() {
+                status.set_description(evidence(&outcome.evidence));
             }
-            let mut case = TestCase::new(row.id, status);
-            case.set_classname(row.section);
-            case.set_time(std::time::Duration::from_millis(
-                row.millis.try_into().unwrap_or(u64::MAX),
-            ));
+            let mut case = TestCase::new(&*row.id, status);
+            case.set_classname(&*row.section);
+            case.set_time(std::time::Duration::from_millis(outcome.millis));
             suite.add_test_case(case);
         }
         let mut report = JUnit::new(self.target);
@@ -148,7 +130,7 @@ impl<'a> Report<'a> {
             escaped(&self.settings),
             title = escaped(&title),
         );
-        let is_failure = |row: &&ReportRow<'_>| row.verdict.is_failure();
+        let is_failure = |row: &&ReportRow<'_>| row.outcome.verdict.is_failure();
         let failures: Vec<_> = self.rows.iter().filter(is_failure).collect();
         if !failures.is_empty() {
             page.push_str("<h2>What fails</h2>\n");
@@ -156,8 +138,8 @@ impl<'a> Report<'a> {
         }
         let mut section = "";
         for row in self.rows.iter().filter(|row| !is_failure(row)) {
-            if row.section != section {
-                section = row.section;
+            if row.row.section != section {
+                section = &row.row.section;
                 page.push_str(&format!("<h2>{}</h2>\n", escaped(section)));
             }
             page.push_str(&row.html());
@@ -168,23 +150,25 @@ impl<'a> Report<'a> {
 
 impl ReportRow<'_> {
     fn html(&self) -> String {
-        let class = match self.verdict {
+        let Self { row, outcome } = self;
+        let verdict = &outcome.verdict;
+        let class = match verdict {
             Verdict::Pass => "pass",
             Verdict::NotApplicable { .. } => "na",
             _ => "fail",
         };
-        let why = self.verdict.why().unwrap_or_default();
+        let why = verdict.why().unwrap_or_default();
         format!(
             "<details class={class} id=\"{id}\"{open}><summary><b>{word}</b> {level} {says} <small>{section}, <code>{id}</code></small>\
              </summary>\n<p>{why}</p>\n<pre>{evidence}</pre></details>\n",
-            id = escaped(self.id),
+            id = escaped(&row.id),
             open = if class == "fail" { " open" } else { "" },
-            word = self.verdict.word(),
-            level = self.level.name(),
-            says = escaped(self.says),
-            section = escaped(self.section),
+            word = verdict.word(),
+            level = row.level.name(),
+            says = escaped(&row.says),
+            section = escaped(&row.section),
             why = escaped(&why),
-            evidence = escaped(&evidence(self.evidence)),
+            evidence = escaped(&evidence(&outcome.evidence)),
         )
     }
 }
@@ -329,7 +313,7 @@ mod tests {
             .map(|verdict| Outcome {
                 verdict: verdict.clone(),
                 evidence: vec![entry.clone()],
-                elapsed: Duration::from_millis(7),
+                millis: 7,
                 disorder: None,
                 noticed: Vec::new(),
             })

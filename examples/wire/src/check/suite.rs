@@ -69,7 +69,7 @@ pub struct Suite {
 }
 
 /// One thing to check.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub struct Row {
     /// The id, such as `exoclaw.server.chat.done-last`. It never changes.
     pub id: String,
@@ -80,11 +80,16 @@ pub struct Row {
     /// What holds.
     pub says: String,
     /// The rules that break it, and nothing else, at a peer without faults.
+    #[serde(skip)]
     pub broken: String,
+    #[serde(skip)]
     pub(super) needs: Vec<String>,
+    #[serde(skip)]
     pub(super) unless: Vec<String>,
     /// The steps of the script in front.
+    #[serde(skip)]
     pub(super) before: Vec<Step>,
+    #[serde(skip)]
     pub(super) steps: Vec<Step>,
 }
 

@@ -7,13 +7,14 @@ use std::time::Duration;
 use crate::Protocol;
 use crate::check::report::{Report, evidence};
 use crate::check::{
-    Command, Dial as _, Faithful, Outcome, Peer, Remote, Role, Row, Settings, Suite, Variables,
-    Verdict, run,
+    Command, Dial as _, Faithful, Outcome, Peer, Role, Row, Settings, Suite, Variables, Verdict,
+    run,
 };
 use crate::cli::{self, Failure, say};
 use crate::secrets::within;
 use crate::text::{Colour, printable, printable_lines};
 use clap::Subcommand;
+use rpc_core::net::ws::WsDialer;
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is installed):
@@ -99,7 +100,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
 pub(crate) async fn check(args: CheckArgs) -> Result<(), Failure> {
     match args.who {
         Who::Server { url, options } => {
-            let remote = Remote::new(&url).map_err(Failure::usage)?;
+            let remote = WsDialer::new(&url).map_err(Failure::usage)?;
             let protocol = super::protocol(options.protocol, &url)?;
             if !options.list {
                 let dialing = tokio::time::timeout(options.timeout, remote.dial()).await;
