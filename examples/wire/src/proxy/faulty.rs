@@ -15,7 +15,7 @@ use tokio::time::{sleep_until, timeout};
 
 use super::scan::{Message, Scanner};
 use super::{BUFFER, LINGER, Recorder};
-use crate::faults::{Action, Frame, Lane, Plan, Rules, close};
+use crate::faults::{Action, Frame, Lane, Plan, close};
 use crate::tag;
 
 /// The mask of frames that the proxy itself sends to a server.
@@ -26,19 +26,18 @@ const MASK: [u8; 4] = [0; 4];
 #[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct Faults {
     /// What goes wrong, and when. Also connections that are open follow a change.
-    pub rules: Rules,
+    pub plan: watch::Sender<Arc<Plan>>,
     /// What repeats a run.
     pub seed: u64,
 }
 
 impl Faults {
-    /// Returns what repeats a run and says why frames are missing: the seed and all rules, wherever they came
-    /// from; `None` without rules.
+    /// Returns what repeats a run and says why frames are missing: the seed and all rules; `None` without rules.
     #[must_use]
     pub fn note(&self) -> Option<String> {
-        let rules: Vec<_> = self.rules.list().into_iter().map(|it| it.text).collect();
-        let note = format!("faults with --seed {}: {}", self.seed, rules.join("; "));
-        (!rules.is_empty()).then_some(note)
+        let plan = self.plan.borrow();
+        let note = || format!("faults with --seed {}: {}", self.seed, plan.rules());
+        (!plan.is_empty()).then(note)
     }
 }
 
@@ -75,7 +74,7 @@ pub(super) async fn pass(
     let (mut server_reads, mut server_writes) = tokio::io::split(server);
     let (ending, _) = watch::channel(Ending::Not);
     let now = Instant::now();
-    let mut plan = faults.rules.plan();
+    let mut plan = faults.plan.subscribe();
     let lane = {
         let plan = Arc::clone(&plan.borrow_and_update());
         move |from| Lane::new(&plan, faults.seed, conn, from, now)
@@ -201,9 +200,8 @@ impl Way<'_> {
                     is_closed = true;
                     (Cow::Borrowed("close"), None)
                 }
-                // Its bytes pass as they are.
-                Message::TooLong(_) => continue,
-                Message::Nonsense => (Cow::Borrowed("bytes"), None),
+                // The bytes pass as they are.
+                Message::TooLong(_) | Message::Nonsense => continue,
             };
             let (raw, mask) = scanner.take_bytes();
             self.lane.frame(

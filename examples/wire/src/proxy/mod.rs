@@ -187,8 +187,7 @@ impl Proxy {
         }
         let is_upgrade = head.is_upgrade();
         let faults = self.faults.as_ref().filter(|_| is_upgrade);
-        if let Some(status) = faults.and_then(|it| it.rules.plan().borrow().refusal(it.seed, conn))
-        {
+        if let Some(status) = faults.and_then(|it| it.plan.borrow().refusal(it.seed, conn)) {
             self.record(conn, None, Kind::Fault, &format!("refused with {status}"));
             let status = http::StatusCode::from_u16(status)
                 .unwrap_or_default()

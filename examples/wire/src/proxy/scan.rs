@@ -1,17 +1,14 @@
 //! [`Scanner`]: the messages in a stream of WebSocket bytes (RFC 6455), for a proxy that passes the
 //! bytes on as they are.
 
+use std::io::Cursor;
+
 use bytes::{Buf as _, Bytes, BytesMut};
+use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
 /// The longest message that is put together, in bytes.
 pub const MAX_MESSAGE: usize = 16 * 1024 * 1024;
-
-const CONTINUATION: u8 = 0;
-const TEXT: u8 = 1;
-const BINARY: u8 = 2;
-const CLOSE: u8 = 8;
-const PING: u8 = 9;
-const PONG: u8 = 10;
 
 /// A message, without its mask.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +34,8 @@ pub enum Message {
 #[derive(Debug, Default)]
 pub struct Scanner {
     bytes: BytesMut,
-    /// The message whose frames are still coming: its opcode and its payload so far.
-    partial: Option<(u8, Vec<u8>)>,
+    /// The message whose frames are still coming: its kind and its payload so far.
+    partial: Option<(Data, Vec<u8>)>,
     /// Bytes of a long frame that are still to be skipped.
     skip: u64,
     is_lost: bool,
@@ -47,16 +44,6 @@ pub struct Scanner {
     mask: Option<[u8; 4]>,
     /// Bytes that are not a part of a message, if they are wanted.
     other: BytesMut,
-}
-
-/// The start of a frame.
-struct Header {
-    fin: bool,
-    opcode: u8,
-    mask: Option<[u8; 4]>,
-    /// The length of the header itself.
-    len: usize,
-    payload: u64,
 }
 
 impl Scanner {
@@ -116,34 +103,41 @@ impl Scanner {
             if self.skip > 0 || self.is_lost {
                 return None;
             }
-            let header = header(&self.bytes)?;
+            let mut start = Cursor::new(&self.bytes);
+            let Ok(parsed) = FrameHeader::parse(&mut start) else {
+                self.is_lost = true;
+                self.leave(self.bytes.len());
+                return Some(Message::Nonsense);
+            };
+            let len = usize::try_from(start.position()).unwrap_or(usize::MAX);
+            let (header, payload) = parsed?;
             let so_far = self
                 .partial
                 .as_ref()
                 .map_or(0, |(_, payload)| payload.len());
-            let whole = header.payload.saturating_add(so_far as u64);
+            let whole = payload.saturating_add(so_far as u64);
             if whole > MAX_MESSAGE as u64 {
-                self.leave(header.len);
-                (self.skip, self.partial) = (header.payload, None);
+                self.leave(len);
+                (self.skip, self.partial) = (payload, None);
                 return Some(Message::TooLong(whole));
             }
-            let payload = usize::try_from(header.payload).unwrap_or(usize::MAX);
-            let end = header.len.saturating_add(payload);
+            let payload = usize::try_from(payload).unwrap_or(usize::MAX);
+            let end = len.saturating_add(payload);
             let whole = self.bytes.get(..end)?;
             if let Some(raw) = &mut self.raw {
                 let [done, coming] = &mut **raw;
-                let is_control = header.opcode >= CLOSE;
+                let is_control = matches!(header.opcode, OpCode::Control(_));
                 self.mask = header.mask;
                 if is_control {
                     *done = BytesMut::from(whole);
                 } else {
                     coming.extend_from_slice(whole);
-                    if header.fin {
+                    if header.is_final {
                         *done = std::mem::take(coming);
                     }
                 }
             }
-            let payload = whole.get(header.len..).unwrap_or_default().to_vec();
+            let payload = whole.get(len..).unwrap_or_default().to_vec();
             self.bytes.advance(end);
             if let Some(message) = self.frame(&header, payload) {
                 return Some(message);
@@ -151,47 +145,40 @@ impl Scanner {
         }
     }
 
-    fn frame(&mut self, header: &Header, mut payload: Vec<u8>) -> Option<Message> {
+    fn frame(&mut self, header: &FrameHeader, mut payload: Vec<u8>) -> Option<Message> {
         if let Some(mask) = header.mask {
             unmask(&mut payload, mask);
         }
-        let (opcode, payload) = match (header.opcode, self.partial.take()) {
-            (CONTINUATION, Some((opcode, mut partial))) => {
+        let data = match header.opcode {
+            OpCode::Data(data) => data,
+            OpCode::Control(Control::Ping) => return Some(Message::Ping(payload)),
+            OpCode::Control(Control::Pong) => return Some(Message::Pong(payload)),
+            // The others are not parsed.
+            OpCode::Control(_) => {
+                let code = payload.first_chunk().map(|code| u16::from_be_bytes(*code));
+                let reason = String::from_utf8_lossy(payload.get(2..).unwrap_or_default());
+                return Some(Message::Close(code, reason.into_owned()));
+            }
+        };
+        let (data, payload) = match (data, self.partial.take()) {
+            (Data::Continue, Some((data, mut partial))) => {
                 partial.append(&mut payload);
-                (opcode, partial)
+                (data, partial)
             }
             // The rest of a message that was too long.
-            (CONTINUATION, None) => return None,
-            (PING, partial) => {
-                self.partial = partial;
-                return Some(Message::Ping(payload));
-            }
-            (PONG, partial) => {
-                self.partial = partial;
-                return Some(Message::Pong(payload));
-            }
-            (opcode, _) => (opcode, payload),
+            (Data::Continue, None) => return None,
+            (data, _) => (data, payload),
         };
-        if !header.fin {
-            self.partial = Some((opcode, payload));
+        if !header.is_final {
+            self.partial = Some((data, payload));
             return None;
         }
-        Some(match opcode {
-            TEXT => Message::Text(match String::from_utf8(payload) {
+        Some(match data {
+            Data::Binary => Message::Binary(payload),
+            _ => Message::Text(match String::from_utf8(payload) {
                 Ok(text) => text,
                 Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
             }),
-            BINARY => Message::Binary(payload),
-            CLOSE => {
-                let code = payload.first_chunk().map(|code| u16::from_be_bytes(*code));
-                let reason = String::from_utf8_lossy(payload.get(2..).unwrap_or_default());
-                Message::Close(code, reason.into_owned())
-            }
-            _ => {
-                self.is_lost = true;
-                self.leave(self.bytes.len());
-                Message::Nonsense
-            }
         })
     }
 }
@@ -205,33 +192,6 @@ fn unmask(payload: &mut [u8], mask: [u8; 4]) {
     for (byte, mask) in rest.iter_mut().zip(mask) {
         *byte ^= mask;
     }
-}
-
-/// Reads the header of a frame; `None` if it is not complete.
-fn header(bytes: &[u8]) -> Option<Header> {
-    let (first, second) = (*bytes.first()?, *bytes.get(1)?);
-    let (payload, mut len) = match second & 0x7f {
-        126 => {
-            let len = bytes.get(2..)?.first_chunk()?;
-            (u64::from(u16::from_be_bytes(*len)), 4)
-        }
-        127 => (u64::from_be_bytes(*bytes.get(2..)?.first_chunk()?), 10),
-        short => (u64::from(short), 2),
-    };
-    let mask = match second & 0x80 {
-        0 => None,
-        _ => Some(*bytes.get(len..)?.first_chunk()?),
-    };
-    if mask.is_some() {
-        len += 4;
-    }
-    Some(Header {
-        fin: first & 0x80 != 0,
-        opcode: first & 0x0f,
-        mask,
-        len,
-        payload,
-    })
 }
 
 #[cfg(test)]
