@@ -23,19 +23,26 @@ const BLANKS: &str = "                    ";
 const MAX_TENTHS: u64 = 1 << 40;
 
 /// What is shown of a transcript, and how.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct Options {
-    /// The protocol. Without it, the one that the transcript names, or its frames show.
+    /// The protocol. Default: the one that the transcript names, or its frames show.
+    #[arg(long)]
     pub protocol: Option<Protocol>,
-    /// Whether only entries are shown in which something went wrong.
+    /// Show only what is wrong or not wholly known: also frames out of order, failures, and calls that were not
+    /// answered.
+    #[arg(long)]
     pub problems: bool,
-    /// Whether passwords, tokens, signatures and the like are shown.
+    /// Show passwords, tokens, signatures and the like.
+    #[arg(long)]
     pub show_secrets: bool,
-    /// Whether long frames are shown to their end.
+    /// Show long frames to their end.
+    #[arg(long)]
     pub full: bool,
-    /// Whether lines are JSON objects.
+    /// Print one JSON object a line.
+    #[arg(long)]
     pub json: bool,
     /// Whether words have colours; JSON has none.
+    #[arg(skip)]
     pub colour: bool,
 }
 

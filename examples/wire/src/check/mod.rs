@@ -25,5 +25,5 @@ pub use conn::{BoxStream, Stream};
 pub use pattern::Variables;
 pub use peer::{Client, Command, Dial, Ended, Started};
 pub use run::{Entry, Outcome, Peer, Settings, Verdict, run};
-pub use suite::{Level, Role, Row, Suite};
+pub use suite::{Level, Row, Suite};
 pub use tamper::{Faithful, Frame, Passed, Tamper};

@@ -3,10 +3,11 @@
 use std::time::SystemTime;
 
 use quick_junit::{NonSuccessKind, Report as JUnit, TestCase, TestCaseStatus, TestSuite};
+use rpc_core::testing::Side;
 use serde::Serialize;
 
-use super::{Entry, Level, Outcome, Role, Row, Settings, Suite, Verdict};
-use crate::Protocol;
+use super::{Entry, Level, Outcome, Row, Settings, Suite, Verdict};
+use crate::{Protocol, side};
 
 /// A report: what was checked, and each row with its verdict.
 #[derive(Debug, Serialize)]
@@ -14,7 +15,7 @@ pub struct Report<'a> {
     /// The name of the protocol.
     pub protocol: &'static str,
     /// Who was checked.
-    pub role: Role,
+    pub role: &'static str,
     /// Its URL or its command.
     pub target: &'a str,
     /// When it was checked.
@@ -59,7 +60,7 @@ impl<'a> Report<'a> {
     #[must_use]
     pub fn new(
         protocol: Protocol,
-        role: Role,
+        role: Side,
         target: &'a str,
         suite: &'a Suite,
         settings: &Settings,
@@ -73,7 +74,7 @@ impl<'a> Report<'a> {
         let rows = rows.collect();
         Self {
             protocol: protocol.name(),
-            role,
+            role: side(role),
             target,
             date: rpc_core::timestamp::format(SystemTime::now()),
             settings: settings.words(),
@@ -88,7 +89,7 @@ impl<'a> Report<'a> {
     /// # Errors
     /// It cannot be written as XML.
     pub fn junit(&self) -> Result<String, String> {
-        let mut suite = TestSuite::new(format!("{} {}", self.protocol, self.role.name()));
+        let mut suite = TestSuite::new(format!("{} {}", self.protocol, self.role));
         for ReportRow { row, outcome } in &self.rows {
             let verdict = &outcome.verdict;
             let mut status = match (verdict, row.level) {
@@ -120,7 +121,7 @@ impl<'a> Report<'a> {
     /// Writes the report as one page, which needs no other file and runs no script.
     #[must_use]
     pub fn html(&self) -> String {
-        let title = format!("{} {}: {}", self.protocol, self.role.name(), self.target);
+        let title = format!("{} {}: {}", self.protocol, self.role, self.target);
         let mut page = format!(
             "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width\">\n\
              <meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
@@ -322,7 +323,7 @@ mod tests {
 
     #[test]
     fn no_report_passes_markup_or_controls_of_a_peer_on() {
-        let suite = Suite::load(Protocol::Exoclaw, Role::Server).unwrap();
+        let suite = Suite::load(Protocol::Exoclaw, Side::Server).unwrap();
         let outcomes = outcomes(&suite);
         let settings = Settings {
             timeout: Duration::from_secs(5),
@@ -333,7 +334,7 @@ mod tests {
         };
         let report = Report::new(
             Protocol::Exoclaw,
-            Role::Server,
+            Side::Server,
             "ws://x/<i>",
             &suite,
             &settings,

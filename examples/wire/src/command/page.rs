@@ -143,5 +143,5 @@ fn save(view: &Shared, html: &Path) -> Result<(), Failure> {
         view.rows.len(),
         problems.count()
     ));
-    Ok(())
+    super::judge(&view.name, view.bad)
 }

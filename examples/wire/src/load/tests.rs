@@ -37,7 +37,6 @@ fn load(protocol: Protocol, kind: Kind, url: &str) -> Load {
         },
         connections: 3,
         patience: DEADLINE,
-        pid: None,
     }
 }
 

@@ -33,6 +33,8 @@ pub struct View {
     bytes: usize,
     /// The header of the recording.
     pub header: Header,
+    /// How many lines are not of a recording.
+    pub bad: usize,
     /// How many frames are no longer here, or never were.
     pub dropped: usize,
     /// Whether nothing follows.
@@ -105,7 +107,10 @@ fn add(view: &Shared, explainer: &mut Explainer, n: usize, line: &str) {
         }
         Ok(Some(Line::Header(header))) => return lock(view).header = header,
         Ok(None) => return,
-        Err(error) => Row::bad(n, &error.why),
+        Err(error) => {
+            lock(view).bad += 1;
+            Row::bad(n, &error.why)
+        }
     };
     lock(view).push(row);
 }
