@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::http::Answer;
 use super::tamper::{Frame, Passed, Tamper};
-use crate::head::{Head, read_head};
+use crate::head::{Head, read_head, respond};
 
 /// A byte stream to or from a peer.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -238,12 +238,12 @@ impl Request {
     /// Answers with a status and JSON, which may be empty, and closes.
     pub(super) async fn end(mut self, status: &str, body: &str) -> io::Result<()> {
         let reason = if status == "200" { "OK" } else { "Refused" };
-        let len = body.len();
-        let answer = format!(
-            "HTTP/1.1 {status} {reason}\r\nContent-Type: application/json\r\nContent-Length: {len}\r\n\
-             Connection: close\r\n\r\n{body}"
-        );
-        self.line.write_all(answer.as_bytes()).await?;
-        self.line.shutdown().await
+        respond(
+            &mut self.line,
+            &format!("{status} {reason}"),
+            "application/json",
+            body,
+        )
+        .await
     }
 }

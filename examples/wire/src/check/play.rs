@@ -19,6 +19,7 @@ use super::run::{Entry, Peer, Settings, Verdict};
 use super::script::{self, Action, Headers, Step};
 use super::suite::{Row, Suite};
 use super::tamper::{Frame, Tamper};
+use crate::head::Head;
 use crate::order::Order;
 
 /// The time for a client to connect first.
@@ -36,8 +37,10 @@ pub(super) struct Script<'a> {
     pub(super) ignored: Vec<(u8, Value)>,
     /// The code of the last Close.
     pub(super) close: Option<u16>,
-    /// Status and headers of the last answer, or the headers of a client's last request.
-    pub(super) answer: (u16, Headers),
+    /// The status of the last answer.
+    pub(super) status: u16,
+    /// The head of the last answer, or of a client's last request.
+    pub(super) head: Head,
     pub(super) path: String,
     pub(super) client: Option<Started>,
     pub(super) ended: Option<Ended>,
@@ -76,7 +79,8 @@ impl<'a> Script<'a> {
             never: Vec::new(),
             ignored: Vec::new(),
             close: None,
-            answer: (0, Vec::new()),
+            status: 0,
+            head: Head::default(),
             path: String::new(),
             client: None,
             ended: None,
@@ -178,7 +182,7 @@ impl<'a> Script<'a> {
                 headers,
                 body,
             } => self.http(number, method, path, headers, body).await,
-            Action::Status(wanted) => is_status(wanted, self.answer.0),
+            Action::Status(wanted) => is_status(wanted, self.status),
             Action::Header(name, regex) => self.header(name, regex),
             Action::Path(regex) => found(&self.variables.expand(regex)?, &self.path, "the path"),
             Action::Send(text) => {
@@ -391,10 +395,7 @@ impl<'a> Script<'a> {
                 .tamper
                 .instead(Side::Client, "path", request.head.target())
                 .to_owned();
-            let seen = |(name, _): &(&str, &str)| !self.tamper.drops(Side::Client, "header", name);
-            let headers = request.head.headers().filter(seen);
-            let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
-            self.answer.1 = headers.collect();
+            self.head = self.seen(request.head.clone(), Side::Client);
             let path = self.path.clone();
             self.log(number, false, &format!("(connects to {path})"));
             return Ok(request);
@@ -475,9 +476,8 @@ impl<'a> Script<'a> {
             .await
             .map_err(|_| "no answer comes")??;
         let status = self.status(answer.status, &path);
-        self.answer = (status, answer.headers.clone());
-        let dropped = |name: &str| self.tamper.drops(Side::Server, "header", name);
-        self.answer.1.retain(|(name, _)| !dropped(name));
+        self.status = status;
+        self.head = self.seen(answer.head.clone(), Side::Server);
         let told = format!("({status})");
         self.log(number, false, &told);
         let io = Io::Http(Box::new(answer));
@@ -513,13 +513,19 @@ impl<'a> Script<'a> {
         told.parse().unwrap_or(status)
     }
 
+    /// Returns a head as the script sees it.
+    fn seen(&self, mut head: Head, from: Side) -> Head {
+        let names = head.headers().map(|(name, _)| name.to_owned());
+        let dropped = names.filter(|name| self.tamper.drops(from, "header", name));
+        for name in dropped.collect::<Vec<_>>() {
+            head.remove(&name);
+        }
+        head
+    }
+
     fn header(&self, name: &str, regex: &str) -> Result<(), String> {
-        let header = self
-            .answer
-            .1
-            .iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name));
-        let (_, value) = header.ok_or_else(|| format!("there is no header {name}"))?;
+        let value = self.head.header(name);
+        let value = value.ok_or_else(|| format!("there is no header {name}"))?;
         found(&self.variables.expand(regex)?, value, name)
     }
 

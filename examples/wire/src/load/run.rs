@@ -161,7 +161,7 @@ impl Run {
         let Self(shared) = self;
         let schedule = shared.load.schedule;
         let mut stop = std::pin::pin!(stop);
-        let alarm = Alarm::new()?;
+        let mut alarm = Alarm::new()?;
         let mut connections = JoinSet::new();
         let tried = (0..shared.load.connections).map(|index| {
             let (tried, after) = oneshot::channel();
@@ -182,7 +182,7 @@ impl Run {
         let before = processor_time();
         if !is_stopped {
             tokio::select! {
-                made = self.dispatch(start, &alarm) => made?,
+                made = self.dispatch(start, &mut alarm) => made?,
                 () = &mut stop => is_stopped = true,
             }
         }
@@ -201,7 +201,7 @@ impl Run {
         })
     }
 
-    async fn dispatch(&self, start: Instant, alarm: &Alarm) -> std::io::Result<()> {
+    async fn dispatch(&self, start: Instant, alarm: &mut Alarm) -> std::io::Result<()> {
         let Self(shared) = self;
         for (number, wake) in (0..).zip(shared.wakes.iter().cycle()) {
             let Some(due) = shared.load.schedule.due(number) else {
