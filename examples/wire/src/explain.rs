@@ -9,9 +9,9 @@ use rpc_core::testing::transcript::{BadLine, Entry, Header, Item, Kind, Reader};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::frame::{Fault, Frame, typed};
+use super::frame::{Fault, Frame};
 use super::members::Known;
-use super::order::{Answers, ObservedFrame, Order};
+use super::order::{Answers, Observed, Order};
 use super::shape::Shape;
 use super::{Protocol, secrets};
 
@@ -295,28 +295,13 @@ impl Explainer {
         let connection = self.connections.entry(entry.conn).or_default();
         connection.is_over = false;
         connection.is_socket |= !is_sse;
-        let typed = typed(
-            (protocol, from, is_sse),
-            text,
-            connection.order.is_first(),
-            false,
-        );
-        let frame = Frame::new(protocol, from, text).unwrap_or_else(|| Frame {
-            kind: Cow::Borrowed("?"),
-            ..Frame::default()
-        });
+        let whose = (protocol, from, is_sse);
+        let Observed {
+            frame,
+            typed,
+            relations: placed,
+        } = connection.order.observe(whose, text, line, entry.at);
         let is_known = typed.as_ref().is_ok_and(|it| it.is_known);
-        let placed = connection.order.take(&ObservedFrame {
-            protocol,
-            from,
-            is_sse,
-            line,
-            at: entry.at,
-            frame: &frame,
-            text,
-            is_known,
-            is_valid: typed.is_ok(),
-        });
         let is_closed = connection.closed.contains(&from);
         let closed = is_closed.then(|| "comes after the Close of the same side".to_owned());
         let fault = typed.err();
@@ -331,7 +316,7 @@ impl Explainer {
             Some(_) => Vec::new(),
             None => {
                 let shape = self.shape.of(protocol, from, text);
-                self.known.unknown(shape, (protocol, from, is_sse), text)
+                self.known.unknown(shape, whose, text)
             }
         };
         Explained {

@@ -13,8 +13,7 @@ use super::play::Script;
 use super::run::{Entry, Peer};
 use super::script;
 use super::tamper::Frame;
-use crate::order::ObservedFrame;
-use crate::{frame, secrets};
+use crate::secrets;
 
 /// The most frames and bytes of a frame that are kept as evidence.
 const MAX_EVIDENCE: (usize, usize) = (200, 4096);
@@ -203,21 +202,10 @@ impl Script<'_> {
             true => Side::Server,
             false => Side::Client,
         };
-        let Some(frame) = frame::Frame::new(protocol, from, text) else {
-            return;
-        };
-        let typed = frame::typed((protocol, from, false), text, order.is_first(), false);
-        let placed = order.take(&ObservedFrame {
-            protocol,
-            from,
-            is_sse: false,
-            line: self.evidence.len() + 1,
-            at: self.started.elapsed(),
-            frame: &frame,
-            text,
-            is_known: typed.as_ref().is_ok_and(|it| it.is_known),
-            is_valid: typed.is_ok(),
-        });
+        let (line, at) = (self.evidence.len() + 1, self.started.elapsed());
+        let placed = order
+            .observe((protocol, from, false), text, line, at)
+            .relations;
         if let Some(wrong) = placed.wrong.filter(|_| !sent) {
             self.disorder
                 .get_or_insert(format!("{} {wrong}", short(&secrets::frame(text))));
