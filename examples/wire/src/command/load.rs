@@ -1,12 +1,11 @@
 //! `switchboard wire load`: calls at a fixed rate, and what callers see of them.
 
+use std::io;
 use std::time::Duration;
 
 use crate::Protocol;
 use crate::cli::{self, Failure, LineArgs, Signals, Urls, complain, say};
-use crate::load::{
-    Caller, Finished, Kind, Load, Progress, Report, Run, RunError, Scenario, Schedule,
-};
+use crate::load::{Caller, Finished, Kind, Load, Report, Run, RunError, Scenario, Schedule};
 use connectonion_proto::net::find_with;
 use indicatif::{ProgressBar, ProgressStyle};
 use rpc_core::net::ws::WsDialer;
@@ -118,53 +117,47 @@ async fn load(args: &Args) -> Result<Load, Failure> {
 async fn make(run: &Run, args: &Args) -> Result<(Finished, bool), Failure> {
     let mut signals = Signals::listen();
     let (stop, stopped) = oneshot::channel::<()>();
-    let (done, mut result) = oneshot::channel();
+    // It goes with this future, and the calls with it: the process waits for their thread.
+    let (_alive, gone) = oneshot::channel::<()>();
     let running = run.clone();
-    std::thread::Builder::new()
-        .name("load".to_owned())
-        .spawn(move || {
+    let mut running = tokio::task::spawn_blocking(move || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_all().build()?.block_on(async {
             let stopped = async {
                 let _ = stopped.await;
             };
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
-            let result = match runtime {
-                Ok(runtime) => runtime.block_on(running.go(stopped)),
-                Err(error) => Err(RunError::Io(error)),
-            };
-            let _ = done.send(result);
+            tokio::select! {
+                finished = running.go(stopped) => finished,
+                _ = gone => Err(RunError::Io(io::ErrorKind::Interrupted.into())),
+            }
         })
-        .map_err(Failure::new)?;
+    });
     let (rate, time) = (args.schedule.rate, args.schedule.duration.as_secs_f64());
     complain(format_args!(
         "{} connections, {rate} calls/s for {time} s",
         args.connections
     ));
     let bar = bar(args);
-    let mut stop = Some(stop);
     let mut ticks = tokio::time::interval(SHOWN);
-    let result = loop {
+    let (result, is_stopped) = loop {
         tokio::select! {
-            result = &mut result => break result,
-            () = signals.asked() => match stop.take() {
-                Some(stop) => {
-                    let _ = stop.send(());
-                    complain("waiting for the last answers; once more ends at once");
-                }
-                None => return Err(Failure::aborted()),
-            },
-            _ = ticks.tick() => show(&bar, run.progress()),
+            result = &mut running => break (result, false),
+            () = signals.asked() => {
+                let _ = stop.send(());
+                complain("waiting for the last answers; once more ends at once");
+                break (signals.finish(running).await?, true);
+            }
+            _ = ticks.tick() => show(&bar, run),
         }
     };
     bar.finish_and_clear();
     let result = result.map_err(Failure::new)?;
     let finished = result.map_err(|error| match error {
-        RunError::NotConnected(_) if stop.is_none() => Failure::aborted(),
+        RunError::NotConnected(_) if is_stopped => Failure::aborted(),
         RunError::NotConnected(_) => Failure::refused(error),
         RunError::Io(_) => Failure::new(error),
     })?;
-    Ok((finished, stop.is_none()))
+    Ok((finished, is_stopped))
 }
 
 /// A bar on standard error, if that is a terminal.
@@ -178,21 +171,20 @@ fn bar(args: &Args) -> ProgressBar {
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-fn show(bar: &ProgressBar, progress: Progress) {
-    let Progress {
-        elapsed,
-        open,
-        ok,
-        failed,
-        p99,
-    } = progress;
-    match elapsed {
-        None => bar.set_message(format!("{open} connections")),
-        Some(elapsed) => {
-            bar.set_position(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
-            bar.set_message(format!(
-                "{open} connections, {ok} answered, {failed} failed, p99 {p99:.1} ms"
-            ));
-        }
-    }
+fn show(bar: &ProgressBar, run: &Run) {
+    let stats = run.stats();
+    let open = format!("{} connections", stats.open);
+    let Some(elapsed) = run.elapsed() else {
+        return bar.set_message(open);
+    };
+    let (ok, failed, p99) = (
+        stats.ok,
+        stats.failed.total(),
+        stats.latency.quantiles().p99,
+    );
+    drop(stats);
+    bar.set_position(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
+    bar.set_message(format!(
+        "{open}, {ok} answered, {failed} failed, p99 {p99:.1} ms"
+    ));
 }

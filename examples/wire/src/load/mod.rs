@@ -19,6 +19,6 @@ pub mod stats;
 mod tests;
 
 pub use report::Report;
-pub use run::{Finished, Load, Progress, Run, RunError};
+pub use run::{Finished, Load, Run, RunError};
 pub use scenario::{Caller, Kind, Scenario};
 pub use stats::{Schedule, Stats};

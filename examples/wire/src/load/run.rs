@@ -58,21 +58,6 @@ pub struct Finished {
     pub processors: Option<f64>,
 }
 
-/// How far a run is.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// The time since calls began to be due; `None` before.
-    pub elapsed: Option<Duration>,
-    /// The open connections.
-    pub open: usize,
-    /// The calls that were answered.
-    pub ok: u64,
-    /// The calls that failed.
-    pub failed: u64,
-    /// The 99th percentile of latency, in milliseconds.
-    pub p99: f64,
-}
-
 /// The end of the calls.
 pub(super) struct Ended {
     pub(super) at: Duration,
@@ -140,17 +125,15 @@ impl Run {
         }))
     }
 
-    /// Returns how far the run is.
+    /// Returns the time since calls began to be due; `None` before.
     #[must_use]
-    pub fn progress(&self) -> Progress {
-        let stats = lock(&self.0.stats);
-        Progress {
-            elapsed: self.0.start.get().map(Instant::elapsed),
-            open: stats.open,
-            ok: stats.ok,
-            failed: stats.failed.total(),
-            p99: stats.latency.quantiles().p99,
-        }
+    pub fn elapsed(&self) -> Option<Duration> {
+        self.0.start.get().map(Instant::elapsed)
+    }
+
+    /// Returns what has become of the calls until now.
+    pub fn stats(&self) -> MutexGuard<'_, Stats> {
+        lock(&self.0.stats)
     }
 
     /// Makes the calls, until the schedule ends, or `stop`; then waits for the answers.

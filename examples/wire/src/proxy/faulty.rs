@@ -185,23 +185,18 @@ impl Way<'_> {
         loop {
             let message = scanner.next_message();
             self.lane.other(now, scanner.take_other());
-            let Some(message) = message else {
+            let Some(Message { kind, data, code }) = message else {
                 return Ok(is_closed);
             };
             if let Some(recorder) = &self.recorder {
-                recorder.message(self.conn, self.from, &message);
+                recorder.entry(self.conn, Some(self.from), kind, &data, code);
             }
-            let (kind, text) = match &message {
-                Message::Text(text) => (tag(text).unwrap_or(Cow::Borrowed("text")), Some(&**text)),
-                Message::Binary(_) => (Cow::Borrowed("binary"), None),
-                Message::Ping(_) => (Cow::Borrowed("ping"), None),
-                Message::Pong(_) => (Cow::Borrowed("pong"), None),
-                Message::Close(..) => {
-                    is_closed = true;
-                    (Cow::Borrowed("close"), None)
-                }
-                // The bytes pass as they are.
-                Message::TooLong(_) | Message::Nonsense => continue,
+            is_closed |= kind == Kind::Close;
+            let text = (kind == Kind::Text).then_some(&*data);
+            let kind = match kind {
+                // The bytes of what is no message pass as they are.
+                Kind::Note => continue,
+                kind => text.and_then(tag).unwrap_or(Cow::Borrowed(kind.name())),
             };
             let (raw, mask) = scanner.take_bytes();
             self.lane.frame(

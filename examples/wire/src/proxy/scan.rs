@@ -4,30 +4,33 @@
 use std::io::Cursor;
 
 use bytes::{Buf as _, Bytes, BytesMut};
+use rpc_core::testing::transcript::{Kind, hex};
 use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
 /// The longest message that is put together, in bytes.
 pub const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 
-/// A message, without its mask.
+/// A message as it is recorded: a note is of bytes that are not one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Message {
-    /// Text; what is not UTF-8 in it is replaced.
-    Text(String),
-    /// Bytes.
-    Binary(Vec<u8>),
-    /// A Ping.
-    Ping(Vec<u8>),
-    /// A Pong.
-    Pong(Vec<u8>),
-    /// A Close.
-    Close(Option<u16>, String),
-    /// A message that is too long to be put together: its length so far.
-    TooLong(u64),
-    /// Bytes that are no WebSocket frame. Nothing follows.
-    Nonsense,
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
+pub struct Message {
+    /// What it is.
+    pub kind: Kind,
+    /// Text, in which what is not UTF-8 is replaced; the digits of bytes; the reason of a Close.
+    pub data: String,
+    /// The code of a Close.
+    pub code: Option<u16>,
+}
+
+impl Message {
+    fn new(kind: Kind, data: impl Into<String>) -> Self {
+        Self {
+            kind,
+            data: data.into(),
+            code: None,
+        }
+    }
 }
 
 /// A reader of the messages in the bytes that one side sends. Holds at most one message.
@@ -107,7 +110,8 @@ impl Scanner {
             let Ok(parsed) = FrameHeader::parse(&mut start) else {
                 self.is_lost = true;
                 self.leave(self.bytes.len());
-                return Some(Message::Nonsense);
+                let note = "bytes that are no WebSocket frame: nothing behind them is recorded";
+                return Some(Message::new(Kind::Note, note));
             };
             let len = usize::try_from(start.position()).unwrap_or(usize::MAX);
             let (header, payload) = parsed?;
@@ -119,7 +123,8 @@ impl Scanner {
             if whole > MAX_MESSAGE as u64 {
                 self.leave(len);
                 (self.skip, self.partial) = (payload, None);
-                return Some(Message::TooLong(whole));
+                let note = format!("a message of {whole} bytes or more is too long to be recorded");
+                return Some(Message::new(Kind::Note, note));
             }
             let payload = usize::try_from(payload).unwrap_or(usize::MAX);
             let end = len.saturating_add(payload);
@@ -151,13 +156,14 @@ impl Scanner {
         }
         let data = match header.opcode {
             OpCode::Data(data) => data,
-            OpCode::Control(Control::Ping) => return Some(Message::Ping(payload)),
-            OpCode::Control(Control::Pong) => return Some(Message::Pong(payload)),
+            OpCode::Control(Control::Ping) => return Some(Message::new(Kind::Ping, hex(&payload))),
+            OpCode::Control(Control::Pong) => return Some(Message::new(Kind::Pong, hex(&payload))),
             // The others are not parsed.
             OpCode::Control(_) => {
                 let code = payload.first_chunk().map(|code| u16::from_be_bytes(*code));
                 let reason = String::from_utf8_lossy(payload.get(2..).unwrap_or_default());
-                return Some(Message::Close(code, reason.into_owned()));
+                let close = Message::new(Kind::Close, reason);
+                return Some(Message { code, ..close });
             }
         };
         let (data, payload) = match (data, self.partial.take()) {
@@ -174,11 +180,11 @@ impl Scanner {
             return None;
         }
         Some(match data {
-            Data::Binary => Message::Binary(payload),
-            _ => Message::Text(match String::from_utf8(payload) {
-                Ok(text) => text,
-                Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-            }),
+            Data::Binary => Message::new(Kind::Binary, hex(&payload)),
+            _ => match String::from_utf8(payload) {
+                Ok(text) => Message::new(Kind::Text, text),
+                Err(error) => Message::new(Kind::Text, String::from_utf8_lossy(error.as_bytes())),
+            },
         })
     }
 }
@@ -221,15 +227,19 @@ mod tests {
         bytes.extend([0x82, 126, 1, 0]);
         bytes.extend([7; 256]);
         bytes.extend([0x88, 5, 0x03, 0xe8, b'b', b'y', b'e', 0x88, 0]);
-        let hello = || Message::Text("Hello".to_owned());
+        let hello = || Message::new(Kind::Text, "Hello");
+        let close = |code, reason| Message {
+            code,
+            ..Message::new(Kind::Close, reason)
+        };
         let expected = [
             hello(),
             hello(),
-            Message::Ping(b"p".to_vec()),
+            Message::new(Kind::Ping, "70"),
             hello(),
-            Message::Binary(vec![7; 256]),
-            Message::Close(Some(1000), "bye".to_owned()),
-            Message::Close(None, String::new()),
+            Message::new(Kind::Binary, "07".repeat(256)),
+            close(Some(1000), "bye"),
+            close(None, ""),
         ];
         for step in [1, 2, 3, 7, 1000] {
             assert_eq!(all(&bytes, step), expected, "{step}");
@@ -241,12 +251,12 @@ mod tests {
         let (start, ping, end) = ([0x01, 1, b'a'], [0x89, 0x80, 1, 2, 3, 4], [0x80, 1, b'b']);
         let mut scanner = Scanner::keeping_bytes();
         scanner.push(&[&start[..], &ping, &end].concat());
-        assert_eq!(scanner.next_message(), Some(Message::Ping(Vec::new())));
+        assert_eq!(scanner.next_message(), Some(Message::new(Kind::Ping, "")));
         assert_eq!(
             scanner.take_bytes(),
             (Bytes::from(ping.to_vec()), Some([1, 2, 3, 4]))
         );
-        assert_eq!(scanner.next_message(), Some(Message::Text("ab".to_owned())));
+        assert_eq!(scanner.next_message(), Some(Message::new(Kind::Text, "ab")));
         assert_eq!(
             scanner.take_bytes(),
             (Bytes::from([start, end].concat()), None)
@@ -259,7 +269,8 @@ mod tests {
         let mut scanner = Scanner::default();
         scanner.push(&[0x82, 127]);
         scanner.push(&len.to_be_bytes());
-        assert_eq!(scanner.next_message(), Some(Message::TooLong(len)));
+        let note = scanner.next_message().unwrap();
+        assert!(note.kind == Kind::Note && note.data.contains(&len.to_string()));
         for _ in 0..=MAX_MESSAGE / 4096 {
             assert_eq!(scanner.next_message(), None);
             assert!(scanner.bytes.len() <= 4096);
@@ -273,7 +284,7 @@ mod tests {
     fn bytes_that_are_not_a_frame_end_the_reading() {
         let mut scanner = Scanner::default();
         scanner.push(&[0x83, 0, 0x81, 1, b'x']);
-        assert_eq!(scanner.next_message(), Some(Message::Nonsense));
+        assert_eq!(scanner.next_message().unwrap().kind, Kind::Note);
         scanner.push(&[0x81, 1, b'x']);
         assert_eq!(scanner.next_message(), None);
     }
