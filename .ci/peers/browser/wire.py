@@ -181,23 +181,25 @@ async def faults_by_hand(chrome):
         await answered("1")
         await page.until(f"{STATUS} === 'Live' && {a_row('frames', 'result')}")
         await page.click("#tab-faults", "!document.getElementById('faults').hidden")
-        await page.run("document.getElementById('rule').focus()")
-        await page.enter("s2c explode")
+        await page.run("document.getElementById('rules').value = 's2c explode'")
+        await page.run("document.querySelector('#rule-form button').click()")
         await page.until(has("#rule-error", "a fault is missing"))
         await accessible(page, "wire-faults-error")
         # The console tells of the answer, too.
         expect(all("400 (Bad Request)" in it for it in page.problems), f"{page.problems}")
         page.problems.clear()
-        await page.run("document.getElementById('rule').select()")
-        await page.enter("s2c result drop")
-        await page.until(has("#rules", "s2c result drop"))
+
+        async def hold(rules):
+            await page.run(f"document.getElementById('rules').value = {json.dumps(rules)}")
+            await page.click("#rule-form button", "flying === 0 && document.getElementById('rule-error').textContent === ''")
+
+        await hold("s2c result drop")
         # It holds for the connection that is open.
         await client.send({"id": "2", "method": "ping"})
-        await page.until(f"{has('#rules', 'happened once')} && {has('#counts', '1 problem')}")
+        await page.until(has("#counts", "1 problem"))
         await accessible(page, "wire-faults")
-        await page.click("#rules input", "document.querySelector('#rules input:checked, #rules [aria-busy]') === null")
+        await hold("#s2c result drop")
         await answered("3")
-        await page.click("#rules button", "document.getElementById('rules').innerText === ''")
         await page.click("#tab-problems", a_row("problems", "result: dropped"))
         await page.until(shown(10))
         # Paused, it asks for nothing: a timer that begins later than that of its last pause also ends later.

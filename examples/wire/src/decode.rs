@@ -1,22 +1,20 @@
 //! [`decode`]: each frame of a transcript on a line, with what is wrong with it.
 
-use std::borrow::Cow;
 use std::fmt::{self, Write as _};
-use std::io::{self, BufRead, Read as _, Write};
+use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
 use rpc_core::testing::Side;
-use rpc_core::testing::transcript::{BadLine, Entry, Item, Reader};
+use rpc_core::testing::transcript::{BadLine, Entry};
 use serde::Serialize;
 
-use super::explain::{Explained, Explainer};
+use super::explain::{self, Explained, Explainer};
 use super::order::Answers;
 use super::place::place;
+use super::recording::each_line;
 use super::{Protocol, direction};
 use crate::text::{Colour, printable};
 
-/// The longest line of a transcript, in bytes.
-const MAX_LINE: u64 = 256 * 1024 * 1024;
 /// The longest description of a frame, in characters, unless all is wanted.
 const WIDTH: usize = 100;
 /// As many as kinds have characters at least.
@@ -25,19 +23,26 @@ const BLANKS: &str = "                    ";
 const MAX_TENTHS: u64 = 1 << 40;
 
 /// What is shown of a transcript, and how.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct Options {
-    /// The protocol. Without it, the one that the transcript names, or its frames show.
+    /// The protocol. Default: the one that the transcript names, or its frames show.
+    #[arg(long)]
     pub protocol: Option<Protocol>,
-    /// Whether only entries are shown in which something went wrong.
+    /// Show only what is wrong or not wholly known: also frames out of order, failures, and calls that were not
+    /// answered.
+    #[arg(long)]
     pub problems: bool,
-    /// Whether passwords, tokens, signatures and the like are shown.
+    /// Show passwords, tokens, signatures and the like.
+    #[arg(long)]
     pub show_secrets: bool,
-    /// Whether long frames are shown to their end.
+    /// Show long frames to their end.
+    #[arg(long)]
     pub full: bool,
-    /// Whether lines are JSON objects.
+    /// Print one JSON object a line.
+    #[arg(long)]
     pub json: bool,
     /// Whether words have colours; JSON has none.
+    #[arg(skip)]
     pub colour: bool,
 }
 
@@ -77,7 +82,7 @@ struct Line<'a> {
 /// The input cannot be read, or the output not be written.
 pub fn decode(
     options: &Options,
-    mut input: impl BufRead,
+    input: impl BufRead,
     out: &mut impl Write,
     mut bad: impl FnMut(&BadLine),
 ) -> io::Result<Count> {
@@ -85,65 +90,43 @@ pub fn decode(
     if !options.full && !options.json {
         explainer = explainer.shortening();
     }
-    let (mut reader, mut count) = (Reader::new(), Count::default());
-    let (mut bytes, mut last) = (Vec::new(), Duration::ZERO);
+    let (mut count, mut last) = (Count::default(), Duration::ZERO);
     let mut words = Words {
         colour: options.colour,
         ..Words::default()
     };
-    loop {
-        bytes.clear();
-        let mut line = input.by_ref().take(MAX_LINE);
-        if line.read_until(b'\n', &mut bytes)? == 0 {
-            let unanswered = explainer.unanswered(last);
-            count.problems += unanswered.len();
-            match options.json {
-                _ if unanswered.is_empty() => {}
-                true => {
-                    serde_json::to_writer(
-                        &mut *out,
-                        &serde_json::json!({ "unanswered": unanswered }),
-                    )?;
-                    out.write_all(b"\n")?;
-                }
-                false => out.write_all(words.at_the_end(&unanswered).as_bytes())?,
-            }
-            return Ok(count);
-        }
-        // The check that most lines pass is much faster.
-        let line = match std::str::from_utf8(&bytes) {
-            Ok(line) => Cow::Borrowed(line),
-            Err(_) => String::from_utf8_lossy(&bytes),
-        };
-        let entry = match reader.read(&line) {
-            Ok(Some(Item::Entry(entry))) => entry,
-            Ok(Some(Item::Header(header))) => {
-                explainer.begin(header.protocol.as_deref().and_then(Protocol::parse));
-                continue;
-            }
-            Ok(_) => continue,
+    each_line(input, |n, line| {
+        let (entry, explained) = match explainer.read(n, line) {
+            Ok(Some(explain::Line::Entry(entry, explained))) => (entry, explained),
+            Ok(_) => return Ok(()),
             Err(error) => {
                 count.bad += 1;
                 bad(&error);
-                continue;
+                return Ok(());
             }
         };
-        let explained = explainer.explain(reader.line_number(), &entry);
         count.entries += 1;
         last = entry.at;
         count.problems += usize::from(explained.problem.is_some()) + explained.unanswered.len();
         count.faults += usize::from(explained.fault.is_some());
         count.unknown += usize::from(explained.is_unknown());
-        if options.problems && !explained.is_problem() {
-            continue;
+        match options.json {
+            _ if options.problems && !explained.is_problem() => Ok(()),
+            true => json(out, n, &entry, &explained),
+            false => out.write_all(words.of(n, &entry, &explained, options.full).as_bytes()),
         }
-        if options.json {
-            json(out, reader.line_number(), &entry, &explained)?;
-        } else {
-            let text = words.of(reader.line_number(), &entry, &explained, options.full);
-            out.write_all(text.as_bytes())?;
+    })?;
+    let unanswered = explainer.unanswered(last);
+    count.problems += unanswered.len();
+    match options.json {
+        _ if unanswered.is_empty() => {}
+        true => {
+            let line = serde_json::json!({ "unanswered": unanswered });
+            writeln!(out, "{line}")?;
         }
+        false => out.write_all(words.at_the_end(&unanswered).as_bytes())?,
     }
+    Ok(count)
 }
 
 fn json(

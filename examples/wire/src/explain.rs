@@ -5,13 +5,13 @@ use std::fmt;
 use std::time::Duration;
 
 use rpc_core::testing::Side;
-use rpc_core::testing::transcript::{Entry, Kind};
+use rpc_core::testing::transcript::{BadLine, Entry, Header, Item, Kind, Reader};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::frame::{Fault, Frame, typed};
+use super::frame::{Fault, Frame};
 use super::members::Known;
-use super::order::{Answers, ObservedFrame, Order};
+use super::order::{Answers, Observed, Order};
 use super::shape::Shape;
 use super::{Protocol, secrets};
 
@@ -89,6 +89,16 @@ impl Explained {
     }
 }
 
+/// A line of a transcript.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "transcripts have no other lines")]
+pub enum Line<'l> {
+    /// The header, without secrets unless they are wanted.
+    Header(Header),
+    /// An entry, and its explanation.
+    Entry(Entry<'l>, Explained),
+}
+
 /// What is known of a connection beside the order of its frames.
 #[derive(Default)]
 struct Connection {
@@ -111,6 +121,7 @@ pub struct Explainer {
     known: Known,
     shape: Shape,
     shortens: bool,
+    reader: Reader,
 }
 
 impl Explainer {
@@ -126,6 +137,7 @@ impl Explainer {
             known: Known::default(),
             shape: Shape::default(),
             shortens: false,
+            reader: Reader::new(),
         }
     }
 
@@ -136,22 +148,34 @@ impl Explainer {
         self
     }
 
-    /// Begins another transcript, which says that it is of this protocol.
-    pub fn begin(&mut self, protocol: Option<Protocol>) {
-        self.connections.clear();
-        self.found = protocol;
+    /// Reads and explains the line with this number; `None` if it is blank. After a header, another transcript
+    /// begins.
+    ///
+    /// # Errors
+    /// [`BadLine`] if it is not a line of a transcript.
+    pub fn read<'l>(&mut self, n: usize, line: &'l str) -> Result<Option<Line<'l>>, BadLine> {
+        Ok(match self.reader.read(line)? {
+            Some(Item::Entry(entry)) => {
+                let explained = self.explain(n, &entry);
+                Some(Line::Entry(entry, explained))
+            }
+            Some(Item::Header(mut header)) => {
+                self.connections.clear();
+                self.found = header.protocol.as_deref().and_then(Protocol::parse);
+                let words = [&mut header.client, &mut header.server].into_iter();
+                for words in words.flatten().filter(|_| !self.shows_secrets) {
+                    *words = secrets::within(words);
+                }
+                Some(Line::Header(header))
+            }
+            _ => None,
+        })
     }
 
     /// Returns the protocol, as far as it is known.
     #[must_use]
     pub fn protocol(&self) -> Option<Protocol> {
         self.named.or(self.found)
-    }
-
-    /// Returns whether secrets are shown.
-    #[must_use]
-    pub const fn shows_secrets(&self) -> bool {
-        self.shows_secrets
     }
 
     /// Explains the entry in this line.
@@ -271,28 +295,13 @@ impl Explainer {
         let connection = self.connections.entry(entry.conn).or_default();
         connection.is_over = false;
         connection.is_socket |= !is_sse;
-        let typed = typed(
-            (protocol, from, is_sse),
-            text,
-            connection.order.is_first(),
-            false,
-        );
-        let frame = Frame::new(protocol, from, text).unwrap_or_else(|| Frame {
-            kind: Cow::Borrowed("?"),
-            ..Frame::default()
-        });
+        let whose = (protocol, from, is_sse);
+        let Observed {
+            frame,
+            typed,
+            relations: placed,
+        } = connection.order.observe(whose, text, line, entry.at);
         let is_known = typed.as_ref().is_ok_and(|it| it.is_known);
-        let placed = connection.order.take(&ObservedFrame {
-            protocol,
-            from,
-            is_sse,
-            line,
-            at: entry.at,
-            frame: &frame,
-            text,
-            is_known,
-            is_valid: typed.is_ok(),
-        });
         let is_closed = connection.closed.contains(&from);
         let closed = is_closed.then(|| "comes after the Close of the same side".to_owned());
         let fault = typed.err();
@@ -307,7 +316,7 @@ impl Explainer {
             Some(_) => Vec::new(),
             None => {
                 let shape = self.shape.of(protocol, from, text);
-                self.known.unknown(shape, (protocol, from, is_sse), text)
+                self.known.unknown(shape, whose, text)
             }
         };
         Explained {

@@ -3,7 +3,7 @@
 use std::io;
 
 use http::request::Parts;
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 /// The largest head, in bytes.
 const MAX_HEAD: usize = 64 * 1024;
@@ -41,6 +41,22 @@ pub(crate) async fn read_head(
             };
         }
     }
+}
+
+/// Writes a whole answer, and ends the connection.
+pub(crate) async fn respond(
+    to: &mut (impl AsyncWrite + Unpin),
+    status: &str,
+    kind: &str,
+    body: &str,
+) -> io::Result<()> {
+    let len = body.len();
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len}\r\nConnection: close\r\n\r\n{body}"
+    );
+    to.write_all(answer.as_bytes()).await?;
+    to.flush().await?;
+    to.shutdown().await
 }
 
 impl Head {
@@ -143,6 +159,12 @@ impl Head {
     /// Returns whether another answer to the same request follows: "continue", or hints.
     pub(crate) fn is_interim(&self) -> bool {
         matches!(self.status(), Some(100 | 102..200))
+    }
+
+    /// Returns whether the body is a stream of server-sent events.
+    pub(crate) fn is_stream(&self) -> bool {
+        let kind = self.header("content-type");
+        kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
     }
 
     /// Returns whether the request asks for a WebSocket.

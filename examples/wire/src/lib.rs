@@ -36,6 +36,15 @@ pub const fn direction(from: Side) -> &'static str {
     }
 }
 
+/// Returns the word for who is on this side.
+#[must_use]
+pub const fn side(side: Side) -> &'static str {
+    match side {
+        Side::Client => "client",
+        Side::Server => "server",
+    }
+}
+
 /// A protocol of this workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum)]
 pub enum Protocol {

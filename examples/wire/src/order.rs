@@ -13,7 +13,7 @@ use self::calls::{about, ends, fits, has_ids, is_strict, link, stage};
 use self::chat::{Chat, Tools};
 use self::turn::Gate;
 use super::Protocol;
-use super::frame::{Frame, text_of};
+use super::frame::{Fault, Frame, Typed, text_of, typed};
 use super::text::is_one;
 
 mod calls;
@@ -59,17 +59,17 @@ enum Stage {
 
 /// A frame that came.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ObservedFrame<'a> {
-    pub(crate) protocol: Protocol,
-    pub(crate) from: Side,
-    pub(crate) is_sse: bool,
-    pub(crate) line: usize,
-    pub(crate) at: Duration,
-    pub(crate) frame: &'a Frame<'a>,
-    pub(crate) text: &'a str,
+struct ObservedFrame<'a> {
+    protocol: Protocol,
+    from: Side,
+    is_sse: bool,
+    line: usize,
+    at: Duration,
+    frame: &'a Frame<'a>,
+    text: &'a str,
     /// Whether the types of the protocol know its kind, and whether they read it at all.
-    pub(crate) is_known: bool,
-    pub(crate) is_valid: bool,
+    is_known: bool,
+    is_valid: bool,
 }
 
 /// The place of a frame among the others.
@@ -86,6 +86,15 @@ pub(crate) struct Relations {
     pub(crate) failed: bool,
     /// What is wrong with its place.
     pub(crate) wrong: Option<String>,
+}
+
+/// What is known of a frame that has come.
+#[derive(Debug)]
+pub(crate) struct Observed<'a> {
+    pub(crate) frame: Frame<'a>,
+    /// What the types of the protocol say of it.
+    pub(crate) typed: Result<Typed, Fault>,
+    pub(crate) relations: Relations,
 }
 
 /// What has come on a connection.
@@ -185,11 +194,6 @@ impl Order {
         order
     }
 
-    /// Returns whether no frame has come yet from the client.
-    pub(crate) const fn is_first(&self) -> bool {
-        !self.has_begun
-    }
-
     /// Ends the connection. Returns the requests that stay unanswered.
     pub(crate) fn end(&mut self, now: Duration) -> Vec<Answers> {
         let unanswered = self.unanswered(now);
@@ -207,8 +211,39 @@ impl Order {
         open
     }
 
-    /// Takes a frame.
-    pub(crate) fn take(&mut self, seen: &ObservedFrame<'_>) -> Relations {
+    /// Takes the text of a frame.
+    pub(crate) fn observe<'a>(
+        &mut self,
+        whose: (Protocol, Side, bool),
+        text: &'a str,
+        line: usize,
+        at: Duration,
+    ) -> Observed<'a> {
+        let (protocol, from, is_sse) = whose;
+        let typed = typed(whose, text, !self.has_begun, false);
+        let frame = Frame::new(protocol, from, text).unwrap_or_else(|| Frame {
+            kind: Cow::Borrowed("?"),
+            ..Frame::default()
+        });
+        let relations = self.take(&ObservedFrame {
+            protocol,
+            from,
+            is_sse,
+            line,
+            at,
+            frame: &frame,
+            text,
+            is_known: typed.as_ref().is_ok_and(|it| it.is_known),
+            is_valid: typed.is_ok(),
+        });
+        Observed {
+            frame,
+            typed,
+            relations,
+        }
+    }
+
+    fn take(&mut self, seen: &ObservedFrame<'_>) -> Relations {
         let kind = &*seen.frame.kind;
         if !self.has_begun {
             let first = "login token hello registration CONNECT chat.start status.get";

@@ -13,8 +13,10 @@ use serde_json::Value;
 
 /// How much is read at once, in bytes.
 const BUFFER: usize = 256 * 1024;
+/// The longest line of a recording, in bytes.
+const MAX_LINE: u64 = 256 * 1024 * 1024;
 /// The largest HAR file, in bytes.
-pub(crate) const MAX_HAR: u64 = 256 * 1024 * 1024;
+pub const MAX_HAR: u64 = 256 * 1024 * 1024;
 
 /// Returns the lines of a recording, whatever it is stored in.
 ///
@@ -37,8 +39,36 @@ pub fn open<'r>(input: impl Read + 'r) -> io::Result<Box<dyn BufRead + 'r>> {
     Ok(Box::new(Cursor::new(transcript(&text)?)))
 }
 
+/// Passes each line with its number, from 1.
+///
+/// # Errors
+/// It cannot be read, or what takes the lines fails.
+pub fn each_line(
+    mut input: impl BufRead,
+    mut take: impl FnMut(usize, &str) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    for n in 1.. {
+        bytes.clear();
+        if input
+            .by_ref()
+            .take(MAX_LINE)
+            .read_until(b'\n', &mut bytes)?
+            == 0
+        {
+            break;
+        }
+        // The check that most lines pass is much faster.
+        match std::str::from_utf8(&bytes) {
+            Ok(line) => take(n, line)?,
+            Err(_) => take(n, &String::from_utf8_lossy(&bytes))?,
+        }
+    }
+    Ok(())
+}
+
 /// Returns whether a file that begins with these bytes is one of HTTP archives.
-pub(crate) fn is_har(begin: &[u8]) -> bool {
+fn is_har(begin: &[u8]) -> bool {
     let begin = begin.strip_prefix(b"\xef\xbb\xbf").unwrap_or(begin);
     let inner = begin.trim_ascii_start().strip_prefix(b"{");
     inner.is_some_and(|it| it.trim_ascii_start().starts_with(b"\"log\""))

@@ -5,11 +5,13 @@
 //! tokens, users and passwords in URLs.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::sync::LazyLock;
 
 use percent_encoding::percent_decode_str;
 use regex::Regex;
 use rpc_core::json::each_member;
+use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
 use crate::text::is_one;
@@ -18,6 +20,8 @@ use crate::text::is_one;
 const HIDDEN: &str = "***";
 /// The deepest nesting that is looked into: what is deeper is hidden.
 const MAX_DEPTH: usize = 64;
+/// Most names that are remembered, and the longest one.
+const MAX_KNOWN: usize = 1024;
 /// Longer data URLs are cut to their type.
 const MAX_DATA_URL: usize = 64;
 
@@ -122,15 +126,39 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
+/// What a name says of the values of its member.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Naming {
+    Secret,
+    /// They are secrets if they look like keys.
+    Weak,
+    Other,
+}
+
 /// Returns whether values of members with this name are secrets.
 #[must_use]
 pub fn is_secret(name: &str) -> bool {
-    may_name(name) && are_secret(&words(name))
+    naming(name) == Naming::Secret
 }
 
-/// Returns whether a name may be one of a secret, which takes less than to look at its words.
-fn may_name(name: &str) -> bool {
-    !name.is_ascii() || may_hold(name)
+/// Returns what a name says. Most names come again: what was said of them is remembered.
+fn naming(name: &str) -> Naming {
+    thread_local!(static KNOWN: RefCell<FxHashMap<String, Naming>> = RefCell::default());
+    KNOWN.with_borrow_mut(|known| {
+        if let Some(naming) = known.get(name) {
+            return *naming;
+        }
+        let words = words(name);
+        let naming = match words.last() {
+            _ if are_secret(&words) => Naming::Secret,
+            Some(last) if is_one(last, WEAK) => Naming::Weak,
+            _ => Naming::Other,
+        };
+        if known.len() < MAX_KNOWN && name.len() < MAX_KNOWN {
+            known.insert(name.to_owned(), naming);
+        }
+        naming
+    })
 }
 
 /// Returns whether a name of these words says that it counts or describes something.
@@ -321,11 +349,10 @@ impl Found {
                     continue;
                 }
                 Rule::Form if name == "value" && is_named => Rule::All,
-                Rule::Form if !may_name(&name) => Rule::Form,
                 Rule::Form if name == "auth" && raw.starts_with(['{', '[']) => Rule::Described,
-                Rule::Form if is_secret(&name) && !is_description(&name, raw) => Rule::All,
-                Rule::Form => match words(&name).last() {
-                    Some(last) if is_one(last, WEAK) => Rule::Key,
+                Rule::Form => match naming(&name) {
+                    Naming::Secret if !is_description(&name, raw) => Rule::All,
+                    Naming::Weak => Rule::Key,
                     _ => Rule::Form,
                 },
             };

@@ -131,7 +131,6 @@ fn load_trusts_the_issuers_that_it_is_given() {
     for (to, what) in [
         (&gateway, &["--protocol", "exoclaw"][..]),
         (&daemon, &["--protocol", "acolyte"]),
-        (&daemon, &["--protocol", "acolyte", "--sse"]),
     ] {
         let load = |more: &[&str]| {
             let args = [&["wire", "load", to], what, &pace, more].concat();

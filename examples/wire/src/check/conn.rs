@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::net::ws::{WsConfig, WsStream};
-use rpc_core::net::{DialError, Message};
+use rpc_core::net::{Message, TransportError};
+use rpc_core::testing::Side;
 use rpc_core::{CloseFrame, Outgoing, Text};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, join};
 use tokio::time::timeout;
 
 use super::http::Answer;
-use super::tamper::{Direction, Frame, Passed, Tamper};
-use crate::head::{Head, read_head};
+use super::tamper::{Frame, Passed, Tamper};
+use crate::head::{Head, read_head, respond};
 
 /// A byte stream to or from a peer.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -41,8 +42,8 @@ pub(super) enum Io {
 /// An open connection.
 pub(super) struct Conn {
     io: Io,
-    /// The way of the frames that come.
-    incoming: Direction,
+    /// Who is checked.
+    peer: Side,
     number: u8,
     tamper: Arc<dyn Tamper>,
     pending: VecDeque<Frame>,
@@ -51,24 +52,24 @@ pub(super) struct Conn {
 }
 
 impl Conn {
-    pub(super) fn new(io: Io, number: u8, incoming: Direction, tamper: &Arc<dyn Tamper>) -> Self {
+    pub(super) fn new(io: Io, number: u8, peer: Side, tamper: &Arc<dyn Tamper>) -> Self {
         Self {
             io,
-            incoming,
+            peer,
             number,
             tamper: Arc::clone(tamper),
-            pending: tamper.begin(number, incoming).into_iter().collect(),
+            pending: tamper.begin(number, peer).into_iter().collect(),
             hangs: false,
         }
     }
 
     /// Sends a frame. That the connection has ended is not an error: the next receive says so.
     pub(super) async fn send(&mut self, frame: Frame) {
-        let outgoing = match self.incoming {
-            Direction::ToClient => Direction::ToServer,
-            Direction::ToServer => Direction::ToClient,
+        let own = match self.peer {
+            Side::Server => Side::Client,
+            Side::Client => Side::Server,
         };
-        for passed in self.tamper.pass(self.number, outgoing, frame) {
+        for passed in self.tamper.pass(self.number, own, frame) {
             match passed {
                 Passed::On(frame) => self.send_now(frame).await,
                 Passed::Back(frame) => self.pending.push_back(frame),
@@ -142,12 +143,17 @@ impl Conn {
             if matches!(frame, Frame::End(_)) {
                 self.io = Io::None;
             }
-            let passed = self.tamper.pass(self.number, self.incoming, frame);
+            let passed = self.tamper.pass(self.number, self.peer, frame);
             self.hangs = ends && passed.is_empty();
             if ends && !self.hangs {
                 self.shut().await;
             }
-            self.take(passed);
+            for passed in passed {
+                match passed {
+                    Passed::On(frame) | Passed::Back(frame) => self.pending.push_back(frame),
+                    Passed::Closed(code) => self.closed(code),
+                }
+            }
         }
     }
 
@@ -155,29 +161,18 @@ impl Conn {
     pub(super) async fn read_on(&mut self) {
         while !matches!(self.receive().await, Frame::End(_)) {}
     }
-
-    fn take(&mut self, passed: impl IntoIterator<Item = Passed>) {
-        for passed in passed {
-            match passed {
-                Passed::On(frame) | Passed::Back(frame) => self.pending.push_back(frame),
-                Passed::Closed(code) => self.closed(code),
-            }
-        }
-    }
 }
 
-fn from_message(message: Option<Result<Message, rpc_core::net::TransportError>>) -> Frame {
+fn from_message(message: Option<Result<Message, TransportError>>) -> Frame {
     match message {
-        None => Frame::End("the connection ends without a Close".to_owned()),
+        Some(Ok(Message::Text(text))) => Frame::Text(text.as_str().to_owned()),
+        Some(Ok(Message::Binary(bytes))) => Frame::Binary(bytes.to_vec()),
+        Some(Ok(Message::Ping(bytes))) => Frame::Ping(bytes.to_vec()),
+        Some(Ok(Message::Pong(bytes))) => Frame::Pong(bytes.to_vec()),
+        Some(Ok(Message::Close(frame))) => Frame::Close(frame.map_or(1005, |frame| frame.code)),
+        Some(Ok(_)) => Frame::End("a message of an unknown kind".to_owned()),
         Some(Err(error)) => Frame::End(error.to_string()),
-        Some(Ok(message)) => match message {
-            Message::Text(text) => Frame::Text(text.as_str().to_owned()),
-            Message::Binary(bytes) => Frame::Binary(bytes.to_vec()),
-            Message::Ping(bytes) => Frame::Ping(bytes.to_vec()),
-            Message::Pong(bytes) => Frame::Pong(bytes.to_vec()),
-            Message::Close(frame) => Frame::Close(frame.map_or(1005, |frame| frame.code)),
-            _ => Frame::End("a message of an unknown kind".to_owned()),
-        },
+        None => Frame::End("the connection ends without a Close".to_owned()),
     }
 }
 
@@ -243,20 +238,12 @@ impl Request {
     /// Answers with a status and JSON, which may be empty, and closes.
     pub(super) async fn end(mut self, status: &str, body: &str) -> io::Result<()> {
         let reason = if status == "200" { "OK" } else { "Refused" };
-        let len = body.len();
-        let answer = format!(
-            "HTTP/1.1 {status} {reason}\r\nContent-Type: application/json\r\nContent-Length: {len}\r\n\
-             Connection: close\r\n\r\n{body}"
-        );
-        self.line.write_all(answer.as_bytes()).await?;
-        self.line.shutdown().await
-    }
-}
-
-/// Returns the status of a refused upgrade; otherwise what is wrong.
-pub(super) fn refusal(error: &DialError) -> Result<u16, String> {
-    match error {
-        DialError::Status { status, .. } => Ok(*status),
-        other => Err(other.to_string()),
+        respond(
+            &mut self.line,
+            &format!("{status} {reason}"),
+            "application/json",
+            body,
+        )
+        .await
     }
 }

@@ -1,7 +1,5 @@
 //! What a script expects: frames, Closes, silence, the end; and the evidence that it keeps.
 
-use std::time::Duration;
-
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use rpc_core::testing::Side;
@@ -14,9 +12,8 @@ use super::peer::Ended;
 use super::play::Script;
 use super::run::{Entry, Peer};
 use super::script;
-use super::tamper::{Direction, Frame};
-use crate::order::ObservedFrame;
-use crate::{frame, secrets};
+use super::tamper::Frame;
+use crate::secrets;
 
 /// The most frames and bytes of a frame that are kept as evidence.
 const MAX_EVIDENCE: (usize, usize) = (200, 4096);
@@ -25,23 +22,17 @@ const SECRETS: [&str; 5] = ["token", "password", "secret", "key", "invite"];
 
 impl Script<'_> {
     /// The next frame that is neither passed over nor forbidden.
-    pub(super) async fn receive(
-        &mut self,
-        number: u8,
-        deadline: Instant,
-        wanted: &str,
-        patience: Duration,
-    ) -> Result<Frame, String> {
+    pub(super) async fn receive(&mut self, number: u8, wanted: &str) -> Result<Frame, String> {
         loop {
             let conn = self
                 .conns
                 .get_mut(&number)
                 .ok_or_else(|| format!("connection {number} is not open"))?;
-            let received = timeout_at(deadline, conn.receive()).await;
+            let received = timeout_at(self.deadline, conn.receive()).await;
             let frame = received.map_err(|_| {
                 format!(
                     "nothing like it within {} s, expected {wanted}",
-                    patience.as_secs_f64()
+                    self.patience.as_secs_f64()
                 )
             })?;
             self.log_frame(number, false, &frame);
@@ -71,8 +62,6 @@ impl Script<'_> {
         text: &str,
         skip: bool,
         until: Option<&str>,
-        deadline: Instant,
-        patience: Duration,
     ) -> Result<(), String> {
         let wanted = script::parse(text, &self.variables)?;
         let until = until
@@ -80,7 +69,7 @@ impl Script<'_> {
             .transpose()?;
         let expected = short(&wanted.to_string());
         loop {
-            let value = match self.receive(number, deadline, &expected, patience).await? {
+            let value = match self.receive(number, &expected).await? {
                 Frame::Text(text) => match rpc_core::json::from_slice(text.as_bytes()) {
                     Ok(value) => {
                         self.last = text;
@@ -121,71 +110,41 @@ impl Script<'_> {
         }
     }
 
-    pub(super) async fn closed(
+    /// Receives frames until one of them decides.
+    pub(super) async fn judge(
         &mut self,
         number: u8,
-        wanted: Option<u16>,
-        skip: bool,
-        deadline: Instant,
-        patience: Duration,
+        wanted: &str,
+        mut judge: impl FnMut(Frame) -> Option<Result<(), String>>,
     ) -> Result<(), String> {
         loop {
-            match self.receive(number, deadline, "a Close", patience).await? {
-                Frame::Close(code) => {
-                    self.close = Some(code);
-                    return match wanted {
-                        Some(wanted) if wanted != code => {
-                            Err(format!("the code is {code}, expected {wanted}"))
-                        }
-                        _ => Ok(()),
-                    };
-                }
-                Frame::End(why) => return Err(why),
-                Frame::Text(text) if !skip => {
-                    return Err(format!("{} comes, expected a Close", short(&text)));
-                }
-                _ => {}
+            if let Some(verdict) = judge(self.receive(number, wanted).await?) {
+                return verdict;
             }
         }
     }
 
     pub(super) async fn silence(&mut self, number: u8) -> Result<(), String> {
-        let quiet = self.settings.quiet;
-        let until = Instant::now() + quiet;
-        loop {
-            return match self.receive(number, until, "", quiet).await {
-                Err(why) if why.starts_with("nothing") => Ok(()),
-                Err(why) => Err(why),
-                Ok(Frame::Ping(_)) => continue,
-                Ok(Frame::Text(text)) => Err(format!("{} comes, expected silence", short(&text))),
-                Ok(frame) => Err(format!("{frame:?} comes, expected silence")),
-            };
+        self.patience = self.settings.quiet;
+        self.deadline = Instant::now() + self.patience;
+        let judge = |frame| match frame {
+            Frame::Ping(_) => None,
+            Frame::Text(text) => Some(Err(format!("{} comes, expected silence", short(&text)))),
+            frame => Some(Err(format!("{frame:?} comes, expected silence"))),
+        };
+        match self.judge(number, "", judge).await {
+            Err(why) if why.starts_with("nothing") => Ok(()),
+            outcome => outcome,
         }
     }
 
-    /// Waits until the peer closes the connection in either way.
-    pub(super) async fn end(
-        &mut self,
-        number: u8,
-        deadline: Instant,
-        patience: Duration,
-    ) -> Result<(), String> {
-        loop {
-            if let Frame::Close(_) | Frame::End(_) =
-                self.receive(number, deadline, "the end", patience).await?
-            {
-                return Ok(());
-            }
-        }
-    }
-
-    pub(super) async fn wait_for_end(&mut self, deadline: Instant) -> Result<&Ended, String> {
+    pub(super) async fn wait_for_end(&mut self) -> Result<&Ended, String> {
         if self.ended.is_none() {
             let client = self.client.as_mut().ok_or("there is no client")?;
             // A client that closes may wait for the answer, which comes when its Close is read.
             let reading = self.conns.values_mut().map(super::conn::Conn::read_on);
             let mut reading: FuturesUnordered<_> = reading.collect();
-            let ended = timeout_at(deadline, async {
+            let ended = timeout_at(self.deadline, async {
                 loop {
                     tokio::select! {
                         ended = client.ended.as_mut() => break ended,
@@ -205,10 +164,7 @@ impl Script<'_> {
     pub(super) async fn alone(&mut self) -> Result<(), String> {
         let next = (self.opened + 1).to_string();
         let client = self.client.as_mut().ok_or("there is no client")?;
-        let extra = self
-            .tamper
-            .instead(Direction::ToServer, "connection", &next)
-            == "extra";
+        let extra = self.tamper.instead(Side::Client, "connection", &next) == "extra";
         match timeout(self.settings.quiet, client.connections.recv()).await {
             Ok(Some(_)) => Err("the client connects again".to_owned()),
             _ if extra => Err("the client connects again".to_owned()),
@@ -225,7 +181,12 @@ impl Script<'_> {
             Frame::Binary(bytes) => format!("(binary, {} bytes)", bytes.len()),
             Frame::Ping(_) => "(ping)".to_owned(),
             Frame::Pong(_) => "(pong)".to_owned(),
-            Frame::Close(code) => format!("(close {code})"),
+            Frame::Close(code) => {
+                if !sent {
+                    self.close = Some(*code);
+                }
+                format!("(close {code})")
+            }
             Frame::End(why) => format!("({why})"),
         };
         self.log(connection, sent, &text);
@@ -237,26 +198,14 @@ impl Script<'_> {
             return;
         };
         let (protocol, is_client) = (self.suite.protocol, matches!(self.peer, Peer::Client(_)));
-        let from = if is_client == sent {
-            Side::Server
-        } else {
-            Side::Client
+        let from = match is_client == sent {
+            true => Side::Server,
+            false => Side::Client,
         };
-        let Some(frame) = frame::Frame::new(protocol, from, text) else {
-            return;
-        };
-        let typed = frame::typed((protocol, from, false), text, order.is_first(), false);
-        let placed = order.take(&ObservedFrame {
-            protocol,
-            from,
-            is_sse: false,
-            line: self.evidence.len() + 1,
-            at: self.started.elapsed(),
-            frame: &frame,
-            text,
-            is_known: typed.as_ref().is_ok_and(|it| it.is_known),
-            is_valid: typed.is_ok(),
-        });
+        let (line, at) = (self.evidence.len() + 1, self.started.elapsed());
+        let placed = order
+            .observe((protocol, from, false), text, line, at)
+            .relations;
         if let Some(wrong) = placed.wrong.filter(|_| !sent) {
             self.disorder
                 .get_or_insert(format!("{} {wrong}", short(&secrets::frame(text))));

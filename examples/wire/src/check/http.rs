@@ -8,18 +8,17 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::conn::BoxStream;
 use super::tamper::Frame;
-use crate::head::read_head;
+use crate::head::{Head, read_head};
 
-/// The largest head, or body, that is read.
 /// How much is read at once.
 const PART: usize = 4096;
+/// The largest body that is read.
 const MAX_PART: usize = 4 * 1024 * 1024;
 
 /// An answer, whose body is read as frames.
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Names are in lower case.
-    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) head: Head,
     line: BoxStream,
     rest: Vec<u8>,
     body: Vec<u8>,
@@ -51,15 +50,10 @@ pub(crate) async fn request(
     let (head, rest) = read.ok_or(io::ErrorKind::UnexpectedEof)?;
     let bad = || io::Error::other("the answer is not HTTP");
     let status = head.status().ok_or_else(bad)?;
-    let headers = head.headers();
-    let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
-    let headers: Vec<_> = headers.collect();
-    let streams = headers
-        .iter()
-        .any(|(name, value)| name == "content-type" && value.starts_with("text/event-stream"));
+    let streams = head.is_stream();
     Ok(Answer {
         status,
-        headers,
+        head,
         line,
         rest,
         body: Vec::new(),

@@ -23,7 +23,7 @@ mod tests;
 
 pub use conn::{BoxStream, Stream};
 pub use pattern::Variables;
-pub use peer::{Client, Command, Dial, Ended, Remote, Started};
+pub use peer::{Client, Command, Dial, Ended, Started};
 pub use run::{Entry, Outcome, Peer, Settings, Verdict, run};
-pub use suite::{Level, Role, Row, Suite};
-pub use tamper::{Direction, Faithful, Frame, Passed, Tamper};
+pub use suite::{Level, Row, Suite};
+pub use tamper::{Faithful, Frame, Passed, Tamper};

@@ -30,24 +30,10 @@ pub trait Dial: Send + Sync {
     async fn dial(&self) -> Result<BoxStream, DialError>;
 }
 
-/// A server on the network.
-#[derive(Debug)]
-pub struct Remote(WsDialer);
-
-impl Remote {
-    /// Creates the way to the server at this URL.
-    ///
-    /// # Errors
-    /// The URL is neither of `ws` nor of `wss`.
-    pub fn new(url: &str) -> Result<Self, DialError> {
-        WsDialer::new(url).map(Self)
-    }
-}
-
 #[async_trait]
-impl Dial for Remote {
+impl Dial for WsDialer {
     async fn dial(&self) -> Result<BoxStream, DialError> {
-        Ok(Box::new(self.0.open().await?.0))
+        Ok(Box::new(self.open().await?.0))
     }
 }
 

@@ -6,18 +6,20 @@ use std::time::Duration;
 
 use rpc_core::net::DialError;
 use rpc_core::net::ws::{BadHeader, WsDialer, WsStream};
+use rpc_core::testing::Side;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::conn::{self, BoxStream, Conn, Io, Request};
 use super::expect::{found, is_status};
 use super::http;
-use super::pattern::Variables;
+use super::pattern::{Variables, short};
 use super::peer::{Dial, Ended, Started};
 use super::run::{Entry, Peer, Settings, Verdict};
 use super::script::{self, Action, Headers, Step};
 use super::suite::{Row, Suite};
-use super::tamper::{Direction, Frame, Tamper};
+use super::tamper::{Frame, Tamper};
+use crate::head::Head;
 use crate::order::Order;
 
 /// The time for a client to connect first.
@@ -35,14 +37,19 @@ pub(super) struct Script<'a> {
     pub(super) ignored: Vec<(u8, Value)>,
     /// The code of the last Close.
     pub(super) close: Option<u16>,
-    /// Status and headers of the last answer, or the headers of a client's last request.
-    pub(super) answer: (u16, Headers),
+    /// The status of the last answer.
+    pub(super) status: u16,
+    /// The head of the last answer, or of a client's last request.
+    pub(super) head: Head,
     pub(super) path: String,
     pub(super) client: Option<Started>,
     pub(super) ended: Option<Ended>,
     /// Connections that a client has opened.
     pub(super) opened: u32,
     pub(super) started: Instant,
+    /// How long the step may take, and until when.
+    pub(super) patience: Duration,
+    pub(super) deadline: Instant,
     pub(super) evidence: Vec<Entry>,
     /// How the script has ended a connection: `cut`, or the code of its Close.
     pub(super) ended_by: String,
@@ -72,12 +79,15 @@ impl<'a> Script<'a> {
             never: Vec::new(),
             ignored: Vec::new(),
             close: None,
-            answer: (0, Vec::new()),
+            status: 0,
+            head: Head::default(),
             path: String::new(),
             client: None,
             ended: None,
             opened: 0,
             started: Instant::now(),
+            patience: settings.timeout,
+            deadline: Instant::now(),
             evidence: Vec::new(),
             ended_by: String::new(),
             violated: false,
@@ -143,28 +153,15 @@ impl<'a> Script<'a> {
     /// Returns whether a broken client takes no time.
     fn is_early(&self) -> bool {
         let opened = self.opened.to_string();
-        self.tamper.word(Direction::ToServer, "connection", &opened) == Some("early")
+        self.tamper.word(Side::Client, "connection", &opened) == Some("early")
     }
 
     async fn step(&mut self, step: &Step) -> Result<(), String> {
         let number = step.connection;
-        let patience = step.within.unwrap_or(self.settings.timeout);
-        let deadline = Instant::now() + patience;
-        let opens = matches!(
-            step.action,
-            Action::Send(_)
-                | Action::SendBinary(_)
-                | Action::SendPing(_)
-                | Action::SendClose(_)
-                | Action::Expect { .. }
-                | Action::Close { .. }
-                | Action::Pong(_)
-                | Action::Ping
-                | Action::Silence
-                | Action::Wait(_)
-        );
-        if opens && !self.conns.contains_key(&number) {
-            self.open(number, None, &[], deadline).await?;
+        self.patience = step.within.unwrap_or(self.settings.timeout);
+        self.deadline = Instant::now() + self.patience;
+        if step.opens && !self.conns.contains_key(&number) {
+            self.open(number, None, &[]).await?;
         }
         match &step.action {
             Action::Open { path, headers } => {
@@ -172,23 +169,20 @@ impl<'a> Script<'a> {
                     .as_ref()
                     .map(|path| self.variables.expand(path))
                     .transpose()?;
-                self.open(number, path.as_deref(), headers, deadline).await
+                self.open(number, path.as_deref(), headers).await
             }
             Action::Refuse {
                 status,
                 path,
                 headers,
-            } => self.refuse(status, path, headers, deadline).await,
+            } => self.refuse(status, path, headers).await,
             Action::Http {
                 method,
                 path,
                 headers,
                 body,
-            } => {
-                self.http(number, method, path, headers, body, deadline)
-                    .await
-            }
-            Action::Status(wanted) => is_status(wanted, self.answer.0),
+            } => self.http(number, method, path, headers, body).await,
+            Action::Status(wanted) => is_status(wanted, self.status),
             Action::Header(name, regex) => self.header(name, regex),
             Action::Path(regex) => found(&self.variables.expand(regex)?, &self.path, "the path"),
             Action::Send(text) => {
@@ -222,29 +216,37 @@ impl<'a> Script<'a> {
                 pattern,
                 skip,
                 until,
-            } => {
-                self.expect(number, pattern, *skip, until.as_deref(), deadline, patience)
-                    .await
-            }
-            Action::Pong(_) | Action::Ping => loop {
-                let frame = self.receive(number, deadline, "it", patience).await?;
-                match (frame, &step.action) {
-                    (Frame::Ping(_), Action::Ping) => return Ok(()),
-                    (Frame::Pong(bytes), Action::Pong(text)) if bytes == text.as_bytes() => {
-                        return Ok(());
-                    }
-                    (Frame::Pong(_), Action::Pong(_)) => {
-                        return Err("the pong has another payload".to_owned());
+            } => self.expect(number, pattern, *skip, until.as_deref()).await,
+            Action::Pong(_) | Action::Ping => {
+                let judge = |frame| match (frame, &step.action) {
+                    (Frame::Ping(_), Action::Ping) => Some(Ok(())),
+                    (Frame::Pong(bytes), Action::Pong(text)) => {
+                        Some(match bytes == text.as_bytes() {
+                            true => Ok(()),
+                            false => Err("the pong has another payload".to_owned()),
+                        })
                     }
                     (Frame::Close(code), _) => {
-                        return Err(format!("the connection is closed with {code}"));
+                        Some(Err(format!("the connection is closed with {code}")))
                     }
-                    (Frame::End(why), _) => return Err(why),
-                    _ => {}
-                }
-            },
+                    (Frame::End(why), _) => Some(Err(why)),
+                    _ => None,
+                };
+                self.judge(number, "it", judge).await
+            }
             Action::Close { code, skip } => {
-                self.closed(number, *code, *skip, deadline, patience).await
+                let judge = |frame| match (frame, *code) {
+                    (Frame::Close(code), Some(wanted)) if wanted != code => {
+                        Some(Err(format!("the code is {code}, expected {wanted}")))
+                    }
+                    (Frame::Close(_), _) => Some(Ok(())),
+                    (Frame::End(why), _) => Some(Err(why)),
+                    (Frame::Text(text), _) if !skip => {
+                        Some(Err(format!("{} comes, expected a Close", short(&text))))
+                    }
+                    _ => None,
+                };
+                self.judge(number, "a Close", judge).await
             }
             Action::Code(code) => match self.close {
                 Some(found) if found == *code => Ok(()),
@@ -265,18 +267,22 @@ impl<'a> Script<'a> {
             }
             Action::Silence => self.silence(number).await,
             Action::Wait(time) => {
-                let time = self.tamper.instead(Direction::ToServer, "wait", time);
+                let time = self.tamper.instead(Side::Client, "wait", time);
                 sleep(crate::cli::duration(time)?).await;
                 Ok(())
             }
-            Action::End => self.end(number, deadline, patience).await,
+            Action::End => {
+                let is_end =
+                    |frame| matches!(frame, Frame::Close(_) | Frame::End(_)).then_some(Ok(()));
+                self.judge(number, "the end", is_end).await
+            }
             Action::Exit(wanted) => {
                 let code = self
-                    .wait_for_end(deadline)
+                    .wait_for_end()
                     .await?
                     .code
                     .map_or("none".to_owned(), |code| code.to_string());
-                let told = |by| self.tamper.word(Direction::ToServer, "exit", by);
+                let told = |by| self.tamper.word(Side::Client, "exit", by);
                 let code = told(&code)
                     .or_else(|| told(&self.ended_by))
                     .unwrap_or(&code);
@@ -291,10 +297,10 @@ impl<'a> Script<'a> {
             }
             Action::Output(regex) => {
                 let regex = self.variables.expand(regex)?;
-                let output = self.wait_for_end(deadline).await?.output.clone();
+                let output = self.wait_for_end().await?.output.clone();
                 found(
                     &regex,
-                    self.tamper.instead(Direction::ToServer, "output", &output),
+                    self.tamper.instead(Side::Client, "output", &output),
                     "the output",
                 )
             }
@@ -326,22 +332,19 @@ impl<'a> Script<'a> {
         number: u8,
         path: Option<&str>,
         headers: &[(String, String)],
-        deadline: Instant,
     ) -> Result<(), String> {
         let (ws, incoming) = match self.peer {
             Peer::Server(dial, url) => {
                 let headers = self.expanded(headers)?;
-                let upgrading = upgrade(&**dial, url, self.suite, &*self.tamper, path, &headers);
-                let ws = timeout_at(deadline, upgrading).await;
-                let ws = ws.map_err(|_| "no answer to the upgrade")?;
+                let ws = self.upgrade(&**dial, url, path, &headers).await?;
                 let told = format!("(open {})", path.unwrap_or_default());
                 self.log(number, true, &told);
-                (ws.map_err(|error| error.to_string())?, Direction::ToClient)
+                (ws.map_err(|error| error.to_string())?, Side::Server)
             }
             Peer::Client(_) => {
-                let request = self.request(number, deadline).await?;
+                let request = self.request(number).await?;
                 let ws = request.accept(&conn::config()).await?;
-                (ws, Direction::ToServer)
+                (ws, Side::Client)
             }
         };
         let io = Io::WebSocket(Box::new(ws));
@@ -352,12 +355,12 @@ impl<'a> Script<'a> {
     }
 
     /// The next request of the client.
-    async fn request(&mut self, number: u8, deadline: Instant) -> Result<Request, String> {
+    async fn request(&mut self, number: u8) -> Result<Request, String> {
         let none = || "the client does not connect".to_owned();
         // Some programs need a while to start.
         let deadline = match self.opened {
-            0 => deadline.max(self.started + START_TIME),
-            _ => deadline,
+            0 => self.deadline.max(self.started + START_TIME),
+            _ => self.deadline,
         };
         loop {
             let client = self.client.as_mut().ok_or_else(none)?;
@@ -377,11 +380,11 @@ impl<'a> Script<'a> {
                 .map_err(|_| "no upgrade comes")?;
             let request = request.map_err(|error| error.to_string())?;
             if request.head.method() == "GET" && request.head.header("upgrade").is_none() {
-                self.get(number, request, deadline).await?;
+                self.get(number, request).await?;
                 continue;
             }
             self.opened += 1;
-            let is_dropped = |by: &str| self.tamper.drops(Direction::ToServer, "connection", by);
+            let is_dropped = |by: &str| self.tamper.drops(Side::Client, "connection", by);
             // A client that does not come back comes back never.
             if (1..=self.opened).any(|number| is_dropped(&number.to_string()))
                 || is_dropped(&self.ended_by)
@@ -390,13 +393,9 @@ impl<'a> Script<'a> {
             }
             self.path = self
                 .tamper
-                .instead(Direction::ToServer, "path", request.head.target())
+                .instead(Side::Client, "path", request.head.target())
                 .to_owned();
-            let seen =
-                |(name, _): &(&str, &str)| !self.tamper.drops(Direction::ToServer, "header", name);
-            let headers = request.head.headers().filter(seen);
-            let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
-            self.answer.1 = headers.collect();
+            self.head = self.seen(request.head.clone(), Side::Client);
             let path = self.path.clone();
             self.log(number, false, &format!("(connects to {path})"));
             return Ok(request);
@@ -404,7 +403,7 @@ impl<'a> Script<'a> {
     }
 
     /// Answers what a client asks over HTTP before it opens a WebSocket.
-    async fn get(&mut self, number: u8, request: Request, deadline: Instant) -> Result<(), String> {
+    async fn get(&mut self, number: u8, request: Request) -> Result<(), String> {
         let mut gets = self.suite.gets.iter();
         let (status, body) = match gets.find(|(path, _)| path == request.head.target()) {
             Some((_, body)) => {
@@ -417,7 +416,7 @@ impl<'a> Script<'a> {
         self.log(number, false, &format!("GET {}", request.head.target()));
         self.log(number, true, format!("({status}) {body}").trim_end());
         // A client that does not wait for the answer may still open a WebSocket.
-        let _ = timeout_at(deadline, request.end(status, &body)).await;
+        let _ = timeout_at(self.deadline, request.end(status, &body)).await;
         Ok(())
     }
 
@@ -426,32 +425,19 @@ impl<'a> Script<'a> {
         wanted: &str,
         path: &str,
         headers: &[(String, String)],
-        deadline: Instant,
     ) -> Result<(), String> {
         let path = self.variables.expand(path)?;
         let Peer::Server(dial, url) = self.peer else {
-            let request = self.request(1, deadline).await?;
+            let request = self.request(1).await?;
             self.log(1, true, &format!("(refused with {wanted})"));
-            return request
-                .refuse(wanted)
-                .await
-                .map_err(|error| error.to_string());
+            let refused = request.refuse(wanted).await;
+            return refused.map_err(|error| error.to_string());
         };
         let headers = self.expanded(headers)?;
-        let upgrading = upgrade(
-            &**dial,
-            url,
-            self.suite,
-            &*self.tamper,
-            Some(&path),
-            &headers,
-        );
-        let upgraded = timeout_at(deadline, upgrading)
-            .await
-            .map_err(|_| "no answer to the upgrade")?;
-        let status = match upgraded {
+        let status = match self.upgrade(&**dial, url, Some(&path), &headers).await? {
             Ok(_) => 101,
-            Err(error) => conn::refusal(&error)?,
+            Err(DialError::Status { status, .. }) => status,
+            Err(error) => return Err(error.to_string()),
         };
         let status = self.status(status, &path);
         self.log(1, false, &format!("(open {path}: {status})"));
@@ -465,7 +451,6 @@ impl<'a> Script<'a> {
         path: &str,
         headers: &[(String, String)],
         body: &str,
-        deadline: Instant,
     ) -> Result<(), String> {
         let Peer::Server(dial, url) = self.peer else {
             return Err("only servers answer HTTP requests".to_owned());
@@ -480,27 +465,23 @@ impl<'a> Script<'a> {
         }
         lines.extend(self.expanded(headers)?);
         self.log(number, true, &format!("{method} {path} {body}"));
-        let path = self
-            .tamper
-            .instead(Direction::ToServer, "path", &path)
-            .to_owned();
+        let path = self.tamper.instead(Side::Client, "path", &path).to_owned();
         let asking = async {
             let line = dial.dial().await.map_err(|error| error.to_string())?;
             http::request(line, method, &path, &lines, &body)
                 .await
                 .map_err(|error| error.to_string())
         };
-        let answer = timeout_at(deadline, asking)
+        let answer = timeout_at(self.deadline, asking)
             .await
             .map_err(|_| "no answer comes")??;
         let status = self.status(answer.status, &path);
-        self.answer = (status, answer.headers.clone());
-        let dropped = |name: &str| self.tamper.drops(Direction::ToClient, "header", name);
-        self.answer.1.retain(|(name, _)| !dropped(name));
+        self.status = status;
+        self.head = self.seen(answer.head.clone(), Side::Server);
         let told = format!("({status})");
         self.log(number, false, &told);
         let io = Io::Http(Box::new(answer));
-        let conn = Conn::new(io, number, Direction::ToClient, &self.tamper);
+        let conn = Conn::new(io, number, Side::Server, &self.tamper);
         self.conns.insert(number, conn);
         Ok(())
     }
@@ -509,11 +490,11 @@ impl<'a> Script<'a> {
     fn expanded(&self, headers: &[(String, String)]) -> Result<Headers, String> {
         let kept = headers
             .iter()
-            .filter(|(name, _)| !self.tamper.drops(Direction::ToServer, "header", name));
+            .filter(|(name, _)| !self.tamper.drops(Side::Client, "header", name));
         kept.map(|(name, value)| {
             let value = self
                 .tamper
-                .word(Direction::ToServer, "header", name)
+                .word(Side::Client, "header", name)
                 .unwrap_or(value);
             Ok((name.clone(), self.variables.expand(value)?))
         })
@@ -523,52 +504,67 @@ impl<'a> Script<'a> {
     /// Returns the status as the script sees it.
     fn status(&self, status: u16, path: &str) -> u16 {
         let with_path = format!("{status}{path}");
-        let told = self
-            .tamper
-            .instead(Direction::ToClient, "status", &with_path);
+        let told = self.tamper.instead(Side::Server, "status", &with_path);
         let code = status.to_string();
         let told = match told == with_path {
-            true => self.tamper.instead(Direction::ToClient, "status", &code),
+            true => self.tamper.instead(Side::Server, "status", &code),
             false => told,
         };
         told.parse().unwrap_or(status)
     }
 
+    /// Returns a head as the script sees it.
+    fn seen(&self, mut head: Head, from: Side) -> Head {
+        let names = head.headers().map(|(name, _)| name.to_owned());
+        let dropped = names.filter(|name| self.tamper.drops(from, "header", name));
+        for name in dropped.collect::<Vec<_>>() {
+            head.remove(&name);
+        }
+        head
+    }
+
     fn header(&self, name: &str, regex: &str) -> Result<(), String> {
-        let header = self
-            .answer
-            .1
-            .iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name));
-        let (_, value) = header.ok_or_else(|| format!("there is no header {name}"))?;
+        let value = self.head.header(name);
+        let value = value.ok_or_else(|| format!("there is no header {name}"))?;
         found(&self.variables.expand(regex)?, value, name)
     }
-}
 
-async fn upgrade(
-    dial: &dyn Dial,
-    url: &str,
-    suite: &Suite,
-    tamper: &dyn Tamper,
-    path: Option<&str>,
-    headers: &[(String, String)],
-) -> Result<WsStream<BoxStream>, DialError> {
-    let (scheme, authority, own) = split(url);
-    let own = if own.is_empty() { &suite.path } else { own };
-    let path = tamper.instead(Direction::ToServer, "path", path.unwrap_or(own));
-    let path = if path.is_empty() { "/" } else { path };
-    let mut config = conn::config();
-    let bad = |error: BadHeader| DialError::Handshake(error.to_string());
-    for (name, value) in headers {
-        let is_subprotocol = name.eq_ignore_ascii_case("sec-websocket-protocol");
-        let with = match is_subprotocol {
-            true => config.with_subprotocol(value),
-            false => config.with_header(name, value),
+    /// Asks a server for a WebSocket.
+    async fn upgrade(
+        &self,
+        dial: &dyn Dial,
+        url: &str,
+        path: Option<&str>,
+        headers: &[(String, String)],
+    ) -> Result<Result<WsStream<BoxStream>, DialError>, String> {
+        let (scheme, authority, own) = split(url);
+        let own = if own.is_empty() {
+            &self.suite.path
+        } else {
+            own
         };
-        config = with.map_err(bad)?;
+        let path = self
+            .tamper
+            .instead(Side::Client, "path", path.unwrap_or(own));
+        let path = if path.is_empty() { "/" } else { path };
+        let upgrading = async {
+            let mut config = conn::config();
+            for (name, value) in headers {
+                let is_subprotocol = name.eq_ignore_ascii_case("sec-websocket-protocol");
+                let with = match is_subprotocol {
+                    true => config.with_subprotocol(value),
+                    false => config.with_header(name, value),
+                };
+                let bad = |error: BadHeader| DialError::Handshake(error.to_string());
+                config = with.map_err(bad)?;
+            }
+            let dialer = WsDialer::new(&format!("{scheme}://{authority}{path}"))?;
+            let dialer = dialer.with_config(config);
+            dialer.upgrade(dial.dial().await?).await
+        };
+        let upgraded = timeout_at(self.deadline, upgrading).await;
+        upgraded.map_err(|_| "no answer to the upgrade".to_owned())
     }
-    let dialer = WsDialer::new(&format!("{scheme}://{authority}{path}"))?.with_config(config);
-    dialer.upgrade(dial.dial().await?).await
 }
 
 /// Splits a URL into its scheme, its authority and its path, which is empty if it is `/` only.

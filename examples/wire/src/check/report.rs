@@ -3,10 +3,11 @@
 use std::time::SystemTime;
 
 use quick_junit::{NonSuccessKind, Report as JUnit, TestCase, TestCaseStatus, TestSuite};
+use rpc_core::testing::Side;
 use serde::Serialize;
 
-use super::{Entry, Level, Outcome, Role, Row, Settings, Suite, Verdict};
-use crate::Protocol;
+use super::{Entry, Level, Outcome, Row, Settings, Suite, Verdict};
+use crate::{Protocol, side};
 
 /// A report: what was checked, and each row with its verdict.
 #[derive(Debug, Serialize)]
@@ -14,7 +15,7 @@ pub struct Report<'a> {
     /// The name of the protocol.
     pub protocol: &'static str,
     /// Who was checked.
-    pub role: Role,
+    pub role: &'static str,
     /// Its URL or its command.
     pub target: &'a str,
     /// When it was checked.
@@ -46,21 +47,12 @@ pub struct Counts {
 /// A row of a report.
 #[derive(Debug, Serialize)]
 pub struct ReportRow<'a> {
-    /// See [`Row`].
-    pub id: &'a str,
-    /// See [`Row`].
-    pub section: &'a str,
-    /// See [`Row`].
-    pub level: Level,
-    /// See [`Row`].
-    pub says: &'a str,
+    /// What was checked.
+    #[serde(flatten)]
+    pub row: &'a Row,
     /// What was found.
     #[serde(flatten)]
-    pub verdict: &'a Verdict,
-    /// How long it took, in milliseconds.
-    pub millis: u128,
-    /// What was sent and received.
-    pub evidence: &'a [Entry],
+    pub outcome: &'a Outcome,
 }
 
 impl<'a> Report<'a> {
@@ -68,7 +60,7 @@ impl<'a> Report<'a> {
     #[must_use]
     pub fn new(
         protocol: Protocol,
-        role: Role,
+        role: Side,
         target: &'a str,
         suite: &'a Suite,
         settings: &Settings,
@@ -77,20 +69,12 @@ impl<'a> Report<'a> {
         let mut counts = Counts::default();
         let rows = suite.rows.iter().zip(outcomes).map(|(row, outcome)| {
             counts.add(row, &outcome.verdict);
-            ReportRow {
-                id: &row.id,
-                section: &row.section,
-                level: row.level,
-                says: &row.says,
-                verdict: &outcome.verdict,
-                millis: outcome.elapsed.as_millis(),
-                evidence: &outcome.evidence,
-            }
+            ReportRow { row, outcome }
         });
         let rows = rows.collect();
         Self {
             protocol: protocol.name(),
-            role,
+            role: side(role),
             target,
             date: rpc_core::timestamp::format(SystemTime::now()),
             settings: settings.words(),
@@ -105,9 +89,10 @@ impl<'a> Report<'a> {
     /// # Errors
     /// It cannot be written as XML.
     pub fn junit(&self) -> Result<String, String> {
-        let mut suite = TestSuite::new(format!("{} {}", self.protocol, self.role.name()));
-        for row in &self.rows {
-            let mut status = match (row.verdict, row.level) {
+        let mut suite = TestSuite::new(format!("{} {}", self.protocol, self.role));
+        for ReportRow { row, outcome } in &self.rows {
+            let verdict = &outcome.verdict;
+            let mut status = match (verdict, row.level) {
                 (Verdict::Pass, _) => TestCaseStatus::success(),
                 (Verdict::Fail { .. }, Level::Must) => {
                     TestCaseStatus::non_success(NonSuccessKind::Failure)
@@ -115,17 +100,15 @@ impl<'a> Report<'a> {
                 (Verdict::Blocked { .. }, _) => TestCaseStatus::non_success(NonSuccessKind::Error),
                 _ => TestCaseStatus::skipped(),
             };
-            if let Some(why) = row.verdict.why() {
+            if let Some(why) = verdict.why() {
                 status.set_message(format!("{}: {why}", row.says));
             }
-            if row.verdict.is_failure() {
-                status.set_description(evidence(row.evidence));
+            if verdict.is_failure() {
+                status.set_description(evidence(&outcome.evidence));
             }
-            let mut case = TestCase::new(row.id, status);
-            case.set_classname(row.section);
-            case.set_time(std::time::Duration::from_millis(
-                row.millis.try_into().unwrap_or(u64::MAX),
-            ));
+            let mut case = TestCase::new(&*row.id, status);
+            case.set_classname(&*row.section);
+            case.set_time(std::time::Duration::from_millis(outcome.millis));
             suite.add_test_case(case);
         }
         let mut report = JUnit::new(self.target);
@@ -138,7 +121,7 @@ impl<'a> Report<'a> {
     /// Writes the report as one page, which needs no other file and runs no script.
     #[must_use]
     pub fn html(&self) -> String {
-        let title = format!("{} {}: {}", self.protocol, self.role.name(), self.target);
+        let title = format!("{} {}: {}", self.protocol, self.role, self.target);
         let mut page = format!(
             "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width\">\n\
              <meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
@@ -148,7 +131,7 @@ impl<'a> Report<'a> {
             escaped(&self.settings),
             title = escaped(&title),
         );
-        let is_failure = |row: &&ReportRow<'_>| row.verdict.is_failure();
+        let is_failure = |row: &&ReportRow<'_>| row.outcome.verdict.is_failure();
         let failures: Vec<_> = self.rows.iter().filter(is_failure).collect();
         if !failures.is_empty() {
             page.push_str("<h2>What fails</h2>\n");
@@ -156,8 +139,8 @@ impl<'a> Report<'a> {
         }
         let mut section = "";
         for row in self.rows.iter().filter(|row| !is_failure(row)) {
-            if row.section != section {
-                section = row.section;
+            if row.row.section != section {
+                section = &row.row.section;
                 page.push_str(&format!("<h2>{}</h2>\n", escaped(section)));
             }
             page.push_str(&row.html());
@@ -168,23 +151,25 @@ impl<'a> Report<'a> {
 
 impl ReportRow<'_> {
     fn html(&self) -> String {
-        let class = match self.verdict {
+        let Self { row, outcome } = self;
+        let verdict = &outcome.verdict;
+        let class = match verdict {
             Verdict::Pass => "pass",
             Verdict::NotApplicable { .. } => "na",
             _ => "fail",
         };
-        let why = self.verdict.why().unwrap_or_default();
+        let why = verdict.why().unwrap_or_default();
         format!(
             "<details class={class} id=\"{id}\"{open}><summary><b>{word}</b> {level} {says} <small>{section}, <code>{id}</code></small>\
              </summary>\n<p>{why}</p>\n<pre>{evidence}</pre></details>\n",
-            id = escaped(self.id),
+            id = escaped(&row.id),
             open = if class == "fail" { " open" } else { "" },
-            word = self.verdict.word(),
-            level = self.level.name(),
-            says = escaped(self.says),
-            section = escaped(self.section),
+            word = verdict.word(),
+            level = row.level.name(),
+            says = escaped(&row.says),
+            section = escaped(&row.section),
             why = escaped(&why),
-            evidence = escaped(&evidence(self.evidence)),
+            evidence = escaped(&evidence(&outcome.evidence)),
         )
     }
 }
@@ -329,7 +314,7 @@ mod tests {
             .map(|verdict| Outcome {
                 verdict: verdict.clone(),
                 evidence: vec![entry.clone()],
-                elapsed: Duration::from_millis(7),
+                millis: 7,
                 disorder: None,
                 noticed: Vec::new(),
             })
@@ -338,7 +323,7 @@ mod tests {
 
     #[test]
     fn no_report_passes_markup_or_controls_of_a_peer_on() {
-        let suite = Suite::load(Protocol::Exoclaw, Role::Server).unwrap();
+        let suite = Suite::load(Protocol::Exoclaw, Side::Server).unwrap();
         let outcomes = outcomes(&suite);
         let settings = Settings {
             timeout: Duration::from_secs(5),
@@ -349,7 +334,7 @@ mod tests {
         };
         let report = Report::new(
             Protocol::Exoclaw,
-            Role::Server,
+            Side::Server,
             "ws://x/<i>",
             &suite,
             &settings,

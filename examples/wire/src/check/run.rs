@@ -101,17 +101,20 @@ pub struct Entry {
 }
 
 /// The outcome of a row.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Outcome {
     /// What was found.
+    #[serde(flatten)]
     pub verdict: Verdict,
+    /// How long it took, in milliseconds.
+    pub millis: u64,
     /// What was sent and received.
     pub evidence: Vec<Entry>,
-    /// How long it took.
-    pub elapsed: Duration,
     /// What the peer did against the order of the protocol.
+    #[serde(skip)]
     pub disorder: Option<String>,
     /// The names of what [`Settings::tamper`] could have changed.
+    #[serde(skip)]
     pub noticed: Vec<String>,
 }
 
@@ -192,7 +195,7 @@ pub(super) async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Set
         noticed: script.tamper.noticed(),
         disorder: script.disorder,
         evidence: script.evidence,
-        elapsed: started.elapsed(),
+        millis: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
     }
 }
 

@@ -32,6 +32,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::pattern::{self, Variables};
+use crate::text::is_one;
 
 /// A step of a script.
 #[derive(Clone, Debug)]
@@ -44,6 +45,8 @@ pub(super) struct Step {
     /// A variable that has to be set, or not.
     pub(super) only_if: Option<(String, bool)>,
     pub(super) within: Option<Duration>,
+    /// Whether it needs a connection, which opens itself.
+    pub(super) opens: bool,
     /// How long it takes at least.
     pub(super) not_before: Option<Duration>,
     pub(super) action: Action,
@@ -117,45 +120,47 @@ fn step(line: &str, variables: &Variables) -> Result<Step, String> {
         soft: false,
         only_if: None,
         within: None,
+        opens: false,
         not_before: None,
         action: Action::Silence,
     };
     loop {
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let condition = rest.strip_prefix("if ").map(|behind| (behind, true));
-        let condition = condition.or_else(|| Some((rest.strip_prefix("without ")?, false)));
-        if let Some((behind, is_set)) = condition {
-            let (name, behind) = behind
-                .split_once(' ')
-                .ok_or("the name of a variable and a step are missing")?;
-            step.only_if = Some((name.to_owned(), is_set));
-            rest = behind;
-        } else if let Some(behind) = rest.strip_prefix("at-least ") {
-            let (time, behind) = behind
-                .split_once(' ')
-                .ok_or("a time and a step are missing")?;
-            step.not_before = Some(crate::cli::duration(time)?);
-            rest = behind;
-        } else if let Some(behind) = rest.strip_prefix("within ") {
-            let (time, behind) = behind
-                .split_once(' ')
-                .ok_or("a time and a step are missing")?;
-            step.within = Some(crate::cli::duration(time)?);
-            rest = behind;
-        } else if let Some(behind) = rest.strip_prefix('?') {
-            step.soft = true;
-            rest = behind;
-        } else if digits > 0 {
-            let (number, behind) = rest.split_at(digits);
-            let number = number.parse();
-            step.connection = number.map_err(|_| "the number of the connection is too large")?;
-            rest = behind;
-        } else {
-            break;
-        }
+        let (word, behind) = rest.split_once(' ').unwrap_or((rest, ""));
+        // A word of a condition has another one behind it.
+        let named = || behind.split_once(' ').ok_or("a step is missing");
+        rest = match word {
+            "if" | "without" => {
+                let (name, behind) = named()?;
+                step.only_if = Some((name.to_owned(), word == "if"));
+                behind
+            }
+            "at-least" | "within" => {
+                let (time, behind) = named()?;
+                let time = Some(crate::cli::duration(time)?);
+                match word {
+                    "within" => step.within = time,
+                    _ => step.not_before = time,
+                }
+                behind
+            }
+            _ if rest.starts_with('?') => {
+                step.soft = true;
+                rest.get(1..).unwrap_or_default()
+            }
+            _ if digits > 0 => {
+                let (number, behind) = rest.split_at(digits);
+                let number = number.parse();
+                step.connection =
+                    number.map_err(|_| "the number of the connection is too large")?;
+                behind
+            }
+            _ => break,
+        };
         rest = rest.trim_start();
     }
     let (word, argument) = rest.split_once(' ').unwrap_or((rest, ""));
+    step.opens = word.starts_with(['<', '>']) && word != ">cut" || is_one(word, "silence wait");
     step.action = action(word, argument.trim(), variables)?;
     Ok(step)
 }

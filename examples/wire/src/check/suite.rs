@@ -18,32 +18,12 @@
 
 use std::collections::BTreeMap;
 
+use rpc_core::testing::Side;
 use serde::Serialize;
 
 use super::pattern::Variables;
 use super::script::{self, Step};
-use crate::Protocol;
-
-/// Who is checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// A server, to which checks connect.
-    Server,
-    /// A client, which connects to checks.
-    Client,
-}
-
-impl Role {
-    /// Returns the word for it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Server => "server",
-            Self::Client => "client",
-        }
-    }
-}
+use crate::{Protocol, side};
 
 /// How much a row weighs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -69,7 +49,7 @@ pub struct Suite {
 }
 
 /// One thing to check.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub struct Row {
     /// The id, such as `exoclaw.server.chat.done-last`. It never changes.
     pub id: String,
@@ -80,11 +60,16 @@ pub struct Row {
     /// What holds.
     pub says: String,
     /// The rules that break it, and nothing else, at a peer without faults.
+    #[serde(skip)]
     pub broken: String,
+    #[serde(skip)]
     pub(super) needs: Vec<String>,
+    #[serde(skip)]
     pub(super) unless: Vec<String>,
     /// The steps of the script in front.
+    #[serde(skip)]
     pub(super) before: Vec<Step>,
+    #[serde(skip)]
     pub(super) steps: Vec<Step>,
 }
 
@@ -104,9 +89,9 @@ impl Suite {
     ///
     /// # Errors
     /// What is wrong in its file.
-    pub fn load(protocol: Protocol, role: Role) -> Result<Self, String> {
+    pub fn load(protocol: Protocol, role: Side) -> Result<Self, String> {
         use Protocol::{Acolyte, ConnectOnion, Exoclaw, SmartHole, Snek};
-        use Role::{Client, Server};
+        use Side::{Client, Server};
         let text = match (protocol, role) {
             (Snek, Server) => include_str!("suites/snek-server.txt"),
             (Exoclaw, Server) => include_str!("suites/exoclaw-server.txt"),
@@ -122,11 +107,11 @@ impl Suite {
         let mut suite = Self::read(
             text,
             protocol,
-            &format!("{}.{}", protocol.name(), role.name()),
+            &format!("{}.{}", protocol.name(), side(role)),
         )?;
         // It has no steps: it judges the frames of all others.
         suite.rows.push(Row {
-            id: format!("{}.{}.order", protocol.name(), role.name()),
+            id: format!("{}.{}.order", protocol.name(), side(role)),
             section: "All of it".to_owned(),
             says: "In all rows, frames come in the order of the protocol.".to_owned(),
             ..Row::default()

@@ -3,17 +3,9 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::pattern::Variables;
+use rpc_core::testing::Side;
 
-/// Where a frame goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "there are two ends")]
-pub enum Direction {
-    /// From the client to the server.
-    ToServer,
-    /// From the server to the client.
-    ToClient,
-}
+use super::pattern::Variables;
 
 /// What passes on a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,27 +48,27 @@ pub trait Tamper: Debug + Send + Sync {
     }
 
     /// A connection begins. Returns what comes before anything else.
-    fn begin(&self, _connection: u8, _direction: Direction) -> Option<Frame> {
+    fn begin(&self, _connection: u8, _from: Side) -> Option<Frame> {
         None
     }
 
     /// Returns what becomes of a frame.
-    fn pass(&self, _connection: u8, _direction: Direction, frame: Frame) -> Vec<Passed> {
+    fn pass(&self, _connection: u8, _from: Side, frame: Frame) -> Vec<Passed> {
         vec![Passed::On(frame)]
     }
 
     /// Returns what is seen in place of a value, such as the `path` of a request.
-    fn word<'a>(&'a self, _direction: Direction, _word: &str, _of: &str) -> Option<&'a str> {
+    fn word<'a>(&'a self, _from: Side, _word: &str, _of: &str) -> Option<&'a str> {
         None
     }
 
     /// Returns what is seen in place of a value, or the value.
-    fn instead<'a>(&'a self, direction: Direction, word: &str, of: &'a str) -> &'a str {
-        self.word(direction, word, of).unwrap_or(of)
+    fn instead<'a>(&'a self, from: Side, word: &str, of: &'a str) -> &'a str {
+        self.word(from, word, of).unwrap_or(of)
     }
 
     /// Returns whether a value is not seen at all, such as a `header`.
-    fn drops(&self, _direction: Direction, _word: &str, _of: &str) -> bool {
+    fn drops(&self, _from: Side, _word: &str, _of: &str) -> bool {
         false
     }
 

@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Protocol;
 use crate::check::report::{Report, evidence};
 use crate::check::{
-    Command, Dial as _, Faithful, Outcome, Peer, Remote, Role, Row, Settings, Suite, Variables,
-    Verdict, run,
+    Command, Dial as _, Faithful, Outcome, Peer, Row, Settings, Suite, Variables, Verdict, run,
 };
 use crate::cli::{self, Failure, say};
 use crate::secrets::within;
 use crate::text::{Colour, printable, printable_lines};
+use crate::{Protocol, side};
 use clap::Subcommand;
+use rpc_core::net::ws::WsDialer;
+use rpc_core::testing::Side;
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is installed):
@@ -99,7 +100,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
 pub(crate) async fn check(args: CheckArgs) -> Result<(), Failure> {
     match args.who {
         Who::Server { url, options } => {
-            let remote = Remote::new(&url).map_err(Failure::usage)?;
+            let remote = WsDialer::new(&url).map_err(Failure::usage)?;
             let protocol = super::protocol(options.protocol, &url)?;
             if !options.list {
                 let dialing = tokio::time::timeout(options.timeout, remote.dial()).await;
@@ -107,20 +108,20 @@ pub(crate) async fn check(args: CheckArgs) -> Result<(), Failure> {
                 dialed.map_err(Failure::refused)?;
             }
             let peer = Peer::Server(Arc::new(remote), url.clone());
-            report(protocol, Role::Server, &within(&url), &peer, options).await
+            report(protocol, Side::Server, &within(&url), &peer, options).await
         }
         Who::Client { options, command } => {
             let target = command.join(" ");
             let peer = Peer::Client(Arc::new(Command { line: command }));
             let protocol = super::protocol(options.protocol, "")?;
-            report(protocol, Role::Client, &target, &peer, options).await
+            report(protocol, Side::Client, &target, &peer, options).await
         }
     }
 }
 
 async fn report(
     protocol: Protocol,
-    role: Role,
+    role: Side,
     target: &str,
     peer: &Peer,
     options: Options,
@@ -219,7 +220,7 @@ async fn report(
     if counts.pass == 0 {
         return Err(Failure::refused(format!(
             "no row could be checked: is this a {name} {}?",
-            role.name()
+            side(role)
         )));
     }
     Ok(())

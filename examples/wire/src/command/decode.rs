@@ -4,7 +4,6 @@ use std::io::{self, BufWriter, Read, Write as _};
 use std::path::PathBuf;
 
 use super::open;
-use crate::Protocol;
 use crate::cli::{Failure, Stdout, complain, is_output_lost, wants_colour};
 use crate::decode::{Count, Options, decode};
 use crate::recording;
@@ -21,22 +20,8 @@ pub(super) struct Args {
     /// The transcript, a HAR file of a browser, or either compressed with gzip; '-' for standard input.
     #[arg(default_value = "-")]
     file: PathBuf,
-    /// The protocol. Default: the one that the transcript names, or its frames show.
-    #[arg(long)]
-    protocol: Option<Protocol>,
-    /// Show only what is wrong or not wholly known: also frames out of order, failures, and calls that were not
-    /// answered.
-    #[arg(long)]
-    problems: bool,
-    /// Show passwords, tokens, signatures and the like.
-    #[arg(long)]
-    show_secrets: bool,
-    /// Show long frames to their end.
-    #[arg(long)]
-    full: bool,
-    /// Print one JSON object a line.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    options: Options,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
@@ -48,12 +33,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let input = recording::open(input);
     let input = input.map_err(|error| Failure::usage(format_args!("{name}: {error}")))?;
     let options = Options {
-        protocol: args.protocol,
-        problems: args.problems,
-        show_secrets: args.show_secrets,
-        full: args.full,
-        json: args.json,
         colour: wants_colour(&io::stdout()),
+        ..args.options
     };
     let mut named = 0;
     let bad = |error: &BadLine| {
@@ -80,10 +61,5 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     complain(format_args!(
         "{entries} entries, {problems} problems: {faults} with errors, {unknown} not wholly known"
     ));
-    match bad {
-        0 => Ok(()),
-        _ => Err(Failure::new(format_args!(
-            "{name}: {bad} lines are not of a transcript"
-        ))),
-    }
+    super::judge(&name.to_string(), bad)
 }

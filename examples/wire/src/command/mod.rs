@@ -86,6 +86,18 @@ fn warn_of_exposure(url: &str) {
     }
 }
 
+/// Fails if lines of a recording are not of a transcript.
+fn judge(name: &str, bad: usize) -> Result<(), Failure> {
+    let lines = match bad {
+        0 => return Ok(()),
+        1 => "1 line is",
+        _ => &format!("{bad} lines are"),
+    };
+    Err(Failure::new(format_args!(
+        "{name}: {lines} not of a transcript"
+    )))
+}
+
 /// Opens a file that is read.
 fn open(file: &Path) -> Result<File, Failure> {
     let wrong = |error| Failure::usage(format_args!("{}: {error}", file.display()));

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use crate::Protocol;
 use crate::cli::{self, Failure, Reach, Signals, TlsArgs, complain, say};
+use crate::explain::Explainer;
 use crate::page::{Site, http_config, offline};
 use crate::recording;
 use crate::text::printable;
-use crate::view::{Lines, Shared, lock, open};
+use crate::view::{Shared, View, lock, open};
 use rpc_core::net::server::{Accepted, HttpConfig, ProtocolServer, ServerProtocol};
 use serde_json::json;
 
@@ -46,14 +47,14 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let name = args.file.as_deref().map_or("", name);
-    let view = Shared::default();
+    let view = View::named(name);
     let file = args.file.as_deref().map(super::open).transpose()?;
-    let lines = Lines::new(args.protocol, args.show_secrets);
+    let explainer = Explainer::new(args.protocol, args.show_secrets);
     let fill = {
         let (view, name) = (Arc::clone(&view), name.to_owned());
         move || match file {
             Some(file) => recording::open(file)
-                .and_then(|lines_of| open(lines_of, lines, &view))
+                .and_then(|lines| open(lines, explainer, &view))
                 .map_err(|error| Failure::new(format_args!("{name}: {error}"))),
             None => {
                 lock(&view).end(&[]);
@@ -63,9 +64,9 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     };
     if let Some(html) = &args.html {
         fill()?;
-        return save(&view, name, html);
+        return save(&view, html);
     }
-    let site = Site::new(view, name, false, args.protocol, args.show_secrets);
+    let site = Site::new(view, false, args.protocol, args.show_secrets);
     let signals = Signals::listen();
     let server = serve(site, args.listen, &args.reach, args.json).await?;
     let (handle, filled) = (server.handle(), tokio::task::spawn_blocking(fill));
@@ -124,12 +125,12 @@ pub(super) fn name(file: &Path) -> &str {
     name.unwrap_or("a recording")
 }
 
-fn save(view: &Shared, name: &str, html: &Path) -> Result<(), Failure> {
+fn save(view: &Shared, html: &Path) -> Result<(), Failure> {
     let wrong =
         |error: std::io::Error| Failure::usage(format_args!("--html {}: {error}", html.display()));
     let mut out = BufWriter::new(super::create("--html", html)?);
     let view = lock(view);
-    offline(&view, name, &mut out)
+    offline(&view, &mut out)
         .and_then(|()| out.flush())
         .map_err(wrong)?;
     let problems = view
@@ -142,5 +143,5 @@ fn save(view: &Shared, name: &str, html: &Path) -> Result<(), Failure> {
         view.rows.len(),
         problems.count()
     ));
-    Ok(())
+    super::judge(&view.name, view.bad)
 }

@@ -8,17 +8,18 @@ use std::time::{Duration, SystemTime};
 
 use crate::Protocol;
 use crate::cli::{self, Failure, Reach, Signals, TlsArgs, complain, say};
-use crate::faults::{Plan, Rules};
+use crate::explain::Explainer;
+use crate::faults::Plan;
 use crate::page::Site;
 use crate::proxy::{Faults, Proxy, Recorder};
 use crate::text::printable;
-use crate::view::{Feed, Lines, Shared};
+use crate::view::{Feed, Shared, View};
 use rpc_core::net::server::{Guards, Listener};
 use rpc_core::net::ws::redact_urls;
 use rpc_core::testing::transcript::{Header, Kind};
 use rpc_core::timestamp;
 use serde_json::json;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 /// Stands between any client and any server, WebSockets and plain HTTP/1, and records what passes.
@@ -41,7 +42,7 @@ pub(super) struct Args {
     record: Option<PathBuf>,
     /// Faults to inject, such as 'c2s INPUT drop 1/3; s2c * delay 50..200ms; at 5s reset':
     /// a direction and the kind of a frame if they matter, a fault, and how often (1/3, 25%, or #2 for the second
-    /// frame); may be given again. Faults: drop, duplicate, delay TIME or TIME..TIME, jitter TIME, reorder, corrupt MEMBER,
+    /// frame); may be given again. Faults: drop, duplicate, delay TIME or TIME..TIME, reorder, corrupt MEMBER,
     /// truncate or truncate BYTES, half-open, reset, slow BYTES, bandwidth BYTES (a second), close CODE, refuse or refuse STATUS.
     #[arg(long = "fault", value_name = "RULES")]
     faults: Vec<String>,
@@ -77,8 +78,8 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let is_public = args.reach.check(args.listen)?;
-    let to = |error: String| Failure::usage(format_args!("--to: {error}"));
-    let mut proxy = Proxy::new(&args.to).map_err(to)?;
+    let wrong = |error: String| Failure::usage(format_args!("--to: {error}"));
+    let mut proxy = Proxy::new(&args.to).map_err(wrong)?;
     if let Some(tls) = cli::trusted("--ca", args.ca.as_deref())? {
         proxy.server = proxy.server.with_tls(tls);
     }
@@ -92,7 +93,8 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let guards = cli::guards(Guards::default(), &args.reach.hosts, &origins)?;
     proxy.guards = guards.for_bind(local);
     proxy.faults = faults(&args)?;
-    let view = args.page.map(|_| Shared::default());
+    let to = redact_urls(&args.to);
+    let view = args.page.map(|_| View::named(&*to));
     let recorder = recorder(&args, view.as_ref())?;
     let note = proxy.faults.as_ref().and_then(Faults::note);
     if let (Some(recorder), Some(note)) = (&recorder, note) {
@@ -102,11 +104,10 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let signals = Signals::listen();
     // It ends with the command.
     let mut pages = JoinSet::new();
-    let to = redact_urls(&args.to);
     if let (Some(address), Some(view)) = (args.page, view) {
-        let mut site = Site::new(view, &to, true, args.protocol, args.show_secrets);
+        let mut site = Site::new(view, true, args.protocol, args.show_secrets);
         if let Some(faults) = &proxy.faults {
-            site = site.with_rules(faults.rules.clone());
+            site = site.with_faults(faults.plan.clone());
         }
         let server = super::page::serve(site, address, &args.reach, args.json).await?;
         pages.spawn(server.run());
@@ -124,8 +125,8 @@ fn faults(args: &Args) -> Result<Option<Faults>, Failure> {
     }
     let seed = args.seed.unwrap_or_else(|| u64::from(rand_seed()));
     complain(format_args!("faults with --seed {seed}"));
-    let rules = Rules::new(&Arc::new(plan));
-    Ok(Some(Faults { rules, seed }))
+    let plan = watch::Sender::new(Arc::new(plan));
+    Ok(Some(Faults { plan, seed }))
 }
 
 /// A seed that differs from run to run.
@@ -166,8 +167,8 @@ fn recorder(args: &Args, view: Option<&Shared>) -> Result<Option<Recorder>, Fail
     let Some(view) = view else {
         return Ok(Some(Recorder::new(out, &header)));
     };
-    let lines = Lines::new(args.protocol, args.show_secrets);
-    let feed = Feed::new(out, lines, Arc::clone(view)).map_err(Failure::new)?;
+    let explainer = Explainer::new(args.protocol, args.show_secrets);
+    let feed = Feed::new(out, explainer, Arc::clone(view)).map_err(Failure::new)?;
     Ok(Some(Recorder::new(feed, &header)))
 }
 

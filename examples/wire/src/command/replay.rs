@@ -3,17 +3,17 @@
 use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::cli::{self, Failure, say};
 use crate::recording;
 use crate::replay::{
     Clients, Difference, Peer, Playback, Script, Server, Settings, is_signed, signs, with_bodies,
 };
+use crate::side;
 use crate::text::{Colour, printable_lines};
-use clap::ValueEnum;
 use connectonion_proto::auth::Signer;
 use rpc_core::net::server::Guards;
+use rpc_core::net::ws::WsDialer;
 use rpc_core::testing::Side;
 use rpc_core::testing::transcript::Kind;
 use serde_json::json;
@@ -36,23 +36,16 @@ pub(super) struct Args {
     /// The recording.
     file: PathBuf,
     /// The side to play.
-    #[arg(long = "as", value_enum, value_name = "SIDE")]
-    plays: Plays,
+    #[arg(long = "as", value_parser = plays, value_name = "client|server")]
+    plays: Side,
     /// The server to call as the recorded client did. A path of its own replaces the recorded one.
     #[arg(required_if_eq("plays", "client"))]
     url: Option<String>,
     /// The address to listen on, as the server.
     #[arg(long, default_value = "127.0.0.1:7100", value_name = "ADDRESS", value_parser = cli::address)]
     listen: SocketAddr,
-    /// How much longer than recorded a frame may take.
-    #[arg(long, default_value = "5s", value_parser = cli::duration, value_name = "TIME")]
-    timeout: Duration,
-    /// A member that may have any value: its name, or the end of its path; may be given again.
-    #[arg(long = "tolerate", value_name = "MEMBER")]
-    tolerated: Vec<String>,
-    /// A kind of frames that are neither played nor awaited, such as heartbeats; may be given again.
-    #[arg(long = "ignore", value_name = "KIND")]
-    ignored: Vec<String>,
+    #[command(flatten)]
+    settings: Settings,
     /// Use another value than the recorded one, such as a token or an address; may be given again.
     #[arg(long = "bind", value_name = "RECORDED=VALUE", value_parser = pair)]
     bound: Vec<(String, String)>,
@@ -70,12 +63,10 @@ pub(super) struct Args {
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Plays {
-    /// Call a server.
-    Client,
-    /// Answer clients.
-    Server,
+fn plays(text: &str) -> Result<Side, String> {
+    let mut sides = [Side::Client, Side::Server].into_iter();
+    let found = sides.find(|it| side(*it) == text);
+    found.ok_or_else(|| "write client or server".to_owned())
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -88,23 +79,15 @@ fn pair(text: &str) -> Result<(String, String), String> {
 
 fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("write NAME:VALUE")?;
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
+    Ok((name.trim().to_ascii_lowercase(), value.trim().to_owned()))
 }
 
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let mut scripts = read(&args.file)?;
-    let plays = match args.plays {
-        Plays::Client => Side::Client,
-        Plays::Server => Side::Server,
-    };
-    let settings = Settings {
-        timeout: args.timeout,
-        tolerated: args.tolerated.clone(),
-        ignored: args.ignored.clone(),
-    };
+    let plays = args.plays;
     let key = key(&args, &scripts)?;
     with_bodies(&mut scripts, plays);
-    let mut playback = Playback::new(plays, settings);
+    let mut playback = Playback::new(plays, args.settings.clone());
     for (recorded, live) in &args.bound {
         playback = playback.with_bound(recorded, live);
     }
@@ -143,7 +126,7 @@ fn key(args: &Args, scripts: &[Script]) -> Result<Option<Signer>, Failure> {
     let signs = entries.any(|(_, entry)| {
         (entry.from, entry.kind) == (Some(Side::Client), Kind::Text) && is_signed(&entry.data)
     });
-    match args.plays == Plays::Client && signs {
+    match args.plays == Side::Client && signs {
         true => Err(Failure::usage(
             "the recorded client signs frames, and hosts refuse old signatures: \
              give the key of a client with --key FILE",
@@ -154,13 +137,12 @@ fn key(args: &Args, scripts: &[Script]) -> Result<Option<Signer>, Failure> {
 
 fn server(args: &Args) -> Result<Server, Failure> {
     let url = args.url.as_deref().unwrap_or_default();
-    let mut server = Server::new(url).map_err(Failure::usage)?;
-    if let Some(tls) = cli::trusted("--ca", args.ca.as_deref())? {
-        server = server.with_tls(tls);
-    }
-    for (name, value) in &args.headers {
-        server = server.with_header(name, value);
-    }
+    WsDialer::new(url).map_err(Failure::usage)?;
+    let server = Server {
+        url: url.to_owned(),
+        tls: cli::trusted("--ca", args.ca.as_deref())?,
+        headers: args.headers.clone(),
+    };
     super::warn_of_exposure(url);
     Ok(server)
 }

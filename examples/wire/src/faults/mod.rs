@@ -2,20 +2,20 @@
 //! seed and the same frames give the same faults, whatever else happens at the time.
 
 mod parse;
-mod rules;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use rpc_core::testing::Side;
 use rpc_core::testing::schedule::Rng;
-
-pub use rules::{Rules, Switch};
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame as WsFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use crate::frame::member;
 
@@ -26,21 +26,22 @@ const OVERTAKEN: Duration = Duration::from_secs(1);
 /// What a member is replaced with.
 const CORRUPT: [&str; 6] = ["null", "true", "-1", "\"\\u0000\"", "[]", "{}"];
 
-/// The faults of a run, as the user wrote them.
+/// The faults of a run.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Plan {
+    /// As the user wrote them, a rule a line, with those that a `#` leaves out.
+    pub text: String,
     rules: Vec<Rule>,
 }
 
 /// One fault, and when it happens.
 #[derive(Clone, Debug)]
 struct Rule {
-    /// What its randomness comes from, and what it is known by while it is switched.
+    /// What its randomness comes from.
     id: u32,
     /// As the user wrote it.
     text: String,
-    /// How often it has happened, with all connections.
-    hits: Arc<AtomicU64>,
     when: When,
     fault: Fault,
 }
@@ -152,6 +153,13 @@ impl Plan {
         self.rules.is_empty()
     }
 
+    /// Returns the rules that hold, in one line.
+    #[must_use]
+    pub fn rules(&self) -> String {
+        let rules: Vec<_> = self.rules.iter().map(|rule| &*rule.text).collect();
+        rules.join("; ")
+    }
+
     /// Returns the status with which this connection is refused, if it is.
     #[must_use]
     pub fn refusal(&self, seed: u64, conn: u32) -> Option<u16> {
@@ -161,18 +169,8 @@ impl Plan {
                 return None;
             };
             let mut rng = rng(seed, conn, Side::Client, rule.id);
-            let is_refused = happens(*chance, u64::from(conn), &mut rng);
-            is_refused.then(|| {
-                rule.hit();
-                *status
-            })
+            happens(*chance, u64::from(conn), &mut rng).then_some(*status)
         })
-    }
-}
-
-impl Rule {
-    fn hit(&self) {
-        self.hits.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -224,9 +222,9 @@ impl Lane {
         let (seed, conn, from) = (self.seed, self.conn, self.from);
         let new = |rule: &Rule| (0, rng(seed, conn, from, rule.id));
         let before = std::mem::take(&mut self.rules);
-        let known: Vec<_> = self.plan.rules.iter().map(|it| it.id).zip(before).collect();
+        let known: Vec<_> = self.plan.rules.iter().zip(before).collect();
         let states = plan.rules.iter().map(|rule| {
-            let old = known.iter().find(|(id, _)| *id == rule.id);
+            let old = known.iter().find(|(known, _)| known.text == rule.text);
             old.map_or_else(|| new(rule), |(_, state)| state.clone())
         });
         self.rules = states.collect();
@@ -265,10 +263,6 @@ impl Lane {
             *count += 1;
             if !happens(*chance, *count, rng) {
                 continue;
-            }
-            // Connections are refused before there are frames.
-            if !matches!(rule.fault, Fault::Refuse(_)) {
-                rule.hit();
             }
             let note = match &rule.fault {
                 Fault::Drop => {
@@ -331,6 +325,7 @@ impl Lane {
                     rate = Some(*limit);
                     continue;
                 }
+                // Connections are refused before there are frames.
                 Fault::Refuse(_) => continue,
             };
             self.notes.push(format!("{}: {note}", frame.kind));
@@ -388,19 +383,15 @@ impl Lane {
             && at <= now
         {
             self.moments.pop();
-            let fault = self.plan.rules.get(index).map(|rule| {
-                rule.hit();
-                rule.fault.clone()
-            });
-            match fault {
+            match self.plan.rules.get(index).map(|rule| &rule.fault) {
                 Some(Fault::Reset) => {
                     self.notes.push("the connection: reset".to_owned());
                     return Some(Action::Reset);
                 }
                 Some(Fault::Close(code)) => {
-                    self.notes
-                        .push(format!("the connection: closed with {code}"));
-                    return Some(Action::Close(code));
+                    let note = format!("the connection: closed with {code}");
+                    self.notes.push(note);
+                    return Some(Action::Close(*code));
                 }
                 _ => {
                     self.notes
@@ -477,38 +468,26 @@ fn corrupt(text: &str, path: &str, with: &str) -> Option<String> {
 }
 
 /// Encodes a text message.
-pub(super) fn encode(payload: &[u8], mask: Option<[u8; 4]>) -> Bytes {
-    frame(0x81, payload, mask)
+fn encode(payload: &[u8], mask: Option<[u8; 4]>) -> Bytes {
+    let payload = Bytes::copy_from_slice(payload);
+    bytes(
+        WsFrame::message(payload, OpCode::Data(Data::Text), true),
+        mask,
+    )
 }
 
 /// Encodes a Close.
 #[must_use]
 pub fn close(code: u16, mask: Option<[u8; 4]>) -> Bytes {
-    frame(0x88, &code.to_be_bytes(), mask)
+    let (code, reason) = (code.into(), Utf8Bytes::default());
+    bytes(WsFrame::close(Some(CloseFrame { code, reason })), mask)
 }
 
-fn frame(first: u8, payload: &[u8], mask: Option<[u8; 4]>) -> Bytes {
-    let mut bytes = vec![first];
-    let bit = if mask.is_some() { 0x80 } else { 0 };
-    match (u8::try_from(payload.len()), u16::try_from(payload.len())) {
-        (Ok(len @ ..126), _) => bytes.push(bit | len),
-        (_, Ok(len)) => {
-            bytes.push(bit | 126);
-            bytes.extend(len.to_be_bytes());
-        }
-        _ => {
-            bytes.push(bit | 127);
-            bytes.extend((payload.len() as u64).to_be_bytes());
-        }
-    }
-    match mask {
-        Some(mask) => {
-            bytes.extend(mask);
-            let masks = mask.into_iter().cycle();
-            bytes.extend(payload.iter().zip(masks).map(|(byte, mask)| byte ^ mask));
-        }
-        None => bytes.extend(payload),
-    }
+fn bytes(mut frame: WsFrame, mask: Option<[u8; 4]>) -> Bytes {
+    frame.header_mut().mask = mask;
+    let mut bytes = Vec::with_capacity(frame.len());
+    // Writing to memory does not fail.
+    let _ = frame.format(&mut bytes);
     bytes.into()
 }
 

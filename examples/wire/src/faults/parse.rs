@@ -1,7 +1,6 @@
 //! Rules as people write them: `c2s INPUT drop 1/3`.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::testing::Side;
@@ -9,7 +8,7 @@ use rpc_core::testing::Side;
 use super::{Chance, Fault, Plan, Rule, When};
 
 /// Most rules of a plan.
-pub(super) const MAX_RULES: usize = 100;
+const MAX_RULES: usize = 100;
 /// The words of all faults.
 const FAULTS: &str = "drop, duplicate, delay TIME, delay TIME..TIME, reorder, corrupt MEMBER, \
     truncate [BYTES], half-open, reset, slow BYTES, bandwidth BYTES, close CODE, refuse [STATUS]";
@@ -22,14 +21,16 @@ pub(super) fn plan(text: &str) -> Result<Plan, String> {
         Ok(Rule {
             id,
             text: line.to_owned(),
-            hits: Arc::default(),
             when,
             fault,
         })
     });
     let rules: Vec<_> = rules.collect::<Result<_, String>>()?;
     match rules.len() {
-        0..=MAX_RULES => Ok(Plan { rules }),
+        0..=MAX_RULES => Ok(Plan {
+            text: text.replace(';', "\n"),
+            rules,
+        }),
         _ => Err(format!("there are more than {MAX_RULES} rules")),
     }
 }

@@ -1,6 +1,8 @@
 //! [`Alarm`]: wakes at a time more exactly than the timers of tokio, which count milliseconds.
 
 use std::io;
+#[cfg(target_os = "linux")]
+use tokio::io::AsyncReadExt as _;
 use tokio::time::Instant;
 
 /// A timer. On Linux it is exact to some ten microseconds, elsewhere to a millisecond.
@@ -22,29 +24,24 @@ impl Alarm {
     }
 
     /// Waits until then.
-    pub(super) async fn at(&self, time: Instant) -> io::Result<()> {
+    pub(super) async fn at(&mut self, time: Instant) -> io::Result<()> {
         use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
         const NONE: Timespec = Timespec {
             tv_sec: 0,
             tv_nsec: 0,
         };
-        let left = time.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(());
-        }
-        let time = Itimerspec {
-            it_interval: NONE,
-            it_value: Timespec::try_from(left).map_err(io::Error::other)?,
-        };
-        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &time)?;
-        let mut count = [0; 8];
         loop {
-            self.timer.readable().await?;
-            match self.timer.try_read(&mut count) {
-                // What was read of an earlier time tells nothing of this one.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                read => return read.map(drop),
+            let left = time.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
             }
+            let time = Itimerspec {
+                it_interval: NONE,
+                it_value: Timespec::try_from(left).map_err(io::Error::other)?,
+            };
+            timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &time)?;
+            // Room for more than there is: a read that fills it would be followed by one in vain.
+            self.timer.read(&mut [0; 16]).await?;
         }
     }
 }
@@ -56,7 +53,7 @@ impl Alarm {
     }
 
     /// Waits until then.
-    pub(super) async fn at(&self, time: Instant) -> io::Result<()> {
+    pub(super) async fn at(&mut self, time: Instant) -> io::Result<()> {
         tokio::time::sleep_until(time).await;
         Ok(())
     }

@@ -68,7 +68,7 @@ pub(super) struct Codec {
     begun: Option<u64>,
 }
 
-pub(super) fn error_answer(words: &str) -> String {
+fn error_answer(words: &str) -> String {
     format!("error answer: {words}")
 }
 

@@ -5,19 +5,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acolyte_proto::client::{ChatUpdate, Failure, Outcome};
-use acolyte_proto::event::Event as ChatEvent;
-use acolyte_proto::frame::ChatRequest;
-use acolyte_proto::net::SseClient;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use rpc_core::Machine as _;
 use rpc_core::net::ws::WsStream;
 use rpc_core::net::{DialError, Dialer as _, Driver};
-use rpc_core::{CallError, Machine as _};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use super::codec::error_answer;
 use super::run::{Shared, lock};
 use super::scenario::Kind;
 use super::session::{Event, Session, TIMED_OUT};
@@ -92,18 +87,7 @@ pub(super) async fn keep(shared: Arc<Shared>, index: usize, tried: oneshot::Send
     }
     let mut tried = Some(tried);
     loop {
-        let opened = Box::pin(async {
-            match &shared.load.scenario.sse {
-                Some(client) => match client.status().await {
-                    Ok(status) => Ok(Line::Sse(client, status.model.to_string())),
-                    Err(error) => Err(of_call(&error)),
-                },
-                None => open(&shared, index as u64)
-                    .await
-                    .map(|it| Line::Socket(Box::new(it))),
-            }
-        });
-        let opened = opened.await;
+        let opened = Box::pin(open(&shared, index as u64)).await;
         {
             let mut stats = lock(&shared.stats);
             match &opened {
@@ -113,12 +97,7 @@ pub(super) async fn keep(shared: Arc<Shared>, index: usize, tried: oneshot::Send
         }
         tried.take().map(|tried| tried.send(()));
         let ended = match opened {
-            Ok(Line::Socket(driver)) => serve(&shared, *driver, &mut turns).await,
-            Ok(Line::Sse(client, model)) => {
-                let model = shared.load.scenario.caller.model.as_ref().unwrap_or(&model);
-                let ask = |call| ask(&shared, client, model, call);
-                return each(&shared, &mut turns, ask).await;
-            }
+            Ok(driver) => serve(&shared, driver, &mut turns).await,
             Err(_) => Err(()),
         };
         if ended.is_ok() {
@@ -137,11 +116,6 @@ pub(super) async fn keep(shared: Arc<Shared>, index: usize, tried: oneshot::Send
             return;
         }
     }
-}
-
-enum Line<'c> {
-    Socket(Box<Driver<Session, WsStream>>),
-    Sse(&'c SseClient, String),
 }
 
 /// Opens a connection, up to where calls may begin.
@@ -278,52 +252,4 @@ async fn connect(shared: &Arc<Shared>, call: Call) -> Result<(), String> {
     // Not a part of the call.
     tokio::spawn(async move { close(&mut driver).await });
     Ok(())
-}
-
-async fn ask(shared: &Shared, client: &SseClient, model: &str, call: Call) -> Result<(), String> {
-    let scenario = &shared.load.scenario;
-    if scenario.kind != Kind::Chat {
-        return client
-            .status()
-            .await
-            .map(drop)
-            .map_err(|error| of_call(&error));
-    }
-    let request = ChatRequest::new(scenario.caller.prompt.as_str(), model);
-    let mut chat = client.start_chat(request).await;
-    let mut has_begun = false;
-    while let Some(update) = chat.next().await {
-        match update {
-            ChatUpdate::Event(ChatEvent::TextDelta(_)) if !has_begun => {
-                has_begun = true;
-                lock(&shared.stats).marked(call.due, shared.now());
-            }
-            ChatUpdate::Ended(outcome) => return of_outcome(outcome),
-            _ => {}
-        }
-    }
-    Err("connection lost".to_owned())
-}
-
-fn of_outcome(outcome: Outcome) -> Result<(), String> {
-    Err(match outcome {
-        Outcome::Done(_) | Outcome::Failed(Failure::Model(_)) => return Ok(()),
-        Outcome::Failed(Failure::Server(error)) => {
-            error_answer(error.code.as_ref().unwrap_or(&error.message))
-        }
-        Outcome::Refused { error } => error_answer(&error.to_string()),
-        Outcome::TimedOut { .. } => TIMED_OUT.to_owned(),
-        Outcome::Closed { reason, .. } => format!("connection lost: {reason}"),
-        Outcome::NotSent(refused) => refused.to_string(),
-        _ => "unreadable answer".to_owned(),
-    })
-}
-
-fn of_call<E: std::fmt::Display>(error: &CallError<E>) -> String {
-    match error {
-        CallError::Remote(error) => error_answer(&error.to_string()),
-        CallError::TimedOut { .. } => TIMED_OUT.to_owned(),
-        CallError::Closed { reason, .. } => format!("connection lost: {reason}"),
-        other => other.to_string(),
-    }
 }

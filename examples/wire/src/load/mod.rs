@@ -2,6 +2,10 @@
 //!
 //! [`Schedule`] says when calls are due, [`Stats`] what became of them; neither reads a clock. [`Scenario`] knows
 //! the protocols, [`Run`] makes the calls, [`Report`] sums them up.
+#![allow(
+    clippy::doc_markdown,
+    reason = "comments on options are help texts, not Markdown"
+)]
 
 mod alarm;
 mod codec;
@@ -13,9 +17,8 @@ mod session;
 pub mod stats;
 #[cfg(test)]
 mod tests;
-pub mod usage;
 
 pub use report::Report;
-pub use run::{Finished, Load, Progress, Run, RunError};
+pub use run::{Finished, Load, Run, RunError};
 pub use scenario::{Caller, Kind, Scenario};
 pub use stats::{Schedule, Stats};

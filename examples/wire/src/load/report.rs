@@ -1,21 +1,16 @@
 //! [`Report`]: the result of a run, in words, as JSON, and beside an earlier one.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::run::{Finished, Load};
 use super::stats::{Counts, LATE, Quantiles};
-use super::usage::Usage;
 
-/// The version of the format.
-const VERSION: u32 = 1;
 /// More processors than this in use by the generator, which has one thread, mean that it had no time left.
 const BUSY: f64 = 0.9;
 
 /// The result of a run. Times are in milliseconds unless they say otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// The version of this format: 1.
-    pub version: u32,
     /// The URL of the server, without its query.
     pub url: String,
     /// The protocol.
@@ -53,16 +48,13 @@ pub struct Report {
     pub refused: Counts,
     /// Connections that were lost.
     pub lost: Counts,
-    /// What the process that made the calls has used.
+    /// Processors that the process which made the calls has used on average: 1 is one that had no pause.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub own: Option<Usage>,
-    /// What the server has used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub server: Option<Usage>,
+    pub processors: Option<f64>,
 }
 
 /// What a scenario measures beside its answers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mark {
     /// What it is.
     pub name: String,
@@ -71,7 +63,7 @@ pub struct Mark {
 }
 
 /// How far a run was behind its schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Behind {
     /// Calls that were sent more than 2 ms after they were due.
     pub late: u64,
@@ -94,10 +86,9 @@ impl Report {
             times: stats.mark.quantiles(),
         });
         Self {
-            version: VERSION,
             url: url.to_owned(),
             protocol: load.scenario.protocol.name().to_owned(),
-            scenario: load.scenario.name(),
+            scenario: load.scenario.kind.name().to_owned(),
             connections: load.connections,
             rate: load.schedule.rate,
             seconds,
@@ -118,23 +109,8 @@ impl Report {
             opened: stats.opened,
             refused: stats.refused.clone(),
             lost: stats.lost.clone(),
-            own: finished.own,
-            server: finished.server,
+            processors: finished.processors,
         }
-    }
-
-    /// Returns which part of the calls failed.
-    fn failures(&self) -> f64 {
-        let failed = self.failed.total();
-        #[expect(clippy::cast_precision_loss, reason = "no run has 2^53 calls")]
-        ratio(failed, (failed + self.ok) as f64)
-    }
-
-    /// Returns the processor time of the server for a call, in microseconds.
-    fn server_cpu(&self) -> Option<f64> {
-        #[expect(clippy::cast_precision_loss, reason = "no run has 2^53 calls")]
-        let per_call = |usage: Usage| usage.cpu * 1e6 / self.ok as f64;
-        self.server.filter(|_| self.ok > 0).map(per_call)
     }
 
     /// Returns the report in words.
@@ -181,17 +157,8 @@ impl Report {
             let times = times.map(|time| format!(" {time:>9.3}")).concat();
             text += &format!("{name:26}{times}\n");
         }
-        text.push('\n');
-        for (name, usage) in [("server", self.server), ("load", self.own)] {
-            let Some(usage) = usage else { continue };
-            let (pid, cpu, processors) = (usage.pid, usage.cpu, usage.processors);
-            let (before, most) = (mb(usage.memory_before), mb(usage.memory_most));
-            let call = self.server_cpu().filter(|_| name == "server");
-            let call = call.map_or_else(String::new, |cpu| format!(", {cpu:.1} µs a call"));
-            text += &format!(
-                "{name:7} pid {pid}: {processors:.2} processors, {cpu:.2} s; memory {before:.1} MB, \
-                 at most {most:.1} MB{call}\n"
-            );
+        if let Some(processors) = self.processors {
+            text += &format!("\nload: {processors:.2} processors\n");
         }
         text + &self.behind()
     }
@@ -208,7 +175,7 @@ impl Report {
         if late.max(unsent) * 100 <= self.sent {
             return String::new();
         }
-        let is_busy = self.own.is_some_and(|usage| usage.processors > BUSY);
+        let is_busy = self.processors.is_some_and(|it| it > BUSY);
         let why = if is_busy {
             "this process had no processor time left, so latencies are partly its own"
         } else if (blocked + unsent) * 2 >= late {
@@ -222,83 +189,6 @@ impl Report {
              left. {why}\n"
         )
     }
-
-    /// Puts this report beside an earlier one. Returns the table, and what is worse by more than this factor.
-    #[must_use]
-    pub fn compare(&self, earlier: &Self, allow: Option<f64>) -> (String, Vec<&'static str>) {
-        type Row = (&'static str, fn(&Report) -> Option<f64>, Better);
-        let rows: [Row; 9] = [
-            (
-                "answered a second",
-                |it| Some(it.per_second),
-                Better::Higher,
-            ),
-            (
-                "failed, of 100",
-                |it| Some(it.failures() * 100.0),
-                Better::Lower,
-            ),
-            ("latency p50 ms", |it| Some(it.latency.p50), Better::Lower),
-            ("latency p90 ms", |it| Some(it.latency.p90), Better::Lower),
-            ("latency p99 ms", |it| Some(it.latency.p99), Better::Lower),
-            ("latency p99.9 ms", |it| Some(it.latency.p999), Better::Told),
-            ("latency max ms", |it| Some(it.latency.max), Better::Told),
-            ("server µs a call", Self::server_cpu, Better::Told),
-            (
-                "server MB at most",
-                |it| Some(mb(it.server?.memory_most)),
-                Better::Told,
-            ),
-        ];
-        let mut text = format!("{:26} {:>12} {:>12} {:>8}\n", "", "earlier", "now", "ratio");
-        let mut worse = Vec::new();
-        for (name, value, better) in rows {
-            let (Some(then), Some(now)) = (value(earlier), value(self)) else {
-                continue;
-            };
-            let ratio = match (then, now) {
-                (0.0, 0.0) => "1.00".to_owned(),
-                (0.0, _) => "-".to_owned(),
-                _ => format!("{:.2}", now / then),
-            };
-            text += &format!("{name:26} {then:>12.3} {now:>12.3} {ratio:>8}\n");
-            let is_worse = allow.is_some_and(|allow| match better {
-                Better::Higher => now * allow < then,
-                Better::Lower => now > then * allow,
-                Better::Told => false,
-            });
-            worse.extend(is_worse.then_some(name));
-        }
-        (text, worse)
-    }
-
-    /// Returns what another run did in another way.
-    #[must_use]
-    pub fn differences(&self, other: &Self) -> Vec<&'static str> {
-        let all = [
-            ("protocol", self.protocol == other.protocol),
-            ("scenario", self.scenario == other.scenario),
-            ("--connections", self.connections == other.connections),
-            ("--rate", self.rate.to_bits() == other.rate.to_bits()),
-        ];
-        let others = all.into_iter().filter(|(_, is_same)| !is_same);
-        others.map(|(name, _)| name).collect()
-    }
-}
-
-/// Which values are better.
-#[derive(Clone, Copy)]
-enum Better {
-    Higher,
-    Lower,
-    /// It depends on single calls, or is not of the calls: it is told, not judged.
-    Told,
-}
-
-fn mb(bytes: u64) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "rounded anyway")]
-    let bytes = bytes as f64;
-    bytes / 1e6
 }
 
 fn ratio(part: u64, of: f64) -> f64 {
@@ -322,7 +212,6 @@ mod tests {
             max: 9.0,
         };
         Report {
-            version: VERSION,
             url: "ws://127.0.0.1:1/ws".to_owned(),
             protocol: "exoclaw".to_owned(),
             scenario: "echo".to_owned(),
@@ -346,42 +235,8 @@ mod tests {
             opened: 2,
             refused: Counts::default(),
             lost: Counts::default(),
-            own: None,
-            server: None,
+            processors: None,
         }
-    }
-
-    #[test]
-    fn a_report_is_read_as_it_was_written() {
-        let report = report();
-        let text = serde_json::to_string(&report).unwrap();
-        assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
-    }
-
-    #[test]
-    fn a_run_that_is_as_good_is_not_worse() {
-        let (table, worse) = report().compare(&report(), Some(1.0));
-        assert_eq!(worse, <[&str; 0]>::default());
-        assert_eq!(table.lines().count(), 8, "{table}");
-        assert!(report().differences(&report()).is_empty());
-    }
-
-    #[test]
-    fn values_worse_than_allowed_are_named() {
-        let mut now = report();
-        now.latency.p99 = 5.0;
-        now.latency.max = 900.0;
-        now.per_second = 70.0;
-        now.failed.add("timed out");
-        let then = report();
-        let all = ["answered a second", "failed, of 100", "latency p99 ms"];
-        assert_eq!(now.compare(&then, Some(1.2)).1, all);
-        let most = ["answered a second", "failed, of 100"];
-        assert_eq!(now.compare(&then, Some(1.25)).1, most);
-        let none: [&str; 0] = [];
-        assert_eq!(now.compare(&then, None).1, none);
-        // And the other way it is better.
-        assert_eq!(then.compare(&now, Some(1.0)).1, none);
     }
 
     #[test]
@@ -396,13 +251,7 @@ mod tests {
                 .words()
                 .contains("3 never left. no connection was free")
         );
-        report.own = Some(Usage {
-            pid: 1,
-            cpu: 10.0,
-            processors: 1.0,
-            memory_before: 0,
-            memory_most: 0,
-        });
+        report.processors = Some(1.0);
         assert!(report.words().contains("no processor time left"));
     }
 }

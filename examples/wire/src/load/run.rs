@@ -7,18 +7,15 @@ use futures_util::future::join_all;
 use rpc_core::net::ws::WsDialer;
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::task::{JoinSet, yield_now};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::alarm::Alarm;
 use super::connection::keep;
 use super::scenario::Scenario;
 use super::stats::{Counts, Schedule, Stats};
-use super::usage::{Usage, Watch};
 
 /// How many connections are opened at the same time.
 const MAX_DIALS: usize = 64;
-/// How often the memory of the processes is looked at.
-const LOOK: Duration = Duration::from_millis(250);
 /// So many calls that are due are passed on before others have their turn.
 const MANY: u64 = 64;
 
@@ -37,8 +34,6 @@ pub struct Load {
     pub in_flight: usize,
     /// How long a call may take, from when it is due.
     pub patience: Duration,
-    /// The process of the server, if it is to be watched.
-    pub pid: Option<u32>,
 }
 
 /// Why there is no result.
@@ -59,25 +54,8 @@ pub struct Finished {
     pub stats: Stats,
     /// How long the calls that count were due.
     pub time: Duration,
-    /// What this process has used.
-    pub own: Option<Usage>,
-    /// What the server has used.
-    pub server: Option<Usage>,
-}
-
-/// How far a run is.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// The time since calls began to be due; `None` before.
-    pub elapsed: Option<Duration>,
-    /// The open connections.
-    pub open: usize,
-    /// The calls that were answered.
-    pub ok: u64,
-    /// The calls that failed.
-    pub failed: u64,
-    /// The 99th percentile of latency, in milliseconds.
-    pub p99: f64,
+    /// Processors that this process has used on average, if the system says it.
+    pub processors: Option<f64>,
 }
 
 /// The end of the calls.
@@ -147,17 +125,15 @@ impl Run {
         }))
     }
 
-    /// Returns how far the run is.
+    /// Returns the time since calls began to be due; `None` before.
     #[must_use]
-    pub fn progress(&self) -> Progress {
-        let stats = lock(&self.0.stats);
-        Progress {
-            elapsed: self.0.start.get().map(Instant::elapsed),
-            open: stats.open,
-            ok: stats.ok,
-            failed: stats.failed.total(),
-            p99: stats.latency.quantiles().p99,
-        }
+    pub fn elapsed(&self) -> Option<Duration> {
+        self.0.start.get().map(Instant::elapsed)
+    }
+
+    /// Returns what has become of the calls until now.
+    pub fn stats(&self) -> MutexGuard<'_, Stats> {
+        lock(&self.0.stats)
     }
 
     /// Makes the calls, until the schedule ends, or `stop`; then waits for the answers.
@@ -168,7 +144,7 @@ impl Run {
         let Self(shared) = self;
         let schedule = shared.load.schedule;
         let mut stop = std::pin::pin!(stop);
-        let alarm = Alarm::new()?;
+        let mut alarm = Alarm::new()?;
         let mut connections = JoinSet::new();
         let tried = (0..shared.load.connections).map(|index| {
             let (tried, after) = oneshot::channel();
@@ -186,29 +162,29 @@ impl Run {
             }
         }
         let start = *shared.start.get_or_init(Instant::now);
-        let mut watches = [None, None];
+        let before = processor_time();
         if !is_stopped {
-            let pids = [Some(std::process::id()), shared.load.pid];
             tokio::select! {
-                made = self.dispatch(start, &alarm) => made?,
-                () = watch(&mut watches, pids, start + schedule.warmup) => {}
+                made = self.dispatch(start, &mut alarm) => made?,
                 () = &mut stop => is_stopped = true,
             }
         }
         let at = start.elapsed().min(schedule.end());
         let _ = shared.ended.set(Ended { at, is_stopped });
-        let [own, server] = watches.map(|watch| watch.as_ref().and_then(Watch::end));
+        let used = processor_time()
+            .zip(before)
+            .map(|(now, before)| now - before);
+        let processors = used.map(|used| used.as_secs_f64() / start.elapsed().as_secs_f64());
         shared.wakes.iter().for_each(Notify::notify_one);
         while connections.join_next().await.is_some() {}
         Ok(Finished {
             stats: lock(&shared.stats).clone(),
             time: at.saturating_sub(schedule.warmup),
-            own,
-            server,
+            processors,
         })
     }
 
-    async fn dispatch(&self, start: Instant, alarm: &Alarm) -> std::io::Result<()> {
+    async fn dispatch(&self, start: Instant, alarm: &mut Alarm) -> std::io::Result<()> {
         let Self(shared) = self;
         for (number, wake) in (0..).zip(shared.wakes.iter().cycle()) {
             let Some(due) = shared.load.schedule.due(number) else {
@@ -225,12 +201,13 @@ impl Run {
     }
 }
 
-/// Watches processes from this time on.
-async fn watch(watches: &mut [Option<Watch>; 2], pids: [Option<u32>; 2], from: Instant) {
-    tokio::time::sleep_until(from).await;
-    *watches = pids.map(|pid| Watch::begin(pid?));
-    loop {
-        sleep(LOOK).await;
-        watches.iter_mut().flatten().for_each(Watch::look);
+/// Returns how long processors have worked for this process, if the system says it.
+fn processor_time() -> Option<Duration> {
+    #[cfg(unix)]
+    {
+        use rustix::time::{ClockId, clock_gettime};
+        clock_gettime(ClockId::ProcessCPUTime).try_into().ok()
     }
+    #[cfg(not(unix))]
+    None
 }

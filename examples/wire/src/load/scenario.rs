@@ -4,13 +4,11 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use acolyte_proto::auth::ApiKey;
-use acolyte_proto::net::SseClient;
 use connectonion_proto::auth::{Address, Signer};
 use rpc_core::Secret;
 use rpc_core::net::ws::{ConnectError, WsDialer};
 
 use crate::Protocol;
-use crate::cli::Line;
 
 /// What calls are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -36,26 +34,46 @@ impl Kind {
 }
 
 /// Who calls, and what they say.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, clap::Args)]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct Caller {
-    /// The user of a Snek server.
+    /// The text of a chat.
+    #[arg(long, value_name = "TEXT", default_value = "hello")]
+    pub prompt: String,
+    /// The login name at a Snek server; its password is in the environment variable SNEK_PASSWORD.
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "SNEK_USERNAME",
+        default_value = "load"
+    )]
     pub username: String,
     /// The password there.
+    #[arg(skip)]
     pub password: Secret<String>,
-    /// The token of a gateway, or the key of an Acolyte server.
+    /// The channel of a Snek server, by uid. Default: the first one.
+    #[arg(long, value_name = "UID")]
+    pub channel: Option<String>,
+    /// The token of a gateway, or the key of an Acolyte server. Better given in the environment, as
+    /// EXOCLAW_TOKEN or ACOLYTE_API_KEY: others can see command lines.
+    #[arg(long, value_name = "TOKEN")]
     pub token: Option<Secret<String>>,
-    /// The key that signs for ConnectOnion; each connection has a new one without it.
+    /// The key that signs at ConnectOnion hosts, a file. Default: a new one for each connection.
+    #[arg(long, value_name = "FILE", value_parser = key)]
     pub key: Option<Signer>,
     /// The host that ConnectOnion signatures name.
+    #[arg(skip)]
     pub host: Option<Address>,
-    /// The Snek channel; the first one without it.
-    pub channel: Option<String>,
-    /// The model of Acolyte chats; the server's own without it.
+    /// The model of an Acolyte server. Default: the server's.
+    #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// What is said.
-    pub prompt: String,
-    /// Whether credentials may be seen on the way.
+    /// Let passwords, tokens and prompts go to another machine without encryption.
+    #[arg(long)]
     pub insecure: bool,
+}
+
+fn key(file: &str) -> Result<Signer, String> {
+    Signer::load(file).map_err(|error| error.to_string())
 }
 
 /// The calls of a run.
@@ -66,7 +84,6 @@ pub struct Scenario {
     /// What the calls are made of.
     pub kind: Kind,
     pub(super) caller: Arc<Caller>,
-    pub(super) sse: Option<SseClient>,
     /// Tells this run from others.
     pub(super) run: u64,
 }
@@ -91,29 +108,8 @@ impl Scenario {
             protocol,
             kind,
             caller: Arc::new(caller),
-            sse: None,
             run: u64::try_from(run).unwrap_or_default(),
         })
-    }
-
-    /// Makes the calls over HTTP, with answers as server-sent events.
-    ///
-    /// # Errors
-    /// The protocol or the scenario has none, or the URL is not valid.
-    pub fn over_sse(mut self, url: &str, line: &Line) -> Result<Self, String> {
-        if self.protocol != Protocol::Acolyte || self.kind == Kind::Connect {
-            return Err("only acolyte has server-sent events, for 'echo' and 'chat'".to_owned());
-        }
-        let client = SseClient::new(url, self.acolyte()?).map_err(|error| error.to_string())?;
-        self.sse = Some(line.sse(client));
-        Ok(self)
-    }
-
-    /// Returns the name, as in reports.
-    #[must_use]
-    pub fn name(&self) -> String {
-        let way = self.sse.as_ref().map_or("", |_| " over SSE");
-        format!("{}{way}", self.kind.name())
     }
 
     /// Returns what is measured beside the calls, if anything.

@@ -18,7 +18,7 @@ const UNREADABLE: &str = "unreadable answer";
 pub(super) enum Event {
     /// Calls may begin.
     Ready,
-    /// A call is over: there is room for another.
+    /// A call is over: there is room for another, or nothing more to wait for.
     Over,
 }
 
@@ -75,6 +75,14 @@ impl Session {
     pub(super) fn fail(&mut self, number: u64, kind: &str) {
         if let Some((call, _)) = self.flights.remove(&number) {
             lock(&self.shared.stats).failed(call, kind);
+            self.over();
+        }
+    }
+
+    /// Wakes the owner after the end of a call, if that waits for it.
+    fn over(&mut self) {
+        let was_full = self.flights.len() + 1 >= self.shared.load.in_flight;
+        if was_full || self.shared.ended.get().is_some() {
             self.events.push_back(Event::Over);
         }
     }
@@ -101,7 +109,7 @@ impl Session {
             Output::Done(number) => {
                 if let Some((call, sent)) = self.flights.remove(&number) {
                     lock(&self.shared.stats).answered(call, sent, now);
-                    self.events.push_back(Event::Over);
+                    self.over();
                 }
             }
             Output::First(number) => {

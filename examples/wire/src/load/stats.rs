@@ -6,8 +6,9 @@ use std::fmt;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use crate::cli::duration;
 use crate::text::{printable, shortened};
 
 /// How many kinds of errors are told apart, and how long their names are.
@@ -20,14 +21,24 @@ pub(super) const LATE: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// When calls are due.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct Schedule {
-    /// How many there are in a second.
+    /// Calls a second, of all connections together.
+    #[arg(long, value_name = "R", default_value = "100", value_parser = rate)]
     pub rate: f64,
-    /// The time at the start whose calls do not count.
-    pub warmup: Duration,
-    /// The time after it.
+    /// How long to make calls that count.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub duration: Duration,
+    /// How long to make calls before those, which do not count.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    pub warmup: Duration,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok();
+    let rate = rate.filter(|rate: &f64| (0.001..=10_000_000.0).contains(rate));
+    rate.ok_or_else(|| "write calls a second, such as 100 or 0.5".to_owned())
 }
 
 impl Schedule {
@@ -60,7 +71,7 @@ pub struct Call {
 }
 
 /// How often each of several things happened.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Counts(BTreeMap<String, u64>);
 
@@ -98,7 +109,7 @@ impl fmt::Display for Counts {
 }
 
 /// Quantiles of times, in milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Quantiles {
     /// How many times there are.
     pub count: u64,

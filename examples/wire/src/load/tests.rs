@@ -37,7 +37,6 @@ fn load(protocol: Protocol, kind: Kind, url: &str) -> Load {
         },
         connections: 3,
         patience: DEADLINE,
-        pid: None,
     }
 }
 
@@ -179,7 +178,7 @@ async fn a_run_that_is_stopped_has_a_result() {
     load.schedule.duration = DEADLINE * 100;
     let run = Run::new(load.clone());
     let answered = async {
-        while run.progress().ok < 5 {
+        while run.stats().ok < 5 {
             tokio::task::yield_now().await;
         }
     };

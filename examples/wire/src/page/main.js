@@ -55,7 +55,7 @@ function refresh() {
 /** Says what is shown, as far as it has changed. */
 function tell(news) {
   about = { ...about, ...news };
-  const { error, name, live, complete, part, dropped, pending } = about;
+  const { error, name, live, complete, pending } = about;
   const problems = model.problems === 0 ? "no problems" : countOf(model.problems, "problem");
   const parts = [countOf(model.rows.length, "frame")];
   if (!complete) parts.push(problems);
@@ -63,7 +63,7 @@ function tell(news) {
   if (model.dropped > 0) parts.push(`${countOf(model.dropped, "frame")} behind the first ${count(FIRST_ROWS)} left out`);
   setText(get("counts"), parts.join(" · "));
   // What is read out changes seldom.
-  let state = part === undefined ? "Loading" : `Loading, ${Math.round(part * 4) * 25} %`;
+  let state = "Loading";
   if (complete) state = live ? `Ended, ${problems}` : problems;
   if (complete && !name) state = "Drop a recording here, or open one";
   else if (live) state = source?.isPaused ? "Paused" : "Live";
@@ -71,13 +71,15 @@ function tell(news) {
   const title = name || "Frames on the wire";
   setText(get("name"), printable(title));
   document.title = title;
-  if (news.rules) (faults ??= new Faults()).show(news.rules);
+  if (news.faults !== undefined) (faults ??= new Faults()).show(news.faults);
   lists.frames.live = lists.problems.live = lists.calls.live = live && !complete;
 }
 
 /** What a source tells. */
 function told(news) {
   const wasComplete = about.complete;
+  get("pause").hidden = !(news.live ?? about.live);
+  get("open").hidden = isOffline || !get("pause").hidden;
   const { rows, more, ...rest } = news;
   tell({ error: undefined, ...rest });
   if (!wasComplete && about.complete) {
@@ -153,13 +155,17 @@ function begin(next) {
   source.run();
 }
 
-function openFile(file) {
+async function openFile(file) {
   if (!file) return;
-  if (isOffline) return tell({ error: "This page has one recording. switchboard wire page opens others." });
+  if (isOffline || about.live) return tell({ error: "switchboard wire page opens other recordings, this page does not." });
+  tell({ error: undefined, name: file.name, complete: false });
+  try {
+    await post(`/open?${encodeURIComponent(file.name)}`, file);
+  } catch (error) {
+    return tell({ error: `${file.name} cannot be opened: ${error.message}`, complete: true });
+  }
   history.replaceState(null, "", location.pathname);
-  get("pause").hidden = true;
-  get("tab-faults").hidden = true;
-  begin(new Opened(model, told, file));
+  begin(new Live(model, told));
   showView("frames");
 }
 
@@ -263,13 +269,9 @@ addEventListener("drop", (event) => {
 
 const inlined = [...document.querySelectorAll("script.recording")];
 const isOffline = inlined.length > 0;
-get("open").hidden = get("save").hidden = isOffline;
+get("save").hidden = isOffline;
 if (isOffline) {
   begin(new Inlined(model, told, inlined));
 } else {
-  const live = new Live(model, (news) => {
-    get("pause").hidden = !(news.live ?? about.live);
-    told(news);
-  });
-  begin(live);
+  begin(new Live(model, told));
 }

@@ -1,24 +1,26 @@
 //! [`Site`]: the page that shows the frames of a proxy or of a recording, and [`offline`], the page as a
 //! file of its own.
 
-mod guests;
-
 use std::io;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
+use percent_encoding::percent_decode_str;
 use rpc_core::net::server::{HttpConfig, ServerLimits, is_read};
 use rpc_core::testing::transcript::Header;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
+use tokio::sync::watch;
 
-use self::guests::Guests;
 use super::Protocol;
-use super::faults::{Rules, Switch};
-use super::view::{Row, Shared, View, lock};
+use super::explain::Explainer;
+use super::faults::Plan;
+use super::recording::{self, MAX_HAR};
+use super::view::{Row, Shared, View, lock, open};
 use crate::web::{Asset, json, not_allowed, page, text};
 
 const HTML: &str = include_str!("page.html");
@@ -51,11 +53,10 @@ const MAX_ANSWER: (usize, usize) = (2000, 1024 * 1024);
 /// What the page asks for.
 pub struct Site {
     view: Shared,
-    /// What the page calls the frames.
-    name: String,
     is_live: bool,
-    rules: Option<Rules>,
-    guests: Guests,
+    faults: Option<watch::Sender<Arc<Plan>>>,
+    protocol: Option<Protocol>,
+    shows_secrets: bool,
 }
 
 /// What is new to the page.
@@ -72,91 +73,73 @@ struct News<'a> {
     name: &'a str,
     header: &'a Header,
     #[serde(skip_serializing_if = "Option::is_none")]
-    rules: Option<Vec<Switch>>,
-}
-
-/// A change of the faults.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Change {
-    Add { add: String },
-    Switch { id: u32, on: bool },
-    Remove { remove: u32 },
+    faults: Option<String>,
 }
 
 impl Site {
-    /// Creates the site of a view: of a running proxy if it `is_live`. Recordings that the user drops on
+    /// Creates the site of a view: of a running proxy if it `is_live`. Recordings that the user opens on
     /// the page are explained for this protocol, or for the one that they show.
     #[must_use]
     pub fn new(
         view: Shared,
-        name: impl Into<String>,
         is_live: bool,
         protocol: Option<Protocol>,
         shows_secrets: bool,
     ) -> Self {
         Self {
             view,
-            name: name.into(),
             is_live,
-            rules: None,
-            guests: Guests::new(protocol, shows_secrets),
+            faults: None,
+            protocol,
+            shows_secrets,
         }
     }
 
-    /// Lets the user switch these faults.
+    /// Lets the user change these faults.
     #[must_use]
-    pub fn with_rules(mut self, rules: Rules) -> Self {
-        self.rules = Some(rules);
+    pub fn with_faults(mut self, faults: watch::Sender<Arc<Plan>>) -> Self {
+        self.faults = Some(faults);
         self
     }
 
     /// Answers a request.
     ///
     /// - `GET /rows?after=N`: the frames behind line N, or the first of them.
-    /// - `POST /explain?id=ID`: the frames of the next piece of a recording; with `&last`, it ends.
-    /// - `POST /rules`: a change of the faults, `{"add": TEXT}`, `{"id": ID, "on": BOOL}` or
-    ///   `{"remove": ID}`; the answer has all of them.
+    /// - `POST /open?NAME`: a recording, which replaces the one that is shown, unless that is of a running proxy.
+    /// - `POST /faults`: the rules that hold from now on, as on the command line, one a line.
     /// - `GET /offline.html`: the page as a file, without frames.
     ///
     /// # Cancel safety
     /// Dropping the future loses the recording of the request.
-    pub async fn respond(self: std::sync::Arc<Self>, request: Request<Bytes>) -> Response<Bytes> {
+    pub async fn respond(self: Arc<Self>, request: Request<Bytes>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
         let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
-        if path == "/explain" {
-            if parts.method != Method::POST {
-                return not_allowed("POST");
-            }
-            return match self.guests.explain(query, body).await {
-                Ok(news) => answer(&news),
-                Err(why) => text(StatusCode::BAD_REQUEST, why),
-            };
+        let is_post = parts.method == Method::POST;
+        let changed = match (path, &self.faults) {
+            ("/open", _) if !self.is_live && is_post => self.open(query, body).await,
+            ("/faults", Some(faults)) if is_post => change(faults, &body),
+            ("/open" | "/faults", _) => return not_allowed("POST"),
+            _ if !is_read(&parts.method) => return not_allowed("GET, HEAD"),
+            ("/rows", _) => return self.rows(query),
+            _ => return file(path),
+        };
+        match changed {
+            Ok(()) => text(StatusCode::OK, ""),
+            Err(why) => text(StatusCode::BAD_REQUEST, why),
         }
-        if let Some(rules) = self.rules.as_ref().filter(|_| path == "/rules") {
-            if parts.method != Method::POST {
-                return not_allowed("POST");
-            }
-            return match change(rules, &body) {
-                Ok(()) => answer(&json!({ "rules": rules.list() })),
-                Err(why) => text(StatusCode::BAD_REQUEST, why),
-            };
-        }
-        if !is_read(&parts.method) {
-            return not_allowed("GET, HEAD");
-        }
-        match path {
-            "/" => page(HTML.replace("{head}", HEAD).into()),
-            "/page.css" => Asset::style(STYLE.as_bytes()).respond(),
-            "/page.js" => Asset::script(SCRIPT.as_bytes()).respond(),
-            "/icon.svg" => Asset::drawing(include_bytes!(
-                "../../../switchboard/src/gateway/page/icon.svg"
-            ))
-            .respond(),
-            "/offline.html" => page(frame().into()),
-            "/rows" => self.rows(query),
-            _ => text(StatusCode::NOT_FOUND, "there is nothing here"),
-        }
+    }
+
+    /// Shows a recording in place of the one before.
+    async fn open(&self, name: &str, recorded: Bytes) -> Result<(), String> {
+        let explainer = Explainer::new(self.protocol, self.shows_secrets);
+        let opened = View::named(percent_decode_str(name).decode_utf8_lossy());
+        let opening = tokio::task::spawn_blocking(move || {
+            open(recording::open(&*recorded)?, explainer, &opened)?;
+            io::Result::Ok(std::mem::take(&mut *lock(&opened)))
+        });
+        let opened = opening.await.map_err(|error| error.to_string())?;
+        *lock(&self.view) = opened.map_err(|error| error.to_string())?;
+        Ok(())
     }
 
     fn rows(&self, query: &str) -> Response<Bytes> {
@@ -182,30 +165,37 @@ impl Site {
             dropped: view.dropped,
             complete: view.is_complete,
             live: self.is_live,
-            name: &self.name,
+            name: &view.name,
             header: &view.header,
-            rules: self.rules.as_ref().map(Rules::list),
+            faults: self.faults.as_ref().map(|it| it.borrow().text.clone()),
         })
     }
 }
 
-fn change(rules: &Rules, body: &[u8]) -> Result<(), String> {
-    let change = rpc_core::json::from_slice(body).map_err(|error| error.to_string())?;
-    let is_there = match change {
-        Change::Add { add } => return rules.add(&add),
-        Change::Switch { id, on } => rules.switch(id, on),
-        Change::Remove { remove } => rules.remove(remove),
-    };
-    match is_there {
-        true => Ok(()),
-        false => Err("the rule no longer exists".to_owned()),
+/// Returns what does not change.
+fn file(path: &str) -> Response<Bytes> {
+    match path {
+        "/" => page(HTML.replace("{head}", HEAD).into()),
+        "/page.css" => Asset::style(STYLE.as_bytes()).respond(),
+        "/page.js" => Asset::script(SCRIPT.as_bytes()).respond(),
+        "/icon.svg" => Asset::drawing(include_bytes!(
+            "../../../switchboard/src/gateway/page/icon.svg"
+        ))
+        .respond(),
+        "/offline.html" => page(frame().into()),
+        _ => text(StatusCode::NOT_FOUND, "there is nothing here"),
     }
+}
+
+fn change(faults: &watch::Sender<Arc<Plan>>, rules: &[u8]) -> Result<(), String> {
+    let plan = Plan::parse(&String::from_utf8_lossy(rules))?;
+    faults.send_replace(Arc::new(plan));
+    Ok(())
 }
 
 impl std::fmt::Debug for Site {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Site")
-            .field("name", &self.name)
             .field("is_live", &self.is_live)
             .finish_non_exhaustive()
     }
@@ -215,8 +205,11 @@ impl std::fmt::Debug for Site {
 /// ask for anything.
 #[must_use]
 pub fn http_config() -> HttpConfig {
+    let largest = usize::try_from(MAX_HAR).unwrap_or(usize::MAX);
+    let limits = ServerLimits::default().with_max_connections(64);
+    let limits = limits.with_max_body_bytes(largest);
     let mut config = HttpConfig::default()
-        .with_limits(ServerLimits::default().with_max_connections(64))
+        .with_limits(limits)
         .with_on_upgrade(|_, _| Err((StatusCode::NOT_FOUND, "no WebSockets here".into())));
     config.guards.same_origin = true;
     config
@@ -250,10 +243,10 @@ fn frame() -> String {
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn offline(view: &View, name: &str, mut out: impl io::Write) -> io::Result<()> {
+pub fn offline(view: &View, mut out: impl io::Write) -> io::Result<()> {
     let page = frame();
     let (before, after) = page.split_once(PLACE).unwrap_or((&page, ""));
-    let about = json!({ "name": name, "header": &view.header, "dropped": view.dropped });
+    let about = json!({ "name": &view.name, "header": &view.header, "dropped": view.dropped });
     out.write_all(before.as_bytes())?;
     // Markup within a text would end the element.
     let write = |out: &mut dyn io::Write, line: &str| {

@@ -6,7 +6,6 @@ use http::header;
 
 use super::*;
 use crate::faults::Plan;
-use crate::view::{Lines, open};
 
 const RUN: &str = r#"{"transcript":1,"protocol":"exoclaw"}
 {"at":0.001,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"method\":\"ping\"}"}
@@ -15,8 +14,8 @@ const RUN: &str = r#"{"transcript":1,"protocol":"exoclaw"}
 "#;
 
 fn filled() -> Shared {
-    let view = Shared::default();
-    open(RUN.as_bytes(), Lines::new(None, false), &view).unwrap();
+    let view = View::named("run");
+    open(RUN.as_bytes(), Explainer::new(None, false), &view).unwrap();
     view
 }
 
@@ -46,7 +45,7 @@ fn numbers(answer: &serde_json::Value) -> Vec<u64> {
 
 #[tokio::test]
 async fn the_page_requests_only_missing_frames() {
-    let site = Arc::new(Site::new(filled(), "run.jsonl", false, None, false));
+    let site = Arc::new(Site::new(filled(), false, None, false));
     let all = rows(&site, Method::GET, "/rows?after=0", "").await;
     assert_eq!(numbers(&all), [2, 3, 4]);
     assert_eq!(
@@ -73,7 +72,7 @@ async fn many_frames_come_in_several_answers() {
             view.push(Row { n, ..row.clone() });
         }
     }
-    let site = Arc::new(Site::new(view, "x", true, None, false));
+    let site = Arc::new(Site::new(view, true, None, false));
     let first = rows(&site, Method::GET, "/rows?after=0", "").await;
     assert_eq!(
         (numbers(&first).len(), &first["more"]),
@@ -84,29 +83,33 @@ async fn many_frames_come_in_several_answers() {
 }
 
 #[tokio::test]
-async fn a_recording_that_is_dropped_comes_in_pieces() {
-    let site = Arc::new(Site::new(Shared::default(), "x", true, None, false));
-    let (first, second) = RUN.trim_end().split_at(150);
-    let other = rows(&site, Method::POST, "/explain?id=b&last", RUN).await;
-    let mut all = numbers(&rows(&site, Method::POST, "/explain?id=a", first).await);
-    let rest = rows(&site, Method::POST, "/explain?id=a&last", second).await;
-    all.extend(numbers(&rest));
-    assert_eq!(all, [2, 3, 4]);
-    assert_eq!(numbers(&other), [2, 3, 4]);
-    let (status, _) = ask(&site, Method::POST, "/explain", RUN).await;
-    assert_eq!(status, StatusCode::BAD_REQUEST);
+async fn a_recording_that_is_opened_replaces_the_one_before() {
+    let site = Arc::new(Site::new(View::named("old"), false, None, false));
+    let (status, _) = ask(&site, Method::POST, "/open?a%20b.jsonl", RUN).await;
+    assert_eq!(status, StatusCode::OK);
+    let all = rows(&site, Method::GET, "/rows?after=0", "").await;
+    assert_eq!(
+        (numbers(&all), &all["name"]),
+        (vec![2, 3, 4], &"a b.jsonl".into())
+    );
+    assert!(!all.to_string().contains("hunter2"), "{all}");
+    let (status, why) = ask(&site, Method::POST, "/open?x", r#"{"log":{}}"#).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{why}");
+    let live = Arc::new(Site::new(filled(), true, None, false));
+    let (status, _) = ask(&live, Method::POST, "/open?x", RUN).await;
+    assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
 }
 
 #[tokio::test]
 async fn each_path_has_its_methods_and_all_files_exist() {
-    let site = Arc::new(Site::new(filled(), "x", false, None, false));
+    let site = Arc::new(Site::new(filled(), false, None, false));
     for path in ["/", "/page.css", "/page.js", "/icon.svg", "/offline.html"] {
         assert_eq!(ask(&site, Method::GET, path, "").await.0, StatusCode::OK);
         let (status, _) = ask(&site, Method::POST, path, "").await;
         assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
     }
     assert_eq!(
-        ask(&site, Method::GET, "/explain", "").await.0,
+        ask(&site, Method::GET, "/open", "").await.0,
         StatusCode::METHOD_NOT_ALLOWED
     );
     assert_eq!(
@@ -116,46 +119,30 @@ async fn each_path_has_its_methods_and_all_files_exist() {
 }
 
 #[tokio::test]
-async fn faults_are_switched_by_hand() {
-    let rules = Rules::new(&Arc::new(Plan::parse("c2s drop").unwrap()));
-    let plan = rules.plan();
-    let site = Arc::new(Site::new(filled(), "x", true, None, false).with_rules(rules));
-    let told = |answer: &serde_json::Value| {
-        let rules = answer["rules"].as_array().unwrap().iter();
-        rules
-            .map(|rule| format!("{} {} {}", rule["id"], rule["text"], rule["on"]))
-            .collect::<Vec<_>>()
-    };
-    let first = rows(&site, Method::GET, "/rows?after=0", "").await;
-    assert_eq!(told(&first), [r#"0 "c2s drop" true"#]);
-    let added = rows(&site, Method::POST, "/rules", r#"{"add":"s2c delay 1s"}"#).await;
+async fn faults_are_changed_by_hand() {
+    let faults = watch::Sender::new(Arc::new(Plan::parse("c2s drop").unwrap()));
+    let site = Arc::new(Site::new(filled(), true, None, false).with_faults(faults.clone()));
+    let shown = async || rows(&site, Method::GET, "/rows?after=0", "").await["faults"].clone();
+    assert_eq!(shown().await, "c2s drop");
+    let rules = "#c2s drop\ns2c delay 1s";
     assert_eq!(
-        told(&added),
-        [r#"0 "c2s drop" true"#, r#"1 "s2c delay 1s" true"#]
+        ask(&site, Method::POST, "/faults", rules).await.0,
+        StatusCode::OK
     );
-    let off = rows(&site, Method::POST, "/rules", r#"{"id":0,"on":false}"#).await;
-    assert_eq!(told(&off)[0], r#"0 "c2s drop" false"#);
-    let left = rows(&site, Method::POST, "/rules", r#"{"remove":1}"#).await;
-    assert_eq!(told(&left), [r#"0 "c2s drop" false"#]);
-    assert!(plan.borrow().is_empty());
-    for wrong in [
-        r#"{"add":"explode"}"#,
-        r#"{"remove":1}"#,
-        r#"{"id":7,"on":true}"#,
-        "x",
-    ] {
-        let (status, why) = ask(&site, Method::POST, "/rules", wrong).await;
-        assert_eq!(status, StatusCode::BAD_REQUEST, "{wrong}: {why}");
-    }
-    let fixed = Arc::new(Site::new(filled(), "x", false, None, false));
-    let (status, _) = ask(&fixed, Method::POST, "/rules", r#"{"remove":0}"#).await;
+    assert_eq!(shown().await, rules);
+    assert_eq!(faults.borrow().rules(), "s2c delay 1s");
+    let (status, why) = ask(&site, Method::POST, "/faults", "explode").await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{why}");
+    assert_eq!(shown().await, rules);
+    let fixed = Arc::new(Site::new(filled(), false, None, false));
+    let (status, _) = ask(&fixed, Method::POST, "/faults", "").await;
     assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
 }
 
 #[test]
 fn the_page_as_a_file_has_the_frames_and_no_markup_of_theirs() {
     let mut file = Vec::new();
-    offline(&lock(&filled()), "run", &mut file).unwrap();
+    offline(&lock(&filled()), &mut file).unwrap();
     let file = String::from_utf8(file).unwrap();
     let (_, data) = file.split_once("class=\"recording\">").unwrap();
     let (data, _) = data.split_once("</script>").unwrap();
@@ -171,7 +158,7 @@ fn the_page_as_a_file_has_the_frames_and_no_markup_of_theirs() {
     let mut view = View::default();
     (0..1200).for_each(|n| view.push(Row { n, ..row.clone() }));
     let mut file = Vec::new();
-    offline(&view, "run", &mut file).unwrap();
+    offline(&view, &mut file).unwrap();
     let file = String::from_utf8(file).unwrap();
     assert_eq!(file.matches(BEGIN).count(), 3);
     // Nothing that ends the script, or that a policy would refuse.

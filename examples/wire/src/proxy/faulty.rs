@@ -15,7 +15,7 @@ use tokio::time::{sleep_until, timeout};
 
 use super::scan::{Message, Scanner};
 use super::{BUFFER, LINGER, Recorder};
-use crate::faults::{Action, Frame, Lane, Plan, Rules, close};
+use crate::faults::{Action, Frame, Lane, Plan, close};
 use crate::tag;
 
 /// The mask of frames that the proxy itself sends to a server.
@@ -26,19 +26,18 @@ const MASK: [u8; 4] = [0; 4];
 #[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct Faults {
     /// What goes wrong, and when. Also connections that are open follow a change.
-    pub rules: Rules,
+    pub plan: watch::Sender<Arc<Plan>>,
     /// What repeats a run.
     pub seed: u64,
 }
 
 impl Faults {
-    /// Returns what repeats a run and says why frames are missing: the seed and all rules, wherever they came
-    /// from; `None` without rules.
+    /// Returns what repeats a run and says why frames are missing: the seed and all rules; `None` without rules.
     #[must_use]
     pub fn note(&self) -> Option<String> {
-        let rules: Vec<_> = self.rules.list().into_iter().map(|it| it.text).collect();
-        let note = format!("faults with --seed {}: {}", self.seed, rules.join("; "));
-        (!rules.is_empty()).then_some(note)
+        let plan = self.plan.borrow();
+        let note = || format!("faults with --seed {}: {}", self.seed, plan.rules());
+        (!plan.is_empty()).then(note)
     }
 }
 
@@ -75,7 +74,7 @@ pub(super) async fn pass(
     let (mut server_reads, mut server_writes) = tokio::io::split(server);
     let (ending, _) = watch::channel(Ending::Not);
     let now = Instant::now();
-    let mut plan = faults.rules.plan();
+    let mut plan = faults.plan.subscribe();
     let lane = {
         let plan = Arc::clone(&plan.borrow_and_update());
         move |from| Lane::new(&plan, faults.seed, conn, from, now)
@@ -186,24 +185,18 @@ impl Way<'_> {
         loop {
             let message = scanner.next_message();
             self.lane.other(now, scanner.take_other());
-            let Some(message) = message else {
+            let Some(Message { kind, data, code }) = message else {
                 return Ok(is_closed);
             };
             if let Some(recorder) = &self.recorder {
-                recorder.message(self.conn, self.from, &message);
+                recorder.entry(self.conn, Some(self.from), kind, &data, code);
             }
-            let (kind, text) = match &message {
-                Message::Text(text) => (tag(text).unwrap_or(Cow::Borrowed("text")), Some(&**text)),
-                Message::Binary(_) => (Cow::Borrowed("binary"), None),
-                Message::Ping(_) => (Cow::Borrowed("ping"), None),
-                Message::Pong(_) => (Cow::Borrowed("pong"), None),
-                Message::Close(..) => {
-                    is_closed = true;
-                    (Cow::Borrowed("close"), None)
-                }
-                // Its bytes pass as they are.
-                Message::TooLong(_) => continue,
-                Message::Nonsense => (Cow::Borrowed("bytes"), None),
+            is_closed |= kind == Kind::Close;
+            let text = (kind == Kind::Text).then_some(&*data);
+            let kind = match kind {
+                // The bytes of what is no message pass as they are.
+                Kind::Note => continue,
+                kind => text.and_then(tag).unwrap_or(Cow::Borrowed(kind.name())),
             };
             let (raw, mask) = scanner.take_bytes();
             self.lane.frame(

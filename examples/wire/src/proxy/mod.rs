@@ -25,7 +25,8 @@ pub use record::Recorder;
 pub use scan::{MAX_MESSAGE, Message, Scanner};
 
 use self::record::Tap;
-use crate::head::{Head, read_head};
+use crate::head::{Head, read_head, respond};
+use crate::web::TEXT;
 
 /// How much is read at once.
 const BUFFER: usize = 16 * 1024;
@@ -187,8 +188,7 @@ impl Proxy {
         }
         let is_upgrade = head.is_upgrade();
         let faults = self.faults.as_ref().filter(|_| is_upgrade);
-        if let Some(status) = faults.and_then(|it| it.rules.plan().borrow().refusal(it.seed, conn))
-        {
+        if let Some(status) = faults.and_then(|it| it.plan.borrow().refusal(it.seed, conn)) {
             self.record(conn, None, Kind::Fault, &format!("refused with {status}"));
             let status = http::StatusCode::from_u16(status)
                 .unwrap_or_default()
@@ -332,9 +332,7 @@ impl Proxy {
             let up = pump(&mut client_reads, &mut server_writes, up_tap, rest, len);
             let down = async {
                 let (answer, rest, server_in, client_out) = answer.await?;
-                let kind = answer.header("content-type").unwrap_or_default();
-                let is_sse = kind.starts_with("text/event-stream");
-                let tap = body(Side::Server, is_sse, in_chunks(&answer));
+                let tap = body(Side::Server, answer.is_stream(), in_chunks(&answer));
                 pump(server_in, client_out, tap, rest, u64::MAX).await
             };
             both(up, down).await
@@ -424,14 +422,7 @@ async fn pump(
 }
 
 async fn refuse(client: &mut Socket, status: &str, why: &str) -> io::Result<()> {
-    let len = why.len() + 1;
-    let answer = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len}\r\n\
-         Connection: close\r\n\r\n{why}\n"
-    );
-    client.write_all(answer.as_bytes()).await?;
-    client.flush().await?;
-    client.shutdown().await
+    respond(client, status, TEXT, &format!("{why}\n")).await
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rpc_core::testing::Side;
-use rpc_core::testing::transcript::{Entry, Header, Kind, hex};
+use rpc_core::testing::transcript::{Entry, Header, Kind};
 use rpc_core::{Limits, sse};
 
 use super::scan::{Message, Scanner};
@@ -54,26 +54,6 @@ impl Recorder {
             .with_code(code)
             .write(line);
         *failed = out.write_all(line.as_bytes()).err();
-    }
-
-    /// Writes a message.
-    pub fn message(&self, conn: u32, from: Side, message: &Message) {
-        let (kind, data, code) = match message {
-            Message::Text(text) => return self.entry(conn, Some(from), Kind::Text, text, None),
-            Message::Binary(bytes) => (Kind::Binary, hex(bytes), None),
-            Message::Ping(bytes) => (Kind::Ping, hex(bytes), None),
-            Message::Pong(bytes) => (Kind::Pong, hex(bytes), None),
-            Message::Close(code, reason) => (Kind::Close, reason.clone(), *code),
-            Message::TooLong(len) => {
-                let note = format!("a message of {len} bytes or more is too long to be recorded");
-                (Kind::Note, note, None)
-            }
-            Message::Nonsense => {
-                let note = "bytes that are no WebSocket frame: nothing behind them is recorded";
-                (Kind::Note, note.to_owned(), None)
-            }
-        };
-        self.entry(conn, Some(from), kind, &data, code);
     }
 
     /// Writes everything out.
@@ -186,8 +166,9 @@ impl Tap {
             Stream::WebSocket(scanner) => {
                 scanner.push(bytes);
                 while let Some(message) = scanner.next_message() {
-                    *is_closed |= matches!(message, Message::Close(..));
-                    recorder.message(conn, from, &message);
+                    let Message { kind, data, code } = message;
+                    *is_closed |= kind == Kind::Close;
+                    recorder.entry(conn, Some(from), kind, &data, code);
                 }
             }
             Stream::Sse(decoder) => {

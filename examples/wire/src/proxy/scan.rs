@@ -1,44 +1,44 @@
 //! [`Scanner`]: the messages in a stream of WebSocket bytes (RFC 6455), for a proxy that passes the
 //! bytes on as they are.
 
+use std::io::Cursor;
+
 use bytes::{Buf as _, Bytes, BytesMut};
+use rpc_core::testing::transcript::{Kind, hex};
+use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
 /// The longest message that is put together, in bytes.
 pub const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 
-const CONTINUATION: u8 = 0;
-const TEXT: u8 = 1;
-const BINARY: u8 = 2;
-const CLOSE: u8 = 8;
-const PING: u8 = 9;
-const PONG: u8 = 10;
-
-/// A message, without its mask.
+/// A message as it is recorded: a note is of bytes that are not one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Message {
-    /// Text; what is not UTF-8 in it is replaced.
-    Text(String),
-    /// Bytes.
-    Binary(Vec<u8>),
-    /// A Ping.
-    Ping(Vec<u8>),
-    /// A Pong.
-    Pong(Vec<u8>),
-    /// A Close.
-    Close(Option<u16>, String),
-    /// A message that is too long to be put together: its length so far.
-    TooLong(u64),
-    /// Bytes that are no WebSocket frame. Nothing follows.
-    Nonsense,
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
+pub struct Message {
+    /// What it is.
+    pub kind: Kind,
+    /// Text, in which what is not UTF-8 is replaced; the digits of bytes; the reason of a Close.
+    pub data: String,
+    /// The code of a Close.
+    pub code: Option<u16>,
+}
+
+impl Message {
+    fn new(kind: Kind, data: impl Into<String>) -> Self {
+        Self {
+            kind,
+            data: data.into(),
+            code: None,
+        }
+    }
 }
 
 /// A reader of the messages in the bytes that one side sends. Holds at most one message.
 #[derive(Debug, Default)]
 pub struct Scanner {
     bytes: BytesMut,
-    /// The message whose frames are still coming: its opcode and its payload so far.
-    partial: Option<(u8, Vec<u8>)>,
+    /// The message whose frames are still coming: its kind and its payload so far.
+    partial: Option<(Data, Vec<u8>)>,
     /// Bytes of a long frame that are still to be skipped.
     skip: u64,
     is_lost: bool,
@@ -47,16 +47,6 @@ pub struct Scanner {
     mask: Option<[u8; 4]>,
     /// Bytes that are not a part of a message, if they are wanted.
     other: BytesMut,
-}
-
-/// The start of a frame.
-struct Header {
-    fin: bool,
-    opcode: u8,
-    mask: Option<[u8; 4]>,
-    /// The length of the header itself.
-    len: usize,
-    payload: u64,
 }
 
 impl Scanner {
@@ -116,34 +106,43 @@ impl Scanner {
             if self.skip > 0 || self.is_lost {
                 return None;
             }
-            let header = header(&self.bytes)?;
+            let mut start = Cursor::new(&self.bytes);
+            let Ok(parsed) = FrameHeader::parse(&mut start) else {
+                self.is_lost = true;
+                self.leave(self.bytes.len());
+                let note = "bytes that are no WebSocket frame: nothing behind them is recorded";
+                return Some(Message::new(Kind::Note, note));
+            };
+            let len = usize::try_from(start.position()).unwrap_or(usize::MAX);
+            let (header, payload) = parsed?;
             let so_far = self
                 .partial
                 .as_ref()
                 .map_or(0, |(_, payload)| payload.len());
-            let whole = header.payload.saturating_add(so_far as u64);
+            let whole = payload.saturating_add(so_far as u64);
             if whole > MAX_MESSAGE as u64 {
-                self.leave(header.len);
-                (self.skip, self.partial) = (header.payload, None);
-                return Some(Message::TooLong(whole));
+                self.leave(len);
+                (self.skip, self.partial) = (payload, None);
+                let note = format!("a message of {whole} bytes or more is too long to be recorded");
+                return Some(Message::new(Kind::Note, note));
             }
-            let payload = usize::try_from(header.payload).unwrap_or(usize::MAX);
-            let end = header.len.saturating_add(payload);
+            let payload = usize::try_from(payload).unwrap_or(usize::MAX);
+            let end = len.saturating_add(payload);
             let whole = self.bytes.get(..end)?;
             if let Some(raw) = &mut self.raw {
                 let [done, coming] = &mut **raw;
-                let is_control = header.opcode >= CLOSE;
+                let is_control = matches!(header.opcode, OpCode::Control(_));
                 self.mask = header.mask;
                 if is_control {
                     *done = BytesMut::from(whole);
                 } else {
                     coming.extend_from_slice(whole);
-                    if header.fin {
+                    if header.is_final {
                         *done = std::mem::take(coming);
                     }
                 }
             }
-            let payload = whole.get(header.len..).unwrap_or_default().to_vec();
+            let payload = whole.get(len..).unwrap_or_default().to_vec();
             self.bytes.advance(end);
             if let Some(message) = self.frame(&header, payload) {
                 return Some(message);
@@ -151,47 +150,41 @@ impl Scanner {
         }
     }
 
-    fn frame(&mut self, header: &Header, mut payload: Vec<u8>) -> Option<Message> {
+    fn frame(&mut self, header: &FrameHeader, mut payload: Vec<u8>) -> Option<Message> {
         if let Some(mask) = header.mask {
             unmask(&mut payload, mask);
         }
-        let (opcode, payload) = match (header.opcode, self.partial.take()) {
-            (CONTINUATION, Some((opcode, mut partial))) => {
-                partial.append(&mut payload);
-                (opcode, partial)
-            }
-            // The rest of a message that was too long.
-            (CONTINUATION, None) => return None,
-            (PING, partial) => {
-                self.partial = partial;
-                return Some(Message::Ping(payload));
-            }
-            (PONG, partial) => {
-                self.partial = partial;
-                return Some(Message::Pong(payload));
-            }
-            (opcode, _) => (opcode, payload),
-        };
-        if !header.fin {
-            self.partial = Some((opcode, payload));
-            return None;
-        }
-        Some(match opcode {
-            TEXT => Message::Text(match String::from_utf8(payload) {
-                Ok(text) => text,
-                Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-            }),
-            BINARY => Message::Binary(payload),
-            CLOSE => {
+        let data = match header.opcode {
+            OpCode::Data(data) => data,
+            OpCode::Control(Control::Ping) => return Some(Message::new(Kind::Ping, hex(&payload))),
+            OpCode::Control(Control::Pong) => return Some(Message::new(Kind::Pong, hex(&payload))),
+            // The others are not parsed.
+            OpCode::Control(_) => {
                 let code = payload.first_chunk().map(|code| u16::from_be_bytes(*code));
                 let reason = String::from_utf8_lossy(payload.get(2..).unwrap_or_default());
-                Message::Close(code, reason.into_owned())
+                let close = Message::new(Kind::Close, reason);
+                return Some(Message { code, ..close });
             }
-            _ => {
-                self.is_lost = true;
-                self.leave(self.bytes.len());
-                Message::Nonsense
+        };
+        let (data, payload) = match (data, self.partial.take()) {
+            (Data::Continue, Some((data, mut partial))) => {
+                partial.append(&mut payload);
+                (data, partial)
             }
+            // The rest of a message that was too long.
+            (Data::Continue, None) => return None,
+            (data, _) => (data, payload),
+        };
+        if !header.is_final {
+            self.partial = Some((data, payload));
+            return None;
+        }
+        Some(match data {
+            Data::Binary => Message::new(Kind::Binary, hex(&payload)),
+            _ => match String::from_utf8(payload) {
+                Ok(text) => Message::new(Kind::Text, text),
+                Err(error) => Message::new(Kind::Text, String::from_utf8_lossy(error.as_bytes())),
+            },
         })
     }
 }
@@ -205,33 +198,6 @@ fn unmask(payload: &mut [u8], mask: [u8; 4]) {
     for (byte, mask) in rest.iter_mut().zip(mask) {
         *byte ^= mask;
     }
-}
-
-/// Reads the header of a frame; `None` if it is not complete.
-fn header(bytes: &[u8]) -> Option<Header> {
-    let (first, second) = (*bytes.first()?, *bytes.get(1)?);
-    let (payload, mut len) = match second & 0x7f {
-        126 => {
-            let len = bytes.get(2..)?.first_chunk()?;
-            (u64::from(u16::from_be_bytes(*len)), 4)
-        }
-        127 => (u64::from_be_bytes(*bytes.get(2..)?.first_chunk()?), 10),
-        short => (u64::from(short), 2),
-    };
-    let mask = match second & 0x80 {
-        0 => None,
-        _ => Some(*bytes.get(len..)?.first_chunk()?),
-    };
-    if mask.is_some() {
-        len += 4;
-    }
-    Some(Header {
-        fin: first & 0x80 != 0,
-        opcode: first & 0x0f,
-        mask,
-        len,
-        payload,
-    })
 }
 
 #[cfg(test)]
@@ -261,15 +227,19 @@ mod tests {
         bytes.extend([0x82, 126, 1, 0]);
         bytes.extend([7; 256]);
         bytes.extend([0x88, 5, 0x03, 0xe8, b'b', b'y', b'e', 0x88, 0]);
-        let hello = || Message::Text("Hello".to_owned());
+        let hello = || Message::new(Kind::Text, "Hello");
+        let close = |code, reason| Message {
+            code,
+            ..Message::new(Kind::Close, reason)
+        };
         let expected = [
             hello(),
             hello(),
-            Message::Ping(b"p".to_vec()),
+            Message::new(Kind::Ping, "70"),
             hello(),
-            Message::Binary(vec![7; 256]),
-            Message::Close(Some(1000), "bye".to_owned()),
-            Message::Close(None, String::new()),
+            Message::new(Kind::Binary, "07".repeat(256)),
+            close(Some(1000), "bye"),
+            close(None, ""),
         ];
         for step in [1, 2, 3, 7, 1000] {
             assert_eq!(all(&bytes, step), expected, "{step}");
@@ -281,12 +251,12 @@ mod tests {
         let (start, ping, end) = ([0x01, 1, b'a'], [0x89, 0x80, 1, 2, 3, 4], [0x80, 1, b'b']);
         let mut scanner = Scanner::keeping_bytes();
         scanner.push(&[&start[..], &ping, &end].concat());
-        assert_eq!(scanner.next_message(), Some(Message::Ping(Vec::new())));
+        assert_eq!(scanner.next_message(), Some(Message::new(Kind::Ping, "")));
         assert_eq!(
             scanner.take_bytes(),
             (Bytes::from(ping.to_vec()), Some([1, 2, 3, 4]))
         );
-        assert_eq!(scanner.next_message(), Some(Message::Text("ab".to_owned())));
+        assert_eq!(scanner.next_message(), Some(Message::new(Kind::Text, "ab")));
         assert_eq!(
             scanner.take_bytes(),
             (Bytes::from([start, end].concat()), None)
@@ -299,7 +269,8 @@ mod tests {
         let mut scanner = Scanner::default();
         scanner.push(&[0x82, 127]);
         scanner.push(&len.to_be_bytes());
-        assert_eq!(scanner.next_message(), Some(Message::TooLong(len)));
+        let note = scanner.next_message().unwrap();
+        assert!(note.kind == Kind::Note && note.data.contains(&len.to_string()));
         for _ in 0..=MAX_MESSAGE / 4096 {
             assert_eq!(scanner.next_message(), None);
             assert!(scanner.bytes.len() <= 4096);
@@ -313,7 +284,7 @@ mod tests {
     fn bytes_that_are_not_a_frame_end_the_reading() {
         let mut scanner = Scanner::default();
         scanner.push(&[0x83, 0, 0x81, 1, b'x']);
-        assert_eq!(scanner.next_message(), Some(Message::Nonsense));
+        assert_eq!(scanner.next_message().unwrap().kind, Kind::Note);
         scanner.push(&[0x81, 1, b'x']);
         assert_eq!(scanner.next_message(), None);
     }

@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame as TheirClose;
 
 use super::*;
-use crate::faults::{Plan, Rules};
+use crate::faults::Plan;
 
 /// Nothing here takes that long, unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -63,7 +63,7 @@ async fn start_with(server: &str, plan: &str) -> Running {
     proxy.recorder = Some(Recorder::new(memory.clone(), &Header::new()));
     let plan = Arc::new(Plan::parse(plan).unwrap());
     proxy.faults = (!plan.is_empty()).then_some(Faults {
-        rules: Rules::new(&plan),
+        plan: tokio::sync::watch::Sender::new(plan),
         seed: 7,
     });
     let (stop, stopped) = oneshot::channel();
@@ -394,7 +394,7 @@ fn owned(texts: &[&str]) -> Vec<String> {
 #[test]
 fn a_recording_says_all_rules_wherever_they_came_from() {
     let faults = |plan: &str| Faults {
-        rules: Rules::new(&Arc::new(Plan::parse(plan).unwrap())),
+        plan: tokio::sync::watch::Sender::new(Arc::new(Plan::parse(plan).unwrap())),
         seed: 7,
     };
     let note = faults(";# of a file\nc2s a drop 1/3\n\nreset #2 ;").note();

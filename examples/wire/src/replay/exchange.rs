@@ -48,8 +48,7 @@ impl Exchange {
 
     /// Returns whether the answer is a stream of server-sent events.
     pub(super) fn is_stream(&self) -> bool {
-        let kind = self.answer.header("content-type");
-        kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+        self.answer.is_stream()
     }
 
     /// Returns the status of the answer; `None` if it is not recorded.

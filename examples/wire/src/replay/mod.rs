@@ -42,16 +42,19 @@ pub use script::Script;
 pub use server::Server;
 pub use sign::{is_signed, signs};
 
-rpc_core::config! {
-    /// How a recording is replayed.
-    #[derive(Clone, Debug, PartialEq)]
-    pub struct Settings {
-        /// How much longer than recorded a frame may take. Default 5 s.
-        pub timeout: Duration = Duration::from_secs(5),
-        /// Members that may have any value: their names, or the ends of their paths. Default none.
-        pub tolerated: Vec<String> = Vec::new(),
-        /// Kinds of frames (`type`, `method` or `event`) that are neither played nor awaited, such as
-        /// heartbeats. Default none.
-        pub ignored: Vec<String> = Vec::new(),
-    }
+use crate::cli::duration;
+
+/// How a recording is replayed.
+#[derive(Clone, Debug, Default, PartialEq, clap::Args)]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
+pub struct Settings {
+    /// How much longer than recorded a frame may take.
+    #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
+    pub timeout: Duration,
+    /// A member that may have any value: its name, or the end of its path; may be given again.
+    #[arg(long = "tolerate", value_name = "MEMBER")]
+    pub tolerated: Vec<String>,
+    /// A kind of frames that are neither played nor awaited, such as heartbeats; may be given again.
+    #[arg(long = "ignore", value_name = "KIND")]
+    pub ignored: Vec<String>,
 }

@@ -98,23 +98,21 @@ fn same_form(recorded: &str, live: &str) -> bool {
         return true;
     }
     let has_digit = |rest: &str| rest.bytes().any(|it| it.is_ascii_digit());
-    match (ending(recorded), ending(live)) {
-        (Some((word, one)), Some((same, other))) => {
-            let is_random = [one, other].iter().all(|it| it.len() >= 5 && has_digit(it));
-            word == same && is_random && one.len().abs_diff(other.len()) <= 2
-        }
-        _ => false,
-    }
+    same_word(recorded, live).is_some_and(|(one, other)| {
+        let is_random = [one, other].iter().all(|it| it.len() >= 5 && has_digit(it));
+        is_random && one.len().abs_diff(other.len()) <= 2
+    })
 }
 
 /// Whether both are the same word and as many letters or digits behind it, at least eight.
 fn has_same_ending(recorded: &str, live: &str) -> bool {
-    match (ending(recorded), ending(live)) {
-        (Some((word, one)), Some((same, other))) => {
-            word == same && one.len() == other.len() && one.len() >= 8
-        }
-        _ => false,
-    }
+    same_word(recorded, live).is_some_and(|(one, other)| one.len() == other.len() && one.len() >= 8)
+}
+
+/// Returns what stands behind the word that both begin with, if they do.
+fn same_word<'t>(one: &'t str, other: &'t str) -> Option<(&'t str, &'t str)> {
+    let ((word, one), (same, other)) = (ending(one)?, ending(other)?);
+    (word == same).then_some((one, other))
 }
 
 /// Splits a word from the letters and digits behind its last separator.

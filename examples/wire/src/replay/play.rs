@@ -59,6 +59,8 @@ struct Connection {
     script: Script,
     steps: VecDeque<Step>,
     line: Option<Line>,
+    /// Whether the last frame that was awaited did not come, and nothing has been sent since.
+    is_silent: bool,
 }
 
 impl Playback {
@@ -156,6 +158,7 @@ impl Playback {
             steps: steps.cloned().collect(),
             script,
             line: None,
+            is_silent: false,
         }
     }
 
@@ -185,12 +188,22 @@ impl Playback {
             return;
         };
         if entry.from != Some(self.plays) {
-            let deadline = self.deadline(entry.at).unwrap_or_else(Instant::now);
+            let deadline = self.deadline(entry.at).filter(|_| !one.is_silent);
+            let deadline = deadline.unwrap_or_else(Instant::now);
+            let was_silent = one.is_silent;
             return match self.receive(one, deadline).await {
                 Some(got) => self.came(one, &got, report),
-                None => self.missing(one, "does not come", None, report),
+                None => {
+                    one.is_silent = true;
+                    let why = match was_silent {
+                        true => "is missing, too: it was not waited for",
+                        false => "does not come",
+                    };
+                    self.missing(one, why, None, report);
+                }
             };
         }
+        one.is_silent = false;
         if is_end(&entry) {
             self.listen(one, Instant::now() + QUIET, report).await;
         }
@@ -216,6 +229,7 @@ impl Playback {
         let line = one.line.as_mut()?;
         loop {
             let got = timeout_at(deadline, line.next()).await.ok()?;
+            one.is_silent = false;
             if !is_of(&got.data, &self.settings.ignored) {
                 return Some(got);
             }

@@ -14,43 +14,19 @@ use crate::text::is_one;
 const OWN: &str = "host connection upgrade sec-websocket-key sec-websocket-version sec-websocket-extensions \
     sec-websocket-protocol content-length transfer-encoding keep-alive accept-encoding proxy-connection";
 
-/// A server at a URL.
+/// A server.
 #[derive(Debug)]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct Server {
-    url: String,
-    tls: Option<TlsConfig>,
-    headers: Vec<(String, String)>,
+    /// Its URL. A path of its own replaces the recorded one.
+    pub url: String,
+    /// Which certificates are trusted.
+    pub tls: Option<TlsConfig>,
+    /// Headers in place of the recorded ones, with names in lower case.
+    pub headers: Vec<(String, String)>,
 }
 
 impl Server {
-    /// Creates the way to the server at this URL. A path of its own replaces the recorded one.
-    ///
-    /// # Errors
-    /// The URL cannot be dialled.
-    pub fn new(url: &str) -> Result<Self, DialError> {
-        WsDialer::new(url)?;
-        Ok(Self {
-            url: url.to_owned(),
-            tls: None,
-            headers: Vec::new(),
-        })
-    }
-
-    /// Sets which certificates are trusted.
-    #[must_use]
-    pub fn with_tls(mut self, tls: TlsConfig) -> Self {
-        self.tls = Some(tls);
-        self
-    }
-
-    /// Sends this header in place of the recorded one.
-    #[must_use]
-    pub fn with_header(mut self, name: &str, value: &str) -> Self {
-        self.headers
-            .push((name.to_ascii_lowercase(), value.to_owned()));
-        self
-    }
-
     /// Returns the headers of a recorded request, and those that replace them.
     fn headers(&self, script: &Exchange, playback: &Playback) -> Vec<(String, String)> {
         let recorded = script.request.headers().filter_map(|(name, value)| {

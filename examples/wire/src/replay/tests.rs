@@ -38,6 +38,13 @@ fn s(data: &str) -> String {
     line(0, 1, Side::Server, data)
 }
 
+fn settings() -> Settings {
+    Settings {
+        timeout: Duration::from_secs(5),
+        ..Settings::default()
+    }
+}
+
 /// The server that is dialled.
 struct Dialled(MemDialer);
 
@@ -94,11 +101,11 @@ impl Played {
     }
 
     async fn client(lines: &[String]) -> Self {
-        Self::new(lines, Side::Client, Settings::default()).await
+        Self::new(lines, Side::Client, settings()).await
     }
 
     async fn server(lines: &[String]) -> Self {
-        Self::new(lines, Side::Server, Settings::default()).await
+        Self::new(lines, Side::Server, settings()).await
     }
 
     async fn get(&mut self, text: &str) {
@@ -343,7 +350,7 @@ async fn tolerated_members_and_ignored_kinds_are_skipped() {
     let settings = Settings {
         ignored: vec!["PING".to_owned()],
         tolerated: vec!["usage".to_owned(), "data.text".to_owned()],
-        ..Settings::default()
+        ..settings()
     };
     let mut played = Played::new(&lines, Side::Client, settings).await;
     played.get(r#"{"data":{"text":"other"},"text":"b"}"#).await;
@@ -359,7 +366,7 @@ async fn frames_can_be_changed_before_they_are_played() {
         c(r#"{"from":"0xaaaaaaa1","to":"0xbbbbbbb1","signature":"abc"}"#),
         s(r#"{"who":"0xaaaaaaa1","me":"0xbbbbbbb1"}"#),
     ];
-    let playback = Playback::new(Side::Client, Settings::default())
+    let playback = Playback::new(Side::Client, settings())
         .with_bound("0xbbbbbbb1", "0xddddddd1")
         .with_edit(|text| {
             Some(
@@ -403,7 +410,7 @@ async fn connections_wait_for_each_other() {
     ];
     let (dialer, mut listener) = mem::listen(16);
     let scripts = Script::parse(&lines.concat()).unwrap();
-    let playback = Playback::new(Side::Client, Settings::default());
+    let playback = Playback::new(Side::Client, settings());
     let played = tokio::spawn(async move {
         let report = |it| panic!("{it}");
         playback.run(scripts, Dialled(dialer), report).await;

@@ -1,17 +1,17 @@
 //! [`Feed`]: what fills a view: the lines of a running proxy, or of a file.
 
-use std::io::{self, BufRead, Read as _, Write};
+use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use super::{Lines, Shared, lock};
+use super::{Shared, add, end, lock};
+use crate::explain::Explainer;
+use crate::recording::each_line;
 
 /// Most lines that wait to be explained, and most of their bytes.
 const MAX_WAITING: (usize, usize) = (20_000, 64 * 1024 * 1024);
-/// The longest line of a recording, in bytes.
-const MAX_LINE: u64 = 64 * 1024 * 1024;
 
 /// A writer of a recording that also fills a view. It never waits for the view: lines that come too
 /// fast for it are left out there, and counted. Each write has to be a line.
@@ -30,7 +30,7 @@ impl<W: Write> Feed<W> {
     ///
     /// # Errors
     /// If the system has no more threads.
-    pub fn new(out: W, mut explain: Lines, view: Shared) -> io::Result<Self> {
+    pub fn new(out: W, mut explainer: Explainer, view: Shared) -> io::Result<Self> {
         let (lines, received) = sync_channel(MAX_WAITING.0);
         let (waiting, skipped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (still, lost) = (Arc::clone(&waiting), Arc::clone(&skipped));
@@ -40,15 +40,10 @@ impl<W: Write> Feed<W> {
                 let received: Receiver<(usize, String)> = received;
                 for (n, line) in received {
                     still.fetch_sub(line.len(), Ordering::Relaxed);
-                    let row = explain.read(n, &line, |header| lock(&view).header = header);
-                    let lost = lost.swap(0, Ordering::Relaxed);
-                    let mut view = lock(&view);
-                    view.dropped += lost;
-                    if let Some(row) = row {
-                        view.push(row);
-                    }
+                    lock(&view).dropped += lost.swap(0, Ordering::Relaxed);
+                    add(&view, &mut explainer, n, &line);
                 }
-                lock(&view).end(&explain.unanswered());
+                end(&view, &explainer);
             })?;
         Ok(Self {
             out,
@@ -84,20 +79,11 @@ impl<W: Write> Write for Feed<W> {
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn open(mut input: impl BufRead, mut explain: Lines, view: &Shared) -> io::Result<()> {
-    let (mut bytes, mut n) = (Vec::new(), 0);
-    loop {
-        bytes.clear();
-        let mut line = input.by_ref().take(MAX_LINE);
-        if line.read_until(b'\n', &mut bytes)? == 0 {
-            lock(view).end(&explain.unanswered());
-            return Ok(());
-        }
-        n += 1;
-        let line = String::from_utf8_lossy(&bytes);
-        let row = explain.read(n, &line, |header| lock(view).header = header);
-        if let Some(row) = row {
-            lock(view).push(row);
-        }
-    }
+pub fn open(input: impl BufRead, mut explainer: Explainer, view: &Shared) -> io::Result<()> {
+    each_line(input, |n, line| {
+        add(view, &mut explainer, n, line);
+        Ok(())
+    })?;
+    end(view, &explainer);
+    Ok(())
 }

@@ -5,13 +5,12 @@ mod row;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use rpc_core::testing::transcript::{Header, Item, Reader};
+use rpc_core::testing::transcript::Header;
 
-use super::Protocol;
-use super::explain::Explainer;
+use super::explain::{Explainer, Line};
 use super::order::Answers;
-use super::secrets;
 
 pub use feed::{Feed, open};
 pub use row::Row;
@@ -27,11 +26,15 @@ const MAX_BYTES: usize = 128 * 1024 * 1024;
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct View {
+    /// What people call the recording.
+    pub name: String,
     /// The frames, oldest first.
     pub rows: VecDeque<Row>,
     bytes: usize,
     /// The header of the recording.
     pub header: Header,
+    /// How many lines are not of a recording.
+    pub bad: usize,
     /// How many frames are no longer here, or never were.
     pub dropped: usize,
     /// Whether nothing follows.
@@ -39,6 +42,15 @@ pub struct View {
 }
 
 impl View {
+    /// Creates an empty view of the recording that people call so.
+    pub fn named(name: impl Into<String>) -> Shared {
+        let name = name.into();
+        Arc::new(Mutex::new(Self {
+            name,
+            ..Self::default()
+        }))
+    }
+
     /// Adds a frame, and forgets the oldest ones behind the beginning if there are too many.
     pub fn push(&mut self, row: Row) {
         self.blame(&row.explained.unanswered);
@@ -87,54 +99,26 @@ pub fn lock(view: &Shared) -> MutexGuard<'_, View> {
     view.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A reader of the lines of a recording.
-#[derive(Debug)]
-pub struct Lines {
-    reader: Reader,
-    explainer: Explainer,
+/// Explains the line with this number of a recording, and adds it to a view.
+fn add(view: &Shared, explainer: &mut Explainer, n: usize, line: &str) {
+    let row = match explainer.read(n, line) {
+        Ok(Some(Line::Entry(entry, explained))) => {
+            Row::new(n, &entry, explained, explainer.data(&entry))
+        }
+        Ok(Some(Line::Header(header))) => return lock(view).header = header,
+        Ok(None) => return,
+        Err(error) => {
+            lock(view).bad += 1;
+            Row::bad(n, &error.why)
+        }
+    };
+    lock(view).push(row);
 }
 
-impl Lines {
-    /// Creates a reader for this protocol, or for the one that the frames show.
-    #[must_use]
-    pub fn new(protocol: Option<Protocol>, shows_secrets: bool) -> Self {
-        Self {
-            reader: Reader::new(),
-            explainer: Explainer::new(protocol, shows_secrets),
-        }
-    }
-
-    /// Explains the line with this number, from 1. A header is passed to `begin`.
-    pub fn read(&mut self, n: usize, line: &str, begin: impl FnOnce(Header)) -> Option<Row> {
-        match self.reader.read(line) {
-            Ok(Some(Item::Entry(entry))) => {
-                let explained = self.explainer.explain(n, &entry);
-                Some(Row::new(n, &entry, explained, self.explainer.data(&entry)))
-            }
-            Ok(Some(Item::Header(mut header))) => {
-                let protocol = header.protocol.as_deref().and_then(Protocol::parse);
-                self.explainer.begin(protocol);
-                if !self.explainer.shows_secrets() {
-                    for words in [&mut header.client, &mut header.server]
-                        .into_iter()
-                        .flatten()
-                    {
-                        *words = secrets::within(words);
-                    }
-                }
-                begin(header);
-                None
-            }
-            Ok(_) => None,
-            Err(error) => Some(Row::bad(n, &error.why)),
-        }
-    }
-
-    /// Returns the unanswered requests.
-    #[must_use]
-    pub fn unanswered(&self) -> Vec<Answers> {
-        self.explainer.unanswered(std::time::Duration::ZERO)
-    }
+/// Notes that nothing follows.
+fn end(view: &Shared, explainer: &Explainer) {
+    let unanswered = explainer.unanswered(Duration::ZERO);
+    lock(view).end(&unanswered);
 }
 
 #[cfg(test)]

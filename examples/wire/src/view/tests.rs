@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::*;
+use crate::Protocol;
 
 const RUN: &str = r#"{"transcript":1,"protocol":"exoclaw"}
 {"at":0.001,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"method\":\"ping\"}"}
@@ -18,7 +19,7 @@ nonsense
 
 pub(crate) fn view(text: &str) -> View {
     let view = Shared::default();
-    open(text.as_bytes(), Lines::new(None, false), &view).unwrap();
+    open(text.as_bytes(), Explainer::new(None, false), &view).unwrap();
     Arc::into_inner(view).unwrap().into_inner().unwrap()
 }
 
@@ -42,11 +43,9 @@ fn an_error_is_shown_at_the_frame_at_fault() {
 
 #[test]
 fn a_running_recording_reports_no_unanswered_call() {
-    let (view, mut lines) = (Shared::default(), Lines::new(None, false));
-    for (index, line) in RUN.lines().take(6).enumerate() {
-        if let Some(row) = lines.read(index + 1, line, |_| {}) {
-            lock(&view).push(row);
-        }
+    let (view, mut explainer) = (Shared::default(), Explainer::new(None, false));
+    for (line, n) in RUN.lines().take(6).zip(1..) {
+        add(&view, &mut explainer, n, line);
     }
     let view = lock(&view);
     assert_eq!(problems(&view), []);
@@ -69,7 +68,7 @@ fn secrets_are_in_no_header_unless_they_are_wanted() {
         (true, "ws://u:hunter2@h/ws?token=hunter2"),
     ] {
         let view = Shared::default();
-        open(text.as_bytes(), Lines::new(None, shows), &view).unwrap();
+        open(text.as_bytes(), Explainer::new(None, shows), &view).unwrap();
         let header = lock(&view).header.clone();
         assert_eq!(header.server.as_deref(), Some(server));
         assert_eq!(header.client.as_deref(), Some("a b"));
@@ -79,9 +78,11 @@ fn secrets_are_in_no_header_unless_they_are_wanted() {
 #[test]
 fn the_beginning_stays_when_frames_make_room() {
     let mut view = View::default();
-    let mut lines = Lines::new(Some(Protocol::Exoclaw), false);
+    let mut explainer = Explainer::new(Some(Protocol::Exoclaw), false);
     let line = r#"{"at":0,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"method\":\"ping\"}"}"#;
-    let row = lines.read(1, line, |_| {}).unwrap();
+    let one = Shared::default();
+    add(&one, &mut explainer, 1, line);
+    let row = lock(&one).rows[0].clone();
     for n in 1..=MAX_ROWS + 10 {
         view.push(Row { n, ..row.clone() });
     }
@@ -116,8 +117,8 @@ fn lines_that_are_written_show_up_in_the_view_and_in_the_file() {
         }
     }
     let (file, view) = (File::default(), Shared::default());
-    let lines = Lines::new(None, false);
-    let mut feed = Feed::new(file.clone(), lines, Arc::clone(&view)).unwrap();
+    let explainer = Explainer::new(None, false);
+    let mut feed = Feed::new(file.clone(), explainer, Arc::clone(&view)).unwrap();
     for line in RUN.split_inclusive('\n') {
         std::io::Write::write_all(&mut feed, line.as_bytes()).unwrap();
     }

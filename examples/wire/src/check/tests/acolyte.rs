@@ -7,7 +7,9 @@ use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
 use rpc_core::Json;
 
-use super::{Protocol, Role, Setup, Suite, conforms, serve};
+use rpc_core::testing::Side;
+
+use super::{Protocol, Setup, Suite, conforms, serve};
 
 struct Worker;
 
@@ -52,7 +54,7 @@ fn server(auth: Auth, token: Option<&'static str>) -> Setup {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_with_one_fault_fails_one_row() {
-    let suite = Suite::load(Protocol::Acolyte, Role::Server).unwrap();
+    let suite = Suite::load(Protocol::Acolyte, Side::Server).unwrap();
     let setups = [
         server(Auth::open(), None),
         server(Auth::key(ApiKey::new("s3cret").unwrap()), Some("s3cret")),

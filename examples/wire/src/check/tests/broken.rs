@@ -20,10 +20,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use regex::Regex;
+use rpc_core::testing::Side;
 use serde_json::Value;
 
 use crate::check::pattern::{self, Variables};
-use crate::check::tamper::{Direction, Frame, Passed, Tamper};
+use crate::check::tamper::{Frame, Passed, Tamper};
 
 #[derive(Debug)]
 enum What {
@@ -50,7 +51,7 @@ enum Action {
 
 #[derive(Debug)]
 struct Rule {
-    direction: Direction,
+    direction: Side,
     /// The connection, if it applies to one of them only.
     on: Option<u8>,
     first: bool,
@@ -124,7 +125,7 @@ impl Rules {
 
     fn rules<'a>(
         &'a self,
-        direction: Direction,
+        direction: Side,
         word: &str,
         of: &str,
     ) -> impl Iterator<Item = &'a Rule> {
@@ -147,10 +148,10 @@ impl Tamper for Rules {
     }
 
     /// Passes a frame of this direction.
-    fn pass(&self, connection: u8, direction: Direction, frame: Frame) -> Vec<Passed> {
+    fn pass(&self, connection: u8, direction: Side, frame: Frame) -> Vec<Passed> {
         let mut connections = self.connections.lock().unwrap();
         let state = connections.entry(connection).or_default();
-        let slot = usize::from(direction == Direction::ToClient);
+        let slot = usize::from(direction == Side::Server);
         let is_data = matches!(frame, Frame::Text(_) | Frame::Binary(_));
         let nth = state.seen.get(slot).copied().unwrap_or_default();
         if let Some(seen) = state.seen.get_mut(slot).filter(|_| is_data) {
@@ -187,20 +188,20 @@ impl Tamper for Rules {
     }
 
     /// Returns what comes at the start of a connection.
-    fn begin(&self, connection: u8, direction: Direction) -> Option<Frame> {
+    fn begin(&self, connection: u8, direction: Side) -> Option<Frame> {
         self.connections.lock().unwrap().remove(&connection);
         let text = self.word(direction, "start", "")?;
         Some(Frame::Text(text.to_owned()))
     }
 
     /// Returns whether a header or a connection is dropped.
-    fn drops(&self, direction: Direction, word: &str, of: &str) -> bool {
+    fn drops(&self, direction: Side, word: &str, of: &str) -> bool {
         self.rules(direction, word, of)
             .any(|rule| matches!(rule.action, Action::Drop))
     }
 
     /// Returns what stands in the place of something that has a name, if anything does.
-    fn word<'a>(&'a self, direction: Direction, word: &str, of: &str) -> Option<&'a str> {
+    fn word<'a>(&'a self, direction: Side, word: &str, of: &str) -> Option<&'a str> {
         self.rules(direction, word, of)
             .find_map(|rule| match &rule.action {
                 Action::As(text) => Some(text.as_str()),
@@ -296,8 +297,8 @@ fn rule(line: &str, variables: &Variables) -> Result<Rule, String> {
         .split_once(' ')
         .ok_or("what it applies to is missing")?;
     let direction = match direction {
-        "c2s" => Direction::ToServer,
-        "s2c" => Direction::ToClient,
+        "c2s" => Side::Client,
+        "s2c" => Side::Server,
         _ => return Err("a rule begins with c2s or s2c".to_owned()),
     };
     let expanded = variables.expand(rest.trim())?;
@@ -390,7 +391,7 @@ mod tests {
         let rules = Rules::read(rules, &Variables::default()).unwrap();
         let frames = texts.iter().map(|text| Frame::Text((*text).to_owned()));
         frames
-            .flat_map(|frame| rules.pass(1, Direction::ToClient, frame))
+            .flat_map(|frame| rules.pass(1, Side::Server, frame))
             .collect()
     }
 
@@ -435,10 +436,10 @@ mod tests {
             watch s2c {"a":"${unset}"} drop"#;
         let rules = Rules::read(lines, &Variables::default()).unwrap();
         let frame = Frame::Text(r#"{"a":1}"#.to_owned());
-        let passed = rules.pass(1, Direction::ToClient, frame);
+        let passed = rules.pass(1, Side::Server, frame);
         assert_eq!(passed, [on(r#"{"a":1}"#)]);
         assert_eq!(rules.noticed(), [r#"s2c {"a":1} drop"#]);
-        assert_eq!(rules.instead(Direction::ToServer, "path", "/x"), "/x");
+        assert_eq!(rules.instead(Side::Client, "path", "/x"), "/x");
         assert_eq!(rules.noticed().len(), 2);
     }
 

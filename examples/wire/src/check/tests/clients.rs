@@ -117,7 +117,7 @@ mod exoclaw {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_with_one_fault_fails_one_row() {
-        let suite = Suite::load(Protocol::Exoclaw, Role::Client).unwrap();
+        let suite = Suite::load(Protocol::Exoclaw, Side::Client).unwrap();
         let url = "ws://localhost/ws";
         let setups = [
             client(url, vec![("prompt", "hello")], |dialer| {
@@ -153,7 +153,7 @@ mod snek {
 
     #[tokio::test(start_paused = true)]
     async fn a_bot_with_one_fault_fails_one_row() {
-        let suite = Suite::load(Protocol::Snek, Role::Client).unwrap();
+        let suite = Suite::load(Protocol::Snek, Side::Client).unwrap();
         let variables = vec![("username", "mybot"), ("password", "bot-secret")];
         let setup = client("ws://localhost/rpc.ws", variables, bot);
         conforms(&suite, &[setup]).await;
@@ -183,7 +183,7 @@ mod smarthole {
 
     #[tokio::test(start_paused = true)]
     async fn a_plugin_with_one_fault_fails_one_row() {
-        let suite = Suite::load(Protocol::SmartHole, Role::Client).unwrap();
+        let suite = Suite::load(Protocol::SmartHole, Side::Client).unwrap();
         let setup = client("ws://localhost/", Vec::new(), plugin);
         conforms(&suite, &[setup]).await;
     }
@@ -220,7 +220,7 @@ mod acolyte {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_with_one_fault_fails_one_row() {
-        let suite = Suite::load(Protocol::Acolyte, Role::Client).unwrap();
+        let suite = Suite::load(Protocol::Acolyte, Side::Client).unwrap();
         let setup = client(
             "ws://localhost/v1/rpc",
             vec![("token", "s3cret")],
@@ -272,7 +272,7 @@ mod connectonion {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_with_one_fault_fails_one_row() {
-        let suite = Suite::load(Protocol::ConnectOnion, Role::Client).unwrap();
+        let suite = Suite::load(Protocol::ConnectOnion, Side::Client).unwrap();
         let setup = client(
             "ws://localhost/ws",
             vec![("prompt", "hello"), ("invite", "open sesame")],

@@ -13,7 +13,9 @@ use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::{AccessControl, TrustLevel};
 use rpc_core::Json;
 
-use super::{Protocol, Role, Setup, Suite, conforms, serve};
+use rpc_core::testing::Side;
+
+use super::{Protocol, Setup, Suite, conforms, serve};
 
 struct Worker;
 
@@ -66,7 +68,7 @@ fn host(level: TrustLevel) -> (super::super::Peer, &'static str) {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_with_one_fault_fails_one_row() {
-    let mut suite = Suite::load(Protocol::ConnectOnion, Role::Server).unwrap();
+    let mut suite = Suite::load(Protocol::ConnectOnion, Side::Server).unwrap();
     suite.rows.retain(|row| !row.id.contains(".onboard."));
     let (peer, address) = host(TrustLevel::Open);
     let variables = vec![
@@ -82,7 +84,7 @@ async fn a_host_with_one_fault_fails_one_row() {
 
 #[tokio::test(start_paused = true)]
 async fn a_careful_host_with_one_fault_fails_one_row() {
-    let mut suite = Suite::load(Protocol::ConnectOnion, Role::Server).unwrap();
+    let mut suite = Suite::load(Protocol::ConnectOnion, Side::Server).unwrap();
     let is_kept = |id: &str| id.contains(".onboard.") || id.ends_with(".order");
     suite.rows.retain(|row| is_kept(&row.id));
     let (peer, address) = host(TrustLevel::Careful);

@@ -11,7 +11,9 @@ use exoclaw_proto::net::{
 use exoclaw_proto::session::SessionKey;
 use rpc_core::Json;
 
-use super::{Protocol, Role, Setup, Suite, conforms, serve};
+use rpc_core::testing::Side;
+
+use super::{Protocol, Setup, Suite, conforms, serve};
 
 #[derive(Default)]
 struct Gateway(SessionTurns);
@@ -74,7 +76,7 @@ fn gateway(auth: Auth, token: Option<&'static str>) -> Setup {
 
 #[tokio::test(start_paused = true)]
 async fn a_gateway_with_one_fault_fails_one_row() {
-    let suite = Suite::load(Protocol::Exoclaw, Role::Server).unwrap();
+    let suite = Suite::load(Protocol::Exoclaw, Side::Server).unwrap();
     let setups = [
         gateway(Auth::open(), None),
         gateway(Auth::token("s3cret-token").unwrap(), Some("s3cret-token")),

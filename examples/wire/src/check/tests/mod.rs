@@ -18,6 +18,7 @@ use axum::middleware::map_request;
 use futures_util::{StreamExt as _, stream};
 use rpc_core::net::DialError;
 use rpc_core::net::server::{PeerAddr, Service};
+use rpc_core::testing::Side;
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
 

@@ -8,11 +8,13 @@ use smarthole_proto::hub::Input;
 use smarthole_proto::net::{RouterRuntime, Server, ServerOptions, http_config};
 use smarthole_proto::router::Keywords;
 
-use super::{Protocol, Role, Setup, Suite, conforms, serve};
+use rpc_core::testing::Side;
+
+use super::{Protocol, Setup, Suite, conforms, serve};
 
 #[tokio::test(start_paused = true)]
 async fn a_router_with_one_fault_fails_one_row() {
-    let suite = Suite::load(Protocol::SmartHole, Role::Server).unwrap();
+    let suite = Suite::load(Protocol::SmartHole, Side::Server).unwrap();
     let runtime: Arc<OnceLock<RouterRuntime>> = Arc::default();
     let later = Arc::clone(&runtime);
     let http = http_config().with_http(move |request: Request<Bytes>, _| {

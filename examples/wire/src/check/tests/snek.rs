@@ -2,7 +2,9 @@
 
 use snek_proto::net::{MemoryBackend, Server, ServerOptions};
 
-use super::{Protocol, Role, Setup, Suite, Verdict, conforms, run, serve};
+use rpc_core::testing::Side;
+
+use super::{Protocol, Setup, Suite, Verdict, conforms, run, serve};
 
 fn platform() -> Setup {
     let backend = MemoryBackend::new()
@@ -24,13 +26,13 @@ fn platform() -> Setup {
 
 #[tokio::test(start_paused = true)]
 async fn a_platform_with_one_fault_fails_one_row() {
-    let suite = Suite::load(Protocol::Snek, Role::Server).unwrap();
+    let suite = Suite::load(Protocol::Snek, Side::Server).unwrap();
     conforms(&suite, &[platform()]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_row_on_the_order_of_messages_has_a_verdict_of_its_own() {
-    let mut suite = Suite::load(Protocol::Snek, Role::Server).unwrap();
+    let mut suite = Suite::load(Protocol::Snek, Side::Server).unwrap();
     suite
         .rows
         .retain(|row| row.id.ends_with("server.message.order"));
@@ -48,7 +50,7 @@ async fn a_row_on_the_order_of_messages_has_a_verdict_of_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn frames_out_of_order_in_any_row_fail_the_row_on_the_order() {
-    let suite = Suite::load(Protocol::Snek, Role::Server).unwrap();
+    let suite = Suite::load(Protocol::Snek, Side::Server).unwrap();
     let setup = platform();
     for (broken, fails) in [("", false), (r#"s2c {"callId":"login"} duplicate"#, true)] {
         let settings = setup.settings(broken);
