@@ -268,7 +268,7 @@ async def keys_go_where_they_can_and_are_never_shown(library):
         # Known servers select a name that was offered, and others select none.
         for protocol in ("acolyte.v1", None):
             async with acolyte(library, protocol=protocol) as server:
-                running = run(server, "--frames", "-vv", ACOLYTE_API_KEY=key)
+                running = run(server, "-vv", ACOLYTE_API_KEY=key)
                 found, (socket, _) = await asyncio.gather(running, answered(server, "chat.start", [DONE]))
                 found.ends("done")
                 expect(key not in found.text, "the key is shown")

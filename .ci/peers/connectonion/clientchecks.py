@@ -1,5 +1,6 @@
 """What our client does at a real host, whatever the version of that."""
 
+import asyncio
 import contextlib
 import itertools
 
@@ -249,9 +250,10 @@ async def a_run_that_a_killed_host_forgets_is_told(site):
 
 async def a_silent_line_stays_open(site):
     """The host asks less often than our client loses its patience."""
-    async with Line(site.host.port) as line, site.chat("--frames", line=line) as chat:
+    async with Line(site.host.port) as line, site.chat(line=line) as chat:
         await chat.event("connected")
-        await chat.line("PING")
+        # Time for a PING.
+        await asyncio.sleep(35)
         same(await chat.ask("hello"), "hello to you", "the answer")
         same(line.sockets, 1, "sockets")
 

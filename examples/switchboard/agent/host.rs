@@ -1,6 +1,5 @@
 //! `switchboard agent host`: serves an agent.
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -159,13 +158,7 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
     }
     let host = Server::bind(address, agent, options)
         .await
-        .map_err(|error| {
-            let hint = match error.kind() {
-                io::ErrorKind::AddrInUse => "; choose another address with --listen",
-                _ => "",
-            };
-            Failure::new(format_args!("cannot listen on {address}: {error}{hint}"))
-        })?;
+        .map_err(|error| cli::cannot_listen(address, &error))?;
     let signals = Signals::listen();
     let (handle, runtime) = (host.handle(), host.runtime());
     cli::announce(format_args!(

@@ -12,8 +12,6 @@ use snek_proto::net::dialer;
 use snek_proto::permission::Triggers;
 use switchboard::cli::{self, Failure, LineArgs, Urls, complain};
 use switchboard::model::provider::Provider;
-use switchboard::screen::frames;
-use switchboard_wire::Protocol;
 use tokio::sync::watch;
 
 use crate::bot::talker::Talker;
@@ -53,9 +51,6 @@ pub(crate) struct Args {
     /// Exit after this time; with --once, fail if nothing has been answered by then.
     #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     within: Option<Duration>,
-    /// Print every frame, without passwords.
-    #[arg(long)]
-    frames: bool,
     /// Print one JSON object for each event: connected, joined, answered, lost and so on.
     #[arg(long)]
     json: bool,
@@ -192,10 +187,5 @@ fn config(args: &Args) -> Result<BotConfig, Failure> {
     config.client.keep_alive = args.pings.over(config.client.keep_alive);
     config.triggers = Triggers::new(&args.triggers).map_err(Failure::usage)?;
     config.retry_send = args.retry.into();
-    if args.frames {
-        let colour = cli::wants_colour(&std::io::stderr());
-        let observer = frames(Protocol::Snek, username, cli::Stderr, colour);
-        config.link = config.link.with_observer(observer);
-    }
     Ok(config)
 }

@@ -10,14 +10,11 @@ use acolyte_proto::error::{ErrorKind, RpcError};
 use acolyte_proto::frame::{ChatRequest, Skill, Status};
 use acolyte_proto::id::{ResourceId, SessionId};
 use acolyte_proto::net::{Chat, Client, Events, SseClient, connect_with, dialer, link_config};
-use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, Secret};
 use switchboard::chat;
 use switchboard::cli::{self, Failure, LineArgs, Urls};
 use switchboard::daemon::ask_first::{ASK_FIRST, INSTRUCTIONS};
-use switchboard::screen::frames;
-use switchboard_wire::Protocol;
 use tokio::task::JoinHandle;
 
 #[derive(Debug, clap::Args)]
@@ -42,9 +39,6 @@ pub(crate) struct Server {
     /// Use HTTP and server-sent events in place of a WebSocket. Chats then do not queue.
     #[arg(long)]
     sse: bool,
-    /// Print every frame of the WebSocket.
-    #[arg(long, conflicts_with = "sse")]
-    frames: bool,
     /// How long the server may be silent while a chat is running; 0 for no limit.
     #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     idle_timeout: Option<Duration>,
@@ -182,9 +176,6 @@ impl Server {
                 // A server that leaves is reported at once: nothing could be resumed anyway.
                 let mut link = link_config();
                 link.reconnect = ReconnectPolicy::off();
-                if self.frames {
-                    link = shown(link);
-                }
                 let (client, events, connection) = connect_with(dialer, config, link);
                 let running = tokio::spawn(async move {
                     connection.run().await;
@@ -214,11 +205,6 @@ impl Server {
             other => Failure::refused(format_args!("no Acolyte server at {url}: {other}")),
         }
     }
-}
-
-fn shown(link: LinkConfig) -> LinkConfig {
-    let colour = cli::wants_colour(&std::io::stderr());
-    link.with_observer(frames(Protocol::Acolyte, "you", cli::Stderr, colour))
 }
 
 impl Connection {

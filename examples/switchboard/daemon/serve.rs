@@ -112,11 +112,8 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     let pages = cli::web_pages(&options.http.guards);
     let server = Server::bind(address, worker, options).await;
     let server = server.map_err(|error| match error.kind() {
-        ErrorKind::AddrInUse => Failure::new(format_args!(
-            "cannot listen on {address}: {error}; choose another address with --listen"
-        )),
         ErrorKind::InvalidInput => Failure::usage(format_args!("{error}; set ACOLYTE_API_KEY")),
-        _ => Failure::new(format_args!("cannot listen on {address}: {error}")),
+        _ => cli::cannot_listen(address, &error),
     })?;
 
     let signals = Signals::listen();

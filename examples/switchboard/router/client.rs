@@ -19,8 +19,7 @@ use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, Plu
 use switchboard::chat::{self, Options};
 use switchboard::cli::{self, Failure, LineArgs, Urls, complain};
 use switchboard::router::{Note, Notes, asks_for_notes};
-use switchboard::screen::{frames, printable};
-use switchboard_wire::Protocol;
+use switchboard::screen::{counted, printable};
 use tokio::sync::Notify;
 
 use crate::router::attendant::{Answering, Attendant};
@@ -82,9 +81,6 @@ pub(crate) struct Args {
     /// How many times to retry while there is no router.
     #[arg(long, value_name = "COUNT", default_value_t = MAX_ATTEMPTS)]
     attempts: u32,
-    /// Print every frame.
-    #[arg(long)]
-    frames: bool,
     /// Print one JSON object for each event: registered, message, rejected, lost and so on.
     #[arg(long)]
     json: bool,
@@ -165,11 +161,6 @@ fn config(args: &Args) -> Result<PluginConfig, Failure> {
     }
     let mut link = link_config();
     link.reconnect.backoff.max_attempts = Some(args.attempts);
-    if args.frames {
-        let colour = cli::wants_colour(&io::stderr());
-        let observer = frames(Protocol::SmartHole, &args.name, cli::Stderr, colour);
-        link = link.with_observer(observer);
-    }
     let config = PluginConfig::new(registration).map_err(|error| {
         let option = match error.code {
             ErrorCode::InvalidName => "--name: ",
@@ -365,8 +356,7 @@ pub(super) async fn on_disk<T: Send + 'static>(
 fn told(notes: &[Note]) -> Notification {
     let title = match notes.len() {
         0 => "No notes yet".to_owned(),
-        1 => "1 note".to_owned(),
-        count => format!("{count} notes"),
+        count => counted(count, "note"),
     };
     let skipped = notes.len().saturating_sub(TOLD);
     let last = notes.iter().skip(skipped).zip(skipped + 1..);

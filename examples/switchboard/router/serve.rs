@@ -82,12 +82,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let options = options(&args)?;
     let server = Server::bind(address, router, options)
         .await
-        .map_err(|error| {
-            Failure::new(format_args!(
-                "cannot listen on {address}: {error}; is there a router already? choose another \
-                 address with --listen"
-            ))
-        })?;
+        .map_err(|error| cli::cannot_listen(address, &error))?;
 
     let (runtime, handle, url) = (server.runtime(), server.handle(), server.url());
     let post = format!("http://{}/input", server.local_addr());

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -78,6 +79,15 @@ impl Verbosity {
         set_editor(terminal::write_above);
         log(self, warns);
     }
+}
+
+/// Returns the failure of a server that cannot listen there.
+pub fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrInUse => "; choose another address with --listen",
+        _ => "",
+    };
+    Failure::new(format_args!("cannot listen on {address}: {error}{hint}"))
 }
 
 /// Ends a program as [`switchboard_wire::cli::finish`] does, with all its traces sent.

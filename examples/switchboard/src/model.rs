@@ -26,6 +26,8 @@ use futures_util::stream::BoxStream;
 use snek_proto::llm::chat::ChatMessage;
 use snek_proto::llm::tool::ToolDefinition;
 
+use crate::screen::counted;
+
 pub use assembler::Assembler;
 pub use error::{ModelError, Wait};
 pub use refusal::Refusal;
@@ -122,13 +124,6 @@ pub enum Notice {
         /// The number of parts.
         parts: usize,
     },
-}
-
-fn counted(count: usize, what: &str) -> String {
-    match count {
-        1 => format!("1 {what}"),
-        many => format!("{many} {what}s"),
-    }
 }
 
 const fn missing(parts: usize) -> &'static str {

@@ -15,13 +15,11 @@ use connectonion_proto::net::{
     AgentOptions, FindError, connect_with, dialer, find_with, look_up_with,
 };
 use rpc_core::Secret;
+use rpc_core::net::DialError;
 use rpc_core::net::ws::urls;
-use rpc_core::net::{DialError, LinkConfig};
 use switchboard::chat::{self, Options, Peer as _};
 use switchboard::cli::{self, Failure, Line, LineArgs, Urls};
-use switchboard::screen::frames;
 use switchboard::terminal;
-use switchboard_wire::Protocol;
 use tokio::task::JoinSet;
 
 use self::attach::Attachments;
@@ -92,9 +90,6 @@ pub(crate) struct Args {
     /// Let prompts go to another machine without encryption.
     #[arg(long)]
     insecure: bool,
-    /// Show every frame.
-    #[arg(long)]
-    frames: bool,
 }
 
 pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
@@ -142,9 +137,6 @@ async fn open(args: Args) -> Result<Agent, Failure> {
         options.resume = last.ok_or_else(|| {
             Failure::new("there is no session with this agent yet: run without --resume")
         })?;
-    }
-    if args.frames {
-        options.link = shown(options.link);
     }
     let dialer = dialer(url.expose(), &options)?;
     let (client, events, connection) = connect_with(line.dialer(dialer), key, options);
@@ -234,9 +226,4 @@ fn has_own_path(url: &str) -> bool {
     let rest = rest.split('?').next().unwrap_or_default();
     let path = rest.find('/').and_then(|at| rest.get(at..));
     !matches!(path, None | Some("/" | "/ws"))
-}
-
-fn shown(link: LinkConfig) -> LinkConfig {
-    let colour = cli::wants_colour(&std::io::stderr());
-    link.with_observer(frames(Protocol::ConnectOnion, "you", cli::Stderr, colour))
 }

@@ -9,7 +9,7 @@ use connectonion_proto::frame::{
 };
 use rpc_core::{Json, Refused};
 use serde_json::{Map, Value};
-use switchboard::screen::{printable, printable_lines};
+use switchboard::screen::{counted, printable, printable_lines};
 
 const YES_OR_NO: &str = "y/n/always, or say what to do instead";
 const TURNS: &str = "Write a number of turns to go on, a mode, or nothing to stop";
@@ -200,10 +200,7 @@ fn wanted(needed: &ApprovalNeeded) -> String {
     let path = text(&["path", "file_path"]);
     match (path, text(&["text", "content"]), text(&["command"])) {
         (Some(path), Some(content), _) => {
-            let lines = match content.lines().count() {
-                1 => "1 line".to_owned(),
-                count => format!("{count} lines"),
-            };
+            let lines = counted(content.lines().count(), "line");
             format!("write {} ({lines})", printable(path))
         }
         (None, None, Some(command)) => format!("run {}", printable(command)),

@@ -4,12 +4,9 @@ use connectonion_proto::frame::{
     Compact, EventKind, Output, ReceivedFile, TextDelta, ToolStatus, Usage,
 };
 use rpc_core::Json;
-use serde_json::{Map, Value};
+use switchboard::chat::telling;
 use switchboard::markdown::fenced;
 use switchboard::terminal::ChatEvent;
-
-/// The arguments that say most about a call, in this order.
-const TELLING: [&str; 6] = ["path", "file_path", "command", "query", "url", "question"];
 
 /// Turns steps into events. Growing texts are shown once, also when their whole follows.
 #[derive(Debug, Default)]
@@ -92,7 +89,7 @@ impl Steps {
                 vec![ChatEvent::ToolCall {
                     id: call.tool_id.as_deref().unwrap_or_default().to_owned(),
                     name: call.name.to_string(),
-                    arguments: telling(call.args.as_ref()),
+                    arguments: telling(call.args.as_ref().map_or("", Json::get)),
                 }]
             }
             // Above the question, whole.
@@ -172,18 +169,6 @@ pub(crate) fn shortened(compact: &Compact) -> String {
         ("error", ..) => "the conversation was not made shorter".to_owned(),
         (_, Some(message), _) => message.to_string(),
         (_, None, _) => "the conversation was made shorter".to_owned(),
-    }
-}
-
-/// What says most of the arguments of a call.
-fn telling(arguments: Option<&Json>) -> String {
-    let arguments = arguments.map_or("", Json::get);
-    let named: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
-    let told = TELLING.iter().find_map(|name| named.get(*name)?.as_str());
-    match told {
-        Some(told) => told.to_owned(),
-        None if named.is_empty() => String::new(),
-        None => arguments.to_owned(),
     }
 }
 

@@ -40,7 +40,7 @@ fn step(event: &Event) -> Option<ChatEvent> {
         Event::ToolCall(call) => ChatEvent::ToolCall {
             id: call.id.to_string(),
             name: call.name.to_string(),
-            arguments: tool::telling(call),
+            arguments: chat::telling(call.args.get()),
         },
         Event::ToolOutput(output) => {
             let (text, is_diff) = part(&output.content)?;

@@ -1,26 +1,7 @@
 //! What tools do, in words.
 
-use acolyte_proto::event::{FileHeader, Part, ToolCall, ToolHeader, ToolResult, Truncated};
-use serde_json::{Map, Value};
+use acolyte_proto::event::{FileHeader, Part, ToolHeader, ToolResult, Truncated};
 use switchboard::daemon::Code;
-
-/// The arguments that say most about a call, in this order.
-const TELLING: [&str; 7] = [
-    "path", "command", "query", "pattern", "glob", "url", "title",
-];
-
-/// What of a call's arguments says most.
-pub(super) fn telling(call: &ToolCall) -> String {
-    let arguments: Map<String, Value> = serde_json::from_str(call.args.get()).unwrap_or_default();
-    let told = TELLING
-        .iter()
-        .find_map(|name| arguments.get(*name)?.as_str());
-    match told {
-        Some(told) => told.to_owned(),
-        None if arguments.is_empty() => String::new(),
-        None => call.args.get().to_owned(),
-    }
-}
 
 /// Why a tool has failed, if it has. Codes that this program does not know stay what they are.
 pub(super) fn failure(result: &ToolResult) -> Option<&str> {

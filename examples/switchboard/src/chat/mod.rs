@@ -20,7 +20,7 @@ use crate::cli::{self, Failure};
 use crate::terminal::{self, ChatEvent, Command, Input, Line, Waits};
 
 pub use line::help;
-pub use out::{Out, frame};
+pub use out::{Out, frame, telling};
 
 /// When it is reported that a server does not answer in its protocol.
 const SLOW: Duration = Duration::from_secs(4);

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::cli::{self, Failure};
 use crate::terminal::{self, ChatEvent, ChatView, Terminal};
@@ -10,6 +10,30 @@ use crate::terminal::{self, ChatEvent, ChatView, Terminal};
 /// Returns the event of what a server has sent, as it came: in a map its members would be sorted again.
 pub fn frame(name: &str, frame: &str) -> String {
     format!(r#"{{"event":"{name}","frame":{frame}}}"#)
+}
+
+/// The arguments that say most about a call, in this order.
+const TELLING: [&str; 9] = [
+    "path",
+    "file_path",
+    "command",
+    "query",
+    "pattern",
+    "glob",
+    "url",
+    "title",
+    "question",
+];
+
+/// Returns what says most of the arguments of a call.
+pub fn telling(arguments: &str) -> String {
+    let named: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
+    let told = TELLING.iter().find_map(|name| named.get(*name)?.as_str());
+    match told {
+        Some(told) => told.to_owned(),
+        None if named.is_empty() => String::new(),
+        None => arguments.to_owned(),
+    }
 }
 
 /// Shows a conversation: events to people, lines of JSON to programs.

@@ -70,14 +70,16 @@ impl Code {
         self.row().1
     }
 
-    /// Returns the kind in an error's details.
-    pub const fn kind(self) -> &'static str {
-        self.row().2
-    }
-
-    /// Returns the category in an error's details.
-    pub const fn category(self) -> &'static str {
-        self.row().3
+    /// Returns the details of an error that comes from this `source`.
+    pub(super) fn detail(self, source: &'static str) -> ErrorDetail {
+        let (_, code, kind, category) = self.row();
+        ErrorDetail {
+            code: Some(code.into()),
+            category: Some(category.into()),
+            kind: Some(kind.into()),
+            source: Some(source.into()),
+            ..ErrorDetail::default()
+        }
     }
 
     /// Returns the words, the code for clients, and the kind and the category in an error's details.
@@ -108,12 +110,8 @@ impl Problem {
     /// Returns the failure for clients. It leaves out the text, which is for the model.
     pub fn result(&self, call: &str, tool: &str) -> ToolResult {
         let detail = ErrorDetail {
-            code: Some(self.code.as_str().into()),
-            category: Some(self.code.category().into()),
-            kind: Some(self.code.kind().into()),
-            source: Some("tool-result".into()),
             tool: Some(tool.into()),
-            ..ErrorDetail::default()
+            ..self.code.detail("tool-result")
         };
         let mut result = ToolResult::failed(call, tool);
         result.code = Some(self.code.as_str().into());

@@ -222,16 +222,9 @@ rpc_core::debug_fields!([] Worker, this => {
 
 /// Creates the error for an invalid workspace.
 fn refused(why: &Problem) -> ChatError {
-    let detail = ErrorDetail {
-        code: Some(why.code.as_str().into()),
-        category: Some(why.code.category().into()),
-        kind: Some(why.code.kind().into()),
-        source: Some("server".into()),
-        ..ErrorDetail::default()
-    };
     ChatError {
         code: Some(why.code.as_str().into()),
-        detail: Some(Box::new(detail)),
+        detail: Some(Box::new(why.code.detail("server"))),
         ..ChatError::new(why.message.clone().into_owned())
     }
 }

@@ -30,10 +30,8 @@ use super::memory::Soul;
 use super::site::{SECRET_VARIABLE, Site};
 use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits, empty_file, probe};
 use super::tool::{self, PluginEntry, PluginLimits, Problem, Tools};
-use crate::cli::{NatsSettings, Pings};
-use crate::conversation::ConversationLimits;
+use crate::cli::{NatsSettings, Pings, guards as guards_with};
 use crate::metrics;
-use crate::model::ChatModel;
 use crate::model::options::ModelArgs;
 
 mod describe;
@@ -477,20 +475,13 @@ fn http(config: &GatewayConfig, with_token: bool) -> Result<HttpConfig, SetupErr
     let mut guards = defaults.guards.clone();
     let own_page = with_token || !config.allowed_hosts.is_empty();
     guards.same_origin = own_page;
-    let bad = |error: &dyn std::fmt::Display| SetupError::Guard(error.to_string());
-    for origin in &config.allowed_origins {
-        guards = guards
-            .with_allowed_origin(origin)
-            .map_err(|error| bad(&error))?;
+    let mut hosts = config.allowed_hosts.clone();
+    if !hosts.is_empty() {
+        // The first name replaces the default, which has these.
+        hosts.extend(LOOPBACK.map(str::to_owned));
     }
-    // The first name replaces the default, which has these.
-    let loopback = LOOPBACK.iter().copied();
-    let loopback = loopback.filter(|_| !config.allowed_hosts.is_empty());
-    for host in loopback.chain(config.allowed_hosts.iter().map(String::as_str)) {
-        guards = guards
-            .with_allowed_host(host)
-            .map_err(|error| bad(&error))?;
-    }
+    let guards = guards_with(guards, &hosts, &config.allowed_origins);
+    let guards = guards.map_err(|error| SetupError::Guard(error.to_string()))?;
     let limits = ServerLimits::default().with_max_connections(config.max_connections);
     Ok(defaults.with_guards(guards).with_limits(limits))
 }

@@ -79,29 +79,8 @@ pub enum Token {
     Deleted,
 }
 
-/// Splits code into its tokens. `language` is the word behind the fence, such as `rust` or `py`. Code in
-/// an unknown language, lines of more than 2,000 bytes, and what follows 64 KiB are [plain](Token::Plain).
-pub fn highlight<'a>(language: &str, code: &'a str) -> Vec<(Token, &'a str)> {
-    let mut highlighter = Highlighter::new(language);
-    let mut tokens: Vec<(Token, usize)> = Vec::new();
-    for line in code.split_inclusive('\n') {
-        for (token, text) in highlighter.line(line) {
-            match tokens.last_mut() {
-                Some((last, length)) if *last == token => *length += text.len(),
-                _ => tokens.push((token, text.len())),
-            }
-        }
-    }
-    let mut rest = code;
-    let mut cut = |(token, length)| {
-        let (text, after) = rest.split_at_checked(length)?;
-        rest = after;
-        Some((token, text))
-    };
-    tokens.into_iter().map_while(&mut cut).collect()
-}
-
-/// Splits code that comes line by line into its tokens, like [`highlight`].
+/// Splits code that comes line by line into its tokens. Code in an unknown language, lines of more than 2,000
+/// bytes, and what follows 64 KiB are [plain](Token::Plain).
 pub struct Highlighter {
     /// `None` in an unknown language, and after a failure.
     state: Option<(ParseState, ScopeStack)>,
@@ -110,7 +89,7 @@ pub struct Highlighter {
 }
 
 impl Highlighter {
-    /// Creates a highlighter for the first line of code.
+    /// Creates a highlighter for the first line of code. `language` is the word behind the fence, such as `rust`.
     pub fn new(language: &str) -> Self {
         let state = find(language).map(|syntax| (ParseState::new(syntax), ScopeStack::new()));
         let left = MAX_CODE;
@@ -146,7 +125,10 @@ pub fn preload() {
     ONCE.call_once(|| {
         thread::spawn(|| {
             for (language, code) in SAMPLES {
-                let _ = highlight(language, code);
+                let mut highlighter = Highlighter::new(language);
+                for line in code.split_inclusive('\n') {
+                    let _ = highlighter.line(line);
+                }
             }
         });
     });
@@ -199,6 +181,27 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// The tokens of code.
+    fn highlight<'a>(language: &str, code: &'a str) -> Vec<(Token, &'a str)> {
+        let mut highlighter = Highlighter::new(language);
+        let mut tokens: Vec<(Token, usize)> = Vec::new();
+        for line in code.split_inclusive('\n') {
+            for (token, text) in highlighter.line(line) {
+                match tokens.last_mut() {
+                    Some((last, length)) if *last == token => *length += text.len(),
+                    _ => tokens.push((token, text.len())),
+                }
+            }
+        }
+        let mut rest = code;
+        let mut cut = |(token, length)| {
+            let (text, after) = rest.split_at_checked(length)?;
+            rest = after;
+            Some((token, text))
+        };
+        tokens.into_iter().map_while(&mut cut).collect()
+    }
 
     #[test]
     fn code_is_split_into_its_tokens() {

@@ -9,7 +9,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use crate::screen::{printable, printable_lines};
 
-pub use highlight::{Highlighter, Token, highlight, preload};
+pub use highlight::{Highlighter, Token, preload};
 
 /// What is understood beyond `CommonMark`.
 fn options() -> Options {

@@ -513,7 +513,7 @@ fn the_end_of_the_terminal_lets_the_agent_finish() {
     let home = Home::new();
     let host = home.host(&[]);
     let mut command = home.agent(&["chat", &host.url, "!slow 10 50"]);
-    let chat = Running::start_with(command.arg("--frames"));
+    let chat = Running::start_with(command.arg("--json"));
     chat.line_with("llm_call");
     #[cfg(unix)]
     {
@@ -561,7 +561,7 @@ fn a_cut_answer_does_not_count_as_whole() {
 fn ctrl_c_aborts_a_question_and_the_agent_continues() {
     let home = Home::new();
     let host = home.host(&[]);
-    let args = ["chat", &host.url, "!slow 1000 50", "--frames"];
+    let args = ["chat", &host.url, "!slow 1000 50", "--json"];
     let chat = Running::start(home.agent(&args));
     chat.line_with("llm_call");
     chat.interrupt();

@@ -451,20 +451,6 @@ fn commands_stay_in_the_workspace_unless_configured_otherwise() {
 }
 
 #[test]
-fn every_frame_can_be_seen() {
-    let place = Place::new();
-    let server = place.serve(&[]);
-    let (code, _, err) = server.run("hello", &["--frames"]);
-    assert_eq!(code, Some(0));
-    let expected = [
-        "you -> chat.start",
-        "you <- chat.accepted",
-        "you <- chat.done",
-    ];
-    assert_holds(&err, &expected);
-}
-
-#[test]
 fn exit_codes_tell_scripts_what_happened() {
     let place = Place::new();
     let server = place.serve(&[]);

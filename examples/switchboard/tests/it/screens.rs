@@ -102,7 +102,7 @@ fn a_flood_of_lines_keeps_the_typed_text() {
 #[test]
 fn logs_and_warnings_appear_above_the_typed_text() {
     let place = agent_terminal::Place::new();
-    let mut screen = Screen::with_rows(place.client(&["-vv", "--frames"]), 45);
+    let mut screen = Screen::with_rows(place.client(&["-vv"]), 45);
     screen.shows("write a message");
     screen.types("count to 2\rhalf a li");
     screen.shows("I count: 1 2 - done");

@@ -13,6 +13,7 @@ use snek_proto::llm::toolloop::{Call, ToolFailure};
 
 use super::super::tools::{ASK_USER, WRITE_FILE, needs_approval};
 use super::{Stop, Work};
+use crate::screen::counted;
 use crate::tools::ToolContext;
 
 /// What a session remembers of what the user has allowed.
@@ -143,10 +144,7 @@ impl Work<'_> {
         let mut preview = DiffPreview::new(shown, text, !change.is_new);
         preview.truncated = Some(diff.left_out > 0);
         self.tell(EventKind::DiffPreview(preview))?;
-        let lines = |count: usize| match count {
-            1 => "1 line".to_owned(),
-            count => format!("{count} lines"),
-        };
+        let lines = |count: usize| counted(count, "line");
         Ok(Some(match change.is_new {
             true => format!("Write {} to {shown}", lines(new.lines().count())),
             false => format!(

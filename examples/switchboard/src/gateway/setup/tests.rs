@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use super::*;
 use crate::gateway::config::Origin;
 use crate::model::http::tests::testing::{Does, Provider as Fake};
-use crate::model::{ChatRequest, Delta, ModelError, Wait};
+use crate::model::{ChatModel, ChatRequest, Delta, ModelError, Wait};
 
 const FIRST: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
 const SILENCE: Duration = Duration::from_secs(45);

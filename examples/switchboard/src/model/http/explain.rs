@@ -15,49 +15,40 @@ use crate::model::{ModelError, seconds};
 /// What is asked.
 #[derive(Clone, Debug)]
 pub(super) struct Subject {
-    provider: Provider,
-    model: String,
-    has_key: bool,
+    /// The settings, with the name of the model as people may see it.
+    config: ModelConfig,
     /// Whether it is on this machine.
     is_here: bool,
     /// Where it is, if people may know: an address elsewhere may be secret.
     at: String,
-    // The names of settings.
-    key_file: String,
-    base_url: String,
-    model_setting: String,
-    context_tokens: String,
 }
 
 impl Subject {
     pub(super) fn new(config: &ModelConfig, model: &str, url: &Url) -> Self {
         Self {
-            provider: config.provider,
-            model: excerpt(model),
-            has_key: config.key.is_some(),
+            config: ModelConfig {
+                model: excerpt(model),
+                ..config.clone()
+            },
             is_here: is_loopback(url),
             // A configuration by file serves others, who need not know.
             at: match is_loopback(url) && !config.in_file {
                 true => format!(" at {}", url.origin().ascii_serialization()),
                 false => String::new(),
             },
-            key_file: config.setting("key-file"),
-            base_url: config.setting("base-url"),
-            model_setting: config.setting("model"),
-            context_tokens: config.setting("context-tokens"),
         }
     }
 
     /// Creates the error for a connection that was not made, or lost before an answer.
     pub(super) fn unreachable(&self, cause: &str, is_connect: bool) -> ModelError {
-        let name = self.provider.title();
+        let name = self.config.provider.title();
         let message = if is_connect {
             let at = &self.at;
-            let advice = match self.provider {
+            let advice = match self.config.provider {
                 _ if cause == UNTRUSTED => "name an address with a trusted certificate".to_owned(),
                 Provider::Ollama if self.is_here => "is 'ollama serve' running?".to_owned(),
                 Provider::Vllm if self.is_here => "is 'vllm serve' running?".to_owned(),
-                _ => format!("check the network and {}", self.base_url),
+                _ => format!("check the network and {}", self.config.setting("base-url")),
             };
             format!("{cause}: cannot connect to {name}{at}; {advice}")
         } else {
@@ -82,7 +73,7 @@ impl Subject {
         message.push_str(&self.advice(refusal, wait));
         if !says.is_empty() {
             message.push_str(". ");
-            message.push_str(self.provider.title());
+            message.push_str(self.config.provider.title());
             message.push_str(" says: ");
             message.push_str(says);
         }
@@ -95,9 +86,9 @@ impl Subject {
 
     /// Returns what has happened.
     pub(super) fn what(&self, status: Option<u16>, refusal: Refusal) -> String {
-        let (name, model) = (self.provider.title(), &self.model);
+        let (name, model) = (self.config.provider.title(), &self.config.model);
         let mut what = match refusal {
-            Refusal::Key if self.has_key => format!("{name} refused the key"),
+            Refusal::Key if self.config.key.is_some() => format!("{name} refused the key"),
             Refusal::Key => format!("{name} requires a key"),
             Refusal::Permission => format!("{name} does not allow this"),
             Refusal::Model => format!("{name} does not have the model {model}"),
@@ -122,29 +113,42 @@ impl Subject {
 
     /// Returns what to do.
     fn advice(&self, refusal: Refusal, wait: Option<Duration>) -> String {
-        let variable = self.provider.key_variable().unwrap_or_default();
+        let variable = self.config.provider.key_variable().unwrap_or_default();
         let later = || match wait {
             Some(wait) if !wait.is_zero() => format!("; try again in {}", seconds(wait)),
             _ => "; try again later".to_owned(),
         };
         match refusal {
-            Refusal::Key if self.has_key => format!(": check {variable} or {}", self.key_file),
-            Refusal::Key => format!(": set {variable}, or name a file with {}", self.key_file),
-            Refusal::Permission => {
-                format!(": check what the key may do, and {}", self.model_setting)
+            Refusal::Key if self.config.key.is_some() => {
+                format!(": check {variable} or {}", self.config.setting("key-file"))
             }
-            Refusal::Model if self.provider == Provider::Ollama => {
-                format!(": run 'ollama pull {}'", self.model)
+            Refusal::Key => format!(
+                ": set {variable}, or name a file with {}",
+                self.config.setting("key-file")
+            ),
+            Refusal::Permission => {
+                format!(
+                    ": check what the key may do, and {}",
+                    self.config.setting("model")
+                )
+            }
+            Refusal::Model if self.config.provider == Provider::Ollama => {
+                format!(": run 'ollama pull {}'", self.config.model)
             }
             Refusal::Interface => format!(
                 ", such as Responses, which is not supported: choose another with {}",
-                self.model_setting
+                self.config.setting("model")
             ),
-            Refusal::Model | Refusal::Request => format!(": check {}", self.model_setting),
-            Refusal::Address => format!(": check {}", self.base_url),
+            Refusal::Model | Refusal::Request => {
+                format!(": check {}", self.config.setting("model"))
+            }
+            Refusal::Address => format!(": check {}", self.config.setting("base-url")),
             Refusal::Quota => ": check the plan and the billing there".to_owned(),
             Refusal::TooLong => {
-                format!(": begin a new one, or lower {}", self.context_tokens)
+                format!(
+                    ": begin a new one, or lower {}",
+                    self.config.setting("context-tokens")
+                )
             }
             Refusal::TooLarge => {
                 ": send fewer or smaller images, or begin a new conversation".to_owned()
