@@ -231,6 +231,11 @@ impl Explainer {
             _ if self.shows_secrets => Cow::Borrowed(&entry.data),
             Kind::Text | Kind::Sse => secrets::frame(&entry.data),
             Kind::Body => Cow::Borrowed(""),
+            // What is text may hold a secret as any other.
+            Kind::Binary | Kind::Ping | Kind::Pong => match hex_text(&entry.data) {
+                Some(text) if !secrets::may_hold(&text) => Cow::Borrowed(&entry.data),
+                _ => Cow::Owned(format!("(not shown, {} bytes)", entry.data.len() / 2)),
+            },
             Kind::Http | Kind::Open => Cow::Owned(secrets::head(secrets::split(&entry.data).0)),
             _ => Cow::Owned(secrets::within(&entry.data)),
         }
@@ -416,6 +421,13 @@ impl fmt::Debug for Explainer {
             .field("connections", &self.connections.len())
             .finish_non_exhaustive()
     }
+}
+
+/// Returns the text that hexadecimal digits spell, if it is one.
+fn hex_text(digits: &str) -> Option<String> {
+    let pairs = digits.as_bytes().chunks(2);
+    let bytes = pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
+    String::from_utf8(bytes.collect::<Option<_>>()?).ok()
 }
 
 #[cfg(test)]

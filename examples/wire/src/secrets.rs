@@ -69,13 +69,13 @@ const MODES: &str = "basic bearer jwt none oauth oauth2 open optional required s
 /// What a text has that may hold a secret; everything else passes without a closer look.
 static MAY_HOLD: LazyLock<Option<Regex>> = LazyLock::new(|| {
     regex(
-        r"(?i)token|pass|pwd|secret|auth|cookie|cred|jwt|otp|mfa|key|bearer|psk|pin|pw|cv[cv]|[cx]srf|assertion|mnemonic|phrase|basic |login|regist|sig|ticket|(invit|verif|recover|backup|security|sms|factor)[a-z]*[^a-z]?code|payment|received|access|code=|sid=|[srp]k[-_]|gh[pousr]_|github_|glpat|gsk_|xox|xapp|nvapi|pypi|akia|asia|aiza|hf_|npm_|hvs\.|sg\.|ya29|xai-|tskey|whsec|eyj|invit|seed|private|proof|salt|sessionid|2fa|contrase|kennwort|senha|has[lł]o|hooks|(?:[^\x00-\x7f]|\\u[0-9a-f]{4})\x22\s*:|\d:[a-z0-9_-]{30}|-u |\x22-u|-----|:[^/\s]+@|://[^/\s]*@|data:[^,]{0,99},|\\u00|\x22method\x22\s*:\s*[^\x22\s]",
+        r"(?i)token|pass|pwd|secret|auth|cookie|cred|jwt|otp|mfa|key|bearer|psk|pin|pw|cv[cv]|[cx]srf|assertion|mnemonic|phrase|basic |login|regist|sig|ticket|(invit|verif|recover|backup|security|sms|factor)[a-z]*[^a-z]?code|payment|received|access|code=|sid=|[srp]k[-_]|gh[pousr]_|github_|glpat|gsk_|xox|xapp|nvapi|pypi|akia|asia|aiza|hf_|npm_|hvs\.|sg\.|ya29|xai-|tskey|whsec|eyj|invit|seed|private|proof|salt|sessionid|2fa|contrase|kennwort|senha|has[lł]o|hooks|(?:[^\x00-\x7f]|\\u[0-9a-f]{4})\x22\s*:|\d:[a-z0-9_-]{30}|-u |--user|redis-cli|\x22-u|s[uaonc][a-z2-7]{56}|/(?:verify|magic-link|reset|confirm|activate)/|-----|:[^/\s]+@|://[^/\s]*@|data:[^,]{0,99},|\\u00|\x22method\x22\s*:\s*[^\x22\s]",
     )
 });
 /// Values that are secrets whatever they are called.
 static FORMS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     regex(
-        r"(?s)Private-Lines:.*|hooks\.slack\.com/services/[A-Za-z0-9/]+|discord(?:app)?\.com/api/webhooks/[A-Za-z0-9/_-]+|\b(?:bot)?[0-9]{8,10}:[A-Za-z0-9_-]{30,}|-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----.*?(?:-----END[^-]*-----|\z)|\b(?:sk|rk|pk)[-_][A-Za-z0-9_-]{10,}|\b(?:gh[pousr]|github_pat|gsk|hf|npm|whsec)_[A-Za-z0-9_]{16,}|\b(?:glpat|xox[abeprs]|xapp|nvapi|pypi|tskey|xai)-[A-Za-z0-9_-]{10,}|\b(?:hvs|SG|ya29)\.[A-Za-z0-9_.-]{16,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[A-Za-z0-9_-]{30,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",
+        r"(?s)Private-Lines:.*|hooks\.slack\.com/services/[A-Za-z0-9/]+|discord(?:app)?\.com/api/webhooks/[A-Za-z0-9/_-]+|\b(?:bot)?[0-9]{8,10}:[A-Za-z0-9_-]{30,}|-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----.*?(?:-----END[^-]*-----|\z)|\b(?:sk|rk|pk)[-_][A-Za-z0-9_-]{10,}|\b(?:gh[pousr]|github_pat|gsk|hf|npm|whsec)_[A-Za-z0-9_]{16,}|\b(?:glpat|xox[abdeprs]|xapp|nvapi|pypi|tskey|xai)-[A-Za-z0-9_-]{10,}|\b(?:hvs|SG|ya29)\.[A-Za-z0-9_.-]{16,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[A-Za-z0-9_-]{30,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?|\bS[UAONC][A-Z2-7]{56}\b",
     )
 });
 /// A scheme of `Authorization` and what it carries.
@@ -85,13 +85,13 @@ static SCHEME: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// A name and its value in a text: of a URL, a form, a header, JSON that is cut, a command line.
 static PAIR: LazyLock<Option<Regex>> = LazyLock::new(|| {
     regex(
-        r#"(?:--([A-Za-z][A-Za-z-]*)(\s+)|([A-Za-z0-9_.%\[\]-]*[A-Za-z%][A-Za-z0-9_.%\[\]-]*)(\\*["']?\s*[=:]\s*))(\\*"[^"\\]*(?:\\*"|\z)|'[^']*'|[^\s=&;,#"'\\<>)}\]][^\s&;,#"'\\<>)}\]]*)"#,
+        r#"(?:--([A-Za-z][A-Za-z-]*)(\s+)|([A-Za-z0-9_.%\[\]-]*[A-Za-z%][A-Za-z0-9_.%\[\]-]*)(\\*["']?(?:\s*:\s*[&']*[A-Za-z][A-Za-z0-9_<>\[\]| ?]{0,24}=|\s*:?=|\s*:)\s*))(\\*"[^"\\]*(?:\\*"|\z)|'[^']*'|[^\s=&;,#"'\\<>)}\]][^\s&;,#"'\\<>)}\]]*)"#,
     )
 });
 /// What follows the name of a secret in prose, a path or XML, and the user of `curl`.
 static BEHIND: LazyLock<Option<Regex>> = LazyLock::new(|| {
     regex(
-        r#"(?i)((?:^|[\s"'`(>/,;])(?:pass(?:word|wort| ?phrase|code)|secret|token|(?:api|access|secret|private|auth|signing)[ _-]key)(?:(?:\s+(?:is|was|provided))?(?:\s*[:=]\s*|\s+)|/)['"`]?)([^\s'"`<>/&?,;]{6,})|(<(?:[a-z]+[_-])*(?:password|secret|token|[a-z]*key)>)([^<]+)|(\s-u\s+['"]?)([^\s:'"]+:[^\s'"]+)"#,
+        r#"(?i)((?:^|[\s"'`(>/,;])(?:pass(?:word|wort| ?phrase|code)|secret|token|(?:api|access|secret|private|auth|signing)[ _-]key)(?:(?:\s+(?:is|was|provided))?(?:\s*[:=]\s*|\s+)|/)['"`]?|/(?:invite|verify|magic-link|reset(?:-password)?|confirm|activate)/|(?-i:\b[A-Z][A-Z0-9_]*_(?:TOKEN|SECRET|PASSWORD|KEY))\s+)([^\s'"`<>/&?,;]{6,})|(<(?:[a-z]+[_-])*(?:password|secret|token|[a-z]*key)>)([^<]+)|(\s(?:-u|--user)\s+['"]?)([^\s:'"]+:[^\s'"]+)|(\b(?:mysql|mysqldump|mariadb)\b[^\n]*?\s-p|\bsshpass\s+-p\s*|\bredis-cli\b[^\n]*?\s-a\s+|\bname="[^"]*(?:password|secret|token)[^"]*"(?:\r?\n){2})([^\s'"]+)"#,
     )
 });
 /// A user and a password in front of a host.
@@ -443,6 +443,9 @@ pub fn within(text: &str) -> String {
         // Words of prose are not tokens.
         let is_token =
             found[3].len() >= 16 || has_digit(&found[3]) || found[0].len() == text.trim().len();
+        // A challenge has parameters in place of a credential.
+        let parameters = ["realm=", "error=", "scope=", "charset="];
+        let is_token = is_token && !parameters.iter().any(|it| found[3].starts_with(it));
         match is_token {
             true => format!("{}{}{HIDDEN}", &found[1], &found[2]),
             false => found[0].to_owned(),
@@ -450,18 +453,21 @@ pub fn within(text: &str) -> String {
     });
     replace(&BEHIND, &|found| {
         let of = |one, other| found.get(one).zip(found.get(other));
-        let (before, value) = match of(1, 2).or(of(3, 4)).or(of(5, 6)) {
+        let is_option = found.get(5).or(found.get(7)).is_some();
+        let (before, value) = match of(1, 2).or(of(3, 4)).or(of(5, 6)).or(of(7, 8)) {
             Some((before, value)) => (before.as_str(), value.as_str()),
             None => return found[0].to_owned(),
         };
         // What says so may be shorter.
         let says = [":", "=", " is ", " was ", "provided"];
-        let least = if says.iter().any(|it| before.contains(it)) {
-            6
-        } else {
-            12
+        let is_mixed = value.bytes().any(|it| it.is_ascii_lowercase())
+            && value.bytes().any(|it| it.is_ascii_uppercase());
+        let least = match is_mixed {
+            _ if says.iter().any(|it| before.contains(it)) => 6,
+            true => 8,
+            false => 12,
         };
-        let is_sure = before.starts_with('<') || before.trim_start().starts_with("-u");
+        let is_sure = before.starts_with('<') || is_option;
         match is_sure || looks_random(value, least) && !value.contains(['(', '[']) {
             true => format!("{before}{HIDDEN}"),
             false => found[0].to_owned(),

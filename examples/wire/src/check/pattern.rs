@@ -112,7 +112,7 @@ impl Variables {
                     None => match self.parts.get(name) {
                         Some(part) => out.push_str(&self.expand(part)?),
                         None if self.lenient => out.push('0'),
-                        None => return Err(format!("no variable {name} is set")),
+                        None => return Err(format!("{UNSET}{name}=...")),
                     },
                 }
             }
@@ -122,6 +122,9 @@ impl Variables {
         Ok(out)
     }
 }
+
+/// How the reason begins why a row that needs a variable does not apply.
+pub(super) const UNSET: &str = "needs --set ";
 
 /// Matches a value with a pattern, and returns what the pattern binds.
 ///

@@ -426,3 +426,42 @@ fn no_head_shows_a_secret() {
         "ws://***@h/ws?token=***&a=1"
     );
 }
+
+/// Lines of code, commands and files with the secret `Zq7xK2pLm9`.
+const LINES: &[&str] = &[
+    "let token: &str = \"Zq7xK2pLm9\";",
+    "const token: string = \"Zq7xK2pLm9\"",
+    "password := \"Zq7xK2pLm9\"",
+    "curl --user ann:Zq7xK2pLm9 https://x",
+    "mysql -u root -pZq7xK2pLm9 db",
+    "sshpass -p Zq7xK2pLm9 ssh host",
+    "redis-cli -a Zq7xK2pLm9 ping",
+    "setx API_TOKEN Zq7xK2pLm9",
+    "machine api.x.com login ann password Zq7xK2pLm9",
+    "token Zq7xK2pLm9 has expired",
+    "cookie d=xoxd-Zq7xK2pLm9abc",
+    "SUAMZQ7XK2PLM7ZQ7XK2PLM7ZQ7XK2PLM7ZQ7XK2PLM7ZQ7XK2PLM7ZQ7X",
+    "name=\"password\"\r\n\r\nZq7xK2pLm9\r\n",
+    "GET /reset-password/Zq7xK2pLm9 HTTP/1.1",
+    "GET /magic-link/Zq7xK2pLm9 HTTP/1.1",
+];
+
+#[test]
+fn secrets_of_code_commands_and_paths_are_hidden() {
+    for line in LINES {
+        let frame_of = serde_json::json!({ "text": line }).to_string();
+        for shown in [within(line), frame(&frame_of).into_owned()] {
+            assert!(!shown.to_lowercase().contains("q7xk2p"), "{line}: {shown}");
+        }
+    }
+    for line in [
+        "mysql -u root -p",
+        "the password must be changed",
+        "GET /confirm/order HTTP/1.1",
+        "let token: usize = count",
+    ] {
+        assert_eq!(within(line), line);
+    }
+    let challenge = "WWW-Authenticate: Bearer realm=Zq7";
+    assert_eq!(head(challenge), challenge);
+}
