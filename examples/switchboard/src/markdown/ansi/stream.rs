@@ -135,6 +135,11 @@ impl Stream {
         }
     }
 
+    /// Returns whether a block is open that later text may go on with.
+    pub fn is_open(&self) -> bool {
+        self.code.is_some() || !self.open.trim().is_empty()
+    }
+
     /// Returns the lines of the rest. Then the text is empty again.
     pub fn finish(&mut self, width: usize) -> Vec<String> {
         let open = std::mem::take(&mut self.open);

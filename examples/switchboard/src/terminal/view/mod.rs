@@ -75,6 +75,8 @@ pub(super) struct View {
     open: Option<(usize, Vec<String>)>,
     /// The blank row after a block that is written, until it is known that something follows.
     has_gap: bool,
+    /// Rows about what happens while a block of the answer is open: above it if it goes on, else below.
+    notes: Vec<String>,
     /// Whether the first rows of what is open are not drawn.
     is_cut: bool,
     thought: String,
@@ -102,6 +104,7 @@ impl View {
             answer: Stream::new(Style { colour }),
             open: None,
             has_gap: false,
+            notes: Vec::new(),
             is_cut: false,
             thought: String::new(),
             tools: Tools::default(),
@@ -152,8 +155,7 @@ impl View {
                 let lines = text.lines();
                 let rows = lines.flat_map(|line| wrap_columns(line, self.width));
                 let rows = rows.collect();
-                self.end_texts();
-                self.print(Kind::Other, rows);
+                self.note(rows);
             }
             ChatEvent::Prompt(label) => self.label = printable(&label).into_owned(),
             ChatEvent::Activity(what) => self.set_activity(&what, now),
@@ -161,6 +163,7 @@ impl View {
             ChatEvent::Text(text) => {
                 self.end_thought();
                 self.set_activity("answering", now);
+                self.print_notes();
                 let rows = self.answer.push(&text, self.width);
                 self.open = None;
                 self.print_answer(rows);
@@ -216,9 +219,9 @@ impl View {
 
     /// A message of one or more lines.
     fn remark(&mut self, event: ChatEvent, now: Instant) {
-        self.end_texts();
         let (colour, text) = match event {
             ChatEvent::User(text) => {
+                self.end_texts();
                 self.last = None;
                 let rows = wrap(&text, self.width, "> ", "  ");
                 let rows = rows.iter().map(|row| self.paint(Colour::Dim, row));
@@ -227,6 +230,7 @@ impl View {
                 return;
             }
             ChatEvent::Question(text) => {
+                self.end_texts();
                 let rows = wrap(&text, self.width, "", "");
                 let mut rows = rows.into_iter();
                 let first = rows.next().map(|row| self.paint(Colour::Magenta, &row));
@@ -246,7 +250,21 @@ impl View {
         };
         let rows = wrap(&text, self.width, "", "");
         let rows = rows.iter().map(|row| self.paint(colour, row)).collect();
-        self.print(Kind::Other, rows);
+        self.note(rows);
+    }
+
+    /// Writes rows that are no part of the answer, which goes on.
+    fn note(&mut self, rows: Vec<String>) {
+        self.end_thought();
+        self.notes.extend(rows);
+        if !self.answer.is_open() {
+            self.print_notes();
+        }
+    }
+
+    fn print_notes(&mut self) {
+        let notes = std::mem::take(&mut self.notes);
+        self.print(Kind::Other, notes);
     }
 
     /// The rows that still change, at most `max` of them.
@@ -280,6 +298,7 @@ impl View {
             self.open = None;
             self.print_answer(surplus);
         }
+        rows.splice(..0, self.notes.iter().cloned());
         rows.splice(..0, self.open_block());
         self.is_cut = rows.len() > room;
         if self.is_cut {
@@ -407,6 +426,7 @@ impl View {
         let rows = self.answer.finish(self.width);
         self.open = None;
         self.print_answer(rows);
+        self.print_notes();
     }
 
     /// Writes rows of the answer, each block of which ends with a blank row; the last one waits.

@@ -221,6 +221,49 @@ fn another_answer_is_set_apart() {
 }
 
 #[test]
+fn a_note_does_not_break_the_block_that_is_open() {
+    let code = "```py\ndef f(x):\n    return x\n\nf(1)\n```\nend\n";
+    let list = "- one\n  - **two** words\n- three\n\n1. four\n";
+    let table = "|a|b|\n|-|-|\n|1|2|\n|3|4|\n\nend\n";
+    for text in [code, list, table] {
+        let pieces: Vec<_> = text.split_inclusive([' ', '\n']).collect();
+        let shown = |note_at: usize| {
+            let mut seen = Seen::new(40);
+            let mut rows = Vec::new();
+            for (at, piece) in pieces.iter().enumerate() {
+                if at == note_at {
+                    rows.extend(seen.show(ChatEvent::Note("waiting".to_owned())));
+                    // It is seen at once.
+                    let is_seen = |rows: &[String]| rows.contains(&"waiting".to_owned());
+                    assert!(is_seen(&rows) || is_seen(&seen.live()), "{rows:?}");
+                }
+                rows.extend(seen.text(piece));
+            }
+            rows.extend(seen.show(ChatEvent::Ended));
+            rows.retain(|row| !row.is_empty());
+            rows
+        };
+        let uncut = shown(usize::MAX);
+        for at in 0..pieces.len() {
+            let mut rows = shown(at);
+            let notes = rows.len();
+            rows.retain(|row| row != "waiting");
+            assert_eq!((notes - rows.len(), &rows), (1, &uncut), "{at}");
+        }
+    }
+}
+
+#[test]
+fn a_note_after_the_last_word_is_below_it() {
+    let mut seen = Seen::new(40);
+    seen.text("so far");
+    seen.show(ChatEvent::Error("the model broke off".to_owned()));
+    assert_eq!(seen.live()[..2], ["so far", "error: the model broke off"]);
+    let expected = ["so far", "", "error: the model broke off"];
+    assert_eq!(seen.show(ChatEvent::Ended), expected);
+}
+
+#[test]
 fn a_table_taller_than_the_screen_loses_its_beginning() {
     let mut seen = Seen::new(40);
     seen.text(&format!("|a|b|\n|-|-|\n{}", "|1|2|\n".repeat(9)));
