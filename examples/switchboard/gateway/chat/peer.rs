@@ -17,6 +17,7 @@ use super::{Args, Connected, MAX_TEXT, Query, ask, explain};
 
 /// What is wrong with an answer some of whose frames could not be read.
 const GAP: &str = "a part of the answer may be missing";
+const NOTHING: &str = "the model has said nothing";
 
 /// Turns that are shown unless the user says how many.
 const TURNS: u64 = 10;
@@ -235,13 +236,10 @@ impl Peer for Gateway<'_> {
             None => {
                 self.chat = None;
                 out.people([ChatEvent::Ended]).await;
-                if !self.has_text {
-                    out.people([ChatEvent::Note("the answer is empty".to_owned())])
-                        .await;
-                }
-                match self.has_gap {
-                    true => out.wrong(Failure::new(GAP)).await,
-                    false => out.program("done", json!({})).await,
+                match (self.has_gap, self.has_text) {
+                    (true, _) => out.wrong(Failure::new(GAP)).await,
+                    (false, true) => out.program("done", json!({})).await,
+                    (false, false) => out.wrong(Failure::new(NOTHING)).await,
                 }
             }
         }

@@ -138,7 +138,8 @@ pub(super) fn text_of(value: &Value) -> String {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
         Value::Array(blocks) if blocks.iter().all(is_block) => {
-            let texts = blocks.iter().filter_map(|block| block["text"].as_str());
+            let said = blocks.iter().filter(|block| !is_thought(block));
+            let texts = said.filter_map(|block| block["text"].as_str());
             texts.collect()
         }
         other => other.to_string(),
@@ -147,6 +148,11 @@ pub(super) fn text_of(value: &Value) -> String {
 
 fn is_block(value: &Value) -> bool {
     value["type"].is_string() || value["text"].is_string()
+}
+
+/// Whether a block of content is a thought.
+pub(super) fn is_thought(block: &Value) -> bool {
+    matches!(block["type"].as_str(), Some("thinking" | "reasoning"))
 }
 
 /// Returns a text that is not empty.
@@ -460,7 +466,8 @@ impl AnswerReader {
     /// Takes an event, a line or a whole answer.
     fn take(&mut self, name: Option<&str>, object: &Value) -> Result<(), ModelError> {
         let error = &object["error"];
-        let is_none = error.is_null() || [value!(""), value!({}), value!(false)].contains(error);
+        let is_none =
+            error.is_null() || [value!(""), value!({}), value!(false), value!(0)].contains(error);
         if !is_none || object["type"] == "error" || object["object"] == "error" {
             return self.reported(&object.to_string());
         }

@@ -8,7 +8,7 @@ mod tests;
 use serde_json::{Value, json};
 use snek_proto::llm::chat::ChatMessage;
 
-use super::answer::{Pieces, filled, place, text_of};
+use super::answer::{Pieces, filled, is_thought, place, text_of};
 use super::config::ModelConfig;
 use super::provider::Provider;
 use super::request::{is_object, is_reasoning, write};
@@ -89,13 +89,18 @@ pub(super) fn read_message(message: &Value, is_whole: bool, out: &mut Pieces) {
     let names = ["reasoning_content", "reasoning", "thinking"];
     let thought = names.into_iter().find_map(|name| filled(&message[name]));
     out.thought(thought.unwrap_or_default());
-    let blocks = message["content"].as_array().into_iter().flatten();
-    for block in blocks {
+    let content = match &message["content"] {
+        one @ Value::Object(_) => &json!([one]),
+        content => content,
+    };
+    for block in content.as_array().into_iter().flatten() {
         out.thought(text_of(&block["thinking"]));
+        if is_thought(block) {
+            out.thought(text_of(&block["text"]));
+        }
     }
-    for name in ["content", "refusal"] {
-        out.text(&text_of(&message[name]));
-    }
+    out.text(&text_of(content));
+    out.text(&text_of(&message["refusal"]));
     let calls = match &message["tool_calls"] {
         Value::Array(calls) => calls,
         one => std::slice::from_ref(one),

@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use http::request::Parts;
-use http::{HeaderName, StatusCode, header};
+use http::{HeaderName, StatusCode, Version, header};
 
 crate::config! {
     /// Which requests are served. The default serves any peer, refuses every request with an `Origin`,
@@ -225,8 +225,11 @@ impl Guards {
         if self.hosts == HostPolicy::Any {
             return Ok(());
         }
-        let Only::One(host) = only(parts, &header::HOST) else {
-            return Err((StatusCode::BAD_REQUEST, "one Host header is needed"));
+        let host = match only(parts, &header::HOST) {
+            Only::One(host) => host,
+            // So ask proxies whether a server is healthy. A browser always says where it is.
+            Only::None if parts.version == Version::HTTP_10 => return Ok(()),
+            _ => return Err((StatusCode::BAD_REQUEST, "one Host header is needed")),
         };
         let target = parts.uri.authority().map(http::uri::Authority::as_str);
         for host in [Some(host), target].into_iter().flatten() {

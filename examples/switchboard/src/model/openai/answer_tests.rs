@@ -429,12 +429,25 @@ fn skips_a_byte_order_mark() {
 
 #[test]
 fn reads_blocks_of_text_and_of_thoughts() {
-    let blocks = r#"[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"yes"},{"type":"odd"}]"#;
-    let chunk =
-        format!(r#"{{"choices":[{{"delta":{{"content":{blocks}}},"finish_reason":"stop"}}]}}"#);
-    let (deltas, _) = decode(format!("data: {chunk}\n\n").as_bytes(), 9);
-    assert_eq!(deltas.first(), Some(&Delta::Thought("hm".to_owned())));
-    assert_eq!(text(&deltas), "yes");
+    for (blocks, thought, said) in [
+        (
+            r#"[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"yes"},{"type":"odd"}]"#,
+            "hm",
+            "yes",
+        ),
+        (
+            r#"[{"type":"reasoning","text":"hm"},{"type":"text","text":"yes"}]"#,
+            "hm",
+            "yes",
+        ),
+        (r#"{"type":"thinking","thinking":"hm"}"#, "hm", ""),
+    ] {
+        let chunk =
+            format!(r#"{{"choices":[{{"delta":{{"content":{blocks}}},"finish_reason":"stop"}}]}}"#);
+        let (deltas, _) = decode(format!("data: {chunk}\n\n").as_bytes(), 9);
+        assert_eq!(deltas.first(), Some(&Delta::Thought(thought.to_owned())));
+        assert_eq!(text(&deltas), said);
+    }
 }
 
 #[test]

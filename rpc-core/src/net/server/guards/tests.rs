@@ -172,6 +172,18 @@ fn loopback_names_are_the_only_hosts_by_default() {
 }
 
 #[test]
+fn a_request_of_http_1_0_needs_no_host() {
+    let mut parts = parts(&[]);
+    assert_eq!(status(Guards::default().check_host(&parts)), 400);
+    parts.version = Version::HTTP_10;
+    assert_eq!(status(Guards::default().check_host(&parts)), 200);
+    parts
+        .headers
+        .insert(header::HOST, "evil.example".parse().unwrap());
+    assert_eq!(status(Guards::default().check_host(&parts)), 403);
+}
+
+#[test]
 fn the_host_of_an_absolute_target_is_checked_as_well() {
     let request = Request::builder()
         .uri("http://evil.example/rpc.ws")
