@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::frame::{Fault, Frame};
+use super::head::split;
 use super::members::Known;
 use super::order::{Answers, Observed, Order};
 use super::shape::Shape;
@@ -231,14 +232,14 @@ impl Explainer {
             _ if self.shows_secrets => Cow::Borrowed(&entry.data),
             Kind::Text | Kind::Sse => secrets::frame(&entry.data),
             Kind::Body => Cow::Borrowed(""),
-            Kind::Http | Kind::Open => Cow::Owned(secrets::head(secrets::split(&entry.data).0)),
+            Kind::Http | Kind::Open => Cow::Owned(secrets::head(split(&entry.data).0)),
             _ => Cow::Owned(secrets::within(&entry.data)),
         }
     }
 
     /// The head of an HTTP message, or the path of a WebSocket.
     fn head(&mut self, entry: &Entry<'_>) -> Explained {
-        let (head, body) = secrets::split(&entry.data);
+        let (head, body) = split(&entry.data);
         let first = head.lines().next().unwrap_or_default();
         if entry.from == Some(Side::Client) {
             let path = first.split(' ').find(|word| word.starts_with('/'));
