@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::frame::{Fault, Frame};
+use super::head::split;
 use super::members::Known;
 use super::order::{Answers, Observed, Order};
 use super::shape::Shape;
@@ -236,14 +237,14 @@ impl Explainer {
                 Some(text) if !secrets::may_hold(&text) => Cow::Borrowed(&entry.data),
                 _ => Cow::Owned(format!("(not shown, {} bytes)", entry.data.len() / 2)),
             },
-            Kind::Http | Kind::Open => Cow::Owned(secrets::head(secrets::split(&entry.data).0)),
+            Kind::Http | Kind::Open => Cow::Owned(secrets::head(split(&entry.data).0)),
             _ => Cow::Owned(secrets::within(&entry.data)),
         }
     }
 
     /// The head of an HTTP message, or the path of a WebSocket.
     fn head(&mut self, entry: &Entry<'_>) -> Explained {
-        let (head, body) = secrets::split(&entry.data);
+        let (head, body) = split(&entry.data);
         let first = head.lines().next().unwrap_or_default();
         if entry.from == Some(Side::Client) {
             let path = first.split(' ').find(|word| word.starts_with('/'));

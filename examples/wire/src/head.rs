@@ -43,6 +43,17 @@ pub(crate) async fn read_head(
     }
 }
 
+/// Returns the head of an HTTP message, without the empty line, and its body.
+pub(crate) fn split(message: &str) -> (&str, &str) {
+    let ends = ["\r\n\r\n", "\n\n"].into_iter();
+    let ends = ends.filter_map(|end| Some((message.find(end)?, end.len())));
+    let Some((at, len)) = ends.min() else {
+        return (message, "");
+    };
+    let body = message.get(at + len..).unwrap_or_default();
+    (message.get(..at).unwrap_or_default(), body)
+}
+
 /// Writes a whole answer, and ends the connection.
 pub(crate) async fn respond(
     to: &mut (impl AsyncWrite + Unpin),

@@ -533,18 +533,6 @@ fn pairs(text: &str) -> String {
     shown + text.get(at..).unwrap_or_default()
 }
 
-/// Returns the head of an HTTP message, without the empty line, and its body.
-#[must_use]
-pub fn split(message: &str) -> (&str, &str) {
-    let ends = ["\r\n\r\n", "\n\n"].into_iter();
-    let ends = ends.filter_map(|end| Some((message.find(end)?, end.len())));
-    let Some((at, len)) = ends.min() else {
-        return (message, "");
-    };
-    let body = message.get(at + len..).unwrap_or_default();
-    (message.get(..at).unwrap_or_default(), body)
-}
-
 /// Returns the head of an HTTP message without the values of secret headers, the keys that subprotocols carry,
 /// and the secrets of its URLs.
 #[must_use]

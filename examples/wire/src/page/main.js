@@ -2,9 +2,7 @@
 
 /** Lists follow what comes at most this often, in milliseconds. */
 const REPAINT = 100;
-/** Where the frames of a page that is a file stand. */
-const PLACE = "{frames}";
-/** How many of them are in one element, so that no task has too many. */
+/** How many lines are put together at once. */
 const BATCH = 500;
 
 let isDue = false;
@@ -171,45 +169,24 @@ async function openFile(file) {
 
 // --- files that go out ----------------------------------------------------------------------------
 
-function download(parts, name, type) {
-  const link = make("a");
-  link.href = URL.createObjectURL(new Blob(parts, { type }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+function download(href, name) {
+  Object.assign(make("a"), { href, download: name }).click();
 }
 
 const stem = () => (about.name ?? "run").replace(/^.*[/\\]/, "").replace(/\.(jsonl|html)$/, "").replace(/[^\w.-]+/g, "_") || "run";
 
-/** The lines of many items, put together in short tasks, with `between` after each BATCH of them. */
-async function linesOf(items, line, between = "") {
-  const blobs = [];
-  const lines = [];
-  await inSlices(items, (item) => {
-    if (lines.push(line(item)) === BATCH) blobs.push(new Blob([...lines.splice(0), between]));
-  });
-  return [...blobs, ...lines];
-}
-
 /** The frames that are shown, as a recording. */
 async function exportFrames() {
-  const header = `${JSON.stringify({ ...about.header, transcript: 1 })}\n`;
+  const blobs = [];
+  const lines = [`${JSON.stringify({ ...about.header, transcript: 1 })}\n`];
   const rows = model.lists.frames.filter((row) => row.entry !== "bad");
-  const lines = await linesOf(rows, ({ at, conn, dir, entry, code, data }) =>
-    `${JSON.stringify({ at, conn, dir, kind: entry, code, data })}\n`);
-  download([header, ...lines], `${stem()}.jsonl`, "application/x-ndjson");
-}
-
-/** All frames with a page that needs no program. */
-async function saveAsHtml() {
-  const page = await (await fetch("/offline.html")).text();
-  const at = page.indexOf(PLACE);
-  const { name, header, dropped } = about;
-  const line = (value) => `${JSON.stringify(value).replaceAll("<", "\\u003c")}\n`;
-  const first = line({ name, header, dropped: Math.max(dropped ?? 0, model.dropped) });
-  const element = page.slice(page.lastIndexOf("<", at), at);
-  const lines = await linesOf(model.rows.slice(), line, `<${"/"}script>${element}`);
-  download([page.slice(0, at), first, ...lines, page.slice(at + PLACE.length)], `${stem()}.html`, "text/html");
+  await inSlices(rows, ({ at, conn, dir, entry, code, data }) => {
+    const count = lines.push(`${JSON.stringify({ at, conn, dir, kind: entry, code, data })}\n`);
+    if (count === BATCH) blobs.push(new Blob(lines.splice(0)));
+  });
+  const url = URL.createObjectURL(new Blob([...blobs, ...lines], { type: "application/x-ndjson" }));
+  download(url, `${stem()}.jsonl`);
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
 
 // --- what the user does ---------------------------------------------------------------------------
@@ -238,7 +215,7 @@ get("pause").addEventListener("click", () => {
   tell({});
 });
 get("export").addEventListener("click", exportFrames);
-get("save").addEventListener("click", saveAsHtml);
+get("save").addEventListener("click", () => download("/recording.html", `${stem()}.html`));
 get("open").addEventListener("click", () => get("file").click());
 get("file").addEventListener("change", (event) => openFile(event.target.files[0]));
 document.addEventListener("keydown", (event) => {

@@ -42,9 +42,7 @@ const SCRIPT: &str = concat!(
 );
 const HEAD: &str = "<link rel=\"icon\" href=\"/icon.svg\">\n<link rel=\"stylesheet\" href=\"/page.css\">\n\
     <script src=\"/page.js\" type=\"module\"></script>";
-/// Where the frames of a page that is a file stand.
-const PLACE: &str = "{frames}";
-/// What they stand in, and how many in one: no task of the page has too many.
+/// What the frames of a page that is a file stand in, and how many in one: no task of the page has too many.
 const BEGIN: &str = "<script type=\"application/x-ndjson\" class=\"recording\">";
 const BATCH: usize = 500;
 /// Most frames of an answer, and most bytes before the last one of them.
@@ -107,7 +105,7 @@ impl Site {
     /// - `GET /rows?after=N`: the frames behind line N, or the first of them.
     /// - `POST /open?NAME`: a recording, which replaces the one that is shown, unless that is of a running proxy.
     /// - `POST /faults`: the rules that hold from now on, as on the command line, one a line.
-    /// - `GET /offline.html`: the page as a file, without frames.
+    /// - `GET /recording.html`: the page as a file, with the frames.
     ///
     /// # Cancel safety
     /// Dropping the future loses the recording of the request.
@@ -121,6 +119,7 @@ impl Site {
             ("/open" | "/faults", _) => return not_allowed("POST"),
             _ if !is_read(&parts.method) => return not_allowed("GET, HEAD"),
             ("/rows", _) => return self.rows(query),
+            ("/recording.html", _) => return self.saved(),
             _ => return file(path),
         };
         match changed {
@@ -140,6 +139,14 @@ impl Site {
         let opened = opening.await.map_err(|error| error.to_string())?;
         *lock(&self.view) = opened.map_err(|error| error.to_string())?;
         Ok(())
+    }
+
+    fn saved(&self) -> Response<Bytes> {
+        let mut file = Vec::new();
+        match offline(&lock(&self.view), &mut file) {
+            Ok(()) => page(file.into()),
+            Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+        }
     }
 
     fn rows(&self, query: &str) -> Response<Bytes> {
@@ -182,7 +189,6 @@ fn file(path: &str) -> Response<Bytes> {
             "../../../switchboard/src/gateway/page/icon.svg"
         ))
         .respond(),
-        "/offline.html" => page(frame().into()),
         _ => text(StatusCode::NOT_FOUND, "there is nothing here"),
     }
 }
@@ -222,8 +228,11 @@ fn answer(value: &impl Serialize) -> Response<Bytes> {
     }
 }
 
-/// The page as a file, with a mark where its frames belong. Its policy allows its own script and style.
-fn frame() -> String {
+/// Writes the page as a file that shows this view, and needs no program. Its policy allows its own script and style.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn offline(view: &View, mut out: impl io::Write) -> io::Result<()> {
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text));
     let head = format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-{}'; \
@@ -231,23 +240,11 @@ fn frame() -> String {
         hash(SCRIPT),
         hash(STYLE)
     );
-    // The frames come first: the script finds them there.
-    let tail = format!(
-        "{BEGIN}{PLACE}</script>\n\
-         <script type=\"module\">{SCRIPT}</script>\n</body>"
-    );
-    HTML.replace("{head}", &head).replace("</body>", &tail)
-}
-
-/// Writes the page as a file that shows this view, and needs no program.
-///
-/// # Errors
-/// If it cannot be written.
-pub fn offline(view: &View, mut out: impl io::Write) -> io::Result<()> {
-    let page = frame();
-    let (before, after) = page.split_once(PLACE).unwrap_or((&page, ""));
+    // The frames come before the script, which finds them there.
+    let page = HTML.replace("{head}", &head);
+    let (before, after) = page.split_once("</body>").unwrap_or((&page, ""));
     let about = json!({ "name": &view.name, "header": &view.header, "dropped": view.dropped });
-    out.write_all(before.as_bytes())?;
+    write!(out, "{before}{BEGIN}")?;
     // Markup within a text would end the element.
     let write = |out: &mut dyn io::Write, line: &str| {
         out.write_all(line.replace('<', "\\u003c").as_bytes())?;
@@ -256,11 +253,12 @@ pub fn offline(view: &View, mut out: impl io::Write) -> io::Result<()> {
     write(&mut out, &about.to_string())?;
     for (index, row) in view.rows.iter().enumerate() {
         if index > 0 && index % BATCH == 0 {
-            out.write_all(format!("</script>{BEGIN}").as_bytes())?;
+            write!(out, "</script>{BEGIN}")?;
         }
         write(&mut out, &serde_json::to_string(row)?)?;
     }
-    out.write_all(after.as_bytes())
+    let script = format_args!("<script type=\"module\">{SCRIPT}</script>");
+    write!(out, "</script>\n{script}\n</body>{after}")
 }
 
 #[cfg(test)]

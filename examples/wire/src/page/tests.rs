@@ -103,7 +103,7 @@ async fn a_recording_that_is_opened_replaces_the_one_before() {
 #[tokio::test]
 async fn each_path_has_its_methods_and_all_files_exist() {
     let site = Arc::new(Site::new(filled(), false, None, false));
-    for path in ["/", "/page.css", "/page.js", "/icon.svg", "/offline.html"] {
+    for path in ["/", "/page.css", "/page.js", "/icon.svg", "/recording.html"] {
         assert_eq!(ask(&site, Method::GET, path, "").await.0, StatusCode::OK);
         let (status, _) = ask(&site, Method::POST, path, "").await;
         assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{path}");

@@ -85,7 +85,7 @@ impl Clients {
             return plain(request, script, playback).await.map(Some);
         }
         if script.is_refused() {
-            let status = script.status().unwrap_or(401).to_string();
+            let status = script.answer.status().unwrap_or(401).to_string();
             let _ = request.refuse(&status).await;
             return Ok(None);
         }
@@ -144,7 +144,7 @@ async fn plain(
     head.set("Connection", "close");
     let line = request.answer(&head.text()).await;
     let line = line.map_err(|error| error.to_string())?;
-    Ok(Line::answering(line, script.is_stream()))
+    Ok(Line::answering(line, script.answer.is_stream()))
 }
 
 impl Peer for Clients {

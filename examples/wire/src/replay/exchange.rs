@@ -4,8 +4,7 @@ use rpc_core::testing::Side;
 use rpc_core::testing::transcript::{Entry, Kind};
 
 use super::Script;
-use crate::head::Head;
-use crate::secrets::split;
+use crate::head::{Head, split};
 
 /// The request that opened a connection, and its answer.
 #[derive(Debug, Default)]
@@ -36,7 +35,7 @@ impl Exchange {
                     this.is_plain = this.request.header("upgrade").is_none();
                 }
                 // Another answer follows one that says "continue", or gives hints.
-                (Kind::Http, _) if matches!(this.status(), None | Some(100 | 102..200)) => {
+                (Kind::Http, _) if matches!(this.answer.status(), None | Some(100 | 102..200)) => {
                     this.answer = Head::of(split(data).0);
                 }
                 (Kind::Body, Some(Side::Client)) => this.body.push_str(data),
@@ -46,19 +45,9 @@ impl Exchange {
         this
     }
 
-    /// Returns whether the answer is a stream of server-sent events.
-    pub(super) fn is_stream(&self) -> bool {
-        self.answer.is_stream()
-    }
-
-    /// Returns the status of the answer; `None` if it is not recorded.
-    pub(super) fn status(&self) -> Option<u16> {
-        self.answer.status()
-    }
-
     /// Returns whether the upgrade to a WebSocket was refused.
     pub(super) fn is_refused(&self) -> bool {
-        !self.is_plain && self.status().is_some_and(|status| status != 101)
+        !self.is_plain && self.answer.status().is_some_and(|status| status != 101)
     }
 }
 
@@ -74,7 +63,7 @@ pub fn with_bodies(scripts: &mut [Script], plays: Side) {
                 .retain(|(_, entry)| entry.from == Some(Side::Server) || !is_end(entry));
             join_bodies(script);
             if plays == Side::Server {
-                end(script, exchange.is_stream());
+                end(script, exchange.answer.is_stream());
             }
         }
     }
@@ -159,7 +148,7 @@ mod tests {
         assert_eq!(texts, [(5, "abc")]);
         let plain = Exchange::of(plain);
         assert_eq!((plain.path.as_str(), plain.is_plain), ("/v1/x?a", true));
-        assert_eq!((plain.status(), &*plain.body), (Some(200), "{}"));
+        assert_eq!((plain.answer.status(), &*plain.body), (Some(200), "{}"));
         assert_eq!(plain.answer.header("x"), Some("y"));
         let refused = Exchange::of(refused);
         assert!(refused.is_refused());

@@ -65,7 +65,7 @@ impl Server {
                     .map_err(|error| error.to_string())?;
             }
         }
-        let recorded = script.status().unwrap_or(101);
+        let recorded = script.answer.status().unwrap_or(101);
         let ws = match dialer.dial().await {
             Ok(_) if script.is_refused() => {
                 return Err(format!(
@@ -82,7 +82,7 @@ impl Server {
         let is_other = selected.is_some() != expected.is_some()
             || (selected.as_deref() != expected
                 && !expected.is_some_and(|it| it.starts_with("bearer.")));
-        if is_other && script.status().is_some() && self.headers.is_empty() {
+        if is_other && script.answer.status().is_some() && self.headers.is_empty() {
             return Err("the server selects another subprotocol than recorded".to_owned());
         }
         Ok(Some(Line::new(ws)))
@@ -107,7 +107,7 @@ impl Server {
         let body = playback.bound(&script.body);
         let answer = http::request(Box::new(line), method, &path, &headers, &body).await;
         let answer = answer.map_err(|error| error.to_string())?;
-        match script.status() {
+        match script.answer.status() {
             Some(recorded) if recorded != answer.status => Err(format!(
                 "the status is {}: {recorded} is recorded",
                 answer.status
