@@ -18,6 +18,8 @@ mod nodes;
 mod record;
 mod sessions;
 mod sweep;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -214,40 +216,6 @@ impl Cluster {
             #[cfg(test)]
             life: _life,
         }))
-    }
-
-    /// Stops the signs of life, as if this process were paused.
-    #[cfg(test)]
-    pub(super) fn pause(&self) {
-        self.life.abort();
-    }
-
-    /// Drops the sessions beyond the limits. Returns how many.
-    #[cfg(test)]
-    pub(super) async fn sweep(&self) -> u64 {
-        self.sessions.sweep().await.unwrap()
-    }
-
-    /// Returns the id of this node, as soon as it counts as alive.
-    #[cfg(test)]
-    pub(super) async fn node(&self) -> rpc_core::Str {
-        let lease = self.sessions.nodes.joined(self.patience).await;
-        lease.unwrap().node().clone()
-    }
-
-    /// Waits until this node does not count as alive.
-    #[cfg(test)]
-    pub(super) async fn lost(&self) {
-        while let Some(lease) = self.sessions.nodes.member.current() {
-            lease.lost().await;
-        }
-    }
-
-    /// Stops everything, as if this process were killed.
-    #[cfg(test)]
-    pub(super) fn kill(&self) {
-        let tasks = self.tasks.lock();
-        { tasks }.abort_all();
     }
 
     /// Returns whether this gateway counts as alive among the nodes; without it, no turn begins.

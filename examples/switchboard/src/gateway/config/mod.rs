@@ -12,7 +12,6 @@ use std::time::Duration;
 use exoclaw_proto::limits::{DEFAULT_PORT, MAX_TOOL_ROUNDS};
 use serde::Deserialize;
 
-use super::usage::Price;
 use crate::cli::NatsSettings;
 use crate::model::options::ModelArgs;
 
@@ -94,9 +93,6 @@ rpc_core::config! {
         pub catch_all: bool = true,
         /// `max_tool_rounds`: how often in one answer the model may call tools. Default 10.
         pub max_tool_rounds: usize = MAX_TOOL_ROUNDS,
-        /// `input_price` and `output_price`: US dollars for a million tokens. Without both, the log of
-        /// usage names no cost.
-        pub price: Option<Price> = None,
     }
 }
 

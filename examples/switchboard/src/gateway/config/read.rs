@@ -18,7 +18,6 @@ use super::load::{Loaded, Origin};
 use super::problem::{ConfigError, quoted, sorted};
 use super::{AgentConfig, Config, DataDir, PluginSource};
 use crate::cli;
-use crate::gateway::usage::Price;
 use crate::model::options::{ModelArgs, temperature};
 use crate::model::provider::Provider;
 
@@ -51,14 +50,11 @@ pub(super) struct AgentKeys {
     tools: Vec<String>,
     catch_all: Option<bool>,
     max_tool_rounds: Option<usize>,
-    input_price: Option<f64>,
-    output_price: Option<f64>,
 }
 
 impl From<AgentKeys> for AgentConfig {
     fn from(keys: AgentKeys) -> Self {
         let defaults = Self::default();
-        let prices = keys.input_price.zip(keys.output_price);
         Self {
             id: keys.id.unwrap_or(defaults.id),
             model: ModelArgs {
@@ -78,7 +74,6 @@ impl From<AgentKeys> for AgentConfig {
             tools: keys.tools,
             catch_all: keys.catch_all.unwrap_or(defaults.catch_all),
             max_tool_rounds: keys.max_tool_rounds.unwrap_or(defaults.max_tool_rounds),
-            price: prices.map(|(input, output)| Price::new(input, output)),
         }
     }
 }
@@ -344,17 +339,6 @@ impl Checks<'_> {
         }
         self.file("agent.key_file", model.key_file.as_mut());
         self.file("agent.soul_path", agent.soul_path.as_mut());
-        let prices = ["agent.input_price", "agent.output_price"];
-        let mut given = prices.iter().filter(|path| self.places.get(path).is_some());
-        match (given.next(), given.next(), agent.price) {
-            (Some(one), None, _) => {
-                self.error(one, "only input_price and output_price together are of use");
-            }
-            (_, Some(_), Some(price)) if !(price.input >= 0.0 && price.output >= 0.0) => {
-                self.error("agent.input_price", "prices must be numbers from 0 upwards");
-            }
-            _ => {}
-        }
     }
 
     fn plugins(&mut self, config: &mut Config) {

@@ -89,8 +89,6 @@ soul_path = "soul.md"
 tools = ["echo"]
 catch_all = false
 max_tool_rounds = 3
-input_price = 3
-output_price = 15.5
 
 [[plugins]]
 name = "echo"
@@ -157,7 +155,6 @@ fn every_key_is_read() {
         tools: vec!["echo".to_owned()],
         catch_all: false,
         max_tool_rounds: 3,
-        price: Some(Price::new(3.0, 15.5)),
     };
     assert_eq!(config.agent, agent);
     let [echo, weather] = config.plugins.as_slice() else {
@@ -291,8 +288,6 @@ max_connections = 0
 [agent]
 max_tokens = 0
 max_tool_rounds = 2000
-input_price = 1
-output_price = -1
 [[plugins]]
 name = "one"
 path = "x"
@@ -311,11 +306,10 @@ episodic_window = 101
         "4:19: gateway.max_connections: must be from 1 to 1000000, is `0`",
         "6:14: agent.max_tokens: must be from 1 to 4294967295, is `0`",
         "7:19: agent.max_tool_rounds: must be from 1 to 1000, is `2000`",
-        "8:15: agent.input_price: prices must be numbers from 0 upwards",
-        "13:19: plugins.0.timeout_seconds: must be more than 0 and at most 3600",
-        "15:8: plugins.1.name: another plugin is called `one`",
-        "17:1: bindings.0: names none of channel, account_id, peer_id, guild_id, team_id",
-        "20:19: memory.episodic_window: must be from 0 to 100, is `101`",
+        "11:19: plugins.0.timeout_seconds: must be more than 0 and at most 3600",
+        "13:8: plugins.1.name: another plugin is called `one`",
+        "15:1: bindings.0: names none of channel, account_id, peer_id, guild_id, team_id",
+        "18:19: memory.episodic_window: must be from 0 to 100, is `101`",
     ];
     assert_eq!(errors(text), expected);
 }
@@ -387,12 +381,6 @@ fn a_provider_has_its_usual_model() {
         errors(text),
         ["1:1: agent.model: is missing, `openai` needs it"]
     );
-}
-
-#[test]
-fn a_price_needs_both_halves() {
-    let expected = "2:15: agent.input_price: only input_price and output_price together are of use";
-    assert_eq!(errors("[agent]\ninput_price = 1"), [expected]);
 }
 
 #[test]

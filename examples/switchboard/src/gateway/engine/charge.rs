@@ -233,7 +233,7 @@ impl<'e> Charge<'e> {
             model: engine.agent.model.model_name().to_owned(),
             estimated: self.estimated,
             ending,
-            ..entry.with_tokens(input_tokens, output_tokens, engine.price)
+            ..entry.with_tokens(input_tokens, output_tokens)
         };
         (entry, settled)
     }

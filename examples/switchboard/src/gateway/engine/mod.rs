@@ -26,7 +26,7 @@ use super::config::{AgentConfig, MemoryConfig};
 use super::memory::Soul;
 use super::store::{Commit, StoreError};
 use super::tool::Tools;
-use super::usage::{Price, UsageEntry};
+use super::usage::UsageEntry;
 use crate::conversation::ConversationLimits;
 use crate::model::ChatModel;
 use records::Held;
@@ -139,7 +139,6 @@ type Written = oneshot::Receiver<(Result<(), StoreError>, Option<Held>)>;
 pub struct Engine {
     agent: AgentConfig,
     memory: MemoryConfig,
-    price: Option<Price>,
     soul: Option<Soul>,
     router: Router,
     model: Result<Arc<dyn ChatModel>, String>,
@@ -186,7 +185,6 @@ impl Engine {
             Records::Shared(_) => Ledger::new(budgets),
         };
         Ok(Self {
-            price: Price::of(agent.model.provider(), agent.price),
             soul: agent.soul_path.clone().map(Soul::new),
             agent,
             memory,

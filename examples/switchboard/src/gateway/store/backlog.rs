@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn used(session: &str, at: u64) -> Commit {
-        let entry = UsageEntry::new(at, session, "agent").with_tokens(2, 1, None);
+        let entry = UsageEntry::new(at, session, "agent").with_tokens(2, 1);
         Commit::new(session, at).with_usage(entry)
     }
 

@@ -15,7 +15,7 @@ fn turn(session: &str, number: u64) -> Commit {
 }
 
 fn used(session: &str, at: u64, tokens: u64) -> Commit {
-    let entry = UsageEntry::new(at, session, "agent").with_tokens(tokens, 0, None);
+    let entry = UsageEntry::new(at, session, "agent").with_tokens(tokens, 0);
     Commit::new(session, at).with_usage(entry)
 }
 

@@ -41,7 +41,7 @@ fn the_sample_configuration_is_read_without_a_warning() {
     assert_eq!(config.memory, defaults.memory);
     let agent = &mut config.agent;
     assert!(agent.model.key.is_some() && agent.soul_path.take().is_some());
-    assert!(agent.system_prompt.take().is_some() && agent.price.take().is_some());
+    assert!(agent.system_prompt.take().is_some());
     agent.model = defaults.agent.model.clone();
     assert_eq!(config.agent, defaults.agent);
     assert!(config.budgets.session.is_some() && config.budgets.monthly.is_some());

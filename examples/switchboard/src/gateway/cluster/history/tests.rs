@@ -11,7 +11,7 @@ fn turn_id(node: &str, number: u64) -> TurnId {
 }
 
 fn said(text: &str) -> Commit {
-    let usage = UsageEntry::new(5, "s", "a").with_tokens(2, 1, None);
+    let usage = UsageEntry::new(5, "s", "a").with_tokens(2, 1);
     Commit::new("s", 5)
         .with_turn(Turn::new("q", text, 5))
         .with_usage(usage)

@@ -153,7 +153,7 @@ async fn usage_that_cannot_be_written_does_not_hold_up_others() {
 #[test]
 fn sums_without_a_session_count_for_their_day_alone() {
     let store = memory(StoreLimits::default());
-    let entry = UsageEntry::new(1, "", "").with_tokens(10, 0, None);
+    let entry = UsageEntry::new(1, "", "").with_tokens(10, 0);
     let sum = Commit::new("", 1).with_usage(entry);
     store.commit(&[sum, used("s", 2, 1)]).unwrap();
     let totals = store.totals().unwrap();
@@ -172,7 +172,7 @@ proptest! {
         disk.fail_after(changes);
         for number in 0..5 {
             let run = turn("s", number);
-            let entry = UsageEntry::new(number, "s", "agent").with_tokens(1, 0, None);
+            let entry = UsageEntry::new(number, "s", "agent").with_tokens(1, 0);
             if store.commit(&[run.with_usage(entry)]).is_err() {
                 break;
             }

@@ -75,7 +75,7 @@ fn commit() -> impl Strategy<Value = Commit> {
         let mut commit = Commit::new(session, at).with_turn(turn);
         for tokens in usage {
             let entry = UsageEntry::new(at, &commit.session, "agent");
-            commit = commit.with_usage(entry.with_tokens(tokens, 1, None));
+            commit = commit.with_usage(entry.with_tokens(tokens, 1));
         }
         commit
     })
