@@ -182,6 +182,14 @@ struct ConnectionEntry {
     is_ready: bool,
 }
 
+impl ConnectionEntry {
+    fn make_ready(&mut self, conn: ConnId, ready: &mut VecDeque<ConnId>) {
+        if !std::mem::replace(&mut self.is_ready, true) {
+            ready.push_back(conn);
+        }
+    }
+}
+
 /// The sessions of a host, with their sockets, runs, prompts and jobs for the storage.
 pub struct Hub {
     config: HubConfig,
@@ -370,19 +378,21 @@ impl Hub {
     }
 
     /// Refuses a CONNECT.
-    pub(crate) fn refuse_connect(&mut self, conn: ConnId, error: ErrorFrame) {
+    pub(crate) fn refuse_connect(&mut self, conn: ConnId, error: impl Into<Box<ErrorFrame>>) {
+        let error = error.into();
         self.line(console::connect_refused(&error.message));
-        self.reply(conn, Reply::Refuse(Box::new(error)));
+        self.reply(conn, Reply::Refuse(error));
     }
 
     /// Refuses an INPUT.
-    pub(crate) fn refuse_input(&mut self, conn: ConnId, error: ErrorFrame) {
+    pub(crate) fn refuse_input(&mut self, conn: ConnId, error: impl Into<Box<ErrorFrame>>) {
+        let error = error.into();
         let why = match &*error.message {
             AUTHENTICATE_FIRST => NOT_AUTHENTICATED,
             message => message,
         };
         self.line(console::input_refused(why));
-        self.reply(conn, Reply::Refuse(Box::new(error)));
+        self.reply(conn, Reply::Refuse(error));
     }
 
     /// Sends a connection a frame other than an answer to CONNECT or INPUT.
