@@ -152,22 +152,28 @@ impl Hub {
                 self.refuse_input(conn, frame.with_retryable(error.is_retryable()));
             }
             // What was acknowledged is stored already, but maybe not as a part of the conversation.
-            None => self.take_prompt(id, place, is_unstored, now),
+            None => {
+                let told = self.announce(id, place, is_unstored, now);
+                self.events.extend(told);
+            }
         }
         self.next_prompt(id, now);
     }
 
-    /// Announces a stored prompt, and passes it to its agent.
-    fn take_prompt(&mut self, id: &SessionId, place: usize, is_unstored: bool, now: Now) {
+    /// Announces a stored prompt to the clients. Returns what its agent is told.
+    fn announce(
+        &mut self,
+        id: &SessionId,
+        place: usize,
+        is_unstored: bool,
+        now: Now,
+    ) -> Option<HubEvent> {
         let max = self.config.max_trace_bytes;
-        let Some(session) = self.sessions.get_mut(id.as_str()) else {
-            return;
-        };
+        let session = self.sessions.get_mut(id.as_str())?;
         let owner = session.owner;
         let rerun = session.rerun.take();
-        let (Some(run), Some(prompt)) = (&mut session.run, session.prompts.get_mut(place)) else {
-            return;
-        };
+        let run = session.run.as_mut()?;
+        let prompt = session.prompts.get_mut(place)?;
         let (conn, prompt) = (prompt.conn.take(), prompt.clone());
         let (run_id, turn) = (run.id, run.turn);
         let is_first = run.phase == Phase::Beginning;
@@ -216,7 +222,7 @@ impl Hub {
         {
             self.emit_own(run_id, EventKind::FilesReceived(files), None, now);
         }
-        self.events.push_back(match is_first {
+        Some(match is_first {
             false => HubEvent::Told(run_id),
             true => HubEvent::Start {
                 run: run_id,
@@ -224,7 +230,7 @@ impl Hub {
                 owner,
                 prompt: Prompt { conn, ..prompt },
             },
-        });
+        })
     }
 
     /// Starts waiting acknowledged prompts, after an agent has ended.
