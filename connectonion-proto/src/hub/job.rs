@@ -1,7 +1,5 @@
 //! [`Job`]: a request to the storage, with what follows from its outcome.
 
-use std::collections::hash_map;
-
 use super::bytes::len_of;
 use super::event::{HubEvent, Now, Owner, RunId};
 use super::{Entry, Hub};
@@ -93,11 +91,8 @@ impl Hub {
         let id = job.session_id;
         match job.request {
             Request::Load(then) => {
-                if let hash_map::Entry::Occupied(mut count) = self.loading.entry(id.clone()) {
-                    *count.get_mut() -= 1;
-                    if *count.get() == 0 {
-                        count.remove();
-                    }
+                if let Some(count @ 2..) = self.loading.remove(&id) {
+                    self.loading.insert(id.clone(), count - 1);
                 }
                 then(self, &id, outcome, now);
             }

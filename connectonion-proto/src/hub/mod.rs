@@ -182,14 +182,6 @@ struct ConnectionEntry {
     is_ready: bool,
 }
 
-impl ConnectionEntry {
-    fn make_ready(&mut self, conn: ConnId, ready: &mut VecDeque<ConnId>) {
-        if !std::mem::replace(&mut self.is_ready, true) {
-            ready.push_back(conn);
-        }
-    }
-}
-
 /// The sessions of a host, with their sockets, runs, prompts and jobs for the storage.
 pub struct Hub {
     config: HubConfig,

@@ -36,7 +36,8 @@ impl Hub {
     #[cfg(all(feature = "auth", feature = "tokio"))]
     pub(crate) fn resume(&mut self, conn: ConnId) {
         if let Some(entry) = self.connections.get_mut(&conn) {
-            entry.make_ready(conn, &mut self.ready);
+            entry.is_ready = true;
+            self.ready.push_back(conn);
         }
     }
 
@@ -111,8 +112,11 @@ impl Hub {
         }
         self.log_bytes += session.log.bytes();
         for conn in &session.sockets {
-            if let Some(entry) = self.connections.get_mut(conn) {
-                entry.make_ready(*conn, &mut self.ready);
+            if let Some(entry) = self.connections.get_mut(conn)
+                && !entry.is_ready
+            {
+                entry.is_ready = true;
+                self.ready.push_back(*conn);
             }
         }
     }

@@ -11,7 +11,7 @@ use super::{HostRuntime, Shared};
 use crate::auth::{Address, AuthError, Signature};
 use crate::codec::redact;
 use crate::console;
-use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit, ReceivedFile};
+use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit, ReceivedFile, Signed};
 use crate::hub::{ConnId, ConnectRequest, Hub, Owner, Prompt};
 use crate::limits::{
     ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, SERVICE_RESTART,
@@ -180,14 +180,14 @@ impl Handler {
         });
     }
 
-    fn refuse_command(&self, command: &ServerEvent, error: &AuthError) {
-        match command {
-            ServerEvent::Input(..) => self.refuse_input(rejected(error.to_string())),
-            _ => {
-                let error = ErrorFrame::new(error.to_string());
-                self.alive(|hub, conn| hub.tell(conn, &error));
-            }
-        }
+    /// Checks that a command is signed by the owner of its connection, and was not used before.
+    fn check_command(&self, signed: &Signed) -> Result<(), AuthError> {
+        let now = self.now();
+        // Outside of every lock: it takes longer than all the rest.
+        let verified = self.runtime.shared.verifier.verify(signed, now)?;
+        let owner = self.owner.as_ref().ok_or(AuthError::NotTheOwner)?;
+        let runtime = &self.runtime;
+        runtime.with_access(|access| access.command(owner, &verified, now))
     }
 
     fn refuse_connect(&self, error: ErrorFrame) {
@@ -287,22 +287,22 @@ impl ConnectionHandler for Handler {
             ServerEvent::Onboard { identity, submit } => self.onboard(identity, &submit, tasks),
             ServerEvent::Onboarded { identity, connect } => {
                 let now = self.now();
-                let completed = self
-                    .runtime
-                    .with_access(|access| access.complete(&connect, now));
-                match completed {
+                let runtime = &self.runtime;
+                match runtime.with_access(|access| access.complete(&connect, now)) {
                     Ok(()) => self.enter(Owner::Key(identity), connect, false, tasks),
                     Err(error) => self.refuse_connect(ErrorFrame::new(error.to_string())),
                 }
             }
             ServerEvent::Signed { signed, command } => {
-                let now = self.now();
-                match self
-                    .runtime
-                    .check_command(self.owner.as_ref(), &signed, now)
-                {
-                    Ok(()) => return self.on_event(*command, tasks),
-                    Err(error) => self.refuse_command(&command, &error),
+                match (self.check_command(&signed), &*command) {
+                    (Ok(()), _) => return self.on_event(*command, tasks),
+                    (Err(error), ServerEvent::Input(_)) => {
+                        self.refuse_input(rejected(error.to_string()));
+                    }
+                    (Err(error), _) => {
+                        let error = ErrorFrame::new(error.to_string());
+                        self.alive(|hub, conn| hub.tell(conn, &error));
+                    }
                 }
             }
             ServerEvent::Input(input) => {
@@ -338,10 +338,9 @@ impl ConnectionHandler for Handler {
                 });
             }
             ServerEvent::Admin(request) => {
-                let (owner, now) = (self.owner.as_ref(), self.now());
-                let result = self
-                    .runtime
-                    .with_access(|access| access.administrate(owner, &request, now));
+                let (runtime, owner, now) = (&self.runtime, self.owner.as_ref(), self.now());
+                let result =
+                    runtime.with_access(|access| access.administrate(owner, &request, now));
                 self.alive(|hub, conn| match &result {
                     Ok(result) => hub.tell(conn, result),
                     Err(error) => hub.tell(conn, &**error),

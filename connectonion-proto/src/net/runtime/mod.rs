@@ -36,8 +36,8 @@ use turn::Head;
 
 pub use agent::{Agent, Reply};
 pub(crate) use options::Peers;
+pub use options::RuntimeOptions;
 use options::{CheckPayment, OnSpent, OnTrust, TrustSource};
-pub use options::{Payments, RuntimeOptions};
 pub use turn::Turn;
 
 /// The [sessions](crate::session) of a host that many tasks share, with access control, storage and
@@ -321,19 +321,6 @@ impl HostRuntime {
 
     pub(super) fn is_closing(&self) -> bool {
         self.shared.hub.is_draining()
-    }
-
-    /// Checks that a command is signed by the owner of its connection, and was not used before.
-    fn check_command(
-        &self,
-        owner: Option<&Owner>,
-        signed: &Signed,
-        now: f64,
-    ) -> Result<(), AuthError> {
-        // Outside of every lock: it takes longer than all the rest.
-        let verified = self.shared.verifier.verify(signed, now)?;
-        let owner = owner.ok_or(AuthError::NotTheOwner)?;
-        self.with_access(|access| access.command(owner, &verified, now))
     }
 
     /// Takes over lists that have changed on the disk.

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -74,10 +72,9 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                     }
                 }
                 HubEvent::Store(job) => {
-                    let hash =
-                        BuildHasherDefault::<DefaultHasher>::new().hash_one(job.session_id());
-                    let lane = hash % lanes.len().max(1) as u64;
-                    if let Some(lane) = lanes.get_mut(usize::try_from(lane).unwrap_or_default()) {
+                    let sum: usize = job.session_id().bytes().map(usize::from).sum();
+                    let lane = sum % lanes.len().max(1);
+                    if let Some(lane) = lanes.get_mut(lane) {
                         lane.waiting.push(job);
                     }
                 }
@@ -92,12 +89,8 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
             if !lane.is_busy && !lane.waiting.is_empty() {
                 lane.is_busy = true;
                 let count = lane.waiting.len().min(BATCH);
-                store(
-                    runtime,
-                    number,
-                    lane.waiting.drain(..count).collect(),
-                    &mut storing,
-                );
+                let batch = lane.waiting.drain(..count).collect();
+                storing.spawn(store(runtime.clone(), number, batch));
             }
         }
         tokio::select! {
@@ -121,11 +114,11 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
     }
 }
 
-/// Starts to carry out a batch of jobs. Those of a storage that panics, which has said so, stay undone.
-fn store(runtime: &HostRuntime, lane: usize, jobs: Vec<Job>, storing: &mut JoinSet<Stored>) {
-    let now = runtime.unix_now();
-    match runtime.shared.peers.clone() {
-        Some(peers) => storing.spawn(async move {
+/// Carries out a batch of jobs. Those of a storage that panics, which has said so, stay undone.
+async fn store(runtime: HostRuntime, lane: usize, jobs: Vec<Job>) -> Stored {
+    let (storage, now) = (Arc::clone(&runtime.shared.storage), runtime.unix_now());
+    let done = match &runtime.shared.peers {
+        Some(peers) => {
             let carrying_out = async {
                 let mut done = Vec::with_capacity(jobs.len());
                 for job in jobs {
@@ -133,18 +126,15 @@ fn store(runtime: &HostRuntime, lane: usize, jobs: Vec<Job>, storing: &mut JoinS
                 }
                 done
             };
-            let done = catch_panic("the storage", carrying_out).await;
-            (lane, done.unwrap_or_default())
-        }),
+            catch_panic("the storage", carrying_out).await
+        }
         None => {
-            let storage = Arc::clone(&runtime.shared.storage);
-            storing.spawn_blocking(move || {
-                let outcome = |job: Job| (job.carry_out(&*storage, now), job);
-                let carry_out = AssertUnwindSafe(|| jobs.into_iter().map(outcome).collect());
-                (lane, catch_unwind(carry_out).unwrap_or_default())
-            })
+            let outcome = move |job: Job| (job.carry_out(&*storage, now), job);
+            let storing = move || jobs.into_iter().map(outcome).collect();
+            tokio::task::spawn_blocking(storing).await.ok()
         }
     };
+    (lane, done.unwrap_or_default())
 }
 
 async fn recover(runtime: &HostRuntime) {
