@@ -203,17 +203,14 @@ impl<E> MachineCore<E> {
         self.rate.admits(limit, now)
     }
 
-    /// Notes that the connection is gone and drops the frames that wait. Returns `true` if this
-    /// ended the connection.
-    pub fn disconnected(&mut self, reason: impl Into<CloseReason>) -> bool {
+    /// Notes that the connection is gone and drops the frames that wait.
+    pub fn disconnected(&mut self, reason: impl Into<CloseReason>) {
         // Also what was to leave before a Close.
         self.outbox.discard();
-        if self.is_closed() {
-            return false;
+        if !self.is_closed() {
+            self.line_lost = true;
+            self.end(reason.into());
         }
-        self.line_lost = true;
-        self.end(reason.into());
-        true
     }
 
     // Output.
@@ -485,26 +482,23 @@ impl<E> MachineCore<E> {
     // The end.
 
     /// Queues a Close and ends; queued frames still leave before it. The Close carries the reason,
-    /// unless the reason is the peer's or the application's own. Returns `false` if the connection
-    /// had ended before.
-    pub fn close(&mut self, reason: CloseReason, code: u16) -> bool {
+    /// unless the reason is the peer's or the application's own. Does nothing once closed.
+    pub fn close(&mut self, reason: CloseReason, code: u16) {
         let words = match &reason {
             CloseReason::Local
             | CloseReason::Authentication { .. }
             | CloseReason::Refused { .. } => String::new(),
             other => other.to_string(),
         };
-        self.close_with(reason, CloseFrame::new(code, words))
+        self.close_with(reason, CloseFrame::new(code, words));
     }
 
     /// Like [`close`](Self::close), with this frame.
-    pub fn close_with(&mut self, reason: CloseReason, frame: CloseFrame) -> bool {
-        if self.is_closed() {
-            return false;
+    pub fn close_with(&mut self, reason: CloseReason, frame: CloseFrame) {
+        if !self.is_closed() {
+            self.outbox.close(frame);
+            self.end(reason);
         }
-        self.outbox.close(frame);
-        self.end(reason);
-        true
     }
 
     /// Returns whether the connection has ended.

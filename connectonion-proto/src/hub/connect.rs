@@ -6,7 +6,7 @@ use super::bytes::len_of;
 use super::chat::chat_items;
 use super::conversation::count_messages;
 use super::event::{ConnId, ConnectRequest, Now, Owner, Reply};
-use super::job::{Entering, Loaded};
+use super::job::{Entering, Loaded, Request, Then};
 use super::recover::revive;
 use super::removed::elsewhere;
 use super::{ConnectionEntry, Hub, MAX_SESSION_ID, Session};
@@ -46,9 +46,10 @@ impl Hub {
             bytes: handed,
         };
         self.entering.insert(conn, entering);
-        self.load(unknown, move |hub, id, found, now| {
+        let then: Then<_> = Box::new(move |hub, id, found, now| {
             hub.entered(conn, number, &request, id, found, now);
         });
+        self.ask_storage(unknown, Request::Load(then));
     }
 
     /// Continues a CONNECT when its session was loaded, unless a newer one of the connection waits.
@@ -100,7 +101,7 @@ impl Hub {
         let stored_owner = stored.as_ref().and_then(|record| record.owner);
         let (id, is_new) = match self.seat(conn, request, stored_owner, now) {
             Ok(seat) => seat,
-            Err(error) => return self.refuse_connect(conn, *error),
+            Err(error) => return self.refuse_connect(conn, error),
         };
         let last_msg_id = connect.last_msg_id.as_deref();
         let (has_gap, failure) = self.take_seat(conn, &id, last_msg_id, now);

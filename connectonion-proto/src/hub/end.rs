@@ -7,7 +7,7 @@ use rpc_core::{Json, Text};
 use super::chat::chat_items;
 use super::conversation::without;
 use super::event::{AgentError, Now, RunId};
-use super::job::NotStored;
+use super::job::{NotStored, Request, Then};
 use super::run::Phase;
 use super::{Entry, Hub, Prompt};
 use crate::console;
@@ -50,9 +50,10 @@ impl Hub {
         let (session_id, session, mut record) = self.end_run(id, Some(result), now)?;
         record.duration_ms = Some(duration_ms);
         let output = self.output(&session_id, result, duration_ms, &session);
-        self.append(session_id, record, move |hub, session, not_stored, now| {
+        let then: Then<_> = Box::new(move |hub, session, not_stored, now| {
             hub.end_stored(session, id, Ok(output), not_stored, now);
         });
+        self.ask_storage(session_id, Request::Append(record, Some(then)));
         Ok(Vec::new())
     }
 
@@ -65,9 +66,10 @@ impl Hub {
         let (session_id, _, record) = self.end_run(id, None, now)?;
         self.line(console::agent_error(message));
         let error = encode(&ErrorFrame::new(message)).unwrap_or_default();
-        self.append(session_id, record, move |hub, session, not_stored, now| {
+        let then: Then<_> = Box::new(move |hub, session, not_stored, now| {
             hub.end_stored(session, id, Err(error), not_stored, now);
         });
+        self.ask_storage(session_id, Request::Append(record, Some(then)));
         Ok(())
     }
 
@@ -127,7 +129,7 @@ impl Hub {
     }
 
     /// Handles the end of a run that was stored, or not: tells the session's sockets.
-    pub(super) fn end_stored(
+    fn end_stored(
         &mut self,
         id: &SessionId,
         run: RunId,

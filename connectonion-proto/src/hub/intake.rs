@@ -4,6 +4,7 @@ use rpc_core::Json;
 
 use super::bytes::len_of;
 use super::event::{ConnId, HubEvent, Now, Reply, RunId};
+use super::job::{NotStored, Request, Then};
 use super::removed::moved;
 use super::run::{Phase, Run};
 use super::{Hub, Prompt};
@@ -19,6 +20,7 @@ impl Hub {
     /// [`Reply::Begun`], [`Reply::Acknowledge`] or [`Reply::Refuse`]. ConnectOnion specification,
     /// *INPUT*. `session` is the conversation, from clients that only send it here.
     pub fn input(&mut self, conn: ConnId, mut prompt: Prompt, session: Option<Json>, now: Now) {
+        self.heard(conn, now.instant);
         let max = self.config.max_inputs;
         let Some((id, entry)) = self.session_at(conn) else {
             let error = match self.moved.contains(&conn) {
@@ -104,19 +106,20 @@ impl Hub {
             record.reruns = run.reruns;
             let run = run.id;
             session.storing = Some(prompt_id.clone());
-            return self.append(id.clone(), record, move |hub, id, not_stored, now| {
-                let not_stored = not_stored.as_ref().map(|(error, _)| error);
+            let then: Then<NotStored> = Box::new(move |hub, id, not_stored, now| {
+                let not_stored = not_stored.map(|(error, _)| error);
                 hub.prompt_stored(id, (&prompt_id, run), not_stored, now);
             });
+            return self.ask_storage(id.clone(), Request::Append(record, Some(then)));
         }
     }
 
     /// Handles a prompt that was stored, or not: it starts a run, or goes to this one.
-    pub(super) fn prompt_stored(
+    fn prompt_stored(
         &mut self,
         id: &SessionId,
         (prompt, run): (&EventId, RunId),
-        not_stored: Option<&StorageError>,
+        not_stored: Option<StorageError>,
         now: Now,
     ) {
         let Some(session) = self.sessions.get_mut(id.as_str()) else {
@@ -129,6 +132,7 @@ impl Hub {
             return;
         };
         let asker = session.prompts.get(place).and_then(|it| it.conn);
+        let is_unstored = not_stored.is_some();
         let refused = not_stored.zip(asker);
         let current = session.run.as_ref().map(|it| (it.id, it.phase));
         if refused.is_none() && current.is_none_or(|it| it.0 != run || it.1 == Phase::Ending) {
@@ -148,22 +152,28 @@ impl Hub {
                 self.refuse_input(conn, frame.with_retryable(error.is_retryable()));
             }
             // What was acknowledged is stored already, but maybe not as a part of the conversation.
-            None => self.take_prompt(id, place, not_stored.is_some(), now),
+            None => {
+                let told = self.announce(id, place, is_unstored, now);
+                self.events.extend(told);
+            }
         }
         self.next_prompt(id, now);
     }
 
-    /// Announces a stored prompt, and passes it to its agent.
-    fn take_prompt(&mut self, id: &SessionId, place: usize, is_unstored: bool, now: Now) {
+    /// Announces a stored prompt to the clients. Returns what its agent is told.
+    fn announce(
+        &mut self,
+        id: &SessionId,
+        place: usize,
+        is_unstored: bool,
+        now: Now,
+    ) -> Option<HubEvent> {
         let max = self.config.max_trace_bytes;
-        let Some(session) = self.sessions.get_mut(id.as_str()) else {
-            return;
-        };
+        let session = self.sessions.get_mut(id.as_str())?;
         let owner = session.owner;
         let rerun = session.rerun.take();
-        let (Some(run), Some(prompt)) = (&mut session.run, session.prompts.get_mut(place)) else {
-            return;
-        };
+        let run = session.run.as_mut()?;
+        let prompt = session.prompts.get_mut(place)?;
         let (conn, prompt) = (prompt.conn.take(), prompt.clone());
         let (run_id, turn) = (run.id, run.turn);
         let is_first = run.phase == Phase::Beginning;
@@ -212,7 +222,7 @@ impl Hub {
         {
             self.emit_own(run_id, EventKind::FilesReceived(files), None, now);
         }
-        self.events.push_back(match is_first {
+        Some(match is_first {
             false => HubEvent::Told(run_id),
             true => HubEvent::Start {
                 run: run_id,
@@ -220,7 +230,7 @@ impl Hub {
                 owner,
                 prompt: Prompt { conn, ..prompt },
             },
-        });
+        })
     }
 
     /// Starts waiting acknowledged prompts, after an agent has ended.

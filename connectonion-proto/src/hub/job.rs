@@ -91,7 +91,9 @@ impl Hub {
         let id = job.session_id;
         match job.request {
             Request::Load(then) => {
-                self.loaded(&id);
+                if let Some(count @ 2..) = self.loading.remove(&id) {
+                    self.loading.insert(id.clone(), count - 1);
+                }
                 then(self, &id, outcome, now);
             }
             Request::Append(_, None) | Request::Release => {}
@@ -110,10 +112,14 @@ impl Hub {
 
     /// Asks the storage for something.
     pub(super) fn ask_storage(&mut self, session_id: SessionId, request: Request) {
-        if let Request::Append(record, _) = &request {
-            // A run may have added to the conversation.
-            let size = len_of(record.session.as_ref());
-            self.held.add(record.owner.unwrap_or(Owner::Unsigned), size);
+        match &request {
+            Request::Append(record, _) => {
+                // A run may have added to the conversation.
+                let size = len_of(record.session.as_ref());
+                self.held.add(record.owner.unwrap_or(Owner::Unsigned), size);
+            }
+            Request::Load(_) => *self.loading.entry(session_id.clone()).or_default() += 1,
+            _ => {}
         }
         self.jobs += 1;
         let job = Job {
@@ -121,35 +127,6 @@ impl Hub {
             request,
         };
         self.events.push_back(HubEvent::Store(job));
-    }
-
-    /// Stores a record.
-    pub(super) fn append(
-        &mut self,
-        id: SessionId,
-        record: Box<Record>,
-        then: impl FnOnce(&mut Self, &SessionId, NotStored, Now) + Send + Sync + 'static,
-    ) {
-        self.ask_storage(id, Request::Append(record, Some(Box::new(then))));
-    }
-
-    /// Loads a session.
-    pub(super) fn load(
-        &mut self,
-        id: SessionId,
-        then: impl FnOnce(&mut Self, &SessionId, Loaded, Now) + Send + Sync + 'static,
-    ) {
-        *self.loading.entry(id.clone()).or_default() += 1;
-        self.ask_storage(id, Request::Load(Box::new(then)));
-    }
-
-    fn loaded(&mut self, id: &SessionId) {
-        if let Some(count) = self.loading.get_mut(id) {
-            *count -= 1;
-            if *count == 0 {
-                self.loading.remove(id);
-            }
-        }
     }
 
     /// Stores changes between runs: one job at a time, however many changes there are. A run stores
@@ -170,9 +147,10 @@ impl Hub {
         });
         record.session.clone_from(&session.copy);
         record.inputs.clear();
-        self.append(id.clone(), record, move |hub, id, not_stored, now| {
+        let then: Then<_> = Box::new(move |hub, id, not_stored, now| {
             hub.saved(id, (number, is_again), not_stored, now);
         });
+        self.ask_storage(id.clone(), Request::Append(record, Some(then)));
     }
 
     fn saved(

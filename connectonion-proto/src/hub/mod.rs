@@ -370,19 +370,21 @@ impl Hub {
     }
 
     /// Refuses a CONNECT.
-    pub(crate) fn refuse_connect(&mut self, conn: ConnId, error: ErrorFrame) {
+    pub(crate) fn refuse_connect(&mut self, conn: ConnId, error: impl Into<Box<ErrorFrame>>) {
+        let error = error.into();
         self.line(console::connect_refused(&error.message));
-        self.reply(conn, Reply::Refuse(Box::new(error)));
+        self.reply(conn, Reply::Refuse(error));
     }
 
     /// Refuses an INPUT.
-    pub(crate) fn refuse_input(&mut self, conn: ConnId, error: ErrorFrame) {
+    pub(crate) fn refuse_input(&mut self, conn: ConnId, error: impl Into<Box<ErrorFrame>>) {
+        let error = error.into();
         let why = match &*error.message {
             AUTHENTICATE_FIRST => NOT_AUTHENTICATED,
             message => message,
         };
         self.line(console::input_refused(why));
-        self.reply(conn, Reply::Refuse(Box::new(error)));
+        self.reply(conn, Reply::Refuse(error));
     }
 
     /// Sends a connection a frame other than an answer to CONNECT or INPUT.

@@ -5,6 +5,7 @@ use rpc_core::{Json, Limits, Text};
 
 use super::conversation::{images_of_last_prompt, with_rest};
 use super::event::Now;
+use super::job::{Loaded, Request, Then};
 use super::{Entry, Hub, Prompt, Rerun};
 use crate::frame::ServerFrame;
 use crate::id::{SessionId, runtime_input_id};
@@ -26,13 +27,14 @@ impl Hub {
         let has_room = running < self.config.max_running && free + self.parked.len() > recovering;
         if has_room {
             self.recovering += 1;
-            self.load(session_id, |hub, id, found, now| {
+            let then: Then<Loaded> = Box::new(|hub, id, found, now| {
                 hub.recovering -= 1;
                 if let Ok(Some(mut record)) = found {
                     hub.begin_again(id, &mut record, now);
                 }
                 hub.release_unused(id);
             });
+            self.ask_storage(session_id, Request::Load(then));
         }
         has_room
     }

@@ -32,6 +32,15 @@ impl Hub {
         }
     }
 
+    /// Names a connection that has room for frames again, if there are some.
+    #[cfg(all(feature = "auth", feature = "tokio"))]
+    pub(crate) fn resume(&mut self, conn: ConnId) {
+        if let Some(entry) = self.connections.get_mut(&conn) {
+            entry.is_ready = true;
+            self.ready.push_back(conn);
+        }
+    }
+
     /// Returns a connection with frames to take, once until there are new ones for it.
     #[must_use]
     pub fn poll_ready(&mut self) -> Option<ConnId> {

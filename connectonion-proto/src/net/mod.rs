@@ -45,13 +45,13 @@ pub use remote::{
 #[cfg(feature = "ws")]
 pub use remote::{ConnectError, connect, connect_lazy, dialer};
 #[cfg(feature = "ws")]
-pub use remote::{FindError, Found, find, find_with, look_up, look_up_with};
+pub use remote::{FindError, Found, find, find_with, look_up};
 #[cfg(feature = "server")]
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
 pub(crate) use runtime::Peers;
 #[cfg(feature = "auth")]
-pub use runtime::{Agent, HostRuntime, Payments, Reply, RuntimeOptions, Turn};
+pub use runtime::{Agent, HostRuntime, Reply, RuntimeOptions, Turn};
 #[cfg(feature = "server")]
 pub use serve::{Server, ServerOptions, http_config};
 

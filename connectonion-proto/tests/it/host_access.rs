@@ -7,7 +7,7 @@ use connectonion_proto::auth::AddressList;
 use connectonion_proto::auth::{Address, Draft, InviteCodes, Signer, Verifier};
 use connectonion_proto::limits::AUTHENTICATE_FIRST;
 use connectonion_proto::limits::MAX_USED_SIGNATURES;
-use connectonion_proto::net::{HostRuntime, Payments, RuntimeOptions};
+use connectonion_proto::net::{HostRuntime, RuntimeOptions};
 use connectonion_proto::trust::{AccessControl, TrustBook, TrustLevel};
 use serde_json::{Value, json};
 
@@ -170,21 +170,14 @@ async fn only_administrators_may_send_admin_commands() {
     );
 }
 
-struct Ledger;
-
-impl Payments for Ledger {
-    async fn is_paid(&self, payer: &Address, amount: f64) -> bool {
-        payer == client_key().address() && amount >= 10.0
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_payment_admits_once_it_is_verified() {
     let access =
         AccessControl::new(*host_key().address(), TrustLevel::Careful).with_payment(10_u64, None);
     let told = Arc::new(AtomicUsize::new(0));
     let hook = Arc::clone(&told);
-    let mut options = RuntimeOptions::with_access(access).with_payments(Ledger);
+    let is_paid = async |payer: Address, amount| payer == *client_key().address() && amount >= 10.0;
+    let mut options = RuntimeOptions::with_access(access).with_payments(is_paid);
     options.on_trust = Some(Box::new(move |book| {
         hook.store(book.contacts.addresses().count(), Ordering::SeqCst);
     }));

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Flight, Operation, Reply, Request};
+use super::key::{Flight, Operation, Reply, Request};
 use crate::timers::later;
 use crate::{Instant, Str};
 
 crate::config! {
-    /// How long a [`Claim`] asks the store.
+    /// How long a claim asks the store.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ClaimConfig {
         /// How long to wait for one answer before looking again. Default 2 s.

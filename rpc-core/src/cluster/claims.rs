@@ -4,18 +4,21 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use super::claim::{Claim, ClaimEvent};
+use super::key::Operation;
 use super::node_lease::{node_in, perform, read, reply_of};
 use super::{
-    Bucket, BucketConfig, Claim, ClaimConfig, ClaimEvent, NameTooLong, NodeLease, Operation, Store,
-    StoreError, name_of, token, try_token,
+    Bucket, BucketConfig, ClaimConfig, NameTooLong, NodeLease, Store, StoreError, name_of, token,
+    try_token,
 };
 use crate::Str;
 use crate::net::time;
 
 /// The owners of names, in a bucket of their own. Cheap to clone.
 ///
-/// The rules are those of [`Claim`]: a name belongs to one node as long as that node's [`NodeLease`] is valid,
-/// and its owner writes behind a [`Fence`](super::Fence).
+/// A name belongs to one node as long as that node's [`NodeLease`] is valid, and its owner writes behind a
+/// [`Fence`](super::Fence). A node that is alive keeps all its names without a message; one whose node is gone
+/// is taken over by its revision, so that one of several nodes wins.
 #[derive(Clone)]
 pub struct Claims {
     shared: Arc<Shared>,

@@ -28,7 +28,7 @@ pub struct Fence {
 }
 
 impl Fence {
-    /// Begins an ownership with the number that [`Claim`](super::Claim) gives, before the log is read.
+    /// Begins an ownership with the number that the claim gives, before the log is read.
     #[must_use]
     pub const fn new(fence: u64) -> Self {
         Self {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{Flight, Operation, Reply, Request};
+use super::key::{Flight, Operation, Reply, Request};
 use crate::timers::later;
 use crate::{Instant, Str};
 
@@ -33,7 +33,7 @@ pub enum LeaseEvent {
     Lost(LeaseLost),
 }
 
-/// Why a [`Lease`] has ended.
+/// Why a `NodeLease` has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeaseLost {

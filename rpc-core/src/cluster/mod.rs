@@ -4,12 +4,12 @@
 //! `MemoryStore` or NATS (`net::nats`, feature `nats`). On any of them run `Bucket`, values by key;
 //! `NodeLease`, whether this node counts as alive, and `Membership`, one such life after the other; and `Claims`, which node owns a name.
 //!
-//! The machines below decide without IO; their driver reads, writes and keeps time:
+//! What they decide without IO:
 //!
 //! | | decides |
 //! |---|---|
-//! | [`Lease`] | whether this node counts as alive, and until when |
-//! | [`Claim`] | which node owns a name (a session, a conversation) |
+//! | `NodeLease` | whether this node counts as alive, and until when |
+//! | `Claims` | which node owns a name (a session, a conversation) |
 //! | [`Fence`] | whether an owner may still write what belongs to its name |
 //! | [`Publish`] | when a record with an unknown outcome is sent again, and when its sender learns what |
 //! | [`Sequencer`] | the order of records out of a feed that loses some |
@@ -19,9 +19,9 @@
 //!
 //! | Question | Decided by | At | If it is wrong |
 //! |---|---|---|---|
-//! | is this node alive? | [`Lease`], by its own clock | the time asked, at the latest a margin before the store removes the key | the store refuses its writes |
+//! | is this node alive? | `NodeLease`, by its own clock | the time asked, at the latest a margin before the store removes the key | the store refuses its writes |
 //! | is another node alive? | the store: its key is there | the reading | a name waits up to one lease, or its owner is refused |
-//! | who owns a name? | the store: the revision of its key | the write of the [`Claim`] | only one of several claims is stored |
+//! | who owns a name? | the store: the revision of its key | the write of the claim | only one of several claims is stored |
 //! | may an owner write? | the store: the sequence number in the write, from [`Fence`] | the write | never: this is what all else relies on |
 //! | which of two owners is later? | the revision of the claim, in the record that begins an ownership | the reading of the log | the earlier one stops when it reads it |
 //! | was a record stored? | the store's answer, or the id of the record sent again by [`Publish`] | the answer | the sender learns that it is unknown |
@@ -45,9 +45,9 @@
 //!
 //! # Verbs
 //!
-//! As with any [`Machine`](crate::Machine), after each input take what [`poll_request`](Lease::poll_request)
-//! and then what [`poll_event`](Lease::poll_event) return until they return `None`, then read
-//! [`poll_timeout`](Lease::poll_timeout). Requests have a number that their reply repeats. A reply that never
+//! As with any [`Machine`](crate::Machine), after each input take what [`poll_request`](Publish::poll_request)
+//! and then what [`poll_event`](Publish::poll_event) return until they return `None`, then read
+//! [`poll_timeout`](Publish::poll_timeout). Requests have a number that their reply repeats. A reply that never
 //! comes needs no call: the machine stops waiting by itself. `now` never goes back.
 
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
@@ -56,6 +56,7 @@ mod claim;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod claims;
 mod fence;
+mod key;
 mod lease;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod mem;
@@ -71,16 +72,13 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
-use std::time::Duration;
-
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use bucket::{Bucket, BucketConfig, Change, Entry, Watch};
-pub use claim::{Claim, ClaimConfig, ClaimEvent};
+pub use claim::ClaimConfig;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use claims::{ClaimError, Claimed, Claims, Ownership};
 pub use fence::{Fence, Fenced};
-pub use lease::{Lease, LeaseConfig, LeaseEvent, LeaseLost};
+pub use lease::{LeaseConfig, LeaseLost};
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use mem::{MemorySnapshot, MemoryStore};
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
@@ -96,114 +94,11 @@ pub use store::{
     StoreError, Stored, Watched,
 };
 
-use crate::timers::later;
-use crate::{Instant, Str};
-
-/// An operation that a [`Lease`] or a [`Claim`] asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// What the [`Reply`] has to repeat.
-    pub number: u64,
-    /// What to do.
-    pub operation: Operation,
-}
-
-/// What to do with the key of a [`Lease`] or a [`Claim`]. Whatever is written names this node.
-///
-/// Exhaustive on purpose: the driver of a machine has to do all of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// Read the key: [`Reply::Found`] or [`Reply::Missing`].
-    Read,
-    /// Write the key if it is missing.
-    Create,
-    /// Write the key if it has this revision.
-    Update {
-        /// The expected revision.
-        revision: u64,
-    },
-    /// Remove the key if it has this revision.
-    Delete {
-        /// The expected revision.
-        revision: u64,
-    },
-    /// Read the key of another node's [`Lease`]. Only a [`Claim`] asks.
-    ReadNode {
-        /// The id of that node.
-        node: Str,
-    },
-}
-
-/// What the store says to an [`Operation`].
-///
-/// Exhaustive on purpose: a store has nothing else to say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
-    /// Written or removed; the key's revision now.
-    Stored {
-        /// The new revision.
-        revision: u64,
-    },
-    /// The key is there.
-    Found {
-        /// The node that the key names.
-        node: Str,
-        /// The key's revision.
-        revision: u64,
-    },
-    /// The key is not there.
-    Missing,
-    /// Not written: the key has another revision, or exists already.
-    Conflict,
-    /// Not done for another reason: the store is full or refuses.
-    Refused,
-    /// No answer: perhaps done, perhaps not, perhaps later.
-    Unknown,
-}
-
-/// The request in flight of a machine that has one at a time.
-#[derive(Debug)]
-struct Flight {
-    number: u64,
-    operation: Option<Operation>,
-    sent: Instant,
-    unsent: VecDeque<Request>,
-}
-
-impl Flight {
-    const fn new(now: Instant) -> Self {
-        Self {
-            number: 0,
-            operation: None,
-            sent: now,
-            unsent: VecDeque::new(),
-        }
-    }
-
-    /// Asks for this; a request before it is no longer waited for.
-    fn send(&mut self, operation: Operation, now: Instant) {
-        self.number += 1;
-        self.sent = now;
-        self.operation = Some(operation.clone());
-        self.unsent.clear();
-        self.unsent.push_back(Request {
-            number: self.number,
-            operation,
-        });
-    }
-
-    /// The operation that this number answers and when it was sent, if it is waited for.
-    fn answered(&mut self, number: u64) -> Option<(Operation, Instant)> {
-        (number == self.number)
-            .then(|| self.operation.take())
-            .flatten()
-            .map(|operation| (operation, self.sent))
-    }
-
-    /// When waiting ends, if something is in flight.
-    fn deadline(&self, timeout: Duration) -> Option<Instant> {
-        self.operation
-            .is_some()
-            .then(|| later(self.sent, timeout.max(Duration::from_millis(1))))
-    }
+/// The machines behind `NodeLease` and `Claims`, for the workspace's own simulations. No part of the
+/// interface.
+#[doc(hidden)]
+pub mod internals {
+    pub use super::claim::{Claim, ClaimEvent};
+    pub use super::key::{Operation, Reply, Request};
+    pub use super::lease::{Lease, LeaseEvent};
 }

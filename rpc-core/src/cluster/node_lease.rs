@@ -1,4 +1,4 @@
-//! [`NodeLease`]: this node's [`Lease`], kept on a bucket.
+//! [`NodeLease`]: this node's lease, kept on a bucket.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,9 +8,10 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use super::key::{Operation, Reply};
+use super::lease::{Lease, LeaseEvent};
 use super::{
-    Bucket, BucketConfig, Entry, Lease, LeaseConfig, LeaseEvent, LeaseLost, Operation, Reply,
-    Store, StoreError, name_of, token,
+    Bucket, BucketConfig, Entry, LeaseConfig, LeaseLost, Store, StoreError, name_of, token,
 };
 use crate::Str;
 use crate::net::{entropy, time};
@@ -27,8 +28,13 @@ struct Named {
 
 /// Whether this node counts as alive in its cluster. Cheap to clone; all clones are the same lease.
 ///
-/// [`open`](Self::open) starts it, with a [`Renewal`] that you spawn. The rules are those of [`Lease`]: a node
-/// that loses its lease ends its work, and comes back with a new lease, whose id is new.
+/// [`open`](Self::open) starts it, with a [`Renewal`] that you spawn. A node that loses its lease ends its
+/// work, and comes back with a new lease, whose id is new.
+///
+/// The node's key is in a bucket whose entries expire after [`LeaseConfig::lease`]. Only this node writes
+/// it, and only over its own last revision: a key that has expired does not come back. The lease is valid
+/// until [`lease`](LeaseConfig::lease) less [`margin`](LeaseConfig::margin) after the *sending* of the last
+/// renewal that succeeded, so that it ends here before it ends in the store.
 #[derive(Clone)]
 pub struct NodeLease {
     shared: Arc<Shared>,

@@ -19,11 +19,11 @@ crate::config! {
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct PublishConfig {
         /// How long to wait for the answer to an attempt. Default 2 s.
-        pub(crate) answer_timeout: Duration = Duration::from_secs(2) => with_answer_timeout,
-        /// After how long the sender learns that the outcome is unknown. Default 30 s. Keep it well below
+        pub answer_timeout: Duration = Duration::from_secs(2),
+        /// After how long the sender learns that the outcome is unknown. Default 20 s. Keep it well below
         /// the time for which the store remembers ids (2 minutes by default in JetStream): a later attempt
         /// would be stored again.
-        pub deadline: Duration = Duration::from_secs(30) => with_deadline,
+        pub deadline: Duration = Duration::from_secs(20),
     }
 }
 

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::internals::*;
 use super::*;
-use crate::Instant;
+use crate::{Instant, Str};
 
 const SECOND: Duration = Duration::from_secs(1);
 

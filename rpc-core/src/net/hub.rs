@@ -1,7 +1,8 @@
 //! [`SharedHub`]: a hub without IO, shared by the tasks of many connections.
 
 use std::collections::HashMap;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -53,29 +54,26 @@ struct Shared<S> {
     woken: Notify,
     /// Notified when nothing is open any more while the hub drains.
     idle: Notify,
+    /// Changes under the lock.
+    is_draining: AtomicBool,
 }
 
 struct Locked<S> {
     state: S,
     /// The deadline that the running task sleeps until.
     armed: Option<Instant>,
-    is_draining: bool,
 }
 
 impl<S: HubState> SharedHub<S> {
     /// Creates a hub with this state.
     #[must_use]
     pub fn new(state: S) -> Self {
-        let locked = Locked {
-            state,
-            armed: None,
-            is_draining: false,
-        };
         Self {
             shared: Arc::new(Shared {
-                locked: Mutex::new(locked),
+                locked: Mutex::new(Locked { state, armed: None }),
                 woken: Notify::new(),
                 idle: Notify::new(),
+                is_draining: AtomicBool::new(false),
             }),
         }
     }
@@ -83,26 +81,13 @@ impl<S: HubState> SharedHub<S> {
     /// Runs `act` on the hub and delivers its outputs before anything else uses the hub. Do not use
     /// the hub inside `act`.
     pub fn with<R>(&self, act: impl FnOnce(&mut S, S::Now) -> R) -> R {
-        self.act(self.shared.locked.lock(), act)
-    }
-
-    /// Like [`with`](Self::with), but returns `None` if the hub drains or has ended.
-    pub fn with_open<R>(&self, act: impl FnOnce(&mut S, S::Now) -> R) -> Option<R> {
-        let locked = self.shared.locked.lock();
-        (!locked.is_draining).then(|| self.act(locked, act))
-    }
-
-    fn act<R>(
-        &self,
-        mut locked: MutexGuard<'_, Locked<S>>,
-        act: impl FnOnce(&mut S, S::Now) -> R,
-    ) -> R {
+        let mut locked = self.shared.locked.lock();
         let now = S::now();
         let result = act(&mut locked.state, now);
         let has_work = locked.state.drain_outputs(now);
         let next = locked.state.poll_timeout();
         let is_sooner = next.is_some_and(|next| locked.armed.is_none_or(|armed| next < armed));
-        let is_idle = locked.is_draining && locked.state.is_idle();
+        let is_idle = self.is_draining() && locked.state.is_idle();
         drop(locked);
         if has_work || is_sooner {
             self.shared.woken.notify_one();
@@ -113,6 +98,11 @@ impl<S: HubState> SharedHub<S> {
         result
     }
 
+    /// Like [`with`](Self::with), but returns `None` if the hub drains or has ended.
+    pub fn with_open<R>(&self, act: impl FnOnce(&mut S, S::Now) -> R) -> Option<R> {
+        self.with(|state, now| (!self.is_draining()).then(|| act(state, now)))
+    }
+
     /// Runs `act`, which neither changes the hub nor produces outputs.
     pub fn peek<R>(&self, act: impl FnOnce(&mut S) -> R) -> R {
         act(&mut self.shared.locked.lock().state)
@@ -121,7 +111,7 @@ impl<S: HubState> SharedHub<S> {
     /// Returns whether [`drain`](Self::drain) was called or the hub has ended.
     #[must_use]
     pub fn is_draining(&self) -> bool {
-        self.shared.locked.lock().is_draining
+        self.shared.is_draining.load(Ordering::Relaxed)
     }
 
     /// Waits until nothing is open, for at most `timeout`; returns `false` on timeout.
@@ -129,7 +119,9 @@ impl<S: HubState> SharedHub<S> {
     /// # Cancel safety
     /// The hub keeps draining; only the result is lost.
     pub async fn drain(&self, timeout: Duration) -> bool {
-        self.shared.locked.lock().is_draining = true;
+        let locked = self.shared.locked.lock();
+        self.shared.is_draining.store(true, Ordering::Relaxed);
+        drop(locked);
         let idle = async {
             loop {
                 // Made before the look, so that no change falls between.
@@ -162,11 +154,6 @@ impl<S: HubState> SharedHub<S> {
         }
     }
 
-    /// Wakes the task that runs the hub, for work that was left outside of [`with`](Self::with).
-    pub fn wake(&self) {
-        self.shared.woken.notify_one();
-    }
-
     /// Returns a guard that [ends](HubState::end) the hub when the task that runs it ends for any
     /// reason.
     #[must_use]
@@ -192,7 +179,7 @@ pub struct RunningHub<S: HubState>(SharedHub<S>);
 impl<S: HubState> Drop for RunningHub<S> {
     fn drop(&mut self) {
         let mut locked = self.0.shared.locked.lock();
-        locked.is_draining = true;
+        self.0.shared.is_draining.store(true, Ordering::Relaxed);
         locked.state.end();
     }
 }

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use rpc_core::Str;
+use rpc_core::cluster::internals::{Lease, LeaseEvent, Reply, Request};
 use rpc_core::cluster::{
-    Fill, Lease, LeaseConfig, LeaseEvent, Publish, PublishConfig, PublishError, PublishReply,
-    Reply, Request, Sequencer,
+    Fill, LeaseConfig, Publish, PublishConfig, PublishError, PublishReply, Sequencer,
 };
 use switchboard_testing::sim::Rng;
 

@@ -4,10 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use rpc_core::Str;
-use rpc_core::cluster::{
-    Claim, ClaimConfig, ClaimEvent, Fence, Publish, PublishConfig, PublishError, PublishReply,
-    Reply,
-};
+use rpc_core::cluster::internals::{Claim, ClaimEvent, Reply};
+use rpc_core::cluster::{ClaimConfig, Fence, Publish, PublishConfig, PublishError, PublishReply};
 use switchboard_testing::sim::Rng;
 
 use super::node::{Answer, Call, Out};

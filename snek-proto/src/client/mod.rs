@@ -24,8 +24,7 @@ use rpc_core::{
 use serde::de::DeserializeOwned;
 
 use crate::codec::encode_request;
-use crate::frame::{Answer, Channel, ServerFrame, User};
-use crate::frame::{NoArgs, NoKwargs};
+use crate::frame::{Answer, Channel, NoArgs, NoKwargs, ServerFrame, User};
 
 #[cfg(feature = "tokio")]
 pub(crate) use commands::checked_channel;

@@ -268,9 +268,11 @@ impl Sends {
                     continue;
                 }
                 let entropy = self.entropy ^ message.id.0.rotate_left(32);
+                let mut config = self.publish;
+                config.deadline = left;
                 queue.flight = Some(Flight {
                     message,
-                    publish: Publish::new(self.publish.with_deadline(left), entropy, now),
+                    publish: Publish::new(config, entropy, now),
                     refusal: SendError::Refused,
                 });
                 continue;

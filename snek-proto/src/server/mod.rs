@@ -10,10 +10,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use rpc_core::Instant;
 use rpc_core::{
-    CallId, CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Machine, MachineCore,
-    Outgoing, PendingCalls, Refused, Secret, Str, Text,
+    CallId, CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Instant, Machine,
+    MachineCore, Outgoing, PendingCalls, Refused, Secret, Str, Text,
 };
 use serde::Serialize;
 

@@ -14,11 +14,9 @@ use crate::cluster::{
 
 /// Tries again soon.
 fn hasty() -> ClusterOptions {
-    let publish = options().publish;
-    ClusterOptions {
-        publish: publish.with_answer_timeout(Duration::from_millis(50)),
-        ..options()
-    }
+    let mut options = options();
+    options.publish.answer_timeout = Duration::from_millis(50);
+    options
 }
 
 /// Two nodes and their clients, with a channel, after a message that both have heard.
@@ -104,11 +102,9 @@ async fn a_call_waits_for_a_hanging_store_and_is_stored_once() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unreachable_store_fails_calls_and_redirects_clients() {
-    let hasty = ClusterOptions {
-        publish: options().publish.with_deadline(Duration::from_millis(300)),
-        max_outage: Duration::from_millis(1_500),
-        ..options()
-    };
+    let mut hasty = options();
+    hasty.publish.deadline = Duration::from_millis(300);
+    hasty.max_outage = Duration::from_millis(1_500);
     let node = node_on(MemoryStore::new(), hasty).await;
     node.backend.put_channel("general", "").await.unwrap();
     let (ann, mut events) = login(&node, "ann").await;

@@ -204,6 +204,7 @@ impl Model {
         let Some((_, at)) = self.seat(conn) else {
             return self.line("refused authenticate first (send CONNECT)");
         };
+        self.rest(at);
         let running = self.sessions.iter().filter(|it| it.run.is_some()).count();
         let session = &mut self.sessions[at];
         if let Some(run) = session.run {
@@ -281,6 +282,7 @@ impl Model {
                 let Some((_, at)) = self.seat(conn) else {
                     return self.line("answer authenticate first (send CONNECT)");
                 };
+                self.rest(at);
                 let session = &mut self.sessions[at];
                 // The questions of a run are called 0, 1 ..; the first one is named.
                 let line = match (session.run, session.asked, named) {

@@ -125,7 +125,8 @@ pub async fn find_with(
 
 /// Asks a relay (`https://host`) for the endpoints of the agent with this address, and tries them:
 /// this machine first, then private networks, then others. The relay's reply is not trusted, but it
-/// decides which endpoints are tried.
+/// decides which endpoints are tried. `prepare` adds what a dialer may have besides its URL; all of it
+/// goes to the relay and to every endpoint that it names: no headers with secrets.
 ///
 /// # Errors
 /// Every [`FindError`]; [`Nowhere`](FindError::Nowhere) if the agent answers at no endpoint.
@@ -133,19 +134,7 @@ pub async fn find_with(
 ///
 /// # Cancel safety
 /// Cancel-safe.
-pub async fn look_up(address: &Address, relay: &str) -> Result<Found, FindError> {
-    look_up_with(address, relay, |dialer| dialer).await
-}
-
-/// Like [`look_up`], with what a dialer may have besides its URL. All of it goes to the relay and to
-/// every endpoint that it names: no headers with secrets.
-///
-/// # Errors
-/// As for [`look_up`].
-///
-/// # Cancel safety
-/// Cancel-safe.
-pub async fn look_up_with(
+pub async fn look_up(
     address: &Address,
     relay: &str,
     prepare: impl Fn(WsDialer) -> WsDialer,
@@ -304,11 +293,11 @@ mod tests {
             let answer = (asked == path).then(|| known.clone());
             answer.unwrap_or_default()
         });
-        let found = look_up(&me, &relay.await).await.unwrap();
+        let found = look_up(&me, &relay.await, |dialer| dialer).await.unwrap();
         assert_eq!(found.url, format!("{mine}/ws"));
         let silent = place(|_| r#"{"online":false}"#.to_owned()).await;
         assert!(matches!(
-            look_up(&me, &silent).await,
+            look_up(&me, &silent, |dialer| dialer).await,
             Err(FindError::Nowhere)
         ));
     }

@@ -18,7 +18,7 @@ use rpc_core::net::Dialer;
 
 pub use agent::Client;
 #[cfg(feature = "ws")]
-pub use find::{FindError, Found, find, find_with, look_up, look_up_with};
+pub use find::{FindError, Found, find, find_with, look_up};
 pub use human::Human;
 pub use options::{AgentOptions, link_config};
 pub use protocol::ClientProtocol;

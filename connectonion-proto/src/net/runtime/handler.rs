@@ -11,8 +11,8 @@ use super::{HostRuntime, Shared};
 use crate::auth::{Address, AuthError, Signature};
 use crate::codec::redact;
 use crate::console;
-use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit, ReceivedFile};
-use crate::hub::{ConnId, ConnectRequest, Owner, Prompt};
+use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit, ReceivedFile, Signed};
+use crate::hub::{ConnId, ConnectRequest, Hub, Owner, Prompt};
 use crate::limits::{
     ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, SERVICE_RESTART,
     of_server,
@@ -44,18 +44,18 @@ impl Handler {
         }
     }
 
-    /// Calls the hub, and notes that the connection is alive.
-    fn alive(&self, act: impl FnOnce(&mut crate::hub::Hub, ConnId, crate::hub::Now)) {
-        self.runtime.with(|state, now| {
+    /// Notes that the connection is alive, and calls the hub.
+    fn alive(&self, act: impl FnOnce(&mut Hub, ConnId)) {
+        self.runtime.hub().with(|state, now| {
             state.hub.heard(self.conn, now.instant);
-            act(&mut state.hub, self.conn, now);
+            act(&mut state.hub, self.conn);
         });
     }
 
     fn connect(&mut self, connect: Connect, tasks: &mut Running) {
         let now = self.now();
         // Outside of every lock: it takes longer than all the rest.
-        let verified = self.runtime.verifier().verify(&connect.signed, now);
+        let verified = self.runtime.shared.verifier.verify(&connect.signed, now);
         let admission = self.runtime.with_access(|access| {
             self.runtime.refresh_book(access);
             access.decide(verified, now)
@@ -79,7 +79,7 @@ impl Handler {
             }
             Ok(Admission::Gate { identity, required }) => {
                 let mut told = Ok(());
-                self.write(|machine| {
+                self.runtime.write(self.conn, |machine| {
                     told = machine.gate(identity, &required);
                     told.clone()
                 });
@@ -116,7 +116,7 @@ impl Handler {
                 match spent {
                     Ok(()) => runtime.enter(conn, request),
                     // It was used at another host.
-                    Err(error) => runtime.with(|state, _| {
+                    Err(error) => runtime.hub().with(|state, _| {
                         let error = ErrorFrame::new(error.to_string());
                         state.hub.refuse_connect(conn, error);
                     }),
@@ -144,32 +144,26 @@ impl Handler {
         }
     }
 
-    fn input(&self, input: Input, tasks: &mut Running) {
-        let Some(owner) = self.owner else {
-            return self.refuse_input(ErrorFrame::new(AUTHENTICATE_FIRST));
+    /// Returns the prompt of an INPUT, without its files.
+    fn prompt(&self, input: &Input) -> Result<Prompt, Box<ErrorFrame>> {
+        let Some(owner) = &self.owner else {
+            return Err(ErrorFrame::new(AUTHENTICATE_FIRST).into());
         };
         if self.runtime.is_closing() {
             let error = rejected("the host is shutting down");
-            return self.refuse_input(error.with_retryable(true));
+            return Err(error.with_retryable(true).into());
         }
-        let now = self.now();
-        let text = match prompt_of(self.runtime.verifier(), &owner, &input, now) {
-            Ok(Some(text)) => text,
-            Ok(None) => return self.refuse_input(ErrorFrame::new(PROMPT_REQUIRED)),
-            Err(error) => return self.refuse_input(rejected(error.to_string())),
-        };
-        let mut prompt = Prompt::new(text);
-        match input.images(&of_server()) {
-            Ok(images) => prompt.images = images,
-            Err(error) => {
-                return self.refuse_input(rejected(format!("Invalid INPUT: {error}")));
-            }
-        }
-        let session = |_| self.runtime.read(|hub| hub.session_of(self.conn).cloned());
-        let Some(session) = input.files.as_ref().and_then(session) else {
-            return self.alive(|hub, conn, now| hub.input(conn, prompt, input.session, now));
-        };
-        let mark = u128::from(upload::mark(owner, session.as_str())) << 64;
+        let text = prompt_of(&self.runtime.shared.verifier, owner, input, self.now());
+        let text = text.map_err(|error| rejected(error.to_string()))?;
+        let mut prompt = Prompt::new(text.ok_or_else(|| ErrorFrame::new(PROMPT_REQUIRED))?);
+        let images = input.images(&of_server());
+        prompt.images = images.map_err(|error| rejected(format!("Invalid INPUT: {error}")))?;
+        Ok(prompt)
+    }
+
+    /// Passes a prompt to the hub when its files are saved.
+    fn upload(&self, folder: u64, input: Input, prompt: Prompt, tasks: &mut Running) {
+        let mark = u128::from(folder) << 64;
         let (runtime, conn) = (self.runtime.clone(), self.conn);
         tasks.push(async move {
             let shared = Arc::clone(&runtime.shared);
@@ -179,33 +173,29 @@ impl Handler {
             });
             let saved = saving.await;
             let saved = saved.unwrap_or_else(|_| Err("internal error".to_owned()));
-            runtime.with(|state, now| match saved {
+            runtime.hub().with(|state, now| match saved {
                 Ok((prompt, session)) => state.hub.input(conn, prompt, session, now),
                 Err(message) => state.hub.refuse_input(conn, rejected(message)),
             });
         });
     }
 
-    fn refuse_command(&self, command: &ServerEvent, error: &AuthError) {
-        match command {
-            ServerEvent::Input(..) => self.refuse_input(rejected(error.to_string())),
-            _ => {
-                let error = ErrorFrame::new(error.to_string());
-                self.alive(|hub, conn, _| hub.tell(conn, &error));
-            }
-        }
+    /// Checks that a command is signed by the owner of its connection, and was not used before.
+    fn check_command(&self, signed: &Signed) -> Result<(), AuthError> {
+        let now = self.now();
+        // Outside of every lock: it takes longer than all the rest.
+        let verified = self.runtime.shared.verifier.verify(signed, now)?;
+        let owner = self.owner.as_ref().ok_or(AuthError::NotTheOwner)?;
+        let runtime = &self.runtime;
+        runtime.with_access(|access| access.command(owner, &verified, now))
     }
 
     fn refuse_connect(&self, error: ErrorFrame) {
-        self.alive(|hub, conn, _| hub.refuse_connect(conn, error));
+        self.alive(|hub, conn| hub.refuse_connect(conn, error));
     }
 
-    fn refuse_input(&self, error: ErrorFrame) {
-        self.alive(|hub, conn, _| hub.refuse_input(conn, error));
-    }
-
-    fn write(&self, write: impl FnOnce(&mut ServerConn) -> Result<(), Refused>) {
-        self.runtime.write(self.conn, write);
+    fn refuse_input(&self, error: impl Into<Box<ErrorFrame>>) {
+        self.alive(|hub, conn| hub.refuse_input(conn, error));
     }
 }
 
@@ -297,63 +287,76 @@ impl ConnectionHandler for Handler {
             ServerEvent::Onboard { identity, submit } => self.onboard(identity, &submit, tasks),
             ServerEvent::Onboarded { identity, connect } => {
                 let now = self.now();
-                let completed = self
-                    .runtime
-                    .with_access(|access| access.complete(&connect, now));
-                match completed {
+                let runtime = &self.runtime;
+                match runtime.with_access(|access| access.complete(&connect, now)) {
                     Ok(()) => self.enter(Owner::Key(identity), connect, false, tasks),
                     Err(error) => self.refuse_connect(ErrorFrame::new(error.to_string())),
                 }
             }
             ServerEvent::Signed { signed, command } => {
-                let now = self.now();
-                match self
-                    .runtime
-                    .check_command(self.owner.as_ref(), &signed, now)
-                {
-                    Ok(()) => return self.on_event(*command, tasks),
-                    Err(error) => self.refuse_command(&command, &error),
+                match (self.check_command(&signed), &*command) {
+                    (Ok(()), _) => return self.on_event(*command, tasks),
+                    (Err(error), ServerEvent::Input(_)) => {
+                        self.refuse_input(rejected(error.to_string()));
+                    }
+                    (Err(error), _) => {
+                        let error = ErrorFrame::new(error.to_string());
+                        self.alive(|hub, conn| hub.tell(conn, &error));
+                    }
                 }
             }
-            ServerEvent::Input(input) => self.input(input, tasks),
+            ServerEvent::Input(input) => {
+                let has_files = input.files.is_some();
+                let owner = self.owner.filter(|_| has_files);
+                let folder = owner.and_then(|owner| {
+                    let id = |hub: &Hub| hub.session_of(self.conn).cloned();
+                    Some(upload::mark(owner, self.runtime.read(id)?.as_str()))
+                });
+                match (self.prompt(&input), folder) {
+                    (Err(error), _) => self.refuse_input(error),
+                    (Ok(prompt), Some(folder)) => self.upload(folder, input, prompt, tasks),
+                    (Ok(prompt), None) => self.runtime.hub().with(|state, now| {
+                        state.hub.input(self.conn, prompt, input.session, now);
+                    }),
+                }
+            }
             command @ (ServerEvent::Response(_)
             | ServerEvent::ModeChange(_)
             | ServerEvent::PromptUpdate(_)
-            | ServerEvent::Interrupt) => {
-                self.alive(|hub, conn, now| hub.command(conn, command, now));
-            }
+            | ServerEvent::Interrupt) => self.runtime.hub().with(|state, now| {
+                state.hub.command(self.conn, command, now);
+            }),
             ServerEvent::SessionQuery(query) => {
                 let asker = self
                     .owner
                     .or_else(|| self.runtime.shared.access.lock().nobody());
-                self.alive(|_, _, _| {});
+                self.alive(|_, _| {});
                 let (runtime, conn) = (self.runtime.clone(), self.conn);
                 tasks.push(async move {
                     let status = runtime.status(asker, query.session_id).await;
-                    runtime.with(|state, _| state.hub.tell(conn, &status));
+                    runtime.hub().with(|state, _| state.hub.tell(conn, &status));
                 });
             }
             ServerEvent::Admin(request) => {
-                let (owner, now) = (self.owner.as_ref(), self.now());
-                let result = self
-                    .runtime
-                    .with_access(|access| access.administrate(owner, &request, now));
-                self.alive(|hub, conn, _| match &result {
+                let (runtime, owner, now) = (&self.runtime, self.owner.as_ref(), self.now());
+                let result =
+                    runtime.with_access(|access| access.administrate(owner, &request, now));
+                self.alive(|hub, conn| match &result {
                     Ok(result) => hub.tell(conn, result),
                     Err(error) => hub.tell(conn, &**error),
                 });
             }
-            ServerEvent::Pong => self.alive(|_, _, _| {}),
+            ServerEvent::Pong => self.alive(|_, _| {}),
             ServerEvent::Writable => {
-                self.runtime
-                    .with(|state, now| state.send_frames(self.conn, now));
+                let hub = self.runtime.hub();
+                hub.with(|state, _| state.hub.resume(self.conn));
             }
             ServerEvent::Warning(warning) => {
                 if let Some(line) = refused(&warning) {
                     tracing::info!(target: console::TARGET, "{line}");
                 }
                 tracing::debug!(conn = self.conn.0, %warning, "a frame was refused");
-                self.alive(|_, _, _| {});
+                self.alive(|_, _| {});
             }
             ServerEvent::Closed(reason) => {
                 self.runtime.leave(self.conn);

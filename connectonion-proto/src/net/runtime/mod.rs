@@ -23,7 +23,7 @@ use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 use crate::auth::{Address, AuthError, Verifier, unix_seconds};
 use crate::console;
 use crate::frame::{ErrorFrame, SessionState, SessionStatus, Signed};
-use crate::hub::{ConnId, ConnectRequest, Hub, Now, Owner, Prompt, RunId};
+use crate::hub::{ConnId, ConnectRequest, Hub, Owner, Prompt, RunId};
 use crate::server::{ServerConfig, ServerConn};
 use crate::storage::Storage;
 #[cfg(feature = "server")]
@@ -36,8 +36,8 @@ use turn::Head;
 
 pub use agent::{Agent, Reply};
 pub(crate) use options::Peers;
+pub use options::RuntimeOptions;
 use options::{CheckPayment, OnSpent, OnTrust, TrustSource};
-pub use options::{Payments, RuntimeOptions};
 pub use turn::Turn;
 
 /// The [sessions](crate::session) of a host that many tasks share, with access control, storage and
@@ -241,14 +241,17 @@ impl HostRuntime {
     /// their clients connect to a host that may serve them. Nothing is stored.
     #[cfg(feature = "server")]
     pub(super) fn give_up_all(&self) {
-        self.with(|state, now| state.hub.give_up_all(now));
+        self.hub().with(|state, now| state.hub.give_up_all(now));
     }
 
     /// Takes over the session of a host that has died. Returns `false` if this one has no room, or
     /// is shutting down.
     #[cfg(feature = "server")]
     pub(super) fn recover(&self, session_id: &str) -> bool {
-        !self.is_closing() && self.with(|state, _| state.hub.recover(session_id.into()))
+        !self.is_closing()
+            && self
+                .hub()
+                .with(|state, _| state.hub.recover(session_id.into()))
     }
 
     /// Returns the status of a session, also of one that another host serves.
@@ -277,11 +280,12 @@ impl HostRuntime {
     ) -> Result<Result<(), StorageError>, AuthError> {
         let now = self.unix_now();
         // Outside of every lock: it takes longer than all the rest.
-        let verified = self.verifier().verify(signed, now);
+        let verified = self.shared.verifier.verify(signed, now);
         let owner = self.with_access(|access| access.deletion(verified, session_id, now))?;
         let (told, outcome) = tokio::sync::oneshot::channel();
         let then = move |outcome| drop(told.send(outcome));
-        self.with(|state, now| state.hub.delete(&session_id.into(), owner, then, now));
+        self.hub()
+            .with(|state, now| state.hub.delete(&session_id.into(), owner, then, now));
         // The host ends.
         let outcome = outcome.await.unwrap_or(Err(StorageError::Fenced));
         if outcome.is_err() || signed.keeps_files() {
@@ -312,24 +316,11 @@ impl HostRuntime {
     }
 
     fn store_again(&self) {
-        self.with(|state, now| state.hub.store_again(now));
+        self.hub().with(|state, now| state.hub.store_again(now));
     }
 
     pub(super) fn is_closing(&self) -> bool {
         self.shared.hub.is_draining()
-    }
-
-    /// Checks that a command is signed by the owner of its connection, and was not used before.
-    fn check_command(
-        &self,
-        owner: Option<&Owner>,
-        signed: &Signed,
-        now: f64,
-    ) -> Result<(), AuthError> {
-        // Outside of every lock: it takes longer than all the rest.
-        let verified = self.verifier().verify(signed, now)?;
-        let owner = owner.ok_or(AuthError::NotTheOwner)?;
-        self.with_access(|access| access.command(owner, &verified, now))
     }
 
     /// Takes over lists that have changed on the disk.
@@ -349,7 +340,8 @@ impl HostRuntime {
         if !blocked.is_empty() {
             let is_blocked = |owner| matches!(owner, Owner::Key(key) if blocked.contains(&key));
             let why = CloseFrame::new(CloseFrame::POLICY, AuthError::Blocked.to_string());
-            self.with(|state, now| state.hub.end_owners(is_blocked, &why, now));
+            self.hub()
+                .with(|state, now| state.hub.end_owners(is_blocked, &why, now));
         }
     }
 
@@ -359,7 +351,7 @@ impl HostRuntime {
         let access = self.shared.access.lock();
         let blocked = &access.book().blocked;
         let is_blocked = matches!(request.owner, Owner::Key(key) if blocked.contains(&key));
-        self.with(|state, now| {
+        self.hub().with(|state, now| {
             state.hub.heard(conn, now.instant);
             match is_blocked {
                 false => state.hub.connect(conn, request, now),
@@ -369,10 +361,6 @@ impl HostRuntime {
                 }
             }
         });
-    }
-
-    fn verifier(&self) -> &Verifier {
-        &self.shared.verifier
     }
 
     pub(super) fn unix_now(&self) -> f64 {
@@ -385,7 +373,7 @@ impl HostRuntime {
     }
 
     fn leave(&self, conn: ConnId) {
-        let active = self.with(|state, now| {
+        let active = self.hub().with(|state, now| {
             let was_there = state.connections.remove(conn.0);
             state.heads.remove(&conn);
             was_there.then(|| {
@@ -398,9 +386,8 @@ impl HostRuntime {
         }
     }
 
-    /// Calls `act` with the hub, and distributes its output before any other call.
-    fn with<T>(&self, act: impl FnOnce(&mut State, Now) -> T) -> T {
-        self.shared.hub.with(act)
+    fn hub(&self) -> &SharedHub<State> {
+        &self.shared.hub
     }
 
     /// Writes to a connection, if it still exists.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt as _};
 
 use super::results::ResultsFile;
 use crate::auth::{Address, AuthError, Signature, Signer, Spent};
@@ -16,17 +16,7 @@ use crate::storage::{Record, Storage, StorageError};
 use crate::trust::{AccessControl, TrustBook, TrustLevel};
 use crate::upload::UploadLimits;
 
-/// Finds out whether strangers have paid. What they say themselves proves nothing. Implement it as
-/// `async fn`.
-pub trait Payments: Send + Sync + 'static {
-    /// Returns whether this address has paid this amount.
-    ///
-    /// # Cancel safety
-    /// The future is dropped if the host ends.
-    fn is_paid(&self, payer: &Address, amount: f64) -> impl Future<Output = bool> + Send;
-}
-
-/// [`Payments`] as a function.
+/// Returns whether this address has paid this amount.
 pub(super) type CheckPayment = Box<dyn Fn(Address, f64) -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// The other hosts with the same address, which share the storage: a cluster.
@@ -102,14 +92,16 @@ impl RuntimeOptions {
         Self::with_access(AccessControl::new(*host.address(), level))
     }
 
-    /// Checks with `payments` whether strangers have paid. Without it, payment is not possible.
+    /// Finds out with `is_paid` whether a stranger has paid this amount: what strangers say themselves
+    /// proves nothing. Its future is dropped if the host ends. Without it, payment is not possible.
     #[must_use]
-    pub fn with_payments(mut self, payments: impl Payments) -> Self {
-        let payments = Arc::new(payments);
-        self.payments = Some(Box::new(move |payer, amount| {
-            let payments = Arc::clone(&payments);
-            Box::pin(async move { payments.is_paid(&payer, amount).await })
-        }));
+    pub fn with_payments<F, R>(mut self, is_paid: F) -> Self
+    where
+        F: Fn(Address, f64) -> R + Send + Sync + 'static,
+        R: Future<Output = bool> + Send + 'static,
+    {
+        let check = move |payer, amount| is_paid(payer, amount).boxed();
+        self.payments = Some(Box::new(check));
         self
     }
 }

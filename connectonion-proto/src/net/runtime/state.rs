@@ -19,21 +19,6 @@ pub(super) struct State {
     pub(super) heads: HashMap<ConnId, Arc<Head>>,
 }
 
-impl State {
-    /// Sends a connection as many of its session's frames as there is room for.
-    pub(super) fn send_frames(&mut self, conn: ConnId, now: Now) {
-        let Some(handle) = self.connections.get(conn.0) else {
-            return;
-        };
-        while handle.with(ServerConn::has_room)
-            && let Some(frame) = self.hub.next_frame(conn, now)
-        {
-            self.connections
-                .write(conn.0, |machine| machine.send(frame));
-        }
-    }
-}
-
 impl HubState for State {
     type Now = Now;
 
@@ -56,7 +41,15 @@ impl HubState for State {
                 .write(conn.0, |machine| tell(machine, reply));
         }
         while let Some(conn) = self.hub.poll_ready() {
-            self.send_frames(conn, now);
+            self.connections.write(conn.0, |machine| {
+                let mut sent = Ok(());
+                while machine.has_room()
+                    && let Some(frame) = self.hub.next_frame(conn, now)
+                {
+                    sent = sent.and(machine.send(frame));
+                }
+                sent
+            });
         }
         // The runtime's task takes them.
         self.hub.has_events()

@@ -2,14 +2,12 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::pin::pin;
 use std::sync::Arc;
 
 use rpc_core::net::catch_panic;
 use rpc_core::net::telemetry::server_call;
 use tokio::sync::Notify;
-use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::HostRuntime;
@@ -17,31 +15,37 @@ use super::agent::Agent;
 use super::turn::Turn;
 use crate::hub::{AgentError, HubEvent, Job, Prompt, RunId};
 use crate::net::SYSTEM;
-use crate::storage::StorageError;
+use crate::storage::{Record, StorageError};
 
 /// The number of storage jobs done at once.
 const BATCH: usize = 64;
+
+/// The jobs of some sessions, which are stored in their order, a batch at a time. The hub bounds them.
+#[derive(Default)]
+struct Lane {
+    waiting: Vec<Job>,
+    is_busy: bool,
+}
+
+/// The lane of a batch that was carried out, and its jobs with their outcomes.
+type Stored = (usize, Vec<(Result<Option<Record>, StorageError>, Job)>);
+
 /// The error for a client whose agent panicked.
 const PANICKED: &str = "the agent panicked";
 
 pub(super) async fn run(runtime: HostRuntime) -> Infallible {
-    let runtime = &runtime;
-    let _running = runtime.shared.hub.running();
+    let (runtime, hub) = (&runtime, runtime.hub());
+    let _running = hub.running();
     recover(runtime).await;
     // Tasks of their own, so that an agent that computes blocks neither time nor clients. They go
     // when this future goes.
     let mut running = JoinSet::new();
     let mut agents: HashMap<RunId, (AbortHandle, Arc<Notify>)> = HashMap::new();
-    // Jobs of one session are in one lane. The hub bounds them.
-    let mut storing = JoinSet::new();
-    let lanes = (0..runtime.shared.lanes).map(|_| {
-        let (lane, jobs) = mpsc::unbounded_channel();
-        storing.spawn(store(runtime.clone(), jobs));
-        lane
-    });
-    let lanes: Vec<_> = lanes.collect();
+    let mut storing: JoinSet<Stored> = JoinSet::new();
+    let mut lanes: Vec<Lane> = Vec::new();
+    lanes.resize_with(runtime.shared.lanes, Lane::default);
     loop {
-        while let Some(event) = runtime.shared.hub.peek(|state| state.hub.poll_event()) {
+        while let Some(event) = hub.peek(|state| state.hub.poll_event()) {
             match event {
                 HubEvent::Start {
                     run,
@@ -50,7 +54,6 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                     prompt,
                 } => {
                     let told = Arc::<Notify>::default();
-                    let hub = &runtime.shared.hub;
                     let head = |conn| hub.peek(|state| state.heads.get(&conn).cloned());
                     let turn = Turn {
                         runtime: runtime.clone(),
@@ -69,12 +72,11 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                     }
                 }
                 HubEvent::Store(job) => {
-                    let mut hasher = DefaultHasher::new();
-                    job.session_id().hash(&mut hasher);
-                    let lane = hasher.finish() % lanes.len().max(1) as u64;
-                    let lane = lanes.get(usize::try_from(lane).unwrap_or_default());
-                    // The lanes end with this future.
-                    let _ = lane.map(|lane| lane.send(job));
+                    let sum: usize = job.session_id().bytes().map(usize::from).sum();
+                    let lane = sum % lanes.len().max(1);
+                    if let Some(lane) = lanes.get_mut(lane) {
+                        lane.waiting.push(job);
+                    }
                 }
                 HubEvent::Told(run) => {
                     if let Some((_, told)) = agents.get(&run) {
@@ -83,8 +85,26 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                 }
             }
         }
+        for (number, lane) in lanes.iter_mut().enumerate() {
+            if !lane.is_busy && !lane.waiting.is_empty() {
+                lane.is_busy = true;
+                let count = lane.waiting.len().min(BATCH);
+                let batch = lane.waiting.drain(..count).collect();
+                storing.spawn(store(runtime.clone(), number, batch));
+            }
+        }
         tokio::select! {
-            () = runtime.shared.hub.changed() => {}
+            () = hub.changed() => {}
+            Some(Ok((number, done))) = storing.join_next() => {
+                hub.with(|state, now| {
+                    for (outcome, job) in done {
+                        state.hub.done(job, outcome, now);
+                    }
+                });
+                if let Some(lane) = lanes.get_mut(number) {
+                    lane.is_busy = false;
+                }
+            }
             Some(ended) = running.join_next() => {
                 if let Ok(run) = ended {
                     agents.remove(&run);
@@ -94,37 +114,27 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
     }
 }
 
-/// Stores the jobs of some sessions in their order, a batch at a time.
-async fn store(runtime: HostRuntime, mut jobs: UnboundedReceiver<Job>) {
-    let mut batch = Vec::new();
-    while jobs.recv_many(&mut batch, BATCH).await > 0 {
-        let (storage, now) = (Arc::clone(&runtime.shared.storage), runtime.unix_now());
-        let jobs = std::mem::take(&mut batch);
-        let done = match runtime.shared.peers.clone() {
-            Some(peers) => {
+/// Carries out a batch of jobs. Those of a storage that panics, which has said so, stay undone.
+async fn store(runtime: HostRuntime, lane: usize, jobs: Vec<Job>) -> Stored {
+    let (storage, now) = (Arc::clone(&runtime.shared.storage), runtime.unix_now());
+    let done = match &runtime.shared.peers {
+        Some(peers) => {
+            let carrying_out = async {
                 let mut done = Vec::with_capacity(jobs.len());
                 for job in jobs {
                     done.push((peers.carry_out(&job, now).await, job));
                 }
                 done
-            }
-            None => {
-                let storing = tokio::task::spawn_blocking(move || {
-                    let outcomes = jobs
-                        .into_iter()
-                        .map(|job| (job.carry_out(&*storage, now), job));
-                    outcomes.collect::<Vec<_>>()
-                });
-                // A storage that panics has said so.
-                storing.await.unwrap_or_default()
-            }
-        };
-        runtime.with(|state, now| {
-            for (outcome, job) in done {
-                state.hub.done(job, outcome, now);
-            }
-        });
-    }
+            };
+            catch_panic("the storage", carrying_out).await
+        }
+        None => {
+            let outcome = move |job: Job| (job.carry_out(&*storage, now), job);
+            let storing = move || jobs.into_iter().map(outcome).collect();
+            tokio::task::spawn_blocking(storing).await.ok()
+        }
+    };
+    (lane, done.unwrap_or_default())
 }
 
 async fn recover(runtime: &HostRuntime) {
@@ -154,7 +164,7 @@ pub(super) async fn work<A: Agent>(agent: Arc<A>, turn: Turn, mut prompt: Prompt
             let answering = async { agent.run(&turn, prompt).await };
             let answer = catch_panic("an agent", answering).await;
             let answer = answer.unwrap_or_else(|| Err(AgentError::new(PANICKED)));
-            let unread = runtime.with(|state, now| match answer {
+            let unread = runtime.hub().with(|state, now| match answer {
                 Ok(reply) => state.hub.finish(run, &reply.text, now),
                 Err(AgentError::Over) => Err(AgentError::Over),
                 // A run that is over has reported it.

@@ -88,7 +88,9 @@ impl Turn {
     }
 
     fn hub<T>(&self, act: impl FnOnce(&mut Hub, Now) -> T) -> T {
-        self.runtime.with(|state, now| act(&mut state.hub, now))
+        self.runtime
+            .hub()
+            .with(|state, now| act(&mut state.hub, now))
     }
 
     /// Sends an event. Returns its id.

@@ -11,9 +11,7 @@ use std::path::PathBuf;
 
 use connectonion_proto::auth::Address;
 use connectonion_proto::frame::Mode;
-use connectonion_proto::net::{
-    AgentOptions, FindError, connect_with, dialer, find_with, look_up_with,
-};
+use connectonion_proto::net::{AgentOptions, FindError, connect_with, dialer, find_with, look_up};
 use rpc_core::Secret;
 use rpc_core::net::DialError;
 use rpc_core::net::ws::urls;
@@ -186,7 +184,7 @@ async fn whereabouts(args: &Args, line: &Line) -> Result<(Urls, Option<Address>)
                 let why = "--header cannot be used with --relay, which names other servers";
                 return Err(Failure::usage(why));
             }
-            look_up_with(address, relay.expose(), |dialer| line.dialer(dialer)).await
+            look_up(address, relay.expose(), |dialer| line.dialer(dialer)).await
         }
         _ => {
             find_with(place.expose(), wanted.as_ref(), |dialer| {

@@ -44,7 +44,7 @@ impl Rule<'_> {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn requests_without_a_connection_end_in_time(engine: &dyn Engine) {
+pub(super) async fn requests_without_a_connection_end_in_time(engine: &dyn Engine) {
     let says = "without a connection requests fail with `Unavailable` within the timeout";
     let rule = Rule::new(engine, "away", says);
     let store = rule.connect().await;
@@ -84,7 +84,7 @@ pub async fn requests_without_a_connection_end_in_time(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn a_restart_keeps_what_is_stored(engine: &dyn Engine) {
+pub(super) async fn a_restart_keeps_what_is_stored(engine: &dyn Engine) {
     let says =
         "after a restart records, numbers and ids are there, and subscriptions go on with a gap";
     let rule = Rule::new(engine, "restart", says);
@@ -136,7 +136,7 @@ pub async fn a_restart_keeps_what_is_stored(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn a_lost_log_is_made_again(engine: &dyn Engine) {
+pub(super) async fn a_lost_log_is_made_again(engine: &dyn Engine) {
     let says = "a lost log is made again, empty, by `ensure` or by the call that finds out";
     let rule = Rule::new(engine, "lost", says);
     let store = rule.connect().await;
@@ -175,7 +175,7 @@ pub async fn a_lost_log_is_made_again(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn a_watch_of_a_lost_log_ends(engine: &dyn Engine) {
+pub(super) async fn a_watch_of_a_lost_log_ends(engine: &dyn Engine) {
     let says = "a watch of a lost log ends with an error, or brings what the new log has";
     let rule = Rule::new(engine, "watch_lost", says);
     let store = rule.connect().await;
@@ -201,7 +201,7 @@ pub async fn a_watch_of_a_lost_log_ends(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn an_engine_without_data_is_filled_again(engine: &dyn Engine) {
+pub(super) async fn an_engine_without_data_is_filled_again(engine: &dyn Engine) {
     let says = "an engine that has lost its data has the logs again after `ensure`, and works";
     let rule = Rule::new(engine, "empty", says);
     let store = rule.connect().await;

@@ -14,7 +14,7 @@ const AT_ONCE: usize = 8;
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn numbers_count_all_records_of_a_log(engine: &dyn Engine) {
+pub(super) async fn numbers_count_all_records_of_a_log(engine: &dyn Engine) {
     let says = "all records of a log are numbered together, from 1";
     let rule = Rule::new(engine, "numbers", says);
     let (one, other) = (rule.log().await, rule.log().await);
@@ -31,7 +31,7 @@ pub async fn numbers_count_all_records_of_a_log(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn a_number_never_comes_again(engine: &dyn Engine) {
+pub(super) async fn a_number_never_comes_again(engine: &dyn Engine) {
     let says = "a number never comes again while the log exists, also after a purge";
     let rule = Rule::new(engine, "again", says);
     let log = rule.log().await;
@@ -50,7 +50,7 @@ pub async fn a_number_never_comes_again(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn one_append_after_a_record_is_stored(engine: &dyn Engine) {
+pub(super) async fn one_append_after_a_record_is_stored(engine: &dyn Engine) {
     let says = "of several appends with the same `last` at most one is stored";
     let rule = Rule::new(engine, "judge", says);
     let (one, other) = (rule.log().await, rule.log().await);
@@ -123,7 +123,7 @@ pub async fn one_append_after_a_record_is_stored(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn one_append_with_an_id_is_stored(engine: &dyn Engine) {
+pub(super) async fn one_append_with_an_id_is_stored(engine: &dyn Engine) {
     let says =
         "of several appends with the same id one is stored, and the others are told its number";
     let rule = Rule::new(engine, "ids", says);

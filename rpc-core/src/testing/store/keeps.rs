@@ -11,7 +11,7 @@ use crate::cluster::{Expect, LogConfig, StoreError};
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn a_purge_removes_what_it_names(engine: &dyn Engine) {
+pub(super) async fn a_purge_removes_what_it_names(engine: &dyn Engine) {
     let says = "a purge removes the records that match below a number, no others, and counts them";
     let rule = Rule::new(engine, "purge", says);
     let log = rule.log().await;
@@ -41,7 +41,7 @@ pub async fn a_purge_removes_what_it_names(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn bounds_remove_the_first_records(engine: &dyn Engine) {
+pub(super) async fn bounds_remove_the_first_records(engine: &dyn Engine) {
     let says = "`max_per_subject` and `max_records` remove the first records";
     let rule = Rule::new(engine, "bounds_1", says);
     let config = LogConfig {
@@ -71,7 +71,7 @@ pub async fn bounds_remove_the_first_records(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn a_record_vanishes_at_its_age(engine: &dyn Engine) {
+pub(super) async fn a_record_vanishes_at_its_age(engine: &dyn Engine) {
     let rule = Rule::new(
         engine,
         "ages",
@@ -101,7 +101,7 @@ pub async fn a_record_vanishes_at_its_age(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn a_full_log_refuses_records_and_keeps_what_it_has(engine: &dyn Engine) {
+pub(super) async fn a_full_log_refuses_records_and_keeps_what_it_has(engine: &dyn Engine) {
     let says = "beyond `max_bytes` appends fail with `Full`, and what is stored stays";
     let rule = Rule::new(engine, "full", says);
     let config = LogConfig {
@@ -140,7 +140,7 @@ pub async fn a_full_log_refuses_records_and_keeps_what_it_has(engine: &dyn Engin
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn what_is_too_large_is_refused(engine: &dyn Engine) {
+pub(super) async fn what_is_too_large_is_refused(engine: &dyn Engine) {
     let says = "a payload of `max_payload` is stored, and a larger one refused";
     let rule = Rule::new(engine, "large", says);
     let store = rule.connect().await;
@@ -171,7 +171,7 @@ pub async fn what_is_too_large_is_refused(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn a_log_keeps_its_configuration(engine: &dyn Engine) {
+pub(super) async fn a_log_keeps_its_configuration(engine: &dyn Engine) {
     let says =
         "the configuration of a log stays, and one that keeps records for less time is refused";
     let rule = Rule::new(engine, "config", says);

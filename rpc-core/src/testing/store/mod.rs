@@ -1,8 +1,7 @@
-//! The rules of [`Store`] as functions: call them from the tests of every engine.
+//! The rules of [`Store`]: call [`all`] from the tests of an engine.
 //!
-//! [`all`] calls them one after the other. Each takes logs and subjects of its own, so that one engine serves
-//! them all, and panics with the rule that was broken, and how. Those that need a [`Fault`] which the engine
-//! cannot do hold without it.
+//! Each rule takes logs and subjects of its own, so that one engine serves them all, and panics with its
+//! words, and how it was broken. Those that need a [`Fault`] which the engine cannot do hold without it.
 //!
 //! They wait by tokio's clock: a few seconds in all, or none if a test has paused it and the engine is in
 //! this process.
@@ -23,9 +22,10 @@
 //!     }
 //! }
 //!
-//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+//! # let mut runtime = tokio::runtime::Builder::new_current_thread();
+//! # let runtime = runtime.enable_time().start_paused(true).build().unwrap();
 //! # runtime.block_on(async {
-//! store::numbers_count_all_records_of_a_log(&Memory(MemoryStore::new())).await;
+//! store::all(&Memory(MemoryStore::new())).await;
 //! # });
 //! ```
 
@@ -45,29 +45,6 @@ use futures_util::StreamExt;
 
 use crate::cluster::{
     Expect, Log, LogConfig, Message, Messages, Record, Store, StoreError, Stored, Watched,
-};
-
-pub use heals::{
-    a_lost_log_is_made_again, a_restart_keeps_what_is_stored, a_watch_of_a_lost_log_ends,
-    an_engine_without_data_is_filled_again, requests_without_a_connection_end_in_time,
-};
-pub use judge::{
-    a_number_never_comes_again, numbers_count_all_records_of_a_log,
-    one_append_after_a_record_is_stored, one_append_with_an_id_is_stored,
-};
-pub use keeps::{
-    a_full_log_refuses_records_and_keeps_what_it_has, a_log_keeps_its_configuration,
-    a_purge_removes_what_it_names, a_record_vanishes_at_its_age, bounds_remove_the_first_records,
-    what_is_too_large_is_refused,
-};
-pub use order::{
-    a_feed_brings_records_and_messages_in_one_order, a_loss_is_counted_as_a_gap,
-    a_question_gets_an_answer_or_the_reason, messages_reach_all_who_are_subscribed,
-};
-pub use reads::{
-    a_state_says_what_there_is, a_watch_tells_what_is_there_then_what_comes,
-    heads_are_the_last_records_of_subjects, patterns_match_whole_tokens,
-    reads_bring_records_in_order, what_an_append_has_returned_is_read_by_all,
 };
 
 /// After how long something counts as never.
@@ -108,31 +85,31 @@ pub enum Fault<'a> {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub async fn all(engine: &dyn Engine) {
-    numbers_count_all_records_of_a_log(engine).await;
-    a_number_never_comes_again(engine).await;
-    one_append_after_a_record_is_stored(engine).await;
-    one_append_with_an_id_is_stored(engine).await;
-    what_an_append_has_returned_is_read_by_all(engine).await;
-    a_purge_removes_what_it_names(engine).await;
-    reads_bring_records_in_order(engine).await;
-    patterns_match_whole_tokens(engine).await;
-    heads_are_the_last_records_of_subjects(engine).await;
-    a_watch_tells_what_is_there_then_what_comes(engine).await;
-    a_state_says_what_there_is(engine).await;
-    bounds_remove_the_first_records(engine).await;
-    a_record_vanishes_at_its_age(engine).await;
-    a_full_log_refuses_records_and_keeps_what_it_has(engine).await;
-    what_is_too_large_is_refused(engine).await;
-    a_log_keeps_its_configuration(engine).await;
-    messages_reach_all_who_are_subscribed(engine).await;
-    a_feed_brings_records_and_messages_in_one_order(engine).await;
-    a_loss_is_counted_as_a_gap(engine).await;
-    a_question_gets_an_answer_or_the_reason(engine).await;
-    requests_without_a_connection_end_in_time(engine).await;
-    a_restart_keeps_what_is_stored(engine).await;
-    a_lost_log_is_made_again(engine).await;
-    a_watch_of_a_lost_log_ends(engine).await;
-    an_engine_without_data_is_filled_again(engine).await;
+    judge::numbers_count_all_records_of_a_log(engine).await;
+    judge::a_number_never_comes_again(engine).await;
+    judge::one_append_after_a_record_is_stored(engine).await;
+    judge::one_append_with_an_id_is_stored(engine).await;
+    reads::what_an_append_has_returned_is_read_by_all(engine).await;
+    keeps::a_purge_removes_what_it_names(engine).await;
+    reads::reads_bring_records_in_order(engine).await;
+    reads::patterns_match_whole_tokens(engine).await;
+    reads::heads_are_the_last_records_of_subjects(engine).await;
+    reads::a_watch_tells_what_is_there_then_what_comes(engine).await;
+    reads::a_state_says_what_there_is(engine).await;
+    keeps::bounds_remove_the_first_records(engine).await;
+    keeps::a_record_vanishes_at_its_age(engine).await;
+    keeps::a_full_log_refuses_records_and_keeps_what_it_has(engine).await;
+    keeps::what_is_too_large_is_refused(engine).await;
+    keeps::a_log_keeps_its_configuration(engine).await;
+    order::messages_reach_all_who_are_subscribed(engine).await;
+    order::a_feed_brings_records_and_messages_in_one_order(engine).await;
+    order::a_loss_is_counted_as_a_gap(engine).await;
+    order::a_question_gets_an_answer_or_the_reason(engine).await;
+    heals::requests_without_a_connection_end_in_time(engine).await;
+    heals::a_restart_keeps_what_is_stored(engine).await;
+    heals::a_lost_log_is_made_again(engine).await;
+    heals::a_watch_of_a_lost_log_ends(engine).await;
+    heals::an_engine_without_data_is_filled_again(engine).await;
 }
 
 /// A rule, and the name of all that its test makes.

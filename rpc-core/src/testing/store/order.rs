@@ -16,7 +16,7 @@ const FLOOD: usize = 70_000;
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
+pub(super) async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
     let says = "a message reaches all who are subscribed to its subject, in order, and no one else";
     let rule = Rule::new(engine, "messages", says);
     let (one, other) = (rule.connect().await, rule.connect().await);
@@ -76,7 +76,7 @@ pub async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn Engine) {
+pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn Engine) {
     let says =
         "a feed brings records, with the numbers before them, and messages to all in one order";
     let rule = Rule::new(engine, "feed", says);
@@ -179,7 +179,7 @@ async fn until_end(rule: &Rule<'_>, messages: &mut Messages) -> Vec<Message> {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn a_loss_is_counted_as_a_gap(engine: &dyn Engine) {
+pub(super) async fn a_loss_is_counted_as_a_gap(engine: &dyn Engine) {
     let says = "a subscription that is read too slowly loses nothing, or a gap is counted";
     let rule = Rule::new(engine, "gaps", says);
     let (one, other) = (rule.connect().await, rule.connect().await);
@@ -218,7 +218,7 @@ pub async fn a_loss_is_counted_as_a_gap(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine) {
+pub(super) async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine) {
     let says = "a question gets an answer, or the reason: no subscriber, or no answer in time";
     let rule = Rule::new(engine, "ask", says);
     let (one, other) = (rule.connect().await, rule.connect().await);

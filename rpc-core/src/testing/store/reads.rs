@@ -9,7 +9,7 @@ use crate::cluster::{Expect, Record};
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn what_an_append_has_returned_is_read_by_all(engine: &dyn Engine) {
+pub(super) async fn what_an_append_has_returned_is_read_by_all(engine: &dyn Engine) {
     let says = "what an append has returned is read by everyone, as it was";
     let rule = Rule::new(engine, "durable", says);
     let (one, other) = (rule.log().await, rule.log().await);
@@ -59,7 +59,7 @@ pub async fn what_an_append_has_returned_is_read_by_all(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn reads_bring_records_in_order(engine: &dyn Engine) {
+pub(super) async fn reads_bring_records_in_order(engine: &dyn Engine) {
     let says =
         "a read brings the first records after a number, in order, and fewer only at the end";
     let rule = Rule::new(engine, "pages", says);
@@ -101,7 +101,7 @@ pub async fn reads_bring_records_in_order(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn patterns_match_whole_tokens(engine: &dyn Engine) {
+pub(super) async fn patterns_match_whole_tokens(engine: &dyn Engine) {
     let says = "in a pattern `*` is one whole token, and `>` one or more";
     let rule = Rule::new(engine, "patterns", says);
     let log = rule.log().await;
@@ -128,7 +128,7 @@ pub async fn patterns_match_whole_tokens(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn heads_are_the_last_records_of_subjects(engine: &dyn Engine) {
+pub(super) async fn heads_are_the_last_records_of_subjects(engine: &dyn Engine) {
     let says = "heads are the last record of each subject, in the order of their numbers, without payloads";
     let rule = Rule::new(engine, "heads", says);
     let log = rule.log().await;
@@ -163,7 +163,7 @@ pub async fn heads_are_the_last_records_of_subjects(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn a_watch_tells_what_is_there_then_what_comes(engine: &dyn Engine) {
+pub(super) async fn a_watch_tells_what_is_there_then_what_comes(engine: &dyn Engine) {
     let says = "a watch tells the last record of each subject, then `None` once, then all that is appended";
     let rule = Rule::new(engine, "watch", says);
     let (log, other) = (rule.log().await, rule.log().await);
@@ -207,7 +207,7 @@ pub async fn a_watch_tells_what_is_there_then_what_comes(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub async fn a_state_says_what_there_is(engine: &dyn Engine) {
+pub(super) async fn a_state_says_what_there_is(engine: &dyn Engine) {
     let rule = Rule::new(engine, "state", "a state says what a log holds");
     let (log, other) = (rule.log().await, rule.log().await);
     let state = async || rule.ok("a state", rule.soon("a state", other.state()).await);

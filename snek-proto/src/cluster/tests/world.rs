@@ -100,7 +100,7 @@ pub(super) enum Lost {
 pub(super) fn config() -> NodeConfig {
     NodeConfig {
         hub: HubConfig::default(),
-        publish: PublishConfig::default().with_deadline(Duration::from_secs(20)),
+        publish: PublishConfig::default(),
         max_outage: Duration::from_secs(30),
         max_sends: 10_000,
     }

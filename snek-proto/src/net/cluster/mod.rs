@@ -36,7 +36,7 @@ rpc_core::config! {
         /// The limits of this node's users, channels and frames.
         pub hub: HubConfig = HubConfig::default(),
         /// How often and how long a message is tried to be stored. Default 20 s.
-        pub publish: PublishConfig = PublishConfig::default().with_deadline(Duration::from_secs(20)),
+        pub publish: PublishConfig = PublishConfig::default(),
         /// How long the store may be silent before the node gives up and closes its connections, so that
         /// clients go to another one. Default 30 s.
         pub max_outage: Duration = Duration::from_secs(30),
