@@ -37,8 +37,8 @@ Environment variables: ACOLYTE_URL, ACOLYTE_API_KEY, and those of the language m
 
 /// Serves a coding agent for one folder over Acolyte, and talks to this or any other Acolyte server.
 ///
-/// The agent reads, searches, edits and runs commands in its workspace and nowhere else. Ctrl-C aborts what is
-/// running; a second Ctrl-C ends at once.
+/// The agent reads, searches, edits and runs commands in its workspace and nowhere else. Ctrl-C lets it finish
+/// what is running; a second Ctrl-C ends at once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub(crate) struct DaemonArgs {

@@ -15,7 +15,7 @@ use snek_proto::llm::image::{Image, ImageFormat};
 use snek_proto::llm::toolloop::ToolLoopConfig;
 use tokio::sync::mpsc;
 
-pub use self::turn::{Answer, FAILED, Step, Turn, many_rounds};
+pub use self::turn::{Answer, CUT_CALL, FAILED, Step, Turn, many_rounds};
 use crate::conversation::Conversations;
 use crate::model::{ChatModel, Delta, Finish, ModelError, Notice, Refusal};
 use crate::tools::{ToolContext, Tools};
@@ -244,7 +244,7 @@ impl Speaker<'_> {
                     assistant.conversations.outgrow(self.channel);
                     self.forget().await?;
                 }
-                Delta::Notice(notice @ Notice::Lost { .. }) => {
+                Delta::Notice(notice @ (Notice::Lost { .. } | Notice::TooLong { .. })) => {
                     self.say(&format!("({notice})"), true).await?;
                 }
                 _ => {}

@@ -31,6 +31,7 @@ use crate::screen::counted;
 pub use assembler::Assembler;
 pub use error::{ModelError, Wait};
 pub use refusal::Refusal;
+pub(crate) use request::is_object;
 
 /// A request to a model.
 #[derive(Clone, Debug, Default)]
@@ -117,6 +118,17 @@ pub enum Notice {
     Shortened {
         /// The number of messages left out.
         left_out: usize,
+    },
+    /// The question alone is longer than what the model is given.
+    #[error(
+        "this message alone has about {tokens} tokens, more than the {max} of context_tokens (--context-tokens): the \
+         model may get only a part of it"
+    )]
+    TooLong {
+        /// Its tokens, as they are estimated.
+        tokens: usize,
+        /// The limit.
+        max: usize,
     },
     /// Parts of the answer could not be read.
     #[error("{} of the model's answer could not be read and {}", counted(*parts, "part"), missing(*parts))]
@@ -233,6 +245,7 @@ fn is_end(why: &str) -> bool {
         "stop",
         "end",
         "eos",
+        "eot",
         "complete",
         "done",
         "finish",
@@ -246,7 +259,7 @@ fn is_end(why: &str) -> bool {
 impl From<&str> for Finish {
     /// Providers have many words for a few reasons, most of them made of the same ones.
     fn from(reason: &str) -> Self {
-        let low = reason.to_ascii_lowercase();
+        let low = reason.to_ascii_lowercase().replace(['-', ' '], "_");
         let has = |words: &[&str]| words.iter().any(|word| low.contains(word));
         match low.as_str() {
             "stop" | "end_turn" | "stop_sequence" => Self::Stop,
@@ -254,8 +267,9 @@ impl From<&str> for Finish {
             "pause_turn" => Self::Paused,
             _ if has(&BROKEN) => Self::Broken(reason.to_owned()),
             _ if has(&WITHHELD) => Self::ContentFilter,
-            _ if has(&["length", "max_", "limit", "context_window"]) => Self::Length,
             _ if has(&["error"]) => Self::Broken(reason.to_owned()),
+            _ if has(&["tool", "function"]) => Self::ToolCalls,
+            _ if has(&["length", "max_", "limit", "context_window"]) => Self::Length,
             _ => Self::Other(reason.to_owned()),
         }
     }

@@ -282,6 +282,88 @@ async fn results_longer_than_the_context_are_shortened_and_not_lost() {
 }
 
 #[tokio::test]
+async fn long_arguments_are_shortened_and_their_calls_not_forgotten() {
+    let names = ["a.rs", "b.rs", "c.rs", "d.rs", "e.rs"];
+    let text_of = "x".repeat(30_000);
+    let write = |name: &&str| {
+        let arguments = serde_json::json!({ "name": name, "text": text_of }).to_string();
+        let end = Ok(Delta::Finish(Finish::ToolCalls));
+        vec![call("a", "write", &arguments), end]
+    };
+    let mut answers: Vec<_> = names.iter().map(write).collect();
+    answers.push(vec![text("done"), Ok(Delta::Finish(Finish::Stop))]);
+    let model = Prepared::new(answers);
+    let limits = ConversationLimits::default().with_tokens(8_192);
+    let question = ChatMessage::user("go");
+    let mut turn = Turn::new(limits, many_rounds(9), Vec::new(), question);
+    let played = play(&mut turn, &model, "written").await;
+    assert_eq!(played, ("done".to_owned(), 5));
+    for (round, (told, _)) in model.asked().iter().enumerate() {
+        assert!(told.iter().map(estimate).sum::<usize>() <= 8_192);
+        let calls: Vec<_> = told.iter().flat_map(|it| &it.tool_calls).collect();
+        assert_eq!(calls.len(), round);
+        for (call, name) in calls.iter().zip(names) {
+            let arguments: serde_json::Value = serde_json::from_str(&call.arguments).unwrap();
+            assert_eq!(arguments["name"], name);
+            assert!(arguments["text"].as_str().unwrap().starts_with("xxx"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_cut_at_the_length_limit_is_called_that_and_five_end_the_turn() {
+    let cut = || {
+        let end = Ok(Delta::Finish(Finish::Length));
+        vec![call("a", "write", "{\"text\":\"on and o"), end]
+    };
+    let model = Prepared::new((0..9).map(|_| cut()).collect());
+    let question = ChatMessage::user("go");
+    let limits = ConversationLimits::default();
+    let mut turn = Turn::new(limits, many_rounds(300), Vec::new(), question);
+    let (mut refused, mut asked) = (0, 0);
+    let error = loop {
+        match turn.next(&[]) {
+            Step::Ask { .. } => {
+                asked += 1;
+                let mut answer = turn.ask(turn.context(), &*model, None, &[]).await.unwrap();
+                while answer.next().await.is_some() {}
+                turn.on_answer(answer);
+            }
+            Step::Refused { why, .. } => {
+                refused += 1;
+                assert_eq!(why, CUT_CALL);
+            }
+            Step::Stopped(error) => break error.to_string(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((refused, asked), (5, 5));
+    assert!(error.contains("max_tokens"), "{error}");
+    let told = model.asked()[1]
+        .0
+        .last()
+        .unwrap()
+        .content
+        .text()
+        .into_owned();
+    assert_eq!(told, format!("{FAILED}{CUT_CALL}"));
+}
+
+#[tokio::test]
+async fn a_question_longer_than_the_context_is_told_once() {
+    let model = Prepared::new(vec![vec![text("the end of it")]]);
+    let limits = ConversationLimits::default().with_tokens(1_000);
+    let question = ChatMessage::user("word ".repeat(2_000));
+    let turn = Turn::new(limits, many_rounds(9), Vec::new(), question);
+    let mut answer = turn.ask(turn.context(), &*model, None, &[]).await.unwrap();
+    let first = answer.next().await.unwrap().unwrap();
+    let max = 1_000;
+    assert!(
+        matches!(first, Delta::Notice(Notice::TooLong { tokens: 3_000.., max: told }) if told == max)
+    );
+}
+
+#[tokio::test]
 async fn calls_of_an_answer_that_is_withheld_are_not_made() {
     let withheld = vec![
         text("I"),

@@ -14,13 +14,20 @@ use snek_proto::llm::toolloop::{Action, Call, ToolFailure, ToolLoop, ToolLoopCon
 use crate::conversation::{ConversationLimits, estimate, trim, without_middle};
 use crate::model::{
     Assembler, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Notice, Refusal, Usage,
+    is_object,
 };
 
 /// How the result of a failed tool begins.
 pub const FAILED: &str = "Error: ";
 
-/// The tokens that are left of a result of a tool, however long the others are.
-const MIN_RESULT: usize = 200;
+/// Why a call was not made whose arguments are not complete.
+pub const CUT_CALL: &str = "the answer was cut at its length limit (max_tokens) in the middle of this call, and nothing \
+                            was done: do it in smaller steps";
+
+/// The tokens that are left of a message of a turn, however long the others are.
+const MIN_MESSAGE: usize = 200;
+/// After so many calls in a row that cannot be made, the turn ends.
+const MAX_REFUSED: usize = 5;
 
 /// Returns the limits of a turn in which a tool may fail, or run again, any number of times.
 pub fn many_rounds(max_rounds: usize) -> ToolLoopConfig {
@@ -77,7 +84,11 @@ pub struct Turn {
     calls: usize,
     /// The ids of the calls that a program has made.
     made: HashSet<String>,
+    /// The ids of the calls in which an answer was cut.
+    cut: HashSet<String>,
     refused: VecDeque<Step>,
+    /// How many calls in a row were refused.
+    refusals: usize,
     /// Whether people know that the model does not get the whole conversation.
     is_shortened: bool,
     finish: Option<Finish>,
@@ -100,7 +111,9 @@ impl Turn {
             since: vec![question],
             taken: 1,
             made: HashSet::new(),
+            cut: HashSet::new(),
             refused: VecDeque::new(),
+            refusals: 0,
             is_shortened: false,
             finish: None,
         }
@@ -120,6 +133,15 @@ impl Turn {
             return refused;
         }
         match action {
+            Action::Ask { .. } if self.refusals >= MAX_REFUSED => {
+                self.rounds.cancel();
+                let why = self.since.last().map(|it| it.content.text());
+                let why = why.unwrap_or_default();
+                let message =
+                    format!("{MAX_REFUSED} calls in a row were not made, the last: {why}");
+                let tool = String::new();
+                Step::Stopped(BotError::ToolError { tool, message })
+            }
             Action::Ask { with_tools } => Step::Ask { with_tools },
             Action::Run(mut call) => {
                 if let Some(tool) = tools.iter().find(|tool| tool.name() == call.name) {
@@ -136,15 +158,22 @@ impl Turn {
     /// Moves the messages of finished rounds to the conversation.
     fn absorb(&mut self) {
         let known = self.since.len();
-        for message in self.rounds.take_messages() {
-            if let Some(id) = message.tool_call_id.as_deref()
-                && !self.made.contains(id)
-            {
+        for mut message in self.rounds.take_messages() {
+            if let Some(id) = message.tool_call_id.clone() {
+                if self.made.contains(&id) {
+                    self.refusals = 0;
+                    self.since.push(message);
+                    continue;
+                }
+                self.refusals += 1;
+                if self.cut.contains(&id) {
+                    message.content = format!("{FAILED}{CUT_CALL}").into();
+                }
                 let calls = self.since.iter().rev().flat_map(|it| &it.tool_calls);
                 let name = calls.into_iter().find(|call| call.id == id);
                 let why = message.content.text();
                 self.refused.push_back(Step::Refused {
-                    id: id.to_owned(),
+                    id,
                     name: name.map_or_else(String::new, |call| call.name.clone()),
                     why: why.strip_prefix(FAILED).unwrap_or(&why).to_owned(),
                 });
@@ -156,36 +185,35 @@ impl Turn {
         }
     }
 
-    /// Shortens the longest results of this turn until the turn fits: a model that does not get what it has done
+    /// Shortens the longest messages of this turn until the turn fits: a model that does not get what it has done
     /// does it again.
     fn shorten(&mut self) {
         let instructions = self.past.iter().filter(|it| it.role == Role::System);
         let taken: usize = instructions.map(|it| estimate(it)).sum();
         let room = self.limits.tokens.saturating_sub(taken) / 4 * 3;
-        let mut used: usize = self.since.iter().map(estimate).sum();
+        let mut costs: Vec<usize> = self.since.iter().map(estimate).collect();
+        let mut used: usize = costs.iter().sum();
+        // The cost of each message that can still be shortened.
+        let is_long = |it: &ChatMessage| it.role == Role::Tool || !it.tool_calls.is_empty();
+        for (cost, message) in costs.iter_mut().zip(&self.since) {
+            *cost *= usize::from(is_long(message));
+        }
         while used > room {
-            let results = self.since.iter_mut().filter(|it| it.role == Role::Tool);
-            let Some(longest) = results.max_by_key(|it| estimate(it)) else {
+            let longest = costs.iter_mut().zip(&mut self.since);
+            let longest = longest.max_by_key(|(cost, _)| **cost);
+            let Some((cost, message)) = longest.filter(|(cost, _)| **cost > MIN_MESSAGE) else {
                 return;
             };
-            let cost = estimate(longest);
-            if cost <= MIN_RESULT {
-                return;
-            }
-            let others = used - cost;
+            let others = used - *cost;
             let wanted = match others <= room / 2 {
                 true => room - others,
                 // Others are long, too.
-                false => cost / 2,
+                false => *cost / 2,
             };
-            let text = longest.content.text();
-            let most = text.chars().count() * wanted.max(MIN_RESULT) / (cost + 1);
-            longest.content = without_middle(&text, most).into_owned().into();
-            let left = estimate(longest);
-            if left >= cost {
-                return;
-            }
+            shorten(message, wanted.max(MIN_MESSAGE), *cost);
+            let left = estimate(message);
             used = others + left;
+            *cost = if left < *cost { left } else { 0 };
         }
     }
 
@@ -210,6 +238,7 @@ impl Turn {
             tools,
             model: name,
         };
+        let mut fits = None;
         let mut deltas = model.stream(request.clone()).await?;
         let mut first = deltas.next().await;
         if let Some(Err(error)) = first.as_ref()
@@ -217,16 +246,25 @@ impl Turn {
             && let Some(half) = half(&request.messages)
         {
             tracing::warn!(%error, "asking the model with half of the conversation");
+            let cost = half.iter().map(|it| estimate(it)).sum();
+            fits = Some(cost);
             request.messages = half;
             deltas = model.stream(request.clone()).await?;
             first = deltas.next().await;
         }
         let left_out = all - request.messages.len();
+        let question = self.since.first().map_or(0, estimate);
+        let (tokens, max) = (question, self.limits.tokens);
+        let notice = match tokens > max {
+            true => Some(Notice::TooLong { tokens, max }),
+            false => (left_out > 0).then_some(Notice::Shortened { left_out }),
+        };
         Ok(Answer {
             deltas: stream::iter(first).chain(deltas).boxed(),
-            notice: (left_out > 0).then_some(Notice::Shortened { left_out }),
+            notice,
             whole: Assembler::default(),
             is_shortened: self.is_shortened,
+            fits,
         })
     }
 
@@ -240,6 +278,9 @@ impl Turn {
     pub fn on_answer(&mut self, answer: Answer) -> Vec<ToolCall> {
         self.is_shortened = answer.is_shortened;
         self.finish = answer.whole.finish().cloned();
+        if let Some(tokens) = answer.fits {
+            self.limits = self.limits.with_tokens(tokens);
+        }
         let mut message = answer.whole.into_message();
         for call in &mut message.tool_calls {
             self.calls += 1;
@@ -248,6 +289,11 @@ impl Turn {
         if self.finish == Some(Finish::ContentFilter) {
             // They are withheld with the rest.
             message.tool_calls.clear();
+        }
+        if self.finish == Some(Finish::Length) {
+            let calls = message.tool_calls.iter();
+            let cut = calls.filter(|call| !is_object(&call.arguments));
+            self.cut.extend(cut.map(|call| call.id.clone()));
         }
         let calls = message.tool_calls.clone();
         self.rounds.on_answer(message);
@@ -287,6 +333,37 @@ impl Turn {
     }
 }
 
+/// Shortens a result, or the texts that calls have as arguments, from a cost to about another one.
+fn shorten(message: &mut ChatMessage, wanted: usize, cost: usize) {
+    let cut = |text: &str| {
+        let most = text.chars().count() * wanted / (cost + 1);
+        without_middle(text, most).into_owned()
+    };
+    if message.role == Role::Tool {
+        message.content = cut(&message.content.text()).into();
+        return;
+    }
+    for call in &mut message.tool_calls {
+        match serde_json::from_str(&call.arguments) {
+            Ok(Value::Object(mut arguments)) => {
+                arguments.values_mut().for_each(|it| change_texts(it, &cut));
+                call.arguments = Value::Object(arguments).to_string();
+            }
+            // It was not made.
+            _ => "{}".clone_into(&mut call.arguments),
+        }
+    }
+}
+
+fn change_texts(value: &mut Value, change: &impl Fn(&str) -> String) {
+    match value {
+        Value::String(text) => *text = change(text),
+        Value::Array(items) => items.iter_mut().for_each(|it| change_texts(it, change)),
+        Value::Object(members) => members.values_mut().for_each(|it| change_texts(it, change)),
+        _ => {}
+    }
+}
+
 /// Half of a conversation, by its tokens; `None` if nothing can be left out.
 fn half<'a>(messages: &[&'a ChatMessage]) -> Option<Vec<&'a ChatMessage>> {
     let tokens: usize = messages.iter().map(|it| estimate(it)).sum();
@@ -301,6 +378,8 @@ pub struct Answer {
     notice: Option<Notice>,
     whole: Assembler,
     is_shortened: bool,
+    /// The tokens that the model takes, if it has refused more.
+    fits: Option<usize>,
 }
 
 rpc_core::debug_fields!([] Answer, this => { whole: this.whole });
@@ -325,7 +404,10 @@ impl Answer {
             if let Err(error) = self.whole.push(&delta) {
                 return Some(Err(error));
             }
-            let is_shortened = matches!(delta, Delta::Notice(Notice::Shortened { .. }));
+            let is_shortened = matches!(
+                delta,
+                Delta::Notice(Notice::Shortened { .. } | Notice::TooLong { .. })
+            );
             if !is_shortened || !std::mem::replace(&mut self.is_shortened, true) {
                 return Some(Ok(delta));
             }

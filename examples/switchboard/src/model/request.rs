@@ -68,7 +68,7 @@ pub(super) fn object(arguments: &str) -> Value {
 }
 
 /// Returns whether the arguments are a JSON object.
-pub(super) fn is_object(arguments: &str) -> bool {
+pub(crate) fn is_object(arguments: &str) -> bool {
     serde_json::from_str::<Value>(arguments).is_ok_and(|it| it.is_object())
 }
 

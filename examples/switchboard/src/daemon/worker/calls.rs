@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use snek_proto::llm::toolloop::{Call, ToolFailure};
 
 use super::{Chat, aborted};
+use crate::assistant::CUT_CALL;
 use crate::daemon::Problem;
 use crate::daemon::ask_first::{Answer, Pending, Step};
 use crate::daemon::problem::Code;
@@ -59,7 +60,12 @@ impl Chat<'_> {
             self.announce(id, name, Value::from(Map::new())).await;
         }
         self.header(id, name).await;
-        let problem = Problem::new(Code::Call, why);
+        let code = if why == CUT_CALL {
+            Code::TooLarge
+        } else {
+            Code::Call
+        };
+        let problem = Problem::new(code, why);
         self.tell(Event::ToolResult(problem.result(id, name))).await;
     }
 

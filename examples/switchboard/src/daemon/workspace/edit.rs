@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cap_std::fs::{OpenOptions, Permissions};
+use cap_std::fs::{Metadata, OpenOptions, Permissions};
 
 use super::ends::{Lines, plain};
 use super::{Code, MAX_FILE, Problem, Workspace, or_here, shown, without_here};
@@ -162,10 +162,9 @@ impl Workspace {
     fn put(&self, name: &str, path: &Path, text: &str) -> Result<(), Problem> {
         check_size(name, text.len())?;
         let before = self.dir.metadata(path).ok();
-        let permissions = before.map(|it| without_set_id(&it.permissions()));
         let draft = draft(path);
         let written = self
-            .draft(&draft, text, permissions)
+            .draft(&draft, text, before.as_ref())
             .and_then(|()| self.dir.rename(&draft, &self.dir, path));
         if written.is_err() {
             let _ = self.dir.remove_file(&draft);
@@ -173,13 +172,20 @@ impl Workspace {
         written.map_err(|error| Problem::io(name, &error))
     }
 
-    fn draft(&self, path: &Path, text: &str, permissions: Option<Permissions>) -> io::Result<()> {
+    fn draft(&self, path: &Path, text: &str, before: Option<&Metadata>) -> io::Result<()> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         let mut file = self.dir.open_with(path, &options)?;
-        if let Some(permissions) = permissions {
+        if let Some(before) = before {
+            // A file stays its owner's, if this program runs as root.
+            #[cfg(unix)]
+            let _ = std::os::unix::fs::fchown(
+                &file,
+                Some(cap_std::fs::MetadataExt::uid(before)),
+                Some(cap_std::fs::MetadataExt::gid(before)),
+            );
             // A script stays one.
-            file.set_permissions(permissions)?;
+            file.set_permissions(without_set_id(&before.permissions()))?;
         }
         file.write_all(text.as_bytes())
     }

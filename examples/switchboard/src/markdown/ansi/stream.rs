@@ -79,9 +79,7 @@ impl Stream {
                 break;
             }
         }
-        if !lines.is_empty() {
-            lines = not_returned(lines, std::mem::take(&mut self.returned));
-        }
+        lines = self.unreturned(lines);
         lines.append(&mut self.cut_open(width));
         lines
     }
@@ -95,7 +93,16 @@ impl Stream {
         let rest = self.open.split_off(end.unwrap_or(self.open.len()));
         let lines = self.open_lines(width);
         self.open = rest.trim_start().to_owned();
-        not_returned(lines, std::mem::take(&mut self.returned))
+        self.unreturned(lines)
+    }
+
+    /// Returns what was not returned yet of the lines of closed blocks. What was returned beyond them belongs to
+    /// the block behind.
+    fn unreturned(&mut self, lines: Vec<String>) -> Vec<String> {
+        let all: usize = lines.iter().map(|line| visible(line)).sum();
+        let returned = self.returned;
+        self.returned = returned.saturating_sub(all);
+        not_returned(lines, returned)
     }
 
     /// Returns the lines of what is not returned yet, as far as it is known.

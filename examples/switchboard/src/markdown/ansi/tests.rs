@@ -309,6 +309,17 @@ fn a_mark_that_is_closed_late_takes_no_word_away() {
 }
 
 #[test]
+fn a_block_behind_a_short_one_is_shown_once() {
+    let words: Vec<_> = (0..160).map(|number| format!("w{number:03}")).collect();
+    for before in ["short\n\n**Note:** ", "one\n\n> ", "a\n\n1. "] {
+        for widths in [[80; 4], [40; 4]] {
+            let shown = streamed(before, "\n\n- end", widths, COLOUR);
+            assert_eq!(shown, words, "{before:?} {widths:?}");
+        }
+    }
+}
+
+#[test]
 fn a_table_is_kept_whole_at_any_width() {
     let row = "|w1 and more words|w2 and more words|w3|w4|\n";
     let text = "|head a|head b|c|d|\n|-|-|-|-|\n".to_owned() + &row.repeat(20);

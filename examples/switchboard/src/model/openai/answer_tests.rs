@@ -482,7 +482,8 @@ fn a_failure_as_finish_reason_is_an_error() {
     for (reason, finish) in [
         ("MAX_TOKENS", Finish::Length),
         ("model_length", Finish::Length),
-        ("max_output_tokens", Finish::Length),
+        ("max-output-tokens", Finish::Length),
+        ("TOOL_CALL", Finish::ToolCalls),
         ("SAFETY", Finish::ContentFilter),
         ("PROHIBITED_CONTENT", Finish::ContentFilter),
         ("content_filtered", Finish::ContentFilter),
