@@ -145,7 +145,7 @@ async def links_trees_and_lists(chrome):
                 await page.click(f"#tab-{tab}", f"!document.getElementById('{tab}').hidden")
                 await accessible(page, f"wire-{tab}")
         code, *said = await output("wire", "page", file, "--html", out)
-        same(code, 0, f"the exit code of {said}")
+        same(code, 1, f"the exit code of {said}, for a line that is none")
         async with chrome.page(f"{out.as_uri()}#frame-4") as page:
             await page.until(f"{TITLE}.startsWith('Frame 4:') && {STATUS}.includes('problems')")
             await accessible(page, "wire-file")
