@@ -145,7 +145,7 @@ async def links_trees_and_lists(chrome):
                 await page.click(f"#tab-{tab}", f"!document.getElementById('{tab}').hidden")
                 await accessible(page, f"wire-{tab}")
         code, *said = await output("wire", "page", file, "--html", out)
-        same(code, 0, f"the exit code of {said}")
+        same(code, 1, f"the exit code of {said}, for a line that is none")
         async with chrome.page(f"{out.as_uri()}#frame-4") as page:
             await page.until(f"{TITLE}.startsWith('Frame 4:') && {STATUS}.includes('problems')")
             await accessible(page, "wire-file")
@@ -178,22 +178,19 @@ async def faults_by_hand(chrome):
             await client.send({"id": number, "method": "ping"})
             same((await client.next())["id"], number, "the id of the answer")
 
+        async def hold(rules, then="flying === 0 && document.getElementById('rule-error').textContent === ''"):
+            await page.run(f"document.getElementById('rules').value = {json.dumps(rules)}")
+            await page.click("#rule-form button", then)
+
         expect((await client.next())["ok"], "a hello")
         await answered("1")
         await page.until(f"{STATUS} === 'Live' && {a_row('frames', 'result')}")
         await page.click("#tab-faults", "!document.getElementById('faults').hidden")
-        await page.run("document.getElementById('rules').value = 's2c explode'")
-        await page.run("document.querySelector('#rule-form button').click()")
-        await page.until(has("#rule-error", "a fault is missing"))
+        await hold("s2c explode", has("#rule-error", "a fault is missing"))
         await accessible(page, "wire-faults-error")
         # The console tells of the answer, too.
         expect(all("400 (Bad Request)" in it for it in page.problems), f"{page.problems}")
         page.problems.clear()
-
-        async def hold(rules):
-            await page.run(f"document.getElementById('rules').value = {json.dumps(rules)}")
-            await page.click("#rule-form button", "flying === 0 && document.getElementById('rule-error').textContent === ''")
-
         await hold("s2c result drop")
         # It holds for the connection that is open.
         await client.send({"id": "2", "method": "ping"})

@@ -57,7 +57,7 @@ async def all_calls_of_a_host_are_answered(name, host, scenario):
     # Each prompt needs a while there: nobody may give up.
     report = await load(f"ws://127.0.0.1:{host.port}", "connectonion", "--scenario", scenario, "--timeout", "100s")
     same((report["ok"], report["sent"] + report["behind"]["unsent"]), (report["sent"], CALLS), "calls")
-    expect(not report["failed"] and not report["lost"], report)
+    expect(report["failed"] in ({}, {"never sent": report["behind"]["unsent"]}) and not report["lost"], report)
 
 
 async def body(checks):

@@ -64,7 +64,6 @@ fn an_interrupted_run_reports_what_it_did() {
     run.line_with("100 calls/s for 600 s");
     run.interrupt();
     run.line_with("waiting for the last answers");
-    run.line_with("stopped early");
     assert_eq!(run.end(), Some(130));
 }
 

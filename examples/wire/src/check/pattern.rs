@@ -30,6 +30,8 @@ pub struct Variables {
     lenient: bool,
 }
 
+/// What begins the error of a variable that is not set.
+pub(super) const NEEDS: &str = "needs --set ";
 /// The longest text that a variable or a padding may become.
 const MAX_PADDING: usize = 8 * 1024 * 1024;
 
@@ -112,7 +114,7 @@ impl Variables {
                     None => match self.parts.get(name) {
                         Some(part) => out.push_str(&self.expand(part)?),
                         None if self.lenient => out.push('0'),
-                        None => return Err(format!("{UNSET}{name}=...")),
+                        None => return Err(format!("{NEEDS}{name}=...")),
                     },
                 }
             }
@@ -122,9 +124,6 @@ impl Variables {
         Ok(out)
     }
 }
-
-/// How the reason begins why a row that needs a variable does not apply.
-pub(super) const UNSET: &str = "needs --set ";
 
 /// Matches a value with a pattern, and returns what the pattern binds.
 ///

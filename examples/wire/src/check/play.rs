@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use super::conn::{self, BoxStream, Conn, Io, Request};
 use super::expect::{found, is_status};
 use super::http;
-use super::pattern::{UNSET, Variables, short};
+use super::pattern::{NEEDS, Variables, short};
 use super::peer::{Dial, Ended, Started};
 use super::run::{Entry, Peer, Settings, Verdict};
 use super::script::{self, Action, Headers, Step};
@@ -135,7 +135,7 @@ impl<'a> Script<'a> {
             };
             let reason = self.redacted(&reason);
             return match (before, step.soft) {
-                _ if reason.starts_with(UNSET) => Verdict::NotApplicable { reason },
+                _ if reason.starts_with(NEEDS) => Verdict::NotApplicable { reason },
                 (true, _) => Verdict::Blocked {
                     reason: format!("{}: {reason}", step.line),
                 },

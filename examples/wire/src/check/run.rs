@@ -8,7 +8,7 @@ use futures_util::stream;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::pattern::{UNSET, Variables};
+use super::pattern::{NEEDS, Variables};
 use super::peer::{Client, Dial};
 use super::play::Script;
 use super::signed;
@@ -178,7 +178,7 @@ pub(super) async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Set
         .and(signed);
     let missing = row.needs.iter().find(|name| !variables.has(name));
     let reason = match (missing, row.unless.iter().find(|name| variables.has(name))) {
-        (Some(name), _) => Some(format!("{UNSET}{name}=...")),
+        (Some(name), _) => Some(format!("{NEEDS}{name}=...")),
         (None, Some(name)) => Some(format!("only without {name}")),
         (None, None) => set.err(),
     };

@@ -59,7 +59,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         bad,
     } = count;
     complain(format_args!(
-        "{entries} entries, {problems} problems: {faults} with errors, {unknown} not wholly known"
+        "{entries} entries, {}: {faults} with errors, {unknown} not wholly known",
+        super::problems(problems)
     ));
     super::judge(&name.to_string(), bad)
 }

@@ -138,10 +138,10 @@ fn save(view: &Shared, html: &Path) -> Result<(), Failure> {
         .iter()
         .filter(|row| row.explained.problem.is_some());
     complain(format_args!(
-        "{}: {} frames, {} problems",
+        "{}: {} frames, {}",
         printable(&html.display().to_string()),
         view.rows.len(),
-        problems.count()
+        super::problems(problems.count())
     ));
     super::judge(&view.name, view.bad)
 }

@@ -43,9 +43,10 @@ class Live {
         // What the program has forgotten before it was asked for.
         this.model.dropped = Math.max(this.model.dropped, news.dropped);
         more = news.more;
-        if (news.complete && !more) await this.model.end();
-        this.told(news);
-        if (news.complete && !more) return;
+        const complete = news.complete && !more;
+        if (complete) await this.model.end();
+        this.told({ ...news, complete });
+        if (complete) return;
       } catch (error) {
         this.told({ error: `The program does not answer: ${error.message}` });
         await sleep(1000);

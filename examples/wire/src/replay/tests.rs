@@ -285,6 +285,35 @@ async fn all_differences_are_found() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn after_a_frame_that_does_not_come_the_next_ones_are_not_waited_for() {
+    let lines = [
+        c("[]"),
+        s(r#"{"n":1}"#),
+        s(r#"{"n":2}"#),
+        s(r#"{"n":3}"#),
+        c("[2]"),
+        s(r#"{"n":4}"#),
+    ];
+    let mut played = Played::client(&lines).await;
+    assert_eq!(played.sent().await, ["[]"]);
+    sleep(Duration::from_secs(6)).await;
+    let found = played.found().await;
+    let firsts: Vec<_> = found.iter().map(|it| it.lines().next().unwrap()).collect();
+    assert_eq!(
+        firsts,
+        [
+            "line 2, connection 1: a frame does not come",
+            "line 3, connection 1: a frame is missing, too: it was not waited for",
+            "line 4, connection 1: a frame is missing, too: it was not waited for",
+        ]
+    );
+    // What is sent may be answered again.
+    assert_eq!(played.sent().await, ["[2]"]);
+    played.get(r#"{"n":4}"#).await;
+    assert_eq!(played.found().await, [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_frame_may_take_the_recorded_time_and_the_timeout() {
     let lines = [c("[]"), line(20, 1, Side::Server, "[]")];
     let mut played = Played::client(&lines).await;

@@ -1,8 +1,7 @@
 //! Snek: a platform in memory.
 
-use snek_proto::net::{MemoryBackend, Server, ServerOptions};
-
 use rpc_core::testing::Side;
+use snek_proto::net::{MemoryBackend, Server, ServerOptions};
 
 use super::{Protocol, Setup, Suite, Verdict, conforms, run, serve};
 
@@ -62,4 +61,24 @@ async fn frames_out_of_order_in_any_row_fail_the_row_on_the_order() {
             "{verdict:?}"
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_account_no_row_fails() {
+    let suite = Suite::load(Protocol::Snek, Side::Server).unwrap();
+    let variables = Vec::new();
+    let setup = Setup {
+        variables,
+        ..platform()
+    };
+    let outcomes = run(&suite, &setup.peer, &setup.settings(""), |_, _| ()).await;
+    let verdicts = || outcomes.iter().map(|it| &it.verdict);
+    let failures: Vec<_> = verdicts()
+        .zip(&suite.rows)
+        .filter(|(it, _)| it.is_failure())
+        .map(|(it, row)| (&row.id, it))
+        .collect();
+    assert!(failures.is_empty(), "{failures:?}");
+    let needs = |it: &Verdict| matches!(it, Verdict::NotApplicable { reason } if reason == "needs --set username=...");
+    assert!(verdicts().any(needs));
 }
