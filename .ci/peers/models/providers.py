@@ -33,8 +33,8 @@ async def answers_are_streamed(kind, talk, provider):
 
 async def tools_are_used(_, talk, provider):
     chat = await talk.chat('!texttool echo {"message": "hi"}', peer="tool")
-    same(chat.events, ["text", "tool_use", "usage", "tool_result", "text", "usage", "done"], "the events")
-    same(chat.text, "let me lookafter tool", "the text")
+    same(chat.events, ["text", "tool_use", "usage", "tool_result", "text", "text", "usage", "done"], "the events")
+    same(chat.text, "let me look\n\nafter tool", "the text")
     same(chat.data("tool_use"), [{"id": "call_1", "name": "echo", "input": {"message": "hi"}}], "the call")
     same(chat.data("tool_result"), [{"tool_use_id": "call_1", "content": "hi", "is_error": False}], "the result")
     same([sum(usage.values()) for usage in chat.data("usage")], [13, 12], "the tokens")

@@ -163,8 +163,8 @@ impl Gateway {
             None => own(&config.gateway.data, &mut warnings)?,
         };
         #[cfg(unix)]
-        let usage = match (&config.gateway.data, &store) {
-            (DataDir::Folder(folder), Records::Own(_)) => UsageSocket::bind(folder)
+        let usage = match &config.gateway.data {
+            DataDir::Folder(folder) if store.cluster().is_none() => UsageSocket::bind(folder)
                 .map_err(|error| {
                     let what = "`gateway usage` has to wait for the end of this gateway";
                     warnings.push(format!(
@@ -276,7 +276,10 @@ impl Gateway {
 }
 
 /// Enters the cluster; `None` if this gateway is alone.
-async fn shared(overrides: &Overrides, budgets: Budgets) -> Result<Option<Records>, StoreError> {
+async fn shared(
+    overrides: &Overrides,
+    budgets: Budgets,
+) -> Result<Option<Arc<dyn Records>>, StoreError> {
     let Some(nats) = overrides.nats.clone() else {
         return Ok(None);
     };
@@ -284,11 +287,11 @@ async fn shared(overrides: &Overrides, budgets: Budgets) -> Result<Option<Record
     config.lease = overrides.lease.unwrap_or(config.lease);
     config.max_bytes = overrides.nats_bytes;
     let cluster = Cluster::start(nats, config, unix_seconds).await?;
-    Ok(Some(cluster.into()))
+    Ok(Some(cluster))
 }
 
 /// Opens the store of this gateway alone.
-fn own(data: &DataDir, warnings: &mut Vec<String>) -> Result<Records, SetupError> {
+fn own(data: &DataDir, warnings: &mut Vec<String>) -> Result<Arc<dyn Records>, SetupError> {
     let store = match data {
         DataDir::Memory => EmbeddedStore::in_memory(StoreLimits::default())?,
         DataDir::Folder(folder) => {
@@ -297,7 +300,7 @@ fn own(data: &DataDir, warnings: &mut Vec<String>) -> Result<Records, SetupError
         }
     };
     let keeper = Keeper::start(Arc::new(store)).map_err(SetupError::Thread)?;
-    Ok(keeper.into())
+    Ok(Arc::new(keeper))
 }
 
 /// A token with fewer characters gets a warning.

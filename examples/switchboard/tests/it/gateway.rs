@@ -126,7 +126,7 @@ impl Waiting {
             told,
         };
         let agent = AgentConfig::default();
-        let parts = EngineParts::new(agent, Arc::new(model), Tools::new(), keeper);
+        let parts = EngineParts::new(agent, Arc::new(model), Tools::new(), Arc::new(keeper));
         let engine = Arc::new(Engine::start(parts).await.unwrap());
         let backend = GatewayBackend::new(Arc::clone(&engine), false);
         let cut = backend.cut();

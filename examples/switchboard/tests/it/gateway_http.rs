@@ -113,7 +113,12 @@ async fn start(secret: Option<&str>, token: Option<&str>, daily: Option<u64>) ->
     let store = EmbeddedStore::in_memory(StoreLimits::default()).unwrap();
     let keeper = Keeper::start(Arc::new(store)).unwrap();
     let model = Arc::new(Scripted::default().with_commands(true));
-    let mut parts = EngineParts::new(AgentConfig::default(), model, tools.clone(), keeper);
+    let mut parts = EngineParts::new(
+        AgentConfig::default(),
+        model,
+        tools.clone(),
+        Arc::new(keeper),
+    );
     parts.budgets = Budgets {
         daily,
         ..Budgets::default()

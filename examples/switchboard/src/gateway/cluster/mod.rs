@@ -24,6 +24,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use exoclaw_proto::budget::Budgets;
 use futures_util::StreamExt as _;
 use rpc_core::cluster::{
@@ -33,8 +34,9 @@ use rpc_core::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::engine::Records;
 use super::memory::Turn;
-use super::store::{Commit, SessionInfo, StoreError, StoreLimits};
+use super::store::{Commit, Forget, SessionInfo, StoreError, StoreLimits};
 use super::usage::UsageEntry;
 use budget::Budget;
 pub use budget::{NotAdmitted, Reservation};
@@ -232,17 +234,6 @@ impl Cluster {
         self.sessions.nodes.member.failed().await
     }
 
-    /// Begins a turn as soon as the earlier ones of the session have ended, on whatever node.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the store fails. There is no turn then.
-    ///
-    /// # Cancel safety
-    /// Dropping the future leaves the queue.
-    pub async fn enter(&self, session: &str, now: u64) -> Result<SharedTurn, StoreError> {
-        self.sessions.enter(session, now).await
-    }
-
     /// Admits a run, if the budgets have room for it: its session's, and those of all nodes.
     ///
     /// # Errors
@@ -265,15 +256,44 @@ impl Cluster {
         self.budget.settle(reservation, tokens)
     }
 
-    /// Stores the results of a run, ends its turn, and waits until its tokens are written: those of
-    /// the settled run with this number.
-    ///
-    /// # Errors
-    /// [`StoreError`] if something is not stored. The usage is written later.
+    /// Waits until no turn of a session runs or waits, or what becomes of it cannot be seen.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves the results stored or not.
-    pub async fn commit(
+    /// Cancel-safe.
+    pub async fn ended(&self, session: &str) {
+        if let Err(error) = self.sessions.ended(session).await {
+            tracing::debug!(%error, "the end of a turn cannot be seen");
+        }
+    }
+
+    /// Returns the tokens that a session, all sessions on this day, and all in this month have used.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn used(&self, session: Option<&str>) -> Result<(u64, u64, u64), StoreError> {
+        let of_session = match session {
+            Some(session) => self.sessions.record(session).await?.tokens,
+            None => 0,
+        };
+        let (daily, monthly) = self.budget.used().await?;
+        Ok((of_session, daily, monthly))
+    }
+}
+
+#[async_trait]
+impl Records for Cluster {
+    fn cluster(&self) -> Option<&Cluster> {
+        Some(self)
+    }
+
+    async fn enter(&self, session: &str, now: u64) -> Result<Option<SharedTurn>, StoreError> {
+        self.sessions.enter(session, now).await.map(Some)
+    }
+
+    async fn commit(
         &self,
         commit: Commit,
         turn: Option<&mut SharedTurn>,
@@ -298,14 +318,7 @@ impl Cluster {
         stored.and(logged).and(written)
     }
 
-    /// Returns the last turns of a session. With the session's turn, as it found them.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be read.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn recall(
+    async fn recall(
         &self,
         session: &str,
         turn: Option<&SharedTurn>,
@@ -314,24 +327,7 @@ impl Cluster {
         self.sessions.recall(session, turn, turns).await
     }
 
-    /// Waits until no turn of a session runs or waits, or what becomes of it cannot be seen.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn ended(&self, session: &str) {
-        if let Err(error) = self.sessions.ended(session).await {
-            tracing::debug!(%error, "the end of a turn cannot be seen");
-        }
-    }
-
-    /// Returns the most recently used sessions, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be read.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
+    async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
         let listed = self.sessions.list().await?.into_iter().take(max);
         let reads = listed.map(|it| async move { self.sessions.last(&it.subject).await });
         let records = futures_util::stream::iter(reads).buffered(READS);
@@ -350,15 +346,7 @@ impl Cluster {
         Ok(sessions)
     }
 
-    /// Returns the number of sessions used at or after `since`, in seconds since 1970, as it was
-    /// within the last 10 s.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be counted.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn session_count(&self, since: u64) -> Result<u64, StoreError> {
+    async fn session_count(&self, since: u64) -> Result<u64, StoreError> {
         let count = |times: &[u64]| times.iter().filter(|time| **time >= since).count() as u64;
         {
             let counted = self.counted.lock();
@@ -376,49 +364,15 @@ impl Cluster {
         Ok(sessions)
     }
 
-    /// Returns the last entries of the usage log, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be read.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
+    async fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
         self.log.last(max).await
     }
 
-    /// Forgets the turns of a session, whose turn the caller has. Returns whether it was known.
-    ///
-    /// # Errors
-    /// [`StoreError`] if nothing was forgotten. Trying again is safe.
-    ///
-    /// # Cancel safety
-    /// Dropping the future leaves it done or not done.
-    pub async fn forget(&self, session: &str) -> Result<bool, StoreError> {
+    async fn forget(&self, session: &str, _: Forget) -> Result<bool, StoreError> {
         self.sessions.forget(session).await
     }
 
-    /// Returns the tokens that a session, all sessions on this day, and all in this month have used.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be read.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn used(&self, session: Option<&str>) -> Result<(u64, u64, u64), StoreError> {
-        let of_session = match session {
-            Some(session) => self.sessions.record(session).await?.tokens,
-            None => 0,
-        };
-        let (daily, monthly) = self.budget.used().await?;
-        Ok((of_session, daily, monthly))
-    }
-
-    /// Leaves the cluster, after what is still to be written, for which it does not wait for ever.
-    ///
-    /// # Cancel safety
-    /// Dropping the future leaves nothing half written.
-    pub async fn close(&self) {
+    async fn close(&self) {
         let until = Instant::now() + self.patience;
         loop {
             let late = tokio::join!(

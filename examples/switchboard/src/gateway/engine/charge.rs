@@ -8,8 +8,7 @@ use exoclaw_proto::frame::Usage;
 use exoclaw_proto::session::SessionKey;
 
 use super::records::Held;
-use super::{Engine, Written};
-use super::{records::Records, unavailable};
+use super::{Engine, Written, unavailable};
 use crate::gateway::cluster::{self, NotAdmitted};
 use crate::gateway::memory::{Mark, Turn};
 use crate::gateway::store::Commit;
@@ -29,7 +28,7 @@ impl Engine {
         turn: &Held,
         estimate: u64,
     ) -> Result<Admission, RpcError> {
-        if let (Records::Shared(cluster), Some(turn)) = (&*self.store, &turn.shared) {
+        if let (Some(cluster), Some(turn)) = (self.store.cluster(), &turn.shared) {
             let admitted = cluster.reserve(turn, estimate).await;
             return admitted
                 .map(Admission::Shared)
@@ -44,16 +43,15 @@ impl Engine {
 
     /// Settles a run with the budgets. Returns the number by which nodes wait until it is written.
     fn settle(&self, admission: Admission, tokens: u64) -> Option<u64> {
-        match (admission, &*self.store) {
-            (Admission::Own(mut reservation), _) => {
+        match admission {
+            Admission::Own(mut reservation) => {
                 reservation.record(tokens);
                 None
             }
-            (Admission::Shared(reservation), Records::Shared(cluster)) => {
+            Admission::Shared(reservation) => {
+                let cluster = self.store.cluster()?;
                 Some(cluster.settle(reservation, tokens))
             }
-            // A store stays what it is.
-            (Admission::Shared(_), Records::Own(_)) => None,
         }
     }
 }

@@ -207,7 +207,7 @@ impl Engine {
         let window = self.memory.episodic_window;
         // Those without a word of an answer do not count.
         let most = window.map_or(usize::MAX, |window| window.saturating_mul(2));
-        let recalled = self.store.recall(key.as_str(), Some(turn), most);
+        let recalled = self.store.recall(key.as_str(), turn.shared.as_ref(), most);
         let mut turns = recalled.await.map_err(|error| internal(&error))?;
         // It is asked again.
         turns.pop_if(|last| id.is_some() && last.id.as_deref() == id);

@@ -11,7 +11,6 @@ use exoclaw_proto::session::SessionKey;
 use tokio::time::timeout;
 
 use super::Engine;
-use super::records::Records;
 use super::unavailable;
 use crate::gateway::memory;
 use crate::gateway::store::Forget;
@@ -59,7 +58,9 @@ impl Engine {
         let key = self.session(session, Method::ChatHistory)?;
         let ended = async {
             drop(self.turns.enter(&key).await);
-            self.store.ended(key.as_str()).await;
+            if let Some(cluster) = self.store.cluster() {
+                cluster.ended(key.as_str()).await;
+            }
         };
         let _ = timeout(ENDING, ended).await;
         Ok(())
@@ -124,7 +125,9 @@ impl Engine {
     pub async fn clear(&self, session: &SessionRef) -> Result<Cleared, RpcError> {
         let key = self.session(session, Method::SessionClear)?;
         let turn = self.enter(&key).await?;
-        let before = self.store.recall(key.as_str(), Some(&turn), usize::MAX);
+        let before = self
+            .store
+            .recall(key.as_str(), turn.shared.as_ref(), usize::MAX);
         let turns = before.await.map_err(unreadable)?.len();
         let forgotten = self.store.forget(key.as_str(), Forget::Turns).await;
         forgotten.map_err(unreadable)?;
@@ -166,7 +169,7 @@ impl Engine {
         let named = |session| self.session(session, Method::BudgetStatus);
         let key = session.map(named).transpose()?;
         let mut status = self.ledger.status(key.as_ref(), self.now());
-        if let Records::Shared(cluster) = &*self.store {
+        if let Some(cluster) = self.store.cluster() {
             let used = cluster.used(key.as_ref().map(SessionKey::as_str)).await;
             let (in_session, in_day, in_month) = used.map_err(|error| unavailable(&error))?;
             if let Some(session) = &mut status.session {

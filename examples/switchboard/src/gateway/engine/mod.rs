@@ -22,6 +22,7 @@ use exoclaw_proto::net::{ChatError, Gone, SessionTurns};
 use exoclaw_proto::session::SessionKey;
 use tokio::sync::oneshot;
 
+use super::cluster::Cluster;
 use super::config::{AgentConfig, MemoryConfig};
 use super::memory::Soul;
 use super::store::{Commit, StoreError};
@@ -97,7 +98,7 @@ pub struct EngineParts {
     /// The tools that the model may call.
     pub tools: Tools,
     /// Sessions and usage.
-    pub store: Records,
+    pub store: Arc<dyn Records>,
     /// The time, in seconds since 1970.
     pub clock: fn() -> u64,
 }
@@ -108,7 +109,7 @@ impl EngineParts {
         agent: AgentConfig,
         model: Arc<dyn ChatModel>,
         tools: Tools,
-        store: impl Into<Records>,
+        store: Arc<dyn Records>,
     ) -> Self {
         Self {
             router: Router::all_to(&*agent.id),
@@ -119,7 +120,7 @@ impl EngineParts {
             model: Ok(model),
             limits: ConversationLimits::default().with_sent(usize::MAX),
             tools,
-            store: store.into(),
+            store,
             clock: unix_seconds,
         }
     }
@@ -147,7 +148,7 @@ pub struct Engine {
     tools: Arc<Tools>,
     turns: SessionTurns,
     ledger: Ledger,
-    store: Arc<Records>,
+    store: Arc<dyn Records>,
     writing: Writing,
     clock: fn() -> u64,
 }
@@ -173,17 +174,11 @@ impl Engine {
             store,
             clock,
         } = parts;
-        let ledger = match &store {
-            Records::Own(keeper) => {
-                let totals = keeper.totals().await?;
-                let sessions = totals.sessions.into_iter();
-                let sessions =
-                    sessions.filter_map(|(key, used)| Some((SessionKey::parse(&key).ok()?, used)));
-                Ledger::restore(budgets, totals.days, sessions, clock())
-            }
-            // The nodes have one in common.
-            Records::Shared(_) => Ledger::new(budgets),
-        };
+        let totals = store.totals().await?;
+        let sessions = totals.sessions.into_iter();
+        let sessions =
+            sessions.filter_map(|(key, used)| Some((SessionKey::parse(&key).ok()?, used)));
+        let ledger = Ledger::restore(budgets, totals.days, sessions, clock());
         Ok(Self {
             soul: agent.soul_path.clone().map(Soul::new),
             agent,
@@ -195,7 +190,7 @@ impl Engine {
             tools: Arc::new(tools),
             turns: SessionTurns::default(),
             ledger,
-            store: Arc::new(store),
+            store,
             writing: Writing::default(),
             clock,
         })
@@ -222,12 +217,15 @@ impl Engine {
 
     /// Returns whether chats are served: `false` while this gateway counts as gone in its cluster.
     pub fn is_ready(&self) -> bool {
-        self.store.is_ready()
+        self.store.cluster().is_none_or(Cluster::is_joined)
     }
 
     /// Waits until this gateway cannot come back into its cluster by itself.
     pub(crate) async fn failed(&self) -> rpc_core::cluster::StoreError {
-        self.store.failed().await
+        match self.store.cluster() {
+            Some(cluster) => cluster.failed().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Returns the answer to `plugin.list`, in the order of the configuration.
@@ -258,14 +256,9 @@ impl Engine {
     /// Begins a turn of a session, after the earlier ones.
     async fn enter(&self, key: &SessionKey) -> Result<Held, RpcError> {
         let local = self.turns.enter(key).await?;
+        let entered = self.store.enter(key.as_str(), self.now()).await;
         Ok(Held {
-            shared: match &*self.store {
-                Records::Own(_) => None,
-                Records::Shared(cluster) => {
-                    let entered = cluster.enter(key.as_str(), self.now()).await;
-                    Some(entered.map_err(|error| unavailable(&error))?)
-                }
-            },
+            shared: entered.map_err(|error| unavailable(&error))?,
             _local: local,
         })
     }
@@ -274,7 +267,8 @@ impl Engine {
     fn write(&self, commit: Commit, mut turn: Option<Held>, settled: Option<u64>) -> Written {
         let store = Arc::clone(&self.store);
         self.writing.start(async move {
-            let outcome = store.commit(commit, turn.as_mut(), settled).await;
+            let shared = turn.as_mut().and_then(|turn| turn.shared.as_mut());
+            let outcome = store.commit(commit, shared, settled).await;
             if let Err(error) = &outcome {
                 tracing::error!(%error, "a chat was not written down");
             }

@@ -1,33 +1,118 @@
 //! [`Records`]: where an engine keeps sessions, usage and budgets: for itself, or with other nodes.
 
-use std::sync::Arc;
+use std::fmt;
 
+use async_trait::async_trait;
 use exoclaw_proto::net::TurnGuard;
 
 use crate::gateway::cluster::{Cluster, SharedTurn};
 use crate::gateway::memory::Turn;
-use crate::gateway::store::{Commit, Forget, Keeper, SessionInfo, StoreError};
+use crate::gateway::store::{Commit, Forget, SessionInfo, StoreError, Totals};
 use crate::gateway::usage::UsageEntry;
 
-/// The place of sessions, usage and budgets. Exhaustive: an engine is alone, or a node.
-#[derive(Debug)]
-pub enum Records {
-    /// A store of this engine alone.
-    Own(Keeper),
-    /// What the nodes of a cluster share.
-    Shared(Arc<Cluster>),
-}
-
-impl From<Keeper> for Records {
-    fn from(keeper: Keeper) -> Self {
-        Self::Own(keeper)
+/// The place of sessions, usage and budgets: a [`Keeper`](crate::gateway::store::Keeper) of a gateway alone, or a
+/// [`Cluster`].
+#[async_trait]
+pub trait Records: Send + Sync + fmt::Debug {
+    /// Returns what the nodes share, if this is one. Default: this gateway is alone.
+    fn cluster(&self) -> Option<&Cluster> {
+        None
     }
-}
 
-impl From<Arc<Cluster>> for Records {
-    fn from(cluster: Arc<Cluster>) -> Self {
-        Self::Shared(cluster)
+    /// Begins a turn of a session after those of other nodes. Default: there are none.
+    ///
+    /// # Errors
+    /// [`StoreError`] if there is no turn.
+    ///
+    /// # Cancel safety
+    /// Dropping the future begins none.
+    async fn enter(&self, _session: &str, _now: u64) -> Result<Option<SharedTurn>, StoreError> {
+        Ok(None)
     }
+
+    /// Stores the results of a run, in its turn among the nodes, and waits until they are on the disk; `settled` is
+    /// the number of what it has used of their budgets. Runs of one session keep their order if each is awaited
+    /// before the next.
+    ///
+    /// # Errors
+    /// [`StoreError`] if something is not stored. The usage is kept and written later: do not commit it again.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the results stored or not.
+    async fn commit(
+        &self,
+        commit: Commit,
+        turn: Option<&mut SharedTurn>,
+        settled: Option<u64>,
+    ) -> Result<(), StoreError>;
+
+    /// Returns the last turns of a session, oldest first, as its `turn` among the nodes found them. Sees all
+    /// earlier writes.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    async fn recall(
+        &self,
+        session: &str,
+        turn: Option<&SharedTurn>,
+        turns: usize,
+    ) -> Result<Vec<Turn>, StoreError>;
+
+    /// Returns the most recently used sessions, newest first.
+    ///
+    /// # Errors
+    /// As for [`recall`](Self::recall).
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError>;
+
+    /// Returns the number of sessions used at or after `since`, in seconds since 1970; that of nodes may be 10 s old.
+    ///
+    /// # Errors
+    /// As for [`recall`](Self::recall).
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    async fn session_count(&self, since: u64) -> Result<u64, StoreError>;
+
+    /// Returns the last entries of the usage log, newest first, including those not yet written here.
+    ///
+    /// # Errors
+    /// As for [`recall`](Self::recall).
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    async fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError>;
+
+    /// Returns the tokens used, for the budgets of this gateway alone. Default: none.
+    ///
+    /// # Errors
+    /// As for [`recall`](Self::recall).
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    async fn totals(&self) -> Result<Totals, StoreError> {
+        Ok(Totals::default())
+    }
+
+    /// Forgets a session, or its turns; what nodes know of its user stays. Returns whether it was known.
+    ///
+    /// # Errors
+    /// [`StoreError`] if nothing was forgotten. Trying again is safe.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves it done or not done.
+    async fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError>;
+
+    /// Finishes what is still to be written. Nothing is stored after it.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    async fn close(&self);
 }
 
 /// The turn of a session. Dropping it begins the next one.
@@ -36,105 +121,4 @@ pub(super) struct Held {
     /// Dropped last: on this node, the next one begins when the others know that this has ended.
     pub(super) shared: Option<SharedTurn>,
     pub(super) _local: TurnGuard,
-}
-
-impl Held {
-    fn shared(held: Option<&Self>) -> Option<&SharedTurn> {
-        held.and_then(|held| held.shared.as_ref())
-    }
-}
-
-impl Records {
-    /// Stores the results of a run, the settled one with this number.
-    pub(super) async fn commit(
-        &self,
-        commit: Commit,
-        held: Option<&mut Held>,
-        settled: Option<u64>,
-    ) -> Result<(), StoreError> {
-        match self {
-            Self::Own(keeper) => keeper.commit(commit).await,
-            Self::Shared(cluster) => {
-                let turn = held.and_then(|held| held.shared.as_mut());
-                cluster.commit(commit, turn, settled).await
-            }
-        }
-    }
-
-    /// Returns the last turns of a session, oldest first.
-    pub(super) async fn recall(
-        &self,
-        session: &str,
-        held: Option<&Held>,
-        turns: usize,
-    ) -> Result<Vec<Turn>, StoreError> {
-        match self {
-            Self::Own(keeper) => keeper.recall(session, turns).await,
-            Self::Shared(cluster) => cluster.recall(session, Held::shared(held), turns).await,
-        }
-    }
-
-    /// Waits until no turn of a session runs on another node, as far as can be seen.
-    pub(super) async fn ended(&self, session: &str) {
-        match self {
-            Self::Own(_) => {}
-            Self::Shared(cluster) => cluster.ended(session).await,
-        }
-    }
-
-    /// Returns whether turns can begin: not while NATS is out of reach for longer than the lease.
-    pub(super) fn is_ready(&self) -> bool {
-        match self {
-            Self::Own(_) => true,
-            Self::Shared(cluster) => cluster.is_joined(),
-        }
-    }
-
-    /// Waits until this gateway cannot come back into its cluster by itself.
-    pub(super) async fn failed(&self) -> rpc_core::cluster::StoreError {
-        match self {
-            Self::Own(_) => std::future::pending().await,
-            Self::Shared(cluster) => cluster.failed().await,
-        }
-    }
-
-    /// Returns the most recently used sessions, newest first.
-    pub(super) async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
-        match self {
-            Self::Own(keeper) => keeper.sessions(max).await,
-            Self::Shared(cluster) => cluster.sessions(max).await,
-        }
-    }
-
-    /// Returns the number of sessions used at or after `since`.
-    pub(super) async fn session_count(&self, since: u64) -> Result<u64, StoreError> {
-        match self {
-            Self::Own(keeper) => keeper.session_count(since).await,
-            Self::Shared(cluster) => cluster.session_count(since).await,
-        }
-    }
-
-    /// Returns the last entries of the usage log, newest first.
-    pub(super) async fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
-        match self {
-            Self::Own(keeper) => keeper.usage(max).await,
-            Self::Shared(cluster) => cluster.usage(max).await,
-        }
-    }
-
-    /// Forgets a session, or its turns. What a cluster knows about its user stays.
-    pub(super) async fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError> {
-        match self {
-            Self::Own(keeper) => keeper.forget(session, what).await,
-            Self::Shared(cluster) => cluster.forget(session).await,
-        }
-    }
-
-    /// Finishes what is still to be written.
-    pub(super) async fn close(&self) {
-        match self {
-            Self::Own(keeper) => keeper.close().await,
-            Self::Shared(cluster) => cluster.close().await,
-        }
-    }
 }

@@ -454,7 +454,7 @@ mod tests {
         let model = Thinking::default();
         let is_asked = Arc::clone(&model.0);
         let (agent, model) = (AgentConfig::default(), Arc::new(model));
-        let parts = EngineParts::new(agent, model, Tools::new(), keeper);
+        let parts = EngineParts::new(agent, model, Tools::new(), Arc::new(keeper));
         let chats = Chats::new(Arc::new(Engine::start(parts).await.unwrap()));
         (chats, is_asked)
     }

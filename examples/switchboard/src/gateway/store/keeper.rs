@@ -4,11 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::{io, thread};
 
+use async_trait::async_trait;
 use rpc_core::sync::Mutex;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::backlog::Backlog;
 use super::{Commit, Forget, SessionInfo, Store, StoreError, Totals};
+use crate::gateway::cluster::SharedTurn;
+use crate::gateway::engine::Records;
 use crate::gateway::memory::Turn;
 use crate::gateway::usage::UsageEntry;
 
@@ -63,38 +66,6 @@ impl Keeper {
         })
     }
 
-    /// Writes the results of a run, and waits until they are on the disk. Runs of one session keep
-    /// their order if each is awaited before the next.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the run was not written; after [`StoreError::Io`] it may have been
-    /// written. Its usage is kept and written with the next run, or when the keeper is closed: do
-    /// not commit it again. If the disk failed after the last byte, the usage counts twice.
-    ///
-    /// # Cancel safety
-    /// Once the future has been polled and there was a place, the run is written even if the future
-    /// is dropped. With more than 256 orders before it, it waits for a place first; dropped there,
-    /// nothing is written.
-    pub async fn commit(&self, commit: Commit) -> Result<(), StoreError> {
-        let (reply, written) = oneshot::channel();
-        self.order(Order::Commit(Box::new(commit), reply)).await?;
-        written.await.unwrap_or(Err(StoreError::Closed))
-    }
-
-    /// Forgets a session, or its turns. Returns whether it was known.
-    ///
-    /// # Errors
-    /// [`StoreError`] if nothing was forgotten. Trying again is safe.
-    ///
-    /// # Cancel safety
-    /// As for [`commit`](Self::commit).
-    pub async fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError> {
-        let (reply, written) = oneshot::channel();
-        let order = Order::Forget(session.to_owned(), what, reply);
-        self.order(order).await?;
-        written.await.unwrap_or(Err(StoreError::Closed))
-    }
-
     async fn order(&self, order: Order) -> Result<(), StoreError> {
         let sender = {
             let orders = self.orders.lock();
@@ -102,65 +73,6 @@ impl Keeper {
         };
         let sent = sender.send(order).await;
         sent.map_err(|_| StoreError::Closed)
-    }
-
-    /// Returns the last turns of a session. It sees all earlier writes.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be read.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn recall(&self, session: &str, turns: usize) -> Result<Vec<Turn>, StoreError> {
-        let session = session.to_owned();
-        self.read(move |store| store.recall(&session, turns)).await
-    }
-
-    /// Returns the most recently used sessions, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be read.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
-        self.read(move |store| store.sessions(max)).await
-    }
-
-    /// Returns the number of sessions used at or after `since`, in seconds since 1970.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be counted.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn session_count(&self, since: u64) -> Result<u64, StoreError> {
-        self.read(move |store| store.session_count(since)).await
-    }
-
-    /// Returns the last entries of the usage log, newest first, including those not yet written.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be read.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
-        let mut entries = self.backlog.lock().last(max);
-        let rest = max.saturating_sub(entries.len());
-        entries.extend(self.read(move |store| store.usage(rest)).await?);
-        Ok(entries)
-    }
-
-    /// Returns the tokens used.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be read.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn totals(&self) -> Result<Totals, StoreError> {
-        self.read(|store| store.totals()).await
     }
 
     async fn read<T: Send + 'static>(
@@ -180,12 +92,60 @@ impl Keeper {
             Err(_) => Err(StoreError::Closed),
         }
     }
+}
 
-    /// Refuses new orders, and waits until all accepted ones are written.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe. Orders are refused from the first poll on; to wait again, call it again.
-    pub async fn close(&self) {
+#[async_trait]
+impl Records for Keeper {
+    /// A run is written even if the future is dropped, once there was a place for it: with more than 256 orders
+    /// before it, it waits for one first. After [`StoreError::Io`] it may have been written.
+    async fn commit(
+        &self,
+        commit: Commit,
+        _: Option<&mut SharedTurn>,
+        _: Option<u64>,
+    ) -> Result<(), StoreError> {
+        let (reply, written) = oneshot::channel();
+        self.order(Order::Commit(Box::new(commit), reply)).await?;
+        written.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    async fn recall(
+        &self,
+        session: &str,
+        _: Option<&SharedTurn>,
+        turns: usize,
+    ) -> Result<Vec<Turn>, StoreError> {
+        let session = session.to_owned();
+        self.read(move |store| store.recall(&session, turns)).await
+    }
+
+    async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
+        self.read(move |store| store.sessions(max)).await
+    }
+
+    async fn session_count(&self, since: u64) -> Result<u64, StoreError> {
+        self.read(move |store| store.session_count(since)).await
+    }
+
+    async fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
+        let mut entries = self.backlog.lock().last(max);
+        let rest = max.saturating_sub(entries.len());
+        entries.extend(self.read(move |store| store.usage(rest)).await?);
+        Ok(entries)
+    }
+
+    async fn totals(&self) -> Result<Totals, StoreError> {
+        self.read(|store| store.totals()).await
+    }
+
+    async fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError> {
+        let (reply, written) = oneshot::channel();
+        let order = Order::Forget(session.to_owned(), what, reply);
+        self.order(order).await?;
+        written.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    async fn close(&self) {
         drop(self.orders.lock().take());
         let mut writer = self.writer.clone();
         // Nothing is ever sent: this is the end of the writer.

@@ -106,8 +106,7 @@ fn a_single_answer_is_rendered_without_a_prompt() {
     let folder = Folder::new();
     let (_gateway, url) = folder.start(&[]);
     let command = folder.gateway(&["chat", "--url", &url, "show markdown"]);
-    let mut screen = Screen::with_size(command, 60, 60);
-    screen.shows("Ctrl-C stops");
+    let screen = Screen::with_size(command, 60, 60);
     screen.ends_in("}");
     let rows = screen.rows();
     assert_eq!(rows[0], "A sample", "{rows:#?}");

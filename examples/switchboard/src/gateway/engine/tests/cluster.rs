@@ -89,10 +89,7 @@ impl Node {
     }
 
     pub(super) fn cluster(&self) -> &Cluster {
-        match &*self.engine.store {
-            Records::Shared(cluster) => cluster,
-            Records::Own(_) => panic!("it is alone"),
-        }
+        self.engine.store.cluster().unwrap()
     }
 
     pub(super) async fn chat(&self, chat: &ChatSend) -> Result<(), ChatError> {
@@ -307,10 +304,7 @@ async fn a_node_that_dies_in_a_turn_holds_neither_its_session_nor_its_reservatio
         dying.chat(&chat, &mut Heard::default()).await
     });
     at_gate(first.as_mut(), &mut one.heard).await;
-    let Records::Shared(cluster) = &*engine.store else {
-        panic!("it is alone")
-    };
-    cluster.kill();
+    engine.store.cluster().unwrap().kill();
     // No destructor runs.
     std::mem::forget(first);
     two.chat(&chat).await.unwrap();

@@ -11,7 +11,7 @@ use switchboard_testing::nats::NatsServer;
 use super::cluster::{Node, UNAVAILABLE, at_gate, gated};
 use super::harness::*;
 use crate::gateway::cluster::{Cluster, ClusterConfig};
-use crate::gateway::engine::NOT_STORED;
+use crate::gateway::engine::{NOT_STORED, Records as _};
 use crate::gateway::memory::Turn;
 use crate::gateway::store::{Commit, StoreError};
 
@@ -33,7 +33,7 @@ async fn start(publish: &[&str]) -> Result<Arc<Cluster>, StoreError> {
     let cluster = Cluster::start(nats, config, || NOON).await?;
     let mut turn = cluster.enter("s", NOON).await?;
     let commit = Commit::new("s", NOON).with_turn(Turn::new("q", "a", NOON));
-    cluster.commit(commit, Some(&mut turn), None).await?;
+    cluster.commit(commit, turn.as_mut(), None).await?;
     assert_eq!(cluster.recall("s", None, 9).await?.len(), 1);
     assert_eq!(cluster.session_count(0).await?, 1);
     cluster.usage(1).await?;

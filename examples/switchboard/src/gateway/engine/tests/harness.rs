@@ -325,7 +325,7 @@ impl Harness {
         }
         let keeper = Keeper::start(Arc::clone(&store) as Arc<dyn Store>).unwrap();
         let asked = Arc::clone(&model) as Arc<dyn ChatModel>;
-        let mut parts = EngineParts::new(AgentConfig::default(), asked, tools, keeper);
+        let mut parts = EngineParts::new(AgentConfig::default(), asked, tools, Arc::new(keeper));
         parts.clock = || NOON;
         change(&mut parts);
         Self {

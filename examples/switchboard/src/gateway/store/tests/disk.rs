@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use redb::StorageBackend;
 
 use super::*;
+use crate::gateway::engine::Records as _;
 use crate::gateway::store::engine::Engine;
 
 /// Bytes that outlive the database on them.
@@ -99,16 +100,19 @@ async fn usage_of_a_full_disk_is_kept_and_written_with_the_next_run() {
     let keeper = Keeper::start(Arc::clone(&store) as Arc<dyn Store>).unwrap();
     disk.fail_after(0);
     for number in 1..=3 {
-        let error = keeper.commit(used("s", number, 10)).await.unwrap_err();
+        let error = keeper
+            .commit(used("s", number, 10), None, None)
+            .await
+            .unwrap_err();
         assert!(matches!(error, StoreError::Io { .. }), "{error:?}");
     }
     disk.fail_after(i64::MAX);
-    keeper.commit(used("t", 4, 1)).await.unwrap();
+    keeper.commit(used("t", 4, 1), None, None).await.unwrap();
     let entries = store.usage(9).unwrap().into_iter();
     assert_eq!(entries.map(|it| it.at).collect::<Vec<_>>(), [4, 3, 2, 1]);
     assert_eq!(store.totals().unwrap().days, [(0, 31)]);
     // It is not written once more.
-    keeper.commit(turn("s", 5)).await.unwrap();
+    keeper.commit(turn("s", 5), None, None).await.unwrap();
     assert_eq!(store.totals().unwrap().days, [(0, 31)]);
 }
 
@@ -144,8 +148,8 @@ async fn usage_that_cannot_be_written_does_not_hold_up_others() {
     }
     let store = Arc::new(Picky(memory(StoreLimits::default())));
     let keeper = Keeper::start(Arc::clone(&store) as Arc<dyn Store>).unwrap();
-    assert!(keeper.commit(used("bad", 1, 10)).await.is_err());
-    assert_eq!(keeper.commit(used("good", 2, 1)).await, Ok(()));
+    assert!(keeper.commit(used("bad", 1, 10), None, None).await.is_err());
+    assert_eq!(keeper.commit(used("good", 2, 1), None, None).await, Ok(()));
     assert_eq!(store.totals().unwrap().days, [(0, 1)]);
     assert_eq!(keeper.usage(9).await.unwrap().len(), 2);
 }

@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use futures_util::poll;
 
 use super::*;
+use crate::gateway::engine::Records as _;
 
 /// A store whose writer waits at a gate, and tells how many it wrote together.
 #[derive(Debug)]
@@ -64,7 +65,7 @@ impl Store for Gated {
 }
 
 async fn kept(keeper: &Keeper, session: &str) -> Vec<String> {
-    let turns = keeper.recall(session, 1000).await.unwrap();
+    let turns = keeper.recall(session, None, 1000).await.unwrap();
     turns.into_iter().map(|turn| turn.user).collect()
 }
 
@@ -72,9 +73,9 @@ async fn kept(keeper: &Keeper, session: &str) -> Vec<String> {
 async fn recalls_committed_turns() {
     let store = Arc::new(memory(StoreLimits::default()));
     let keeper = Keeper::start(store).unwrap();
-    keeper.commit(turn("s", 1)).await.unwrap();
+    keeper.commit(turn("s", 1), None, None).await.unwrap();
     assert_eq!(kept(&keeper, "s").await, ["q1"]);
-    keeper.commit(used("s", 2, 5)).await.unwrap();
+    keeper.commit(used("s", 2, 5), None, None).await.unwrap();
     assert_eq!(keeper.totals().await.unwrap().days, [(0, 5)]);
     assert_eq!(keeper.usage(9).await.unwrap().len(), 1);
     assert_eq!(keeper.session_count(0).await.unwrap(), 1);
@@ -88,14 +89,14 @@ async fn recalls_committed_turns() {
 async fn waiting_writes_are_written_together_in_order() {
     let (keeper, open, sizes) = gated();
     let mut commits: Vec<_> = (0..10)
-        .map(|number| Box::pin(keeper.commit(turn("s", number))))
+        .map(|number| Box::pin(keeper.commit(turn("s", number), None, None)))
         .collect();
     for commit in &mut commits {
         assert!(poll!(commit).is_pending());
     }
     let mut forget = Box::pin(keeper.forget("other", Forget::Turns));
     assert!(poll!(&mut forget).is_pending());
-    let mut last = Box::pin(keeper.commit(turn("s", 10)));
+    let mut last = Box::pin(keeper.commit(turn("s", 10), None, None));
     assert!(poll!(&mut last).is_pending());
     // The gate stays open.
     drop(open);
@@ -112,18 +113,18 @@ async fn waiting_writes_are_written_together_in_order() {
 #[tokio::test]
 async fn a_cancelled_commit_is_still_written() {
     let (keeper, open, _sizes) = gated();
-    let mut commit = Box::pin(keeper.commit(turn("s", 1)));
+    let mut commit = Box::pin(keeper.commit(turn("s", 1), None, None));
     assert!(poll!(&mut commit).is_pending());
     drop(commit);
     drop(open);
-    keeper.commit(turn("s", 2)).await.unwrap();
+    keeper.commit(turn("s", 2), None, None).await.unwrap();
     assert_eq!(kept(&keeper, "s").await, ["q1", "q2"]);
 }
 
 #[tokio::test]
 async fn reading_does_not_wait_for_the_writer() {
     let (keeper, _open, _sizes) = gated();
-    let mut commit = Box::pin(keeper.commit(turn("s", 1)));
+    let mut commit = Box::pin(keeper.commit(turn("s", 1), None, None));
     assert!(poll!(&mut commit).is_pending());
     assert!(kept(&keeper, "t").await.is_empty());
 }
@@ -131,11 +132,14 @@ async fn reading_does_not_wait_for_the_writer() {
 #[tokio::test]
 async fn closing_waits_for_accepted_work_and_accepts_no_more() {
     let (keeper, open, sizes) = gated();
-    let mut commit = Box::pin(keeper.commit(turn("s", 1)));
+    let mut commit = Box::pin(keeper.commit(turn("s", 1), None, None));
     assert!(poll!(&mut commit).is_pending());
     let mut close = Box::pin(keeper.close());
     assert!(poll!(&mut close).is_pending());
-    assert_eq!(keeper.commit(turn("s", 2)).await, Err(StoreError::Closed));
+    assert_eq!(
+        keeper.commit(turn("s", 2), None, None).await,
+        Err(StoreError::Closed)
+    );
     assert_eq!(
         keeper.forget("s", Forget::Turns).await,
         Err(StoreError::Closed)
@@ -154,11 +158,14 @@ async fn closing_waits_for_accepted_work_and_accepts_no_more() {
 async fn a_store_that_panics_does_not_end_the_keeper() {
     let (keeper, open, _sizes) = gated();
     drop(open);
-    let error = keeper.commit(turn("panic", 1)).await.unwrap_err();
+    let error = keeper
+        .commit(turn("panic", 1), None, None)
+        .await
+        .unwrap_err();
     assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
-    let error = keeper.recall("panic", 1).await.unwrap_err();
+    let error = keeper.recall("panic", None, 1).await.unwrap_err();
     assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
-    keeper.commit(turn("s", 2)).await.unwrap();
+    keeper.commit(turn("s", 2), None, None).await.unwrap();
     assert_eq!(kept(&keeper, "s").await, ["q2"]);
 }
 
@@ -166,7 +173,7 @@ async fn a_store_that_panics_does_not_end_the_keeper() {
 async fn orders_beyond_the_queue_wait_and_are_all_written() {
     let (keeper, open, _sizes) = gated();
     let mut commits: Vec<_> = (0..600)
-        .map(|number| Box::pin(keeper.commit(turn("s", number))))
+        .map(|number| Box::pin(keeper.commit(turn("s", number), None, None)))
         .collect();
     for commit in &mut commits {
         assert!(poll!(commit).is_pending());
