@@ -205,7 +205,7 @@ async fn join(
     };
     config.max_bytes = args.lease.nats_bytes;
     let address = *options.runtime.access.host();
-    let cluster = Cluster::open(Arc::new(nats), address, config).await;
+    let cluster = Cluster::open(nats, address, config).await;
     let cluster = cluster.map_err(|error| cli::nats_failure(&error))?;
     Ok((options.with_cluster(cluster.clone()), Some(cluster)))
 }

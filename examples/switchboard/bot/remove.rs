@@ -1,7 +1,5 @@
 //! `switchboard bot remove`: removes users and channels of Snek servers on NATS.
 
-use std::sync::Arc;
-
 use snek_proto::net::{ClusterBackend, ClusterError, ClusterOptions};
 use switchboard::cli::{self, Failure};
 
@@ -34,7 +32,7 @@ pub(crate) async fn remove(args: Args) -> Result<(), Failure> {
             "--nats is missing: only servers that share users and channels on NATS keep them",
         ));
     };
-    let opened = ClusterBackend::open(Arc::new(nats), ClusterOptions::default()).await;
+    let opened = ClusterBackend::open(nats, ClusterOptions::default()).await;
     let (backend, _) = opened.map_err(|error| cli::nats_failure(&error))?;
     for name in &args.users {
         said(&format!("user {name}"), backend.remove_user(name).await)?;

@@ -211,7 +211,7 @@ impl Platform {
     #[cfg(feature = "nats")]
     async fn share(
         self,
-        nats: rpc_core::net::nats::Nats,
+        nats: std::sync::Arc<dyn rpc_core::cluster::Store>,
     ) -> Result<(ClusterBackend, ClusterRunner), Failure> {
         let failed = |what: String, error| match error {
             ClusterError::Store(error) => cli::nats_failure(&error),
@@ -222,7 +222,7 @@ impl Platform {
             open: self.open,
             ..ClusterOptions::default()
         };
-        let opened = ClusterBackend::open(std::sync::Arc::new(nats), options).await;
+        let opened = ClusterBackend::open(nats, options).await;
         let (backend, runner) = opened.map_err(|error| cli::nats_failure(&error))?;
         for [option, uid, name] in &self.channels {
             let added = backend.put_channel(uid, name).await;

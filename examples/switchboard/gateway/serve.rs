@@ -1,8 +1,6 @@
 //! `switchboard gateway serve` and `gateway check`.
 
 use std::path::PathBuf;
-#[cfg(feature = "nats")]
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use exoclaw_proto::auth::AuthError;
@@ -107,8 +105,7 @@ pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
             .clone()
             .or(config.nats.clone())
             .connect_now()
-            .await?
-            .map(|nats| Arc::new(nats) as _),
+            .await?,
         token: secret(TOKEN)?,
         webhook_secret: secret(SECRET_VARIABLE)?,
         folder: args.file.folder(),
@@ -190,10 +187,12 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         complain("warning: [nats] names no url, so this gateway shares nothing");
     }
     #[cfg(feature = "nats")]
+    let cluster = nats.config()?;
+    #[cfg(feature = "nats")]
     let nats = nats.connect().await?;
     #[cfg(feature = "nats")]
-    if let Some(nats) = &nats {
-        cli::remark(format_args!("a node of the cluster {}", nats.prefix()));
+    if let Some(cluster) = cluster {
+        cli::remark(format_args!("a node of the cluster {}", cluster.prefix));
     }
     let bound = &mut config.gateway;
     bound.max_connections = raise_connection_limit(bound.max_connections);
@@ -208,7 +207,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         folder: args.file.folder(),
         tls: args.tls.acceptor()?,
         #[cfg(feature = "nats")]
-        nats: nats.map(|nats| Arc::new(nats) as _),
+        nats,
         #[cfg(feature = "nats")]
         lease: Some(args.lease.config(config.nats.lease)),
         #[cfg(feature = "nats")]

@@ -53,7 +53,7 @@ async fn shared(args: &Args, config: &Config) -> Result<Option<Vec<UsageEntry>>,
     else {
         return Ok(None);
     };
-    let entries = switchboard::gateway::cluster::usage(&nats, args.last).await;
+    let entries = switchboard::gateway::cluster::usage(&*nats, args.last).await;
     entries.map(Some).map_err(Failure::new)
 }
 

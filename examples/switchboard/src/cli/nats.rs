@@ -2,11 +2,12 @@
 
 use std::future::Future;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::Secret;
-use rpc_core::cluster::{LeaseConfig, StoreError};
-use rpc_core::net::nats::{Nats, NatsConfig};
+use rpc_core::cluster::{LeaseConfig, Store, StoreError};
+use rpc_core::net::nats::{self, NatsConfig};
 use rpc_core::net::ws::redact_urls;
 use tokio::time::sleep;
 
@@ -172,7 +173,7 @@ impl NatsArgs {
     ///
     /// # Errors
     /// [`Failure`] if a file cannot be read, or NATS refuses.
-    pub async fn connect(&self) -> Result<Option<Nats>, Failure> {
+    pub async fn connect(&self) -> Result<Option<Arc<dyn Store>>, Failure> {
         let mut told = String::new();
         loop {
             let error = match self.open().await? {
@@ -193,15 +194,15 @@ impl NatsArgs {
     ///
     /// # Errors
     /// [`Failure`] if a file cannot be read, NATS does not serve or refuses.
-    pub async fn connect_now(&self) -> Result<Option<Nats>, Failure> {
+    pub async fn connect_now(&self) -> Result<Option<Arc<dyn Store>>, Failure> {
         self.open().await?.map_err(|error| self.failure(&error))
     }
 
-    async fn open(&self) -> Result<Result<Option<Nats>, StoreError>, Failure> {
+    async fn open(&self) -> Result<Result<Option<Arc<dyn Store>>, StoreError>, Failure> {
         let Some(config) = self.config()? else {
             return Ok(Ok(None));
         };
-        Ok(Nats::connect(config).await.map(Some))
+        Ok(nats::connect(config).await.map(Some))
     }
 
     fn failure(&self, error: &StoreError) -> Failure {
