@@ -272,7 +272,7 @@ mod tests {
 
     use super::*;
     use clap::Parser;
-    use rpc_core::cluster::{LogConfig, Store};
+    use rpc_core::cluster::LogConfig;
     use switchboard_testing::nats::NatsServer;
 
     #[derive(Debug, Parser)]
