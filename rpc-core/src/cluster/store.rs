@@ -46,32 +46,6 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// [`StoreError`]; retrying is safe. [`StoreError::Config`] if the log exists with a shorter age.
     async fn log(&self, name: &str, config: LogConfig) -> Result<Arc<dyn Log>, StoreError>;
 
-    /// Opens a log as [`log`](Self::log) does. Without [`max_bytes`](LogConfig::max_bytes) it gets these, or the
-    /// half of them, or the half of that, for which the engine has room now. Returns how many it got, if it
-    /// did not exist.
-    ///
-    /// # Errors
-    /// As those of [`log`](Self::log).
-    async fn log_with_room(
-        &self,
-        name: &str,
-        config: LogConfig,
-        max_bytes: u64,
-    ) -> Result<(Arc<dyn Log>, u64), StoreError> {
-        let mut room = config.max_bytes.unwrap_or(max_bytes);
-        let least = config.max_bytes.unwrap_or(LEAST_ROOM);
-        loop {
-            let config = LogConfig {
-                max_bytes: Some(room),
-                ..config.clone()
-            };
-            match self.log(name, config).await {
-                Err(StoreError::Full { .. }) if room > least => room /= 2,
-                opened => return Ok((opened?, room)),
-            }
-        }
-    }
-
     /// Makes all logs again that were opened here and are lost: what a node does when it joins.
     ///
     /// # Errors
@@ -122,6 +96,37 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Returns how long a request may take until it fails with [`StoreError::Unavailable`].
     fn timeout(&self) -> Duration;
+}
+
+impl dyn Store + '_ {
+    /// Opens a log as [`log`](Store::log) does. Without [`max_bytes`](LogConfig::max_bytes) it gets these, or the
+    /// half of them, or the half of that, for which the engine has room now. Returns how many it got, if it
+    /// did not exist.
+    ///
+    /// # Errors
+    /// As those of [`log`](Store::log).
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the log may exist or not.
+    pub async fn log_with_room(
+        &self,
+        name: &str,
+        config: LogConfig,
+        max_bytes: u64,
+    ) -> Result<(Arc<dyn Log>, u64), StoreError> {
+        let mut room = config.max_bytes.unwrap_or(max_bytes);
+        let least = config.max_bytes.unwrap_or(LEAST_ROOM);
+        loop {
+            let config = LogConfig {
+                max_bytes: Some(room),
+                ..config.clone()
+            };
+            match self.log(name, config).await {
+                Err(StoreError::Full { .. }) if room > least => room /= 2,
+                opened => return Ok((opened?, room)),
+            }
+        }
+    }
 }
 
 /// The messages of a [subscription](Store::subscribe).

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 pub(crate) use io::Io;
 
-use super::observe::{Observer, Redact};
+use super::link::Protocol;
+use super::observe::Observer;
 use super::telemetry::{ConnectionMeter, Side};
 use super::time;
 use super::transport::Transport;
@@ -91,17 +92,15 @@ impl<M: Machine, T: Transport> Driver<M, T> {
         Self { machine, io }
     }
 
-    /// Passes the text of every frame for the observer through `redact`, which replaces secrets.
-    pub(crate) const fn with_redact(mut self, redact: Redact) -> Self {
-        self.io.set_redact(redact);
-        self
-    }
-
-    /// Counts connection and bytes as those of this client.
-    pub(super) fn with_meter(mut self, system: &'static str) -> Self {
-        self.io
-            .set_meter(ConnectionMeter::new(Side::Client, system));
-        self
+    /// Creates the driver of a client, which counts connection and bytes, and shows the observer frames
+    /// without secrets.
+    pub(super) fn for_client<P>(machine: M, transport: T, config: DriverConfig) -> Self
+    where
+        P: Protocol<Machine = M>,
+    {
+        let meter = ConnectionMeter::new(Side::Client, P::SYSTEM);
+        let io = Io::new(transport, config, P::redact, meter);
+        Self { machine, io }
     }
 
     /// Returns whether the transport is gone.
@@ -141,7 +140,9 @@ impl<M: Machine, T: Transport> Driver<M, T> {
 
     /// Poll form of [`next`](Self::next).
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<M::Event>> {
-        let io = self.poll_io(cx);
+        let now = time::now();
+        let more = self.poll_input(cx, now);
+        let io = self.poll_output(cx, now, more);
         match self.machine.poll_event() {
             Some(event) => Poll::Ready(Some(event)),
             None => io.map(|()| None),
@@ -155,22 +156,14 @@ impl<M: Machine, T: Transport> Driver<M, T> {
             .drop_transport(&mut self.machine, Disconnect::Eof, now);
     }
 
-    /// Runs one turn: reads what is available, handles deadlines, writes all frames, flushes once.
-    /// Ready when the machine is closed and the transport is gone; events may remain. Take them
-    /// after every turn.
-    fn poll_io(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let now = time::now();
-        let more = self.poll_input(cx, now);
-        self.poll_output(cx, now, more)
-    }
-
     /// Runs the first half of a turn: [`Io::poll_input`].
     pub(super) fn poll_input(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         let budget = self.io.read_budget();
         self.io.poll_input(&mut self.machine, cx, now, budget)
     }
 
-    /// Runs the second half: [`Io::poll_output`].
+    /// Runs the second half: [`Io::poll_output`]. Ready when the machine is closed and the transport is
+    /// gone; events may remain.
     pub(super) fn poll_output(
         &mut self,
         cx: &mut Context<'_>,

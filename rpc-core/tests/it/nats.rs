@@ -1,4 +1,4 @@
-//! [`Nats`] and [`Bucket`] against a server of the test's own.
+//! NATS and [`Bucket`] against a server of the test's own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use rpc_core::cluster::{
     AskError, Bucket, BucketConfig, Change, Expect, Log, LogConfig, Position, Store, StoreError,
 };
-use rpc_core::net::nats::{Nats, NatsConfig};
+use rpc_core::net::nats::{self, NatsConfig};
 use rpc_core::net::tls::TlsConfig;
 use switchboard_testing::nats::NatsServer;
 
@@ -19,7 +19,7 @@ fn config_of(server: &NatsServer) -> NatsConfig {
 }
 
 async fn connect(server: &NatsServer) -> Arc<dyn Store> {
-    Arc::new(Nats::connect(config_of(server)).await.unwrap())
+    nats::connect(config_of(server)).await.unwrap()
 }
 
 async fn bucket(store: &Arc<dyn Store>) -> Bucket {
@@ -341,7 +341,7 @@ async fn a_server_that_hangs_is_unavailable() {
     let server = NatsServer::start();
     let mut config = config_of(&server);
     config.timeout = Duration::from_millis(200);
-    let store: Arc<dyn Store> = Arc::new(Nats::connect(config).await.unwrap());
+    let store: Arc<dyn Store> = nats::connect(config).await.unwrap();
     let bucket = bucket(&store).await;
     server.pause();
     let error = bucket.put("key", bytes("x")).await.unwrap_err();
@@ -377,7 +377,7 @@ async fn full_and_too_large_are_distinct_errors() {
 #[ignore = "needs nats-server"]
 async fn a_server_that_accepts_too_short_messages_is_refused_with_its_limit() {
     let server = NatsServer::start_with("max_payload: 65535", &[]);
-    let error = Nats::connect(config_of(&server)).await.unwrap_err();
+    let error = nats::connect(config_of(&server)).await.unwrap_err();
     assert!(matches!(error, StoreError::Config { .. }), "{error:?}");
     let text = error.to_string();
     assert!(
@@ -392,7 +392,7 @@ async fn more_replicas_than_the_server_has_are_a_bad_configuration() {
     let server = NatsServer::start();
     let mut config = config_of(&server);
     config.replicas = 3;
-    let nats = Nats::connect(config).await.unwrap();
+    let nats = nats::connect(config).await.unwrap();
     let error = nats.log("log", LogConfig::new("log.>")).await.unwrap_err();
     assert!(matches!(error, StoreError::Config { .. }), "{error:?}");
     let text = error.to_string();
@@ -404,7 +404,7 @@ async fn more_replicas_than_the_server_has_are_a_bad_configuration() {
 async fn an_account_without_jetstream_is_reported() {
     let accounts = "accounts { A { jetstream: disabled, users: [ { user: ann, password: x } ] } }";
     let server = NatsServer::start_with(accounts, &[]);
-    let error = Nats::connect(config_of(&server).with_user("ann", "x"));
+    let error = nats::connect(config_of(&server).with_user("ann", "x"));
     let error = error.await.unwrap_err().to_string();
     assert!(error.contains("JetStream"), "{error}");
 }
@@ -413,7 +413,7 @@ async fn an_account_without_jetstream_is_reported() {
 async fn a_missing_server_and_a_bad_configuration_are_reported() {
     let mut nobody = NatsConfig::new("nats://127.0.0.1:1");
     nobody.timeout = Duration::from_millis(200);
-    let error = Nats::connect(nobody).await.unwrap_err();
+    let error = nats::connect(nobody).await.unwrap_err();
     assert!(error.is_retryable(), "{error:?}");
     let mut dotted = NatsConfig::new("nats://127.0.0.1:1");
     dotted.prefix = "a.b".to_owned();
@@ -424,7 +424,7 @@ async fn a_missing_server_and_a_bad_configuration_are_reported() {
         NatsConfig::new("nats://127.0.0.1:1").with_nkey("SUsecret"),
         NatsConfig::new("http://SUsecret@127.0.0.1:1"),
     ] {
-        let error = Nats::connect(config).await.unwrap_err();
+        let error = nats::connect(config).await.unwrap_err();
         assert!(matches!(error, StoreError::Config { .. }), "{error:?}");
         assert!(!format!("{error:?} {error}").contains("SUsecret"));
     }
@@ -465,12 +465,12 @@ async fn wrong_credentials_are_denied() {
         config.clone().with_user("ann", "land"),
         config.clone().with_token("wonder"),
     ] {
-        let error = Nats::connect(wrong).await.unwrap_err();
+        let error = nats::connect(wrong).await.unwrap_err();
         assert!(matches!(error, StoreError::Denied { .. }), "{error:?}");
     }
     let config = config.with_user("ann", "wonder");
     assert!(!format!("{config:?}").contains("wonder"));
-    let store: Arc<dyn Store> = Arc::new(Nats::connect(config).await.unwrap());
+    let store: Arc<dyn Store> = nats::connect(config).await.unwrap();
     bucket(&store).await;
 }
 
@@ -491,9 +491,9 @@ async fn credentials_in_the_url_log_in_and_are_never_shown() {
             config.timeout = Duration::from_secs(2);
             config
         };
-        let error = Nats::connect(config(wrong)).await.unwrap_err();
+        let error = nats::connect(config(wrong)).await.unwrap_err();
         assert!(matches!(error, StoreError::Denied { .. }), "{error:?}");
-        let nats = Nats::connect(config(right)).await.unwrap();
+        let nats = nats::connect(config(right)).await.unwrap();
         nats.ensure().await.unwrap();
         let shown = format!("{:?} {nats:?} {error:?} {error}", config(right));
         assert!(
@@ -501,7 +501,7 @@ async fn credentials_in_the_url_log_in_and_are_never_shown() {
             "{shown}"
         );
         let other = config(right).with_user("bob", "builder");
-        let error = Nats::connect(other).await.unwrap_err();
+        let error = nats::connect(other).await.unwrap_err();
         assert!(matches!(error, StoreError::Denied { .. }), "{error:?}");
     }
 }
@@ -514,12 +514,12 @@ async fn tokens_and_nkeys_authenticate() {
     let public = "UAANAWQ5D2RFCOLNKV5PXVCYRM6G3GO35OLS73IQUMSWF2RG3TOPUNZ4";
     let server = NatsServer::start_with("authorization { token: sesame }", &[]);
     let config = config_of(&server);
-    Nats::connect(config.with_token("sesame")).await.unwrap();
+    nats::connect(config.with_token("sesame")).await.unwrap();
 
     let users = format!("authorization {{ users: [ {{ nkey: {public} }} ] }}");
     let server = NatsServer::start_with(&users, &[]);
     let config = config_of(&server);
-    Nats::connect(config.with_nkey(seed)).await.unwrap();
+    nats::connect(config.with_nkey(seed)).await.unwrap();
 }
 
 #[tokio::test]
@@ -541,7 +541,7 @@ async fn an_unknown_certificate_authority_is_refused() {
         let tls = TlsConfig::with_root_certificates(issuer.as_bytes()).unwrap();
         let mut config = config_of(&server);
         config.tls = Some(tls);
-        Nats::connect(config).await
+        nats::connect(config).await
     };
     let nats = trusting(&made.cert.pem()).await.unwrap();
     nats.log("log", LogConfig::new("log")).await.unwrap();

@@ -8,7 +8,7 @@ use rpc_core::cluster::{
     Bucket, BucketConfig, ClaimConfig, ClaimError, Claimed, Claims, Expect, LeaseConfig, LeaseLost,
     LogConfig, NodeLease, Ownership, Renewal, Store, StoreError,
 };
-use rpc_core::net::nats::{Nats, NatsConfig};
+use rpc_core::net::nats::{self, NatsConfig};
 use switchboard_testing::nats::NatsServer;
 
 /// Short enough to wait for its end, long enough for a busy machine.
@@ -21,7 +21,7 @@ struct Node {
 }
 
 async fn connect(server: &NatsServer) -> Arc<dyn Store> {
-    Arc::new(Nats::connect(NatsConfig::new(&server.url())).await.unwrap())
+    nats::connect(NatsConfig::new(&server.url())).await.unwrap()
 }
 
 fn brief() -> LeaseConfig {

@@ -9,7 +9,7 @@ use rpc_core::cluster::{
     Bucket, BucketConfig, ClaimConfig, Claims, Expect, LeaseConfig, LogConfig, NodeLease, Store,
     StoreError,
 };
-use rpc_core::net::nats::{Nats, NatsConfig};
+use rpc_core::net::nats::{self, NatsConfig};
 use switchboard_testing::nats::NatsServer;
 
 /// What [`NatsConfig`] says.
@@ -26,7 +26,7 @@ async fn connect(server: &NatsServer) -> Result<Arc<dyn Store>, StoreError> {
     let mut config = NatsConfig::new(&server.url()).with_user("ann", "x");
     config.prefix = "p".to_owned();
     config.timeout = Duration::from_secs(3);
-    Ok(Arc::new(Nats::connect(config).await?))
+    nats::connect(config).await
 }
 
 /// Does all that a node does.

@@ -1,11 +1,11 @@
-//! The rules of a store, kept by [`Nats`].
+//! The rules of a store, kept by NATS.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use rpc_core::cluster::Store;
-use rpc_core::net::nats::{Nats, NatsConfig};
+use rpc_core::net::nats::{self, NatsConfig};
 use rpc_core::testing::store::{self, Engine, Fault};
 use switchboard_testing::nats::NatsServer;
 
@@ -16,7 +16,7 @@ impl Engine for Server {
     async fn connect(&self) -> Arc<dyn Store> {
         let mut config = NatsConfig::new(&self.0.lock().unwrap().url());
         config.timeout = Duration::from_secs(2);
-        Arc::new(Nats::connect(config).await.unwrap())
+        nats::connect(config).await.unwrap()
     }
 
     async fn fault(&self, fault: Fault<'_>) -> bool {

@@ -35,8 +35,16 @@ pub(crate) fn options() -> ClusterOptions {
 }
 
 /// A server with this connection to a store.
-pub(crate) async fn node_on<S: Store + Clone>(store: S, options: ClusterOptions) -> Member<S> {
-    let opened = ClusterBackend::open(Arc::new(store.clone()), options).await;
+pub(crate) async fn node_on(store: MemoryStore, options: ClusterOptions) -> Member {
+    node_at(Arc::new(store.clone()), store, options).await
+}
+
+pub(crate) async fn node_at<S>(
+    line: Arc<dyn Store>,
+    store: S,
+    options: ClusterOptions,
+) -> Member<S> {
+    let opened = ClusterBackend::open(line, options).await;
     let (backend, runner) = opened.unwrap();
     tokio::spawn(runner.run());
     let (server, _) = Server::mount(backend.clone(), ServerOptions::default());

@@ -3,16 +3,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rpc_core::net::nats::{Nats, NatsConfig};
+use rpc_core::net::nats::{self, NatsConfig};
 use snek_proto::frame::Final;
 use switchboard_testing::nats::NatsServer;
 
-use crate::cluster::{Member, login, message, messages, node_on, options, sees};
+use crate::cluster::{Member, login, message, messages, node_at, options, sees};
 
-async fn node(server: &NatsServer) -> Member<Nats> {
+async fn node(server: &NatsServer) -> Member<()> {
     let mut config = NatsConfig::new(&server.url());
     config.timeout = Duration::from_secs(1);
-    node_on(Nats::connect(config).await.unwrap(), options()).await
+    node_at(nats::connect(config).await.unwrap(), (), options()).await
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn the_documented_permissions_are_enough() {
     let server =
         NatsServer::start_with(&format!("authorization {{ users: [ {{ {user} }} ] }}"), &[]);
     let config = NatsConfig::new(&format!("nats://ann:x@{}", server.address()));
-    let node = node_on(Nats::connect(config).await.unwrap(), options()).await;
+    let node = node_at(nats::connect(config).await.unwrap(), (), options()).await;
     node.backend.put_channel("general", "").await.unwrap();
     let (ann, _events) = login(&node, "ann").await;
     let (bob, mut events) = login(&node, "bob").await;

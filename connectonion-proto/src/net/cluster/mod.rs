@@ -142,12 +142,11 @@ rpc_core::config! {
 /// use connectonion_proto::net::ServerOptions;
 /// use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 /// use connectonion_proto::trust::TrustLevel;
-/// use connectonion_proto::rpc_core::net::nats::{Nats, NatsConfig};
-/// use std::sync::Arc;
+/// use connectonion_proto::rpc_core::net::nats::{self, NatsConfig};
 ///
 /// # async fn doc(key: Signer) -> Result<(), Box<dyn std::error::Error>> {
-/// let nats = Nats::connect(NatsConfig::new("nats://127.0.0.1:4222")).await?;
-/// let cluster = Cluster::open(Arc::new(nats), *key.address(), ClusterOptions::default()).await?;
+/// let store = nats::connect(NatsConfig::new("nats://127.0.0.1:4222")).await?;
+/// let cluster = Cluster::open(store, *key.address(), ClusterOptions::default()).await?;
 /// let options = ServerOptions::new(&key, TrustLevel::Careful).with_cluster(cluster);
 /// # Ok(())
 /// # }

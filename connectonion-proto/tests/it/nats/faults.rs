@@ -6,7 +6,7 @@ use connectonion_proto::auth::Signer;
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::session::HubConfig;
 use rpc_core::cluster::{Expect, StoreError};
-use rpc_core::net::nats::{Nats, NatsConfig};
+use rpc_core::net::nats::{self, NatsConfig};
 use serde_json::json;
 use switchboard_testing::nats::NatsServer;
 
@@ -233,8 +233,7 @@ async fn a_host_of_another_agent_is_refused_with_both_addresses() {
     // Under a prefix of its own it is the first.
     let mut config = NatsConfig::new(&nats.url());
     config.prefix = "other".to_owned();
-    let link = Nats::connect(config).await.unwrap();
-    let link = std::sync::Arc::new(link);
+    let link = nats::connect(config).await.unwrap();
     Cluster::open(link, *other.address(), long()).await.unwrap();
 }
 
@@ -258,6 +257,6 @@ async fn an_unreachable_server_is_reported() {
     nats.kill();
     let mut config = NatsConfig::new(&nats.url());
     config.timeout = Duration::from_millis(300);
-    let error = Nats::connect(config).await.unwrap_err();
+    let error = nats::connect(config).await.unwrap_err();
     assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
 }

@@ -11,7 +11,7 @@ use connectonion_proto::storage::{Record, RecordStatus};
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::cluster::{Bucket, BucketConfig, LeaseConfig, Log, LogConfig, Store};
 use rpc_core::net::DrainReport;
-use rpc_core::net::nats::{Nats, NatsConfig};
+use rpc_core::net::nats::{self, NatsConfig};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -42,7 +42,7 @@ fn lease(lease: Duration) -> ClusterOptions {
 
 /// A connection to NATS.
 pub async fn store(nats: &str) -> Arc<dyn Store> {
-    Arc::new(Nats::connect(NatsConfig::new(nats)).await.unwrap())
+    nats::connect(NatsConfig::new(nats)).await.unwrap()
 }
 
 /// A host that is a part of the cluster.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rpc_core::Secret;
 use rpc_core::cluster::{Store, StoreError};
-use rpc_core::net::nats::{Nats, NatsConfig};
+use rpc_core::net::nats::{self, NatsConfig};
 use rpc_core::net::ws::redact_urls;
 use tokio::time::sleep;
 
@@ -160,9 +160,9 @@ impl NatsArgs {
         let mut told = String::new();
         loop {
             let error = match self.open().await? {
-                Ok(Some(nats)) => {
-                    remark(format_args!("a node of the cluster {}", nats.prefix()));
-                    return Ok(Some(Arc::new(nats)));
+                Ok(Some((prefix, store))) => {
+                    remark(format_args!("a node of the cluster {prefix}"));
+                    return Ok(Some(store));
                 }
                 Ok(None) => return Ok(None),
                 Err(error @ StoreError::Unavailable { .. }) => error,
@@ -182,15 +182,18 @@ impl NatsArgs {
     /// # Errors
     /// [`Failure`] if a file cannot be read, NATS does not serve or refuses.
     pub async fn connect_now(&self) -> Result<Option<Arc<dyn Store>>, Failure> {
-        let nats = self.open().await?.map_err(|error| self.failure(&error))?;
-        Ok(nats.map(|nats| Arc::new(nats) as _))
+        let opened = self.open().await?.map_err(|error| self.failure(&error))?;
+        Ok(opened.map(|(_, store)| store))
     }
 
-    async fn open(&self) -> Result<Result<Option<Nats>, StoreError>, Failure> {
+    /// Connects once. Returns the name of the cluster, too.
+    async fn open(&self) -> Result<Result<Option<(String, Arc<dyn Store>)>, StoreError>, Failure> {
         let Some(config) = self.config()? else {
             return Ok(Ok(None));
         };
-        Ok(Nats::connect(config).await.map(Some))
+        let prefix = config.prefix.clone();
+        let opened = nats::connect(config).await;
+        Ok(opened.map(|store| Some((prefix, store))))
     }
 
     fn failure(&self, error: &StoreError) -> Failure {

@@ -92,14 +92,6 @@ impl<T: Transport> Io<T> {
         std::mem::replace(&mut self.heard, false)
     }
 
-    pub(super) const fn set_redact(&mut self, redact: Redact) {
-        self.tap.redact = redact;
-    }
-
-    pub(super) fn set_meter(&mut self, meter: ConnectionMeter) {
-        self.meter = meter;
-    }
-
     /// Returns how many messages are read in a turn at most.
     pub(crate) const fn read_budget(&self) -> usize {
         self.read_budget

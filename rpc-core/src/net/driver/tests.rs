@@ -235,7 +235,9 @@ impl Wake for Bell {
 fn poll_once<T: Transport>(driver: &mut Driver<Parrot, T>) -> (Poll<()>, bool) {
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(Arc::clone(&bell));
-    let polled = driver.poll_io(&mut Context::from_waker(&waker));
+    let (mut cx, now) = (Context::from_waker(&waker), time::now());
+    let more = driver.poll_input(&mut cx, now);
+    let polled = driver.poll_output(&mut cx, now, more);
     (polled, bell.0.load(Ordering::SeqCst) > 0)
 }
 

@@ -175,8 +175,8 @@ impl<P: Protocol, D: Dialer> Task<P, D> {
         let config = &self.front.shared.config;
         Offline::Done(dialled.map(|transport| {
             let machine = self.protocol.open(time::now(), (config.entropy)());
-            let driver = Driver::with_config(machine, transport, config.driver.clone());
-            Box::new(driver.with_redact(P::redact).with_meter(P::SYSTEM))
+            let config = config.driver.clone();
+            Box::new(Driver::for_client::<P>(machine, transport, config))
         }))
     }
 

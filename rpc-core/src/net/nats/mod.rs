@@ -1,4 +1,4 @@
-//! [`Nats`]: a cluster's [`Store`] on NATS with JetStream.
+//! [`connect`]: a cluster's [`Store`] on NATS with JetStream.
 
 mod config;
 mod error;
@@ -37,27 +37,8 @@ use log::StreamLog;
 use violations::Violations;
 
 /// A connection to NATS. Cheap to clone.
-///
-/// It reconnects by itself. Meanwhile requests wait, up to the [timeout](NatsConfig::timeout).
-///
-/// A [`Log`] is a stream of JetStream, and its [feed](LogConfig::feed) what the server republishes. In messages
-/// to and from the server, records included:
-///
-/// | | |
-/// |---|---|
-/// | append, get, last, state | 2 |
-/// | read of none, or of the first one | 2 |
-/// | read of `n` | about `n` + 8, and 1 for each 500 |
-/// | heads | `n` + 3, and 1 for each 500 |
-/// | purge of one key, of `n` records | 4, about 3 `n` |
-///
-/// With [replicas](NatsConfig::replicas), heads and watches may be those of a replica that is behind for a moment; all
-/// else asks the leader.
-///
-/// A log with [`max_records`](LogConfig::max_records) drops its first ones also when its
-/// [bytes](LogConfig::max_bytes) are used up.
 #[derive(Clone)]
-pub struct Nats {
+struct Nats {
     shared: Arc<Shared>,
 }
 
@@ -80,106 +61,117 @@ const MAX_HEADERS: usize = 1024;
 /// What JetStream answers.
 type Answer<T> = Result<T, jetstream::Error>;
 
+/// Connects to the first server that answers, and waits for the answer of its JetStream.
+///
+/// It reconnects by itself. Meanwhile requests wait, up to the [timeout](NatsConfig::timeout).
+///
+/// A [`Log`] is a stream of JetStream, and its [feed](LogConfig::feed) what the server republishes. In messages
+/// to and from the server, records included:
+///
+/// | | |
+/// |---|---|
+/// | append, get, last, state | 2 |
+/// | read of none, or of the first one | 2 |
+/// | read of `n` | about `n` + 8, and 1 for each 500 |
+/// | heads | `n` + 3, and 1 for each 500 |
+/// | purge of one key, of `n` records | 4, about 3 `n` |
+///
+/// With [replicas](NatsConfig::replicas), heads and watches may be those of a replica that is behind for a moment; all
+/// else asks the leader.
+///
+/// A log with [`max_records`](LogConfig::max_records) drops its first ones also when its
+/// [bytes](LogConfig::max_bytes) are used up.
+///
+/// # Errors
+/// [`StoreError::Config`], also if a certificate is not trusted or the server accepts too short messages;
+/// [`StoreError::Denied`]; and [`StoreError::Unavailable`] if no server or no JetStream answers in time;
+/// retrying that is safe.
+///
+/// # Cancel safety
+/// Cancel-safe.
+pub async fn connect(config: NatsConfig) -> Result<Arc<dyn Store>, StoreError> {
+    config.check()?;
+    let servers: Vec<async_nats::ServerAddr> = config
+        .servers
+        .iter()
+        .map(|it| it.parse().map_err(|error| bad_address(it, &error)))
+        .collect::<Result<_, _>>()?;
+    let (gaps, mut gap_count) = watch::channel(0);
+    let inbox = format!("{}._inbox", config.prefix);
+    let violations = Arc::new(Violations::new(&inbox));
+    let refused = Arc::clone(&violations);
+    let mut options = match &config.credentials {
+        Credentials::None | Credentials::Contradictory => ConnectOptions::new(),
+        Credentials::User(user, password) => {
+            ConnectOptions::with_user_and_password(user.clone(), password.expose().clone())
+        }
+        Credentials::Token(token) => ConnectOptions::with_token(token.expose().clone()),
+        Credentials::Nkey(seed) => {
+            // It would be looked at too late, and its error would name no cause.
+            if !is_nkey_seed(seed.expose()) {
+                return Err(error::config("the nkey is not the seed of a user"));
+            }
+            ConnectOptions::with_nkey(seed.expose().clone())
+        }
+    };
+    if let Some(tls) = &config.tls {
+        options = options.tls_client_config((**tls.as_rustls()).clone());
+        options = options.require_tls(true);
+    }
+    let options = options
+        .name(&config.prefix)
+        .custom_inbox_prefix(inbox)
+        .connection_timeout(config.timeout)
+        // Requests have one that counts the waiting for a connection too.
+        .request_timeout(None)
+        .ping_interval(Duration::from_secs(5))
+        .reconnect_delay_callback(reconnect_delay)
+        .event_callback(move |event| {
+            match &event {
+                Event::Connected => tracing::info!("connected to NATS"),
+                Event::Disconnected => tracing::warn!("the connection to NATS is lost"),
+                Event::ServerError(error) if refused.report(error) => {
+                    tracing::warn!(%error, "NATS refuses");
+                }
+                event => tracing::debug!(%event, "NATS"),
+            }
+            if matches!(event, Event::Connected | Event::SlowConsumer(_)) {
+                gaps.send_modify(|count| *count += 1);
+            }
+            async {}
+        });
+    let connecting = async {
+        let client = options.connect(servers).await;
+        let client = client.map_err(|error| of_connect(&error))?;
+        // The first connection is not a gap.
+        let _ = gap_count.wait_for(|count| *count > 0).await;
+        Ok::<_, StoreError>(client)
+    };
+    let client = timeout(config.timeout, connecting).await;
+    let client = client.map_err(StoreError::unavailable)??;
+    NatsConfig::check_payload(client.max_payload())?;
+    let nats = Nats {
+        shared: Arc::new(Shared {
+            jetstream: jetstream::new(client.clone()),
+            client,
+            prefix: config.prefix,
+            replicas: config.replicas,
+            timeout: config.timeout,
+            gap_count,
+            violations,
+            opened: Mutex::default(),
+        }),
+    };
+    let prefix = &nats.shared.prefix;
+    let answer: Answer<stream::Info> = nats.ask_jetstream("STREAM.INFO", prefix, &()).await?;
+    match answer {
+        Err(error) if error.error_code() != ErrorCode::STREAM_NOT_FOUND => Err(of_answer(&error)),
+        // JetStream serves.
+        _ => Ok(Arc::new(nats)),
+    }
+}
+
 impl Nats {
-    /// Connects to the first server that answers, and waits for the answer of its JetStream.
-    ///
-    /// # Errors
-    /// [`StoreError::Config`], also if a certificate is not trusted or the server accepts too short messages;
-    /// [`StoreError::Denied`]; and [`StoreError::Unavailable`] if no server or no JetStream answers in time;
-    /// retrying that is safe.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn connect(config: NatsConfig) -> Result<Self, StoreError> {
-        config.check()?;
-        let servers: Vec<async_nats::ServerAddr> = config
-            .servers
-            .iter()
-            .map(|it| it.parse().map_err(|error| bad_address(it, &error)))
-            .collect::<Result<_, _>>()?;
-        let (gaps, mut gap_count) = watch::channel(0);
-        let inbox = format!("{}._inbox", config.prefix);
-        let violations = Arc::new(Violations::new(&inbox));
-        let refused = Arc::clone(&violations);
-        let mut options = match &config.credentials {
-            Credentials::None | Credentials::Contradictory => ConnectOptions::new(),
-            Credentials::User(user, password) => {
-                ConnectOptions::with_user_and_password(user.clone(), password.expose().clone())
-            }
-            Credentials::Token(token) => ConnectOptions::with_token(token.expose().clone()),
-            Credentials::Nkey(seed) => {
-                // It would be looked at too late, and its error would name no cause.
-                if !is_nkey_seed(seed.expose()) {
-                    return Err(error::config("the nkey is not the seed of a user"));
-                }
-                ConnectOptions::with_nkey(seed.expose().clone())
-            }
-        };
-        if let Some(tls) = &config.tls {
-            options = options.tls_client_config((**tls.as_rustls()).clone());
-            options = options.require_tls(true);
-        }
-        let options = options
-            .name(&config.prefix)
-            .custom_inbox_prefix(inbox)
-            .connection_timeout(config.timeout)
-            // Requests have one that counts the waiting for a connection too.
-            .request_timeout(None)
-            .ping_interval(Duration::from_secs(5))
-            .reconnect_delay_callback(reconnect_delay)
-            .event_callback(move |event| {
-                match &event {
-                    Event::Connected => tracing::info!("connected to NATS"),
-                    Event::Disconnected => tracing::warn!("the connection to NATS is lost"),
-                    Event::ServerError(error) if refused.report(error) => {
-                        tracing::warn!(%error, "NATS refuses");
-                    }
-                    event => tracing::debug!(%event, "NATS"),
-                }
-                if matches!(event, Event::Connected | Event::SlowConsumer(_)) {
-                    gaps.send_modify(|count| *count += 1);
-                }
-                async {}
-            });
-        let connecting = async {
-            let client = options.connect(servers).await;
-            let client = client.map_err(|error| of_connect(&error))?;
-            // The first connection is not a gap.
-            let _ = gap_count.wait_for(|count| *count > 0).await;
-            Ok::<_, StoreError>(client)
-        };
-        let client = timeout(config.timeout, connecting).await;
-        let client = client.map_err(StoreError::unavailable)??;
-        NatsConfig::check_payload(client.max_payload())?;
-        let nats = Self {
-            shared: Arc::new(Shared {
-                jetstream: jetstream::new(client.clone()),
-                client,
-                prefix: config.prefix,
-                replicas: config.replicas,
-                timeout: config.timeout,
-                gap_count,
-                violations,
-                opened: Mutex::default(),
-            }),
-        };
-        let prefix = &nats.shared.prefix;
-        let answer: Answer<stream::Info> = nats.ask_jetstream("STREAM.INFO", prefix, &()).await?;
-        match answer {
-            Err(error) if error.error_code() != ErrorCode::STREAM_NOT_FOUND => {
-                Err(of_answer(&error))
-            }
-            // JetStream serves.
-            _ => Ok(nats),
-        }
-    }
-
-    /// Returns the prefix of all subjects and names.
-    #[must_use]
-    pub fn prefix(&self) -> &str {
-        &self.shared.prefix
-    }
-
     fn subject(&self, subject: &str) -> String {
         format!("{}.{subject}", self.shared.prefix)
     }

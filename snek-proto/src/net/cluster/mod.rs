@@ -91,7 +91,7 @@ rpc_core::config! {
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// // With feature `nats`: Nats::connect(NatsConfig::new("nats://127.0.0.1:4222")).await?
+/// // With feature `nats`: nats::connect(NatsConfig::new("nats://127.0.0.1:4222")).await?
 /// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
 /// let options = ClusterOptions { open: true, ..ClusterOptions::default() };
 /// for _node in 0..2 {

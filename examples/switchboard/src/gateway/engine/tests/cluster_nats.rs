@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use exoclaw_proto::net::ChatError;
 use rpc_core::cluster::{Expect, LogConfig, Store, StoreError as Failure};
-use rpc_core::net::nats::{Nats, NatsConfig};
+use rpc_core::net::nats::{self, NatsConfig};
 use switchboard_testing::nats::NatsServer;
 
 use super::cluster::{Node, UNAVAILABLE, at_gate, gated};
@@ -18,7 +18,7 @@ use crate::gateway::store::{Commit, StoreError};
 async fn nats(server: &NatsServer) -> Arc<dyn Store> {
     let mut config = NatsConfig::new(&server.url());
     config.timeout = Duration::from_millis(500);
-    Arc::new(Nats::connect(config).await.unwrap())
+    nats::connect(config).await.unwrap()
 }
 
 /// A gateway that may publish to these subjects.
@@ -28,7 +28,7 @@ async fn start(publish: &[&str]) -> Result<Arc<Cluster>, StoreError> {
     let server = NatsServer::start_with(&format!("authorization {{ users: [ {user} ] }}"), &[]);
     let mut config = NatsConfig::new(&format!("nats://ann:x@{}", server.address()));
     config.prefix = "p".to_owned();
-    let nats = Arc::new(Nats::connect(config).await.unwrap());
+    let nats = nats::connect(config).await.unwrap();
     let config = ClusterConfig::default().with_patience(Duration::from_secs(60));
     let cluster = Cluster::start(nats, config, || NOON).await?;
     let mut turn = cluster.enter("s", NOON).await?;
