@@ -1,4 +1,5 @@
-//! `debug_fields!`: a `Debug` that prints what says something, in one line.
+//! Implementations that types of several crates have alike: `debug_fields!`, a `Debug` that prints what says
+//! something, in one line, and `from_failures!`.
 
 /// Implements `Debug` with these values in place of the fields: `[generics] Type, this => { name: value }`.
 #[doc(hidden)]
@@ -19,3 +20,23 @@ macro_rules! debug_fields {
     };
 }
 pub(crate) use debug_fields;
+
+/// Lets a handler end with `?` at an error of the system, or a boxed one: its words become those of this error,
+/// by the function that creates a failure.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! from_failures {
+    ($Error:ty, $failed:expr) => {
+        impl From<std::io::Error> for $Error {
+            fn from(error: std::io::Error) -> Self {
+                $failed(error.to_string())
+            }
+        }
+
+        impl From<Box<dyn std::error::Error + Send + Sync>> for $Error {
+            fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+                $failed(error.to_string())
+            }
+        }
+    };
+}

@@ -182,26 +182,6 @@ pub enum Delivery {
     Delivered,
 }
 
-/// Lets a handler end with `?` at an error of the system, or a boxed one: its words become those of this error,
-/// by the function that creates a failure.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! from_failures {
-    ($Error:ty, $failed:expr) => {
-        impl From<std::io::Error> for $Error {
-            fn from(error: std::io::Error) -> Self {
-                $failed(error.to_string())
-            }
-        }
-
-        impl From<Box<dyn std::error::Error + Send + Sync>> for $Error {
-            fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
-                $failed(error.to_string())
-            }
-        }
-    };
-}
-
 /// A command that was refused at once. Nothing was changed or sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -156,6 +156,8 @@ impl AgentError {
     }
 }
 
+rpc_core::from_failures!(AgentError, Self::new);
+
 #[cfg(test)]
 mod tests {
     use super::*;

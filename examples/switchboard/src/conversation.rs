@@ -179,13 +179,11 @@ impl Channel {
 /// call, nor a call without its results.
 pub fn trim<'a>(messages: &[&'a ChatMessage], limits: ConversationLimits) -> Vec<&'a ChatMessage> {
     let is_question = |message: &&ChatMessage| message.role == Role::User;
-    let question = messages.iter().rposition(is_question);
-    let is_since = |at: usize| question.is_some_and(|question| at > question);
+    let question = messages.iter().rposition(is_question).unwrap_or_default();
     let calls = messages.iter().rposition(|it| !it.tool_calls.is_empty());
-    let calls = calls.filter(|at| question.is_none_or(|it| *at > it));
-    let calls = calls.unwrap_or(messages.len());
+    let calls = calls.filter(|at| *at > question).unwrap_or(messages.len());
     let is_always = |at: usize, message: &ChatMessage| {
-        Some(at) == question
+        at == question
             || at == calls
             || at > calls && message.role == Role::Tool
             || message.role == Role::System
@@ -206,8 +204,7 @@ pub fn trim<'a>(messages: &[&'a ChatMessage], limits: ConversationLimits) -> Vec
         if is_always(at, message) {
             continue;
         }
-        // The rounds of a turn belong together.
-        count += usize::from(!is_since(at));
+        count += 1;
         cost += estimate(message);
         if count > room || cost > tokens {
             break;
