@@ -283,10 +283,10 @@ impl Peer for Daemon<'_> {
             }
             return Ok(());
         }
-        if let Some(running) = &mut self.running {
-            if let ChatUpdate::Event(Event::TextDelta(text)) = &update {
-                running.shown.push_str(text);
-            }
+        if let (Some(running), ChatUpdate::Event(Event::TextDelta(text))) =
+            (&mut self.running, &update)
+        {
+            running.shown.push_str(text);
         }
         if let Some(line) = show::json(&update) {
             out.line(line).await;

@@ -93,6 +93,7 @@ impl Explained {
 /// A line of a transcript.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "transcripts have no other lines")]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Line<'l> {
     /// The header, without secrets unless they are wanted.
     Header(Header),
