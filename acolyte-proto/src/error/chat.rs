@@ -1,7 +1,7 @@
 //! [`ChatError`] and [`ErrorDetail`]: how a chat or a tool failed.
 
+use rpc_core::Str;
 use rpc_core::json::lenient::{self, ByType};
-use rpc_core::{Refused, Str};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -108,12 +108,6 @@ impl ByType for ErrorValue {
             b'{' => Box::deserialize(from).map(Self::Detail),
             _ => IgnoredAny::deserialize(from).map(|_| Self::None),
         }
-    }
-}
-
-impl From<Refused> for ChatError {
-    fn from(error: Refused) -> Self {
-        Self::new(error.to_string())
     }
 }
 

@@ -45,7 +45,7 @@ pub enum ClaimEvent {
 
 /// Finds or becomes the owner of one name.
 ///
-/// The owner is in a key of a bucket without expiry, and valid as long as the [`Lease`](super::Lease) of the
+/// The owner is in a key of a bucket without expiry, and valid as long as the lease of the
 /// node in it: a node that is alive keeps all its names without a message. A name without owner is created;
 /// one whose owner's node is gone is taken over by its revision, so that one of several nodes wins.
 ///

@@ -259,6 +259,12 @@ impl From<EmitError> for ChatError {
     }
 }
 
+impl From<Refused> for ChatError {
+    fn from(error: Refused) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
 fn invalid(refused: &Refused) -> EmitError {
     EmitError::Invalid(refused.to_string())
 }

@@ -1,5 +1,5 @@
 //! Markdown of language models: [`events`] reads it, [`closed`] says which part of a growing text is
-//! complete, and [`highlight`] finds what to colour in code. [`code`] and [`fenced`] put into Markdown what
+//! complete, and `highlight` finds what to colour in code. [`code`] and [`fenced`] put into Markdown what
 //! comes from elsewhere.
 
 pub mod ansi;

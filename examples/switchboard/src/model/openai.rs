@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod answer_tests;
 #[cfg(test)]
+mod end_tests;
+#[cfg(test)]
 mod tests;
 
 use serde_json::{Value, json};
