@@ -242,18 +242,11 @@ impl Finish {
 fn is_end(why: &str) -> bool {
     let why = why.to_ascii_lowercase();
     let words = [
-        "stop",
-        "end",
-        "eos",
-        "eot",
-        "complete",
-        "done",
-        "finish",
-        "success",
-        "load",
-        "compaction",
+        "stop", "end", "eos", "eot", "complete", "done", "finish", "success",
     ];
-    words.iter().any(|word| why.contains(word)) || ["null", "none"].contains(&&*why)
+    // Ollama says that it has loaded a model.
+    let whole = ["null", "none", "load", "unload", "compaction"];
+    words.iter().any(|word| why.contains(word)) || whole.contains(&&*why)
 }
 
 impl From<&str> for Finish {

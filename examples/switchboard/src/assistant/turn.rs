@@ -26,7 +26,7 @@ pub const CUT_CALL: &str = "the answer was cut at its length limit (max_tokens) 
 
 /// The tokens that are left of a message of a turn, however long the others are.
 const MIN_MESSAGE: usize = 200;
-/// After so many calls in a row that cannot be made, the turn ends.
+/// After so many answers in a row none of whose calls can be made, the turn ends.
 const MAX_REFUSED: usize = 5;
 
 /// Returns the limits of a turn in which a tool may fail, or run again, any number of times.
@@ -87,7 +87,7 @@ pub struct Turn {
     /// The ids of the calls in which an answer was cut.
     cut: HashSet<String>,
     refused: VecDeque<Step>,
-    /// How many calls in a row were refused.
+    /// How many answers in a row had refused calls only.
     refusals: usize,
     /// Whether people know that the model does not get the whole conversation.
     is_shortened: bool,
@@ -137,8 +137,9 @@ impl Turn {
                 self.rounds.cancel();
                 let why = self.since.last().map(|it| it.content.text());
                 let why = why.unwrap_or_default();
+                let why = why.strip_prefix(FAILED).unwrap_or(&why);
                 let message =
-                    format!("{MAX_REFUSED} calls in a row were not made, the last: {why}");
+                    format!("no call of {MAX_REFUSED} answers could be made, the last: {why}");
                 let tool = String::new();
                 Step::Stopped(BotError::ToolError { tool, message })
             }
@@ -158,14 +159,15 @@ impl Turn {
     /// Moves the messages of finished rounds to the conversation.
     fn absorb(&mut self) {
         let known = self.since.len();
+        let mut is_refused = None;
         for mut message in self.rounds.take_messages() {
             if let Some(id) = message.tool_call_id.clone() {
                 if self.made.contains(&id) {
-                    self.refusals = 0;
+                    is_refused = Some(false);
                     self.since.push(message);
                     continue;
                 }
-                self.refusals += 1;
+                is_refused.get_or_insert(true);
                 if self.cut.contains(&id) {
                     message.content = format!("{FAILED}{CUT_CALL}").into();
                 }
@@ -180,6 +182,11 @@ impl Turn {
             }
             self.since.push(message);
         }
+        self.refusals = match is_refused {
+            Some(true) => self.refusals + 1,
+            Some(false) => 0,
+            None => self.refusals,
+        };
         if self.since.len() > known {
             self.shorten();
         }
@@ -217,8 +224,8 @@ impl Turn {
         }
     }
 
-    /// Asks the model about a [context](Self::context), and if that is too long for it once more about half of it, by the provider's `name` for it if it is not the
-    /// configured one.
+    /// Asks the model about a [context](Self::context), by the provider's `name` for it if it is not the configured
+    /// one. If that is too long for the model, asks it once more about half of it, which bounds this turn from then on.
     ///
     /// # Errors
     /// As for [`ChatModel::stream`].
