@@ -144,8 +144,9 @@ async def what_is_not_of_the_answer_does_not_hurt(peer):
     code, out, err = await talk(peer, behave)
     # Tools are shown beside the answer, and nothing controls the terminal.
     text = out.replace("\n", "").replace("\\u{1b}[2J", "")
-    same((code, text), (0, "Hello world"), "the answer")
-    expect("echo" in err and "fine" in err and not set(out + err) & set("\x1b\x9b"), repr(out + err))
+    # What cannot be read may have been a part of it.
+    same((code, text), (1, "Hello world"), "the answer")
+    expect("may be missing" in err and "echo" in err and "fine" in err and not set(out + err) & set("\x1b\x9b"), repr(out + err))
 
 
 async def an_error_ends_a_chat(peer):
