@@ -85,7 +85,6 @@ async def who_leaves_stops_the_reply(running, provider, peer):
 
 async def a_large_message_closes_only_its_sender(running, _, peer):
     async with running.talk(peer) as other:
-        # The model may get less of it, which is told.
         told = "*this message alone has about 1000004 tokens, more than the 120000 of context_tokens (--context-tokens): "
         told += "the model may get only a part of it*\n\nHello world"
         replied(await other.chat("x" * 3_000_000, peer=fresh("large")), told)
