@@ -25,6 +25,8 @@ use crate::daemon::status;
 
 /// Most of what was said that goes along.
 const SAID: usize = 100;
+/// How much of an answer, in bytes, is compared with the whole that ends it.
+const MAX_SHOWN: usize = 4 * 1024 * 1024;
 /// What can be answered to a step.
 const ALLOW: &str = "Allow? y/N/always, or say what to do instead:";
 /// What the user is asked about a server that cannot be held to asking.
@@ -64,7 +66,7 @@ struct Running {
     text: String,
     /// Starts once more if the connection turns out to have ended before it was sent.
     may_repeat: bool,
-    /// What was shown of the answer.
+    /// What was shown of the answer, up to [`MAX_SHOWN`].
     shown: String,
     /// It is to be aborted.
     aborts: bool,
@@ -155,10 +157,10 @@ impl<'a> Daemon<'a> {
         let reply = show::said(outcome);
         let state = reply.and_then(|reply| reply.state.as_deref());
         let asks = state == Some(AWAITING_INPUT) && is_enforced(&self.connection.status);
-        let shown = running.shown.as_str();
         let unshown = reply.and_then(|reply| match reply.output_streamed {
             Some(false) => Some(reply.output.to_string()),
-            _ => missing(shown, &reply.output),
+            _ if running.shown.len() > MAX_SHOWN => None,
+            _ => missing(&running.shown, &reply.output),
         });
         if let Some(text) = unshown {
             let text = match asks {
@@ -283,8 +285,9 @@ impl Peer for Daemon<'_> {
             }
             return Ok(());
         }
-        if let (Some(running), ChatUpdate::Event(Event::TextDelta(text))) =
-            (&mut self.running, &update)
+        if let ChatUpdate::Event(Event::TextDelta(text)) = &update
+            && let Some(running) = &mut self.running
+            && running.shown.len() <= MAX_SHOWN
         {
             running.shown.push_str(text);
         }

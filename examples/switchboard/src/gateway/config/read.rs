@@ -231,10 +231,8 @@ fn unknown_key(path: &str) -> String {
     let known = known.iter().map(|it| (damerau_levenshtein(it, &plain), it));
     let message = format!("unknown key {}", quoted(path));
     let name = plain.rsplit('.').next().unwrap_or_default().chars().count();
-    match known
-        .min()
-        .filter(|(distance, _)| *distance <= name.min(9) / 3)
-    {
+    let nearest = known.min().filter(|(far, _)| *far <= name.min(9) / 3);
+    match nearest {
         Some((_, nearest)) => format!("{message}; did you mean `{nearest}`?"),
         None => message,
     }
@@ -450,7 +448,7 @@ pub(super) fn read(text: &str, origin: &Origin) -> Result<Loaded, ConfigError> {
             _ => checks.warnings.push((at, unknown_key(path))),
         }
     }
-    let unknown = checks.warnings.clone();
+    let unknown = checks.warnings.len();
     checks.gateway(&mut config);
     checks.agent(&mut config.agent);
     checks.plugins(&mut config);
@@ -470,7 +468,7 @@ pub(super) fn read(text: &str, origin: &Origin) -> Result<Loaded, ConfigError> {
     checks.file("nats.ca", nats.ca.as_mut());
     if !checks.errors.is_empty() {
         // A misspelt key may be why another one is missing.
-        checks.errors.extend(unknown);
+        checks.errors.extend(checks.warnings.drain(..unknown));
         return Err(invalid(checks.errors));
     }
     let warnings = sorted(checks.warnings, text, origin.file());
