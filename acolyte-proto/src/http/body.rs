@@ -1,8 +1,7 @@
 //! The body of a chat over HTTP: [`read_body`].
 
-use rpc_core::DecodeError;
-use rpc_core::Limits;
 use rpc_core::json::DecodeErrorKind;
+use rpc_core::{DecodeError, Limits};
 
 use crate::frame::ChatRequest;
 

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use rpc_core::encode::encode_into;
-use rpc_core::json;
-use rpc_core::{DecodeError, Json, Limits, Refused};
+use rpc_core::{DecodeError, Json, Limits, Refused, json};
 use serde::{Deserialize, Serialize};
 
 use super::{Address, Canonical, Payload, Signature};

@@ -46,7 +46,7 @@ rpc_core::config! {
 /// (`.co/session_results.jsonl`), whose files it can read, too.
 ///
 /// - One storage at a time has a file: another one is refused, in any process. A program that knows
-///   nothing of the [lock](rpc_core::file::Lock) is not kept away.
+///   nothing of the lock is not kept away.
 /// - A record is one write at the end of the file, which is undone if it fails. A line that a crash cut
 ///   short is skipped, and the next record starts on a line of its own.
 /// - Lines that are not records are skipped and counted. Only compaction removes them: it copies

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use rpc_core::Instant;
 use rpc_core::timers::later;
-use rpc_core::{CallId, Machine, Refused};
+use rpc_core::{CallId, Instant, Machine, Refused};
 use serde::Serialize;
 
 use super::pending::{Kind, Pending};

@@ -10,8 +10,7 @@ use serde::de::{
 
 use super::de::{Deserializer, Result};
 use super::scan::{past_space, plain_end};
-use super::token;
-use super::{DecodeError, DecodeErrorKind};
+use super::{DecodeError, DecodeErrorKind, token};
 
 /// An object that is being read.
 pub(super) struct Members<'r, 'de> {

@@ -11,8 +11,7 @@ use super::access::{Items, Members, Raw, Typed, Variant};
 use super::scan::{Misfit, number_end, past_space, plain_end, word_end};
 use super::skip::value_end;
 use super::unescape::{unescape_from, unescape_into};
-use super::{DecodeError, DecodeErrorKind};
-use super::{Json, token};
+use super::{DecodeError, DecodeErrorKind, Json, token};
 use crate::limits::Limits;
 
 /// The deepest nesting that is parsed, whatever [`Limits::max_depth`] says. Skipped and raw values

@@ -6,9 +6,8 @@ use std::fmt;
 use serde::Deserializer as _;
 use serde::de::{MapAccess, Visitor};
 
-use super::DecodeError;
 use super::tagged::Key;
-use super::{Deserializer, Json};
+use super::{DecodeError, Deserializer, Json};
 use crate::limits::Limits;
 
 /// Returns the member `name` of a JSON object; `None` if it is missing or null, or if `object` is

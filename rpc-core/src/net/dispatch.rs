@@ -17,8 +17,8 @@ use super::time;
 ///
 /// Handlers run while [`next`](Self::next) or [`drain`](Self::drain) is awaited, all in the task that
 /// awaits it, so no runtime is needed. One that waits or panics does not block others; one that
-/// computes for long does, so it moves that to [`spawn_blocking`](tokio::task::spawn_blocking).
-/// Dropping the dispatcher drops them.
+/// computes for long does, so it moves that to `tokio::task::spawn_blocking`. Dropping the dispatcher
+/// drops them.
 ///
 /// ```
 /// use std::time::Duration;

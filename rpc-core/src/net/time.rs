@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use tokio::time::Instant as TokioInstant;
+#[doc(no_inline)]
 pub use tokio::time::{Sleep, sleep, timeout};
 
 use crate::Instant;

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::time::SystemTime;
 
-use rpc_core::CallId;
-use rpc_core::Str;
 use rpc_core::text::beginning;
+use rpc_core::{CallId, Str};
 
 use super::event::{Ignored, Outcome, Settlement, Unroutable};
 use super::input::Input;

@@ -14,8 +14,8 @@ rpc_core::config! {
         /// How long the registration of a client may take; then it is disconnected with code 1008.
         /// Default `None`: forever, as with the known server.
         pub registration_timeout: Option<Duration> = None,
-        /// Pings, and when silence means that the client is dead. Default [`keep_alive`](crate::limits::keep_alive): a ping every 30 s, and 10 s for its
-        /// pong.
+        /// Pings, and when silence means that the client is dead. Default: a ping every 30 s, and 10 s
+        /// for its pong.
         pub keep_alive: KeepAlive = keep_alive(),
         /// Whether only a pong is a sign of life, as specified, instead of every frame of a
         /// registered client. Default `true`.

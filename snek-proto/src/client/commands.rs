@@ -13,8 +13,7 @@ use super::{ClientConn, ClientState, Pending, Purpose};
 use crate::codec::encode_call_id;
 use crate::codec::encode_request;
 use crate::color::is_html_color;
-use crate::frame::Final;
-use crate::frame::{NoArgs, NoKwargs};
+use crate::frame::{Final, NoArgs, NoKwargs};
 use crate::id::is_channel_uid;
 
 impl ClientConn {

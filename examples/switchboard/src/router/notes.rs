@@ -46,7 +46,7 @@ impl Notes {
     /// memory.
     ///
     /// # Errors
-    /// [`LockError`]: another program adds notes to the file.
+    /// Another program adds notes to the file.
     pub fn open(file: Option<PathBuf>) -> Result<Self, LockError> {
         let Some(file) = file else {
             return Ok(Self(Storage::Memory(Mutex::default())));

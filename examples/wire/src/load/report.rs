@@ -1,4 +1,4 @@
-//! [`Report`]: the result of a run, in words, as JSON, and beside an earlier one.
+//! [`Report`]: the result of a run, in words and as JSON.
 
 use serde::Serialize;
 

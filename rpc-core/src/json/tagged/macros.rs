@@ -130,6 +130,7 @@ macro_rules! tagged {
             }
         }
 
+        #[doc(hidden)]
         #[automatically_derived]
         impl $crate::json::Tagged for $Name {
             const TAG: &'static str = $tag;

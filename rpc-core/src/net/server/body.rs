@@ -35,7 +35,7 @@ pub fn is_read(method: &Method) -> bool {
     [Method::GET, Method::HEAD].contains(method)
 }
 
-/// The body of the reply to a plain HTTP request, also an [`http_body::Body`](hyper::body::Body).
+/// The body of the reply to a plain HTTP request, also an [`http_body::Body`](https://docs.rs/http-body/1/http_body/trait.Body.html).
 #[derive(Debug)]
 pub struct Body {
     inner: UnsyncBoxBody<Bytes, Infallible>,

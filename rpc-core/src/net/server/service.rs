@@ -40,8 +40,9 @@ pub(super) const UNKNOWN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerAddr(pub SocketAddr);
 
-/// A [mounted](super::ProtocolServer::mount) server as a [`tower::Service`](tower_service::Service) for any
-/// HTTP/1 server with upgrades, such as axum. Cheap to clone.
+/// A [mounted](super::ProtocolServer::mount) server as a
+/// [`tower::Service`](https://docs.rs/tower-service/0.3/tower_service/trait.Service.html) for any HTTP/1 server with
+/// upgrades, such as axum. Cheap to clone.
 ///
 /// It checks and answers requests as the server on a socket does, except for what belongs to the
 /// connection, which is the host's: TLS, `max_header_bytes`, the timeouts for headers and writes, and

@@ -127,6 +127,7 @@ impl AsyncRead for Socket {
 }
 
 impl AsyncWrite for Socket {
+    /// Writes to the connection.
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -135,6 +136,7 @@ impl AsyncWrite for Socket {
         self.get_mut().inner.line().poll_write(cx, buf)
     }
 
+    /// Writes several buffers at once, where the connection can.
     fn poll_write_vectored(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -143,6 +145,7 @@ impl AsyncWrite for Socket {
         self.get_mut().inner.line().poll_write_vectored(cx, bufs)
     }
 
+    /// Returns whether the connection writes several buffers at once.
     fn is_write_vectored(&self) -> bool {
         match &self.inner {
             Inner::Plain(tcp) => tcp.is_write_vectored(),
