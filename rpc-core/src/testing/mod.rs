@@ -5,7 +5,7 @@
 //! - [`transcript`]: recordings, as a file that programs share;
 //! - [`replay`]: a recording becomes a test of a machine;
 //! - [`schedule`]: random schedules that a seed repeats;
-//! - `store` (feature `tokio`): the rules of [`Store`](crate::cluster) as functions for any engine.
+//! - `store` (feature `tokio`): the rules of [`Store`](crate::store) as functions for any engine.
 
 pub mod conformance;
 mod pair;

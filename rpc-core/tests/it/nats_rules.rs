@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rpc_core::cluster::Store;
 use rpc_core::net::nats::{self, NatsConfig};
+use rpc_core::store::Store;
 use rpc_core::testing::store::{self, Engine, Fault};
 use switchboard_testing::nats::NatsServer;
 

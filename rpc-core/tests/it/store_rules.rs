@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream};
-use rpc_core::cluster::{
+use rpc_core::store::{
     AskError, Expect, Log, LogConfig, LogState, MemoryStore, Message, Messages, Record, Store,
     StoreError, Stored, Watched,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{Engine, Rule};
-use crate::cluster::{Expect, LogConfig, StoreError};
+use crate::store::{Expect, LogConfig, StoreError};
 
 /// A purge removes the records that match and have smaller numbers, and no others.
 ///

@@ -10,7 +10,7 @@
 //! use std::sync::Arc;
 //!
 //! use async_trait::async_trait;
-//! use rpc_core::cluster::{MemoryStore, Store};
+//! use rpc_core::store::{MemoryStore, Store};
 //! use rpc_core::testing::store::{self, Engine};
 //!
 //! struct Memory(MemoryStore);
@@ -43,7 +43,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 
-use crate::cluster::{
+use crate::store::{
     Expect, Log, LogConfig, Message, Messages, Record, Store, StoreError, Stored, Watched,
 };
 

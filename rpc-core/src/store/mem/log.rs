@@ -14,9 +14,7 @@ use super::data::{Data, without_payload};
 use super::engine::Engine;
 use super::{Link, MemoryStore, check_len};
 use crate::Str;
-use crate::cluster::{
-    Expect, Log, LogConfig, LogState, Record, Store, StoreError, Stored, Watched,
-};
+use crate::store::{Expect, Log, LogConfig, LogState, Record, Store, StoreError, Stored, Watched};
 use crate::sync::Mutex;
 
 /// How many records are read at once for a watcher.

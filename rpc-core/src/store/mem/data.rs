@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::Str;
-use crate::cluster::{LogConfig, LogState, Record, StoreError, Stored};
+use crate::store::{LogConfig, LogState, Record, StoreError, Stored};
 
 /// What a log holds.
 #[derive(Clone, Debug)]

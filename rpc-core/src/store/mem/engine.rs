@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::Link;
 use super::data::{Data, feed, full, matches, overlap};
 use crate::Str;
-use crate::cluster::{LogConfig, Message, Position, Record, StoreError, Stored};
+use crate::store::{LogConfig, Message, Position, Record, StoreError, Stored};
 
 /// What the engine's clock says at the start, since 1970: the same in each run.
 const START: Duration = Duration::from_secs(1_800_000_000);

@@ -24,7 +24,7 @@ pub struct NameTooLong {
 /// A token has up to three times the bytes of its text. Use [`try_token`] for texts without a limit.
 ///
 /// ```
-/// use rpc_core::cluster::{name_of, token};
+/// use rpc_core::store::{name_of, token};
 ///
 /// assert_eq!(token("general-2"), "general-2");
 /// assert_eq!(token("a.>"), "a=2E=3E");
