@@ -18,7 +18,8 @@ const LEAST_ROOM: u64 = 64 * 1024;
 /// messages that are not stored.
 ///
 /// `net::nats` implements it on NATS with JetStream, and [`MemoryStore`](super::MemoryStore)
-/// in one process. `testing::store` holds whatever implements it to these rules:
+/// in one process. The crate `switchboard-store-suite` holds whatever
+/// implements it to these rules:
 ///
 /// - **Numbers.** All records of a log are numbered together, from 1, in the order in which they are
 ///   stored; a number never comes again while the log exists, also after a [purge](Log::purge).

@@ -1,33 +1,6 @@
-//! The rules of [`Store`]: call [`all`] from the tests of an engine.
-//!
-//! Each rule takes logs and subjects of its own, so that one engine serves them all, and panics with its
-//! words, and how it was broken. Those that need a [`Fault`] which the engine cannot do hold without it.
-//!
-//! They wait by tokio's clock: a few seconds in all, or none if a test has paused it and the engine is in
-//! this process.
-//!
-//! ```
-//! use std::sync::Arc;
-//!
-//! use async_trait::async_trait;
-//! use rpc_core::store::{MemoryStore, Store};
-//! use rpc_core::testing::store::{self, Engine};
-//!
-//! struct Memory(MemoryStore);
-//!
-//! #[async_trait]
-//! impl Engine for Memory {
-//!     async fn connect(&self) -> Arc<dyn Store> {
-//!         Arc::new(self.0.connect())
-//!     }
-//! }
-//!
-//! # let mut runtime = tokio::runtime::Builder::new_current_thread();
-//! # let runtime = runtime.enable_time().start_paused(true).build().unwrap();
-//! # runtime.block_on(async {
-//! store::all(&Memory(MemoryStore::new())).await;
-//! # });
-//! ```
+//! The rules of a store, for whoever writes an engine.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![doc = include_str!("../README.md")]
 
 mod heals;
 mod judge;
@@ -43,7 +16,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 
-use crate::store::{
+use rpc_core::store::{
     Expect, Log, LogConfig, Message, Messages, Record, Store, StoreError, Stored, Watched,
 };
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{Engine, Rule};
-use crate::store::{Expect, LogConfig, StoreError};
+use rpc_core::store::{Expect, LogConfig, StoreError};
 
 /// A purge removes the records that match and have smaller numbers, and no others.
 ///

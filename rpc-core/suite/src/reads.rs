@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{Engine, Rule};
-use crate::store::{Expect, Record};
+use rpc_core::store::{Expect, Record};
 
 /// A returned append is visible to all readers from then on, unchanged.
 ///

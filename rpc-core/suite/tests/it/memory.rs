@@ -12,7 +12,7 @@ use rpc_core::store::{
     AskError, Expect, Log, LogConfig, LogState, MemoryStore, Message, Messages, Record, Store,
     StoreError, Stored, Watched,
 };
-use rpc_core::testing::store::{self, Engine, Fault};
+use store_suite::{Engine, Fault};
 use tokio::sync::watch;
 
 /// A store in memory, and what is broken in it.
@@ -244,13 +244,13 @@ impl Log for BrokenLog {
 
 #[tokio::test(start_paused = true)]
 async fn the_memory_store_conforms_to_all_rules() {
-    store::all(&Memory::new(Break::Nothing)).await;
+    store_suite::all(&Memory::new(Break::Nothing)).await;
 }
 
 /// What is said of a broken engine.
 async fn said_of(broken: Break) -> String {
     let engine = Memory::new(broken);
-    let checking = AssertUnwindSafe(store::all(&engine)).catch_unwind();
+    let checking = AssertUnwindSafe(store_suite::all(&engine)).catch_unwind();
     match checking.await {
         Ok(()) => format!("nothing is wrong with {broken:?}"),
         Err(said) => *said.downcast::<String>().unwrap(),

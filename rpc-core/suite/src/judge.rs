@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use super::{Engine, Rule};
-use crate::store::{Expect, StoreError, Stored};
+use rpc_core::store::{Expect, StoreError, Stored};
 
 /// How many appends there are at once.
 const AT_ONCE: usize = 8;

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use futures_util::future::join;
 
 use super::{Engine, Rule};
-use crate::store::{AskError, Expect, LogConfig, Message, Messages, Position};
+use rpc_core::store::{AskError, Expect, LogConfig, Message, Messages, Position};
 
 /// How many messages an unread subscription gets.
 const FLOOD: usize = 70_000;

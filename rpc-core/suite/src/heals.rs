@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use tokio::time::Instant;
 
 use super::{Engine, Fault, Rule};
-use crate::store::{Expect, Log, LogState, Store, StoreError};
+use rpc_core::store::{Expect, Log, LogState, Store, StoreError};
 
 impl Rule<'_> {
     /// Stops the engine. Returns whether it can be stopped.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rpc_core::net::nats::{self, NatsConfig};
 use rpc_core::store::Store;
-use rpc_core::testing::store::{self, Engine, Fault};
+use store_suite::{Engine, Fault};
 use switchboard_testing::nats::NatsServer;
 
 struct Server(Mutex<NatsServer>);
@@ -53,5 +53,5 @@ impl Server {
 #[tokio::test]
 #[ignore = "needs nats-server"]
 async fn nats_conforms_to_all_store_rules() {
-    store::all(&Server(Mutex::new(NatsServer::start()))).await;
+    store_suite::all(&Server(Mutex::new(NatsServer::start()))).await;
 }
