@@ -2,7 +2,6 @@
 //!
 //! - [`Pair`]: a client and a server machine wired together, with latency, cuts and injection;
 //! - [`conformance`]: the rules of [`Machine`](crate::Machine) as functions for any machine;
-//! - [`transcript`]: recordings, as a file that programs share;
 //! - [`replay`]: a recording becomes a test of a machine;
 //! - [`schedule`]: random schedules that a seed repeats.
 
@@ -10,6 +9,5 @@ pub mod conformance;
 mod pair;
 pub mod replay;
 pub mod schedule;
-pub mod transcript;
 
 pub use pair::{Pair, Side};

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use rpc_core::json::read_string;
+use rpc_core::testing::Side;
+
 use super::{Entry, Kind};
-use crate::json::read_string;
-use crate::testing::Side;
 
 /// The most digits of a number here: a time of more is not exact as a fraction.
 const DIGITS: usize = 9;

@@ -1,4 +1,4 @@
-//! [`Transcript`]: what passed between a client and a server, as a file that programs share.
+//! [`Entry`]: what passed between a client and a server, as a file that programs share.
 //!
 //! A transcript is a file of lines, each of them a JSON object. The first one is the header, every
 //! other one an entry: a frame, or something else that happened to a connection.
@@ -46,15 +46,13 @@
 mod written;
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::time::Duration;
 
+use rpc_core::encode::{encode, encode_into};
+use rpc_core::testing::Side;
+use rpc_core::{Limits, json};
 use serde::{Deserialize, Serialize};
-
-use super::Side;
-use crate::encode::{encode, encode_into};
-use crate::json;
-use crate::limits::Limits;
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
@@ -79,7 +77,7 @@ pub struct Header {
     pub server: Option<String>,
 }
 
-crate::words! {
+rpc_core::words! {
     /// The kind of an [`Entry`].
     #[non_exhaustive]
     pub enum Kind {
@@ -355,9 +353,9 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A whole transcript. Its [`Display`](fmt::Display) is the file.
+/// A whole transcript, as tests have it. Its [`Display`](fmt::Display) is the file.
+#[cfg(test)]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Transcript {
     /// The first line.
     pub header: Header,
@@ -365,6 +363,7 @@ pub struct Transcript {
     pub entries: Vec<Entry<'static>>,
 }
 
+#[cfg(test)]
 impl Transcript {
     /// Creates a transcript without entries.
     #[must_use]
@@ -392,8 +391,9 @@ impl Transcript {
     }
 }
 
-impl fmt::Display for Transcript {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+#[cfg(test)]
+impl std::fmt::Display for Transcript {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut line = String::new();
         self.header.write(&mut line);
         for entry in &self.entries {
@@ -406,4 +406,4 @@ impl fmt::Display for Transcript {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

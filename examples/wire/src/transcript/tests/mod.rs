@@ -1,5 +1,7 @@
 //! Tests of transcripts: what is written is read, and so is what was recorded before.
 
+pub(crate) mod recordings;
+
 use super::*;
 
 fn entry(from: Option<Side>, kind: Kind, data: &str) -> Entry<'_> {
