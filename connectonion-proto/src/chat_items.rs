@@ -13,7 +13,7 @@ use crate::frame::{ChatItem, ChatItemKind, EventKind, ServerFrame, ToolResult, T
 ///
 /// Ids are those of the known hosts: `msg-N` for the message at that place, the id of a tool's
 /// call, and for other events their type and their place in the trace.
-pub(super) fn chat_items(session: &str) -> Json {
+pub(crate) fn chat_items(session: &str) -> Json {
     let limits = Limits::unlimited();
     let messages = messages_of(list(session, "messages", &limits));
     let mut turns = turns_of(list(session, "trace", &limits), &limits);
