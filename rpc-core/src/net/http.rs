@@ -8,7 +8,7 @@ use http::header::{CONTENT_ENCODING, HeaderMap};
 ///
 /// ```
 /// use http::HeaderMap;
-/// use rpc_core::net::ws::compressed;
+/// use rpc_core::net::http::compressed;
 /// let why = compressed(&HeaderMap::new(), b"\x1f\x8b\x08").unwrap();
 /// assert_eq!(why, "the answer is compressed with gzip, though identity was asked for");
 /// assert_eq!(compressed(&HeaderMap::new(), b"{}"), None);

@@ -353,7 +353,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A whole transcript, as tests have it. Its [`Display`](fmt::Display) is the file.
+/// A whole transcript, as tests have it. Its [`Display`](std::fmt::Display) is the file.
 #[cfg(test)]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transcript {
