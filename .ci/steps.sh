@@ -16,7 +16,7 @@ readonly PUBLISHED=("${CRATES[@]}" switchboard-store-suite) # The suite has no f
 readonly FEATURES=(tokio ws tls server metrics testing)
 readonly OWN_FEATURES=(switchboard-rpc-core:nats snek-proto:cluster snek-proto:nats snek-proto:schema snek-proto:fetch connectonion-proto:auth connectonion-proto:nats acolyte-proto:sse)
 # Members of the workspace that nobody can depend on.
-readonly UNPUBLISHED=(--exclude examples --exclude switchboard --exclude switchboard-fuzz-bodies --exclude switchboard-testing --exclude switchboard-wire --exclude switchboard-typescript)
+readonly UNPUBLISHED=(--exclude examples --exclude switchboard --exclude switchboard-fuzz-bodies --exclude switchboard-testing --exclude switchboard-wire --exclude switchboard-types)
 OLDEST=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
 readonly OLDEST
 

@@ -1,7 +1,7 @@
 //! Writes the wire types of each protocol as TypeScript, from their Rust source, and the recorded
 //! frames to check them with.
 //!
-//! `switchboard-typescript FOLDER` compares each crate's `types/frames.d.ts` with what its source
+//! `switchboard-types FOLDER` compares each crate's `types/frames.d.ts` with what its source
 //! says, or writes it if `ACCEPT` is set, and puts the frames into the folder: `.ci/run types`.
 #![allow(
     clippy::panic,
