@@ -12,11 +12,11 @@ export RUST_BACKTRACE="${RUST_BACKTRACE:-1}"
 
 # Crates that a user can depend on, and their features.
 readonly CRATES=(switchboard-rpc-core snek-proto exoclaw-proto smarthole-proto connectonion-proto acolyte-proto)
+readonly PUBLISHED=("${CRATES[@]}" switchboard-store-suite) # The suite has no features.
 readonly FEATURES=(tokio ws tls server metrics testing)
 readonly OWN_FEATURES=(switchboard-rpc-core:nats snek-proto:cluster snek-proto:nats snek-proto:schema snek-proto:fetch connectonion-proto:auth connectonion-proto:nats acolyte-proto:sse)
 # Members of the workspace that nobody can depend on.
-readonly UNPUBLISHED=(--exclude examples --exclude switchboard --exclude switchboard-fuzz-bodies --exclude switchboard-testing --exclude switchboard-wire
-    --exclude switchboard-typescript)
+readonly UNPUBLISHED=(--exclude examples --exclude switchboard --exclude switchboard-fuzz-bodies --exclude switchboard-testing --exclude switchboard-wire --exclude switchboard-types)
 OLDEST=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
 readonly OLDEST
 

@@ -9,6 +9,7 @@
 )]
 
 pub mod auth;
+mod chat_items;
 pub mod client;
 pub mod codec;
 mod console;

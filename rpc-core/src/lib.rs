@@ -39,6 +39,7 @@ pub mod rate;
 pub mod reconnect;
 mod secret;
 pub mod sse;
+pub mod store;
 #[doc(hidden)]
 pub mod sync;
 #[cfg(feature = "testing")]

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::transcript::Transcript;
 
-fn lines(name: &str) -> Vec<Value> {
+pub(crate) fn lines(name: &str) -> Vec<Value> {
     let text = fs::read_to_string(format!("tests/vectors/{name}.jsonl")).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
     lines.collect()

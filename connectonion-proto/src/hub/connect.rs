@@ -3,13 +3,13 @@
 use rpc_core::{Json, Text};
 
 use super::bytes::len_of;
-use super::chat::chat_items;
 use super::conversation::count_messages;
 use super::event::{ConnId, ConnectRequest, Now, Owner, Reply};
 use super::job::{Entering, Loaded, Request, Then};
 use super::recover::revive;
 use super::removed::elsewhere;
 use super::{ConnectionEntry, Hub, MAX_SESSION_ID, Session};
+use crate::chat_items::chat_items;
 use crate::console;
 use crate::frame::{Connected, ErrorFrame, SessionState};
 use crate::id::{SessionId, session_id as new_id};

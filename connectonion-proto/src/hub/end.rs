@@ -4,12 +4,12 @@ use rpc_core::encode::encode;
 use rpc_core::text::beginning;
 use rpc_core::{Json, Text};
 
-use super::chat::chat_items;
 use super::conversation::without;
 use super::event::{AgentError, Now, RunId};
 use super::job::{NotStored, Request, Then};
 use super::run::Phase;
 use super::{Entry, Hub, Prompt};
+use crate::chat_items::chat_items;
 use crate::console;
 use crate::frame::{ErrorFrame, EventKind, Output};
 use crate::id::SessionId;

@@ -8,7 +8,6 @@
 
 mod agent;
 mod bytes;
-mod chat;
 mod command;
 mod config;
 mod connect;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use futures_util::TryFutureExt as _;
 use rpc_core::Secret;
-use rpc_core::cluster::{Store, StoreError};
 use rpc_core::net::server::{Guards, HttpConfig};
+use rpc_core::store::{Store, StoreError};
 use snek_proto::frame::User;
 use snek_proto::hub::HubConfig;
 use snek_proto::net::{Backend, MemoryBackend, Server, ServerOptions};

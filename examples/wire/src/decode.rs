@@ -4,8 +4,8 @@ use std::fmt::{self, Write as _};
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
+use crate::transcript::{BadLine, Entry};
 use rpc_core::testing::Side;
-use rpc_core::testing::transcript::{BadLine, Entry};
 use serde::Serialize;
 
 use super::explain::{self, Explained, Explainer};

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
+use crate::transcript::{BadLine, Entry, Header, Item, Kind, Reader};
 use rpc_core::testing::Side;
-use rpc_core::testing::transcript::{BadLine, Entry, Header, Item, Kind, Reader};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 

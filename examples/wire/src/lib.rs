@@ -19,6 +19,7 @@ pub mod replay;
 pub mod secrets;
 mod shape;
 pub mod text;
+pub mod transcript;
 pub mod view;
 pub mod web;
 

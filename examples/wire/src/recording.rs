@@ -3,11 +3,11 @@
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::time::{Duration, UNIX_EPOCH};
 
+use crate::transcript::{Entry, Header, Kind, hex};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::bufread::MultiGzDecoder;
 use rpc_core::testing::Side;
-use rpc_core::testing::transcript::{Entry, Header, Kind, hex};
 use rpc_core::{Limits, sse, timestamp};
 use serde_json::Value;
 
@@ -190,9 +190,9 @@ fn heads(exchange: &Value) -> (String, String) {
 mod tests {
     use std::io::Write as _;
 
+    use crate::transcript::Transcript;
     use flate2::Compression;
     use flate2::write::GzEncoder;
-    use rpc_core::testing::transcript::Transcript;
 
     use super::*;
 

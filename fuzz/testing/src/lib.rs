@@ -5,7 +5,6 @@
 //! - [`faults`]: peers that misbehave over real sockets;
 //! - [`vectors`]: running test vectors from files;
 //! - [`play`]: machines that a test plays by hand;
-//! - [`recordings`]: recordings that are older than the format of transcripts;
 //! - [`json`]: comparing frames as JSON values;
 //! - [`nats`]: a NATS server of a test's own;
 //! - [`examples`]: running the example programs of a crate;
@@ -21,7 +20,6 @@ pub mod losses;
 pub mod mounted;
 pub mod nats;
 pub mod play;
-pub mod recordings;
 pub mod sim;
 pub mod vectors;
 

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::claim::{Claim, ClaimEvent};
 use super::key::Operation;
 use super::node_lease::{node_in, perform, read, reply_of};
-use super::{
-    Bucket, BucketConfig, ClaimConfig, NameTooLong, NodeLease, Store, StoreError, name_of, token,
-    try_token,
-};
+use super::{ClaimConfig, NodeLease};
 use crate::Str;
 use crate::net::time;
+use crate::store::{
+    Bucket, BucketConfig, NameTooLong, Store, StoreError, name_of, token, try_token,
+};
 
 /// The owners of names, in a bucket of their own. Cheap to clone.
 ///

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::{LeaseLost, NodeLease, Renewal, StoreError};
+use super::{LeaseLost, NodeLease, Renewal};
 use crate::net::time::sleep;
+use crate::store::StoreError;
 
 /// How long to wait before the store is asked again.
 const REJOIN: Duration = Duration::from_secs(1);

@@ -1,8 +1,7 @@
-//! What several nodes of one service decide about each other, and what they share.
+//! What several nodes of one service decide about each other.
 //!
-//! A cluster's nodes share a store that compares and sets: with feature `tokio` a `Store`, which is
-//! `MemoryStore` or NATS (`net::nats`, feature `nats`). On any of them run `Bucket`, values by key;
-//! `NodeLease`, whether this node counts as alive, and `Membership`, one such life after the other; and `Claims`, which node owns a name.
+//! A cluster's nodes share a [`store`](crate::store). With feature `tokio` run on it `NodeLease`, whether this
+//! node counts as alive, and `Membership`, one such life after the other; and `Claims`, which node owns a name.
 //!
 //! What they decide without IO:
 //!
@@ -11,9 +10,6 @@
 //! | `NodeLease` | whether this node counts as alive, and until when |
 //! | `Claims` | which node owns a name (a session, a conversation) |
 //! | [`Fence`] | whether an owner may still write what belongs to its name |
-//! | [`Publish`] | when a record with an unknown outcome is sent again, and when its sender learns what |
-//! | [`Sequencer`] | the order of records out of a feed that loses some |
-//! | [`token`] | how a user's text becomes part of a subject or key |
 //!
 //! # What is decided where
 //!
@@ -24,15 +20,13 @@
 //! | who owns a name? | the store: the revision of its key | the write of the claim | only one of several claims is stored |
 //! | may an owner write? | the store: the sequence number in the write, from [`Fence`] | the write | never: this is what all else relies on |
 //! | which of two owners is later? | the revision of the claim, in the record that begins an ownership | the reading of the log | the earlier one stops when it reads it |
-//! | was a record stored? | the store's answer, or the id of the record sent again by [`Publish`] | the answer | the sender learns that it is unknown |
-//! | what comes next? | the store's sequence numbers, by [`Sequencer`] | the arrival | the gap is read from the store |
-//! | has the feed lost its end? | the caller's [`check`](Sequencer::check) | each reconnect, and from time to time | records are late until the next one |
 //!
-//! All of it is tried in simulated lives of clusters: nodes that die, pause and are cut off, clocks of
-//! different speeds, messages that are lost, late or overtaken, a store that restarts and fills up. A life
-//! fails if two nodes see two orders, an acknowledged record is missing or there twice, an earlier owner
-//! writes after a later one, or a client never learns the outcome of its request. With any one of fence,
-//! ids, margin, fills, checks or the record that begins an ownership left out, lives fail.
+//! All of it, and what [`store`](crate::store) decides, is tried in simulated lives of clusters: nodes that
+//! die, pause and are cut off, clocks of different speeds, messages that are lost, late or overtaken, a
+//! store that restarts and fills up. A life fails if two nodes see two orders, an acknowledged record is
+//! missing or there twice, an earlier owner writes after a later one, or a client never learns the outcome
+//! of its request. With any one of fence, ids, margin, fills, checks or the record that begins an ownership
+//! left out, lives fail.
 //!
 //! Snek's nodes themselves live over a `MemoryStore` which also loses its data, comes back with an older copy
 //! of them, or has a log deleted: what is acknowledged afterwards reaches all, once.
@@ -42,16 +36,7 @@
 //! The store guarantees, the lease only avoids: **a write of an owner names the record before it**, and
 //! the store refuses it if there is another one. A node that was paused and wakes up as a past owner is
 //! refused, whatever its clock says. The lease keeps two nodes from trying, and makes a node stop in time.
-//!
-//! # Verbs
-//!
-//! As with any [`Machine`](crate::Machine), after each input take what [`poll_request`](Publish::poll_request)
-//! and then what [`poll_event`](Publish::poll_event) return until they return `None`, then read
-//! [`poll_timeout`](Publish::poll_timeout). Requests have a number that their reply repeats. A reply that never
-//! comes needs no call: the machine stops waiting by itself. `now` never goes back.
 
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
-mod bucket;
 mod claim;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod claims;
@@ -59,40 +44,21 @@ mod fence;
 mod key;
 mod lease;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
-mod mem;
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod membership;
-mod name;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod node_lease;
-mod publish;
-mod sequencer;
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
-mod store;
 #[cfg(test)]
 mod tests;
 
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
-pub use bucket::{Bucket, BucketConfig, Change, Entry, Watch};
 pub use claim::ClaimConfig;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use claims::{ClaimError, Claimed, Claims, Ownership};
 pub use fence::{Fence, Fenced};
 pub use lease::{LeaseConfig, LeaseLost};
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
-pub use mem::{MemorySnapshot, MemoryStore};
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use membership::Membership;
-pub use name::{NameTooLong, name_of, token, try_token};
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use node_lease::{NodeLease, Renewal};
-pub use publish::{Publish, PublishConfig, PublishError, PublishReply};
-pub use sequencer::{Fill, Sequencer};
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
-pub use store::{
-    AskError, Expect, Log, LogConfig, LogState, Message, Messages, Position, Record, Store,
-    StoreError, Stored, Watched,
-};
 
 /// The machines behind `NodeLease` and `Claims`, for the workspace's own simulations. No part of the
 /// interface.

@@ -10,11 +10,10 @@ use tokio::sync::watch;
 
 use super::key::{Operation, Reply};
 use super::lease::{Lease, LeaseEvent};
-use super::{
-    Bucket, BucketConfig, Entry, LeaseConfig, LeaseLost, Store, StoreError, name_of, token,
-};
+use super::{LeaseConfig, LeaseLost};
 use crate::Str;
 use crate::net::{entropy, time};
+use crate::store::{Bucket, BucketConfig, Entry, Store, StoreError, name_of, token};
 use crate::sync::Mutex;
 
 /// The bucket with a key for each node that is alive.

@@ -53,7 +53,8 @@ pub use tagged::Nothing;
 #[doc(hidden)]
 pub use tagged::{TagKind, Tagged, read_alone};
 #[cfg(any(test, feature = "testing"))]
-pub(crate) use unescape::read_string;
+#[doc(hidden)]
+pub use unescape::read_string;
 pub(crate) use value::Json;
 pub(crate) use verbatim::serialize_verbatim;
 pub(crate) use writer::Writer;

@@ -15,7 +15,7 @@ const LONGEST: usize = 4;
 /// Reads a string behind its first quotation mark. Returns it and what follows it; `None` if it is not
 /// well-formed.
 #[cfg(any(test, feature = "testing"))]
-pub(crate) fn read_string(text: &str) -> Option<(Cow<'_, str>, &str)> {
+pub fn read_string(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let end = plain_end(text.as_bytes(), 0);
     let (read, end) = match text.as_bytes().get(end) {
         Some(b'"') => (text.get(..end)?.into(), end),

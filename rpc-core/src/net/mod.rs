@@ -32,6 +32,8 @@ mod cancel;
 mod dial;
 mod dispatch;
 mod driver;
+#[cfg(feature = "ws")]
+pub mod http;
 mod hub;
 mod link;
 pub mod mem;

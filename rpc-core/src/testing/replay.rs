@@ -1,15 +1,16 @@
 //! [`replay`]: a recording becomes a test of a machine. Its peer is played, the machine checked.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::Side;
-use super::transcript::{Entry, Kind, Transcript, hex};
-use crate::Instant;
 use crate::error::Disconnect;
 use crate::machine::Machine;
 use crate::message::{CloseFrame, Incoming, Outgoing};
+use crate::{Instant, Limits, json};
 
 /// The members of frames that need not be as recorded, by name.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,18 +62,21 @@ pub fn replay<M: Machine>(
         sent: VecDeque::new(),
         bound: Vec::new(),
     };
-    let parsed = Transcript::parse(recording).unwrap_or_else(|error| panic!("{error}"));
-    let mut entries = parsed.entries.iter().filter(|it| it.from.is_some());
+    let read = entries(recording).unwrap_or_else(|error| panic!("{error}"));
+    let mut entries = read.iter().filter(|it| it.dir.is_some());
     let Some(first) = entries.clone().next() else {
         panic!("the recording is empty");
     };
-    let mut now = now;
-    let start = now;
+    let (mut now, start) = (now, now);
+    let by = match side {
+        Side::Client => Dir::C2s,
+        Side::Server => Dir::S2c,
+    };
     let entries = entries.by_ref().filter(|it| it.conn == first.conn);
     for entry in entries {
-        now = now.max(start + entry.at.saturating_sub(first.at));
+        now = now.max(start + entry.at().saturating_sub(first.at()));
         replay.advance(now);
-        let took = match entry.from == Some(side) {
+        let took = match entry.dir == Some(by) {
             true => replay.expect(entry),
             false => {
                 replay.receive(entry, now);
@@ -81,12 +85,78 @@ pub fn replay<M: Machine>(
         };
         replay.drain(now);
         if let Err(why) = took {
-            panic!("at {:?}: {why}", entry.at);
+            panic!("at {:?}: {why}", entry.at());
         }
     }
     if let Some(more) = replay.sent.front() {
         panic!("more is sent than recorded: {more:?}");
     }
+}
+
+/// The first line of a recording, as `switchboard wire proxy` writes them.
+#[derive(Deserialize)]
+struct Header {
+    transcript: u32,
+}
+
+/// Another line.
+#[derive(Deserialize)]
+struct Entry {
+    /// Seconds since the recording began.
+    at: f64,
+    conn: u32,
+    dir: Option<Dir>,
+    kind: Kind,
+    #[serde(default)]
+    data: String,
+    code: Option<u16>,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Dir {
+    C2s,
+    S2c,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Text,
+    Binary,
+    Close,
+    Eof,
+    /// What a machine neither sends nor receives.
+    #[serde(alias = "http", alias = "body", alias = "sse")]
+    #[serde(alias = "ping", alias = "pong", alias = "fault", alias = "note")]
+    Open,
+}
+
+impl Entry {
+    fn at(&self) -> Duration {
+        Duration::from_secs_f64(self.at)
+    }
+
+    /// Returns what is written as hexadecimal digits.
+    fn payload(&self) -> Vec<u8> {
+        let byte = |pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+        let bytes: Option<_> = self.data.as_bytes().chunks(2).map(byte).collect();
+        bytes.unwrap_or_default()
+    }
+}
+
+fn entries(recording: &str) -> Result<Vec<Entry>, String> {
+    let (mut entries, limits) = (Vec::new(), Limits::unlimited());
+    let lines = recording.trim_start_matches('\u{feff}').lines();
+    for (line, number) in lines.zip(1..).filter(|it| !it.0.trim_ascii().is_empty()) {
+        let header = || json::decode::<Header>(line, &limits);
+        match json::decode::<Entry>(line, &limits) {
+            Ok(entry) => entries.push(entry),
+            Err(_) if header().is_ok_and(|it| it.transcript == 1) => {}
+            Err(error) => return Err(format!("line {number} is not one of a recording: {error}")),
+        }
+    }
+    Ok(entries)
 }
 
 struct Replay<'a, M, F> {
@@ -124,20 +194,20 @@ impl<M: Machine, F: FnMut(&mut M, M::Event, Instant)> Replay<'_, M, F> {
     }
 
     /// Gives the machine what its peer sent.
-    fn receive(&mut self, entry: &Entry<'_>, now: Instant) {
+    fn receive(&mut self, entry: &Entry, now: Instant) {
         match entry.kind {
             Kind::Text => {
                 let quoted = |text: &String| Value::from(text.as_str()).to_string();
                 let text = self
                     .bound
                     .iter()
-                    .fold(entry.data.to_string(), |text, (was, is)| {
+                    .fold(entry.data.clone(), |text, (was, is)| {
                         text.replace(&quoted(was), &quoted(is))
                     });
                 self.machine.handle_message(Incoming::Text(&text), now);
             }
             Kind::Binary => {
-                let bytes = entry.payload().unwrap_or_default();
+                let bytes = entry.payload();
                 self.machine.handle_message(Incoming::Binary(&bytes), now);
             }
             Kind::Close => {
@@ -146,12 +216,12 @@ impl<M: Machine, F: FnMut(&mut M, M::Event, Instant)> Replay<'_, M, F> {
                 self.machine.handle_disconnect(why, now);
             }
             Kind::Eof => self.machine.handle_disconnect(Disconnect::Eof, now),
-            _ => {}
+            Kind::Open => {}
         }
     }
 
     /// Compares the next frame of the machine with the recorded one.
-    fn expect(&mut self, entry: &Entry<'_>) -> Result<(), String> {
+    fn expect(&mut self, entry: &Entry) -> Result<(), String> {
         if !matches!(entry.kind, Kind::Text | Kind::Binary | Kind::Close) {
             return Ok(());
         }
@@ -168,7 +238,7 @@ impl<M: Machine, F: FnMut(&mut M, M::Event, Instant)> Replay<'_, M, F> {
                     _ => text.as_str() == entry.data,
                 }
             }
-            (Outgoing::Binary(bytes), Kind::Binary) => hex(bytes) == entry.data,
+            (Outgoing::Binary(bytes), Kind::Binary) => *bytes == entry.payload(),
             (Outgoing::Close(frame), Kind::Close) => Some(frame.code) == entry.code,
             _ => false,
         };

@@ -19,15 +19,12 @@ mod nats;
 mod nats_nodes;
 #[cfg(feature = "nats")]
 mod nats_permissions;
-#[cfg(feature = "nats")]
-mod nats_rules;
 mod nodes;
 mod secrets;
 mod server;
 mod server_crowd;
 mod server_streams;
 mod sources;
-mod store_rules;
 mod tls;
 mod toy;
 mod toy_machines;

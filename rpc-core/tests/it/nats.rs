@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use rpc_core::cluster::{
-    AskError, Bucket, BucketConfig, Change, Expect, Log, LogConfig, Position, Store, StoreError,
-};
 use rpc_core::net::nats::{self, NatsConfig};
 use rpc_core::net::tls::TlsConfig;
+use rpc_core::store::{
+    AskError, Bucket, BucketConfig, Change, Expect, Log, LogConfig, Position, Store, StoreError,
+};
 use switchboard_testing::nats::NatsServer;
 
 fn config_of(server: &NatsServer) -> NatsConfig {

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rpc_core::cluster::{
-    Bucket, BucketConfig, ClaimConfig, ClaimError, Claimed, Claims, Expect, LeaseConfig, LeaseLost,
-    LogConfig, NodeLease, Ownership, Renewal, Store, StoreError,
+    ClaimConfig, ClaimError, Claimed, Claims, LeaseConfig, LeaseLost, NodeLease, Ownership, Renewal,
 };
 use rpc_core::net::nats::{self, NatsConfig};
+use rpc_core::store::{Bucket, BucketConfig, Expect, LogConfig, Store, StoreError};
 use switchboard_testing::nats::NatsServer;
 
 /// Short enough to wait for its end, long enough for a busy machine.

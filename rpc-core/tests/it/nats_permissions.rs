@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use rpc_core::cluster::{
-    Bucket, BucketConfig, ClaimConfig, Claims, Expect, LeaseConfig, LogConfig, NodeLease, Store,
-    StoreError,
-};
+use rpc_core::cluster::{ClaimConfig, Claims, LeaseConfig, NodeLease};
 use rpc_core::net::nats::{self, NatsConfig};
+use rpc_core::store::{Bucket, BucketConfig, Expect, LogConfig, Store, StoreError};
 use switchboard_testing::nats::NatsServer;
 
 /// What [`NatsConfig`] says.

@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use rpc_core::Str;
+use rpc_core::cluster::LeaseConfig;
 use rpc_core::cluster::internals::{Lease, LeaseEvent, Reply, Request};
-use rpc_core::cluster::{
-    Fill, LeaseConfig, Publish, PublishConfig, PublishError, PublishReply, Sequencer,
-};
+use rpc_core::store::{Fill, Publish, PublishConfig, PublishError, PublishReply, Sequencer};
 use switchboard_testing::sim::Rng;
 
 use super::owner::{Ask, Cx, Session};

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use rpc_core::Str;
 use rpc_core::cluster::internals::{Claim, ClaimEvent, Reply};
-use rpc_core::cluster::{ClaimConfig, Fence, Publish, PublishConfig, PublishError, PublishReply};
+use rpc_core::cluster::{ClaimConfig, Fence};
+use rpc_core::store::{Publish, PublishConfig, PublishError, PublishReply};
 use switchboard_testing::sim::Rng;
 
 use super::node::{Answer, Call, Out};

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use rpc_core::Str;
-use rpc_core::cluster::PublishReply;
 use rpc_core::cluster::internals::{Operation, Reply};
+use rpc_core::store::PublishReply;
 
 use super::world::{Break, SECOND, Time};
 

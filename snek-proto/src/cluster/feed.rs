@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::time::Duration;
 
-use rpc_core::cluster::{Fill, Sequencer};
+use rpc_core::store::{Fill, Sequencer};
 use rpc_core::timers::later;
 use rpc_core::{Instant, Str, Text};
 

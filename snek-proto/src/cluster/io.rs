@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use rpc_core::cluster::Fill;
+use rpc_core::store::Fill;
 use rpc_core::{Str, Text};
 
 use super::{Seen, SendError, SendId};

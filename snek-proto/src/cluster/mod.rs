@@ -8,7 +8,7 @@
 //! A node does no IO and reads no clock. After each input, take what
 //! [`poll_request`](Node::poll_request), [`poll_event`](Node::poll_event) and
 //! [`poll_transmit`](Node::poll_transmit) return until they return `None`, then read
-//! [`poll_timeout`](Node::poll_timeout). `ClusterBackend` runs it on any `rpc_core::cluster::Store`.
+//! [`poll_timeout`](Node::poll_timeout). `ClusterBackend` runs it on any `rpc_core::store::Store`.
 //!
 //! - **One order per channel**, the stream's, for all members on all nodes, the sender included.
 //!   What a feed loses is read from the stream, before what comes after it.
@@ -28,7 +28,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use rpc_core::cluster::{Fill, PublishConfig};
+use rpc_core::store::{Fill, PublishConfig};
 use rpc_core::timers::later;
 use rpc_core::{Instant, Str, Text};
 
@@ -355,7 +355,7 @@ impl Node {
     }
 
     /// Takes the answer to [`Request::Fill`]: see
-    /// [`Sequencer::handle_fill`](rpc_core::cluster::Sequencer::handle_fill).
+    /// [`Sequencer::handle_fill`](rpc_core::store::Sequencer::handle_fill).
     pub(crate) fn handle_fill(
         &mut self,
         channel: &ChannelUid,

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use rpc_core::cluster::{Publish, PublishConfig, PublishReply};
+use rpc_core::store::{Publish, PublishConfig, PublishReply};
 use rpc_core::{Instant, Str, Text};
 
 use super::deadlines::{self, Deadlines, set};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use rpc_core::cluster::{LogConfig, MemoryStore, Store};
 use rpc_core::net::mem::{self, MemDialer};
 use rpc_core::net::{LinkConfig, LinkEvent};
 use rpc_core::reconnect::ReconnectPolicy;
+use rpc_core::store::{LogConfig, MemoryStore, Store};
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::frame::{Channel, Final, User};
 use snek_proto::net::{

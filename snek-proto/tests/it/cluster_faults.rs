@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::CallError;
-use rpc_core::cluster::MemoryStore;
+use rpc_core::store::MemoryStore;
 use snek_proto::frame::Final;
 use snek_proto::net::{Client, ClusterBackend, ClusterOptions, Events};
 

@@ -12,7 +12,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Uri};
 use rpc_core::net::telemetry::{CallOutcome, CallSpan, Side};
 use rpc_core::net::time::timeout;
-use rpc_core::net::ws::{WsDialer, compressed, urls};
+use rpc_core::net::ws::{WsDialer, urls};
 use rpc_core::net::{DialError, Dialer as _, Node};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
@@ -210,7 +210,7 @@ impl SseClient {
         };
         let (head, body) = response.into_parts();
         let body = read(&mut line, body, max).await.map_err(lost)?;
-        let unread = compressed(&head.headers, &body);
+        let unread = rpc_core::net::http::compressed(&head.headers, &body);
         let text = String::from_utf8_lossy(&body);
         if let (200, Some(message)) = (status, &unread) {
             return Err(CallError::Closed {

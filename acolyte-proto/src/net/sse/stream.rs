@@ -9,9 +9,9 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Request};
 use rpc_core::Instant;
+use rpc_core::net::http::compressed;
 use rpc_core::net::telemetry::{CallSpan, Side};
 use rpc_core::net::time;
-use rpc_core::net::ws::compressed;
 use rpc_core::{CloseReason, Delivery, Refused};
 use tokio::sync::mpsc;
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use rpc_core::cluster::{self, Expect, Fence, Log, StoreError, token};
+use rpc_core::cluster::Fence;
 use rpc_core::net::entropy;
+use rpc_core::store::{self, Expect, Log, StoreError, token};
 use tokio::time::sleep;
 
 use super::node::Node;
@@ -267,7 +268,7 @@ fn subject(session_id: &str) -> String {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "seconds")]
-fn time_of(message: &cluster::Record) -> f64 {
+fn time_of(message: &store::Record) -> f64 {
     message.time as f64
 }
 

@@ -57,7 +57,7 @@
 //!
 //! Who may publish under the prefix of the cluster can do what a host can: open connections with any
 //! address, and write sessions. Give the hosts an account of their own. Session ids become part of
-//! subjects [encoded](rpc_core::cluster::token).
+//! subjects [encoded](rpc_core::store::token).
 
 mod ingress;
 mod journal;
@@ -77,10 +77,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::request::Parts;
-use rpc_core::cluster::{
-    Bucket, BucketConfig, LeaseConfig, LeaseLost, LogConfig, Messages, NodeLease, Store, StoreError,
-};
+use rpc_core::cluster::{LeaseConfig, LeaseLost, NodeLease};
 use rpc_core::net::mem::{self, MemTransport};
+use rpc_core::store::{Bucket, BucketConfig, LogConfig, Messages, Store, StoreError};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 

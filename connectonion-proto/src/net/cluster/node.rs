@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use rpc_core::Str;
-use rpc_core::cluster::{
-    ClaimConfig, Claims, Membership, Messages, NodeLease, Renewal, Store, StoreError,
-};
+use rpc_core::cluster::{ClaimConfig, Claims, Membership, NodeLease, Renewal};
+use rpc_core::store::{Messages, Store, StoreError};
 
 use super::ClusterOptions;
 use super::relays::Relays;

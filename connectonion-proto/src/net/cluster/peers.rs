@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use rpc_core::cluster::StoreError;
+use rpc_core::store::StoreError;
 use rpc_core::{Json, Str};
 use serde::{Deserialize, Serialize};
 

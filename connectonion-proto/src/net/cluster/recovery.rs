@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures_util::future::join;
 use rpc_core::Str;
-use rpc_core::cluster::StoreError;
 use rpc_core::net::entropy;
+use rpc_core::store::StoreError;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
-use rpc_core::cluster::Store;
 use rpc_core::net::{Message, Transport, TransportError};
+use rpc_core::store::Store;
 use rpc_core::{CloseFrame, Outgoing, Str, Text};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use rpc_core::cluster::{ClaimError, Claimed, Fence, Log, Ownership, Store, StoreError};
+use rpc_core::cluster::{ClaimError, Claimed, Fence, Ownership};
+use rpc_core::store::{Log, Store, StoreError};
 use rpc_core::sync::Mutex;
 
 use super::ClusterOptions;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::session::HubConfig;
-use rpc_core::cluster::{Expect, StoreError};
 use rpc_core::net::nats::{self, NatsConfig};
+use rpc_core::store::{Expect, StoreError};
 use serde_json::json;
 use switchboard_testing::nats::NatsServer;
 

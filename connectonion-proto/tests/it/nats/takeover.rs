@@ -1,7 +1,7 @@
 //! Owners of sessions that die, or seem to.
 
 use connectonion_proto::session::HubConfig;
-use rpc_core::cluster::{Bucket, BucketConfig, Expect};
+use rpc_core::store::{Bucket, BucketConfig, Expect};
 use serde_json::json;
 use switchboard_testing::nats::NatsServer;
 

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rpc_core::Secret;
-use rpc_core::cluster::{LeaseConfig, StoreError};
+use rpc_core::cluster::LeaseConfig;
+use rpc_core::store::StoreError;
 use serde::Deserialize;
 
 use super::Failure;

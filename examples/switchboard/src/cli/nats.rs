@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::Secret;
-use rpc_core::cluster::{Store, StoreError};
 use rpc_core::net::nats::{self, NatsConfig};
 use rpc_core::net::ws::redact_urls;
+use rpc_core::store::{Store, StoreError};
 use tokio::time::sleep;
 
 use super::{Failure, NatsSettings, complain, nats_failure, remark, secret, secret_file, trusted};
@@ -236,7 +236,7 @@ mod tests {
 
     use super::*;
     use clap::Parser;
-    use rpc_core::cluster::LogConfig;
+    use rpc_core::store::LogConfig;
     use switchboard_testing::nats::NatsServer;
 
     #[derive(Debug, Parser)]

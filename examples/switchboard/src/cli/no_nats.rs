@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::future::{Future, ready};
 use std::sync::Arc;
 
-use rpc_core::cluster::Store;
+use rpc_core::store::Store;
 
 use super::{Failure, NatsSettings};
 

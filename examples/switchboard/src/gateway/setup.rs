@@ -13,10 +13,11 @@ use exoclaw_proto::limits::WS_PATH;
 use exoclaw_proto::net::{Server, ServerHandle, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Secret;
-use rpc_core::cluster::{LeaseConfig, Store};
+use rpc_core::cluster::LeaseConfig;
 use rpc_core::net::DrainReport;
 use rpc_core::net::server::{Body, Guards, HttpConfig, Listener, ServerLimits};
 use rpc_core::net::tls::TlsAcceptor;
+use rpc_core::store::Store;
 
 pub use self::describe::describe;
 use self::model::GatewayModel;
@@ -240,7 +241,7 @@ impl Gateway {
 
     /// Waits until this gateway cannot come back into its cluster by itself: see
     /// [`Cluster::failed`](super::cluster::Cluster::failed).
-    pub fn failed(&self) -> impl Future<Output = rpc_core::cluster::StoreError> + Send + use<> {
+    pub fn failed(&self) -> impl Future<Output = rpc_core::store::StoreError> + Send + use<> {
         let engine = Arc::clone(&self.engine);
         async move { engine.failed().await }
     }

@@ -8,7 +8,7 @@ use crate::cli::{Failure, Stdout, complain, is_output_lost, wants_colour};
 use crate::decode::{Count, Options, decode};
 use crate::recording;
 use crate::text::printable;
-use rpc_core::testing::transcript::BadLine;
+use crate::transcript::BadLine;
 
 /// The most invalid lines of a transcript that are named.
 const MAX_NAMED: usize = 5;

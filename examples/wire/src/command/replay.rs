@@ -11,11 +11,11 @@ use crate::replay::{
 };
 use crate::side;
 use crate::text::{Colour, printable_lines};
+use crate::transcript::Kind;
 use connectonion_proto::auth::Signer;
 use rpc_core::net::server::Guards;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::testing::Side;
-use rpc_core::testing::transcript::Kind;
 use serde_json::json;
 
 const EXAMPLES: &str = "\

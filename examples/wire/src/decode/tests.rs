@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rpc_core::testing::transcript::{Kind, Transcript, VERSION};
+use crate::transcript::{Kind, Transcript, VERSION};
 
 use super::*;
 
@@ -260,7 +260,7 @@ fn recordings(folder: &Path, found: &mut Vec<Transcript>) {
         } else if path.extension().is_some_and(|it| it == "jsonl") {
             let text = std::fs::read_to_string(&path).unwrap();
             // Some files are none.
-            found.extend(switchboard_testing::recordings::parse(&text));
+            found.extend(crate::transcript::tests::recordings::parse(&text));
         }
     }
 }

@@ -4,13 +4,13 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::transcript::Header;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
 use rpc_core::net::server::{HttpConfig, ServerLimits, is_read};
-use rpc_core::testing::transcript::Header;
 use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};

@@ -6,9 +6,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::transcript::Kind;
 use rpc_core::net::ws::Socket;
 use rpc_core::testing::Side;
-use rpc_core::testing::transcript::Kind;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::sync::watch;
 use tokio::time::{sleep_until, timeout};

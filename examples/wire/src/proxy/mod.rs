@@ -9,12 +9,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::transcript::Kind;
 use http::Uri;
 use rpc_core::net::server::{Guards, Listener};
 use rpc_core::net::tls::TlsAcceptor;
 use rpc_core::net::ws::{Socket, WsDialer};
 use rpc_core::testing::Side;
-use rpc_core::testing::transcript::Kind;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use crate::transcript::{Entry, Header, Kind};
 use rpc_core::testing::Side;
-use rpc_core::testing::transcript::{Entry, Header, Kind};
 use rpc_core::{Limits, sse};
 
 use super::scan::{Message, Scanner};

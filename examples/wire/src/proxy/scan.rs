@@ -3,8 +3,8 @@
 
 use std::io::Cursor;
 
+use crate::transcript::{Kind, hex};
 use bytes::{Buf as _, Bytes, BytesMut};
-use rpc_core::testing::transcript::{Kind, hex};
 use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 

@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::sync::Mutex;
 
+use crate::transcript::{Header, Transcript};
 use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::net::Dialer as _;
 use rpc_core::net::server::Listener;
 use rpc_core::net::ws::WsConfig;
-use rpc_core::testing::transcript::{Header, Transcript};
 use rpc_core::{CloseFrame, Outgoing};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;

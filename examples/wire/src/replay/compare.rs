@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::bind::{Bindings, New};
 use super::leaves::{Leaf, leaves};
-use rpc_core::testing::transcript::{Entry, Kind};
+use crate::transcript::{Entry, Kind};
 
 use crate::secrets;
 use crate::text::shortened;

@@ -1,7 +1,7 @@
 //! [`Exchange`]: the request that opened a recorded connection, and its answer.
 
+use crate::transcript::{Entry, Kind};
 use rpc_core::testing::Side;
-use rpc_core::testing::transcript::{Entry, Kind};
 
 use super::Script;
 use crate::head::{Head, split};

@@ -4,9 +4,9 @@ use std::fmt;
 use std::pin::Pin;
 use std::time::Duration;
 
+use crate::transcript::{Entry, Kind, hex};
 use futures_util::{Sink, SinkExt as _, Stream, StreamExt as _, sink, stream};
 use rpc_core::net::{Message, TransportError};
-use rpc_core::testing::transcript::{Entry, Kind, hex};
 use rpc_core::{Disconnect, Outgoing};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;

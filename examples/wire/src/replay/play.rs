@@ -5,8 +5,8 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
+use crate::transcript::{Entry, Kind};
 use rpc_core::testing::Side;
-use rpc_core::testing::transcript::{Entry, Kind};
 use rpc_core::{CloseFrame, Outgoing};
 use tokio::time::{Instant, timeout, timeout_at};
 

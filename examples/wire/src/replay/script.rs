@@ -1,7 +1,7 @@
 //! [`Script`]: what passed on one connection of a recording.
 
 use super::Difference;
-use rpc_core::testing::transcript::{BadLine, Entry, Item, Kind, Reader};
+use crate::transcript::{BadLine, Entry, Item, Kind, Reader};
 
 /// What passed on one connection.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,10 +7,10 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::time::{sleep, timeout};
 
 use super::*;
+use crate::transcript::{Entry, Kind};
 use rpc_core::net::mem::{self, MemDialer, MemListener, MemTransport};
 use rpc_core::net::{Dialer as _, Message};
 use rpc_core::testing::Side;
-use rpc_core::testing::transcript::{Entry, Kind};
 use rpc_core::{CloseFrame, Outgoing};
 
 /// A line of a recording, at a whole second.

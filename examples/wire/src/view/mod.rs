@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rpc_core::testing::transcript::Header;
+use crate::transcript::Header;
 
 use super::explain::{Explainer, Line};
 use super::order::Answers;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rpc_core::testing::transcript::{Entry, Kind};
+use crate::transcript::{Entry, Kind};
 use serde::Serialize;
 
 use crate::direction;

@@ -8,7 +8,7 @@ use crate::Secret;
 use crate::net::tls::TlsConfig;
 
 use super::error;
-use crate::cluster::StoreError;
+use crate::store::StoreError;
 
 /// The default of [`NatsConfig::prefix`].
 const PREFIX: &str = "switchboard";

@@ -8,7 +8,7 @@ use async_nats::client::{RequestError, RequestErrorKind};
 use async_nats::jetstream::{self, ErrorCode};
 use async_nats::{ConnectError, ConnectErrorKind};
 
-use crate::cluster::StoreError;
+use crate::store::StoreError;
 
 pub(super) fn config(message: impl Display) -> StoreError {
     StoreError::Config {

@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use super::error::of_answer;
 use super::{Answer, Nats, answer_in, header};
 use crate::Str;
-use crate::cluster::{Expect, Log, LogState, Record, Store, StoreError, Stored, Watched};
+use crate::store::{Expect, Log, LogState, Record, Store, StoreError, Stored, Watched};
 
 /// How many records are asked for at a time: fewer bytes than a server keeps for a slow reader.
 const BATCH: u64 = 500;

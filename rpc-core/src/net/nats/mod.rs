@@ -28,7 +28,7 @@ use tokio::task::unconstrained;
 use tokio::time::timeout;
 
 use crate::Str;
-use crate::cluster::{AskError, Log, LogConfig, Message, Messages, Position, Store, StoreError};
+use crate::store::{AskError, Log, LogConfig, Message, Messages, Position, Store, StoreError};
 
 use config::Credentials;
 pub use config::NatsConfig;

@@ -6,7 +6,7 @@ use async_nats::ServerError;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::cluster::StoreError;
+use crate::store::StoreError;
 use crate::sync::Mutex;
 
 /// How the server's text begins.

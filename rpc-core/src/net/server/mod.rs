@@ -65,6 +65,7 @@ mod brake;
 mod config;
 mod connection;
 mod guards;
+mod head;
 mod http1;
 mod listener;
 mod permits;

@@ -1,5 +1,4 @@
-//! [`WriteTimeout`]: a stream whose peer must take what is written to it, and end lines as HTTP
-//! does.
+//! [`WriteTimeout`]: a stream whose peer must take what is written to it.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,6 +8,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::head::Head;
+
 /// Fails a write that has made no progress for too long.
 pub(super) struct WriteTimeout<S> {
     line: S,
@@ -16,8 +17,7 @@ pub(super) struct WriteTimeout<S> {
     /// Made when the first write has to wait.
     timer: Option<Pin<Box<Sleep>>>,
     waits: bool,
-    /// The last bytes of the request's head, until it ends.
-    head: Option<[u8; 4]>,
+    head: Head,
 }
 
 impl<S> WriteTimeout<S> {
@@ -27,7 +27,7 @@ impl<S> WriteTimeout<S> {
             timeout,
             timer: None,
             waits: false,
-            head: Some([0; 4]),
+            head: Head::new(),
         }
     }
 
@@ -68,16 +68,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
         let this = self.get_mut();
         let before = buf.filled().len();
         let read = Pin::new(&mut this.line).poll_read(cx, buf);
-        for byte in buf.filled_mut().iter_mut().skip(before) {
-            let Some(last) = &mut this.head else { break };
-            last.rotate_left(1);
-            if *byte == b'\n' && last[2] != b'\r' {
-                // Other servers end the line elsewhere. Hyper does not, but answers this with 400.
-                *byte = 0;
-            }
-            last[3] = *byte;
-            this.head.take_if(|last| last == b"\r\n\r\n");
-        }
+        this.head
+            .spoil_bare_lf(buf.filled_mut().iter_mut().skip(before));
         read
     }
 }

@@ -4,8 +4,6 @@
 //! [`guide::browser`](crate::guide::browser#what-a-page-cannot-do) says what a page cannot do. Of the close
 //! codes, 1000 and 3000 to 4999 are sent as they are; others keep their last three digits: 1008 goes as 4008.
 
-#[path = "../ws/coding.rs"]
-mod coding;
 #[path = "../ws/config.rs"]
 mod config;
 #[path = "../ws/connect.rs"]
@@ -18,7 +16,6 @@ mod stream;
 #[allow(dead_code, reason = "a page resolves no names")]
 mod url;
 
-pub use coding::compressed;
 pub use config::{BadHeader, WsConfig};
 pub use connect::ConnectError;
 pub use dialer::WsDialer;

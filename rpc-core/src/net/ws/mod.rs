@@ -37,7 +37,6 @@
 //! ```
 
 mod attempt;
-mod coding;
 mod config;
 mod connect;
 mod dialer;
@@ -49,7 +48,6 @@ mod socket;
 mod stream;
 mod url;
 
-pub use coding::compressed;
 pub use config::{BadHeader, WsConfig};
 pub use connect::ConnectError;
 pub use dialer::WsDialer;

@@ -1,7 +1,7 @@
 //! What the store does for a node.
 
-use rpc_core::cluster::PublishReply;
 use rpc_core::cluster::internals::Reply;
+use rpc_core::store::PublishReply;
 
 use super::{Event, NODES, PAGE, World};
 use crate::node::{Call, Input};

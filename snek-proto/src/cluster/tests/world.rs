@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use rpc_core::cluster::PublishConfig;
+use rpc_core::store::PublishConfig;
 use rpc_core::{Instant, Str, Text};
 
 use crate::cluster::{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ring::digest::{SHA256, digest};
 use rpc_core::Secret;
-use rpc_core::cluster::{StoreError, name_of, token, try_token};
+use rpc_core::store::{StoreError, name_of, token, try_token};
 
 use super::ClusterBackend;
 use super::records::{ClusterError, Known, Public, Record, Records, json, public_key, user_key};

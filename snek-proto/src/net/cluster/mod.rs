@@ -11,8 +11,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::cluster::{PublishConfig, Store, StoreError};
 use rpc_core::net::time::{self, timeout};
+use rpc_core::store::{PublishConfig, Store, StoreError};
 use rpc_core::{CloseFrame, Secret, Str};
 use tokio::sync::oneshot;
 
@@ -87,7 +87,7 @@ rpc_core::config! {
 /// ```
 /// use std::sync::Arc;
 /// use snek_proto::net::{ClusterBackend, ClusterOptions, Server, ServerOptions};
-/// use snek_proto::rpc_core::cluster::{MemoryStore, Store};
+/// use snek_proto::rpc_core::store::{MemoryStore, Store};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

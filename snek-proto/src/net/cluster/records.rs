@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard};
 
 use bytes::Bytes;
-use rpc_core::cluster::{
+use rpc_core::store::{
     Bucket, BucketConfig, Entry, Expect, Fill, Log, LogConfig, Message, NameTooLong, Store,
     StoreError, Watch, name_of, token, try_token,
 };

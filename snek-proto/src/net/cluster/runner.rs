@@ -10,8 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{AbortHandle, BoxFuture, FutureExt};
 use futures_util::stream::{Abortable, BoxStream, FuturesUnordered, SelectAll, StreamExt};
-use rpc_core::cluster::{Change, Fill, Message, Messages, StoreError, Watch};
 use rpc_core::net::time::{self, sleep};
+use rpc_core::store::{Change, Fill, Message, Messages, StoreError, Watch};
 use rpc_core::{CloseFrame, Instant, Str};
 use tokio::sync::{Semaphore, watch};
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rpc_core::Instant;
-use rpc_core::cluster::{AskError, StoreError};
 use rpc_core::net::{entropy, time};
+use rpc_core::store::{AskError, StoreError};
 use rpc_core::sync::Mutex;
 use tokio::sync::{Notify, oneshot, watch};
 

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use rpc_core::cluster::{MemorySnapshot, MemoryStore};
 use rpc_core::net::mem::{self, MemDialer};
 use rpc_core::net::{LinkConfig, LinkEvent, LinkState, QueueConfig};
 use rpc_core::reconnect::ReconnectPolicy;
+use rpc_core::store::{MemorySnapshot, MemoryStore};
 use rpc_core::{CallError, Delivery};
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::error::RpcError;

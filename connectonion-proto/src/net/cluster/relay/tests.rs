@@ -1,8 +1,8 @@
 //! Tests of relayed connections: two nodes on a store in memory, in virtual time.
 
 use proptest::prelude::*;
-use rpc_core::cluster::{MemoryStore, Messages};
 use rpc_core::net::mem::{self, MemTransport};
+use rpc_core::store::{MemoryStore, Messages};
 use tokio::task::JoinSet;
 
 use super::super::relays::{Relays, Request};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use exoclaw_proto::budget::pools::{Pools, day_of};
 use exoclaw_proto::budget::{Exceeded, Scope};
-use rpc_core::cluster::Bucket;
+use rpc_core::store::Bucket;
 use rpc_core::sync::Mutex;
 
 use super::nodes::Nodes;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::cluster::{Expect, Log, LogConfig, Store, StoreError as Failure};
+use rpc_core::store::{Expect, Log, LogConfig, Store, StoreError as Failure};
 use rpc_core::sync::Mutex;
 
 use super::{Attempts, ClusterConfig};

@@ -27,9 +27,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use exoclaw_proto::budget::Budgets;
 use futures_util::StreamExt as _;
-use rpc_core::cluster::{
-    Bucket, BucketConfig, LeaseConfig, NodeLease, Store, StoreError as Failure,
-};
+use rpc_core::cluster::{LeaseConfig, NodeLease};
+use rpc_core::store::{Bucket, BucketConfig, Store, StoreError as Failure};
 use rpc_core::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};

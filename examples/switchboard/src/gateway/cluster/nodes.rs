@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rpc_core::Str;
-use rpc_core::cluster::{
-    LeaseConfig, LeaseLost, Membership, NodeLease, Renewal, Store, StoreError as Failure,
-};
+use rpc_core::cluster::{LeaseConfig, LeaseLost, Membership, NodeLease, Renewal};
 use rpc_core::net::entropy;
+use rpc_core::store::{Store, StoreError as Failure};
 use tokio::time::timeout;
 
 use super::unavailable;

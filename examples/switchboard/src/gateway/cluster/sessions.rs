@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use rpc_core::cluster::{Expect, Log, LogConfig, Store, StoreError as Failure, Watched, try_token};
+use rpc_core::store::{Expect, Log, LogConfig, Store, StoreError as Failure, Watched, try_token};
 use rpc_core::sync::Mutex;
 use sha2::{Digest as _, Sha256};
 use tokio::time::sleep;

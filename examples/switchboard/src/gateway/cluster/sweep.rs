@@ -1,6 +1,6 @@
 //! [`Sessions::sweep`]: drops the sessions beyond the limits; and the list of all sessions.
 
-use rpc_core::cluster::{Record as Listed, StoreError as Failure};
+use rpc_core::store::{Record as Listed, StoreError as Failure};
 
 use super::history::{Entry, History};
 use super::sessions::Sessions;

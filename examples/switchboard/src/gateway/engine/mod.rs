@@ -221,7 +221,7 @@ impl Engine {
     }
 
     /// Waits until this gateway cannot come back into its cluster by itself.
-    pub(crate) async fn failed(&self) -> rpc_core::cluster::StoreError {
+    pub(crate) async fn failed(&self) -> rpc_core::store::StoreError {
         match self.store.cluster() {
             Some(cluster) => cluster.failed().await,
             None => std::future::pending().await,

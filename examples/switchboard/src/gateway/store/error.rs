@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rpc_core::cluster::StoreError as Failure;
+use rpc_core::store::StoreError as Failure;
 
 /// The error of a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -14,7 +14,7 @@ use reqwest::{Response, Url};
 use rpc_core::Secret;
 use rpc_core::backoff::Backoff;
 use rpc_core::net::entropy;
-use rpc_core::net::ws::compressed;
+use rpc_core::net::http::compressed;
 use tokio::time::Instant;
 
 use super::client::{chain, is_loopback};

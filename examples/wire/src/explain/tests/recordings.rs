@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rpc_core::testing::Side;
-use switchboard_testing::recordings::parse;
 
 use super::{Explainer, Protocol};
+use crate::transcript::tests::recordings::parse;
 
 /// Files beside the recordings.
 const NONE: [&str; 2] = [

@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::client::{UpgradeError, parse_response, write_headers};
 use super::head::read_head;
-use crate::net::ws::coding::compressed;
+use crate::net::http::compressed;
 
 /// Fetches a document. Uses HTTP/1.0, whose answers end with the connection and are never chunked.
 pub(in crate::net::ws) async fn get<S>(

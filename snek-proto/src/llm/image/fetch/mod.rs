@@ -16,8 +16,8 @@ use std::sync::Arc;
 use futures_util::{StreamExt as _, stream};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_LENGTH, LOCATION};
 use reqwest::{Client, Method, Response, Url, redirect};
+use rpc_core::net::http::compressed;
 use rpc_core::net::tls::TlsConfig;
-use rpc_core::net::ws::compressed;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::budget::pools::{SECONDS_PER_DAY, month_of};
 use proptest::prelude::*;
-use rpc_core::cluster::{BucketConfig, LeaseConfig, MemoryStore, NodeLease, Store};
+use rpc_core::cluster::{LeaseConfig, NodeLease};
+use rpc_core::store::{BucketConfig, MemoryStore, Store};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 

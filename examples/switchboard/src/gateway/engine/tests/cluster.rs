@@ -9,7 +9,8 @@ use exoclaw_proto::budget::{Budgets, Exceeded, Scope};
 use exoclaw_proto::frame::ChatSend;
 use exoclaw_proto::net::ChatError;
 use futures_util::future::join_all;
-use rpc_core::cluster::{Bucket, BucketConfig, LeaseConfig, LogConfig, MemoryStore, Store, token};
+use rpc_core::cluster::LeaseConfig;
+use rpc_core::store::{Bucket, BucketConfig, LogConfig, MemoryStore, Store, token};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::net::ChatError;
 use http::{Method, Request, StatusCode};
-use rpc_core::cluster::{MemoryStore, StoreError};
+use rpc_core::store::{MemoryStore, StoreError};
 use switchboard_testing::sim::Rng;
 use tokio::time::{sleep, timeout};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exoclaw_proto::net::ChatError;
-use rpc_core::cluster::{Expect, LogConfig, Store, StoreError as Failure};
 use rpc_core::net::nats::{self, NatsConfig};
+use rpc_core::store::{Expect, LogConfig, Store, StoreError as Failure};
 use switchboard_testing::nats::NatsServer;
 
 use super::cluster::{Node, UNAVAILABLE, at_gate, gated};

@@ -1,0 +1,393 @@
+//! [`Store`] and [`Log`]: what a cluster needs of the engine that keeps its state.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_core::stream::BoxStream;
+use tokio::sync::watch;
+
+use crate::Str;
+
+/// The fewest bytes of a log whose size depends on the engine's room.
+const LEAST_ROOM: u64 = 64 * 1024;
+
+/// An engine that several nodes share: logs that refuse a write which names the wrong predecessor, and
+/// messages that are not stored.
+///
+/// `net::nats` implements it on NATS with JetStream, and [`MemoryStore`](super::MemoryStore)
+/// in one process. The crate `switchboard-store-suite` holds whatever
+/// implements it to these rules:
+///
+/// - **Numbers.** All records of a log are numbered together, from 1, in the order in which they are
+///   stored; a number never comes again while the log exists, also after a [purge](Log::purge).
+/// - **Judge.** Of several appends with the same [`Expect::last`] at most one is stored. Of several with the
+///   same [`Expect::id`] within the log's [window](LogConfig::window) one is stored, and the others learn
+///   its number.
+/// - **Durable.** What an append has returned is read by everyone from then on, and stays until it is
+///   purged, or removed by a bound of its [`LogConfig`].
+/// - **One order.** A [feed](LogConfig::feed) brings the records of a subject, and the messages that are
+///   [published](Self::publish) on the subject of that feed, to all subscribers in one order, or loses some
+///   of them and counts a [gap](Self::gaps).
+/// - **It heals.** A log that the engine has lost is made again, empty, at the latest at the first call that
+///   follows the one which has found out.
+///
+/// Subjects are tokens with dots between them, such as `snek.m.general`. In patterns `*` stands for one token,
+/// and a last `>` for one or more. Names from users become tokens with [`token`](super::token).
+///
+/// All futures of a read are cancel-safe. If the future of a write is dropped, it may be done or not.
+#[async_trait]
+pub trait Store: fmt::Debug + Send + Sync + 'static {
+    /// Opens the log with this name, and makes it if it does not exist; the configuration of one that exists
+    /// stays.
+    ///
+    /// # Errors
+    /// [`StoreError`]; retrying is safe. [`StoreError::Config`] if the log exists with a shorter age.
+    async fn log(&self, name: &str, config: LogConfig) -> Result<Arc<dyn Log>, StoreError>;
+
+    /// Makes all logs again that were opened here and are lost: what a node does when it joins.
+    ///
+    /// # Errors
+    /// [`StoreError`]; retrying is safe.
+    async fn ensure(&self) -> Result<(), StoreError>;
+
+    /// Sends a message to all who are [subscribed](Self::subscribe) to its subject now. Waits for room while
+    /// there is no connection; [`try_publish`](Self::try_publish) does not.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`], or [`StoreError::Unavailable`] if there is no room in time.
+    async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), StoreError>;
+
+    /// Sends a message as [`publish`](Self::publish) does, or drops it if it would have to wait. Returns
+    /// whether it was sent.
+    fn try_publish(&self, subject: &str, payload: Bytes) -> bool;
+
+    /// Subscribes to what is published on all subjects that match a pattern, and to the feeds of logs there.
+    /// It comes back by itself after a lost connection, with a [gap](Self::gaps). The stream ends with the
+    /// store.
+    ///
+    /// What is published after it has returned arrives, unless there is a gap.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`]; retrying is safe.
+    async fn subscribe(&self, pattern: &str) -> Result<Messages, StoreError>;
+
+    /// Asks the subscribers of a subject, and waits for the first [answer](Self::answer).
+    ///
+    /// # Errors
+    /// [`AskError`]; retrying asks again.
+    async fn ask(&self, subject: &str, payload: Bytes, within: Duration)
+    -> Result<Bytes, AskError>;
+
+    /// Answers a [question](Message::reply_to). An answer to no caller is dropped, and so is one
+    /// while there is no connection.
+    fn answer(&self, reply_to: &str, payload: Bytes);
+
+    /// Returns whether there is a connection to the engine now. Does not wait.
+    fn is_connected(&self) -> bool;
+
+    /// Returns a number that changes whenever subscriptions may have missed messages: after each new
+    /// connection, and when one was read too slowly.
+    fn gaps(&self) -> watch::Receiver<u64>;
+
+    /// Returns the largest payload of a record or message, in bytes.
+    fn max_payload(&self) -> usize;
+
+    /// Returns how long a request may take until it fails with [`StoreError::Unavailable`].
+    fn timeout(&self) -> Duration;
+}
+
+impl dyn Store + '_ {
+    /// Opens a log as [`log`](Store::log) does. Without [`max_bytes`](LogConfig::max_bytes) it gets these, or the
+    /// half of them, or the half of that, for which the engine has room now. Returns how many it got, if it
+    /// did not exist.
+    ///
+    /// # Errors
+    /// As those of [`log`](Store::log).
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the log may exist or not.
+    pub async fn log_with_room(
+        &self,
+        name: &str,
+        config: LogConfig,
+        max_bytes: u64,
+    ) -> Result<(Arc<dyn Log>, u64), StoreError> {
+        let mut room = config.max_bytes.unwrap_or(max_bytes);
+        let least = config.max_bytes.unwrap_or(LEAST_ROOM);
+        loop {
+            let config = LogConfig {
+                max_bytes: Some(room),
+                ..config.clone()
+            };
+            match self.log(name, config).await {
+                Err(StoreError::Full { .. }) if room > least => room /= 2,
+                opened => return Ok((opened?, room)),
+            }
+        }
+    }
+}
+
+/// The messages of a [subscription](Store::subscribe).
+pub type Messages = BoxStream<'static, Message>;
+
+/// Records under subjects in one numbering, which the engine keeps. See [`Store`] for the rules.
+#[async_trait]
+pub trait Log: fmt::Debug + Send + Sync + 'static {
+    /// Appends a record, and returns when it is stored.
+    ///
+    /// # Errors
+    /// [`StoreError`]. After [`Unavailable`](StoreError::Unavailable) the record may be stored or not:
+    /// append it again with the same [`Expect::id`], or read the [last](Self::last) of its subject.
+    async fn append(
+        &self,
+        subject: &str,
+        payload: Bytes,
+        expect: Expect<'_>,
+    ) -> Result<Stored, StoreError>;
+
+    /// Returns the record with this number; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`]; retrying is safe.
+    async fn get(&self, sequence: u64) -> Result<Option<Record>, StoreError>;
+
+    /// Returns the last record of a subject; `None` if there is none. It sees all that was stored before it
+    /// was called.
+    ///
+    /// # Errors
+    /// [`StoreError`]; retrying is safe.
+    async fn last(&self, subject: &str) -> Result<Option<Record>, StoreError>;
+
+    /// Returns the first records after the number `after` whose subjects match a pattern, at most `max`, in
+    /// order. Fewer than `max` means that there are no more.
+    ///
+    /// # Errors
+    /// [`StoreError`]; retrying is safe.
+    async fn read(&self, pattern: &str, after: u64, max: usize) -> Result<Vec<Record>, StoreError>;
+
+    /// Returns the last record of each subject that matches a pattern, in the order of their numbers; their
+    /// payloads are empty.
+    ///
+    /// # Errors
+    /// [`StoreError`]; retrying is safe.
+    async fn heads(&self, pattern: &str) -> Result<Vec<Record>, StoreError>;
+
+    /// Watches the subjects that match a pattern: the last record of each, in the order of their numbers,
+    /// then `None` once, then what is appended. The stream has no gaps: where there might be one, as after a
+    /// lost connection, it ends with an error. Watch again.
+    ///
+    /// # Errors
+    /// [`StoreError`]; retrying is safe.
+    async fn watch(&self, pattern: &str) -> Result<Watched, StoreError>;
+
+    /// Removes the records with numbers below `before` whose subjects match a pattern, and returns how many
+    /// those were.
+    ///
+    /// # Errors
+    /// [`StoreError`]; retrying is safe.
+    async fn purge(&self, pattern: &str, before: u64) -> Result<u64, StoreError>;
+
+    /// Returns what the log holds.
+    ///
+    /// # Errors
+    /// [`StoreError`]; retrying is safe.
+    async fn state(&self) -> Result<LogState, StoreError>;
+}
+
+/// What [`Log::watch`] brings.
+pub type Watched = BoxStream<'static, Result<Option<Record>, StoreError>>;
+
+crate::config! {
+    /// The configuration of a log that does not exist yet. [`new`](Self::new) names its subjects.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct LogConfig {
+        /// A pattern: what is appended under it is in the log. No two logs have a subject in common.
+        pub subjects: String = String::new(),
+        /// The pattern on which records are told to [subscribers](Store::subscribe) when they are stored:
+        /// its `*` is the token of the `*` in [`subjects`](Self::subjects). Default `None`: nowhere.
+        pub feed: Option<String> = None,
+        /// How many records of one subject are kept, the last ones. Default `None`: all.
+        pub max_per_subject: Option<u64> = None,
+        /// How many records are kept, the last ones. Default `None`: all.
+        pub max_records: Option<u64> = None,
+        /// The bytes of all records, beyond which appends fail with [`StoreError::Full`]. Default `None`: what
+        /// the engine allows.
+        pub max_bytes: Option<u64> = None,
+        /// The age at which a record vanishes. Default `None`: never.
+        pub max_age: Option<Duration> = None,
+        /// How long the ids of records are remembered, at most [`max_age`](Self::max_age). Default 2 min.
+        pub window: Duration = Duration::from_secs(120),
+    }
+}
+
+impl LogConfig {
+    /// Returns the configuration of a log for the subjects that match this pattern.
+    #[must_use]
+    pub fn new(subjects: &str) -> Self {
+        Self {
+            subjects: subjects.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+/// What must hold for a record to be stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expect<'a> {
+    /// The id of the record. A second one with the same id within the log's [window](LogConfig::window) is
+    /// not stored again.
+    pub id: Option<&'a str>,
+    /// The number of the last record with this subject; 0 for none. With another one there, the append fails
+    /// with [`StoreError::Conflict`].
+    pub last: Option<u64>,
+}
+
+/// The answer to an append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The number of the record; of the first one, if it is a duplicate.
+    pub sequence: u64,
+    /// Whether a record with the same id was there already.
+    pub is_duplicate: bool,
+}
+
+/// A record of a [`Log`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its subject.
+    pub subject: Str,
+    /// Its number.
+    pub sequence: u64,
+    /// The id that it was appended with; empty for none.
+    pub id: Str,
+    /// What was appended.
+    pub payload: Bytes,
+    /// When it was stored by the engine's clock, in seconds since 1970.
+    pub time: u64,
+}
+
+/// What a [`Log`] holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogState {
+    /// When the log was made, in nanoseconds since 1970: another time, another log.
+    pub created: u128,
+    /// The number of the first record; one more than the last if there is none.
+    pub first: u64,
+    /// The number of the last record that was ever stored.
+    pub last: u64,
+    /// How many records there are.
+    pub records: u64,
+    /// The bytes that they take.
+    pub bytes: u64,
+    /// How many subjects they have.
+    pub subjects: u64,
+}
+
+/// What a [subscription](Store::subscribe) brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its subject.
+    pub subject: Str,
+    /// What was published or appended.
+    pub payload: Bytes,
+    /// The id of a record; empty for none.
+    pub id: Str,
+    /// For a record that the feed of a log brings.
+    pub position: Option<Position>,
+    /// Where an [answer](Store::answer) is awaited.
+    pub reply_to: Option<Str>,
+}
+
+/// Where a record is in its log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Its number.
+    pub sequence: u64,
+    /// The number of the record before it with the same subject; 0 for none.
+    pub previous: u64,
+}
+
+/// Why the engine does not do something.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Another write was first: what the write expects is not what is there. Read before another attempt.
+    #[error("another write was first")]
+    Conflict,
+    /// No answer in time, or no connection. A write may be done or not.
+    #[error("the store does not answer: {message}")]
+    Unavailable {
+        /// What is known of the reason.
+        message: String,
+    },
+    /// The engine has no room. Retrying helps when there is room again.
+    #[error("the store has no room: {message}")]
+    Full {
+        /// What the engine says.
+        message: String,
+    },
+    /// The payload is longer than the engine allows. Retrying fails again.
+    #[error("the record is larger than the store allows")]
+    TooLarge,
+    /// The engine forbids it. Retrying fails until its permissions are changed.
+    #[error("the store denies it: {message}")]
+    Denied {
+        /// What the engine says.
+        message: String,
+    },
+    /// The configuration cannot be used: an address, a key, a name. Retrying fails again.
+    #[error("{message}")]
+    Config {
+        /// What is wrong, without secrets.
+        message: String,
+    },
+    /// The engine has answered with another error, such as a log that was deleted.
+    #[error("the store failed: {message}")]
+    Failed {
+        /// What the engine says.
+        message: String,
+    },
+}
+
+impl StoreError {
+    /// Returns whether the same request may succeed later. For writes see the variants.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Unavailable { .. } | Self::Full { .. } | Self::Failed { .. } => true,
+            Self::Conflict | Self::TooLarge | Self::Denied { .. } | Self::Config { .. } => false,
+        }
+    }
+
+    /// Returns whether requests of this node fail until its permissions or its configuration change:
+    /// it cannot heal by itself.
+    #[must_use]
+    pub const fn is_permanent(&self) -> bool {
+        matches!(self, Self::Denied { .. } | Self::Config { .. })
+    }
+
+    /// Returns an [`Unavailable`](Self::Unavailable) with this reason.
+    pub fn unavailable(reason: impl fmt::Display) -> Self {
+        Self::Unavailable {
+            message: reason.to_string(),
+        }
+    }
+}
+
+/// Why a question has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// No one is subscribed to the subject.
+    #[error("no subscriber")]
+    NoListener,
+    /// No answer came in time; the question may have arrived.
+    #[error("no answer in time")]
+    NoAnswer,
+    /// The question was not asked.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,204 @@
+//! What a log keeps, and what it refuses.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{Engine, Rule};
+use rpc_core::store::{Expect, LogConfig, StoreError};
+
+/// A purge removes the records that match and have smaller numbers, and no others.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
+pub(super) async fn a_purge_removes_what_it_names(engine: &dyn Engine) {
+    let says = "a purge removes the records that match below a number, no others, and counts them";
+    let rule = Rule::new(engine, "purge", says);
+    let log = rule.log().await;
+    for subject in ["a", "b", "a", "b", "a", "ab", "a.b"] {
+        rule.append(&*log, subject, "it").await;
+    }
+    let steps: [(&str, u64, u64, &[u64]); 6] = [
+        ("a", 0, 0, &[1, 2, 3, 4, 5, 6, 7]),
+        ("a", 1, 0, &[1, 2, 3, 4, 5, 6, 7]),
+        ("a", 5, 2, &[2, 4, 5, 6, 7]),
+        ("a", 5, 0, &[2, 4, 5, 6, 7]),
+        ("*", 6, 3, &[6, 7]),
+        (">", u64::MAX, 2, &[]),
+    ];
+    for (pattern, before, removed, left) in steps {
+        let subject = rule.subject(pattern);
+        let purging = rule.soon("a purge", log.purge(&subject, before)).await;
+        let count = rule.ok("a purge", purging);
+        let what = format!("{pattern} before {before}");
+        rule.equal(&what, count, removed);
+        let numbers = rule.numbers(&*log, ">").await;
+        rule.equal(&format!("what {what} leaves"), &*numbers, left);
+    }
+}
+
+/// The bounds of a log remove its first records.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
+pub(super) async fn bounds_remove_the_first_records(engine: &dyn Engine) {
+    let says = "`max_per_subject` and `max_records` remove the first records";
+    let rule = Rule::new(engine, "bounds_1", says);
+    let config = LogConfig {
+        max_per_subject: Some(2),
+        ..rule.config()
+    };
+    let log = rule.open(&*rule.connect().await, config).await;
+    for subject in ["a", "b", "a", "a"] {
+        rule.append(&*log, subject, "it").await;
+    }
+    let numbers = rule.numbers(&*log, ">").await;
+    rule.equal("with at most two per subject", numbers, vec![2, 3, 4]);
+    let rule = Rule::new(engine, "bounds_2", says);
+    let config = LogConfig {
+        max_records: Some(3),
+        ..rule.config()
+    };
+    let log = rule.open(&*rule.connect().await, config).await;
+    for subject in ["a", "b", "c", "a", "b"] {
+        rule.append(&*log, subject, "it").await;
+    }
+    let numbers = rule.numbers(&*log, ">").await;
+    rule.equal("with at most three", numbers, vec![3, 4, 5]);
+}
+
+/// A record vanishes at its age, and not before.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
+pub(super) async fn a_record_vanishes_at_its_age(engine: &dyn Engine) {
+    let rule = Rule::new(
+        engine,
+        "ages",
+        "a record vanishes at its age, and not before",
+    );
+    let config = LogConfig {
+        max_age: Some(Duration::from_secs(2)),
+        ..rule.config()
+    };
+    let log = rule.open(&*rule.connect().await, config).await;
+    rule.append(&*log, "a", "it").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let numbers = rule.numbers(&*log, ">").await;
+    rule.equal("half as old", numbers, vec![1]);
+    let is_gone = async || rule.last(&*log, "a").await.is_none();
+    rule.until("the end of a record of 2 s", is_gone).await;
+    let first = Expect {
+        last: Some(0),
+        ..Expect::default()
+    };
+    let stored = rule.try_append(&*log, "a", "it", first).await;
+    let number = rule.ok("a first record after it", stored).sequence;
+    rule.equal("the number of the next one", number, 2);
+}
+
+/// A log that is full refuses records, and keeps what it has.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
+pub(super) async fn a_full_log_refuses_records_and_keeps_what_it_has(engine: &dyn Engine) {
+    let says = "beyond `max_bytes` appends fail with `Full`, and what is stored stays";
+    let rule = Rule::new(engine, "full", says);
+    let config = LogConfig {
+        max_bytes: Some(64 * 1024),
+        ..rule.config()
+    };
+    let log = rule.open(&*rule.connect().await, config).await;
+    let payload = "x".repeat(4 * 1024);
+    let mut stored = Vec::new();
+    let error = loop {
+        let appending = rule.try_append(&*log, "a", &payload, Expect::default());
+        match appending.await {
+            Ok(it) => stored.push(it.sequence),
+            Err(error) => break error,
+        }
+        let count = stored.len();
+        rule.holds(count <= 16, || {
+            format!("{count} records of 4 KiB are in 64 KiB")
+        });
+    };
+    let is_full = matches!(error, StoreError::Full { .. });
+    rule.holds(is_full, || format!("the error is {error:?}"));
+    rule.holds(stored.len() >= 8, || {
+        format!(
+            "there is room for {} records of 4 KiB in 64 KiB",
+            stored.len()
+        )
+    });
+    let numbers = rule.numbers(&*log, ">").await;
+    rule.equal("what is left", &numbers, &stored);
+    rule.ok("a purge", log.purge(&rule.subject(">"), 5).await);
+    rule.append(&*log, "a", &payload).await;
+}
+
+/// A payload of the largest size is stored, and a larger one refused.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
+pub(super) async fn what_is_too_large_is_refused(engine: &dyn Engine) {
+    let says = "a payload of `max_payload` is stored, and a larger one refused";
+    let rule = Rule::new(engine, "large", says);
+    let store = rule.connect().await;
+    let log = rule.open(&*store, rule.config()).await;
+    let largest = Bytes::from(vec![b'x'; store.max_payload()]);
+    let larger = Bytes::from(vec![b'x'; store.max_payload() + 1]);
+    let subject = rule.subject("a");
+    let id = Expect {
+        id: Some("0123456789abcdef"),
+        last: Some(0),
+    };
+    let stored = rule.soon("an append", log.append(&subject, largest.clone(), id));
+    rule.ok("the append of the largest record", stored.await);
+    let found = rule.last(&*log, "a").await.map(|record| record.payload);
+    rule.holds(found == Some(largest), || {
+        "it comes back as another one".to_owned()
+    });
+    let refused = log.append(&subject, larger.clone(), Expect::default());
+    let refused = rule.soon("an append", refused).await;
+    rule.equal("a larger record", refused.err(), Some(StoreError::TooLarge));
+    let refused = rule
+        .soon("a message", store.publish("large.f", larger))
+        .await;
+    rule.equal("a larger message", refused, Err(StoreError::TooLarge));
+}
+
+/// The configuration of a log that exists stays.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
+pub(super) async fn a_log_keeps_its_configuration(engine: &dyn Engine) {
+    let says =
+        "the configuration of a log stays, and one that keeps records for less time is refused";
+    let rule = Rule::new(engine, "config", says);
+    let hour = Duration::from_secs(3_600);
+    let config = LogConfig {
+        max_per_subject: Some(1),
+        max_age: Some(hour),
+        ..rule.config()
+    };
+    let store = rule.connect().await;
+    let log = rule.open(&*store, config.clone()).await;
+    rule.append(&*log, "a", "it").await;
+    let other = LogConfig {
+        max_per_subject: None,
+        ..config.clone()
+    };
+    let log = rule.open(&*rule.connect().await, other).await;
+    rule.append(&*log, "a", "it").await;
+    let numbers = rule.numbers(&*log, ">").await;
+    rule.equal("what is left of two with one per subject", numbers, vec![2]);
+    let longer = LogConfig {
+        max_age: Some(2 * hour),
+        ..config
+    };
+    let opened = rule.soon("the opening", store.log(rule.name, longer)).await;
+    let is_refused = matches!(opened, Err(StoreError::Config { .. }));
+    rule.holds(is_refused, || {
+        format!("the opening with twice the age gives {opened:?}")
+    });
+}

@@ -1,0 +1,259 @@
+//! Messages, feeds and their order.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::future::join;
+
+use super::{Engine, Rule};
+use rpc_core::store::{AskError, Expect, LogConfig, Message, Messages, Position};
+
+/// How many messages an unread subscription gets.
+const FLOOD: usize = 70_000;
+
+/// A message reaches the subscribers of its subject only.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
+pub(super) async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
+    let says = "a message reaches all who are subscribed to its subject, in order, and no one else";
+    let rule = Rule::new(engine, "messages", says);
+    let (one, other) = (rule.connect().await, rule.connect().await);
+    let mut subscribed = [
+        (
+            rule.subscribe(&*one, "messages.a").await,
+            "messages.a",
+            vec!["1", "4", "end"],
+        ),
+        (
+            rule.subscribe(&*other, "messages.*").await,
+            "messages.*",
+            vec!["1", "2", "4", "end"],
+        ),
+        (
+            rule.subscribe(&*other, "messages.>").await,
+            "messages.>",
+            vec!["1", "2", "3", "4", "end"],
+        ),
+    ];
+    let sent = [
+        ("a", "1"),
+        ("b", "2"),
+        ("a.c", "3"),
+        ("a", "4"),
+        ("a", "end"),
+    ];
+    for (subject, payload) in sent {
+        let subject = format!("messages.{subject}");
+        let publishing = rule.soon("a message", one.publish(&subject, payload.into()));
+        rule.ok("a message", publishing.await);
+    }
+    for (messages, pattern, expected) in &mut subscribed {
+        for expected in expected {
+            let message = rule.heard(messages).await;
+            rule.equal(pattern, message.payload, (*expected).into());
+            let bare = (&*message.id, message.position, message.reply_to);
+            rule.equal(
+                "id, position and place for an answer",
+                bare,
+                ("", None, None),
+            );
+        }
+    }
+    rule.holds(one.is_connected(), || {
+        "it says that it is not connected".to_owned()
+    });
+    let sent = one.try_publish("messages.a", "at once".into());
+    rule.holds(sent, || "a message is not sent at once".to_owned());
+    let (messages, ..) = &mut subscribed[2];
+    let payload = rule.heard(messages).await.payload;
+    rule.equal("what is sent at once", payload, "at once".into());
+}
+
+/// A feed brings records and messages to all subscribers in one order, and each record with its number and that
+/// of the record before it.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
+pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn Engine) {
+    let says =
+        "a feed brings records, with the numbers before them, and messages to all in one order";
+    let rule = Rule::new(engine, "feed", says);
+    let config = LogConfig {
+        feed: Some("feed.f.*".to_owned()),
+        ..LogConfig::new(&rule.subject("*"))
+    };
+    let (one, other) = (rule.connect().await, rule.connect().await);
+    let log = rule.open(&*one, config).await;
+    let mut first = rule.subscribe(&*one, "feed.f.*").await;
+    let mut second = rule.subscribe(&*other, "feed.f.a").await;
+    let mut gaps = [one.gaps(), other.gaps()];
+    for gaps in &mut gaps {
+        gaps.mark_unchanged();
+    }
+    // What follows an answer comes after it.
+    for (at, expected) in [(1, (1, 0)), (2, (2, 1)), (3, (3, 2))] {
+        let id = format!("id {at}");
+        let expect = Expect {
+            id: Some(&id),
+            last: None,
+        };
+        let stored = rule.try_append(&*log, "a", "record", expect).await;
+        rule.ok("an append", stored);
+        rule.ok("a message", one.publish("feed.f.a", "message".into()).await);
+        let (sequence, previous) = expected;
+        let position = Some(Position { sequence, previous });
+        for messages in [&mut first, &mut second] {
+            let record = rule.heard(messages).await;
+            rule.equal("the subject of a record", &*record.subject, "feed.f.a");
+            rule.equal("a record", record.payload, "record".into());
+            rule.equal("its position", record.position, position);
+            rule.equal("its id", &*record.id, &*id);
+            let message = rule.heard(messages).await;
+            rule.equal("the message after it", message.payload, "message".into());
+            rule.equal("its position", message.position, None);
+        }
+    }
+    let appends = async {
+        for at in 0..100 {
+            rule.append(&*log, "a", &format!("record {at}")).await;
+        }
+    };
+    let publishes = async {
+        for at in 0..100 {
+            let payload = format!("message {at}").into();
+            rule.ok("a message", other.publish("feed.f.a", payload).await);
+            tokio::task::yield_now().await;
+        }
+    };
+    join(appends, publishes).await;
+    rule.ok("a message", other.publish("feed.f.a", "end".into()).await);
+    let heard = [
+        until_end(&rule, &mut first).await,
+        until_end(&rule, &mut second).await,
+    ];
+    let is_lost = gaps.iter().any(|gaps| gaps.has_changed().unwrap_or(true));
+    let [first, second] = &heard;
+    rule.holds(is_lost || first == second, || {
+        let at = first
+            .iter()
+            .zip(second)
+            .position(|(one, other)| one != other);
+        format!(
+            "two subscribers differ at {at:?} of {} and {}",
+            first.len(),
+            second.len()
+        )
+    });
+    rule.holds(is_lost || first.len() == 200, || {
+        format!("{} of 200 come, and no gap is counted", first.len())
+    });
+    for heard in &heard {
+        let positions: Vec<Position> = heard.iter().filter_map(|it| it.position).collect();
+        let is_in_order = positions
+            .windows(2)
+            .all(|two| two[0].sequence < two[1].sequence);
+        rule.holds(is_in_order, || {
+            "records come out of the order of their numbers".to_owned()
+        });
+        let follow = positions.iter().all(|it| it.previous + 1 == it.sequence);
+        rule.holds(follow, || {
+            "a record names another one as the one before it".to_owned()
+        });
+    }
+}
+
+async fn until_end(rule: &Rule<'_>, messages: &mut Messages) -> Vec<Message> {
+    let mut heard = Vec::new();
+    loop {
+        let message = rule.heard(messages).await;
+        if &*message.payload == b"end" {
+            return heard;
+        }
+        heard.push(message);
+    }
+}
+
+/// A slow reader loses nothing, or a gap is counted.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
+pub(super) async fn a_loss_is_counted_as_a_gap(engine: &dyn Engine) {
+    let says = "a subscription that is read too slowly loses nothing, or a gap is counted";
+    let rule = Rule::new(engine, "gaps", says);
+    let (one, other) = (rule.connect().await, rule.connect().await);
+    let mut messages = rule.subscribe(&*one, "gaps.a").await;
+    let mut gaps = one.gaps();
+    gaps.mark_unchanged();
+    for at in 0..FLOOD {
+        let publishing = rule.soon("a message", other.publish("gaps.a", at.to_string().into()));
+        rule.ok("a message", publishing.await);
+    }
+    let mut numbers: Vec<usize> = Vec::new();
+    let wait = Duration::from_secs(2);
+    while let Ok(message) = tokio::time::timeout(wait, messages.next()).await {
+        let message =
+            message.unwrap_or_else(|| rule.broken("a subscription ends before its store"));
+        numbers.extend(String::from_utf8_lossy(&message.payload).parse::<usize>());
+    }
+    let is_in_order = numbers.windows(2).all(|two| two[0] < two[1]);
+    rule.holds(is_in_order, || {
+        "messages come twice or out of order".to_owned()
+    });
+    let is_told = gaps.has_changed().unwrap_or(true);
+    rule.holds(is_told || numbers.len() == FLOOD, || {
+        format!(
+            "{} of {FLOOD} messages come, and no gap is counted",
+            numbers.len()
+        )
+    });
+    rule.ok("a message", other.publish("gaps.a", "again".into()).await);
+    let again = rule.heard(&mut messages).await.payload;
+    rule.equal("the message after them", again, "again".into());
+}
+
+/// A question gets the answer of a listener; that there is none, and that none answers, are
+/// different errors.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
+pub(super) async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine) {
+    let says = "a question gets an answer, or the reason: no subscriber, or no answer in time";
+    let rule = Rule::new(engine, "ask", says);
+    let (one, other) = (rule.connect().await, rule.connect().await);
+    let within = Duration::from_secs(20);
+    let asking = rule.soon(
+        "a question without a subscriber",
+        one.ask("ask.a", Bytes::new(), within),
+    );
+    rule.equal(
+        "a question without a subscriber",
+        asking.await,
+        Err(AskError::NoListener),
+    );
+    let mut questions = rule.subscribe(&*other, "ask.*").await;
+    let answering = async {
+        let question = rule.heard(&mut questions).await;
+        rule.equal("the question", question.payload, "how many".into());
+        let reply_to = question.reply_to.unwrap_or_default();
+        rule.holds(!reply_to.is_empty(), || {
+            "there is no place for the answer".to_owned()
+        });
+        other.answer(&reply_to, "two".into());
+        other.answer(&reply_to, "three".into());
+    };
+    let asking = rule.soon("a question", one.ask("ask.a", "how many".into(), within));
+    let (answer, ()) = join(asking, answering).await;
+    rule.equal("the answer", answer, Ok(Bytes::from("two")));
+    let within = Duration::from_secs(1);
+    let asking = rule.soon("a question", one.ask("ask.a", "again".into(), within));
+    rule.equal(
+        "a question without an answer",
+        asking.await,
+        Err(AskError::NoAnswer),
+    );
+    let question = rule.heard(&mut questions).await;
+    // No one waits any more.
+    other.answer(&question.reply_to.unwrap_or_default(), "late".into());
+}
