@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from harness import same, served
-from screen import PHONE, look
+from screen import FITS, PHONE, look
 
 # What the pages load of their common parts.
 SHARED = {"/page/" + name for name in ["base.css", "app.css", "answer.css"]
@@ -107,15 +107,15 @@ async def chats_are_kept_in_a_list(page, where, size):
     if size == PHONE:
         await page.click("#chats-open", CHATS_ARE_OPEN)
     await page.click("#chat-list li:nth-child(2) .chat", f"{READY} && {equals(SAID, first)}")
-    await ask(page, "count to 5", "1 2 3 4 5")
-    same((await page.run(SAID))[:4], first, "it goes on below what was there")
+    for _ in range(5):
+        await ask(page, "show markdown", "A sample")
+    same([(await page.run(SAID))[:4], await page.run(FITS)], [first, True], "it goes on below, and the page fits")
     same(await page.run(TITLES), ["count to 2", "count to 4"], "the last one is the first of the list")
     # What is removed is gone for good. Pressing once is not enough.
     if size == PHONE:
         await page.click("#chats-open", CHATS_ARE_OPEN)
-    sure = "document.querySelector('.remove[data-sure]') !== null"
-    await page.click("#chat-list li:nth-child(2) .remove", f"{sure} && {many('#chat-list li', 2)}")
+    await page.click("#chat-list li:nth-child(2) .remove", f"{many('[data-sure]', 1)} && {many('#chat-list li', 2)}")
     await page.click("#chat-list li:nth-child(2) .remove", equals(TITLES, ["count to 2"]))
     await page.reload()
-    await page.until(f"{READY} && {many('#log article', 6)}")
+    await page.until(f"{READY} && {many('#log article', 14)}")
     same(await page.run(TITLES), ["count to 2"], "the list after a reload")

@@ -10,7 +10,7 @@ PICTURES = os.environ.get("SCREENSHOTS")
 PHONE, DESKTOP = (390, 844), (1280, 800)
 # The last one is the narrowest that pages have to fit on.
 LOOKS = [(*size, scheme) for size in (PHONE, DESKTOP) for scheme in ("light", "dark")] + [(320, 568, "light")]
-FITS = "document.documentElement.scrollWidth <= innerWidth"
+FITS = "document.documentElement.scrollWidth <= innerWidth && document.documentElement.scrollHeight <= innerHeight"
 DARK = "getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0] < 128"
 # Two frames later everything has its place, and what moves or fades has come to its end.
 SETTLED = """new Promise((then) => requestAnimationFrame(() => requestAnimationFrame(then))).then(() =>
@@ -46,7 +46,7 @@ async def accessible(page, state):
         await look(page, width, height, scheme)
         lines = await page.run(FOUND) + (await page.run(SMALL) if width < 500 else [])
         if not await page.run(FITS):
-            lines.append("the page is wider than the screen")
+            lines.append("the page is larger than the screen")
         if await page.run(DARK) != (scheme == "dark"):
             lines.append("the page has the wrong colours")
         found += [f"{width} px, {scheme}: {line}" for line in lines]

@@ -4,6 +4,8 @@
 //! argument of (`login`, `register`, `set_password`), or by its form: the keys of well-known services, bearer
 //! tokens, users and passwords in URLs.
 
+mod head;
+
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::LazyLock;
@@ -14,6 +16,8 @@ use rpc_core::json::each_member;
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
+pub use self::head::head;
+use self::head::is_secret_header;
 use crate::text::is_one;
 
 /// What stands in the place of a secret.
@@ -78,9 +82,9 @@ static FORMS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         r"(?s)Private-Lines:.*|hooks\.slack\.com/services/[A-Za-z0-9/]+|discord(?:app)?\.com/api/webhooks/[A-Za-z0-9/_-]+|\b(?:bot)?[0-9]{8,10}:[A-Za-z0-9_-]{30,}|-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----.*?(?:-----END[^-]*-----|\z)|\b(?:sk|rk|pk)[-_][A-Za-z0-9_-]{10,}|\b(?:gh[pousr]|github_pat|gsk|hf|npm|whsec)_[A-Za-z0-9_]{16,}|\b(?:glpat|xox[abdeprs]|xapp|nvapi|pypi|tskey|xai)-[A-Za-z0-9_-]{10,}|\b(?:hvs|SG|ya29)\.[A-Za-z0-9_.-]{16,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[A-Za-z0-9_-]{30,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?|\bS[UAONC][A-Z2-7]{56}\b",
     )
 });
-/// A scheme of `Authorization` and what it carries.
+/// A scheme of `Authorization` and what it carries, or a subprotocol that does.
 static SCHEME: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    regex(r"(?i)\b(bearer|basic|digest|apikey|negotiate)(\s+|%20)([A-Za-z0-9._~+/=-]+)")
+    regex(r"(?i)\b(bearer|basic|digest|apikey|negotiate)(\s+|%20|\.)([A-Za-z0-9._~+/=-]+)")
 });
 /// A name and its value in a text: of a URL, a form, a header, JSON that is cut, a command line.
 static PAIR: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -199,19 +203,6 @@ fn is_secret_parameter(name: &str, is_url: bool) -> bool {
     let words = words(&percent_decode_str(name).decode_utf8_lossy());
     let is_named = |word: &String| is_one(word, OF_URLS) || is_one(word, WORDS);
     are_secret(&words) || is_url && !are_public(&words) && words.iter().any(is_named)
-}
-
-fn is_secret_header(name: &str) -> bool {
-    let words = words(name);
-    let name = name.trim().to_ascii_lowercase();
-    let has = |list: &str| words.iter().any(|word| is_one(word, list));
-    !name.starts_with("sec-websocket-")
-        && !name.starts_with("access-control-")
-        && !are_public(&words)
-        && (are_secret(&words)
-            || has(WORDS)
-            || has("authentication")
-            || has("key") && !has(PUBLIC_KEYS))
 }
 
 /// Returns a frame without its secrets. What is no JSON may be half a secret and is not shown. What is borrowed is
@@ -446,7 +437,7 @@ pub fn within(text: &str) -> String {
         // A challenge has parameters in place of a credential.
         let parameters = ["realm=", "error=", "scope=", "charset="];
         let is_token = is_token && !parameters.iter().any(|it| found[3].starts_with(it));
-        match is_token {
+        match is_token || found[0].to_ascii_lowercase().starts_with("bearer.") {
             true => format!("{}{}{HIDDEN}", &found[1], &found[2]),
             false => found[0].to_owned(),
         }
@@ -531,68 +522,4 @@ fn pairs(text: &str) -> String {
         }
     }
     shown + text.get(at..).unwrap_or_default()
-}
-
-/// Returns the head of an HTTP message without the values of secret headers, the keys that subprotocols carry,
-/// and the secrets of its URLs.
-#[must_use]
-pub fn head(head: &str) -> String {
-    let mut shown = String::with_capacity(head.len());
-    // Whether the last header is a secret: a line that begins with a space goes on with it.
-    let mut is_hidden = false;
-    for (index, line) in head.split_inclusive('\n').enumerate() {
-        let text = line.trim_end_matches(['\r', '\n']);
-        let goes_on = text.starts_with([' ', '\t']);
-        match text.split_once(':').filter(|_| !goes_on) {
-            _ if index == 0 => shown.push_str(&within(text)),
-            Some((name, value)) => {
-                is_hidden = is_secret_header(name);
-                shown.push_str(name);
-                shown.push(':');
-                shown.push_str(&match is_hidden {
-                    true => format!(" {HIDDEN}"),
-                    false if name.trim().eq_ignore_ascii_case("sec-websocket-protocol") => {
-                        subprotocols(value)
-                    }
-                    false => within(value),
-                });
-            }
-            None if text.is_empty() => {}
-            None if goes_on && !is_hidden => shown.push_str(&within(text)),
-            // No header has a line without a name.
-            None => shown.push_str(&format!(" {HIDDEN}")),
-        }
-        shown.push_str(line.get(text.len()..).unwrap_or_default());
-    }
-    shown
-}
-
-/// Returns subprotocols without the keys that they carry, also behind the name of one.
-fn subprotocols(offers: &str) -> String {
-    let mut before = "";
-    let offers = offers.split(',').map(|offer| {
-        let is_value = is_secret(before) && !offer.contains(".v");
-        before = offer.trim();
-        match is_value {
-            true => format!(" {HIDDEN}"),
-            false => subprotocol(offer),
-        }
-    });
-    offers.collect::<Vec<_>>().join(",")
-}
-
-/// Returns a subprotocol without the key that it carries.
-fn subprotocol(offer: &str) -> String {
-    let lower = offer.to_ascii_lowercase();
-    let ends = |word: &str| Some(lower.rfind(word)? + word.len());
-    let words = "bearer token auth key secret password jwt authorization basic ticket";
-    let after = words.split_ascii_whitespace().filter_map(ends).max();
-    let separator = after.and_then(|at| Some((at, offer.get(at..)?.chars().next()?)));
-    let separator = separator.filter(|(_, c)| !c.is_ascii_alphanumeric());
-    let is_random = looks_random(offer.trim(), 20) && !offer.contains(".v");
-    match separator {
-        Some((at, c)) => format!("{}{c}{HIDDEN}", offer.get(..at).unwrap_or_default()),
-        None if is_random => format!("{}{HIDDEN}", if offer.starts_with(' ') { " " } else { "" }),
-        None => within(offer),
-    }
 }

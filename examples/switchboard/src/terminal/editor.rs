@@ -1,6 +1,10 @@
 //! [`Terminal`]: a line editor with history, below a conversation.
 
-use std::io::{self, Write as _};
+use std::io;
+#[cfg(unix)]
+use std::sync::Arc;
+#[cfg(unix)]
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,9 +14,14 @@ use crossterm::event::{
 };
 use crossterm::{execute, terminal};
 use rpc_core::sync::Mutex;
+#[cfg(unix)]
+use rustix::process::{Signal, getpgrp, getpid, getsid, kill_current_process_group, kill_process};
+#[cfg(unix)]
+use signal_hook::flag::register_usize;
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::history::History;
+use super::painter::{draw, write};
 use super::prompt::{KeyAction, Prompt};
 use super::queue::Queue;
 use super::view::View;
@@ -58,8 +67,7 @@ impl Terminal {
         let history = match &settings.history {
             None => History::of_user(settings.name),
             Some(file) => History::open(file).map_err(|error| {
-                let file = file.display();
-                Failure::usage(format_args!("--history {file}: {error}"))
+                Failure::usage(format_args!("--history {}: {error}", file.display()))
             })?,
         };
         // The editor's thread reads the keys, too: the first code of an answer must not keep it.
@@ -72,6 +80,8 @@ impl Terminal {
             queue: queue.clone(),
             prompt: Prompt::new(history, settings.commands.clone()),
             view: View::new(cli::wants_colour(&io::stdout()), stop, true),
+            #[cfg(unix)]
+            signal: Arc::default(),
         };
         thread::spawn(move || {
             let ended = editor.run(&lines);
@@ -147,31 +157,34 @@ impl Drop for RawMode {
     }
 }
 
-/// Stops the program as Ctrl-Z does outside the raw mode, until the shell continues it.
+/// What [`Editor::signal`] is after these signals.
 #[cfg(unix)]
-fn suspend(raw: &mut Option<RawMode>) -> io::Result<()> {
-    use rustix::process::{Signal, kill_current_process_group};
-
-    *raw = None;
-    kill_current_process_group(Signal::TSTP)?;
-    *raw = Some(RawMode::enter()?);
-    Ok(())
-}
+const STOP: usize = 1;
+#[cfg(unix)]
+const CONTINUE: usize = 2;
 
 /// The thread of a terminal.
 struct Editor {
     queue: Queue,
     prompt: Prompt,
     view: View,
+    /// The last signal that stops or continues the program, until it is handled. A continue takes a stop back, as in
+    /// the system.
+    #[cfg(unix)]
+    signal: Arc<AtomicUsize>,
 }
 
 impl Editor {
     fn run(&mut self, lines: &mpsc::Sender<Line>) -> io::Result<()> {
         let mut raw = Some(RawMode::enter()?);
+        #[cfg(unix)]
+        for (signal, value) in [(Signal::TSTP, STOP), (Signal::CONT, CONTINUE)] {
+            register_usize(signal.as_raw(), Arc::clone(&self.signal), value)?;
+        }
         let ended = self.read(lines, &mut raw);
         // What is still to be shown needs no place in it.
         self.prompt.leave();
-        self.write()?;
+        write(&mut self.prompt)?;
         ended
     }
 
@@ -179,9 +192,11 @@ impl Editor {
     fn read(&mut self, lines: &mpsc::Sender<Line>, raw: &mut Option<RawMode>) -> io::Result<()> {
         let mut held: Option<Line> = None;
         loop {
-            let is_last = self.show();
-            self.write()?;
-            if is_last {
+            #[cfg(unix)]
+            self.suspend(raw)?;
+            let taken = self.queue.take(Duration::ZERO);
+            draw(&mut self.prompt, &mut self.view, taken.events)?;
+            if taken.is_last {
                 return Ok(());
             }
             if let Some(line) = held.take() {
@@ -206,11 +221,7 @@ impl Editor {
                     None | Some(KeyAction::Stop) => continue,
                     Some(KeyAction::End) => return Ok(()),
                     #[cfg(unix)]
-                    Some(KeyAction::Suspend) => {
-                        self.prompt.hide();
-                        self.write()?;
-                        suspend(raw)?;
-                    }
+                    Some(KeyAction::Suspend) => kill_current_process_group(Signal::TSTP)?,
                     Some(KeyAction::Line(line)) => {
                         // Line by line: however the program ends, they are there the next time. An answer
                         // is of no use then, and may be a secret.
@@ -228,24 +239,29 @@ impl Editor {
         }
     }
 
-    /// Shows what has happened; returns whether that is all.
-    fn show(&mut self) -> bool {
-        let taken = self.queue.take(Duration::ZERO);
-        let now = Instant::now();
-        let size = terminal::size().unwrap_or_default();
-        self.prompt.fit(&mut self.view, size);
-        for event in taken.events {
-            self.view.show(event, now);
+    /// Stops the program if a signal asks for it. Whoever stopped it: only SIGCONT brings the raw mode back, since a
+    /// shell has changed the terminal meanwhile.
+    #[cfg(unix)]
+    fn suspend(&mut self, raw: &mut Option<RawMode>) -> io::Result<()> {
+        let asked = self.signal.swap(0, SeqCst);
+        // Shells put a job in a group of its own. In that of the session nobody would continue it: the system ignores
+        // the signal there, too.
+        if asked == 0 || asked == STOP && getsid(None) == Ok(getpgrp()) {
+            return Ok(());
         }
-        let rows = self.view.live(now, self.prompt.max_live());
-        let lines = self.view.take_lines();
-        self.prompt.update(self.view.label(), rows, &lines);
-        taken.is_last
-    }
-
-    fn write(&mut self) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        out.write_all(self.prompt.take().as_bytes())?;
-        out.flush()
+        self.prompt.hide();
+        write(&mut self.prompt)?;
+        *raw = None;
+        if asked == STOP {
+            if self.signal.load(SeqCst) != CONTINUE {
+                kill_process(getpid(), Signal::STOP)?;
+            }
+            // The stop may take effect later than this line.
+            while self.signal.swap(0, SeqCst) != CONTINUE {
+                thread::sleep(FRAME);
+            }
+        }
+        *raw = Some(RawMode::enter()?);
+        Ok(())
     }
 }

@@ -65,13 +65,9 @@ impl History {
         let state = folder("XDG_STATE_HOME")
             .or_else(|| folder("HOME").map(|home| home.join(".local/state")));
         let file = state.map(|state| state.join("switchboard").join(format!("{name}.history")));
-        let open = |file: PathBuf| {
-            let opened = Self::open(&file);
-            opened
-                .inspect_err(|error| tracing::info!(%error, "lines are not kept"))
-                .ok()
-        };
-        file.and_then(open).unwrap_or_default()
+        let opened = file.map(|file| Self::open(&file)).transpose();
+        let opened = opened.inspect_err(|error| tracing::info!(%error, "lines are not kept"));
+        opened.unwrap_or_default().unwrap_or_default()
     }
 
     /// Adds a line, unless it is empty or equal to the last one.
@@ -98,10 +94,8 @@ impl History {
         if self.at >= self.lines.len() {
             shown.clone_into(&mut self.written);
         }
-        let before = self.lines.iter().take(self.at).enumerate().rev();
-        let (at, line) = before
-            .into_iter()
-            .find(|(_, line)| self.fits(line, shown))?;
+        let mut before = self.lines.iter().take(self.at).enumerate().rev();
+        let (at, line) = before.find(|(_, line)| self.fits(line, shown))?;
         let line = line.clone();
         self.at = at;
         Some(line)

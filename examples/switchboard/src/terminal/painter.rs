@@ -1,11 +1,13 @@
 //! [`run`]: shows a conversation on a terminal in which nothing is edited.
 
+use std::collections::VecDeque;
 use std::io::{self, Write as _};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crossterm::terminal;
 
+use super::ChatEvent;
 use super::editor::{FRAME, Late, set_shown};
 use super::history::History;
 use super::prompt::Prompt;
@@ -28,29 +30,40 @@ pub(super) fn run(queue: &Queue) {
     loop {
         let wait = if view.is_running() { TICK } else { IDLE };
         let taken = queue.take(wait);
-        prompt.fit(&mut view, terminal::size().unwrap_or_default());
-        let now = Instant::now();
-        for event in taken.events {
-            view.show(event, now);
-        }
+        // A terminal that is gone must not cause a panic.
+        let _ = draw(&mut prompt, &mut view, taken.events);
         if taken.is_last {
             view.finish();
-        }
-        let rows = view.live(now, prompt.max_live());
-        prompt.update("", rows, &view.take_lines());
-        if taken.is_last {
+            let _ = draw(&mut prompt, &mut view, VecDeque::new());
             prompt.leave();
-        }
-        let mut out = io::stdout().lock();
-        // A terminal that is gone must not cause a panic.
-        let _ = out
-            .write_all(prompt.take().as_bytes())
-            .and_then(|()| out.flush());
-        drop(out);
-        if taken.is_last {
+            let _ = write(&mut prompt);
             set_shown(None);
             return queue.ended(Box::new(Late(view)));
         }
         thread::sleep(FRAME);
     }
+}
+
+/// Shows events, and draws what has changed.
+pub(super) fn draw(
+    prompt: &mut Prompt,
+    view: &mut View,
+    events: VecDeque<ChatEvent>,
+) -> io::Result<()> {
+    prompt.fit(view, terminal::size().unwrap_or_default());
+    let now = Instant::now();
+    for event in events {
+        view.show(event, now);
+    }
+    let rows = view.live(now, prompt.max_live());
+    let lines = view.take_lines();
+    prompt.update(view.label(), rows, &lines);
+    write(prompt)
+}
+
+/// Writes to the terminal what is drawn.
+pub(super) fn write(prompt: &mut Prompt) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(prompt.take().as_bytes())?;
+    out.flush()
 }

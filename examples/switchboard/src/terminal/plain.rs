@@ -101,10 +101,7 @@ impl Plain {
     fn result(&mut self, id: &str, outcome: &Result<String, String>) {
         let at = self.calls.iter().position(|call| call.id == id);
         let has_output = at.is_some_and(|at| self.calls.get(at).is_some_and(|it| it.has_output));
-        if outcome
-            .as_ref()
-            .map_or(true, |text| !has_output && !text.is_empty())
-        {
+        if !matches!(outcome, Ok(text) if has_output || text.is_empty()) {
             self.name(id);
         }
         if let Some(at) = at {
@@ -153,8 +150,7 @@ impl Show for Plain {
             | ChatEvent::Activity(_)
             | ChatEvent::Usage(_)
             | ChatEvent::Partial { .. }
-            | ChatEvent::Gone(_)
-            | ChatEvent::Thinking(_) => return,
+            | ChatEvent::Gone(_) => return,
             _ => self.close_line(),
         }
         match event {

@@ -170,7 +170,6 @@ impl Prompt {
     }
 
     /// Removes what is drawn, until the next [`update`](Self::update).
-    #[cfg(unix)]
     pub(super) fn hide(&mut self) {
         self.erase(0);
         self.is_stale = true;
@@ -179,8 +178,7 @@ impl Prompt {
     /// Drops the line. Its text stays on the screen, with the cursor below it.
     pub(super) fn leave(&mut self) {
         if self.input.value().is_empty() {
-            self.erase(0);
-            self.is_stale = true;
+            self.hide();
         } else {
             self.keep();
         }

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Instant;
 
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
 use crate::programs::PATIENCE;
 
@@ -218,6 +219,39 @@ impl Screen {
         assert!(sent.success());
     }
 
+    /// Waits until the program has stopped.
+    pub(crate) fn stops(&self) {
+        let (sender, stopped) = mpsc::channel();
+        let pid = self.pid();
+        thread::spawn(move || sender.send(waitpid(Some(pid), WaitOptions::UNTRACED)));
+        let status = stopped.recv_timeout(PATIENCE).expect("it goes on");
+        assert!(status.unwrap().unwrap().1.stopped(), "it has ended");
+    }
+
+    /// Continues the program, and waits until it reads keys again.
+    pub(crate) fn goes_on(&mut self) {
+        self.text.clear();
+        while self.shown.try_recv().is_ok() {}
+        kill_process(self.pid(), Signal::CONT).unwrap();
+        self.shows("\x1b[?2004h");
+    }
+
+    /// Makes the terminal what a shell makes it.
+    pub(crate) fn cook(&self) {
+        let mut modes = tcgetattr(&self.keys).unwrap();
+        modes.local_modes |= LocalModes::ECHO | LocalModes::ICANON;
+        tcsetattr(&self.keys, OptionalActions::Now, &modes).unwrap();
+    }
+
+    pub(crate) fn is_cooked(&self) -> bool {
+        let modes = tcgetattr(&self.keys).unwrap().local_modes;
+        modes.contains(LocalModes::ECHO | LocalModes::ICANON)
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
     pub(crate) fn types(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
@@ -252,8 +286,7 @@ impl Screen {
         }
         let status = self.child.wait().unwrap();
         assert_eq!(status.code(), Some(code));
-        let modes = tcgetattr(&self.keys).unwrap().local_modes;
-        assert!(modes.contains(LocalModes::ECHO | LocalModes::ICANON));
+        assert!(self.is_cooked());
     }
 }
 

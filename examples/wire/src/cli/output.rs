@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::text::escaped_json;
@@ -24,11 +23,11 @@ impl Write for Stdout {
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        written(io::stdout().write_all(bytes))
+        told(io::stdout().write_all(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        written(io::stdout().flush())
+        told(io::stdout().flush())
     }
 }
 
@@ -47,17 +46,8 @@ pub fn announce(line: impl Display) {
     let _ = told(writeln!(out, "{line}").and_then(|()| out.flush()));
 }
 
-/// Tells on standard error if this was not written to standard output.
-fn written(outcome: io::Result<()>) -> io::Result<()> {
-    static IS_CLOSED: OnceLock<bool> = OnceLock::new();
-    told(
-        outcome.and_then(|()| match IS_CLOSED.get_or_init(is_closed) {
-            true => Err(io::Error::new(io::ErrorKind::NotConnected, "it is closed")),
-            false => Ok(()),
-        }),
-    )
-}
-
+/// Tells on standard error if this was not written to standard output. One that is closed takes everything: the
+/// standard library opens the null device in its place, as callers do who want no output.
 fn told(outcome: io::Result<()>) -> io::Result<()> {
     outcome.inspect_err(|error| {
         IS_LOST.store(true, Ordering::Relaxed);
@@ -78,7 +68,7 @@ pub fn parse<P: clap::Parser>() -> Result<P, ExitCode> {
         if text.use_stderr() {
             text.exit();
         }
-        let _ = written(text.print());
+        let _ = told(text.print());
         super::finish(Ok(()))
     })
 }
@@ -93,29 +83,4 @@ pub fn is_output_lost() -> bool {
 pub(super) fn end_output() -> bool {
     let _ = told(io::stdout().flush());
     !HAS_FAILED.load(Ordering::Relaxed)
-}
-
-/// Returns whether standard output was closed, or is open for reading only: writing to it seems to
-/// succeed then. In place of what is closed, the standard library opens the null device for reading
-/// and writing, a shell for writing only; services get it in place of all their streams.
-#[cfg(unix)]
-fn is_closed() -> bool {
-    use rustix::fs::{OFlags, fcntl_getfl, fstat};
-    use std::os::unix::fs::MetadataExt as _;
-    let mode = |file: &dyn std::os::fd::AsFd| match fcntl_getfl(file.as_fd()) {
-        Ok(flags) => flags & OFlags::RWMODE,
-        Err(_) => OFlags::RDONLY,
-    };
-    let null = std::fs::metadata("/dev/null").map(|null| null.rdev()).ok();
-    let stands_in = |file: &dyn std::os::fd::AsFd| {
-        let device = fstat(file.as_fd()).ok().map(|file| file.st_rdev);
-        null.is_some() && device == null && mode(file) == OFlags::RDWR
-    };
-    let (out, err) = (io::stdout(), io::stderr());
-    mode(&out) == OFlags::RDONLY || stands_in(&out) && !stands_in(&err)
-}
-
-#[cfg(not(unix))]
-fn is_closed() -> bool {
-    false
 }

@@ -427,6 +427,48 @@ fn no_head_shows_a_secret() {
     );
 }
 
+#[test]
+fn all_behind_bearer_in_a_subprotocol_is_secret_whatever_words_it_has() {
+    for key in [
+        "topsecret",
+        "my-key",
+        "password",
+        "token.of-ann",
+        "secret-of.ann",
+        "keykey",
+        "Basic",
+        "auth.token.key",
+        "ann",
+        "acolyte.v1",
+        "bearer.ann",
+        "a!#$%&'*+^_`|~z",
+    ] {
+        for name in ["bearer.", "Bearer.", "BEARER.", "x.bearer."] {
+            for (before, after) in [("", ""), ("acolyte.v1, ", ", chat"), ("chat,", ",mqtt")] {
+                let list = |key: &str| format!("{before}{name}{key}{after}");
+                for start in [
+                    "GET / HTTP/1.1\r\nSec-WebSocket-Protocol: ",
+                    "HTTP/1.1 101 Switching\r\nsec-websocket-protocol:",
+                    "GET / HTTP/1.1\nSEC-WEBSOCKET-PROTOCOL: soap,\n ",
+                ] {
+                    let text = format!("{start}{}\r\nX: y\r\n\r\n", list(key));
+                    let shown = format!("{start}{}\r\nX: y\r\n\r\n", list("***"));
+                    assert_eq!(head(&text), shown);
+                }
+            }
+        }
+    }
+    // The name and the key as two offers.
+    let text = "GET / HTTP/1.1\r\nSec-WebSocket-Protocol: acolyte.v1, Bearer, top.vsecret\r\n\r\n";
+    assert_eq!(head(text), text.replace("top.vsecret", "***"));
+    for text in [
+        "the server refuses bearer.topsecret: unknown",
+        r#"curl -H "Sec-WebSocket-Protocol: acolyte.v1, Bearer.topsecret""#,
+    ] {
+        assert_eq!(within(text), text.replace("topsecret", "***"));
+    }
+}
+
 /// Lines of code, commands and files with the secret `Zq7xK2pLm9`.
 const LINES: &[&str] = &[
     "let token: &str = \"Zq7xK2pLm9\";",

@@ -122,7 +122,10 @@ impl View {
 
     /// The prefix of the edited line.
     pub(super) fn label(&self) -> &str {
-        &self.label
+        match self.has_prompt {
+            true => &self.label,
+            false => "",
+        }
     }
 
     /// Whether something runs that can be stopped.

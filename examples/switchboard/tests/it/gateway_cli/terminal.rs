@@ -1,6 +1,10 @@
 //! `gateway chat` at a terminal: a dialogue before, during and after an answer, on screens of several widths.
 #![cfg(unix)]
 
+use std::os::unix::process::CommandExt as _;
+
+use rustix::process::{Signal, kill_process, kill_process_group};
+
 use super::*;
 use crate::pty::Screen;
 
@@ -26,6 +30,39 @@ fn an_answer_is_rendered_for_the_width_of_the_screen_and_stays_once() {
         screen.types("\x04");
         screen.ends_with(0);
     }
+}
+
+#[test]
+fn a_dialogue_that_was_stopped_is_in_raw_mode_only_after_it_goes_on() {
+    let folder = Folder::new();
+    let (_gateway, url) = folder.start(&[]);
+    let mut command = folder.gateway(&["chat", "--url", &url]);
+    // As shells start a job.
+    command.process_group(0);
+    let mut screen = Screen::start(command);
+    screen.shows("write a message");
+    screen.ends_in(">");
+    for round in 1..=16 {
+        match round % 4 {
+            0 => kill_process(screen.pid(), Signal::TSTP).unwrap(),
+            1 => kill_process_group(screen.pid(), Signal::TSTP).unwrap(),
+            2 => kill_process(screen.pid(), Signal::STOP).unwrap(),
+            _ => screen.types("half\x1a"),
+        }
+        screen.stops();
+        if round % 4 == 2 {
+            // It was not asked: it is the shell that changes the terminal.
+            screen.cook();
+        }
+        assert!(screen.is_cooked(), "stopped in raw mode: {round}");
+        screen.goes_on();
+        assert!(!screen.is_cooked(), "continued without raw mode: {round}");
+        screen.types(&format!("\x15count to {round}\r"));
+        screen.shows(&format!("{round} - done"));
+        screen.ends_in(">");
+    }
+    screen.types("\x04");
+    screen.ends_with(0);
 }
 
 #[test]
