@@ -1,10 +1,7 @@
 //! The ConnectOnion protocol.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
-#![cfg_attr(
-    not(all(feature = "auth", feature = "tokio")),
-    allow(dead_code, reason = "hosts need it")
-)]
+#![cfg_attr(not(feature = "server"), allow(dead_code, reason = "hosts need it"))]
 
 pub mod auth;
 pub mod client;
@@ -26,7 +23,7 @@ pub mod session;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
 pub mod storage;
-#[cfg(all(feature = "auth", feature = "tokio"))]
+#[cfg(feature = "server")]
 pub mod trust;
 mod upload;
 

@@ -334,7 +334,7 @@ impl Hub {
     }
 
     /// Returns whether there are [events](Self::poll_event).
-    #[cfg(all(feature = "auth", feature = "tokio"))]
+    #[cfg(feature = "server")]
     pub(crate) fn has_events(&self) -> bool {
         !self.events.is_empty()
     }

@@ -1,5 +1,5 @@
 //! Level 3: a client over any transport (feature `tokio`) and over WebSockets (`ws`), and a host for
-//! an [`Agent`] (`auth` over any transport, `server` on a socket).
+//! an [`Agent`] (`server`), on a socket and over any transport.
 //!
 //! [`connect_with`], over WebSockets `connect`, returns a [`Client`] for prompts, the [`Events`],
 //! and the [`Connection`], whose [`run`](Connection::run) *you* spawn. A prompt becomes a [`Run`],
@@ -29,12 +29,12 @@
 #[cfg(feature = "server")]
 pub mod cluster;
 mod remote;
-#[cfg(feature = "auth")]
+#[cfg(feature = "server")]
 mod runtime;
 #[cfg(feature = "server")]
 mod serve;
 
-#[cfg(feature = "auth")]
+#[cfg(feature = "server")]
 pub use crate::hub::{AgentError, Prompt};
 #[doc(hidden)]
 pub use remote::ClientProtocol;
@@ -50,7 +50,7 @@ pub use remote::{FindError, Found, find, find_with, look_up};
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
 pub(crate) use runtime::Peers;
-#[cfg(feature = "auth")]
+#[cfg(feature = "server")]
 pub use runtime::{Agent, HostRuntime, Reply, RuntimeOptions, Turn};
 #[cfg(feature = "server")]
 pub use serve::{Server, ServerOptions, http_config};
