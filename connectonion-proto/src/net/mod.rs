@@ -10,10 +10,10 @@
 //! A session belongs to a person, who may have several devices, and a run goes on without a
 //! connection. So there may be steps and ends of runs that no [`Run`] of this program represents:
 //!
-//! - A restarted program calls [`attach`](Client::attach) *before* it lets the connection run. The
-//!   [`Run`] is the one in which the session is found, with everything after the last event shown;
-//!   it ends with [`Refused::UnknownId`](rpc_core::Refused) if there is none. The conversation in
-//!   [`ClientEvent::Connected`] has the results of runs that ended meanwhile.
+//! - A restarted program calls [`attach`](Client::attach) before it lets the connection run, or at
+//!   [`ClientEvent::Connected`]. The [`Run`] is the one in which the session is found, with everything
+//!   after the last event shown. The conversation in [`ClientEvent::Connected`] has the results of
+//!   runs that ended meanwhile.
 //! - Events without a [`Run`] that listens are [`ClientEvent::Step`] and [`ClientEvent::RunEnded`],
 //!   also between two runs (a change of mode). Show these like your own, or call
 //!   [`attach`](Client::attach) at the first one to get the rest as a [`Run`]. Answer a question

@@ -143,7 +143,7 @@ pub(super) struct State {
     listeners: Vec<Listener>,
     /// The agent works, as far as is known.
     running: bool,
-    /// The steps of the last run that no listener got.
+    /// How much of the last run no listener got.
     unheard: u64,
     /// The event before the last listener came may have been on its way to the events.
     late: bool,
@@ -231,39 +231,40 @@ impl Shared {
     /// that the next CONNECTED reports.
     pub(super) fn listen(&self) -> Consumer<Item> {
         let (items, consumer) = self.ends();
-        let listener = Listener { items, waits: None };
         let mut state = self.lock();
-        let (steps, end, lost) = self.take_back(&mut state);
+        let (waiting, lost) = self.take_back(&mut state);
         if lost > 0 {
-            listener.items.push(Item::Lagged(lost), 0);
+            items.push(Item::Lagged(lost), 0);
         }
-        let open = state.session.open_question();
-        if let Some(question) = open.filter(|open| !steps.contains(open)) {
-            listener.items.push(Item::Step(question.clone()), 0);
+        let open = state.session.open_question().cloned();
+        if let Some(question) = open
+            && !waiting.contains(&ClientEvent::Step(question.clone()))
+        {
+            items.push(Item::Step(question), 0);
         }
-        for step in steps {
-            listener.step(step);
+        let listener = Listener { items, waits: None };
+        let others = std::mem::replace(&mut state.listeners, vec![listener]);
+        for event in waiting {
+            state.deliver(event);
         }
-        match end {
-            Some(end) => listener.end(end),
-            None if state.ended => listener.end(Err(Refused::Closed.into())),
-            None => {
-                state.session.attach();
-                state.listeners.push(listener);
-                state.late = true;
-                self.wake();
-            }
+        if state.ended {
+            state.end_run(&Err(Refused::Closed.into()));
+        } else if !state.listeners.is_empty() {
+            state.session.attach();
+            state.late = true;
+            self.wake();
         }
+        state.listeners.extend(others);
         consumer
     }
 
     /// Takes what waits among the events of the current run, or of the last one with its end. Returns
     /// also how many of its steps were dropped from there.
-    fn take_back(&self, state: &mut State) -> (Vec<Step>, Option<End>, u64) {
+    fn take_back(&self, state: &mut State) -> (Vec<ClientEvent>, u64) {
         let Some(link) = self.link() else {
-            return (Vec::new(), None, 0);
+            return (Vec::new(), 0);
         };
-        // From the newest event on: whether it belongs to the run, whose end may be to come.
+        // From the newest event on: whether it is of the run, whose end may be to come.
         let (mut is_of_run, mut wants_end) = (state.running, !state.running);
         let (taken, lost) = link.events().take_back(|event| match event {
             LinkEvent::Event(ClientEvent::Step(_)) => is_of_run,
@@ -273,29 +274,22 @@ impl Shared {
             }
             _ => false,
         });
-        let (mut steps, mut end) = (Vec::new(), None);
-        for event in taken {
-            match event {
-                LinkEvent::Event(ClientEvent::Step(step)) => steps.push(step),
-                LinkEvent::Event(ClientEvent::RunEnded(it)) => end = Some(it),
-                _ => {}
-            }
-        }
+        let events = taken.into_iter().filter_map(|event| match event {
+            LinkEvent::Event(event) => Some(event),
+            _ => None,
+        });
+        let events: Vec<ClientEvent> = events.collect();
         let unheard = std::mem::take(&mut state.unheard);
-        let lost = lost.min(unheard.saturating_sub(steps.len() as u64));
-        (steps, end, lost)
+        let lost = lost.min(unheard.saturating_sub(events.len() as u64));
+        (events, lost)
     }
 
     /// Passes on what was on its way to the events when the last listener came.
     fn catch_up(&self, state: &mut State) {
         let hears = |it: &Listener| it.waits.is_none() && !it.items.is_abandoned();
         if state.late && state.listeners.iter().any(hears) {
-            let (steps, end, _) = self.take_back(state);
-            for step in &steps {
-                state.show(step);
-            }
-            if let Some(end) = end {
-                state.end_run(&end);
+            for event in self.take_back(state).0 {
+                state.deliver(event);
             }
         }
     }
@@ -372,24 +366,28 @@ impl State {
                 if goes_on(&step.event.kind) && !std::mem::replace(&mut self.running, true) {
                     self.unheard = 0;
                 }
-                if self.show(&step) {
-                    return LinkAction::Ignore;
-                }
-                self.unheard += 1;
-                LinkAction::Event(ClientEvent::Step(step))
+                let heard = self.show(&step);
+                self.left(heard, ClientEvent::Step(step))
             }
             ClientEvent::Reply { id, result } => self.reply(id, result),
             ClientEvent::RunEnded(end) => {
                 self.running = false;
-                match self.end_run(&end) {
-                    true => LinkAction::Ignore,
-                    false => LinkAction::Event(ClientEvent::RunEnded(end)),
-                }
+                let heard = self.end_run(&end);
+                self.left(heard, ClientEvent::RunEnded(end))
             }
             ClientEvent::ConnectWanted => LinkAction::Ignore,
             ClientEvent::Closed(reason) => LinkAction::Closed(reason),
             other => LinkAction::Event(other),
         }
+    }
+
+    /// Leaves an event of a run to the link that no listener has heard.
+    fn left(&mut self, heard: bool, event: ClientEvent) -> LinkAction<ClientProtocol> {
+        if heard {
+            return LinkAction::Ignore;
+        }
+        self.unheard += 1;
+        LinkAction::Event(event)
     }
 
     /// Passes a step to the listeners; `false` if there are none.
