@@ -334,7 +334,6 @@ impl Hub {
     }
 
     /// Returns whether there are [events](Self::poll_event).
-    #[cfg(feature = "server")]
     pub(crate) fn has_events(&self) -> bool {
         !self.events.is_empty()
     }

@@ -33,7 +33,6 @@ impl Hub {
     }
 
     /// Names a connection that has room for frames again, if there are some.
-    #[cfg(feature = "server")]
     pub(crate) fn resume(&mut self, conn: ConnId) {
         if let Some(entry) = self.connections.get_mut(&conn) {
             entry.is_ready = true;

@@ -43,9 +43,9 @@ pub use remote::{
     link_config,
 };
 #[cfg(feature = "ws")]
-pub use remote::{ConnectError, connect, connect_lazy, dialer};
-#[cfg(feature = "ws")]
-pub use remote::{FindError, Found, find, find_with, look_up};
+pub use remote::{
+    ConnectError, FindError, Found, connect, connect_lazy, dialer, find, find_with, look_up,
+};
 #[cfg(feature = "server")]
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
