@@ -263,9 +263,7 @@ impl<T> Producer<T> {
         state.meter.pushed();
         let consumer = state.consumer.take();
         drop(state);
-        if let Some(consumer) = consumer {
-            consumer.wake();
-        }
+        wake(consumer);
     }
 
     /// Takes back the waiting items that are `wanted`; it is asked about the newest first. Returns
@@ -280,9 +278,7 @@ impl<T> Producer<T> {
             }
         }
         taken.reverse();
-        if let Some(producer) = state.producer.take() {
-            producer.wake();
-        }
+        wake(state.producer.take());
         (taken, state.unreported)
     }
 
@@ -292,9 +288,7 @@ impl<T> Producer<T> {
         state.ended = true;
         let consumer = state.consumer.take();
         drop(state);
-        if let Some(consumer) = consumer {
-            consumer.wake();
-        }
+        wake(consumer);
     }
 
     /// Returns whether the consumer is gone.
@@ -353,9 +347,7 @@ impl<T> Consumer<T> {
     pub(super) fn relax(&self, more_bytes: Option<usize>) {
         let mut state = self.shared.state.lock();
         state.relaxed = more_bytes;
-        if let Some(producer) = state.producer.take() {
-            producer.wake();
-        }
+        wake(state.producer.take());
     }
 
     /// Returns how many items were dropped since the beginning, including reported ones.
@@ -369,9 +361,7 @@ impl<T> Consumer<T> {
             return Some(Queued::Lagged(std::mem::take(&mut state.unreported)));
         }
         let item = state.remove(0)?;
-        if let Some(producer) = state.producer.take() {
-            producer.wake();
-        }
+        wake(state.producer.take());
         Some(Queued::Item(item))
     }
 
@@ -409,14 +399,19 @@ impl<T> Drop for Consumer<T> {
         let producer = state.producer.take();
         drop(state);
         drop(items);
-        if let Some(producer) = producer {
-            producer.wake();
-        }
+        wake(producer);
     }
 }
 
 // Not the items, which may be secret.
 crate::debug::debug_fields!([T] Consumer<T>, this => { lost: this.total_lost() });
+
+/// Wakes a task, if one waits.
+pub(super) fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
 
 /// Stores the task's waker, unless the stored one already wakes the same task.
 pub(super) fn remember(slot: &mut Option<Waker>, cx: &Context<'_>) {
