@@ -10,11 +10,9 @@ export CARGO_PROFILE_DEV_DEBUG=false CARGO_PROFILE_TEST_DEBUG=false
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 export RUST_BACKTRACE="${RUST_BACKTRACE:-1}"
 
-# Crates that a user can depend on, and their features.
+# Crates that a user can depend on.
 readonly CRATES=(switchboard-rpc-core snek-proto exoclaw-proto smarthole-proto connectonion-proto acolyte-proto)
 readonly PUBLISHED=("${CRATES[@]}" switchboard-store-suite) # The suite has no features.
-readonly FEATURES=(tokio ws tls server metrics testing)
-readonly OWN_FEATURES=(switchboard-rpc-core:nats snek-proto:cluster snek-proto:nats snek-proto:schema snek-proto:fetch connectonion-proto:auth connectonion-proto:nats acolyte-proto:sse)
 # Members of the workspace that nobody can depend on.
 readonly UNPUBLISHED=(--exclude examples --exclude switchboard --exclude switchboard-fuzz-bodies --exclude switchboard-testing --exclude switchboard-wire --exclude switchboard-types)
 OLDEST=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
@@ -38,13 +36,9 @@ lists() {
     grep -q "^$start" <<<"$("$@")"
 }
 
-# The features of a crate, a line each.
+# The features of a crate, a line each: without `web`, for pages, and `file`, for the other crates.
 features_of() {
-    local own
-    printf '%s\n' "${FEATURES[@]}"
-    for own in "${OWN_FEATURES[@]}"; do
-        [[ ${own%%:*} != "$1" ]] || echo "${own#*:}"
-    done
+    sed -n '/^\[features\]$/,/^\[dep/s/^\([a-z]*\) = .*/\1/p' "${1#switchboard-}/Cargo.toml" | grep -vxE 'default|file|web'
 }
 
 # A compiler of this version.
@@ -82,13 +76,19 @@ tool() {
     fi || fail "cannot install cargo-$1"
 }
 
-# Checks that crates compile with these features alone, without a warning.
+# Checks that a crate compiles with these features alone, without a warning; with `web`, for pages.
 compiles_with() {
-    local features=$1 said
-    shift
-    said=$(cargo check --locked --quiet "${@/#/--package=}" --lib --no-default-features --features "$features" 2>&1) &&
-        [[ -z $said ]] || fail "$* does not compile or warns with the features '$features': $said"
-    echo "+ $* with ${features:-no feature}"
+    local features=$1 crate=$2 out="$CARGO_TARGET_DIR/compiles-with.json" said target=()
+    [[ ,$features, != *,web,* ]] || target=(--target wasm32-unknown-unknown)
+    said=$(cargo check --locked --quiet --package "$crate" --lib "${target[@]}" --no-default-features \
+        --features "$features" --message-format json-render-diagnostics 2>&1 >"$out") && [[ -z $said ]] ||
+        fail "$crate does not compile or warns with the features '$features': $said"
+    # What cargo says that it has compiled: each crate depends on itself for tests, with other features.
+    for said in ${features//,/ }; do
+        grep -q "manifest_path\":\"$PWD/${crate#switchboard-}/Cargo.toml\".*\"features\":\[[^]]*\"$said\"" "$out" ||
+            fail "$crate was compiled without $said"
+    done
+    echo "+ $crate with ${features:-no feature}"
 }
 
 # Gives what every step needs.

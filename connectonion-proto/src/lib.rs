@@ -3,10 +3,7 @@
 // Links between the crates, in whatever order they are documented; docs.rs has its own.
 #![doc(html_root_url = "..")]
 #![doc = include_str!("../README.md")]
-#![cfg_attr(
-    not(all(feature = "auth", feature = "tokio")),
-    allow(dead_code, reason = "hosts need it")
-)]
+#![cfg_attr(not(feature = "server"), allow(dead_code, reason = "hosts need it"))]
 
 pub mod auth;
 mod chat_items;
@@ -29,7 +26,7 @@ pub mod session;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
 pub mod storage;
-#[cfg(all(feature = "auth", feature = "tokio"))]
+#[cfg(feature = "server")]
 pub mod trust;
 mod upload;
 

@@ -45,7 +45,7 @@ mod payload;
 mod signature;
 #[cfg(feature = "auth")]
 mod signer;
-#[cfg(all(feature = "auth", feature = "tokio"))]
+#[cfg(feature = "server")]
 mod used;
 #[cfg(feature = "auth")]
 mod verifier;
@@ -60,9 +60,9 @@ pub use payload::{Draft, Payload, unix_seconds};
 pub use signature::Signature;
 #[cfg(feature = "auth")]
 pub use signer::Signer;
-#[cfg(all(feature = "auth", feature = "tokio"))]
+#[cfg(feature = "server")]
 pub use used::Spent;
-#[cfg(all(feature = "auth", feature = "tokio"))]
+#[cfg(feature = "server")]
 pub(crate) use used::{Use, UsedSignatures, end_of};
 #[cfg(feature = "auth")]
 pub use verifier::{Verified, Verifier, verify_signature};

@@ -131,7 +131,7 @@ fn is_permission(answer: &Answer) -> bool {
 
 /// Returns whether an event shows that the agent has gone on, if it waited for an answer. Modes,
 /// snapshots and unknown events show nothing.
-pub(super) const fn goes_on(kind: &EventKind) -> bool {
+pub(crate) const fn goes_on(kind: &EventKind) -> bool {
     !matches!(
         kind,
         EventKind::ModeChanged(_) | EventKind::SessionSync(_) | EventKind::Unknown { .. }

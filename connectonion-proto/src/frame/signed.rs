@@ -59,7 +59,6 @@ impl Signed {
     }
 
     /// Returns whether the files of a session that is deleted are still needed.
-    #[cfg(feature = "server")]
     pub(crate) fn keeps_files(&self) -> bool {
         self.member("keep_files")
             .is_some_and(|it| it.get() == "true")

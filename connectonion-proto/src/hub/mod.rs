@@ -333,7 +333,6 @@ impl Hub {
     }
 
     /// Returns whether there are [events](Self::poll_event).
-    #[cfg(all(feature = "auth", feature = "tokio"))]
     pub(crate) fn has_events(&self) -> bool {
         !self.events.is_empty()
     }

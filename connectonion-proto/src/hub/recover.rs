@@ -40,7 +40,6 @@ impl Hub {
     }
 
     /// Returns the number of sessions that are being [taken over](Self::recover).
-    #[cfg(feature = "server")]
     pub(crate) const fn recovering(&self) -> usize {
         self.recovering
     }

@@ -33,7 +33,6 @@ impl Hub {
     }
 
     /// Names a connection that has room for frames again, if there are some.
-    #[cfg(all(feature = "auth", feature = "tokio"))]
     pub(crate) fn resume(&mut self, conn: ConnId) {
         if let Some(entry) = self.connections.get_mut(&conn) {
             entry.is_ready = true;

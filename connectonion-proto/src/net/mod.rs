@@ -1,5 +1,5 @@
 //! Level 3: a client over any transport (feature `tokio`) and over WebSockets (`ws`), and a host for
-//! an [`Agent`] (`auth` over any transport, `server` on a socket).
+//! an [`Agent`] (`server`), on a socket and over any transport.
 //!
 //! [`connect_with`], over WebSockets `connect`, returns a [`Client`] for prompts, the [`Events`],
 //! and the [`Connection`], whose [`run`](Connection::run) *you* spawn. A prompt becomes a [`Run`],
@@ -10,10 +10,10 @@
 //! A session belongs to a person, who may have several devices, and a run goes on without a
 //! connection. So there may be steps and ends of runs that no [`Run`] of this program represents:
 //!
-//! - A restarted program calls [`attach`](Client::attach) *before* it lets the connection run. The
-//!   [`Run`] is the one in which the session is found, with everything after the last event shown;
-//!   it ends with [`Refused::UnknownId`](rpc_core::Refused) if there is none. The conversation in
-//!   [`ClientEvent::Connected`] has the results of runs that ended meanwhile.
+//! - A restarted program calls [`attach`](Client::attach) before it lets the connection run, or at
+//!   [`ClientEvent::Connected`]. The [`Run`] is the one in which the session is found, with everything
+//!   after the last event shown. The conversation in [`ClientEvent::Connected`] has the results of
+//!   runs that ended meanwhile.
 //! - Events without a [`Run`] that listens are [`ClientEvent::Step`] and [`ClientEvent::RunEnded`],
 //!   also between two runs (a change of mode). Show these like your own, or call
 //!   [`attach`](Client::attach) at the first one to get the rest as a [`Run`]. Answer a question
@@ -29,12 +29,12 @@
 #[cfg(feature = "server")]
 pub mod cluster;
 mod remote;
-#[cfg(feature = "auth")]
+#[cfg(feature = "server")]
 mod runtime;
 #[cfg(feature = "server")]
 mod serve;
 
-#[cfg(feature = "auth")]
+#[cfg(feature = "server")]
 pub use crate::hub::{AgentError, Prompt};
 #[doc(hidden)]
 pub use remote::ClientProtocol;
@@ -43,14 +43,14 @@ pub use remote::{
     link_config,
 };
 #[cfg(feature = "ws")]
-pub use remote::{ConnectError, connect, connect_lazy, dialer};
-#[cfg(feature = "ws")]
-pub use remote::{FindError, Found, find, find_with, look_up};
+pub use remote::{
+    ConnectError, FindError, Found, connect, connect_lazy, dialer, find, find_with, look_up,
+};
 #[cfg(feature = "server")]
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
 pub(crate) use runtime::Peers;
-#[cfg(feature = "auth")]
+#[cfg(feature = "server")]
 pub use runtime::{Agent, HostRuntime, Reply, RuntimeOptions, Turn};
 #[cfg(feature = "server")]
 pub use serve::{Server, ServerOptions, http_config};

@@ -6,9 +6,7 @@
 //! is new. Both is said by the member `short`; other lines are read as they are.
 
 use rpc_core::encode::encode;
-#[cfg(feature = "server")]
-use rpc_core::json::find_member;
-use rpc_core::json::parse;
+use rpc_core::json::{find_member, parse};
 use rpc_core::{Json, Limits, Str};
 use serde::{Deserialize, Serialize};
 
@@ -63,13 +61,11 @@ pub(crate) fn line_of(
 }
 
 /// Returns whether a line says all of a session, and not only what is new.
-#[cfg(feature = "server")]
 pub(crate) fn is_whole(line: &str) -> bool {
     find_member(line, "session").is_some_and(|session| session != Json::NULL)
 }
 
 /// Returns whether a line says anything of a session.
-#[cfg(feature = "server")]
 pub(crate) fn has_session(line: &str) -> bool {
     let short = || find_member(line, "short");
     is_whole(line) || short().is_some_and(|short| find_member(short.get(), "session").is_some())

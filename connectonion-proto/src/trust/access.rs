@@ -87,7 +87,6 @@ impl AccessControl {
         self
     }
 
-    #[cfg(feature = "server")]
     pub(crate) const fn level(&self) -> TrustLevel {
         self.policy.level
     }
@@ -252,7 +251,6 @@ impl AccessControl {
 
     /// Returns whose session a request to delete it means. It was [verified](Self::verifier) and has the
     /// session's id as `delete`.
-    #[cfg(feature = "server")]
     pub(crate) fn deletion(
         &mut self,
         verified: Result<Verified<'_>, AuthError>,

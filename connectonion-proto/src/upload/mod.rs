@@ -161,7 +161,6 @@ pub(crate) fn mark(owner: Owner, session_id: &str) -> u64 {
 ///
 /// # Errors
 /// The system's error. Retrying is safe.
-#[cfg(feature = "server")]
 pub(crate) fn remove(folder: &Path, session: u64) -> io::Result<()> {
     let files = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -36,6 +36,7 @@ mod mounted;
 #[cfg(feature = "nats")]
 mod nats;
 mod net_answers;
+mod net_attach;
 mod net_client;
 mod net_gate;
 mod net_host;

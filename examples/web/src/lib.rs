@@ -100,9 +100,7 @@ impl Column {
     /// Runs a connection, and shows its states.
     fn run(&self, connection: Connection, mut states: watch::Receiver<LinkState>) {
         let column = self.clone();
-        spawn_local(async move {
-            connection.run().await;
-        });
+        spawn_local(async move { drop(connection.run().await) });
         spawn_local(async move {
             loop {
                 let state = states.borrow_and_update().clone();

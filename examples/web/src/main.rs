@@ -1,12 +1,9 @@
 //! Compiles the page's module into `pkg`. `bind MODULE.wasm FOLDER` only binds another one.
 
-#[cfg(target_family = "wasm")]
-fn main() {}
+use std::path::Path;
+use std::process::Command;
 
-#[cfg(not(target_family = "wasm"))]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    use std::path::Path;
-
     let mut arguments = std::env::args_os().skip(1);
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (module, folder) = match (arguments.next(), arguments.next()) {
@@ -21,17 +18,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut bindgen = wasm_bindgen_cli_support::Bindgen::new();
     bindgen.input_path(module).web(true)?;
     bindgen.omit_default_module_path(false).typescript(false);
-    bindgen.generate(folder)?;
-    Ok(())
+    Ok(bindgen.generate(folder)?)
 }
 
-#[cfg(not(target_family = "wasm"))]
-fn compile(here: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
+fn compile(here: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let words = "build --release --lib --target wasm32-unknown-unknown --target-dir target";
-    let mut cargo = std::process::Command::new(env!("CARGO"));
+    let mut cargo = Command::new(env!("CARGO"));
     let built = cargo.current_dir(here).args(words.split(' ')).status()?;
-    match built.success() {
-        true => Ok(()),
-        false => Err("`rustup target add wasm32-unknown-unknown` may help".into()),
+    if built.success() {
+        return Ok(());
+    }
+    let words = "--print target-libdir --target wasm32-unknown-unknown";
+    let library = Command::new("rustc").args(words.split(' ')).output()?;
+    match Path::new(std::str::from_utf8(&library.stdout)?.trim()).exists() {
+        true => Err("the page does not compile: see above".into()),
+        false => Err("run `rustup target add wasm32-unknown-unknown` first".into()),
     }
 }

@@ -96,12 +96,16 @@ impl<T> State<T> {
             || (self.counted > 0 && self.bytes + bytes > config.max_bytes)
     }
 
-    fn pop(&mut self) -> Option<T> {
+    fn remove(&mut self, at: usize) -> Option<T> {
+        let removed = match at {
+            0 => self.items.pop_front(),
+            _ => self.items.remove(at),
+        };
         let Item {
             item,
             bytes,
             counts,
-        } = self.items.pop_front()?;
+        } = removed?;
         self.meter.taken(1);
         self.bytes -= bytes;
         self.counted -= usize::from(counts);
@@ -112,14 +116,9 @@ impl<T> State<T> {
     /// most [`MAX_NOTICES`].
     fn drop_oldest(&mut self) -> bool {
         let oldest = self.items.iter().position(|item| item.counts);
-        let Some(item) = oldest.and_then(|at| self.items.remove(at)) else {
-            return false;
-        };
-        self.bytes -= item.bytes;
-        self.counted -= 1;
-        self.meter.taken(1);
-        self.lose(1);
-        true
+        let dropped = oldest.and_then(|at| self.remove(at)).is_some();
+        self.lose(u64::from(dropped));
+        dropped
     }
 
     fn lose(&mut self, items: u64) {
@@ -209,6 +208,7 @@ impl<T> Producer<T> {
         let full = |state: &State<T>| state.is_full(config, bytes);
         let mut state = self.shared.state.lock();
         if state.abandoned {
+            state.unreported += 1;
             return Push::Done;
         }
         if state
@@ -263,9 +263,32 @@ impl<T> Producer<T> {
         state.meter.pushed();
         let consumer = state.consumer.take();
         drop(state);
-        if let Some(consumer) = consumer {
-            consumer.wake();
+        wake(consumer);
+    }
+
+    /// Takes back the waiting items that are `wanted`; it is asked about the newest first. Returns
+    /// them, oldest first, and how many items were dropped without the consumer's knowledge so far.
+    #[doc(hidden)]
+    pub fn take_back(&self, mut wanted: impl FnMut(&T) -> bool) -> (Vec<T>, u64) {
+        let mut state = self.shared.state.lock();
+        let mut taken = Vec::new();
+        for at in (0..state.items.len()).rev() {
+            if state.items.get(at).is_some_and(|it| wanted(&it.item)) {
+                taken.extend(state.remove(at));
+            }
         }
+        taken.reverse();
+        wake(state.producer.take());
+        (taken, state.unreported)
+    }
+
+    /// Ends the queue after the waiting items, as dropping this does.
+    pub(super) fn end(&self) {
+        let mut state = self.shared.state.lock();
+        state.ended = true;
+        let consumer = state.consumer.take();
+        drop(state);
+        wake(consumer);
     }
 
     /// Returns whether the consumer is gone.
@@ -302,13 +325,7 @@ impl<T> Producer<T> {
 
 impl<T> Drop for Producer<T> {
     fn drop(&mut self) {
-        let mut state = self.shared.state.lock();
-        state.ended = true;
-        let consumer = state.consumer.take();
-        drop(state);
-        if let Some(consumer) = consumer {
-            consumer.wake();
-        }
+        self.end();
     }
 }
 
@@ -330,9 +347,7 @@ impl<T> Consumer<T> {
     pub(super) fn relax(&self, more_bytes: Option<usize>) {
         let mut state = self.shared.state.lock();
         state.relaxed = more_bytes;
-        if let Some(producer) = state.producer.take() {
-            producer.wake();
-        }
+        wake(state.producer.take());
     }
 
     /// Returns how many items were dropped since the beginning, including reported ones.
@@ -345,10 +360,8 @@ impl<T> Consumer<T> {
         if state.unreported > 0 {
             return Some(Queued::Lagged(std::mem::take(&mut state.unreported)));
         }
-        let item = state.pop()?;
-        if let Some(producer) = state.producer.take() {
-            producer.wake();
-        }
+        let item = state.remove(0)?;
+        wake(state.producer.take());
         Some(Queued::Item(item))
     }
 
@@ -378,6 +391,7 @@ impl<T> Drop for Consumer<T> {
     fn drop(&mut self) {
         let mut state = self.shared.state.lock();
         state.abandoned = true;
+        state.unreported += state.counted as u64;
         state.counted = 0;
         state.bytes = 0;
         let items = std::mem::take(&mut state.items);
@@ -385,14 +399,19 @@ impl<T> Drop for Consumer<T> {
         let producer = state.producer.take();
         drop(state);
         drop(items);
-        if let Some(producer) = producer {
-            producer.wake();
-        }
+        wake(producer);
     }
 }
 
 // Not the items, which may be secret.
 crate::debug::debug_fields!([T] Consumer<T>, this => { lost: this.total_lost() });
+
+/// Wakes a task, if one waits.
+pub(super) fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
 
 /// Stores the task's waker, unless the stored one already wakes the same task.
 pub(super) fn remember(slot: &mut Option<Waker>, cx: &Context<'_>) {

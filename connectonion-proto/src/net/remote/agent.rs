@@ -109,11 +109,15 @@ impl Client {
         }
     }
 
-    /// Listens to the current run from now on, also of another client; a question that is open comes first. A
-    /// restarted program resumes this way. What the run has sent before is among the client's events after
-    /// [`connect`](super::connect); after [`connect_lazy`](super::connect_lazy), before the connection runs,
-    /// nothing is: everything after [`Resume::last_msg_id`] comes here. If there is no run, it ends with
-    /// [`Refused::UnknownId`] at the next CONNECTED, or waits until a run starts.
+    /// Listens to the current run, also of another client. A restarted program resumes this way.
+    ///
+    /// The [`Run`] begins with the steps that wait among the [`Events`](super::Events), which do not come
+    /// there then, or with the open question if that was taken from there. So a program that takes no
+    /// step before it attaches gets everything after [`Resume::last_msg_id`]. Steps that were dropped
+    /// before, because the events were full or are gone, are [`RunEvent::Lagged`](super::RunEvent).
+    ///
+    /// If no run is going on, this is the last one if its end still waits among the events. Otherwise it
+    /// waits until a run starts, or ends with [`Refused::UnknownId`] at the next CONNECTED.
     #[must_use]
     pub fn attach(&self) -> Run {
         self.run(self.shared.listen())

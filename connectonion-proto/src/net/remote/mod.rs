@@ -33,8 +33,8 @@ use protocol::Shared;
 use signer::RequestSigner;
 
 /// A client's events besides its runs: [`ClientEvent`]s, in order and bounded. A step is one that no [`Run`] listens to: another device has started its run, or the
-/// `Run` was dropped, or it is a change between two runs. [`Client::attach`] returns the rest as a
-/// [`Run`].
+/// `Run` was dropped, or it is a change between two runs. [`Client::attach`] takes those of
+/// the current run that wait here into its [`Run`].
 pub type Events = rpc_core::net::Events<ClientEvent>;
 
 /// Creates a client over any dialer: in memory, through a proxy, with your own TLS. The caller must

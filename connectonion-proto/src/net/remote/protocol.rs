@@ -6,7 +6,8 @@ use std::convert::Infallible;
 use std::sync::{Arc, MutexGuard, OnceLock};
 
 use rpc_core::net::{
-    Consumer, LagPolicy, LinkAction, Producer, Protocol, QueueConfig, WeakLink, queue,
+    Consumer, LagPolicy, Link, LinkAction, LinkEvent, Producer, Protocol, QueueConfig, WeakLink,
+    queue,
 };
 use rpc_core::sync::Mutex;
 use rpc_core::{CallError, CallId, CloseReason, Delivery, Instant, Refused, Secret, Str};
@@ -14,10 +15,10 @@ use rpc_core::{CallError, CallId, CloseReason, Delivery, Instant, Refused, Secre
 use super::signer::RequestSigner;
 use crate::auth::Draft;
 use crate::client::{
-    ClientConfig, ClientConn, ClientEvent, ClientSession, End, Reply, Step, Taken,
+    ClientConfig, ClientConn, ClientEvent, ClientSession, End, Reply, Step, Taken, goes_on,
 };
 use crate::codec::redact;
-use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit, Response};
+use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit, Response, SessionState};
 use crate::net::SYSTEM;
 
 /// The client's protocol: every connection starts with its own, freshly signed CONNECT for the
@@ -80,11 +81,11 @@ impl Protocol for ClientProtocol {
                     _ => LinkAction::Ignore,
                 };
             }
-            _ => return self.shared.lock().handle(event),
+            _ => return self.shared.handle(event),
         }
         // They lead to frames of this side.
         self.shared.wake();
-        self.shared.lock().handle(event)
+        self.shared.handle(event)
     }
 
     fn cancel(machine: &mut ClientConn, call: CallId, _: Instant) {
@@ -106,7 +107,9 @@ impl Protocol for ClientProtocol {
             let connect = self.connect();
             let _ = connect.and_then(|connect| machine.connect(&connect, now));
         }
-        self.shared.lock().session.send_answers(machine, now);
+        let mut state = self.shared.lock();
+        self.shared.catch_up(&mut state);
+        state.session.send_answers(machine, now);
     }
 
     fn redact(text: &str) -> Cow<'_, str> {
@@ -117,11 +120,11 @@ impl Protocol for ClientProtocol {
 /// Ends all runs, however the connection ends.
 impl Drop for ClientProtocol {
     fn drop(&mut self) {
-        let link = self.shared.link.get().and_then(WeakLink::upgrade);
+        let link = self.shared.link();
         let reason = link.and_then(|link| link.state().ended().cloned());
-        self.shared
-            .lock()
-            .end(&reason.unwrap_or(CloseReason::TaskGone));
+        let mut state = self.shared.lock();
+        self.shared.catch_up(&mut state);
+        state.end(&reason.unwrap_or(CloseReason::TaskGone));
     }
 }
 
@@ -138,6 +141,12 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) session: ClientSession,
     listeners: Vec<Listener>,
+    /// The agent works, as far as is known.
+    running: bool,
+    /// How much of the last run no listener got.
+    unheard: u64,
+    /// The event before the last listener came may have been on its way to the events.
+    late: bool,
     /// No further connection follows.
     ended: bool,
     /// The agent asks for onboarding, and has not taken the invite code, if there is one.
@@ -150,6 +159,7 @@ pub(super) struct State {
 pub(super) enum Item {
     Step(Step),
     Queued { id: Str },
+    Lagged(u64),
     End(Box<End>),
 }
 
@@ -161,6 +171,12 @@ struct Listener {
 }
 
 impl Listener {
+    /// Sends a step.
+    fn step(&self, step: Step) {
+        let weight = size_of::<Step>() + step.frame.get().len();
+        self.items.push(Item::Step(step), weight);
+    }
+
     /// Sends the last item, which has no weight, so that it displaces no other.
     fn end(self, end: End) {
         self.items.push(Item::End(Box::new(end)), 0);
@@ -176,6 +192,9 @@ impl Shared {
             state: Mutex::new(State {
                 session,
                 listeners: Vec::new(),
+                running: false,
+                unheard: 0,
+                late: false,
                 ended: false,
                 stranger: false,
             }),
@@ -186,6 +205,10 @@ impl Shared {
     pub(super) fn attach(&self, link: WeakLink<ClientProtocol>) {
         // There is one link for each session, so it is not attached before.
         let _ = self.link.set(link);
+    }
+
+    fn link(&self) -> Option<Link<ClientProtocol>> {
+        self.link.get().and_then(WeakLink::upgrade)
     }
 
     /// Wakes the connection's task to send what waits.
@@ -204,27 +227,110 @@ impl Shared {
         queue(self.run.clone())
     }
 
-    /// Listens to the current run, or to the one that the next CONNECTED reports.
+    /// Listens to the current run, to the last one if its end waits among the events, or to the one
+    /// that the next CONNECTED reports.
     pub(super) fn listen(&self) -> Consumer<Item> {
         let (items, consumer) = self.ends();
-        let listener = Listener { items, waits: None };
         let mut state = self.lock();
-        if state.ended {
-            listener.end(Err(Refused::Closed.into()));
-        } else {
-            if let Some(question) = state.session.open_question().cloned() {
-                listener.items.push(Item::Step(question), 0);
-            }
-            state.session.attach();
-            state.listeners.push(listener);
+        let (waiting, lost) = self.take_back(&mut state);
+        if lost > 0 {
+            items.push(Item::Lagged(lost), 0);
         }
+        let open = state.session.open_question().cloned();
+        if let Some(question) = open
+            && !waiting.contains(&ClientEvent::Step(question.clone()))
+        {
+            items.push(Item::Step(question), 0);
+        }
+        let listener = Listener { items, waits: None };
+        let others = std::mem::replace(&mut state.listeners, vec![listener]);
+        for event in waiting {
+            state.deliver(event);
+        }
+        if state.ended {
+            state.end_run(&Err(Refused::Closed.into()));
+        } else if !state.listeners.is_empty() {
+            state.session.attach();
+            state.late = true;
+            self.wake();
+        }
+        state.listeners.extend(others);
         consumer
+    }
+
+    /// Takes what waits among the events of the current run, or of the last one with its end. Returns
+    /// also how many of its steps were dropped from there.
+    fn take_back(&self, state: &mut State) -> (Vec<ClientEvent>, u64) {
+        let Some(link) = self.link() else {
+            return (Vec::new(), 0);
+        };
+        // From the newest event on: whether it is of the run, whose end may be to come.
+        let (mut is_of_run, mut wants_end) = (state.running, !state.running);
+        let (taken, lost) = link.events().take_back(|event| match event {
+            LinkEvent::Event(ClientEvent::Step(_)) => is_of_run,
+            LinkEvent::Event(ClientEvent::RunEnded(_)) => {
+                is_of_run = std::mem::take(&mut wants_end);
+                is_of_run
+            }
+            _ => false,
+        });
+        let events = taken.into_iter().filter_map(|event| match event {
+            LinkEvent::Event(event) => Some(event),
+            _ => None,
+        });
+        let events: Vec<ClientEvent> = events.collect();
+        let unheard = std::mem::take(&mut state.unheard);
+        let lost = lost.min(unheard.saturating_sub(events.len() as u64));
+        (events, lost)
+    }
+
+    /// Passes on what was on its way to the events when the last listener came.
+    fn catch_up(&self, state: &mut State) {
+        let hears = |it: &Listener| it.waits.is_none() && !it.items.is_abandoned();
+        if state.late && state.listeners.iter().any(hears) {
+            for event in self.take_back(state).0 {
+                state.deliver(event);
+            }
+        }
+    }
+
+    /// Passes an event of the machine through the session to the listeners. Returns what is left for
+    /// the link.
+    fn handle(&self, event: ClientEvent) -> LinkAction<ClientProtocol> {
+        let mut state = self.lock();
+        self.catch_up(&mut state);
+        state.late = false;
+        let replied = match &event {
+            ClientEvent::Reply { id, .. } => Some(*id),
+            _ => None,
+        };
+        state.session.handle_event(event);
+        let mut action = LinkAction::Ignore;
+        while let Some(event) = state.session.poll_event() {
+            let next = state.deliver(event);
+            match std::mem::replace(&mut action, next) {
+                // The end of a run that is in CONNECTED is reported there, also without a listener.
+                ready @ LinkAction::Ready(_) => action = ready,
+                LinkAction::Event(event) => {
+                    if let Some(link) = self.link() {
+                        link.events()
+                            .push(LinkEvent::Event(event), size_of::<ClientEvent>());
+                    }
+                }
+                _ => {}
+            }
+        }
+        // A reply that the session keeps back is reported by the run.
+        let is_it = |it: &&mut Listener| it.waits.is_some() && it.waits == replied;
+        if let Some(listener) = state.listeners.iter_mut().find(is_it) {
+            listener.waits = None;
+        }
+        action
     }
 
     /// Answers a question, over the next connection if there is none.
     pub(super) async fn respond(self: &Arc<Self>, response: Response) -> Result<(), Refused> {
-        let link = self.link.get().and_then(WeakLink::upgrade);
-        let link = link.ok_or(Refused::Closed)?;
+        let link = self.link().ok_or(Refused::Closed)?;
         self.lock().session.respond(response)?;
         // A close of the link after this sends it before.
         let shared = Arc::clone(self);
@@ -250,56 +356,47 @@ impl State {
         Ok(())
     }
 
-    /// Passes an event of the machine through the session to the listeners. Returns what is left for
-    /// the link.
-    fn handle(&mut self, event: ClientEvent) -> LinkAction<ClientProtocol> {
-        let replied = match &event {
-            ClientEvent::Reply { id, .. } => Some(*id),
-            _ => None,
-        };
-        self.session.handle_event(event);
-        let mut action = LinkAction::Ignore;
-        while let Some(event) = self.session.poll_event() {
-            let next = self.deliver(event);
-            // The end of a run that is in CONNECTED is reported there, also without a listener.
-            if !matches!(action, LinkAction::Ready(_)) {
-                action = next;
-            }
-        }
-        // A reply that the session keeps back is reported by the run.
-        if let Some(listener) = self
-            .listeners
-            .iter_mut()
-            .find(|it| it.waits.is_some() && it.waits == replied)
-        {
-            listener.waits = None;
-        }
-        action
-    }
-
     fn deliver(&mut self, event: ClientEvent) -> LinkAction<ClientProtocol> {
         match event {
-            ClientEvent::Connected(frame) => LinkAction::Ready(Some(ClientEvent::Connected(frame))),
-            ClientEvent::Step(step) => match self.show(&step) {
-                true => LinkAction::Ignore,
-                false => LinkAction::Event(ClientEvent::Step(step)),
-            },
+            ClientEvent::Connected(frame) => {
+                self.running = frame.status == SessionState::Running;
+                LinkAction::Ready(Some(ClientEvent::Connected(frame)))
+            }
+            ClientEvent::Step(step) => {
+                if goes_on(&step.event.kind) && !std::mem::replace(&mut self.running, true) {
+                    self.unheard = 0;
+                }
+                let heard = self.show(&step);
+                self.left(heard, ClientEvent::Step(step))
+            }
             ClientEvent::Reply { id, result } => self.reply(id, result),
-            ClientEvent::RunEnded(end) if self.end_run(&end) => LinkAction::Ignore,
+            ClientEvent::RunEnded(end) => {
+                self.running = false;
+                let heard = self.end_run(&end);
+                self.left(heard, ClientEvent::RunEnded(end))
+            }
             ClientEvent::ConnectWanted => LinkAction::Ignore,
             ClientEvent::Closed(reason) => LinkAction::Closed(reason),
             other => LinkAction::Event(other),
         }
     }
 
+    /// Leaves an event of a run to the link that no listener has heard.
+    fn left(&mut self, heard: bool, event: ClientEvent) -> LinkAction<ClientProtocol> {
+        if heard {
+            return LinkAction::Ignore;
+        }
+        self.unheard += 1;
+        LinkAction::Event(event)
+    }
+
     /// Passes a step to the listeners; `false` if there are none.
     fn show(&mut self, step: &Step) -> bool {
         self.listeners
             .retain(|it| !it.items.is_abandoned() || it.waits.is_some());
-        let weight = size_of::<Step>() + step.frame.get().len();
         let mut heard = false;
         for listener in self.listeners.iter().filter(|it| it.waits.is_none()) {
-            listener.items.push(Item::Step(step.clone()), weight);
+            listener.step(step.clone());
             heard = true;
         }
         heard
@@ -325,6 +422,7 @@ impl State {
             }
             Ok(_) => {}
         }
+        self.running = true;
         self.listeners.push(listener);
         LinkAction::Ignore
     }

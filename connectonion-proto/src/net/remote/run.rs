@@ -199,7 +199,9 @@ impl Stream for Run {
         let event = match ready!(items.poll_queued(cx)) {
             Some(Queued::Item(Item::Step(step))) => Ok(self.event(step)),
             Some(Queued::Item(Item::Queued { id })) => Ok(RunEvent::Queued { id }),
-            Some(Queued::Lagged(steps)) => Ok(RunEvent::Lagged(steps)),
+            Some(Queued::Lagged(steps) | Queued::Item(Item::Lagged(steps))) => {
+                Ok(RunEvent::Lagged(steps))
+            }
             Some(Queued::Item(Item::End(end))) => Err(*end),
             // Every listener gets an end, so this one was never registered.
             _ => Err(Err(gone())),

@@ -26,7 +26,6 @@ use crate::frame::{ErrorFrame, SessionState, SessionStatus, Signed};
 use crate::hub::{ConnId, ConnectRequest, Hub, Owner, Prompt, RunId};
 use crate::server::{ServerConfig, ServerConn};
 use crate::storage::Storage;
-#[cfg(feature = "server")]
 use crate::storage::StorageError;
 use crate::trust::AccessControl;
 use crate::upload;
@@ -239,14 +238,12 @@ impl HostRuntime {
 
     /// Gives up all sessions: their runs are stopped, and their connections closed with 1012, so that
     /// their clients connect to a host that may serve them. Nothing is stored.
-    #[cfg(feature = "server")]
     pub(super) fn give_up_all(&self) {
         self.hub().with(|state, now| state.hub.give_up_all(now));
     }
 
     /// Takes over the session of a host that has died. Returns `false` if this one has no room, or
     /// is shutting down.
-    #[cfg(feature = "server")]
     pub(super) fn recover(&self, session_id: &str) -> bool {
         !self.is_closing()
             && self
@@ -272,7 +269,6 @@ impl HostRuntime {
 
     /// Deletes the session of the caller who has signed this, or of callers without a signature; its files,
     /// too, unless the caller keeps them for a conversation that goes on from it.
-    #[cfg(feature = "server")]
     pub(super) async fn delete(
         &self,
         session_id: &str,
@@ -367,7 +363,6 @@ impl HostRuntime {
         unix_seconds((self.shared.clock)())
     }
 
-    #[cfg(feature = "server")]
     pub(super) fn clock(&self) -> fn() -> SystemTime {
         self.shared.clock
     }

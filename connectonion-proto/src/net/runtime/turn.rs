@@ -47,20 +47,13 @@ pub struct Turn {
     pub(super) run: RunId,
     pub(super) session_id: SessionId,
     pub(super) owner: Owner,
-    #[cfg_attr(
-        not(feature = "server"),
-        allow(dead_code, reason = "upgrades need `server`")
-    )]
     pub(super) head: Option<Arc<Head>>,
     /// Wakes it when the user has told it something.
     pub(super) told: Arc<Notify>,
 }
 
 /// The head of an upgrade request.
-#[cfg(feature = "server")]
 pub(in crate::net) type Head = http::request::Parts;
-#[cfg(not(feature = "server"))]
-pub(in crate::net) type Head = std::convert::Infallible;
 
 impl Turn {
     /// Returns the session's id.
@@ -81,7 +74,6 @@ impl Turn {
     /// Returns the upgrade request of the connection that has sent the prompt: headers, URI and
     /// extensions. `None` if the prompt came over another transport, or its client had left before
     /// the run started.
-    #[cfg(feature = "server")]
     #[must_use]
     pub fn parts(&self) -> Option<&http::request::Parts> {
         self.head.as_deref()

@@ -10,7 +10,7 @@ use super::handle::Shared;
 use super::{Outcome, Protocol};
 use crate::Instant;
 use crate::error::{CallError, CloseReason, Delivery, Refused};
-use crate::net::queue::remember;
+use crate::net::queue::{remember, wake};
 use crate::net::telemetry::{CallOutcome, CallSpan, Side};
 use crate::sync::Mutex;
 
@@ -137,9 +137,7 @@ fn finish<P: Protocol>(cell: &Cell<P>, outcome: Outcome<P>) {
     state.phase = Phase::Ended(outcome);
     let caller = state.caller.take();
     drop(state);
-    if let Some(caller) = caller {
-        caller.wake();
-    }
+    wake(caller);
 }
 
 impl<P: Protocol> Drop for Completer<P> {

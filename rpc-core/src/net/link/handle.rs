@@ -10,12 +10,12 @@ use tokio::sync::watch;
 use super::call::{CallStream, Completer, prepare};
 use super::inbox::{Command, Inbox, Work};
 use super::state_watch::StateWatch;
-use super::{LinkConfig, LinkState, Outcome, Protocol};
+use super::{LinkConfig, LinkEvent, LinkState, Outcome, Protocol};
 use crate::Instant;
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::message::CloseFrame;
 use crate::net::dial::Node;
-use crate::net::queue;
+use crate::net::queue::{Producer, queue};
 
 /// The result of a drain, for what was open when it began: the calls of a [link](Link::drain), the
 /// handlers of a [dispatcher](crate::net::EventDispatcher::drain), the connections of a server.
@@ -39,6 +39,8 @@ pub(super) struct Shared<P: Protocol> {
     pub(super) inbox: Inbox<P>,
     pub(super) state: StateWatch,
     pub(super) config: Arc<LinkConfig>,
+    /// Ended with the task.
+    pub(super) events: Producer<LinkEvent<P::Event>>,
     /// Whether the link dials again after a lost connection.
     pub(super) dials_again: bool,
 }
@@ -94,6 +96,13 @@ impl<P: Protocol> Link<P> {
         WeakLink {
             shared: Arc::downgrade(&self.shared),
         }
+    }
+
+    /// The queue of [`Events`](super::Events), from which a protocol may take events back.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn events(&self) -> &Producer<LinkEvent<P::Event>> {
+        &self.shared.events
     }
 
     /// Starts a call with `start` and waits for its end. `method` is its name in [spans and

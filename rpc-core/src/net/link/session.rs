@@ -344,7 +344,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         turn: Turn,
     ) -> bool {
         let room = match &sorted {
-            LinkAction::Event(_) => self.front.events.poll_room(cx),
+            LinkAction::Event(_) => self.front.shared.events.poll_room(cx),
             LinkAction::Item(call, _) => self.waiters.poll_room(*call, cx),
             LinkAction::Ready(_)
             | LinkAction::Reply(..)
@@ -367,7 +367,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
     fn deadline_of(&self, held: &Held<P>) -> Option<Instant> {
         let wait = match &held.sorted {
             LinkAction::Item(call, _) => self.waiters.block_deadline(*call),
-            _ => self.front.events.block_deadline(),
+            _ => self.front.shared.events.block_deadline(),
         };
         wait.map(|wait| later(held.since, wait))
     }
@@ -382,7 +382,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                 self.front.set_state(LinkState::Ready { generation });
                 // What follows may make no sense without it, so it must not get lost.
                 if let Some(event) = event {
-                    self.front.events.notice(LinkEvent::Event(event));
+                    self.front.shared.events.notice(LinkEvent::Event(event));
                 }
             }
             LinkAction::Event(event) => self.push_event(event, now),
@@ -410,7 +410,13 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
 
     fn push_event(&mut self, event: P::Event, now: Instant) {
         let bytes = self.driver.machine().event_bytes();
-        if self.front.events.push(LinkEvent::Event(event), bytes) == Push::Overflow {
+        if self
+            .front
+            .shared
+            .events
+            .push(LinkEvent::Event(event), bytes)
+            == Push::Overflow
+        {
             self.too_slow(now);
         }
     }

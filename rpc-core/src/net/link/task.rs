@@ -17,7 +17,7 @@ use super::{Connection, Events, LinkConfig, LinkEvent, LinkState, Parts, Protoco
 use crate::error::{CloseReason, Refused};
 use crate::net::dial::{DialError, Dialer};
 use crate::net::driver::Driver;
-use crate::net::queue::{self, Producer};
+use crate::net::queue;
 use crate::net::telemetry::{Queue, Side, connection_span};
 use crate::net::time;
 use crate::reconnect::{ReconnectPolicy, Reconnector};
@@ -34,11 +34,11 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
         inbox: Inbox::new(config.max_commands),
         state: StateWatch::new(LinkState::Connecting { attempt: 0 }),
         config,
+        events: producer,
         dials_again,
     });
     let front = Front {
         commands: VecDeque::new(),
-        events: producer,
         shared: Arc::clone(&shared),
     };
     let task = Task {
@@ -68,7 +68,6 @@ struct Task<P: Protocol, D: Dialer> {
 pub(super) struct Front<P: Protocol> {
     /// Taken out of the inbox and not yet run.
     pub(super) commands: VecDeque<Command<P>>,
-    pub(super) events: Producer<LinkEvent<P::Event>>,
     pub(super) shared: Arc<Shared<P>>,
 }
 
@@ -233,6 +232,7 @@ impl<P: Protocol> Drop for Front<P> {
             self.set_state(LinkState::Closed { reason });
         }
         drop(self.close());
+        self.shared.events.end();
     }
 }
 
@@ -263,7 +263,7 @@ impl<P: Protocol> Front<P> {
             }
             state => tracing::debug!(?state, node, "link"),
         }
-        self.events.notice(LinkEvent::State(state.clone()));
+        self.shared.events.notice(LinkEvent::State(state.clone()));
         self.shared.state.set(state);
     }
 
