@@ -43,10 +43,10 @@ use pending::PendingRequests;
 pub use config::{ClientConfig, reconnect_policy};
 pub use event::{ClientEvent, Reply, Step, Taken, Warning};
 #[cfg(feature = "tokio")]
-#[cfg(feature = "tokio")]
 pub(crate) use questions::goes_on;
 pub use resume::Resume;
 pub use session::ClientSession;
+#[cfg(feature = "tokio")]
 pub(crate) use session::End;
 pub use sign::Sign;
 
