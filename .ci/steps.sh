@@ -15,8 +15,7 @@ readonly CRATES=(switchboard-rpc-core snek-proto exoclaw-proto smarthole-proto c
 readonly FEATURES=(tokio ws tls server metrics testing)
 readonly OWN_FEATURES=(switchboard-rpc-core:nats snek-proto:cluster snek-proto:nats snek-proto:schema snek-proto:fetch connectonion-proto:auth connectonion-proto:nats acolyte-proto:sse)
 # Members of the workspace that nobody can depend on.
-readonly UNPUBLISHED=(--exclude examples --exclude switchboard --exclude switchboard-fuzz-bodies --exclude switchboard-testing --exclude switchboard-wire
-    --exclude switchboard-typescript)
+readonly UNPUBLISHED=(--exclude examples --exclude switchboard --exclude switchboard-cli --exclude switchboard-fuzz-bodies --exclude switchboard-testing --exclude switchboard-typescript --exclude switchboard-wire)
 OLDEST=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
 readonly OLDEST
 

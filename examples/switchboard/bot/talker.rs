@@ -18,7 +18,7 @@ use switchboard::cli;
 use switchboard::model::{scripted, seconds};
 use switchboard::pictures::Pictures;
 use switchboard::replies;
-use switchboard::screen::printable;
+use switchboard::text::printable;
 use tokio::sync::watch;
 
 /// What the bot does with messages.

@@ -5,7 +5,7 @@ use acolyte_proto::id::TaskId;
 use acolyte_proto::net::Client;
 use acolyte_proto::task::Task;
 use switchboard::cli::{self, Failure};
-use switchboard::screen::printable;
+use switchboard::text::printable;
 
 use crate::daemon::connection::Server;
 

@@ -20,8 +20,8 @@ use rpc_core::{CallError, CloseReason, Delivery, Secret, Str};
 use serde::Serialize;
 use switchboard::chat::{self, Options};
 use switchboard::cli::{self, Failure, LineArgs, Urls, say};
-use switchboard::screen::{printable, printable_lines};
 use switchboard::terminal;
+use switchboard::text::{printable, printable_lines};
 use tokio::task::JoinHandle;
 
 #[derive(Debug, clap::Args)]

@@ -19,7 +19,7 @@ use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, Plu
 use switchboard::chat::{self, Options};
 use switchboard::cli::{self, Failure, LineArgs, Urls, complain};
 use switchboard::router::{Note, Notes, asks_for_notes};
-use switchboard::screen::{counted, printable};
+use switchboard::text::{counted, printable};
 use tokio::sync::Notify;
 
 use crate::router::attendant::{Answering, Attendant};

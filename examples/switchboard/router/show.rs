@@ -4,7 +4,7 @@ use smarthole_proto::frame::Priority;
 use smarthole_proto::hub::{HistoryEntry, HubEvent, Outcome, RegisteredClient, Unroutable};
 use smarthole_proto::router::RouteRequest;
 use switchboard::router::Numbers;
-use switchboard::screen::{self, Colour, printable};
+use switchboard::text::{self, Colour, printable};
 
 use super::json::words;
 
@@ -141,7 +141,7 @@ impl Show {
     }
 
     fn paint(&self, colour: Colour, text: &str) -> String {
-        screen::paint(self.colour, colour, text)
+        text::paint(self.colour, colour, text)
     }
 
     /// Who is connected.

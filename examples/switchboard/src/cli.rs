@@ -1,4 +1,4 @@
-//! Common parts of the commands: those of [`switchboard_wire::cli`], logs, health, NATS.
+//! Common parts of the commands: those of [`switchboard_cli`], logs, health, NATS.
 
 use std::fmt;
 use std::io;
@@ -16,8 +16,8 @@ use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::screen::printable;
 use crate::terminal;
+use crate::text::printable;
 
 mod cluster;
 mod health;
@@ -32,7 +32,7 @@ mod otlp;
 pub use cluster::{LeaseArgs, NatsSettings, nats_failure, unless_failed};
 pub use health::health;
 pub use nats::NatsArgs;
-pub use switchboard_wire::cli::*;
+pub use switchboard_cli::*;
 
 /// The crates of this workspace, for log filters.
 const OURS: [&str; 8] = [
@@ -90,11 +90,11 @@ pub fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
     Failure::new(format_args!("cannot listen on {address}: {error}{hint}"))
 }
 
-/// Ends a program as [`switchboard_wire::cli::finish`] does, with all its traces sent.
+/// Ends a program as [`switchboard_cli::finish`] does, with all its traces sent.
 pub fn finish(outcome: Result<(), Failure>) -> ExitCode {
     #[cfg(feature = "otlp")]
     otlp::flush();
-    switchboard_wire::cli::finish(outcome)
+    switchboard_cli::finish(outcome)
 }
 
 /// Writes the logs of the libraries to standard error: warnings, with `-v` information, with `-vv`
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(log.lines().count(), 2, "{log}");
         assert!(
             log.lines()
-                .all(|line| !line.contains(crate::screen::is_control)),
+                .all(|line| !line.contains(text::is_control)),
             "{log:?}"
         );
         assert!(

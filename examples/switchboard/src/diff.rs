@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use similar::{Algorithm, ChangeTag, TextDiff};
 
-use crate::screen::{printable_lines, shortened};
+use crate::text::{printable_lines, shortened};
 
 /// Lines around a change.
 const CONTEXT: usize = 3;

@@ -17,11 +17,10 @@ pub mod page;
 pub mod pictures;
 pub mod replies;
 pub mod router;
-pub mod screen;
 pub mod terminal;
 pub mod tools;
 
-pub use switchboard_wire::web;
+pub use switchboard_cli::{text, web};
 
 /// The quick start of the top-level README, compiled and run with the documentation tests.
 #[cfg(doctest)]

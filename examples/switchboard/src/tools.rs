@@ -10,7 +10,7 @@ use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 use snek_proto::llm::toolloop::ToolFailure;
 
 use crate::replies;
-use crate::screen::shortened;
+use crate::text::shortened;
 
 /// Most messages that a search returns, and their length in characters.
 const MAX_FOUND: usize = 10;

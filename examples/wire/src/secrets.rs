@@ -14,7 +14,7 @@ use rpc_core::json::each_member;
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
-use crate::text::is_one;
+use crate::frame::is_one;
 
 /// What stands in the place of a secret.
 const HIDDEN: &str = "***";

@@ -9,7 +9,7 @@ use connectonion_proto::frame::{
 };
 use rpc_core::{Json, Refused};
 use serde_json::{Map, Value};
-use switchboard::screen::{counted, printable, printable_lines};
+use switchboard::text::{counted, printable, printable_lines};
 
 const YES_OR_NO: &str = "y/n/always, or say what to do instead";
 const TURNS: &str = "Write a number of turns to go on, a mode, or nothing to stop";

@@ -24,7 +24,7 @@ use crate::assistant::{self, Answer, Step};
 use crate::conversation::ConversationLimits;
 use crate::daemon::Workspace;
 use crate::model::{ChatModel, Finish, ModelError};
-use crate::screen::printable;
+use crate::text::printable;
 use crate::tools::Tools;
 
 /// The default instructions for the model.

@@ -16,7 +16,7 @@ use crate::assistant::{Turn, many_rounds};
 use crate::conversation::ConversationLimits;
 use crate::model::http::RequestPolicy;
 use crate::model::{ChatModel, ModelError, Refusal};
-use crate::screen::printable;
+use crate::text::printable;
 
 /// The default instructions for the model.
 pub const SYSTEM: &str = "\

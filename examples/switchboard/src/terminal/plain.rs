@@ -10,7 +10,7 @@ use super::queue::Queue;
 use super::view::{MAX_RESULT, mark};
 use super::{ChatEvent, Show};
 use crate::cli::{Stdout, ask, complain, say};
-use crate::screen::{printable, printable_lines};
+use crate::text::{printable, printable_lines};
 
 /// How long nothing may happen before the thread looks again.
 const PAUSE: Duration = Duration::from_secs(60);

@@ -86,14 +86,6 @@ fn warn_of_exposure(url: &str) {
     }
 }
 
-/// Returns how many problems there are.
-fn problems(count: usize) -> String {
-    match count {
-        1 => "1 problem".to_owned(),
-        _ => format!("{count} problems"),
-    }
-}
-
 /// Fails if lines of a recording are not of a transcript.
 fn judge(name: &str, bad: usize) -> Result<(), Failure> {
     let lines = match bad {

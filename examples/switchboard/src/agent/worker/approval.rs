@@ -13,7 +13,7 @@ use snek_proto::llm::toolloop::{Call, ToolFailure};
 
 use super::super::tools::{ASK_USER, WRITE_FILE, needs_approval};
 use super::{Stop, Work};
-use crate::screen::counted;
+use crate::text::counted;
 use crate::tools::ToolContext;
 
 /// What a session remembers of what the user has allowed.

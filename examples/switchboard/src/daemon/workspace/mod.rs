@@ -18,7 +18,7 @@ use cap_std::fs::Dir;
 use rpc_core::sync::Mutex;
 
 use super::{Code, Problem};
-use crate::screen::printable;
+use crate::text::printable;
 
 pub use edit::Change;
 pub use read::{Excerpt, Range};

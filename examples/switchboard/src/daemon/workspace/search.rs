@@ -7,7 +7,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::glob::Glob;
 use super::{Code, Problem, Stop, Workspace, or_here, shown};
-use crate::screen::shortened;
+use crate::text::shortened;
 
 /// Large folders that a search skips, and what it says of them.
 const SKIPPED: [(&str, &str); 5] = [

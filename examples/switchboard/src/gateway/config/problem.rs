@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::screen::printable;
+use crate::text::printable;
 
 /// Most problems to report of one file. A file with more is not a configuration.
 const MAX_PROBLEMS: usize = 50;

@@ -1,8 +1,8 @@
 //! Completion of commands: [`Prompt::complete`].
 
 use super::Prompt;
-use crate::screen::Colour;
 use crate::terminal::Command;
+use crate::text::Colour;
 
 impl Prompt {
     /// Completes the command at the beginning of the line, or shows which ones there are.

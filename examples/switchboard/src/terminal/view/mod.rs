@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthStr;
 use super::ChatEvent;
 use super::chat_view::{PlanItem, PlanStatus};
 use crate::markdown::ansi::{self, Stream, Style, wrap};
-use crate::screen::{self, Colour, printable};
+use crate::text::{self, Colour, printable};
 
 use painted::wrap_painted;
 use partial::Partial;
@@ -516,7 +516,7 @@ impl View {
 
 /// Paints a row, if there are colours.
 fn paint(style: Style, colour: Colour, text: &str) -> String {
-    screen::paint(style.colour, colour, text)
+    text::paint(style.colour, colour, text)
 }
 
 /// The rows of a line: one of code may be longer than a row.

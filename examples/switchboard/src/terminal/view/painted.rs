@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthChar as _;
 
-use crate::screen::escaped_json;
+use crate::text::escaped_json;
 
 /// What rows after the first one of a line begin with.
 const INDENT: &str = "  ";
@@ -67,7 +67,7 @@ mod tests {
     use unicode_width::UnicodeWidthStr as _;
 
     use super::*;
-    use crate::screen::Colour;
+    use crate::text::Colour;
 
     fn plain(row: &str) -> String {
         let mut is_colour = false;

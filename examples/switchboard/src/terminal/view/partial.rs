@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::{MAX_PARTIALS, View, columns, fitting};
 use crate::markdown::ansi::{self, not_returned, visible, wrap};
-use crate::screen::{Colour, printable};
+use crate::text::{Colour, printable};
 
 /// A message that grows.
 #[derive(Debug)]

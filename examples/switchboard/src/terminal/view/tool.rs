@@ -6,7 +6,7 @@ use super::{fold, paint};
 use rpc_core::text::beginning;
 
 use crate::markdown::ansi::{Style, diff, wrap};
-use crate::screen::Colour;
+use crate::text::Colour;
 
 /// Most calls that run at once; of more, the oldest counts as ended.
 const MAX_CALLS: usize = 64;

@@ -7,11 +7,6 @@ pub use rpc_core::text::is_control;
 /// How many bytes of a text are looked at together.
 const BLOCK: usize = 32;
 
-/// Returns whether a word is one of these, which have spaces between them.
-pub(crate) fn is_one(word: &str, of: &str) -> bool {
-    of.split_ascii_whitespace().any(|it| it == word)
-}
-
 /// A colour of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
@@ -72,6 +67,15 @@ impl Colour {
     }
 }
 
+/// Paints a text, if there are colours.
+#[must_use]
+pub fn paint(colour: bool, with: Colour, text: &str) -> String {
+    match colour {
+        true => with.paint(text),
+        false => text.to_owned(),
+    }
+}
+
 /// Makes an untrusted text of several lines [`printable`]. Tabs and the ends of lines (LF or CRLF) stay.
 #[must_use]
 pub fn printable_lines(text: &str) -> String {
@@ -128,6 +132,15 @@ pub fn printable(text: &str) -> Cow<'_, str> {
         }
     }
     shown.into()
+}
+
+/// Returns how many there are, like `1 line` or `2 lines`.
+#[must_use]
+pub fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        many => format!("{many} {what}s"),
+    }
 }
 
 /// Cuts a text to this many characters, with a mark at the cut.

@@ -1,4 +1,5 @@
-//! What all commands share: output and its failures, signals, addresses, durations, secrets, TLS.
+//! What the command lines of the program and the wire tool share: output and its failures, signals, addresses,
+//! durations, secrets, TLS; [`text`] of peers at a terminal, and the answers of pages over HTTP ([`web`]).
 
 use std::fmt::{self, Display};
 use std::io::{self, IsTerminal, Write as _};
@@ -16,7 +17,9 @@ mod line;
 mod output;
 mod serving;
 mod signals;
+pub mod text;
 mod variable;
+pub mod web;
 
 pub use failure::{EXIT_CODES, Failure, REFUSED, USAGE, finish};
 pub use line::{Line, LineArgs, Urls, trusted, unreached};

@@ -1,4 +1,4 @@
-//! [`Asset`] and [`text`]: the HTTP answers of the examples' pages, with security headers.
+//! [`Asset`] and [`text`]: answers over HTTP, of pages and of health, with security headers.
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
