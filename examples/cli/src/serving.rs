@@ -1,5 +1,6 @@
 //! What the commands that serve have in common: TLS, who can reach them, and from which web pages.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,6 +10,9 @@ use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
 use rpc_core::net::tls::TlsAcceptor;
 
 use super::{Failure, complain};
+
+/// The extra time for connections to close after the work in progress, when a server ends.
+pub const GOODBYE: Duration = Duration::from_secs(2);
 
 /// The certificate of a server.
 #[derive(Debug, Default, clap::Args)]
@@ -133,6 +137,16 @@ impl Reach {
             );
         }
     }
+}
+
+/// Returns the failure of a server that cannot listen there.
+#[must_use]
+pub fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrInUse => "; choose another address with --listen",
+        _ => "",
+    };
+    Failure::new(format_args!("cannot listen on {address}: {error}{hint}"))
 }
 
 /// Adds the names and the origins of web pages that the options allow.

@@ -1,8 +1,13 @@
 //! [`run`]: a conversation at a terminal, in a pipe or with one text, the same for all protocols; a [`Peer`] is
 //! the client of one of them.
 
+pub(crate) mod agent;
+pub(crate) mod bot;
+pub(crate) mod daemon;
+pub(crate) mod gateway;
 mod line;
 mod out;
+pub(crate) mod router;
 
 use std::collections::VecDeque;
 use std::future::pending;

@@ -22,7 +22,7 @@ pub use self::describe::describe;
 use self::model::GatewayModel;
 use super::backend::GatewayBackend;
 use super::cluster::{Cluster, ClusterConfig};
-use super::config::{Config, DataDir, GatewayConfig, PluginConfig, PluginSource};
+use super::config::{Config, DataDir, GatewayConfig, NatsSettings, PluginConfig, PluginSource};
 use super::engine::{Engine, EngineParts, Records, unix_seconds};
 #[cfg(unix)]
 use super::local::UsageSocket;
@@ -30,7 +30,7 @@ use super::memory::Soul;
 use super::site::{SECRET_VARIABLE, Site};
 use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits, empty_file, probe};
 use super::tool::{self, PluginEntry, PluginLimits, Problem, Tools};
-use crate::cli::{NatsSettings, Pings, guards as guards_with};
+use crate::cli::{Pings, guards as guards_with};
 use crate::metrics;
 use crate::model::options::ModelArgs;
 

@@ -1,6 +1,7 @@
 //! [`Config`]: the gateway's configuration, from one TOML file.
 
 mod load;
+mod nats;
 mod problem;
 pub(crate) mod read;
 #[cfg(test)]
@@ -12,10 +13,10 @@ use std::time::Duration;
 use exoclaw_proto::limits::{DEFAULT_PORT, MAX_TOOL_ROUNDS};
 use serde::Deserialize;
 
-use crate::cli::NatsSettings;
 use crate::model::options::ModelArgs;
 
 pub use load::{Loaded, Origin, PATH_VARIABLE};
+pub use nats::NatsSettings;
 pub use problem::{ConfigError, Problem};
 
 /// The contents of the file. What it leaves out has the default of the field.

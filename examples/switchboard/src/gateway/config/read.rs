@@ -22,7 +22,7 @@ use crate::model::options::{ModelArgs, temperature};
 use crate::model::provider::Provider;
 
 /// A configuration with every key.
-const SAMPLE: &str = include_str!("../../../gateway/gateway.toml");
+const SAMPLE: &str = include_str!("../../../gateway.toml");
 
 /// `[agent]` as it is written.
 #[derive(Default, Deserialize)]
