@@ -10,19 +10,13 @@ mod bot;
 pub mod bounded;
 pub mod chat;
 pub mod commands;
-pub mod conversation;
 pub mod daemon;
-pub mod diff;
 pub mod gateway;
 pub mod markdown;
 pub mod metrics;
 pub mod model;
 pub mod page;
-pub mod pictures;
-pub mod replies;
 pub mod router;
-pub mod terminal;
-pub mod tools;
 
 pub use switchboard_cli::{self as cli, text, web};
 

@@ -1,8 +1,7 @@
-//! An agent that speaks ConnectOnion: its tools, its work, its page.
+//! An agent that speaks ConnectOnion: its tools, its work, and what its host keeps.
 
 pub mod calculator;
 mod lists;
-pub mod page;
 mod spent;
 pub mod tools;
 mod worker;

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
 use super::calculator::calculate;
+use crate::assistant::tools::{Function, Tools, text};
 use crate::daemon::workspace::{Query, Range, Stop};
 use crate::daemon::{Problem, Workspace};
-use crate::tools::{Function, Tools, text};
 
 /// The tool that asks the user a question.
 pub const ASK_USER: &str = "ask_user";
@@ -110,7 +110,7 @@ mod tests {
     use std::time::UNIX_EPOCH;
 
     use super::*;
-    use crate::tools::ToolContext;
+    use crate::assistant::tools::ToolContext;
 
     fn run(tools: &Tools, name: &str, arguments: &Value) -> Result<Value, String> {
         let cx = ToolContext {

@@ -15,11 +15,11 @@ use snek_proto::net::Client;
 use snek_proto::permission::Triggers;
 use tokio::sync::watch;
 
+use crate::assistant::pictures::Pictures;
+use crate::assistant::replies;
 use crate::assistant::{Assistant, is_apology};
 use crate::cli;
 use crate::model::{scripted, seconds};
-use crate::pictures::Pictures;
-use crate::replies;
 use crate::text::printable;
 
 /// What the bot does with messages.

@@ -8,6 +8,7 @@ pub(crate) mod gateway;
 mod line;
 mod out;
 pub(crate) mod router;
+pub mod terminal;
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -21,8 +22,8 @@ use rpc_core::net::Events;
 use serde_json::json;
 use tokio::time::sleep;
 
+use self::terminal::{ChatEvent, Command, Input, Line, Waits};
 use crate::cli::{self, Failure};
-use crate::terminal::{self, ChatEvent, Command, Input, Line, Waits};
 
 pub use line::help;
 pub use out::{Out, frame, telling};

@@ -14,8 +14,8 @@ use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use crate::chat::terminal;
 use crate::cli::{self, Failure, Stderr, set_editor, set_quiet, wants_colour};
-use crate::terminal;
 use crate::text::printable;
 
 #[cfg(feature = "otlp")]

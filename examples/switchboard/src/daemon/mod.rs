@@ -5,6 +5,7 @@ mod agent;
 pub mod ask_first;
 pub mod checklist;
 pub mod command;
+mod diff;
 mod problem;
 mod shown;
 pub mod toolbox;

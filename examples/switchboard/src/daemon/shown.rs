@@ -12,7 +12,7 @@ use super::toolbox::{
     CHECKLIST, FILE_CREATE, FILE_EDIT, FILE_FIND, FILE_READ, FILE_SEARCH, SHELL_RUN,
 };
 use super::workspace::{Change, Excerpt, Found, Match, Query};
-use crate::diff::Marker;
+use crate::daemon::diff::Marker;
 
 /// Most lines of a search to show.
 const MAX_LINES: usize = 50;

@@ -15,7 +15,7 @@ use super::ask_first::Step;
 use super::command::{Commands, Confinement, News};
 use super::workspace::{Change, Found, Query, Range, Stop, Workspace};
 use super::{Code, Problem, checklist, shown};
-use crate::conversation::without_middle;
+use crate::assistant::conversation::without_middle;
 
 /// The tool that reads a file.
 pub const FILE_READ: &str = "file-read";

@@ -22,8 +22,8 @@ use snek_proto::llm::chat::ChatMessage;
 use self::memory::Memory;
 use super::ask_first::{self, ASK_FIRST, AWAITING_INPUT, Decisions, Step};
 use super::{Problem, Toolbox, Workspace};
+use crate::assistant::conversation::ConversationLimits;
 use crate::assistant::{self, Answer, Turn, many_rounds};
-use crate::conversation::ConversationLimits;
 use crate::model::http::RequestPolicy;
 use crate::model::{ChatModel, Delta, Finish, ModelError};
 

@@ -1,4 +1,4 @@
-//! The parts of the AI gateway: its configuration, memory, tools, page, and the engine.
+//! The parts of the AI gateway: its configuration, memory, tools, HTTP, and the engine.
 
 pub mod backend;
 pub mod cluster;
@@ -8,7 +8,7 @@ pub mod engine;
 #[cfg(unix)]
 pub mod local;
 pub mod memory;
-pub mod page;
+pub mod page_chats;
 #[cfg(feature = "wasm")]
 pub mod plugin;
 pub mod setup;

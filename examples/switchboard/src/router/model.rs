@@ -12,8 +12,8 @@ use smarthole_proto::router::{Candidate, Choice, Keywords, RouteRequest, Router,
 use snek_proto::llm::chat::{ChatMessage, ToolCall};
 use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
+use crate::assistant::conversation::ConversationLimits;
 use crate::assistant::{Turn, many_rounds};
-use crate::conversation::ConversationLimits;
 use crate::model::http::RequestPolicy;
 use crate::model::{ChatModel, ModelError, Refusal};
 use crate::text::printable;

@@ -12,10 +12,10 @@ use serde_json::json;
 
 use super::question::Question;
 use super::{Agent, InterjectionResult};
+use crate::chat::terminal::ChatEvent;
 use crate::chat::{self, Out};
 use crate::cli::{self, Failure};
 use crate::model::seconds;
-use crate::terminal::ChatEvent;
 
 const WANTS_CODE: &str = "this agent does not know you: write an invite code";
 /// So many items of an earlier conversation are shown.

@@ -20,9 +20,9 @@ use serde_json::json;
 use tokio::task::{JoinHandle, JoinSet};
 
 use self::question::{Meant, Question};
+use crate::chat::terminal::{ChatEvent, Command, Waits};
 use crate::chat::{Out, Peer, State};
 use crate::cli::{Failure, Urls};
-use crate::terminal::{ChatEvent, Command, Waits};
 
 pub(crate) use self::attachments::Attachments;
 pub(crate) use self::last_session::LastSession;

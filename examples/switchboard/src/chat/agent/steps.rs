@@ -6,8 +6,8 @@ use connectonion_proto::frame::{
 use rpc_core::Json;
 
 use crate::chat::telling;
+use crate::chat::terminal::ChatEvent;
 use crate::markdown::fenced;
-use crate::terminal::ChatEvent;
 
 /// Turns steps into events. Growing texts are shown once, also when their whole follows.
 #[derive(Debug, Default)]

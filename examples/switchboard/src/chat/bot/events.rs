@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use super::growing::Entry;
 use super::{Channel, Post};
 use crate::chat::Out;
+use crate::chat::terminal::ChatEvent;
 use crate::cli::{self, Failure};
-use crate::terminal::ChatEvent;
 
 impl Channel {
     pub(super) async fn happened(

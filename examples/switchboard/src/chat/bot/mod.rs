@@ -23,9 +23,9 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use self::channels::Channels;
 use self::growing::Growing;
+use crate::chat::terminal::{ChatEvent, Command};
 use crate::chat::{Out, Peer, State};
 use crate::cli::Failure;
-use crate::terminal::{ChatEvent, Command};
 
 pub(crate) use self::connection::{Server, open};
 

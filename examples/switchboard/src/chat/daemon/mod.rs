@@ -20,10 +20,10 @@ use serde_json::json;
 
 use self::connection::Connection;
 use self::show::words;
+use crate::chat::terminal::{ChatEvent, Command, Waits};
 use crate::chat::{Out, Peer, State};
 use crate::cli::Failure;
 use crate::daemon::ask_first::{ASK_FIRST, AWAITING_INPUT};
-use crate::terminal::{ChatEvent, Command, Waits};
 
 pub(crate) use self::connection::{ChatOptions, Server, api_key};
 pub(crate) use self::show::status_lines;

@@ -12,9 +12,9 @@ use rpc_core::net::entropy;
 use rpc_core::{CallError, Delivery, Refused, Str};
 use serde_json::json;
 
+use crate::chat::terminal::{ChatEvent, Command};
 use crate::chat::{Out, Peer, State};
 use crate::cli::Failure;
-use crate::terminal::{ChatEvent, Command};
 
 pub(crate) use self::connection::{Connected, MAX_TEXT, Query, Server, ask, explain};
 

@@ -8,9 +8,9 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::chat::router::notes::{Note, Notes, on_disk};
+use crate::chat::terminal::{ChatEvent, Command, Waits};
 use crate::chat::{Out, Peer, State};
 use crate::cli::Failure;
-use crate::terminal::{ChatEvent, Command, Waits};
 
 /// Most events that wait to be shown; more of them are left out.
 const WAITING: usize = 64;

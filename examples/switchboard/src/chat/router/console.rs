@@ -11,10 +11,10 @@ use smarthole_proto::limits::{MAX_PAYLOAD, SHUTDOWN_TIMEOUT};
 use smarthole_proto::net::{HubEvents, RouterRuntime, ServerHandle};
 
 use crate::chat::router::show::Show;
+use crate::chat::terminal::{ChatEvent, Command, Waits};
 use crate::chat::{Out, Peer, State};
 use crate::cli::Failure;
 use crate::router::json;
-use crate::terminal::{ChatEvent, Command, Waits};
 
 /// Where a router listens, and when it is enough.
 #[derive(Clone, Debug)]

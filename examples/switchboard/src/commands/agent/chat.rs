@@ -13,9 +13,8 @@ use tokio::task::JoinSet;
 
 use super::home::Home;
 use crate::chat::agent::{Agent, Attachments, LastSession, Status, Steps, parse_mode};
-use crate::chat::{self, Options, Peer as _};
+use crate::chat::{self, Options, Peer as _, terminal};
 use crate::cli::{self, Failure, Line, LineArgs, Urls};
-use crate::terminal;
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is installed):

@@ -16,7 +16,7 @@ use rpc_core::Secret;
 
 use super::home::Home;
 use crate::agent::tools::tools;
-use crate::agent::{Lists, SpentFile, Worker, page};
+use crate::agent::{Lists, SpentFile, Worker};
 use crate::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
 use crate::commands::cluster::{LeaseArgs, NatsArgs, nats_failure, unless_failed};
 use crate::daemon::Workspace;
@@ -24,6 +24,7 @@ use crate::metrics;
 use crate::model::http::HttpClient;
 use crate::model::options::ModelArgs;
 use crate::model::scripted::Scripted;
+use crate::page;
 
 /// How long agents may go on after Ctrl-C.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -282,7 +283,7 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions, String)
     let options = ServerOptions::with_runtime(runtime);
     let mut options = options.with_service(|request, peer| async move {
         let metrics = metrics::respond(&request, peer);
-        metrics.unwrap_or_else(|| page::respond(request.method(), request.uri().path()))
+        metrics.unwrap_or_else(|| page::agent::respond(request.method(), request.uri().path()))
     });
     options.name.clone_from(&args.name);
     options.tools = worker.tools().map(ToOwned::to_owned).collect();

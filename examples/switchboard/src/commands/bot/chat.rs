@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use crate::chat::bot::{Channel, Server, open};
-use crate::chat::{self, Options, Peer as _};
+use crate::chat::{self, Options, Peer as _, terminal};
 use crate::cli::{EXIT_CODES, Failure};
-use crate::terminal;
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is installed):

@@ -7,12 +7,12 @@ use snek_proto::limits::HTTP_CONNECT_TIMEOUT;
 use snek_proto::llm::image::ImageFormat;
 
 use crate::assistant::Assistant;
+use crate::assistant::conversation::{ConversationLimits, Conversations};
+use crate::assistant::pictures::Pictures;
 use crate::cli::Failure;
-use crate::conversation::{ConversationLimits, Conversations};
 use crate::model::http::{HttpClient, RequestPolicy};
 use crate::model::options::ModelArgs;
 use crate::model::scripted::Scripted;
-use crate::pictures::Pictures;
 
 /// The pause of the scripted model before each piece: its answers can be seen to grow.
 const PACE: Duration = Duration::from_millis(40);

@@ -6,9 +6,8 @@ use std::time::Duration;
 use acolyte_proto::limits::CHAT_IDLE_TIMEOUT;
 
 use crate::chat::daemon::{ChatOptions, Daemon, Server};
-use crate::chat::{self, Options};
+use crate::chat::{self, Options, terminal};
 use crate::cli::Failure;
-use crate::terminal;
 
 /// The longest prompt from standard input, in bytes.
 const MAX_PROMPT: usize = 512 * 1024;

@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use clap::ArgGroup;
 
 use crate::chat::gateway::{Connected, Gateway, MAX_TEXT, Query, Server, ask, explain};
-use crate::chat::{self, Options};
+use crate::chat::{self, Options, terminal};
 use crate::cli::{self, Failure, say};
-use crate::terminal;
 
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("what"))]

@@ -8,7 +8,7 @@ use cap_std::fs::{Metadata, OpenOptions, Permissions};
 
 use super::ends::{Lines, plain};
 use super::{Code, MAX_FILE, Problem, Workspace, or_here, shown, without_here};
-use crate::diff::Diff;
+use crate::daemon::diff::Diff;
 
 /// A change of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,9 +12,9 @@ use rpc_core::Delivery;
 use serde_json::{Map, Value, json};
 
 use crate::chat;
+use crate::chat::terminal::{ChatEvent, PlanItem, PlanStatus};
 use crate::daemon::ask_first::ASK_FIRST;
 use crate::daemon::toolbox::CHECKLIST;
-use crate::terminal::{ChatEvent, PlanItem, PlanStatus};
 use crate::text::printable;
 
 /// Turns an update into events, except for the end.

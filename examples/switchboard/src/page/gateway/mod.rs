@@ -1,6 +1,4 @@
-//! [`respond`]: the gateway's answers over plain HTTP: its chat page and its health. [`Chats`] are the page's.
-
-mod chats;
+//! [`respond`]: the gateway's answers over plain HTTP: its chat page and its health.
 
 use bytes::Bytes;
 use exoclaw_proto::limits::{HEALTH_PATH, WS_PATH};
@@ -9,8 +7,6 @@ use rpc_core::net::server::is_read;
 
 use crate::page::{Skeleton, file};
 use crate::web::{Asset, not_allowed, page, text};
-
-pub use chats::{Chats, is_id};
 
 #[cfg(test)]
 mod tests;
@@ -72,7 +68,7 @@ impl<'a> Resource<'a> {
 ///   gateway. Of another path that begins with `/health` or `/ready`: 404. Of anything else: the
 ///   page or one of its files.
 /// - `POST /webhook/{channel}`: 404. Those with a channel adapter are handled before, see
-///   [`Site`](super::site::Site).
+///   [`Site`](crate::gateway::site::Site).
 /// - Any other method: 405, with an empty body.
 ///
 /// The answer to `HEAD` is the one to `GET`; an HTTP server leaves its body out.

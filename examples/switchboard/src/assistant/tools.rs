@@ -9,7 +9,7 @@ use snek_proto::llm::chat::{ChatMessage, Role};
 use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 use snek_proto::llm::toolloop::ToolFailure;
 
-use crate::replies;
+use crate::assistant::replies;
 use crate::text::shortened;
 
 /// Most messages that a search returns, and their length in characters.

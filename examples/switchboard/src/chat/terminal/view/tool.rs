@@ -12,7 +12,7 @@ use crate::text::Colour;
 const MAX_CALLS: usize = 64;
 /// The most lines of a call's output that are shown while it runs, that stay, and that stay of a diff.
 const MAX_LIVE: usize = 5;
-pub(in crate::terminal) const MAX_RESULT: usize = 4;
+pub(in crate::chat::terminal) const MAX_RESULT: usize = 4;
 const MAX_DIFF: usize = 40;
 /// The longest line of output, in bytes.
 const MAX_LINE: usize = 2_000;

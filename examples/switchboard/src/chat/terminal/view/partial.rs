@@ -19,7 +19,7 @@ pub(super) struct Partial {
 impl View {
     /// Lets rows that still change stay as they are drawn, from the first one on: all of a text that grows but
     /// its last row. Returns how many.
-    pub(in crate::terminal) fn settle(&mut self) -> usize {
+    pub(in crate::chat::terminal) fn settle(&mut self) -> usize {
         let before = self.lines.len();
         let rows = self.answer.overflow(self.width, 1);
         let rows = rows.iter().flat_map(|row| fitting(row, self.width));

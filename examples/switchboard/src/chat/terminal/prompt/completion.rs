@@ -1,7 +1,7 @@
 //! Completion of commands: [`Prompt::complete`].
 
 use super::Prompt;
-use crate::terminal::Command;
+use crate::chat::terminal::Command;
 use crate::text::Colour;
 
 impl Prompt {
