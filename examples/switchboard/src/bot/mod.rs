@@ -1,4 +1,4 @@
-//! [`Talker`]: what the bot does with messages.
+//! [`BotHandler`]: what the bot does with messages.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -23,7 +23,7 @@ use crate::model::{scripted, seconds};
 use crate::text::printable;
 
 /// What the bot does with messages.
-pub(crate) struct Talker {
+pub(crate) struct BotHandler {
     pub(crate) triggers: Triggers,
     /// Counts the messages that were answered.
     pub(crate) answers: watch::Sender<u64>,
@@ -40,7 +40,7 @@ pub(crate) struct Talker {
     pub(crate) json: bool,
 }
 
-impl Handler for Talker {
+impl Handler for BotHandler {
     /// `ping` has been answered already when this is called.
     async fn on_ping(&self, _: &Context, _: &Message, _: &str) -> Result<(), BotError> {
         self.answered();
@@ -129,7 +129,7 @@ impl Handler for Talker {
     }
 }
 
-impl Talker {
+impl BotHandler {
     fn tell(&self, event: &str, about: Value, words: &str) {
         cli::tell(
             self.json,

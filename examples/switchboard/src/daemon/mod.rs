@@ -7,7 +7,7 @@ pub mod checklist;
 pub mod command;
 mod diff;
 mod problem;
-mod shown;
+mod tool_output;
 pub mod toolbox;
 pub mod worker;
 pub mod workspace;

@@ -14,7 +14,7 @@ use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 use super::ask_first::Step;
 use super::command::{Commands, Confinement, News};
 use super::workspace::{Change, Found, Query, Range, Stop, Workspace};
-use super::{Code, Problem, checklist, shown};
+use super::{Code, Problem, checklist, tool_output};
 use crate::assistant::conversation::without_middle;
 
 /// The tool that reads a file.
@@ -72,7 +72,7 @@ impl Toolbox {
     pub fn header(&self, name: &str, arguments: &Map<String, Value>) -> Option<Shown> {
         let mut known = self.definitions.iter().map(ToolDefinition::name);
         let is_known = known.any(|known| known == name);
-        let header = shown::header(name, arguments).filter(|_| is_known);
+        let header = tool_output::header(name, arguments).filter(|_| is_known);
         header.map(Shown::Part)
     }
 
@@ -170,10 +170,10 @@ impl Toolbox {
         let line = required(arguments, "command")?;
         let timeout = number(arguments, "timeout")?;
         let timeout = timeout.map(|seconds| Duration::from_secs(seconds.max(1)));
-        show(Shown::Part(shown::command(line)));
+        show(Shown::Part(tool_output::command(line)));
         let mut is_silent = true;
         let mut news = |news: News| {
-            for part in shown::output(&news) {
+            for part in tool_output::output(&news) {
                 is_silent = false;
                 show(Shown::Part(part));
             }
@@ -343,7 +343,7 @@ fn on_files(
                 range.count = usize::try_from(count).unwrap_or(usize::MAX);
             }
             let excerpt = workspace.read(required(arguments, "path")?, range)?;
-            (shown::read(&excerpt), read(&excerpt))
+            (tool_output::read(&excerpt), read(&excerpt))
         }
         FILE_SEARCH => {
             let query = Query {
@@ -352,19 +352,22 @@ fn on_files(
                 ..places(arguments)?
             };
             let found = workspace.search(&query, stop)?;
-            let lines: Vec<_> = found.items.iter().map(shown::told).collect();
-            (shown::search(&query, &found), listed(&lines, &found))
+            let lines: Vec<_> = found.items.iter().map(tool_output::told).collect();
+            (tool_output::search(&query, &found), listed(&lines, &found))
         }
         FILE_FIND => {
             let query = places(arguments)?;
             let found = workspace.files(&query, stop)?;
-            (shown::files(&query, &found), listed(&found.items, &found))
+            (
+                tool_output::files(&query, &found),
+                listed(&found.items, &found),
+            )
         }
         FILE_EDIT => {
             let (path, find) = (required(arguments, "path")?, required(arguments, "find")?);
             let put = required(arguments, "replace")?;
             let change = workspace.edit(path, find, put, flag(arguments, "all")?)?;
-            (shown::change(&change), changed(&change))
+            (tool_output::change(&change), changed(&change))
         }
         FILE_CREATE => {
             let (path, text) = (
@@ -372,7 +375,7 @@ fn on_files(
                 required(arguments, "content")?,
             );
             let change = workspace.write(path, text)?;
-            (shown::change(&change), changed(&change))
+            (tool_output::change(&change), changed(&change))
         }
         _ => return Err(Problem::call(format!("there is no tool {name:?}"))),
     })

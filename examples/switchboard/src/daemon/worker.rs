@@ -3,9 +3,9 @@
 mod calls;
 mod history;
 mod memory;
+mod model_name;
 #[cfg(test)]
 mod tests;
-mod wanted;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -169,7 +169,7 @@ impl Worker {
         if named == self.name {
             return Ok(named);
         }
-        match wanted::provider(named, self.provider) {
+        match model_name::provider(named, self.provider) {
             (provider, model) if provider == self.provider && !model.is_empty() => Ok(model),
             _ => {
                 let message = format!(

@@ -4,9 +4,6 @@ pub mod backend;
 pub mod cluster;
 pub mod config;
 pub mod engine;
-#[doc(hidden)]
-#[cfg(unix)]
-pub mod local;
 pub mod memory;
 pub mod page_chats;
 #[cfg(feature = "wasm")]
@@ -16,3 +13,6 @@ pub mod site;
 pub mod store;
 pub mod tool;
 pub mod usage;
+#[doc(hidden)]
+#[cfg(unix)]
+pub mod usage_socket;

@@ -24,12 +24,12 @@ use super::backend::GatewayBackend;
 use super::cluster::{Cluster, ClusterConfig};
 use super::config::{Config, DataDir, GatewayConfig, NatsSettings, PluginConfig, PluginSource};
 use super::engine::{Engine, EngineParts, Records, unix_seconds};
-#[cfg(unix)]
-use super::local::UsageSocket;
 use super::memory::Soul;
 use super::site::{SECRET_VARIABLE, Site};
 use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits, empty_file, probe};
 use super::tool::{self, PluginEntry, PluginLimits, Problem, Tools};
+#[cfg(unix)]
+use super::usage_socket::UsageSocket;
 use crate::cli::{Pings, guards as guards_with};
 use crate::metrics;
 use crate::model::options::ModelArgs;

@@ -1,4 +1,4 @@
-//! Events, clients and outcomes as JSON, for programs.
+//! The events, clients and outcomes of a router as JSON, for programs.
 
 use serde_json::{Value, json};
 use smarthole_proto::hub::{

@@ -1,4 +1,4 @@
-//! Events of the server: [`Channel::happened`].
+//! [`Channel::happened`]: what the events of a Snek server change in a conversation.
 
 use rpc_core::CloseReason;
 use rpc_core::net::{LinkEvent, LinkState};

@@ -1,4 +1,4 @@
-//! [`Connection`]: the way to a server, over a WebSocket or over HTTP.
+//! [`Server`]: the options of the way to a daemon; [`Connection`]: one over a WebSocket or over HTTP.
 
 use std::fs;
 use std::future::pending;

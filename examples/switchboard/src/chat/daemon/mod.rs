@@ -1,4 +1,4 @@
-//! [`Daemon`]: an agent behind Acolyte in a conversation.
+//! [`Daemon`]: a coding agent behind Acolyte in a conversation.
 
 mod connection;
 mod show;

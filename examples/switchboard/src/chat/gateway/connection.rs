@@ -1,4 +1,4 @@
-//! [`Connected`]: a connection to a gateway, from the options of [`Server`]; [`ask`] is what else than a reply can be asked.
+//! [`Server`]: the options of the way to a gateway; [`Connected`]: a connection to it, and what can be asked there.
 
 use std::time::Duration;
 

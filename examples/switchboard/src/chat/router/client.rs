@@ -1,4 +1,4 @@
-//! [`Attendant`]: a client at a terminal: what it works on is in a status line, and a line
+//! [`ClientConsole`]: a router's client at a terminal: what it works on is in a status line, and a line
 //! can ask for its notes.
 
 use std::sync::Arc;
@@ -40,12 +40,12 @@ impl Answering {
 
 /// A client in a conversation with the person in front of it.
 #[derive(Debug)]
-pub(crate) struct Attendant {
+pub(crate) struct ClientConsole {
     notes: Arc<Notes>,
     shown: mpsc::Receiver<ChatEvent>,
 }
 
-impl Attendant {
+impl ClientConsole {
     pub(crate) fn new(notes: Arc<Notes>) -> (Self, Answering) {
         let (sender, shown) = mpsc::channel(WAITING);
         let answering = Answering {
@@ -56,7 +56,7 @@ impl Attendant {
     }
 }
 
-impl Peer for Attendant {
+impl Peer for ClientConsole {
     type Event = ChatEvent;
 
     const NAME: &'static str = "router-client";

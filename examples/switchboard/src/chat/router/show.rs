@@ -1,4 +1,4 @@
-//! [`Show`]: what happens, in lines for people.
+//! [`Show`]: the events of a router in lines for people.
 
 use smarthole_proto::frame::Priority;
 use smarthole_proto::hub::{HistoryEntry, HubEvent, Outcome, RegisteredClient, Unroutable};

@@ -1,4 +1,4 @@
-//! [`Home`]: where keys, lists and sessions are kept.
+//! [`Home`]: the option for the folder of keys, lists and sessions.
 
 use std::path::{Path, PathBuf};
 

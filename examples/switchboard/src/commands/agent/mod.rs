@@ -1,4 +1,4 @@
-//! An agent that speaks ConnectOnion, and a terminal to talk to one.
+//! `switchboard agent`: its subcommands, and what its help says.
 
 mod chat;
 mod home;

@@ -1,4 +1,4 @@
-//! The bot itself: its options, its handler, its end.
+//! `switchboard bot` without a subcommand: answers messages in the channels of a Snek server.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,7 @@ use snek_proto::permission::Triggers;
 use tokio::sync::watch;
 
 use super::model;
-use crate::bot::Talker;
+use crate::bot::BotHandler;
 use crate::cli::{self, Failure, LineArgs, Urls, complain};
 use crate::model::provider::Provider;
 
@@ -97,7 +97,7 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
     let username = config.client.username.clone();
     let was_in = Arc::new(AtomicBool::new(false));
     let client = Arc::new(OnceLock::new());
-    let talker = Talker {
+    let handler = BotHandler {
         triggers,
         answers,
         assistant,
@@ -112,7 +112,7 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
     if !args.json {
         complain(format_args!("bot: model: {place}"));
     }
-    let bot = Bot::with_dialer(line.dialer(dialer), config, talker);
+    let bot = Bot::with_dialer(line.dialer(dialer), config, handler);
 
     // It was empty until now.
     let _ = client.set(bot.client());

@@ -1,4 +1,4 @@
-//! A bot for any Snek server, a Snek server to try it on, and a chat to talk to it.
+//! `switchboard bot`: its subcommands, and what its help says.
 
 mod answer;
 mod chat;

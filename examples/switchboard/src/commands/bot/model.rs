@@ -1,4 +1,4 @@
-//! The bot's language model: its options, and the assistant that is made of them.
+//! The options of the bot's language model, and the assistant that is made of them.
 
 use std::time::Duration;
 

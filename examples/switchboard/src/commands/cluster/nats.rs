@@ -1,4 +1,4 @@
-//! [`NatsArgs`]: where the nodes of a cluster keep what they share.
+//! [`NatsArgs`]: the options of the NATS server where the nodes of a cluster keep what they share.
 
 use std::path::PathBuf;
 use std::sync::Arc;

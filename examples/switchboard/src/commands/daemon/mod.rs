@@ -1,4 +1,4 @@
-//! A coding agent that speaks Acolyte, and the command line for it.
+//! `switchboard daemon`: its subcommands, and what its help says.
 
 mod chat;
 mod serve;

@@ -1,4 +1,4 @@
-//! [`Tools`]: the folder of a daemon, and what may be done there, from options.
+//! [`ToolArgs`]: the options of what the agent may do in its folder; [`Tools`] is what comes of them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! An AI gateway that speaks Exoclaw, and a client for one.
+//! `switchboard gateway`: its subcommands, and what its help says.
 
 mod chat;
 mod serve;

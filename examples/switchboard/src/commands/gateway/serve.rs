@@ -1,4 +1,4 @@
-//! `switchboard gateway serve` and `gateway check`.
+//! `switchboard gateway serve` and `switchboard gateway check`: run a gateway, or check its configuration.
 
 use std::path::PathBuf;
 use std::sync::Arc;

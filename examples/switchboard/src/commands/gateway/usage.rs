@@ -79,7 +79,7 @@ fn own(args: &Args, config: &Config) -> Result<Vec<UsageEntry>, Failure> {
 fn running(folder: &Path, max: usize) -> Result<Option<Vec<UsageEntry>>, Failure> {
     use std::io::ErrorKind::{ConnectionRefused, InvalidInput, NotFound};
 
-    use crate::gateway::local::{SOCKET_NAME, ask_usage};
+    use crate::gateway::usage_socket::{SOCKET_NAME, ask_usage};
 
     match ask_usage(folder, max) {
         Ok(entries) => Ok(Some(entries)),

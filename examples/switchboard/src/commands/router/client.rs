@@ -18,7 +18,7 @@ use smarthole_proto::net::{Event, InboundMessage, dialer, link_config};
 use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
 use tokio::sync::Notify;
 
-use crate::chat::router::client::{Answering, Attendant};
+use crate::chat::router::client::{Answering, ClientConsole};
 use crate::chat::router::notes::{Note, Notes, asks_for_notes, on_disk};
 use crate::chat::{self, Options};
 use crate::cli::{self, Failure, LineArgs, Urls, complain};
@@ -99,7 +99,7 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
     let notes = Notes::open(args.file)
         .map_err(|error| Failure::new(format_args!("--file {}: {error}", file.display())))?;
     let notes = Arc::new(notes);
-    let (mut attendant, answering) = Attendant::new(Arc::clone(&notes));
+    let (mut console, answering) = ClientConsole::new(Arc::clone(&notes));
     let conversation = Options {
         json: args.json,
         place: args.url.to_string(),
@@ -123,7 +123,7 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
         .run_until(async {
             tokio::select! {
                 // From its end on, Ctrl-C is a signal again.
-                _ = chat::run(&mut attendant, conversation) => {}
+                _ = chat::run(&mut console, conversation) => {}
                 () = standing.refused.notified() => return,
             }
             complain("client: finishing the messages in progress; Ctrl-C again ends at once");
@@ -363,7 +363,7 @@ mod tests {
     fn keeper(only: &[&str], reject: Option<&str>) -> Keeper {
         let notes = Arc::new(Notes::open(None).unwrap());
         Keeper {
-            answering: Attendant::new(Arc::clone(&notes)).1,
+            answering: ClientConsole::new(Arc::clone(&notes)).1,
             notes,
             writing: tokio::sync::Mutex::new(()),
             only: only.iter().map(|word| (*word).to_owned()).collect(),

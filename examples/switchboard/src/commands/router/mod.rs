@@ -1,4 +1,4 @@
-//! A SmartHole router that people can talk to, and a small client for one.
+//! `switchboard router`: its subcommands, and what its help says.
 
 mod client;
 mod model;

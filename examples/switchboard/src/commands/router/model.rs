@@ -1,4 +1,4 @@
-//! The router that decides by the options: keywords, or a language model.
+//! The options of what chooses the receiver of a message: keywords, or a language model.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `switchboard router serve`: its options, its start and its end.
+//! `switchboard router serve`: runs a router, with a conversation at the terminal.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ mod filter;
 pub(crate) mod group;
 #[cfg(target_os = "linux")]
 mod isolate;
-mod lines;
+mod output;
 #[cfg(target_os = "linux")]
 mod supervise;
 
@@ -24,7 +24,7 @@ use tokio::process::Command;
 use self::group::{Group, Note};
 use super::{Code, Problem, Workspace};
 
-pub use lines::{Line, News, Output, Stream};
+pub use output::{Line, News, Output, Stream};
 
 /// The variables of the daemon's environment that programs get. They get no others, and no keys.
 const KEPT: [&str; 15] = [
@@ -199,7 +199,7 @@ impl Commands {
         }
         let timeout = timeout.unwrap_or(config.timeout).min(config.max_timeout);
         let mut group = self.start(workspace, line)?;
-        let mut heard = lines::Capture::default();
+        let mut heard = output::Capture::default();
         let (out, err) = group.take_pipes();
         let ended = {
             let mut listening = std::pin::pin!(heard.listen(out, err, show));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{Metadata, OpenOptions, Permissions};
 
-use super::ends::{Lines, plain};
+use super::line_ends::{Lines, plain};
 use super::{Code, MAX_FILE, Problem, Workspace, or_here, shown, without_here};
 use crate::daemon::diff::Diff;
 

@@ -1,8 +1,8 @@
 //! [`Workspace`]: the files of one folder, and no others.
 
 mod edit;
-mod ends;
 mod glob;
+mod line_ends;
 mod read;
 mod search;
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //!
 //! It writes nothing and reads no clock, so that tests see what a terminal would show.
 
+mod growing_messages;
 mod painted;
-mod partial;
 mod tool;
 
 use std::time::Instant;
@@ -16,8 +16,8 @@ use super::chat_view::{PlanItem, PlanStatus};
 use crate::markdown::ansi::{self, Stream, Style, wrap};
 use crate::text::{self, Colour, printable};
 
+use growing_messages::Partial;
 use painted::wrap_painted;
-use partial::Partial;
 use tool::Tools;
 
 pub(super) use tool::MAX_RESULT;

@@ -1,4 +1,4 @@
-//! The parts of tool output that observers see.
+//! The output of tools as clients see it: the header of a call, lines, and how much was left out.
 
 use acolyte_proto::event::{
     Diff, DiffMarker, EditHeader, FileHeader, Part, ScopeHeader, ShellOutput, ShellStream,
