@@ -21,7 +21,7 @@ use snek_proto::llm::chat::ChatMessage;
 
 use self::memory::Memory;
 use super::ask_first::{self, ASK_FIRST, AWAITING_INPUT, Decisions, Step};
-use super::{Problem, Toolbox, Workspace};
+use super::{ToolError, Toolbox, Workspace};
 use crate::assistant::conversation::ConversationLimits;
 use crate::assistant::{self, Answer, Turn, many_rounds};
 use crate::model::http::RequestPolicy;
@@ -221,7 +221,7 @@ rpc_core::debug_fields!([] Worker, this => {
 });
 
 /// Creates the error for an invalid workspace.
-fn refused(why: &Problem) -> ChatError {
+fn refused(why: &ToolError) -> ChatError {
     ChatError {
         code: Some(why.code.as_str().into()),
         detail: Some(Box::new(why.code.detail("server"))),
@@ -282,7 +282,7 @@ struct Chat<'a> {
     /// The user has allowed this step.
     allowed: Option<Step>,
     /// Why the next call is not made.
-    refused: Option<Problem>,
+    refused: Option<ToolError>,
     /// The names of the called tools.
     called: Vec<String>,
     /// The number of questions to the model.

@@ -34,19 +34,19 @@ pub(crate) struct Http {
 
 /// A request that is refused, and why.
 #[derive(Debug, PartialEq)]
-struct Problem {
+struct HttpError {
     status: StatusCode,
     message: String,
 }
 
-impl Problem {
+impl HttpError {
     fn new(status: StatusCode, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { status, message }
     }
 }
 
-impl From<HubError> for Problem {
+impl From<HubError> for HttpError {
     fn from(error: HubError) -> Self {
         let status = match error {
             HubError::Blank => StatusCode::BAD_REQUEST,
@@ -68,14 +68,14 @@ impl Http {
             "/" | "/clients" | "/history" => Method::GET,
             _ => {
                 let message = "not found: GET / lists the paths";
-                return refused(&Problem::new(StatusCode::NOT_FOUND, message));
+                return refused(&HttpError::new(StatusCode::NOT_FOUND, message));
             }
         };
         // What answers GET answers HEAD; the server leaves the body out.
         let is_head = parts.method == Method::HEAD && allowed == Method::GET;
         if parts.method != allowed && !is_head {
             let message = format!("only {allowed} is answered here");
-            let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, message);
+            let problem = HttpError::new(StatusCode::METHOD_NOT_ALLOWED, message);
             let mut response = refused(&problem);
             if let Ok(allowed) = HeaderValue::from_str(allowed.as_str()) {
                 response.headers_mut().insert(ALLOW, allowed);
@@ -93,7 +93,7 @@ impl Http {
         }
     }
 
-    async fn input(&self, parts: &Parts, body: &[u8]) -> Result<Response<Bytes>, Problem> {
+    async fn input(&self, parts: &Parts, body: &[u8]) -> Result<Response<Bytes>, HttpError> {
         let (input, wait) = read(parts, body)?;
         if !wait {
             let id = self.runtime.submit(input)?;
@@ -105,16 +105,16 @@ impl Http {
         let asked = tokio::time::timeout(self.patience, self.runtime.ask(input)).await;
         let Ok(settled) = asked else {
             let message = "it is not settled yet, and routing continues";
-            return Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, message));
+            return Err(HttpError::new(StatusCode::GATEWAY_TIMEOUT, message));
         };
         Ok(answered(StatusCode::OK, &json::ended(&settled?)))
     }
 }
 
 /// The input of a request, and whether to wait for what becomes of it.
-fn read(parts: &Parts, body: &[u8]) -> Result<(Input, bool), Problem> {
+fn read(parts: &Parts, body: &[u8]) -> Result<(Input, bool), HttpError> {
     let body = std::str::from_utf8(body)
-        .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body is not UTF-8 text"))?;
+        .map_err(|_| HttpError::new(StatusCode::BAD_REQUEST, "the body is not UTF-8 text"))?;
     let kind = parts.headers.get(CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -123,13 +123,13 @@ fn read(parts: &Parts, body: &[u8]) -> Result<(Input, bool), Problem> {
         return Ok((Input::text(body), wait));
     }
     if !kind.eq_ignore_ascii_case("application/json") {
-        return Err(Problem::new(
+        return Err(HttpError::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "send text/plain, or JSON with the header 'content-type: application/json'",
         ));
     }
     let said: InputBody = rpc_core::json::parse(body, &Limits::default())
-        .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, error.to_string()))?;
+        .map_err(|error| HttpError::new(StatusCode::BAD_REQUEST, error.to_string()))?;
     Ok((said.input()?, wait || said.wait))
 }
 
@@ -152,8 +152,8 @@ struct InputBody {
 }
 
 impl InputBody {
-    fn input(&self) -> Result<Input, Problem> {
-        let bad = |message: &str| Problem::new(StatusCode::BAD_REQUEST, message);
+    fn input(&self) -> Result<Input, HttpError> {
+        let bad = |message: &str| HttpError::new(StatusCode::BAD_REQUEST, message);
         if self
             .confidence
             .is_some_and(|sure| !(0.0..=1.0).contains(&sure))
@@ -168,7 +168,7 @@ impl InputBody {
     }
 }
 
-fn refused(problem: &Problem) -> Response<Bytes> {
+fn refused(problem: &HttpError) -> Response<Bytes> {
     answered(problem.status, &json!({ "error": problem.message }))
 }
 
@@ -182,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    fn post(kind: Option<&str>, query: &str, body: &[u8]) -> Result<(Input, bool), Problem> {
+    fn post(kind: Option<&str>, query: &str, body: &[u8]) -> Result<(Input, bool), HttpError> {
         let mut request = Request::post(format!("/input{query}"));
         if let Some(kind) = kind {
             request = request.header(CONTENT_TYPE, kind);
@@ -275,7 +275,7 @@ mod tests {
             (HubError::Busy, 503),
             (HubError::Closed, 503),
         ] {
-            assert_eq!(Problem::from(error).status.as_u16(), status);
+            assert_eq!(HttpError::from(error).status.as_u16(), status);
         }
     }
 }

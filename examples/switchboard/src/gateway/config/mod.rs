@@ -1,8 +1,8 @@
 //! [`Config`]: the gateway's configuration, from one TOML file.
 
+mod diagnostic;
 mod load;
 mod nats;
-mod problem;
 pub(crate) mod read;
 #[cfg(test)]
 mod tests;
@@ -15,9 +15,9 @@ use serde::Deserialize;
 
 use crate::model::options::ModelArgs;
 
+pub use diagnostic::{ConfigError, Diagnostic};
 pub use load::{Loaded, Origin, PATH_VARIABLE};
 pub use nats::NatsSettings;
-pub use problem::{ConfigError, Problem};
 
 /// The contents of the file. What it leaves out has the default of the field.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -14,8 +14,8 @@ use serde::{Deserialize, Deserializer};
 use strsim::damerau_levenshtein;
 use toml::de::{DeTable, DeValue};
 
+use super::diagnostic::{ConfigError, quoted, sorted};
 use super::load::{Loaded, Origin};
-use super::problem::{ConfigError, quoted, sorted};
 use super::{AgentConfig, Config, DataDir, PluginSource};
 use crate::cli;
 use crate::model::options::{ModelArgs, temperature};

@@ -1,4 +1,4 @@
-//! [`Problem`]: the error of a tool, with a code for programs and a text for people and models.
+//! [`ToolError`]: the error of a tool, with a code for programs and a text for people and models.
 
 use std::borrow::Cow;
 use std::io;
@@ -9,7 +9,7 @@ use acolyte_proto::event::ToolResult;
 /// The error of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Problem {
+pub struct ToolError {
     /// Its kind.
     pub code: Code,
     /// The text.
@@ -100,7 +100,7 @@ impl Code {
     }
 }
 
-impl Problem {
+impl ToolError {
     /// Creates a failure of this kind.
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         let message = message.into();

@@ -1,4 +1,4 @@
-//! [`Problem`]: a mistake in a file, with its position.
+//! [`Diagnostic`]: a mistake in a file, with its position.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,7 @@ const MAX_QUOTE: usize = 60;
 
 /// A mistake in a file. Prints as `file:line:column: message`; as `name: message` if it is elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct Diagnostic {
     /// The file.
     pub file: PathBuf,
     /// The line, from 1; 0 if this is not a file.
@@ -25,7 +25,7 @@ pub struct Problem {
     pub message: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (file, message) = (self.file.display(), &self.message);
         match self.line {
@@ -48,22 +48,22 @@ pub enum ConfigError {
     },
     /// The file has one or more mistakes.
     #[error("{}", lines(.0))]
-    Invalid(Vec<Problem>),
+    Invalid(Vec<Diagnostic>),
 }
 
-fn lines(problems: &[Problem]) -> String {
+fn lines(problems: &[Diagnostic]) -> String {
     let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
     lines.join("\n")
 }
 
 /// Returns problems at these bytes of a file, in its order.
-pub(super) fn sorted(mut found: Vec<(usize, String)>, text: &str, file: &Path) -> Vec<Problem> {
+pub(super) fn sorted(mut found: Vec<(usize, String)>, text: &str, file: &Path) -> Vec<Diagnostic> {
     found.sort_by_key(|(at, _)| *at);
     found.truncate(MAX_PROBLEMS);
     let problem = |(at, message): (usize, String)| {
         let before = text.get(..at).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or_default();
-        Problem {
+        Diagnostic {
             file: file.to_owned(),
             line: before.matches('\n').count() + 1,
             column: line.chars().count() + 1,
