@@ -1,7 +1,6 @@
 //! [`Signals`]: the signals that end a server.
 
 use std::fmt;
-use std::future::Future;
 use std::pin::{Pin, pin};
 
 use futures_util::FutureExt as _;

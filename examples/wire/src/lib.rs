@@ -1,4 +1,8 @@
 //! What passes between a client and a server of one of the five protocols: found, explained, changed.
+#![allow(
+    clippy::doc_markdown,
+    reason = "comments on options are help texts, not Markdown"
+)]
 
 pub mod check;
 pub mod command;

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io;
-use std::process::ExitCode;
 
 use connectonion_proto::limits::CONSOLE_TARGET as TARGET;
 use tracing::field::Field;
@@ -15,11 +14,11 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::chat::terminal;
-use crate::cli::{self, Failure, Stderr, set_editor, set_quiet, wants_colour};
+use crate::cli::{Stderr, set_editor, set_quiet, wants_colour};
 use crate::text::printable;
 
 #[cfg(feature = "otlp")]
-mod otlp;
+pub(super) mod otlp;
 
 /// The crates of this workspace, for log filters.
 const OURS: [&str; 8] = [
@@ -60,13 +59,6 @@ impl Verbosity {
         set_editor(terminal::write_above);
         log(self, warns);
     }
-}
-
-/// Ends a program as [`cli::finish`] does, with all its traces sent.
-pub(crate) fn finish(outcome: Result<(), Failure>) -> ExitCode {
-    #[cfg(feature = "otlp")]
-    otlp::flush();
-    cli::finish(outcome)
 }
 
 /// Writes the logs of the libraries to standard error: warnings, with `-v` information, with `-vv`

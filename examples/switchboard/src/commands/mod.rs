@@ -73,7 +73,10 @@ pub async fn main() -> ExitCode {
     };
     cli::outlive_file_limits();
     verbosity.start(true);
-    logging::finish(run(command).await)
+    let outcome = run(command).await;
+    #[cfg(feature = "otlp")]
+    logging::otlp::flush();
+    cli::finish(outcome)
 }
 
 async fn run(command: Command) -> Result<(), Failure> {

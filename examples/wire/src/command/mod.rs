@@ -1,8 +1,4 @@
 //! `switchboard wire`: tools for the protocols.
-#![allow(
-    clippy::doc_markdown,
-    reason = "comments on options are help texts, not Markdown"
-)]
 
 mod check;
 mod decode;

@@ -6,7 +6,6 @@ mod nats;
 #[path = "no_nats.rs"]
 mod nats;
 
-use std::future::Future;
 use std::time::Duration;
 
 use rpc_core::cluster::{LeaseConfig, StoreError};

@@ -76,19 +76,14 @@ pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
     chat::run(&mut peer, options).await
 }
 
-/// Waits for `work`, unless the user ends it.
-async fn unless_ended<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
-    tokio::select! {
-        done = work => Ok(done),
-        () = cli::end_signal() => Err(Failure::aborted()),
-    }
-}
-
 /// Prints what the gateway remembers.
 async fn tell(args: &Args, query: Query) -> Result<(), Failure> {
     let connected = Connected::open(&args.server).await?;
     let session = args.server.message("").session;
-    let lines = unless_ended(ask(&connected.client, session, args.json, query)).await?;
+    let lines = tokio::select! {
+        lines = ask(&connected.client, session, args.json, query) => lines,
+        () = cli::end_signal() => return Err(Failure::aborted()),
+    };
     let lines = lines.map_err(|error| explain(error, false))?;
     lines.iter().for_each(say);
     connected.close().await

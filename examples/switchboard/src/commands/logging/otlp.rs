@@ -67,7 +67,7 @@ fn exporter() -> Result<SpanExporter, Box<dyn Error + Send + Sync>> {
 }
 
 /// Sends what has not been sent yet, for at most a few seconds.
-pub(super) fn flush() {
+pub(crate) fn flush() {
     if let Some(provider) = PROVIDER.get()
         && let Err(error) = provider.shutdown()
     {

@@ -8,8 +8,7 @@ use crate::cli::Failure;
 use crate::model::http::HttpClient;
 use crate::model::options::ModelArgs;
 use crate::model::scripted::Scripted;
-use crate::router::model::policy;
-use crate::router::{Chooser, ModelRouter};
+use crate::router::model::{Chooser, ModelRouter, policy};
 
 /// The longest answer of a model, unless the user says otherwise: some tool calls.
 const MAX_TOKENS: u32 = 1024;
