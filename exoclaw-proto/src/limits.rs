@@ -42,9 +42,9 @@ pub(crate) const CHAT_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// How long silence may follow a ping. Enforced; configurable.
 pub(crate) const PONG_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a model's provider may be silent. For applications; `examples/switchboard/gateway` uses it.
+/// How long a model's provider may be silent. For applications; `examples/switchboard/src/gateway` uses it.
 pub const PROVIDER_IDLE_TIMEOUT: Duration = Duration::from_secs(45);
-/// How long a tool may take. For applications; `examples/switchboard/gateway` uses it.
+/// How long a tool may take. For applications; `examples/switchboard/src/gateway` uses it.
 pub const TOOL_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a graceful shutdown may take. Enforced on servers; configurable.
 pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -56,11 +56,11 @@ pub(crate) const MAX_REQUESTS: usize = 1_024;
 /// Most bytes of a request's id, as JSON: every frame of its answer carries it. Enforced by
 /// servers.
 pub(crate) const MAX_ID_BYTES: usize = 1_024;
-/// Rounds of tools in one chat. For applications; `examples/switchboard/gateway` uses it.
+/// Rounds of tools in one chat. For applications; `examples/switchboard/src/gateway` uses it.
 pub const MAX_TOOL_ROUNDS: usize = 10;
-/// Turns of a session that a model gets. For applications; `examples/switchboard/gateway` uses it.
+/// Turns of a session that a model gets. For applications; `examples/switchboard/src/gateway` uses it.
 pub const EPISODIC_WINDOW: usize = 5;
-/// Facts that a model gets. For applications; `examples/switchboard/gateway` uses it.
+/// Facts that a model gets. For applications; `examples/switchboard/src/gateway` uses it.
 pub const MAX_FACTS: usize = 10;
 
 /// Returns the limits of one connection.

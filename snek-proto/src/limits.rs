@@ -11,7 +11,7 @@ use rpc_core::keepalive::KeepAlive;
 pub(crate) const WS_HEARTBEAT: Duration = Duration::from_secs(30);
 /// How long a call waits for its answer. Enforced; configurable, also per call.
 pub(crate) const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(190);
-/// How long an HTTP connection may take to open. For applications; `examples/switchboard/bot` uses it.
+/// How long an HTTP connection may take to open. For applications; `examples/switchboard/src/commands/bot` uses it.
 pub const HTTP_CONNECT_TIMEOUT: Duration = Duration::from_secs(90);
 
 // Reconnection
@@ -33,12 +33,12 @@ pub const MAX_CONCURRENT_REQUESTS: usize = 10;
 
 // Message handling
 
-/// Most recent messages that a bot keeps in memory. For applications; `examples/switchboard/bot` uses it.
+/// Most recent messages that a bot keeps in memory. For applications; `examples/switchboard/src/assistant` uses it.
 pub const MAX_MESSAGE_HISTORY: usize = 50;
-/// Most messages that one session sends to a language model. For applications; `examples/switchboard/bot` uses
-/// it.
+/// Most messages that one session sends to a language model. For applications;
+/// `examples/switchboard/src/assistant` uses it.
 pub const DEFAULT_OPENAI_LIMIT: usize = 200;
-/// Most tokens of a language model's context. For applications; `examples/switchboard/bot` uses it.
+/// Most tokens of a language model's context. For applications; `examples/switchboard/src/assistant` uses it.
 pub const CONTEXT_WINDOW_TOKEN_LIMIT: usize = 120_000;
 /// The least time between two partial messages: none. The default of
 /// `bot::StreamConfig`.

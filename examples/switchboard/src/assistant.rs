@@ -1,8 +1,12 @@
 //! [`Turn`]: one turn with a model, for every program; and [`Assistant`], which answers in chat channels with it.
 
+pub mod conversation;
+pub mod pictures;
+pub mod replies;
 mod reply;
 #[cfg(test)]
 mod tests;
+pub mod tools;
 mod turn;
 
 use std::sync::Arc;
@@ -15,10 +19,10 @@ use snek_proto::llm::image::{Image, ImageFormat};
 use snek_proto::llm::toolloop::ToolLoopConfig;
 use tokio::sync::mpsc;
 
+use self::conversation::Conversations;
+use self::tools::{ToolContext, Tools};
 pub use self::turn::{Answer, CUT_CALL, FAILED, Step, Turn, many_rounds};
-use crate::conversation::Conversations;
 use crate::model::{ChatModel, Delta, Finish, ModelError, Notice, Refusal};
-use crate::tools::{ToolContext, Tools};
 
 /// The default instructions for the model.
 pub const SYSTEM: &str = "You are a bot in a chat channel. Messages begin with the name of who \

@@ -1,27 +1,24 @@
-//! Common parts of the example programs: the command line, frames on a screen, small talk, lines
-//! from a terminal, pages in a browser, and an assistant with a language model.
+//! The parts of the program, for it and for its tests; `main.rs` has the map.
+#![allow(
+    clippy::doc_markdown,
+    reason = "comments on options are help texts, not Markdown"
+)]
 
 pub mod agent;
 pub mod assistant;
+mod bot;
 pub mod bounded;
 pub mod chat;
-pub mod cli;
-pub mod conversation;
+pub mod commands;
 pub mod daemon;
-pub mod diff;
 pub mod gateway;
 pub mod markdown;
 pub mod metrics;
 pub mod model;
 pub mod page;
-pub mod pictures;
-pub mod replies;
 pub mod router;
-pub mod screen;
-pub mod terminal;
-pub mod tools;
 
-pub use switchboard_wire::web;
+pub use switchboard_cli::{self as cli, text, web};
 
 /// The quick start of the top-level README, compiled and run with the documentation tests.
 #[cfg(doctest)]

@@ -26,7 +26,7 @@ use futures_util::stream::BoxStream;
 use snek_proto::llm::chat::ChatMessage;
 use snek_proto::llm::tool::ToolDefinition;
 
-use crate::screen::counted;
+use crate::text::counted;
 
 pub use assembler::Assembler;
 pub use error::{ModelError, Wait};

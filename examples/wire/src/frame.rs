@@ -16,7 +16,6 @@ use smarthole_proto::frame as smarthole;
 use snek_proto::frame as snek;
 
 use super::Protocol;
-use super::text::is_one;
 
 /// What ConnectOnion hosts and clients send beside what the specification has: frames of hosts, and of the encrypted
 /// transport.
@@ -37,6 +36,11 @@ pub(crate) struct Frame<'a> {
     /// The id of the call or message that it belongs to.
     pub(crate) id: Option<Cow<'a, str>>,
     pub(super) members: Vec<(Cow<'a, str>, &'a str)>,
+}
+
+/// Returns whether a word is one of these, which have spaces between them.
+pub(crate) fn is_one(word: &str, of: &str) -> bool {
+    of.split_ascii_whitespace().any(|it| it == word)
 }
 
 /// Returns the text of a raw string or number; `None` for other values.

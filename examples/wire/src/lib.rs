@@ -1,7 +1,10 @@
 //! What passes between a client and a server of one of the five protocols: found, explained, changed.
+#![allow(
+    clippy::doc_markdown,
+    reason = "comments on options are help texts, not Markdown"
+)]
 
 pub mod check;
-pub mod cli;
 pub mod command;
 pub mod decode;
 pub mod explain;
@@ -18,15 +21,14 @@ pub mod recording;
 pub mod replay;
 pub mod secrets;
 mod shape;
-pub mod text;
 pub mod transcript;
 pub mod view;
-pub mod web;
 
 use std::borrow::Cow;
 
 use rpc_core::json::each_member;
 use rpc_core::testing::Side;
+use switchboard_cli::{self as cli, text, web};
 
 /// Returns the direction of what this side sends, as in transcripts.
 #[must_use]

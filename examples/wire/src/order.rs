@@ -13,8 +13,7 @@ use self::calls::{about, ends, fits, has_ids, is_strict, link, stage};
 use self::chat::{Chat, Tools};
 use self::turn::Gate;
 use super::Protocol;
-use super::frame::{Fault, Frame, Typed, text_of, typed};
-use super::text::is_one;
+use super::frame::{Fault, Frame, Typed, is_one, text_of, typed};
 
 mod calls;
 mod chat;

@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 
 pub use self::head::head;
 use self::head::is_secret_header;
-use crate::text::is_one;
+use crate::frame::is_one;
 
 /// What stands in the place of a secret.
 const HIDDEN: &str = "***";

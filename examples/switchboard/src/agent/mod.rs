@@ -1,12 +1,11 @@
-//! An agent that speaks ConnectOnion: its tools, its work, its page.
+//! An agent that speaks ConnectOnion: its tools, its work, and what its host keeps.
 
 pub mod calculator;
-mod lists;
-pub mod page;
-mod spent;
 pub mod tools;
+mod trust_lists;
+mod used_signatures;
 mod worker;
 
-pub use lists::Lists;
-pub use spent::SpentFile;
+pub use trust_lists::Lists;
+pub use used_signatures::SpentFile;
 pub use worker::{SYSTEM, Worker};

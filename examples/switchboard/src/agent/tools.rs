@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
 use super::calculator::calculate;
+use crate::assistant::tools::{Function, Tools, text};
 use crate::daemon::workspace::{Query, Range, Stop};
-use crate::daemon::{Problem, Workspace};
-use crate::tools::{Function, Tools, text};
+use crate::daemon::{ToolError, Workspace};
 
 /// The tool that asks the user a question.
 pub const ASK_USER: &str = "ask_user";
@@ -48,7 +48,7 @@ pub fn tools(folder: Option<&Workspace>) -> Tools {
 }
 
 fn with_files(tools: Tools, folder: &Workspace) -> Tools {
-    type Run = fn(&Workspace, &Map<String, Value>) -> Result<Value, Problem>;
+    type Run = fn(&Workspace, &Map<String, Value>) -> Result<Value, ToolError>;
     let in_folder = |run: Run| -> Function {
         let folder = folder.clone();
         Arc::new(move |arguments, _| run(&folder, arguments).map_err(|it| it.to_string()))
@@ -76,7 +76,9 @@ fn with_files(tools: Tools, folder: &Workspace) -> Tools {
                 let path = argument(arguments, "path")?;
                 let text = folder.read(path, Range::default())?.text;
                 match text.len() > MAX_TEXT {
-                    true => Err(Problem::call(format!("{path:?} has over {MAX_TEXT} bytes"))),
+                    true => Err(ToolError::call(format!(
+                        "{path:?} has over {MAX_TEXT} bytes"
+                    ))),
                     false => Ok(text.into()),
                 }
             }),
@@ -96,8 +98,8 @@ fn with_files(tools: Tools, folder: &Workspace) -> Tools {
         )
 }
 
-fn argument<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, Problem> {
-    text(arguments, name).map_err(Problem::call)
+fn argument<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, ToolError> {
+    text(arguments, name).map_err(ToolError::call)
 }
 
 /// Returns whether a tool changes something, and needs the user's approval.
@@ -110,7 +112,7 @@ mod tests {
     use std::time::UNIX_EPOCH;
 
     use super::*;
-    use crate::tools::ToolContext;
+    use crate::assistant::tools::ToolContext;
 
     fn run(tools: &Tools, name: &str, arguments: &Value) -> Result<Value, String> {
         let cx = ToolContext {

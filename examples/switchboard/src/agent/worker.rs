@@ -20,12 +20,12 @@ use tokio::time::timeout_at;
 
 use self::approval::REFUSED;
 use self::growing::{Growing, remark};
+use crate::assistant::conversation::ConversationLimits;
+use crate::assistant::tools::Tools;
 use crate::assistant::{self, Answer, Step};
-use crate::conversation::ConversationLimits;
 use crate::daemon::Workspace;
 use crate::model::{ChatModel, Finish, ModelError};
-use crate::screen::printable;
-use crate::tools::Tools;
+use crate::text::printable;
 
 /// The default instructions for the model.
 pub const SYSTEM: &str = "You are an agent with tools. Use them where they help, answer briefly, \

@@ -9,7 +9,7 @@ use snek_proto::frame::Message;
 use tokio::sync::mpsc;
 
 use super::{AnswerError, Assistant, Question};
-use crate::pictures::{self, Pictures};
+use crate::assistant::pictures::{self, Pictures};
 
 /// Pieces that may wait while the writer is busy.
 const PIECES: usize = 64;

@@ -9,7 +9,7 @@ use snek_proto::llm::chat::Role;
 use snek_proto::llm::tool::ToolDefinition;
 
 use super::*;
-use crate::conversation::{ConversationLimits, estimate};
+use crate::assistant::conversation::{ConversationLimits, estimate};
 use crate::model::scripted::Scripted;
 use crate::model::{CallPiece, ChatRequest, Deltas};
 

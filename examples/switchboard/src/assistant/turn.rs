@@ -11,7 +11,7 @@ use snek_proto::llm::chat::{ChatMessage, Role, ToolCall};
 use snek_proto::llm::tool::ToolDefinition;
 use snek_proto::llm::toolloop::{Action, Call, ToolFailure, ToolLoop, ToolLoopConfig};
 
-use crate::conversation::{ConversationLimits, estimate, trim, without_middle};
+use crate::assistant::conversation::{ConversationLimits, estimate, trim, without_middle};
 use crate::model::{
     Assembler, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Notice, Refusal, Usage,
     is_object,

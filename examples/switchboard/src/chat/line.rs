@@ -3,7 +3,7 @@
 use strsim::damerau_levenshtein;
 
 use super::Peer;
-use crate::terminal::{Command, Waits};
+use crate::chat::terminal::{Command, Waits};
 
 /// Adds the commands of all conversations.
 pub(super) fn add_common<P: Peer>(commands: &mut Vec<Command>) {

@@ -1,8 +1,14 @@
 //! [`run`]: a conversation at a terminal, in a pipe or with one text, the same for all protocols; a [`Peer`] is
 //! the client of one of them.
 
+pub(crate) mod agent;
+pub(crate) mod bot;
+pub(crate) mod daemon;
+pub(crate) mod gateway;
 mod line;
 mod out;
+pub(crate) mod router;
+pub mod terminal;
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -16,8 +22,8 @@ use rpc_core::net::Events;
 use serde_json::json;
 use tokio::time::sleep;
 
+use self::terminal::{ChatEvent, Command, Input, Line, Waits};
 use crate::cli::{self, Failure};
-use crate::terminal::{self, ChatEvent, Command, Input, Line, Waits};
 
 pub use line::help;
 pub use out::{Out, frame, telling};

@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 
 use serde_json::{Map, Value};
 
+use crate::chat::terminal::{self, ChatEvent, ChatView, Terminal};
 use crate::cli::{self, Failure};
-use crate::terminal::{self, ChatEvent, ChatView, Terminal};
 
 /// Returns the event of what a server has sent, as it came: in a map its members would be sorted again.
 pub fn frame(name: &str, frame: &str) -> String {

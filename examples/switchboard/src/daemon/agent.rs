@@ -1,4 +1,4 @@
-//! The server's view of a [`Worker`].
+//! The [`Worker`] as the agent of a server for Acolyte.
 
 use acolyte_proto::error::ChatError;
 use acolyte_proto::event::Event;

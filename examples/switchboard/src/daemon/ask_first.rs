@@ -178,7 +178,7 @@ impl Decisions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diff::Diff;
+    use crate::daemon::diff::Diff;
 
     #[test]
     fn only_a_clear_yes_allows_something() {

@@ -2,7 +2,7 @@
 
 use acolyte_proto::event::{Checklist, ChecklistItem, ItemStatus};
 
-use crate::screen::shortened;
+use crate::text::shortened;
 
 /// Most items.
 const MAX_ITEMS: usize = 100;

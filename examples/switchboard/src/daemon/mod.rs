@@ -5,13 +5,14 @@ mod agent;
 pub mod ask_first;
 pub mod checklist;
 pub mod command;
-mod problem;
-mod shown;
+mod diff;
+mod tool_error;
+mod tool_output;
 pub mod toolbox;
 pub mod worker;
 pub mod workspace;
 
-pub use problem::{Code, Problem};
+pub use tool_error::{Code, ToolError};
 pub use toolbox::Toolbox;
 pub use worker::Worker;
 pub use workspace::Workspace;

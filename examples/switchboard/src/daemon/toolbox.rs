@@ -14,8 +14,8 @@ use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 use super::ask_first::Step;
 use super::command::{Commands, Confinement, News};
 use super::workspace::{Change, Found, Query, Range, Stop, Workspace};
-use super::{Code, Problem, checklist, shown};
-use crate::conversation::without_middle;
+use super::{Code, ToolError, checklist, tool_output};
+use crate::assistant::conversation::without_middle;
 
 /// The tool that reads a file.
 pub const FILE_READ: &str = "file-read";
@@ -72,14 +72,14 @@ impl Toolbox {
     pub fn header(&self, name: &str, arguments: &Map<String, Value>) -> Option<Shown> {
         let mut known = self.definitions.iter().map(ToolDefinition::name);
         let is_known = known.any(|known| known == name);
-        let header = shown::header(name, arguments).filter(|_| is_known);
+        let header = tool_output::header(name, arguments).filter(|_| is_known);
         header.map(Shown::Part)
     }
 
     /// Returns what a call would do, if it would change a file or run a command.
     ///
     /// # Errors
-    /// [`Problem`], for the model: the call would fail.
+    /// [`ToolError`], for the model: the call would fail.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -88,7 +88,7 @@ impl Toolbox {
         workspace: &Workspace,
         name: &str,
         arguments: &Map<String, Value>,
-    ) -> Result<Option<Step>, Problem> {
+    ) -> Result<Option<Step>, ToolError> {
         match name {
             SHELL_RUN => Ok(Some(Step::command(required(arguments, "command")?))),
             FILE_EDIT | FILE_CREATE => {
@@ -107,7 +107,7 @@ impl Toolbox {
     /// is for the model.
     ///
     /// # Errors
-    /// [`Problem`], for the model too. Earlier effects remain.
+    /// [`ToolError`], for the model too. Earlier effects remain.
     ///
     /// # Cancel safety
     /// Dropping the future kills a command and stops a search. An edit happens completely or not at
@@ -118,7 +118,7 @@ impl Toolbox {
         name: &str,
         arguments: &Map<String, Value>,
         show: &mut (dyn FnMut(Shown) + Send),
-    ) -> Result<String, Problem> {
+    ) -> Result<String, ToolError> {
         let mut has_shown = false;
         let mut showing = |shown| {
             has_shown = true;
@@ -137,7 +137,7 @@ impl Toolbox {
         name: &str,
         arguments: &Map<String, Value>,
         show: &mut (dyn FnMut(Shown) + Send),
-    ) -> Result<String, Problem> {
+    ) -> Result<String, ToolError> {
         let text = match name {
             SHELL_RUN if self.commands.confinement() != Confinement::Off => {
                 self.command(workspace, arguments, show).await?
@@ -166,14 +166,14 @@ impl Toolbox {
         workspace: &Workspace,
         arguments: &Map<String, Value>,
         show: &mut (dyn FnMut(Shown) + Send),
-    ) -> Result<String, Problem> {
+    ) -> Result<String, ToolError> {
         let line = required(arguments, "command")?;
         let timeout = number(arguments, "timeout")?;
         let timeout = timeout.map(|seconds| Duration::from_secs(seconds.max(1)));
-        show(Shown::Part(shown::command(line)));
+        show(Shown::Part(tool_output::command(line)));
         let mut is_silent = true;
         let mut news = |news: News| {
-            for part in shown::output(&news) {
+            for part in tool_output::output(&news) {
                 is_silent = false;
                 show(Shown::Part(part));
             }
@@ -193,7 +193,7 @@ impl Toolbox {
             _ => {
                 let text = output.text();
                 let text = without_middle(&text, MAX_TOOL_RESULT_CHARS);
-                Err(Problem::new(Code::Failed, text.into_owned()))
+                Err(ToolError::new(Code::Failed, text.into_owned()))
             }
         }
     }
@@ -282,14 +282,14 @@ async fn blocking(
     workspace: &Workspace,
     name: &str,
     arguments: &Map<String, Value>,
-) -> Result<(Vec<Part>, String), Problem> {
+) -> Result<(Vec<Part>, String), ToolError> {
     let stop = Stop::default();
     let _stops = Stops(stop.clone());
     let (workspace, name, arguments) = (workspace.clone(), name.to_owned(), arguments.clone());
     let work = move || {
         // No one may want it any more when there is a thread for it.
         match stop.is_stopped() {
-            true => Err(Problem::new(Code::Aborted, "aborted")),
+            true => Err(ToolError::new(Code::Aborted, "aborted")),
             false => on_files(&workspace, &name, &arguments, &stop),
         }
     };
@@ -297,8 +297,8 @@ async fn blocking(
     done.unwrap_or_else(|_| Err(panicked()))
 }
 
-fn panicked() -> Problem {
-    Problem::new(Code::Other, "the tool has panicked")
+fn panicked() -> ToolError {
+    ToolError::new(Code::Other, "the tool has panicked")
 }
 
 /// Returns the change that a call would make.
@@ -306,7 +306,7 @@ fn previewed(
     workspace: &Workspace,
     name: &str,
     arguments: &Map<String, Value>,
-) -> Result<Change, Problem> {
+) -> Result<Change, ToolError> {
     let path = required(arguments, "path")?;
     if name == FILE_CREATE {
         return workspace.preview_write(path, required(arguments, "content")?);
@@ -332,7 +332,7 @@ fn on_files(
     name: &str,
     arguments: &Map<String, Value>,
     stop: &Stop,
-) -> Result<(Vec<Part>, String), Problem> {
+) -> Result<(Vec<Part>, String), ToolError> {
     Ok(match name {
         FILE_READ => {
             let mut range = Range::default();
@@ -343,7 +343,7 @@ fn on_files(
                 range.count = usize::try_from(count).unwrap_or(usize::MAX);
             }
             let excerpt = workspace.read(required(arguments, "path")?, range)?;
-            (shown::read(&excerpt), read(&excerpt))
+            (tool_output::read(&excerpt), read(&excerpt))
         }
         FILE_SEARCH => {
             let query = Query {
@@ -352,19 +352,22 @@ fn on_files(
                 ..places(arguments)?
             };
             let found = workspace.search(&query, stop)?;
-            let lines: Vec<_> = found.items.iter().map(shown::told).collect();
-            (shown::search(&query, &found), listed(&lines, &found))
+            let lines: Vec<_> = found.items.iter().map(tool_output::told).collect();
+            (tool_output::search(&query, &found), listed(&lines, &found))
         }
         FILE_FIND => {
             let query = places(arguments)?;
             let found = workspace.files(&query, stop)?;
-            (shown::files(&query, &found), listed(&found.items, &found))
+            (
+                tool_output::files(&query, &found),
+                listed(&found.items, &found),
+            )
         }
         FILE_EDIT => {
             let (path, find) = (required(arguments, "path")?, required(arguments, "find")?);
             let put = required(arguments, "replace")?;
             let change = workspace.edit(path, find, put, flag(arguments, "all")?)?;
-            (shown::change(&change), changed(&change))
+            (tool_output::change(&change), changed(&change))
         }
         FILE_CREATE => {
             let (path, text) = (
@@ -372,14 +375,14 @@ fn on_files(
                 required(arguments, "content")?,
             );
             let change = workspace.write(path, text)?;
-            (shown::change(&change), changed(&change))
+            (tool_output::change(&change), changed(&change))
         }
-        _ => return Err(Problem::call(format!("there is no tool {name:?}"))),
+        _ => return Err(ToolError::call(format!("there is no tool {name:?}"))),
     })
 }
 
 /// Reads the parts of a query that all searches have.
-fn places(arguments: &Map<String, Value>) -> Result<Query, Problem> {
+fn places(arguments: &Map<String, Value>) -> Result<Query, ToolError> {
     let glob = optional(arguments, "glob")?.filter(|glob| !["", "*"].contains(glob));
     let folder = optional(arguments, "folder")?.filter(|folder| !["", "."].contains(folder));
     let limit = number(arguments, "limit")?;
@@ -422,34 +425,37 @@ fn or_say(text: String, words: &str) -> String {
     }
 }
 
-fn optional<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Problem> {
+fn optional<'a>(
+    arguments: &'a Map<String, Value>,
+    name: &str,
+) -> Result<Option<&'a str>, ToolError> {
     match arguments.get(name) {
         Some(Value::String(text)) => Ok(Some(text)),
         None | Some(Value::Null) => Ok(None),
-        Some(_) => Err(Problem::call(format!("{name:?} has to be a string"))),
+        Some(_) => Err(ToolError::call(format!("{name:?} has to be a string"))),
     }
 }
 
-fn required<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, Problem> {
+fn required<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, ToolError> {
     let text = optional(arguments, name)?;
-    text.ok_or_else(|| Problem::call(format!("the argument {name:?} is missing")))
+    text.ok_or_else(|| ToolError::call(format!("the argument {name:?} is missing")))
 }
 
-fn flag(arguments: &Map<String, Value>, name: &str) -> Result<bool, Problem> {
+fn flag(arguments: &Map<String, Value>, name: &str) -> Result<bool, ToolError> {
     match arguments.get(name) {
         Some(Value::Bool(flag)) => Ok(*flag),
         None | Some(Value::Null) => Ok(false),
-        Some(_) => Err(Problem::call(format!("{name:?} has to be true or false"))),
+        Some(_) => Err(ToolError::call(format!("{name:?} has to be true or false"))),
     }
 }
 
-fn number(arguments: &Map<String, Value>, name: &str) -> Result<Option<u64>, Problem> {
+fn number(arguments: &Map<String, Value>, name: &str) -> Result<Option<u64>, ToolError> {
     match arguments.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => {
             let number = value.as_u64();
             let number =
-                number.ok_or_else(|| Problem::call(format!("{name:?} has to be a whole number")));
+                number.ok_or_else(|| ToolError::call(format!("{name:?} has to be a whole number")));
             number.map(Some)
         }
     }

@@ -3,9 +3,9 @@
 mod calls;
 mod history;
 mod memory;
+mod model_name;
 #[cfg(test)]
 mod tests;
-mod wanted;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use snek_proto::llm::chat::ChatMessage;
 
 use self::memory::Memory;
 use super::ask_first::{self, ASK_FIRST, AWAITING_INPUT, Decisions, Step};
-use super::{Problem, Toolbox, Workspace};
+use super::{ToolError, Toolbox, Workspace};
+use crate::assistant::conversation::ConversationLimits;
 use crate::assistant::{self, Answer, Turn, many_rounds};
-use crate::conversation::ConversationLimits;
 use crate::model::http::RequestPolicy;
 use crate::model::{ChatModel, Delta, Finish, ModelError};
 
@@ -169,7 +169,7 @@ impl Worker {
         if named == self.name {
             return Ok(named);
         }
-        match wanted::provider(named, self.provider) {
+        match model_name::provider(named, self.provider) {
             (provider, model) if provider == self.provider && !model.is_empty() => Ok(model),
             _ => {
                 let message = format!(
@@ -221,7 +221,7 @@ rpc_core::debug_fields!([] Worker, this => {
 });
 
 /// Creates the error for an invalid workspace.
-fn refused(why: &Problem) -> ChatError {
+fn refused(why: &ToolError) -> ChatError {
     ChatError {
         code: Some(why.code.as_str().into()),
         detail: Some(Box::new(why.code.detail("server"))),
@@ -282,7 +282,7 @@ struct Chat<'a> {
     /// The user has allowed this step.
     allowed: Option<Step>,
     /// Why the next call is not made.
-    refused: Option<Problem>,
+    refused: Option<ToolError>,
     /// The names of the called tools.
     called: Vec<String>,
     /// The number of questions to the model.

@@ -1,14 +1,11 @@
-//! The parts of the AI gateway: its configuration, memory, tools, page, and the engine.
+//! The parts of the AI gateway: its configuration, memory, tools, HTTP, and the engine.
 
 pub mod backend;
 pub mod cluster;
 pub mod config;
 pub mod engine;
-#[doc(hidden)]
-#[cfg(unix)]
-pub mod local;
 pub mod memory;
-pub mod page;
+pub mod page_chats;
 #[cfg(feature = "wasm")]
 pub mod plugin;
 pub mod setup;
@@ -16,3 +13,6 @@ pub mod site;
 pub mod store;
 pub mod tool;
 pub mod usage;
+#[doc(hidden)]
+#[cfg(unix)]
+pub mod usage_socket;

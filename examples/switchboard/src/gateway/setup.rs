@@ -23,15 +23,15 @@ pub use self::describe::describe;
 use self::model::GatewayModel;
 use super::backend::GatewayBackend;
 use super::cluster::{Cluster, ClusterConfig};
-use super::config::{Config, DataDir, GatewayConfig, PluginConfig, PluginSource};
+use super::config::{Config, DataDir, GatewayConfig, NatsSettings, PluginConfig, PluginSource};
 use super::engine::{Engine, EngineParts, Records, unix_seconds};
-#[cfg(unix)]
-use super::local::UsageSocket;
 use super::memory::Soul;
 use super::site::{SECRET_VARIABLE, Site};
 use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits, empty_file, probe};
-use super::tool::{self, PluginEntry, PluginLimits, Problem, Tools};
-use crate::cli::{NatsSettings, Pings, guards as guards_with};
+use super::tool::{self, PluginEntry, PluginLimits, PluginProblem, Tools};
+#[cfg(unix)]
+use super::usage_socket::UsageSocket;
+use crate::cli::{Pings, guards as guards_with};
 use crate::metrics;
 use crate::model::options::ModelArgs;
 
@@ -375,8 +375,8 @@ async fn prepare(
     let (all, found) = tool::load(config.plugins.iter().map(entry)).await;
     for warning in found {
         match &warning.problem {
-            Problem::Skipped(_) => problems.push(warning.to_string()),
-            Problem::NoEffect(_) => warnings.push(warning.to_string()),
+            PluginProblem::Skipped(_) => problems.push(warning.to_string()),
+            PluginProblem::NoEffect(_) => warnings.push(warning.to_string()),
         }
     }
     let (tools, unknown) = all.only(&agent.tools);

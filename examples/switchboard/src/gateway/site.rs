@@ -16,8 +16,9 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 
 use super::engine::{Engine, NOT_STORED, Reply};
-use super::page::{self, Chats};
+use super::page_chats::{Chats, is_id};
 use super::tool::{ChannelAdapter, Incoming, Outgoing, PostError, Tools};
+use crate::page::gateway;
 use crate::web::{bearer, json, not_allowed, ready, text};
 
 /// The environment variable with the secret that chat services send.
@@ -59,7 +60,7 @@ impl Site {
     ///   forgets it, `DELETE /chats/{id}/answer` stops its answer.
     /// - `GET /ready`: 503 while this gateway counts as gone in its cluster. `/health` is 200 meanwhile: it
     ///   comes back by itself.
-    /// - Anything else: [`page::respond`].
+    /// - Anything else: [`gateway::respond`].
     ///
     /// # Cancel safety
     /// Dropping the future ends the chat of a webhook; the tokens it has used are counted.
@@ -86,7 +87,7 @@ impl Site {
         }
         match path.strip_prefix("/chats/") {
             Some(chat) => self.chat(&parts, chat, &body).await,
-            None => page::respond(&parts.method, path).map(Body::from),
+            None => gateway::respond(&parts.method, path).map(Body::from),
         }
     }
 
@@ -95,7 +96,7 @@ impl Site {
         let (id, what) = path
             .split_once('/')
             .map_or((path, None), |(id, what)| (id, Some(what)));
-        if !page::is_id(id) || what.is_some_and(|what| what != "answer") {
+        if !is_id(id) || what.is_some_and(|what| what != "answer") {
             return text(StatusCode::NOT_FOUND, "there is no such chat").map(Body::from);
         }
         if let Some(refusal) = self.stranger(&parts.headers) {

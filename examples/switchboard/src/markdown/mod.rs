@@ -7,7 +7,7 @@ mod highlight;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-use crate::screen::{printable, printable_lines};
+use crate::text::{printable, printable_lines};
 
 pub use highlight::{Highlighter, Token, preload};
 

@@ -28,7 +28,7 @@ rpc_core::config! {
         pub max_tokens: u32 = MAX_TOKENS => with_max_tokens,
         /// How freely the model chooses its words. Default `None`: the provider's.
         pub temperature: Option<f64> = None => with_temperature,
-        /// Most tokens of a conversation to send, by [estimate](crate::conversation::estimate).
+        /// Most tokens of a conversation to send, by [estimate](crate::assistant::conversation::estimate).
         /// Default: the provider's.
         pub context_tokens: usize = provider.default_context() => with_context_tokens,
         /// Whether the settings are in a file, so that errors name its keys and not the options.

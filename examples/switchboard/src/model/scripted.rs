@@ -16,7 +16,7 @@ use self::code::Next;
 use self::commands::Command;
 use super::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Usage};
 use crate::assistant::FAILED;
-use crate::conversation::estimate;
+use crate::assistant::conversation::estimate;
 
 /// The answer if no rule applies.
 pub const HELP: &str =

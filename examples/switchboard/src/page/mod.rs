@@ -1,6 +1,8 @@
 //! The parts that the chat pages of gateway and agent share: [`file()`] finds their scripts and styles, and
 //! [`Skeleton`] makes the page itself.
 
+pub mod agent;
+pub mod gateway;
 #[cfg(test)]
 pub(crate) mod tests;
 

@@ -1,10 +1,7 @@
-//! The parts of the program `router`: a router that asks a language model, notes in a file, and
-//! helpers to show messages and notifications.
+//! A SmartHole router: what chooses the receiver of a message, its HTTP interface, and its events as JSON.
 
+pub(crate) mod http;
+pub(crate) mod json;
 pub mod model;
-mod notes;
-mod numbers;
 
 pub use model::{Chooser, ModelRouter};
-pub use notes::{Note, Notes, asks_for_notes};
-pub use numbers::Numbers;

@@ -12,11 +12,11 @@ use smarthole_proto::router::{Candidate, Choice, Keywords, RouteRequest, Router,
 use snek_proto::llm::chat::{ChatMessage, ToolCall};
 use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
+use crate::assistant::conversation::ConversationLimits;
 use crate::assistant::{Turn, many_rounds};
-use crate::conversation::ConversationLimits;
 use crate::model::http::RequestPolicy;
 use crate::model::{ChatModel, ModelError, Refusal};
-use crate::screen::printable;
+use crate::text::printable;
 
 /// The default instructions for the model.
 pub const SYSTEM: &str = "\

@@ -15,7 +15,7 @@ use std::process::{Child, Command};
 
 use rustix::fs::{Mode, OFlags, Timestamps, XattrFlags};
 use switchboard::daemon::command::{CommandConfig, Confinement, Network, Output};
-use switchboard::daemon::{Code, Problem};
+use switchboard::daemon::{Code, ToolError};
 
 use crate::commands::{Place, commands};
 use crate::programs::{Running, SWITCHBOARD, exchange, outcome, program, switchboard};
@@ -53,7 +53,7 @@ impl Room {
         ])
     }
 
-    async fn run(&self, config: CommandConfig, line: &str) -> Result<Output, Problem> {
+    async fn run(&self, config: CommandConfig, line: &str) -> Result<Output, ToolError> {
         let commands = commands(config);
         commands.run(&self.place.1, line, None, &mut drop).await
     }
@@ -62,7 +62,7 @@ impl Room {
         let config = self.config().with_confinement(confinement);
         match self.run(config, line).await {
             Ok(output) => Tried::Code(output.code.unwrap_or(-1)),
-            Err(Problem { code, .. }) => {
+            Err(ToolError { code, .. }) => {
                 assert_eq!((confinement, code), (Confinement::Workspace, Code::Sandbox));
                 Tried::Refused
             }

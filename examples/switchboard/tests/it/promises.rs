@@ -153,7 +153,7 @@ fn every_promise_names_tests_that_exist() {
 
 #[test]
 fn every_escape_that_was_tried_is_tried_by_a_test() {
-    let text = read(&root().join("examples/switchboard/daemon/CONFINEMENT.md"));
+    let text = read(&root().join("examples/switchboard/src/daemon/CONFINEMENT.md"));
     let rows = promises(&text);
     assert!(rows.len() >= 15, "only {} escapes", rows.len());
     for row in rows {

@@ -32,7 +32,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::pattern::{self, Variables};
-use crate::text::is_one;
+use crate::frame::is_one;
 
 /// A step of a script.
 #[derive(Clone, Debug)]

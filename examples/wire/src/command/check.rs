@@ -10,7 +10,7 @@ use crate::check::{
 };
 use crate::cli::{self, Failure, say};
 use crate::secrets::within;
-use crate::text::{Colour, printable, printable_lines};
+use crate::text::{Colour, paint, printable, printable_lines};
 use crate::{Protocol, side};
 use clap::Subcommand;
 use rpc_core::net::ws::WsDialer;
@@ -227,16 +227,13 @@ async fn report(
 }
 
 fn tell(row: &Row, outcome: &Outcome, colour: bool) {
-    let mut word = format!("{:4}", outcome.verdict.word());
     let colour_of = match &outcome.verdict {
         Verdict::Pass => Colour::Green,
         Verdict::Fail { .. } => Colour::Red,
         Verdict::Blocked { .. } => Colour::Yellow,
         Verdict::NotApplicable { .. } => Colour::Dim,
     };
-    if colour {
-        word = colour_of.paint(&word);
-    }
+    let word = paint(colour, colour_of, &format!("{:4}", outcome.verdict.word()));
     let Row { id, says, .. } = row;
     say(format!("  {word} {:6} {id}: {says}", row.level.name()));
     let mut text = outcome.verdict.why().unwrap_or_default() + "\n";

@@ -7,7 +7,7 @@ use super::open;
 use crate::cli::{Failure, Stdout, complain, is_output_lost, wants_colour};
 use crate::decode::{Count, Options, decode};
 use crate::recording;
-use crate::text::printable;
+use crate::text::{counted, printable};
 use crate::transcript::BadLine;
 
 /// The most invalid lines of a transcript that are named.
@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     } = count;
     complain(format_args!(
         "{entries} entries, {}: {faults} with errors, {unknown} not wholly known",
-        super::problems(problems)
+        counted(problems, "problem")
     ));
     super::judge(&name.to_string(), bad)
 }

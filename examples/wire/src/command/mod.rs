@@ -1,8 +1,4 @@
 //! `switchboard wire`: tools for the protocols.
-#![allow(
-    clippy::doc_markdown,
-    reason = "comments on options are help texts, not Markdown"
-)]
 
 mod check;
 mod decode;
@@ -83,14 +79,6 @@ fn warn_of_exposure(url: &str) {
         complain(format_args!(
             "warning: the connection to {host} is not encrypted"
         ));
-    }
-}
-
-/// Returns how many problems there are.
-fn problems(count: usize) -> String {
-    match count {
-        1 => "1 problem".to_owned(),
-        _ => format!("{count} problems"),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::cli::{self, Failure, Reach, Signals, TlsArgs, complain, say};
 use crate::explain::Explainer;
 use crate::page::{Site, http_config, offline};
 use crate::recording;
-use crate::text::printable;
+use crate::text::{counted, printable};
 use crate::view::{Shared, View, lock, open};
 use rpc_core::net::server::{Accepted, HttpConfig, ProtocolServer, ServerProtocol};
 use serde_json::json;
@@ -141,7 +141,7 @@ fn save(view: &Shared, html: &Path) -> Result<(), Failure> {
         "{}: {} frames, {}",
         printable(&html.display().to_string()),
         view.rows.len(),
-        super::problems(problems.count())
+        counted(problems.count(), "problem")
     ));
     super::judge(&view.name, view.bad)
 }

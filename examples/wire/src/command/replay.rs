@@ -10,7 +10,7 @@ use crate::replay::{
     Clients, Difference, Peer, Playback, Script, Server, Settings, is_signed, signs, with_bodies,
 };
 use crate::side;
-use crate::text::{Colour, printable_lines};
+use crate::text::{Colour, paint, printable_lines};
 use crate::transcript::Kind;
 use connectonion_proto::auth::Signer;
 use rpc_core::net::server::Guards;
@@ -207,10 +207,8 @@ fn tell(difference: &Difference, json: bool) {
     let text = difference.to_string();
     let text = printable_lines(&text);
     let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
-    match cli::wants_colour(&std::io::stdout()) {
-        true => say(Colour::Red.paint(first)),
-        false => say(first),
-    }
+    let colour = cli::wants_colour(&std::io::stdout());
+    say(paint(colour, Colour::Red, first));
     if !rest.is_empty() {
         say(rest);
     }

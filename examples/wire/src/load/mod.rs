@@ -2,10 +2,6 @@
 //!
 //! [`Schedule`] says when calls are due, [`Stats`] what became of them; neither reads a clock. [`Scenario`] knows
 //! the protocols, [`Run`] makes the calls, [`Report`] sums them up.
-#![allow(
-    clippy::doc_markdown,
-    reason = "comments on options are help texts, not Markdown"
-)]
 
 mod alarm;
 mod codec;

@@ -6,8 +6,8 @@ use rpc_core::testing::Side;
 
 use super::{ObservedFrame, Stage};
 use crate::Protocol;
+use crate::frame::is_one;
 use crate::frame::{member, scalar, text_of};
-use crate::text::is_one;
 
 pub(super) const fn is_lower(c: char) -> bool {
     c.is_ascii_lowercase()

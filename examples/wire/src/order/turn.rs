@@ -5,8 +5,8 @@ use rpc_core::testing::Side;
 use super::calls::is_lower;
 use super::{Answers, Asked, ObservedFrame, Order, Stage, nothing_asked};
 use crate::Protocol::{ConnectOnion, Exoclaw, SmartHole, Snek};
+use crate::frame::is_one;
 use crate::frame::{member, scalar, text_of};
-use crate::text::is_one;
 
 /// Where a stranger stands whose CONNECT waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

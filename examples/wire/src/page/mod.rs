@@ -186,7 +186,7 @@ fn file(path: &str) -> Response<Bytes> {
         "/page.css" => Asset::style(STYLE.as_bytes()).respond(),
         "/page.js" => Asset::script(SCRIPT.as_bytes()).respond(),
         "/icon.svg" => Asset::drawing(include_bytes!(
-            "../../../switchboard/src/gateway/page/icon.svg"
+            "../../../switchboard/src/page/gateway/icon.svg"
         ))
         .respond(),
         _ => text(StatusCode::NOT_FOUND, "there is nothing here"),

@@ -2,8 +2,8 @@
 
 use rpc_core::timestamp;
 
+use crate::frame::is_one;
 use crate::secrets::is_secret;
-use crate::text::is_one;
 
 /// What a value is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

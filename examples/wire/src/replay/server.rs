@@ -8,7 +8,7 @@ use super::exchange::Exchange;
 use super::line::Line;
 use super::{Difference, Peer, Playback, Script};
 use crate::check::http;
-use crate::text::is_one;
+use crate::frame::is_one;
 
 /// Headers that belong to a connection, and are made anew.
 const OWN: &str = "host connection upgrade sec-websocket-key sec-websocket-version sec-websocket-extensions \

@@ -8,7 +8,7 @@ use super::{
     HIDDEN, PUBLIC_KEYS, WORDS, are_public, are_secret, is_secret, looks_random, regex, within,
     words,
 };
-use crate::text::is_one;
+use crate::frame::is_one;
 
 /// Returns the head of an HTTP message without the values of secret headers, the keys that subprotocols carry,
 /// and the secrets of its URLs.

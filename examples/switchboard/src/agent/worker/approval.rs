@@ -13,8 +13,8 @@ use snek_proto::llm::toolloop::{Call, ToolFailure};
 
 use super::super::tools::{ASK_USER, WRITE_FILE, needs_approval};
 use super::{Stop, Work};
-use crate::screen::counted;
-use crate::tools::ToolContext;
+use crate::assistant::tools::ToolContext;
+use crate::text::counted;
 
 /// What a session remembers of what the user has allowed.
 const PERMISSIONS: &str = "permissions";

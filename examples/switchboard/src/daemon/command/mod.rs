@@ -7,7 +7,7 @@ mod filter;
 pub(crate) mod group;
 #[cfg(target_os = "linux")]
 mod isolate;
-mod lines;
+mod output;
 #[cfg(target_os = "linux")]
 mod supervise;
 
@@ -22,9 +22,9 @@ use rpc_core::sync::Mutex;
 use tokio::process::Command;
 
 use self::group::{Group, Note};
-use super::{Code, Problem, Workspace};
+use super::{Code, ToolError, Workspace};
 
-pub use lines::{Line, News, Output, Stream};
+pub use output::{Line, News, Output, Stream};
 
 /// The variables of the daemon's environment that programs get. They get no others, and no keys.
 const KEPT: [&str; 15] = [
@@ -181,7 +181,7 @@ impl Commands {
     /// exit code.
     ///
     /// # Errors
-    /// [`Problem`]: it could not be started, or took too long; its effects remain.
+    /// [`ToolError`]: it could not be started, or took too long; its effects remain.
     ///
     /// # Cancel safety
     /// Dropping the future kills the program and everything that it has started: on Linux without
@@ -192,14 +192,14 @@ impl Commands {
         line: &str,
         timeout: Option<Duration>,
         show: &mut (dyn FnMut(News) + Send),
-    ) -> Result<Output, Problem> {
+    ) -> Result<Output, ToolError> {
         let config = &self.config;
         if config.confinement == Confinement::Off {
-            return Err(Problem::call("commands are not run here"));
+            return Err(ToolError::call("commands are not run here"));
         }
         let timeout = timeout.unwrap_or(config.timeout).min(config.max_timeout);
         let mut group = self.start(workspace, line)?;
-        let mut heard = lines::Capture::default();
+        let mut heard = output::Capture::default();
         let (out, err) = group.take_pipes();
         let ended = {
             let mut listening = std::pin::pin!(heard.listen(out, err, show));
@@ -238,7 +238,7 @@ impl Commands {
             Err(_) => {
                 let said = heard.finish_early();
                 let message = format!("it did not end within {timeout:?}, and was killed{said}");
-                Err(Problem::new(Code::TimedOut, message))
+                Err(ToolError::new(Code::TimedOut, message))
             }
         }
     }
@@ -246,8 +246,8 @@ impl Commands {
     /// Checks whether commands can run with this configuration, and returns the network that they have.
     ///
     /// # Errors
-    /// [`Problem`], which says what is missing.
-    pub async fn check(&self, workspace: &Workspace) -> Result<Network, Problem> {
+    /// [`ToolError`], which says what is missing.
+    pub async fn check(&self, workspace: &Workspace) -> Result<Network, ToolError> {
         if self.config.confinement == Confinement::Off {
             return Ok(Network::Nothing);
         }
@@ -255,7 +255,7 @@ impl Commands {
         Ok(output.network)
     }
 
-    fn start(&self, workspace: &Workspace, line: &str) -> Result<Group, Problem> {
+    fn start(&self, workspace: &Workspace, line: &str) -> Result<Group, ToolError> {
         let scratch = self.scratch().map_err(|error| not_run(&error))?;
         let (shell, option) = match cfg!(windows) {
             true => ("cmd", "/C"),
@@ -344,13 +344,13 @@ impl Commands {
     }
 }
 
-fn not_run(error: &io::Error) -> Problem {
+fn not_run(error: &io::Error) -> ToolError {
     match error.kind() {
-        io::ErrorKind::Unsupported => Problem::new(
+        io::ErrorKind::Unsupported => ToolError::new(
             Code::Sandbox,
             format!("commands are not run, because they cannot be kept in the workspace: {error}"),
         ),
-        _ => Problem::new(Code::Other, format!("sh: {error}")),
+        _ => ToolError::new(Code::Other, format!("sh: {error}")),
     }
 }
 

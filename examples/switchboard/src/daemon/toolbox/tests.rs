@@ -21,7 +21,7 @@ impl Place {
         Self(path, workspace, toolbox)
     }
 
-    async fn run(&self, name: &str, arguments: Value) -> (Vec<Shown>, Result<String, Problem>) {
+    async fn run(&self, name: &str, arguments: Value) -> (Vec<Shown>, Result<String, ToolError>) {
         let mut seen = Vec::new();
         let arguments = arguments.as_object().unwrap();
         let mut show = |shown| seen.push(shown);

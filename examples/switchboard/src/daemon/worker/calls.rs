@@ -7,10 +7,9 @@ use snek_proto::llm::toolloop::{Call, ToolFailure};
 
 use super::{Chat, aborted};
 use crate::assistant::CUT_CALL;
-use crate::daemon::Problem;
 use crate::daemon::ask_first::{Answer, Pending, Step};
-use crate::daemon::problem::Code;
 use crate::daemon::toolbox::Shown;
+use crate::daemon::{Code, ToolError};
 
 impl Chat<'_> {
     pub(super) async fn announce(&mut self, id: &str, name: &str, arguments: Value) {
@@ -65,7 +64,7 @@ impl Chat<'_> {
         } else {
             Code::Call
         };
-        let problem = Problem::new(code, why);
+        let problem = ToolError::new(code, why);
         self.tell(Event::ToolResult(problem.result(id, name))).await;
     }
 
@@ -127,13 +126,13 @@ impl Chat<'_> {
             (Answer::Yes, _) => self.allowed = Some(pending.step),
             (Answer::Always, Some(id)) => self.worker.decisions.allow(id, pending.step.kind),
             (Answer::Always, None) => {}
-            (Answer::No(why), _) => self.refused = Some(Problem::new(Code::Declined, why)),
+            (Answer::No(why), _) => self.refused = Some(ToolError::new(Code::Declined, why)),
         }
         pending.task
     }
 
     /// Runs a tool, and passes on its output while it works.
-    async fn run(&self, call: &Call) -> Result<String, Problem> {
+    async fn run(&self, call: &Call) -> Result<String, ToolError> {
         let Call {
             id,
             name,

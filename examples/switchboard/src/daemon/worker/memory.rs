@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use acolyte_proto::frame::{ChatRequest, Reply};
 use acolyte_proto::id::{ResourceId, SessionId};
 
-use crate::screen::shortened;
+use crate::text::shortened;
 use rpc_core::sync::Mutex;
 
 /// Scopes that are kept; the one that was written to longest ago is forgotten first.

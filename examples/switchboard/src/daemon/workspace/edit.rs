@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{Metadata, OpenOptions, Permissions};
 
-use super::ends::{Lines, plain};
-use super::{Code, MAX_FILE, Problem, Workspace, or_here, shown, without_here};
-use crate::diff::Diff;
+use super::line_ends::{Lines, plain};
+use super::{Code, MAX_FILE, ToolError, Workspace, or_here, shown, without_here};
+use crate::daemon::diff::Diff;
 
 /// A change of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,9 +41,9 @@ impl Workspace {
     /// are equal here: a file keeps its line ends.
     ///
     /// # Errors
-    /// [`Problem`], with nothing changed: there is no such file, the text does not occur or occurs
+    /// [`ToolError`], with nothing changed: there is no such file, the text does not occur or occurs
     /// more than once, or the texts differ only in their line ends. Trying again is safe.
-    pub fn edit(&self, name: &str, find: &str, put: &str, all: bool) -> Result<Change, Problem> {
+    pub fn edit(&self, name: &str, find: &str, put: &str, all: bool) -> Result<Change, ToolError> {
         let _one_at_a_time = self.edits.lock();
         let (path, old, new) = self.edited(name, find, put, all)?;
         self.put(name, &path, &new)?;
@@ -60,7 +60,7 @@ impl Workspace {
         find: &str,
         put: &str,
         all: bool,
-    ) -> Result<Change, Problem> {
+    ) -> Result<Change, ToolError> {
         let (path, old, new) = self.edited(name, find, put, all)?;
         Ok(Change::new(&path, Some(&old), &new))
     }
@@ -72,15 +72,15 @@ impl Workspace {
         find: &str,
         put: &str,
         all: bool,
-    ) -> Result<(PathBuf, String, String), Problem> {
+    ) -> Result<(PathBuf, String, String), ToolError> {
         if find.is_empty() {
-            return Err(Problem::call("the text to be replaced is empty"));
+            return Err(ToolError::call("the text to be replaced is empty"));
         }
         let end = if put.contains("\r\n") { "\r\n" } else { "\n" };
         let (plain_find, plain_put) = (plain(find), plain(put));
         if plain_find == plain_put && find != put {
             let message = "an edit keeps a file's line ends: it cannot change them";
-            return Err(Problem::new(Code::Edit, message));
+            return Err(ToolError::new(Code::Edit, message));
         }
         let (find, put) = (&*plain_find, &*plain_put);
         let path = self.real(name)?;
@@ -89,7 +89,7 @@ impl Workspace {
         let new = match lines.count(find) {
             0 => {
                 let message = format!("{name:?} does not hold the text to be replaced");
-                return Err(Problem::new(Code::Edit, message));
+                return Err(ToolError::new(Code::Edit, message));
             }
             found if found == 1 || all => {
                 // Known before it is made: a long text in many places may be more than any memory.
@@ -101,7 +101,7 @@ impl Workspace {
                 let message = format!(
                     "{name:?} holds the text {found} times: say more of what stands around it"
                 );
-                return Err(Problem::new(Code::Edit, message));
+                return Err(ToolError::new(Code::Edit, message));
             }
         };
         Ok((path, old, new))
@@ -110,9 +110,9 @@ impl Workspace {
     /// Writes a whole file, and replaces an existing one. Creates its parent folders.
     ///
     /// # Errors
-    /// [`Problem`], with the file unchanged; folders may have been created. Trying again is safe.
-    pub fn write(&self, name: &str, text: &str) -> Result<Change, Problem> {
-        let told = |error: io::Error| Problem::io(name, &error);
+    /// [`ToolError`], with the file unchanged; folders may have been created. Trying again is safe.
+    pub fn write(&self, name: &str, text: &str) -> Result<Change, ToolError> {
+        let told = |error: io::Error| ToolError::io(name, &error);
         let _one_at_a_time = self.edits.lock();
         let (path, old) = self.existing(name)?;
         let path = match (&old, path.parent(), path.file_name()) {
@@ -123,7 +123,11 @@ impl Workspace {
                 let folder = self.dir.canonicalize(&folder).map_err(told)?;
                 without_here(&folder.join(file))
             }
-            _ => return Err(Problem::call(format!("{name:?} is not the name of a file"))),
+            _ => {
+                return Err(ToolError::call(format!(
+                    "{name:?} is not the name of a file"
+                )));
+            }
         };
         self.put(name, &path, text)?;
         Ok(Change::new(&path, old.as_deref(), text))
@@ -133,13 +137,13 @@ impl Workspace {
     ///
     /// # Errors
     /// As for [`write`](Self::write), as far as can be known before.
-    pub fn preview_write(&self, name: &str, text: &str) -> Result<Change, Problem> {
+    pub fn preview_write(&self, name: &str, text: &str) -> Result<Change, ToolError> {
         let (path, old) = self.existing(name)?;
         Ok(Change::new(&path, old.as_deref(), text))
     }
 
     /// Returns the path of a file and its text, if there is one.
-    fn existing(&self, name: &str) -> Result<(PathBuf, Option<String>), Problem> {
+    fn existing(&self, name: &str) -> Result<(PathBuf, Option<String>), ToolError> {
         let inside = self.inside(name)?;
         match self.dir.canonicalize(&inside) {
             Ok(path) => {
@@ -149,17 +153,17 @@ impl Workspace {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 // A link that leads nowhere is none to write through.
                 if self.dir.symlink_metadata(&inside).is_ok() {
-                    return Err(Problem::outside(name));
+                    return Err(ToolError::outside(name));
                 }
                 Ok((inside, None))
             }
-            Err(error) => Err(Problem::io(name, &error)),
+            Err(error) => Err(ToolError::io(name, &error)),
         }
     }
 
     /// Writes through another file in the same folder, so that a crash leaves the old text or the
     /// new one.
-    fn put(&self, name: &str, path: &Path, text: &str) -> Result<(), Problem> {
+    fn put(&self, name: &str, path: &Path, text: &str) -> Result<(), ToolError> {
         check_size(name, text.len())?;
         let before = self.dir.metadata(path).ok();
         let draft = draft(path);
@@ -169,7 +173,7 @@ impl Workspace {
         if written.is_err() {
             let _ = self.dir.remove_file(&draft);
         }
-        written.map_err(|error| Problem::io(name, &error))
+        written.map_err(|error| ToolError::io(name, &error))
     }
 
     fn draft(&self, path: &Path, text: &str, before: Option<&Metadata>) -> io::Result<()> {
@@ -203,10 +207,10 @@ fn without_set_id(permissions: &Permissions) -> Permissions {
     permissions.clone()
 }
 
-fn check_size(name: &str, bytes: usize) -> Result<(), Problem> {
+fn check_size(name: &str, bytes: usize) -> Result<(), ToolError> {
     if bytes as u64 > MAX_FILE {
         let message = format!("{name:?} would be larger than {MAX_FILE} bytes");
-        return Err(Problem::new(Code::TooLarge, message));
+        return Err(ToolError::new(Code::TooLarge, message));
     }
     Ok(())
 }

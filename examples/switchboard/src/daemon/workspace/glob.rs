@@ -2,7 +2,7 @@
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::Problem;
+use super::ToolError;
 
 /// The longest pattern, in bytes.
 const MAX: usize = 1_000;
@@ -17,9 +17,9 @@ pub(super) struct Glob {
 }
 
 impl Glob {
-    pub(super) fn new(pattern: &str) -> Result<Self, Problem> {
+    pub(super) fn new(pattern: &str) -> Result<Self, ToolError> {
         if pattern.len() > MAX {
-            return Err(Problem::call(format!(
+            return Err(ToolError::call(format!(
                 "a pattern is longer than {MAX} bytes"
             )));
         }
@@ -31,7 +31,7 @@ impl Glob {
         let glob = GlobBuilder::new(&whole).literal_separator(true).build();
         let glob = glob.map_err(|error| {
             let why = error.kind();
-            Problem::call(format!("{pattern:?} is not a pattern for names: {why}"))
+            ToolError::call(format!("{pattern:?} is not a pattern for names: {why}"))
         })?;
         Ok(Self {
             literal: literal.to_owned(),

@@ -1,8 +1,8 @@
 //! [`Workspace`]: the files of one folder, and no others.
 
 mod edit;
-mod ends;
 mod glob;
+mod line_ends;
 mod read;
 mod search;
 #[cfg(test)]
@@ -17,8 +17,8 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use rpc_core::sync::Mutex;
 
-use super::{Code, Problem};
-use crate::screen::printable;
+use super::{Code, ToolError};
+use crate::text::printable;
 
 pub use edit::Change;
 pub use read::{Excerpt, Range};
@@ -63,13 +63,13 @@ impl Workspace {
     /// Opens a folder within, by its absolute path or relative to this one.
     ///
     /// # Errors
-    /// [`Problem`] if it does not exist, or is outside.
-    pub fn within(&self, path: &str) -> Result<Self, Problem> {
+    /// [`ToolError`] if it does not exist, or is outside.
+    pub fn within(&self, path: &str) -> Result<Self, ToolError> {
         let told = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => {
-                Problem::new(Code::NotFound, format!("there is no folder {path:?}"))
+                ToolError::new(Code::NotFound, format!("there is no folder {path:?}"))
             }
-            _ => Problem::io(path, &error),
+            _ => ToolError::io(path, &error),
         };
         let inside = match self.inside(path) {
             Ok(inside) => inside,
@@ -95,11 +95,13 @@ impl Workspace {
     }
 
     /// Returns the path of a name, relative to the folder. An absolute path into it is a name too.
-    fn inside(&self, name: &str) -> Result<PathBuf, Problem> {
+    fn inside(&self, name: &str) -> Result<PathBuf, ToolError> {
         let path = Path::new(name.trim());
         // A line break could forge what a person is asked about the file.
         if path.as_os_str().is_empty() || name.trim().contains(char::is_control) {
-            return Err(Problem::call(format!("{name:?} is not the name of a file")));
+            return Err(ToolError::call(format!(
+                "{name:?} is not the name of a file"
+            )));
         }
         let path = path.strip_prefix(&self.root).unwrap_or(path);
         // The handle refuses these too; here they are distinguished from what the system refuses.
@@ -110,19 +112,19 @@ impl Workspace {
                 Component::CurDir => depth,
                 Component::ParentDir => {
                     let above = depth.checked_sub(1);
-                    above.ok_or_else(|| Problem::outside(name))?
+                    above.ok_or_else(|| ToolError::outside(name))?
                 }
-                Component::RootDir | Component::Prefix(_) => return Err(Problem::outside(name)),
+                Component::RootDir | Component::Prefix(_) => return Err(ToolError::outside(name)),
             };
         }
         Ok(or_here(without_here(path)))
     }
 
     /// Returns the real path of a file, after following links.
-    fn real(&self, name: &str) -> Result<PathBuf, Problem> {
+    fn real(&self, name: &str) -> Result<PathBuf, ToolError> {
         let path = self.inside(name)?;
         let real = self.dir.canonicalize(path);
-        real.map_err(|error| Problem::io(name, &error))
+        real.map_err(|error| ToolError::io(name, &error))
     }
 }
 
@@ -141,9 +143,9 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn check(&self) -> Result<(), Problem> {
+    fn check(&self) -> Result<(), ToolError> {
         match self.is_stopped() {
-            true => Err(Problem::new(Code::Aborted, "aborted")),
+            true => Err(ToolError::new(Code::Aborted, "aborted")),
             false => Ok(()),
         }
     }
@@ -174,8 +176,8 @@ fn shown(path: &Path) -> String {
 }
 
 /// Returns the contents as text. Fails for binary files: they contain zeros, or are not UTF-8.
-fn text(name: &str, bytes: Vec<u8>) -> Result<String, Problem> {
+fn text(name: &str, bytes: Vec<u8>) -> Result<String, ToolError> {
     let is_binary = bytes.contains(&0);
     let text = String::from_utf8(bytes).ok().filter(|_| !is_binary);
-    text.ok_or_else(|| Problem::new(Code::Other, format!("{name:?} is not text")))
+    text.ok_or_else(|| ToolError::new(Code::Other, format!("{name:?} is not text")))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use cap_std::fs::{File, OpenOptions};
 
-use super::{Code, MAX_FILE, Problem, Workspace, shown, text};
+use super::{Code, MAX_FILE, ToolError, Workspace, shown, text};
 use crate::bounded;
 
 /// The lines to read.
@@ -45,9 +45,9 @@ impl Workspace {
     /// Reads lines of a file.
     ///
     /// # Errors
-    /// [`Problem`]: there is no such file, it is too large, it is not text, or it is outside.
+    /// [`ToolError`]: there is no such file, it is too large, it is not text, or it is outside.
     /// Trying again is safe.
-    pub fn read(&self, name: &str, range: Range) -> Result<Excerpt, Problem> {
+    pub fn read(&self, name: &str, range: Range) -> Result<Excerpt, ToolError> {
         let path = self.inside(name)?;
         let whole = self.load(name, &path)?;
         let total = whole.lines().count();
@@ -56,7 +56,7 @@ impl Workspace {
         let lines: Vec<_> = lines.take(range.count).collect();
         if lines.is_empty() && total > 0 {
             let message = format!("{name:?} has {total} lines, and none of them was requested");
-            return Err(Problem::call(message));
+            return Err(ToolError::call(message));
         }
         Ok(Excerpt {
             path: shown(&path),
@@ -68,12 +68,12 @@ impl Workspace {
     }
 
     /// Loads the text of a file. Errors call it `name`.
-    pub(super) fn load(&self, name: &str, path: &Path) -> Result<String, Problem> {
-        let told = |error: io::Error| Problem::io(name, &error);
+    pub(super) fn load(&self, name: &str, path: &Path) -> Result<String, ToolError> {
+        let told = |error: io::Error| ToolError::io(name, &error);
         let file = self.open_file(path).map_err(told)?;
         if !file.metadata().map_err(told)?.is_file() {
             let message = format!("{name:?} is not a file");
-            return Err(Problem::new(Code::Other, message));
+            return Err(ToolError::new(Code::Other, message));
         }
         text(name, bounded::read(file, MAX_FILE).map_err(told)?)
     }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use regex::{Regex, RegexBuilder};
 
 use super::glob::Glob;
-use super::{Code, Problem, Stop, Workspace, or_here, shown};
-use crate::screen::shortened;
+use super::{Code, Stop, ToolError, Workspace, or_here, shown};
+use crate::text::shortened;
 
 /// Large folders that a search skips, and what it says of them.
 const SKIPPED: [(&str, &str); 5] = [
@@ -108,8 +108,8 @@ impl Workspace {
     /// `target`, and does not follow links.
     ///
     /// # Errors
-    /// [`Problem`]: a bad pattern, no such folder, or it was stopped. Trying again is safe.
-    pub fn files(&self, query: &Query, stop: &Stop) -> Result<Found<String>, Problem> {
+    /// [`ToolError`]: a bad pattern, no such folder, or it was stopped. Trying again is safe.
+    pub fn files(&self, query: &Query, stop: &Stop) -> Result<Found<String>, ToolError> {
         let mut items = Vec::new();
         let mut skipped = BTreeMap::new();
         let is_cut = self.walk(query, stop, &mut skipped, |path, _| {
@@ -127,8 +127,8 @@ impl Workspace {
     /// Returns the lines of those files that contain the text. Skips binary and large files.
     ///
     /// # Errors
-    /// [`Problem`]: a bad pattern, no such folder, or it was stopped. Trying again is safe.
-    pub fn search(&self, query: &Query, stop: &Stop) -> Result<Found<Match>, Problem> {
+    /// [`ToolError`]: a bad pattern, no such folder, or it was stopped. Trying again is safe.
+    pub fn search(&self, query: &Query, stop: &Stop) -> Result<Found<Match>, ToolError> {
         let regex = regex(query)?;
         let mut items = Vec::new();
         let mut skipped = BTreeMap::new();
@@ -168,8 +168,8 @@ impl Workspace {
         query: &Query,
         stop: &Stop,
         skipped: &mut Skipped,
-        mut visit: impl FnMut(&Path, &mut Skipped) -> Result<bool, Problem>,
-    ) -> Result<bool, Problem> {
+        mut visit: impl FnMut(&Path, &mut Skipped) -> Result<bool, ToolError>,
+    ) -> Result<bool, ToolError> {
         let glob = query.glob.as_deref().map(|glob| {
             let root = self.root.to_string_lossy();
             Glob::new(glob.strip_prefix(&*root).unwrap_or(glob))
@@ -184,7 +184,7 @@ impl Workspace {
         while let Some(folder) = folders.pop_front() {
             let entries = match self.dir.read_dir(or_here(folder.clone())) {
                 Ok(entries) => entries,
-                Err(error) if seen == 0 => return Err(Problem::io(&shown(&folder), &error)),
+                Err(error) if seen == 0 => return Err(ToolError::io(&shown(&folder), &error)),
                 // One that may not be read, or is not there any more.
                 Err(_) => {
                     *skipped.entry(UNREADABLE).or_default() += 1;
@@ -234,14 +234,14 @@ impl Workspace {
     }
 }
 
-fn regex(query: &Query) -> Result<Regex, Problem> {
+fn regex(query: &Query) -> Result<Regex, ToolError> {
     if query.text.is_empty() {
-        return Err(Problem::call("the text to be searched is empty"));
+        return Err(ToolError::call("the text to be searched is empty"));
     }
     let pattern = match query.is_regex {
         true => query.text.clone(),
         false => regex::escape(&query.text),
     };
     let built = RegexBuilder::new(&pattern).size_limit(MAX_REGEX).build();
-    built.map_err(|error| Problem::call(format!("this is not a regular expression: {error}")))
+    built.map_err(|error| ToolError::call(format!("this is not a regular expression: {error}")))
 }

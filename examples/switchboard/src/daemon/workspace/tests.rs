@@ -40,7 +40,7 @@ impl Drop for Place {
     }
 }
 
-fn code<T: std::fmt::Debug>(result: Result<T, Problem>) -> Code {
+fn code<T: std::fmt::Debug>(result: Result<T, ToolError>) -> Code {
     result.unwrap_err().code
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::problem::{ConfigError, Problem};
+use super::diagnostic::{ConfigError, Diagnostic};
 use super::{Config, DataDir, read};
 use crate::bounded;
 
@@ -21,7 +21,7 @@ pub struct Loaded {
     /// The configuration.
     pub config: Config,
     /// Likely mistakes in the file, such as unknown keys.
-    pub warnings: Vec<Problem>,
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// The file of a text: messages name it, and relative paths start at its folder.
@@ -137,10 +137,10 @@ impl Config {
 }
 
 /// Returns a warning that nothing says where a file and data could be.
-fn homeless() -> Problem {
+fn homeless() -> Diagnostic {
     let message = "is not set, so no configuration is read, and sessions, memory and budgets are kept in memory only; \
                    name a file with --config, and its folder is used";
-    Problem {
+    Diagnostic {
         file: "HOME".into(),
         line: 0,
         column: 0,
@@ -149,14 +149,14 @@ fn homeless() -> Problem {
 }
 
 /// Returns a warning that a file named by the environment does not exist.
-fn missing(path: &Path) -> Problem {
+fn missing(path: &Path) -> Diagnostic {
     let message = "names this file, which does not exist; everything has its default";
     whole(path, format!("{PATH_VARIABLE} {message}"))
 }
 
 /// Returns a problem of a file as a whole.
-fn whole(path: &Path, message: String) -> Problem {
-    Problem {
+fn whole(path: &Path, message: String) -> Diagnostic {
+    Diagnostic {
         file: path.to_owned(),
         line: 1,
         column: 1,
@@ -166,7 +166,7 @@ fn whole(path: &Path, message: String) -> Problem {
 
 /// Returns a warning if the file contains a key and other users can read it.
 #[cfg(unix)]
-fn exposed(config: &Config, path: &Path) -> Option<Problem> {
+fn exposed(config: &Config, path: &Path) -> Option<Diagnostic> {
     use std::os::unix::fs::PermissionsExt as _;
     let url = config.nats.url.as_ref();
     let keys = [
@@ -183,6 +183,6 @@ fn exposed(config: &Config, path: &Path) -> Option<Problem> {
 }
 
 #[cfg(not(unix))]
-fn exposed(_: &Config, _: &Path) -> Option<Problem> {
+fn exposed(_: &Config, _: &Path) -> Option<Diagnostic> {
     None
 }

@@ -1,7 +1,8 @@
 //! [`Config`]: the gateway's configuration, from one TOML file.
 
+mod diagnostic;
 mod load;
-mod problem;
+mod nats;
 pub(crate) mod read;
 #[cfg(test)]
 mod tests;
@@ -12,11 +13,11 @@ use std::time::Duration;
 use exoclaw_proto::limits::{DEFAULT_PORT, MAX_TOOL_ROUNDS};
 use serde::Deserialize;
 
-use crate::cli::NatsSettings;
 use crate::model::options::ModelArgs;
 
+pub use diagnostic::{ConfigError, Diagnostic};
 pub use load::{Loaded, Origin, PATH_VARIABLE};
-pub use problem::{ConfigError, Problem};
+pub use nats::NatsSettings;
 
 /// The contents of the file. What it leaves out has the default of the field.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -14,15 +14,15 @@ use serde::{Deserialize, Deserializer};
 use strsim::damerau_levenshtein;
 use toml::de::{DeTable, DeValue};
 
+use super::diagnostic::{ConfigError, quoted, sorted};
 use super::load::{Loaded, Origin};
-use super::problem::{ConfigError, quoted, sorted};
 use super::{AgentConfig, Config, DataDir, PluginSource};
 use crate::cli;
 use crate::model::options::{ModelArgs, temperature};
 use crate::model::provider::Provider;
 
 /// A configuration with every key.
-const SAMPLE: &str = include_str!("../../../gateway/gateway.toml");
+const SAMPLE: &str = include_str!("../../../gateway.toml");
 
 /// `[agent]` as it is written.
 #[derive(Default, Deserialize)]

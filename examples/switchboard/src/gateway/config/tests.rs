@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::problem::sorted;
+use super::diagnostic::sorted;
 use super::*;
 use crate::gateway::store::scratch::Folder;
 use crate::model::provider::Provider;
@@ -42,7 +42,7 @@ fn warnings(text: &str) -> Vec<String> {
     read(text).warnings.iter().map(short).collect()
 }
 
-fn short(problem: &Problem) -> String {
+fn short(problem: &Diagnostic) -> String {
     let text = problem.to_string();
     let short = text.strip_prefix("/etc/gate/config.toml:").unwrap();
     short.to_owned()

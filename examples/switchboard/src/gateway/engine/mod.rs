@@ -28,7 +28,7 @@ use super::memory::Soul;
 use super::store::{Commit, StoreError};
 use super::tool::Tools;
 use super::usage::UsageEntry;
-use crate::conversation::ConversationLimits;
+use crate::assistant::conversation::ConversationLimits;
 use crate::model::ChatModel;
 use records::Held;
 pub use records::Records;

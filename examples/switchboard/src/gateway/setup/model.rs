@@ -5,7 +5,7 @@ use std::sync::Arc;
 use exoclaw_proto::limits::PROVIDER_IDLE_TIMEOUT;
 
 use super::{Overrides, SetupError};
-use crate::conversation::ConversationLimits;
+use crate::assistant::conversation::ConversationLimits;
 use crate::gateway::config::Config;
 use crate::model::config::ModelConfig;
 use crate::model::http::{HttpClient, RequestPolicy};

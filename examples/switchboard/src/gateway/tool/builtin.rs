@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
 use super::{PluginError, Tool, ToolOutput};
-use crate::replies;
+use crate::assistant::replies;
 
 /// Returns the built-in tool of a path like `builtin:echo`, without the prefix.
 ///

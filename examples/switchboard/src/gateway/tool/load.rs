@@ -105,7 +105,7 @@ pub enum PluginError {
 
 /// A problem of a plugin at the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum PluginProblem {
     /// The plugin is skipped.
     Skipped(PluginError),
     /// The plugin is loaded, but this capability has no effect.
@@ -118,14 +118,16 @@ pub struct LoadWarning {
     /// The plugin's name.
     pub plugin: String,
     /// The problem.
-    pub problem: Problem,
+    pub problem: PluginProblem,
 }
 
 impl fmt::Display for LoadWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.problem {
-            Problem::Skipped(error) => write!(f, "plugin {:?} is skipped: {error}", self.plugin),
-            Problem::NoEffect(capability) => write!(
+            PluginProblem::Skipped(error) => {
+                write!(f, "plugin {:?} is skipped: {error}", self.plugin)
+            }
+            PluginProblem::NoEffect(capability) => write!(
                 f,
                 "plugin {:?}: the capability {capability:?} has no effect",
                 self.plugin
@@ -157,7 +159,7 @@ pub async fn load(entries: impl IntoIterator<Item = PluginEntry>) -> (Tools, Vec
             None => module(&entry, &mut warn).await,
         };
         if let Err(error) = loaded.and_then(|tool| tools.add(tool)) {
-            warn(Problem::Skipped(error));
+            warn(PluginProblem::Skipped(error));
         }
     }
     (tools, warnings)
@@ -166,13 +168,13 @@ pub async fn load(entries: impl IntoIterator<Item = PluginEntry>) -> (Tools, Vec
 #[cfg(feature = "wasm")]
 async fn module(
     entry: &PluginEntry,
-    warn: &mut impl FnMut(Problem),
+    warn: &mut impl FnMut(PluginProblem),
 ) -> Result<Arc<dyn Tool>, PluginError> {
     use crate::gateway::plugin::WasmPlugin;
 
     let plugin = WasmPlugin::load(entry).await?;
     for capability in plugin.without_effect() {
-        warn(Problem::NoEffect(capability.clone()));
+        warn(PluginProblem::NoEffect(capability.clone()));
     }
     Ok(Arc::new(plugin))
 }
@@ -181,7 +183,7 @@ async fn module(
 #[allow(clippy::unused_async, reason = "the same shape as with the feature")]
 async fn module(
     _: &PluginEntry,
-    _: &mut impl FnMut(Problem),
+    _: &mut impl FnMut(PluginProblem),
 ) -> Result<Arc<dyn Tool>, PluginError> {
     Err(PluginError::NoWasm)
 }

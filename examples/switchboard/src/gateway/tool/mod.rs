@@ -15,11 +15,11 @@ use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use snek_proto::llm::tool::ToolDefinition;
 
-use crate::screen::{is_control, shortened};
+use crate::text::{is_control, shortened};
 
 pub use self::adapter::{ChannelAdapter, Incoming, Outgoing, PostError};
 pub use self::builtin::builtin;
-pub use self::load::{LoadWarning, PluginEntry, PluginError, PluginLimits, Problem, load};
+pub use self::load::{LoadWarning, PluginEntry, PluginError, PluginLimits, PluginProblem, load};
 
 /// The prefix of every failure of a tool.
 const FAILED: &str = "tool execution failed: ";

@@ -6,7 +6,7 @@ use super::super::highlight::{Highlighter, Token};
 use super::Style;
 use super::table::Table;
 use super::text::{self, Look, Piece, Span};
-use crate::screen::Colour;
+use crate::text::Colour;
 
 const BULLET: &str = "• ";
 const QUOTE: &str = "│ ";

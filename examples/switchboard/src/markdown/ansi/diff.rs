@@ -2,7 +2,7 @@
 
 use super::Style;
 use super::text::{self, Look, Span};
-use crate::screen::Colour;
+use crate::text::Colour;
 
 /// What a line begins with that continues the one before: it must not look like a line of the file.
 const CONTINUED: &str = "↳";

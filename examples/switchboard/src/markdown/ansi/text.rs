@@ -6,7 +6,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::Style;
-use crate::screen::{Colour, printable_lines};
+use crate::text::{Colour, printable_lines};
 
 /// Characters that no row begins with, and that none ends in, where rows break between wide characters.
 const NO_BREAK_BEFORE: &str = ",.;:!?)]}%’”…、。，．：；！？）」』】〉》〕ー々";

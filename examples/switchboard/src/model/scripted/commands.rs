@@ -121,9 +121,9 @@ mod tests {
     use snek_proto::llm::chat::ChatMessage;
 
     use super::*;
+    use crate::assistant::tools::Tools;
     use crate::model::scripted::{HELP, Scripted};
     use crate::model::{Assembler, ChatModel as _, ChatRequest, Finish};
-    use crate::tools::Tools;
 
     fn call(name: &str, arguments: &str) -> (String, String) {
         (name.to_owned(), arguments.to_owned())

@@ -4,8 +4,8 @@ use serde_json::json;
 use snek_proto::llm::image::{Image, ImageFormat};
 
 use super::*;
+use crate::assistant::tools::Tools;
 use crate::model::Assembler;
-use crate::tools::Tools;
 
 fn said(messages: &[ChatMessage], tools: bool) -> ChatMessage {
     let all = Tools::new();

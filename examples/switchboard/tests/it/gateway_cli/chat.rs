@@ -11,7 +11,7 @@ use crate::programs::answer_as_a_model;
 #[test]
 fn a_chat_shows_tools_apart_from_the_text_and_cannot_control_the_terminal() {
     let folder = Folder::new();
-    let file = root().join("examples/switchboard/gateway/gateway.toml");
+    let file = root().join("examples/switchboard/gateway.toml");
     let file = folder.file("gateway.toml", &read(&file));
     let (_gateway, url) = folder.start(&["--config", &file]);
     let (code, out, err) = folder.chat(&url, &["echo hi \u{1b}[2Jthere"]);

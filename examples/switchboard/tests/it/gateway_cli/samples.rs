@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn the_sample_configuration_is_read_without_a_warning() {
-    let path = root().join("examples/switchboard/gateway/gateway.toml");
+    let path = root().join("examples/switchboard/gateway.toml");
     let text = read(&path);
     let parse = |text: &str| {
         let origin = Origin::new("/etc/gate/config.toml").with_home(Some("/home/ann".into()));

@@ -5,7 +5,7 @@ use std::fs;
 
 use proptest::prelude::*;
 
-use super::super::{Config, ConfigError, Problem};
+use super::super::{Config, ConfigError, Diagnostic};
 use super::{FULL, origin};
 use crate::gateway::setup::router;
 
@@ -43,7 +43,7 @@ fn check(text: &str) {
 }
 
 /// Problems are few, in order, and in the text.
-fn told(problems: &[Problem], text: &str) {
+fn told(problems: &[Diagnostic], text: &str) {
     assert!(problems.len() <= MOST, "too many problems");
     let lines: Vec<_> = text.split('\n').collect();
     for problem in problems {

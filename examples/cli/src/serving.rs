@@ -1,0 +1,230 @@
+//! What the commands that serve have in common: TLS, who can reach them, and from which web pages.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rpc_core::keepalive::KeepAlive;
+use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
+use rpc_core::net::tls::TlsAcceptor;
+
+use super::{Failure, complain};
+
+/// The extra time for connections to close after the work in progress, when a server ends.
+pub const GOODBYE: Duration = Duration::from_secs(2);
+
+/// The certificate of a server.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "TLS")]
+pub struct TlsArgs {
+    /// Serve TLS only, with this certificate chain: a PEM file that begins with the server's own.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, as a PEM file.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+}
+
+impl TlsArgs {
+    /// Reads the certificate and its key, if they are given.
+    ///
+    /// # Errors
+    /// [`Failure`] if a file cannot be read, or the two do not match.
+    pub fn acceptor(&self) -> Result<Option<TlsAcceptor>, Failure> {
+        let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) else {
+            return Ok(None);
+        };
+        let read = |option: &str, file: &Path| {
+            let wrong =
+                |error| Failure::usage(format_args!("{option} {}: {error}", file.display()));
+            std::fs::read(file).map_err(wrong)
+        };
+        let (chain, key) = (read("--tls-cert", cert)?, read("--tls-key", key)?);
+        let acceptor = TlsAcceptor::from_pem(&chain, &key);
+        acceptor
+            .map(Some)
+            .map_err(|error| Failure::usage(format_args!("--tls-cert, --tls-key: {error}")))
+    }
+
+    /// Returns the configuration with TLS, if a certificate is given.
+    ///
+    /// # Errors
+    /// As [`acceptor`](Self::acceptor).
+    pub fn http(&self, http: HttpConfig) -> Result<HttpConfig, Failure> {
+        Ok(match self.acceptor()? {
+            Some(acceptor) => http.with_tls(acceptor),
+            None => http,
+        })
+    }
+
+    /// Returns an `http://` or `ws://` URL of the server as clients have to write it.
+    #[must_use]
+    pub fn url(&self, url: &str) -> String {
+        match (url.split_once("://"), &self.tls_cert) {
+            (Some((scheme, rest)), Some(_)) => format!("{scheme}s://{rest}"),
+            _ => url.to_owned(),
+        }
+    }
+
+    /// Returns whether connections are encrypted.
+    #[must_use]
+    pub const fn is_on(&self) -> bool {
+        self.tls_cert.is_some()
+    }
+}
+
+/// How a program finds out that its peer is gone.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Pings {
+    /// How often to ping; 0 disables pings. Default: that of the protocol.
+    #[arg(long, value_name = "TIME", value_parser = super::duration)]
+    heartbeat: Option<Duration>,
+    /// How long to wait for the answer to a ping. Default: that of the protocol.
+    #[arg(long, value_name = "TIME", value_parser = super::timeout)]
+    pong_timeout: Option<Duration>,
+}
+
+impl Pings {
+    /// Returns the settings of a protocol with what the user has changed.
+    #[must_use]
+    pub fn over(&self, mut protocol: KeepAlive) -> KeepAlive {
+        if let Some(interval) = self.heartbeat {
+            protocol.interval = Some(interval).filter(|interval| !interval.is_zero());
+        }
+        protocol.pong_timeout = self.pong_timeout.unwrap_or(protocol.pong_timeout);
+        protocol
+    }
+}
+
+/// Whether other machines can reach a server, and under which names.
+#[derive(Debug, clap::Args)]
+pub struct Reach {
+    /// Allow listening on an address that other machines can reach.
+    #[arg(long)]
+    public: bool,
+    /// A host name to serve; may be repeated. Default: loopback names on a loopback address, else all.
+    #[arg(long = "allow-host", value_name = "HOST")]
+    pub hosts: Vec<String>,
+}
+
+impl Reach {
+    /// Returns whether other machines can reach `address`.
+    ///
+    /// # Errors
+    /// [`Failure`] if they can and the user did not say so.
+    pub fn check(&self, address: SocketAddr) -> Result<bool, Failure> {
+        let is_public = !address.ip().to_canonical().is_loopback();
+        if is_public && !self.public {
+            return Err(Failure::usage(format_args!(
+                "other machines can reach {address}: add --public to allow that"
+            )));
+        }
+        Ok(is_public)
+    }
+
+    /// Warns of what goes with a server that other machines can reach.
+    pub fn warn(&self, tls: &TlsArgs) {
+        if !tls.is_on() {
+            complain(
+                "warning: other machines can reach this server, and nothing is encrypted: use --tls-cert \
+                 and --tls-key, or a proxy with TLS in front of it",
+            );
+        }
+        if self.hosts.is_empty() {
+            complain(
+                "warning: requests for any host name are served: name yours with --allow-host",
+            );
+        }
+    }
+}
+
+/// Returns the failure of a server that cannot listen there.
+#[must_use]
+pub fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrInUse => "; choose another address with --listen",
+        _ => "",
+    };
+    Failure::new(format_args!("cannot listen on {address}: {error}{hint}"))
+}
+
+/// Adds the names and the origins of web pages that the options allow.
+///
+/// # Errors
+/// [`Failure`] if one of them is invalid.
+pub fn guards(mut guards: Guards, hosts: &[String], origins: &[String]) -> Result<Guards, Failure> {
+    for host in hosts {
+        guards = guards.with_allowed_host(host).map_err(Failure::usage)?;
+    }
+    for origin in origins {
+        guards = guards.with_allowed_origin(origin).map_err(Failure::usage)?;
+    }
+    Ok(guards)
+}
+
+/// Describes which web pages these guards admit, for a line at start.
+#[must_use]
+pub fn web_pages(guards: &Guards) -> String {
+    let (group, listed) = match &guards.origins {
+        OriginPolicy::List(list) => (None, &list[..]),
+        OriginPolicy::Loopback(list) => (Some("those of this machine, at any port"), &list[..]),
+        OriginPolicy::Any => (Some("all"), &[][..]),
+        _ => (None, &[][..]),
+    };
+    let own = guards.same_origin.then_some("its own");
+    let named = own.into_iter().chain(group).map(str::to_owned);
+    let pages: Vec<_> = named
+        .chain(listed.iter().map(ToString::to_string))
+        .collect();
+    match pages.is_empty() {
+        true => "web pages that may connect: none".to_owned(),
+        false => format!("web pages that may connect: {}", pages.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_at_start_names_every_web_page_that_may_connect() {
+        let with_origins = |origins| Guards {
+            origins,
+            ..Guards::default()
+        };
+        let its_own = Guards {
+            same_origin: true,
+            ..Guards::default()
+        };
+        let of_this_machine = Guards {
+            origins: OriginPolicy::Loopback(Vec::new()),
+            ..its_own.clone()
+        };
+        let listing = |guards: Guards| guards.with_allowed_origin("http://LOCALHOST:80").unwrap();
+        for (guards, pages) in [
+            (Guards::default(), "none"),
+            (its_own, "its own"),
+            (listing(Guards::default()), "http://localhost"),
+            (
+                listing(of_this_machine),
+                "its own; those of this machine, at any port; http://localhost",
+            ),
+            (with_origins(OriginPolicy::Any), "all"),
+        ] {
+            let line = format!("web pages that may connect: {pages}");
+            assert_eq!(web_pages(&guards), line);
+        }
+    }
+
+    #[test]
+    fn a_url_of_a_server_with_tls_says_so() {
+        let tls = TlsArgs {
+            tls_cert: Some("cert.pem".into()),
+            tls_key: Some("key.pem".into()),
+        };
+        assert_eq!(tls.url("ws://127.0.0.1:1/ws"), "wss://127.0.0.1:1/ws");
+        assert_eq!(tls.url("http://127.0.0.1:1/"), "https://127.0.0.1:1/");
+        assert_eq!(TlsArgs::default().url("ws://h"), "ws://h");
+    }
+}

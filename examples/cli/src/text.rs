@@ -1,0 +1,184 @@
+//! Texts of peers at a terminal: nothing in them controls it.
+
+use std::borrow::Cow;
+
+pub use rpc_core::text::is_control;
+
+/// How many bytes of a text are looked at together.
+const BLOCK: usize = 32;
+
+/// A colour of a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colour {
+    /// For minor details.
+    Dim,
+    /// For headings.
+    Bold,
+    /// Cyan.
+    Cyan,
+    /// Magenta.
+    Magenta,
+    /// Yellow.
+    Yellow,
+    /// Green.
+    Green,
+    /// Red.
+    Red,
+    /// Blue.
+    Blue,
+}
+
+impl Colour {
+    /// Returns a text in this colour, followed by a reset.
+    #[must_use]
+    pub fn paint(self, text: &str) -> String {
+        let mut painted = String::with_capacity(text.len() + 9);
+        self.begin(&mut painted);
+        painted.push_str(text);
+        Self::end(&mut painted);
+        painted
+    }
+
+    /// Appends what begins this colour.
+    pub fn begin(self, text: &mut String) {
+        text.push_str("\x1b[");
+        text.push_str(self.code());
+        text.push('m');
+    }
+
+    /// Appends what ends any colour.
+    pub fn end(text: &mut String) {
+        text.push_str("\x1b[0m");
+    }
+
+    /// Returns its number in escape sequences.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Dim => "2",
+            Self::Bold => "1",
+            Self::Cyan => "36",
+            Self::Magenta => "35",
+            Self::Yellow => "33",
+            Self::Green => "32",
+            Self::Red => "31",
+            Self::Blue => "34",
+        }
+    }
+}
+
+/// Paints a text, if there are colours.
+#[must_use]
+pub fn paint(colour: bool, with: Colour, text: &str) -> String {
+    match colour {
+        true => with.paint(text),
+        false => text.to_owned(),
+    }
+}
+
+/// Makes an untrusted text of several lines [`printable`]. Tabs and the ends of lines (LF or CRLF) stay.
+#[must_use]
+pub fn printable_lines(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for part in text.split_inclusive(['\n', '\t']) {
+        let words = part.strip_suffix("\r\n");
+        let words = words.or_else(|| part.strip_suffix(['\n', '\t']));
+        let (words, end) = part.split_at(words.unwrap_or(part).len());
+        shown.push_str(&printable(words));
+        shown.push_str(end);
+    }
+    shown
+}
+
+/// Returns JSON in which the characters that control a terminal or reorder text are escaped, also
+/// those that JSON allows.
+#[must_use]
+pub fn escaped_json(json: &str) -> Cow<'_, str> {
+    // JSON itself escapes the others.
+    let is_odd = |c: char| c >= '\u{7f}' && is_control(c);
+    if json.is_ascii() && !json.contains('\u{7f}') || !json.contains(is_odd) {
+        return Cow::Borrowed(json);
+    }
+    let mut escaped = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        match is_odd(c) {
+            true => escaped.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => escaped.push(c),
+        }
+    }
+    escaped.into()
+}
+
+/// Makes untrusted text safe to show: escapes the characters that control a terminal.
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    // What most text is made of is looked at byte by byte, many together.
+    let are_plain = |bytes: &[u8]| {
+        let plain = bytes.iter().map(|byte| matches!(byte, b' '..=b'~'));
+        plain.fold(true, |all, plain| all & plain)
+    };
+    let (blocks, rest) = text.as_bytes().as_chunks::<BLOCK>();
+    if blocks.iter().all(|block| are_plain(block)) && are_plain(rest) {
+        return Cow::Borrowed(text);
+    }
+    if !text.contains(is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match is_control(c) {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    shown.into()
+}
+
+/// Returns how many there are, like `1 line` or `2 lines`.
+#[must_use]
+pub fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        many => format!("{many} {what}s"),
+    }
+}
+
+/// Cuts a text to this many characters, with a mark at the cut.
+#[must_use]
+pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        None => Cow::Borrowed(text),
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_a_peer_cannot_control_the_terminal() {
+        assert_eq!(printable("a\x1b[2Jb\u{202e}c"), r"a\u{1b}[2Jb\u{202e}c");
+        assert_eq!(printable("héllo ✓"), "héllo ✓");
+    }
+
+    #[test]
+    fn tabs_and_ends_of_lines_stay_in_a_text_of_lines() {
+        let text = "a\tb\r\n\tc\n\r\n";
+        assert_eq!(printable_lines(text), text);
+        assert_eq!(
+            printable_lines("\x1b[2J\r\ta\rb"),
+            r"\u{1b}[2J\r".to_owned() + "\ta\\rb"
+        );
+    }
+
+    #[test]
+    fn json_has_no_character_that_controls_a_terminal() {
+        let text = "\u{7f}\u{85}\u{9b}2J\u{61c}\u{202e}\u{2028}é😀";
+        let json = serde_json::Value::from(text).to_string();
+        let escaped = escaped_json(&json);
+        assert!(!escaped.contains(is_control), "{escaped:?}");
+        assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), text);
+        assert_eq!(escaped_json("\"é\""), "\"é\"");
+    }
+}

@@ -1,0 +1,7 @@
+//! The router and its client at a terminal: what people see of messages, and what programs read.
+
+pub(crate) mod client;
+pub(crate) mod console;
+pub(crate) mod notes;
+mod numbers;
+pub(crate) mod show;

@@ -1,0 +1,315 @@
+//! `switchboard agent host`: serves an agent.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use connectonion_proto::auth::{Address, InviteCodes};
+use connectonion_proto::limits::MAX_USED_SIGNATURES;
+use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
+use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions, http_config};
+use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
+use connectonion_proto::trust::{AccessControl, TrustLevel};
+use rpc_core::Secret;
+
+use super::home::Home;
+use crate::agent::tools::tools;
+use crate::agent::{Lists, SpentFile, Worker};
+use crate::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
+use crate::commands::cluster::{LeaseArgs, NatsArgs, nats_failure, unless_failed};
+use crate::daemon::Workspace;
+use crate::metrics;
+use crate::model::http::HttpClient;
+use crate::model::options::ModelArgs;
+use crate::model::scripted::Scripted;
+use crate::page;
+
+/// How long agents may go on after Ctrl-C.
+const DRAIN: Duration = Duration::from_secs(30);
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The address to listen on; port 0 takes a free port.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000", value_parser = cli::address)]
+    listen: SocketAddr,
+    #[command(flatten)]
+    reach: Reach,
+    /// The agent's name.
+    #[arg(long, value_name = "NAME", default_value = "agent")]
+    name: String,
+    #[command(flatten)]
+    home: Home,
+    /// The file of the agent's key, created if it is missing; with --nats all hosts of the agent need the same.
+    /// Default: host.key in --home
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// The folder of the agent's files, created if it is missing. Default: files in --home
+    #[arg(long, value_name = "FOLDER")]
+    files: Option<PathBuf>,
+    /// The folder for files that are sent with a prompt. Default: uploads in --files
+    #[arg(long, value_name = "FOLDER")]
+    uploads: Option<PathBuf>,
+    /// The file that keeps sessions across restarts; only one host at a time may use it, and with --nats none
+    /// does. Default: session_results.jsonl in --home
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+    /// How long to wait at the start for another host that has the file of --store, and is about to end.
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = cli::duration)]
+    wait: Duration,
+    /// Wait until the disk has stored each session (fsync).
+    #[arg(long)]
+    fsync: bool,
+    /// How often a prompt is run again whose host ended during its run, when its client comes back. What the
+    /// agent had done may be done twice. Default: 3 with --nats, else 0
+    #[arg(long, value_name = "N")]
+    reruns: Option<u32>,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    nats: NatsArgs,
+    #[command(flatten)]
+    lease: LeaseArgs,
+    #[command(flatten)]
+    pings: cli::Pings,
+    #[command(flatten)]
+    tls: TlsArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Access")]
+struct TrustArgs {
+    /// Who may connect. With 'careful', strangers need an invite code if there is one; 'strict' admits only
+    /// addresses of --allow and of whitelist.txt in --home. Default on a loopback address: open.
+    #[arg(long, value_enum)]
+    trust: Option<Trust>,
+    /// Require a signature from everyone. Always on with 'strict', with lists or invite codes, and with
+    /// --public unless --unsigned is given.
+    #[arg(long)]
+    signed: bool,
+    /// With --public, accept callers without a signature where --trust admits them.
+    #[arg(long, requires = "public", conflicts_with = "signed")]
+    unsigned: bool,
+    /// An invite code that admits strangers with 'careful'; may be repeated. Prefer the variable
+    /// AGENT_INVITE: other users can see command lines.
+    #[arg(long = "invite", value_name = "CODE")]
+    invites: Vec<Secret>,
+    /// An address to admit; may be repeated.
+    #[arg(long = "allow", value_name = "ADDRESS")]
+    allowed: Vec<Address>,
+    /// An origin of web pages that may connect, as SCHEME://HOST or SCHEME://HOST:PORT; may be repeated.
+    /// Programs other than browsers, and pages of this machine at any port, may always connect.
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
+}
+
+impl TrustArgs {
+    fn level(&self) -> TrustLevel {
+        self.trust.unwrap_or(Trust::Open).into()
+    }
+
+    /// The invite codes of the options, else of the environment.
+    fn codes(&self) -> Result<Vec<Secret>, Failure> {
+        let given = self.invites.iter();
+        // A blank one is refused with the others.
+        let given = given.map(|code| {
+            let code = cli::secret_text("--invite", code.expose())?;
+            Ok(code.unwrap_or_else(|| Secret::from("")))
+        });
+        match given.collect::<Result<Vec<_>, Failure>>()? {
+            none if none.is_empty() => Ok(cli::secret("AGENT_INVITE")?.into_iter().collect()),
+            given => Ok(given),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Trust {
+    /// Everyone.
+    Open,
+    /// Strangers with an invite code, and known addresses.
+    Careful,
+    /// Allowed addresses only.
+    Strict,
+}
+
+impl From<Trust> for TrustLevel {
+    fn from(trust: Trust) -> Self {
+        match trust {
+            Trust::Open => Self::Open,
+            Trust::Careful => Self::Careful,
+            Trust::Strict => Self::Strict,
+        }
+    }
+}
+
+pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
+    metrics::install()?;
+    let _ = cli::raise_file_limit(u64::MAX);
+    let address = args.listen;
+    let is_public = check_reach(args)?;
+    let (agent, options, place) = agent(args, is_public)?;
+    let (options, cluster) = join(args, options).await?;
+    let pages = cli::web_pages(&options.http.guards);
+    if is_public {
+        warn_of_reach(args);
+    }
+    let host = Server::bind(address, agent, options)
+        .await
+        .map_err(|error| cli::cannot_listen(address, &error))?;
+    let signals = Signals::listen();
+    let (handle, runtime) = (host.handle(), host.runtime());
+    cli::announce(format_args!(
+        "listening on {} (WebSocket: {}, address: {})",
+        args.tls.url(&format!("http://{}/", host.local_addr())),
+        args.tls.url(&host.url()),
+        runtime.address()
+    ));
+    cli::remark(format_args!("model: {place}"));
+    cli::remark(pages);
+    let serving = signals.serve(host.run(), handle.drain(DRAIN + GOODBYE));
+    if let Some(cluster) = cluster {
+        return unless_failed(serving, cluster.failed()).await;
+    }
+    serving.await
+}
+
+/// Makes the host one of several, if there is a NATS server for them.
+async fn join(
+    args: &Args,
+    options: ServerOptions,
+) -> Result<(ServerOptions, Option<Cluster>), Failure> {
+    let Some(nats) = args.nats.connect().await? else {
+        return Ok((options, None));
+    };
+    let mut config = ClusterOptions {
+        lease: args.lease.config(None),
+        ..ClusterOptions::default()
+    };
+    config.max_bytes = args.lease.nats_bytes;
+    let address = *options.runtime.access.host();
+    let cluster = Cluster::open(nats, address, config).await;
+    let cluster = cluster.map_err(|error| nats_failure(&error))?;
+    Ok((options.with_cluster(cluster.clone()), Some(cluster)))
+}
+
+/// Whether other machines can reach the host, which must be asked for.
+fn check_reach(args: &Args) -> Result<bool, Failure> {
+    let address = args.listen;
+    let is_public = args.reach.check(address)?;
+    if is_public && args.trust.trust.is_none() {
+        return Err(Failure::usage(format_args!(
+            "other machines can reach {address}: choose who may connect with --trust open, careful or strict"
+        )));
+    }
+    Ok(is_public)
+}
+
+fn warn_of_reach(args: &Args) {
+    args.reach.warn(&args.tls);
+    if args.trust.level() == TrustLevel::Open {
+        complain("warning: with --trust open, anyone who can reach this host may use the agent");
+    }
+    if args.trust.unsigned {
+        complain("warning: with --unsigned, callers need not prove who they are");
+    }
+}
+
+/// The agent, and how it is served.
+fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions, String), Failure> {
+    let home = args.home.folder()?;
+    let key = args.home.key(args.key.as_deref(), "host.key")?;
+    let files = args.files.clone().unwrap_or_else(|| home.join("files"));
+    let folder = std::fs::create_dir_all(&files).and_then(|()| Workspace::open(&files));
+    let folder = folder
+        .map_err(|error| Failure::new(format_args!("--files {}: {error}", files.display())))?;
+    let uploads = args.uploads.clone();
+    let uploads = uploads.unwrap_or_else(|| folder.path().join("uploads"));
+    let scripted = Scripted::default().with_commands(true);
+    let built = args.model.build(scripted, &HttpClient::default())?;
+    let place = built.config.place();
+    let mut worker = Worker::new(built.model, built.config.model, tools(Some(&folder)));
+    worker.folder = Some(folder);
+    worker.limits.tokens = built.config.context_tokens;
+    if let Some(system) = &args.model.system {
+        worker.system.clone_from(system);
+    }
+
+    let lists = Arc::new(Lists::open(&home, &args.trust.allowed)?);
+    let (spent, used) = SpentFile::open(&home)
+        .map_err(|error| Failure::new(format_args!("--home {}: {error}", home.display())))?;
+    let is_signed = args.trust.signed || is_public && !args.trust.unsigned;
+    let access = access(&args.trust, is_signed, *key.address(), &lists)?.with_spent(used);
+    let is_one_of_many = args.nats.is_on();
+    let reruns = args.reruns.unwrap_or(if is_one_of_many { 3 } else { 0 });
+    let mut runtime = RuntimeOptions::with_access(access);
+    runtime.hub.max_reruns = reruns;
+    runtime.uploads = uploads;
+    let kept = Arc::clone(&lists);
+    runtime.on_trust = Some(Box::new(move |book| kept.keep(book)));
+    runtime.trust_source = Some(Box::new(move || lists.changed()));
+    runtime.on_spent = Some(Box::new(move |used| {
+        if let Err(error) = spent.keep(used) {
+            complain(format_args!(
+                "warning: a used signature is not kept, and may count once more after a restart: {error}"
+            ));
+        }
+    }));
+    if !is_one_of_many {
+        let store = args.store.clone();
+        let store = store.unwrap_or_else(|| home.join("session_results.jsonl"));
+        let options = JsonlOptions {
+            sync: args.fsync,
+            wait: args.wait,
+            ..JsonlOptions::default()
+        };
+        let kept = JsonlStorage::open(&store, options)
+            .map_err(|error| Failure::new(format_args!("--store {}: {error}", store.display())))?;
+        let (skipped, file) = (kept.skipped_lines(), store.display());
+        if skipped > 0 {
+            complain(format_args!(
+                "warning: {file}: {skipped} records cannot be read, and are dropped"
+            ));
+        }
+        runtime.storage = Arc::new(kept);
+    }
+    let http = http_config();
+    let guards = http.guards.clone();
+    let guards = cli::guards(guards, &args.reach.hosts, &args.trust.origins)?;
+    let http = args.tls.http(http.with_guards(guards))?;
+    let options = ServerOptions::with_runtime(runtime);
+    let mut options = options.with_service(|request, peer| async move {
+        let metrics = metrics::respond(&request, peer);
+        metrics.unwrap_or_else(|| page::agent::respond(request.method(), request.uri().path()))
+    });
+    options.name.clone_from(&args.name);
+    options.tools = worker.tools().map(ToOwned::to_owned).collect();
+    options.http = http;
+    options.shutdown_timeout = DRAIN;
+    options.connection.keep_alive = args.pings.over(options.connection.keep_alive);
+    Ok((worker, options, place))
+}
+
+fn access(
+    args: &TrustArgs,
+    is_signed: bool,
+    host: Address,
+    lists: &Lists,
+) -> Result<AccessControl, Failure> {
+    let codes = InviteCodes::new(args.codes()?).map_err(|error| {
+        Failure::usage(format_args!(
+            "{error} (it comes from --invite or AGENT_INVITE)"
+        ))
+    })?;
+    let mut access = AccessControl::new(host, args.level()).with_book(lists.book());
+    if is_signed {
+        // Not for everyone: clients of the specification repeat a signature within a second.
+        access = access
+            .require_signatures()
+            .with_used_signatures(MAX_USED_SIGNATURES);
+    }
+    Ok(access.with_invites(codes))
+}

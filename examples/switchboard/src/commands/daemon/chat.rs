@@ -1,0 +1,65 @@
+//! `switchboard daemon chat` and `switchboard daemon run`: talk to an agent, or give it one task.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use acolyte_proto::limits::CHAT_IDLE_TIMEOUT;
+
+use crate::chat::daemon::{ChatOptions, Daemon, Server};
+use crate::chat::{self, Options, terminal};
+use crate::cli::Failure;
+
+/// The longest prompt from standard input, in bytes.
+const MAX_PROMPT: usize = 512 * 1024;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Common {
+    #[command(flatten)]
+    server: Server,
+    #[command(flatten)]
+    wishes: ChatOptions,
+    /// Print one JSON object for each event.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) chat: Common,
+    /// The history file of the terminal. Default: one in ~/.local/state/switchboard
+    #[arg(long, value_name = "FILE")]
+    pub(crate) history: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// The task; '-' reads it from standard input.
+    prompt: String,
+    #[command(flatten)]
+    chat: Common,
+}
+
+pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
+    let prompt = terminal::only(Some(args.prompt), MAX_PROMPT, args.chat.json)?;
+    chat(&args.chat, prompt, None).await
+}
+
+/// Converses, or gives one task.
+pub(crate) async fn chat(
+    args: &Common,
+    once: Option<String>,
+    history: Option<PathBuf>,
+) -> Result<(), Failure> {
+    // Who sits there lets the agent think as long as it likes.
+    let idle: Option<Duration> = once.is_some().then_some(CHAT_IDLE_TIMEOUT);
+    let peer = Daemon::open(&args.server, &args.wishes, idle).await;
+    let mut peer = peer.inspect_err(|failure| failure.tell(args.json))?;
+    let options = Options {
+        once,
+        json: args.json,
+        history,
+        place: args.server.url.to_string(),
+    };
+    chat::run(&mut peer, options).await
+}

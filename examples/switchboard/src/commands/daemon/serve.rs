@@ -1,0 +1,145 @@
+//! `switchboard daemon serve`: serves a coding agent on a folder.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use acolyte_proto::auth::Auth;
+use acolyte_proto::event::ChecklistTag;
+use acolyte_proto::limits::DEFAULT_PORT;
+use acolyte_proto::net::{Server, ServerOptions, http_config};
+use clap::ValueEnum;
+use rpc_core::Secret;
+
+use super::tool_options::{ToolArgs, Tools};
+use crate::chat::daemon::api_key;
+use crate::cli::{self, Failure, GOODBYE, Signals, TlsArgs};
+use crate::daemon::{Worker, worker};
+use crate::model::http::HttpClient;
+use crate::model::options::ModelArgs;
+use crate::model::provider::Provider;
+use crate::model::scripted::Scripted;
+
+/// How long chats may go on after Ctrl-C.
+const DRAIN: Duration = Duration::from_secs(30);
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The address to listen on; port 0 takes a free port.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value_t = SocketAddr::from(([127, 0, 0, 1], DEFAULT_PORT)),
+        value_parser = cli::address
+    )]
+    listen: SocketAddr,
+    /// The folder to work in. The agent reads and writes nothing outside of it; clients that ask for another
+    /// folder are refused.
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    workspace: PathBuf,
+    /// The key that clients must send. Prefer the variable ACOLYTE_API_KEY: other users can see command lines.
+    #[arg(long, value_name = "KEY")]
+    api_key: Option<Secret>,
+    /// An origin of web pages that may connect, as SCHEME://HOST or SCHEME://HOST:PORT; may be repeated.
+    /// Default: none, not even pages of this machine. Programs other than browsers may always connect.
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
+    /// The name of checklist events. Every released client knows 'checklist'; newer ones 'tasklist'.
+    #[arg(long, value_enum, default_value_t = ListName::Checklist)]
+    list_name: ListName,
+    /// Send nothing more for an aborted chat, as the original server does.
+    #[arg(long)]
+    silent_aborts: bool,
+    #[command(flatten)]
+    tools: ToolArgs,
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    pings: cli::Pings,
+    #[command(flatten)]
+    tls: TlsArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ListName {
+    /// The name in the specification.
+    Checklist,
+    /// The newer name.
+    Tasklist,
+}
+
+impl From<ListName> for ChecklistTag {
+    fn from(name: ListName) -> Self {
+        match name {
+            ListName::Checklist => Self::Checklist,
+            ListName::Tasklist => Self::Tasklist,
+        }
+    }
+}
+
+pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
+    // No more than it needs: its commands have the same limit.
+    let _ = cli::raise_file_limit(cli::SOME_FILES);
+    let tools = Tools::open(&args.workspace, &args.tools).await?;
+    let scripted = Scripted::default().with_commands(true).with_echo(true);
+    let http = HttpClient::default();
+    let built = args.model.build_with(scripted, &http, worker::policy())?;
+    let place = built.config.place();
+    let (workspace, words) = (tools.workspace.path().to_owned(), tools.words());
+    let reach_servers = tools.reach_servers();
+    let mut worker = Worker::new(
+        built.model,
+        built.config.model,
+        tools.workspace,
+        tools.toolbox,
+    );
+    worker.limits.tokens = built.config.context_tokens;
+    if let Some(system) = &args.model.system {
+        worker.system.clone_from(system);
+    }
+    if args.model.provider() != Provider::Scripted {
+        worker.provider = args.model.provider().as_str();
+    }
+    let address = args.listen;
+    let mut options = options(args)?;
+    if reach_servers && options.auth.is_open() {
+        options.admin_shutdown = false;
+        cli::remark(
+            "without a key, and with commands that reach it, this server is not ended by requests",
+        );
+    }
+    let pages = cli::web_pages(&options.http.guards);
+    let server = Server::bind(address, worker, options).await;
+    let server = server.map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => Failure::usage(format_args!("{error}; set ACOLYTE_API_KEY")),
+        _ => cli::cannot_listen(address, &error),
+    })?;
+
+    let signals = Signals::listen();
+    let (handle, url) = (server.handle(), args.tls.url(&server.url()));
+    cli::announce(format_args!(
+        "listening on {url} (workspace: {}, {words})",
+        workspace.display()
+    ));
+    cli::remark(format_args!("model: {place}"));
+    cli::remark(pages);
+    // A client may end it, too.
+    signals
+        .serve(server.run(), handle.drain(DRAIN + GOODBYE))
+        .await
+}
+
+fn options(args: &Args) -> Result<ServerOptions, Failure> {
+    let auth = api_key(args.api_key.as_ref())?.map_or_else(Auth::open, Auth::key);
+    let http = http_config();
+    let guards = cli::guards(http.guards.clone(), &[], &args.origins)?;
+    let mut options = ServerOptions::new(auth);
+    options.http = args.tls.http(http.with_guards(guards))?;
+    let connection = &mut options.connection;
+    connection.checklist = args.list_name.into();
+    connection.silent_aborts = args.silent_aborts;
+    connection.keep_alive = args.pings.over(connection.keep_alive);
+    options.shutdown_timeout = DRAIN;
+    Ok(options)
+}

@@ -1,0 +1,90 @@
+//! `switchboard gateway chat`: talks to a gateway, or asks what it remembers.
+
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+
+use clap::ArgGroup;
+
+use crate::chat::gateway::{Connected, Gateway, MAX_TEXT, Query, Server, ask, explain};
+use crate::chat::{self, Options, terminal};
+use crate::cli::{self, Failure, say};
+
+#[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("what"))]
+pub(crate) struct Args {
+    /// The message to send; '-' reads it from standard input. Default: a dialogue at a terminal, else standard
+    /// input.
+    #[arg(group = "what")]
+    text: Option<String>,
+    /// Print the last turns of the conversation, oldest first. This and what follows works with a
+    /// gateway that has 'extensions = true'.
+    #[arg(long, group = "what", value_name = "COUNT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "10")]
+    history: Option<u64>,
+    /// Forget the turns of the conversation. What the gateway knows about you stays.
+    #[arg(long, group = "what")]
+    clear: bool,
+    /// Print what the gateway knows about you for these words.
+    #[arg(long, group = "what", value_name = "WORDS")]
+    search: Option<String>,
+    /// Print how many tokens are used.
+    #[arg(long, group = "what")]
+    budget: bool,
+    #[command(flatten)]
+    server: Server,
+    /// The history file of the terminal. Default: one in ~/.local/state/switchboard
+    #[arg(long, value_name = "FILE")]
+    history_file: Option<PathBuf>,
+    /// Print one JSON object for each event of the reply, the last with the event 'done' or 'error'; or
+    /// for each turn, or for what else is asked.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Args {
+    fn query(&self) -> Option<Query> {
+        if let Some(limit) = self.history {
+            return Some(Query::History(limit));
+        }
+        if let Some(words) = &self.search {
+            return Some(Query::Search(words.clone()));
+        }
+        match (self.clear, self.budget) {
+            (true, _) => Some(Query::Clear),
+            (_, true) => Some(Query::Budget),
+            _ => None,
+        }
+    }
+}
+
+pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
+    if let Some(query) = args.query() {
+        return tell(args, query)
+            .await
+            .inspect_err(|failure| failure.tell(args.json));
+    }
+    let piped = || (!io::stdin().is_terminal()).then(|| "-".to_owned());
+    let once = terminal::only(args.text.clone().or_else(piped), MAX_TEXT, args.json)?;
+    let peer = Gateway::open(&args.server).await;
+    let mut peer = peer.inspect_err(|failure| failure.tell(args.json))?;
+    let options = Options {
+        once,
+        json: args.json,
+        history: args.history_file.clone(),
+        place: args.server.url.to_string(),
+    };
+    chat::run(&mut peer, options).await
+}
+
+/// Prints what the gateway remembers.
+async fn tell(args: &Args, query: Query) -> Result<(), Failure> {
+    let connected = Connected::open(&args.server).await?;
+    let session = args.server.message("").session;
+    let lines = tokio::select! {
+        lines = ask(&connected.client, session, args.json, query) => lines,
+        () = cli::end_signal() => return Err(Failure::aborted()),
+    };
+    let lines = lines.map_err(|error| explain(error, false))?;
+    lines.iter().for_each(say);
+    connected.close().await
+}

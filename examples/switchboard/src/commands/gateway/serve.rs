@@ -1,0 +1,212 @@
+//! `switchboard gateway serve` and `switchboard gateway check`: run a gateway, or check its configuration.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use exoclaw_proto::auth::AuthError;
+use rpc_core::Secret;
+use serde_json::json;
+
+use crate::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain, secret, secret_or, variable};
+use crate::commands::cluster::{LeaseArgs, NatsArgs, nats_failure, unless_failed};
+use crate::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
+use crate::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
+use crate::gateway::site::SECRET_VARIABLE;
+use crate::gateway::store::StoreError;
+use crate::metrics;
+use crate::model::options::ModelArgs;
+
+/// Files that are open beside the connections.
+const OTHER_FILES: u64 = 64;
+/// The variable with the token of a gateway.
+const TOKEN: &str = "EXOCLAW_TOKEN";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    file: File,
+    /// The port to listen on; 0 takes a free port. Overrides the file.
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// The address to listen on. Overrides the file. Addresses other than loopback need a token.
+    #[arg(long, value_name = "HOST")]
+    bind: Option<String>,
+    /// The token that clients must send. Prefer the variable EXOCLAW_TOKEN: other users can see command lines.
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<Secret>,
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    pings: cli::Pings,
+    #[command(flatten)]
+    tls: TlsArgs,
+    #[command(flatten)]
+    nats: NatsArgs,
+    #[command(flatten)]
+    lease: LeaseArgs,
+}
+
+/// Where the configuration is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct File {
+    /// The configuration file. Default: EXOCLAW_CONFIG, else ~/.exoclaw/config.toml if it exists.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    file: File,
+    /// Print one JSON object: 'ok', 'problems', 'warnings', and 'summary' if there are no problems.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    nats: NatsArgs,
+}
+
+impl File {
+    /// The folder of the configuration, whether or not there is one.
+    fn folder(&self) -> Option<PathBuf> {
+        let file = self.config.clone();
+        let file = file.or_else(|| variable(PATH_VARIABLE).map(PathBuf::from));
+        match file {
+            Some(file) => file.parent().map(PathBuf::from),
+            None => variable("HOME").map(|home| PathBuf::from(home).join(".exoclaw")),
+        }
+    }
+
+    pub(crate) fn load(&self) -> Result<Loaded, Failure> {
+        let loaded = Config::load(self.config.as_deref(), variable).map_err(Failure::usage)?;
+        for warning in &loaded.warnings {
+            complain(format_args!("warning: {warning}"));
+        }
+        Ok(loaded)
+    }
+}
+
+pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
+    let Loaded {
+        config, warnings, ..
+    } = args.file.load()?;
+    let overrides = Overrides {
+        nats: args
+            .nats
+            .clone()
+            .or(config.nats.clone())
+            .connect_now()
+            .await?,
+        token: secret(TOKEN)?,
+        webhook_secret: secret(SECRET_VARIABLE)?,
+        folder: args.file.folder(),
+        ..Overrides::default()
+    };
+    let checked = setup::check(&config, &overrides, &variable).await;
+    let address = format!("{}:{}", config.gateway.bind, config.gateway.port);
+    let checked = checked.map_err(|error| failure(error, &address))?;
+    for warning in &checked.warnings {
+        complain(format_args!("warning: {warning}"));
+    }
+    let problems = checked.problems;
+    let is_right = problems.is_empty();
+    if args.json {
+        let warnings: Vec<String> = warnings
+            .into_iter()
+            .map(|it| it.to_string())
+            .chain(checked.warnings)
+            .collect();
+        let summary = is_right.then(|| describe(&config));
+        let answer = json!({ "ok": is_right, "problems": problems, "warnings": warnings, "summary": summary });
+        cli::say(answer);
+    } else if is_right {
+        cli::say(describe(&config));
+    }
+    match is_right {
+        true => Ok(()),
+        false => Err(Failure::new(problems.join("\nerror: "))),
+    }
+}
+
+/// Every connection is an open file: takes as many as the system gives, and returns how many
+/// connections there can be then. The next one gets an error, in place of an accept that fails.
+fn raise_connection_limit(wanted: usize) -> usize {
+    let Some(files) = cli::raise_file_limit(u64::MAX) else {
+        return wanted;
+    };
+    let most = usize::try_from(files.saturating_sub(OTHER_FILES)).unwrap_or(usize::MAX);
+    let connections = wanted.min(most.max(1));
+    tracing::info!(files, connections, "files that may be open");
+    // The default was not asked for.
+    if connections < wanted && wanted != GatewayConfig::default().max_connections {
+        tracing::warn!(
+            files,
+            connections,
+            "the system allows fewer open files than connections; see ulimit -n"
+        );
+    }
+    connections
+}
+
+/// Why there is no gateway, and what to do about it. `address` is where it should have listened.
+fn failure(error: SetupError, address: &str) -> Failure {
+    match error {
+        SetupError::Bind(error) => {
+            Failure::new(format_args!("cannot listen on {address}: {error}"))
+        }
+        SetupError::Auth(AuthError::TokenRequired) => Failure::usage(
+            "Auth token required when binding to non-loopback address. Set --token or \
+             EXOCLAW_TOKEN env var. Without one, listen on 127.0.0.1.",
+        ),
+        SetupError::Auth(error) => Failure::usage(format_args!(
+            "{error} (it comes from --token or EXOCLAW_TOKEN)"
+        )),
+        SetupError::Store(StoreError::Cluster(error)) => nats_failure(&error),
+        error @ (SetupError::Store(_) | SetupError::Thread(_)) => Failure::new(error),
+        error => Failure::usage(error),
+    }
+}
+
+pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
+    metrics::install()?;
+    let mut config = args.file.load()?.config;
+    let nats = args.nats.or(config.nats.clone()).connect().await?;
+    let bound = &mut config.gateway;
+    bound.max_connections = raise_connection_limit(bound.max_connections);
+    bound.port = args.port.unwrap_or(bound.port);
+    bound.bind = args.bind.unwrap_or_else(|| std::mem::take(&mut bound.bind));
+    let address = format!("{}:{}", bound.bind, bound.port);
+    let overrides = Overrides {
+        model: args.model,
+        pings: args.pings.clone(),
+        token: secret_or("--token", args.token.as_ref(), TOKEN)?,
+        webhook_secret: secret(SECRET_VARIABLE)?,
+        folder: args.file.folder(),
+        tls: args.tls.acceptor()?,
+        nats,
+        lease: Some(args.lease.config(config.nats.lease)),
+        nats_bytes: args.lease.nats_bytes,
+    };
+    let gateway = Gateway::start(config, overrides, &variable)
+        .await
+        .map_err(|error| failure(error, &address))?;
+    for warning in &gateway.warnings {
+        complain(format_args!("warning: {warning}"));
+    }
+    let handle = gateway.handle();
+    let signals = Signals::listen();
+    let cut = Arc::clone(&gateway.cut);
+    let (page, url) = (args.tls.url(&gateway.page()), args.tls.url(&gateway.url()));
+    cli::announce(format_args!("listening on {page} (WebSocket: {url})"));
+    cli::remark(format_args!("model: {}", gateway.model));
+    cli::remark(cli::web_pages(&gateway.guards));
+    let failed = gateway.failed();
+    let serving = signals.serve(gateway.run(), handle.drain(DRAIN + GOODBYE));
+    let outcome = unless_failed(serving, failed).await;
+    match cut.load(Ordering::Relaxed) {
+        0 => {}
+        1 => complain("1 reply was cut off"),
+        more => complain(format_args!("{more} replies were cut off")),
+    }
+    outcome
+}

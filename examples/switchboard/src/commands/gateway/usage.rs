@@ -1,0 +1,103 @@
+//! `switchboard gateway usage`: prints the log of usage.
+
+use std::path::Path;
+
+use super::serve::File;
+use crate::cli::{Failure, complain, say};
+use crate::commands::cluster::NatsArgs;
+use crate::gateway::config::{Config, DataDir};
+use crate::gateway::store::{EmbeddedStore, FILE_NAME, Store as _, StoreLimits, empty_file};
+use crate::gateway::usage::UsageEntry;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    file: File,
+    /// The most replies to print.
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    last: usize,
+    /// Accepted for uniformity: the output is JSON in any case.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    nats: NatsArgs,
+}
+
+pub(crate) async fn usage(args: &Args) -> Result<(), Failure> {
+    let config = args.file.load()?.config;
+    let entries = match shared(args, &config).await? {
+        Some(entries) => entries,
+        None => own(args, &config)?,
+    };
+    for entry in entries.iter().rev() {
+        say(serde_json::to_string(entry).map_err(Failure::new)?);
+    }
+    Ok(())
+}
+
+/// The log of a cluster; `None` if a gateway alone is meant.
+async fn shared(args: &Args, config: &Config) -> Result<Option<Vec<UsageEntry>>, Failure> {
+    let Some(nats) = args
+        .nats
+        .clone()
+        .or(config.nats.clone())
+        .connect_now()
+        .await?
+    else {
+        return Ok(None);
+    };
+    let entries = crate::gateway::cluster::usage(&*nats, args.last).await;
+    entries.map(Some).map_err(Failure::new)
+}
+
+/// The log of a gateway alone.
+fn own(args: &Args, config: &Config) -> Result<Vec<UsageEntry>, Failure> {
+    let DataDir::Folder(folder) = &config.gateway.data else {
+        return Err(Failure::new(
+            "this gateway keeps no log of usage: its data_dir is \":memory:\"; set it to a folder",
+        ));
+    };
+    // Opening would make it.
+    if !folder.join(FILE_NAME).exists() {
+        return Ok(Vec::new());
+    }
+    if let Some(why) = empty_file(folder) {
+        complain(format_args!("warning: {why}"));
+        return Ok(Vec::new());
+    }
+    // A gateway that runs also knows what a full disk has not taken yet.
+    match running(folder, args.last)? {
+        Some(entries) => Ok(entries),
+        None => EmbeddedStore::open(folder, StoreLimits::default())
+            .and_then(|store| store.usage(args.last))
+            .map_err(Failure::new),
+    }
+}
+
+/// What the gateway says that has the store, if one runs.
+#[cfg(unix)]
+fn running(folder: &Path, max: usize) -> Result<Option<Vec<UsageEntry>>, Failure> {
+    use std::io::ErrorKind::{ConnectionRefused, InvalidInput, NotFound};
+
+    use crate::gateway::usage_socket::{SOCKET_NAME, ask_usage};
+
+    match ask_usage(folder, max) {
+        Ok(entries) => Ok(Some(entries)),
+        // One that was killed leaves its socket behind; the path of a socket has to be short.
+        Err(error) if matches!(error.kind(), NotFound | ConnectionRefused | InvalidInput) => {
+            Ok(None)
+        }
+        Err(error) => {
+            let socket = folder.join(SOCKET_NAME);
+            let socket = socket.display();
+            let why = "the gateway that runs does not answer at";
+            Err(Failure::new(format_args!("{why} {socket}: {error}")))
+        }
+    }
+}
+
+#[cfg(not(unix))]
+#[allow(clippy::unnecessary_wraps, reason = "the same shape as on Unix")]
+fn running(_: &Path, _: usize) -> Result<Option<Vec<UsageEntry>>, Failure> {
+    Ok(None)
+}

@@ -1,0 +1,95 @@
+//! The command line: the options that all commands share, and a folder for each command.
+
+mod agent;
+mod bot;
+mod cluster;
+mod daemon;
+mod gateway;
+mod health;
+mod logging;
+mod manual;
+mod router;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use futures_util::FutureExt as _;
+
+use self::logging::Verbosity;
+use crate::cli::{self, EXIT_CODES, Failure};
+
+const SETTINGS: &str = "\
+A setting comes from its option, else from its environment variable, else from a file, else from its
+default.";
+
+/// Clients and servers for Snek, Exoclaw, SmartHole, ConnectOnion and Acolyte.
+///
+/// No command needs an account. Answers come from a scripted model unless you configure a real one.
+#[derive(Debug, Parser)]
+#[command(
+    name = "switchboard",
+    version,
+    after_help = format!("{SETTINGS}\n\n{EXIT_CODES}"),
+    arg_required_else_help = true,
+    subcommand_required = true
+)]
+struct Cli {
+    #[command(flatten)]
+    verbosity: Verbosity,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Bot(Box<bot::BotArgs>),
+    Gateway(Box<gateway::GatewayArgs>),
+    Router(Box<router::RouterArgs>),
+    Agent(agent::AgentArgs),
+    Daemon(daemon::DaemonArgs),
+    Wire(switchboard_wire::command::WireArgs),
+    Health(HealthArgs),
+    Completions(manual::CompletionsArgs),
+    Man(manual::ManArgs),
+}
+
+/// Checks the health of a server: succeeds if the URL answers with a status from 200 to 299 within 5 s.
+/// Meant for the health checks of containers.
+#[derive(Debug, clap::Args)]
+struct HealthArgs {
+    /// The URL to request, such as http://127.0.0.1:7200/health.
+    url: String,
+}
+
+/// Runs the command of this process's command line.
+///
+/// # Panics
+/// Without a runtime: threads cannot be started.
+#[tokio::main]
+pub async fn main() -> ExitCode {
+    let Cli { verbosity, command } = match cli::parse() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    cli::outlive_file_limits();
+    verbosity.start(true);
+    let outcome = run(command).await;
+    #[cfg(feature = "otlp")]
+    logging::otlp::flush();
+    cli::finish(outcome)
+}
+
+async fn run(command: Command) -> Result<(), Failure> {
+    // In boxes: the largest of them is large.
+    match command {
+        Command::Bot(args) => bot::run(*args).boxed_local().await,
+        Command::Gateway(args) => gateway::run(*args).boxed_local().await,
+        Command::Router(args) => router::run(*args).boxed_local().await,
+        Command::Agent(args) => agent::run(args).boxed_local().await,
+        Command::Daemon(args) => daemon::run(args).boxed_local().await,
+        Command::Wire(args) => switchboard_wire::command::run(args).boxed_local().await,
+        Command::Health(args) => health::health(&args.url).await,
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&args),
+    }
+}

@@ -1,0 +1,56 @@
+//! The options of what chooses the receiver of a message: keywords, or a language model.
+
+use std::time::Duration;
+
+use smarthole_proto::router::Keywords;
+
+use crate::cli::Failure;
+use crate::model::http::HttpClient;
+use crate::model::options::ModelArgs;
+use crate::model::scripted::Scripted;
+use crate::router::model::{Chooser, ModelRouter, policy};
+
+/// The longest answer of a model, unless the user says otherwise: some tool calls.
+const MAX_TOKENS: u32 = 1024;
+/// How long a choice may take, with all attempts, unless the user says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("provider", |arg| arg.help(
+    "The provider of the model that chooses the client. \
+     Default: none, the words of the clients' descriptions decide"
+)))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    model: ModelArgs,
+}
+
+impl Args {
+    /// How long a choice may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.model.model_timeout.unwrap_or(TIMEOUT)
+    }
+}
+
+/// The router of these options, and what decides in it.
+pub(crate) fn router(args: &Args) -> Result<(Chooser, String), Failure> {
+    let args = &args.model;
+    if args.provider.is_none() {
+        // Complains about options that are of no use.
+        args.build(Scripted::default(), &HttpClient::default())?;
+        let words = "the words of the descriptions".to_owned();
+        return Ok((Chooser::Keywords(Keywords::new()), words));
+    }
+    let policy = policy()
+        .with_head_timeout(TIMEOUT)
+        .with_idle_timeout(TIMEOUT);
+    let mut args = args.clone();
+    args.max_tokens.get_or_insert(MAX_TOKENS);
+    let scripted = Scripted::default().with_commands(true);
+    let built = args.build_with(scripted, &HttpClient::default(), policy)?;
+    let mut router = ModelRouter::new(built.model);
+    if let Some(system) = &args.system {
+        router.system.clone_from(system);
+    }
+    Ok((Chooser::Model(router), built.config.place()))
+}

@@ -1,0 +1,193 @@
+//! [`Diff`]: the changes of an edit, line by line, and as the text of a unified diff.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use similar::{Algorithm, ChangeTag, TextDiff};
+
+use crate::text::{printable_lines, shortened};
+
+/// Lines around a change.
+const CONTEXT: usize = 3;
+/// Most lines to keep; a rewritten file has many.
+const MAX_LINES: usize = 500;
+/// The longest line to keep, in characters.
+const MAX_LINE: usize = 2_000;
+/// The time limit; after it the diff is larger than necessary.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// The difference between two texts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diff {
+    /// The number of new lines.
+    pub added: usize,
+    /// The number of removed lines.
+    pub removed: usize,
+    /// The changed lines with some context, at most 500.
+    pub lines: Vec<Line>,
+    /// How many lines are omitted.
+    pub left_out: usize,
+    /// The lines in the unified format.
+    hunks: String,
+}
+
+/// A line of a diff.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The kind of the line.
+    pub marker: Marker,
+    /// Its number, from 1: in the old text if it was removed, otherwise in the new one.
+    pub number: usize,
+    /// Its text, without the line end, cut to a length with a mark.
+    pub text: String,
+}
+
+/// The kind of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Marker {
+    /// A new line.
+    Add,
+    /// A removed line.
+    Remove,
+    /// An unchanged line near a change.
+    Context,
+}
+
+impl Diff {
+    /// Compares two texts.
+    pub fn new(old: &str, new: &str) -> Self {
+        let diff = TextDiff::configure()
+            .algorithm(Algorithm::Myers)
+            .timeout(PATIENCE)
+            .diff_lines(old, new);
+        let mut found = Self::default();
+        for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
+            if found.lines.len() < MAX_LINES {
+                let _ = writeln!(found.hunks, "{}", hunk.header());
+            }
+            for change in hunk.iter_changes() {
+                let (marker, index) = match change.tag() {
+                    ChangeTag::Insert => (Marker::Add, change.new_index()),
+                    ChangeTag::Delete => (Marker::Remove, change.old_index()),
+                    ChangeTag::Equal => (Marker::Context, change.new_index()),
+                };
+                match marker {
+                    Marker::Add => found.added += 1,
+                    Marker::Remove => found.removed += 1,
+                    Marker::Context => {}
+                }
+                if found.lines.len() == MAX_LINES {
+                    found.left_out += 1;
+                    continue;
+                }
+                let text = shown(change.value());
+                let _ = writeln!(found.hunks, "{}{text}", change.tag());
+                found.lines.push(Line {
+                    marker,
+                    number: index.map_or(1, |index| index + 1),
+                    text,
+                });
+            }
+        }
+        found
+    }
+
+    /// Returns the changes of the file at `path` as a unified diff; empty if there are none. Lines
+    /// that are left out are counted at the end.
+    pub fn unified(&self, path: &str, is_new: bool) -> String {
+        if self.hunks.is_empty() {
+            return String::new();
+        }
+        let before = match is_new {
+            true => "/dev/null".to_owned(),
+            false => format!("a/{path}"),
+        };
+        let mut text = format!("--- {before}\n+++ b/{path}\n{}", self.hunks);
+        if self.left_out > 0 {
+            let _ = writeln!(text, "\\ {} more lines", self.left_out);
+        }
+        text
+    }
+}
+
+/// A CR would begin a line of its own where the diff is shown.
+fn shown(line: &str) -> String {
+    let line = printable_lines(line.trim_end_matches(['\n', '\r']));
+    shortened(&line, MAX_LINE).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(diff: &Diff) -> Vec<String> {
+        let line = |line: &Line| {
+            let marker = match line.marker {
+                Marker::Add => '+',
+                Marker::Remove => '-',
+                Marker::Context => ' ',
+            };
+            format!("{marker}{} {}", line.number, line.text)
+        };
+        diff.lines.iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_change_is_shown_with_its_context() {
+        let old: String = (1..=20).map(|line| format!("{line}\n")).collect();
+        let diff = Diff::new(&old, &old.replace("10\n", "ten\nand a half\n"));
+        assert_eq!((diff.added, diff.removed, diff.left_out), (2, 1, 0));
+        let expected = [
+            " 7 7",
+            " 8 8",
+            " 9 9",
+            "-10 10",
+            "+10 ten",
+            "+11 and a half",
+            " 12 11",
+            " 13 12",
+            " 14 13",
+        ];
+        assert_eq!(told(&diff), expected);
+    }
+
+    #[test]
+    fn a_unified_diff_has_a_header_for_each_place() {
+        let old: String = (1..=30).map(|line| format!("{line}\n")).collect();
+        let new = old.replace("\n5\n", "\nfive\n5b\n").replace("\n25\n", "\n");
+        let expected = concat!(
+            "--- a/n.txt\n+++ b/n.txt\n",
+            "@@ -2,7 +2,8 @@\n 2\n 3\n 4\n-5\n+five\n+5b\n 6\n 7\n 8\n",
+            "@@ -22,7 +23,6 @@\n 22\n 23\n 24\n-25\n 26\n 27\n 28\n",
+        );
+        assert_eq!(Diff::new(&old, &new).unified("n.txt", false), expected);
+        let made = Diff::new("", "a\nb\n").unified("n.txt", true);
+        assert_eq!(
+            made,
+            "--- /dev/null\n+++ b/n.txt\n@@ -0,0 +1,2 @@\n+a\n+b\n"
+        );
+        let emptied = Diff::new("a\n", "").unified("n.txt", false);
+        assert_eq!(emptied, "--- a/n.txt\n+++ b/n.txt\n@@ -1 +0,0 @@\n-a\n");
+        assert_eq!(Diff::new("a\n", "a\n").unified("n.txt", false), "");
+        let long = Diff::new("", &"x\n".repeat(600)).unified("n.txt", true);
+        assert!(long.ends_with("+x\n\\ 100 more lines\n"));
+    }
+
+    #[test]
+    fn equal_texts_have_no_change_and_long_diffs_are_cut() {
+        assert_eq!(Diff::new("a\n", "a\n"), Diff::default());
+        assert_eq!(told(&Diff::new("", "a")), ["+1 a"]);
+        assert_eq!(told(&Diff::new("a\r\n", "")), ["-1 a"]);
+        let diff = Diff::new("", &"x\n".repeat(600));
+        assert_eq!(
+            (diff.added, diff.lines.len(), diff.left_out),
+            (600, 500, 100)
+        );
+        assert_eq!(
+            told(&Diff::new("", "\ta\r+b\u{202e}")),
+            ["+1 \ta", "+2 +b\\u{202e}"]
+        );
+        let diff = Diff::new("", &"x".repeat(9_000));
+        assert_eq!(told(&diff), [format!("+1 {}…", "x".repeat(2_000))]);
+    }
+}

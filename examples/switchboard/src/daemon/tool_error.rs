@@ -1,0 +1,159 @@
+//! [`ToolError`]: the error of a tool, with a code for programs and a text for people and models.
+
+use std::borrow::Cow;
+use std::io;
+
+use acolyte_proto::error::{ErrorDetail, code};
+use acolyte_proto::event::ToolResult;
+
+/// The error of a tool.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ToolError {
+    /// Its kind.
+    pub code: Code,
+    /// The text.
+    pub message: Cow<'static, str>,
+}
+
+/// A kind of failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// The call leads out of the folder.
+    Sandbox,
+    /// There is no such file.
+    NotFound,
+    /// It took too long.
+    TimedOut,
+    /// It is too large, or there is too much of it.
+    TooLarge,
+    /// The text to replace does not occur, or occurs more than once.
+    Edit,
+    /// A command ended with a code other than 0.
+    Failed,
+    /// The call is wrong: no such tool, a bad argument. Nothing was done.
+    Call,
+    /// The user does not allow the call. Nothing was done.
+    Declined,
+    /// The chat was aborted.
+    Aborted,
+    /// Something else.
+    Other,
+}
+
+impl Code {
+    const ALL: [Self; 10] = [
+        Self::Sandbox,
+        Self::NotFound,
+        Self::TimedOut,
+        Self::TooLarge,
+        Self::Edit,
+        Self::Failed,
+        Self::Call,
+        Self::Declined,
+        Self::Aborted,
+        Self::Other,
+    ];
+
+    /// Returns what a code for clients stands for.
+    pub fn of(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.as_str() == code)
+    }
+
+    /// Returns the reason in words, for people.
+    pub const fn words(self) -> &'static str {
+        self.row().0
+    }
+
+    /// Returns the code for clients.
+    pub const fn as_str(self) -> &'static str {
+        self.row().1
+    }
+
+    /// Returns the details of an error that comes from this `source`.
+    pub(super) fn detail(self, source: &'static str) -> ErrorDetail {
+        let (_, code, kind, category) = self.row();
+        ErrorDetail {
+            code: Some(code.into()),
+            category: Some(category.into()),
+            kind: Some(kind.into()),
+            source: Some(source.into()),
+            ..ErrorDetail::default()
+        }
+    }
+
+    /// Returns the words, the code for clients, and the kind and the category in an error's details.
+    #[rustfmt::skip] // One row per line, to be read as a table.
+    const fn row(self) -> (&'static str, &'static str, &'static str, &'static str) {
+        match self {
+            Self::Sandbox => ("it would not stay within the workspace", code::SANDBOX_VIOLATION, "sandbox_violation", "other"),
+            Self::NotFound => ("there is no such file", code::FILE_NOT_FOUND, "file_not_found", "file-not-found"),
+            Self::TimedOut => ("it took too long", code::TIMEOUT, "timeout", "timeout"),
+            Self::TooLarge => ("it is too large, or there is too much of it", code::BUDGET_EXHAUSTED, "budget_exhausted", "budget-exhausted"),
+            Self::Edit => ("the text to replace is not there, or there more than once", "E_EDIT_NO_MATCH", "unknown", "other"),
+            Self::Failed => ("the command ended with an error", "E_COMMAND_FAILED", "unknown", "other"),
+            Self::Call => ("there is no such tool, or it cannot be called like this", "E_TOOL_CALL", "unknown", "other"),
+            Self::Declined => ("you declined it", "E_DECLINED", "unknown", "other"),
+            Self::Aborted => ("aborted", code::ABORTED, "unknown", "other"),
+            Self::Other => ("no reason given", code::UNKNOWN, "unknown", "other"),
+        }
+    }
+}
+
+impl ToolError {
+    /// Creates a failure of this kind.
+    pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+        let message = message.into();
+        Self { code, message }
+    }
+
+    /// Returns the failure for clients. It leaves out the text, which is for the model.
+    pub fn result(&self, call: &str, tool: &str) -> ToolResult {
+        let detail = ErrorDetail {
+            tool: Some(tool.into()),
+            ..self.code.detail("tool-result")
+        };
+        let mut result = ToolResult::failed(call, tool);
+        result.code = Some(self.code.as_str().into());
+        result.detail = Some(Box::new(detail));
+        result
+    }
+
+    pub(crate) fn call(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Code::Call, message)
+    }
+
+    /// Converts the system's error about a file with this name.
+    pub(super) fn io(name: &str, error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => {
+                Self::new(Code::NotFound, format!("there is no file {name:?}"))
+            }
+            io::ErrorKind::FileTooLarge => Self::new(Code::TooLarge, format!("{name:?}: {error}")),
+            // The system's own refusals have a number; this one is that of the sandbox.
+            io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
+                Self::outside(name)
+            }
+            _ => Self::new(Code::Other, format!("{name}: {error}")),
+        }
+    }
+
+    pub(super) fn outside(name: &str) -> Self {
+        let message = format!("{name:?} leads out of the workspace");
+        Self::new(Code::Sandbox, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_for_clients_has_words() {
+        for code in Code::ALL {
+            assert_eq!(Code::of(code.as_str()), Some(code));
+            assert!(!code.words().contains("E_"), "{code:?}");
+        }
+        assert_eq!(Code::of("E_X"), None);
+    }
+}
