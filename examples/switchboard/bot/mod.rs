@@ -25,8 +25,9 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
       --provider openai --model NAME
     SNEK_PASSWORD=.. switchboard bot --url wss://snek.example.com --username mybot \\
       --provider ollama --model llama3.2
-  In a script, with a time limit:
-    SNEK_PASSWORD=.. switchboard bot --url ws://127.0.0.1:8080 --username mybot --once --within 30s";
+  In a script, for one answer and with a time limit:
+    SNEK_PASSWORD=.. switchboard bot --url ws://127.0.0.1:8080 --username mybot --once --within 30s
+    switchboard bot chat '@mybot ping'";
 
 /// Runs a Snek bot that answers with a language model, streaming its answers. Also runs a Snek server, and a
 /// chat to talk to bots.
