@@ -2,21 +2,24 @@
 //! `cargo run -p switchboard -- agent chat`, or ConnectOnion's own clients.
 //!
 //! It asks before it uses its tool, goes on while a client is away, and keeps its sessions: a client that comes back,
-//! also after a restart, finds its question and its answers.
+//! also after a restart, finds its question and its answers. They and its key are in `--folder FOLDER`, by default
+//! `~/.agent/example`.
 //!
 //! Left out: its model is [`think`] of `src/lib.rs`. Everyone may connect (`TrustLevel::Open`).
 #![allow(clippy::print_stdout)]
 
-use std::error::Error;
+use std::env::home_dir;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use connectonion_proto::Json;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::frame::{ApprovalNeeded, EventKind, Thinking, ToolCall};
-use connectonion_proto::limits::KEY_FILE;
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn};
+use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::TrustLevel;
-use examples::{Step, option, roll, stopped, think};
+use examples::{Failure, Step, cannot, options, roll, stopped, think};
 
 /// How many steps a model may take for one answer.
 const MAX_STEPS: usize = 8;
@@ -72,13 +75,23 @@ async fn tool(name: &str, argument: &str) -> Result<String, String> {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
-    // Its key is its address: clients know the agent by it. Key and sessions are kept in the folder `.co`.
-    let key = Signer::load_or_generate(KEY_FILE)?;
-    let address = option("--bind").unwrap_or_else(|| "127.0.0.1:8000".to_owned());
+async fn main() -> Result<(), Failure> {
+    let known = [("--bind", "127.0.0.1:8000"), ("--folder", "")];
+    let [address, folder] = options(include_str!("agent.rs"), known);
+    let folder = match (&*folder, home_dir()) {
+        ("", Some(home)) => home.join(".agent/example"),
+        _ => PathBuf::from(folder),
+    };
+    // Its key is its address: clients know the agent by it.
+    let key = Signer::load_or_generate(folder.join("agent.key"))?;
+    let sessions = JsonlStorage::open(folder.join("sessions.jsonl"), JsonlOptions::default());
+    let sessions = sessions.map_err(cannot("keep sessions in", folder.display()))?;
     let mut options = ServerOptions::new(&key, TrustLevel::Open);
     options.name = "assistant".to_owned();
-    let server = Server::bind(&address, Assistant, options).await?;
+    options.runtime.storage = Arc::new(sessions);
+    options.runtime.uploads = folder.join("uploads");
+    let server = Server::bind(&address, Assistant, options).await;
+    let server = server.map_err(cannot("listen on", address))?;
     println!("agent {} at {}", key.address(), server.url());
     server.run_until(stopped()?, Duration::from_secs(5)).await;
     Ok(())

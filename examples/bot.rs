@@ -1,14 +1,13 @@
-//! A bot for Snek: `cargo run -p examples --bin bot` starts a server in memory and the bot, and puts what you type
-//! into its channel. With `SNEK_URL`, `SNEK_USER` and `SNEK_PASSWORD` the bot goes to a server that exists.
+//! A bot for Snek: `cargo run -p examples --bin bot -- --bind 127.0.0.1:8080` starts a server in memory and the bot, and
+//! puts what you type into its channel, as others do with `cargo run -p switchboard -- bot chat`. Without `--bind`, and with `SNEK_URL`, `SNEK_USER` and `SNEK_PASSWORD`,
+//! the bot goes to a server that exists.
 //!
 //! It answers who mentions it, streams its answer, and has a tool: say `@bot roll 20`.
 //!
 //! Left out: it remembers nothing, and its model is [`think`] of `src/lib.rs`. `wss://` needs the feature `tls`.
 #![allow(clippy::print_stdout)]
 
-use std::error::Error;
-
-use examples::{Step, lines, roll, stopped, think};
+use examples::{Failure, Step, cannot, lines, options, roll, stopped, think};
 use serde_json::{Value, json};
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, State};
 use snek_proto::error::BotError;
@@ -18,7 +17,9 @@ use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 use snek_proto::llm::toolloop::{Call, ChatModel, ToolFailure, ToolLoop, ToolLoopConfig, Tools};
 use snek_proto::net::{MemoryBackend, Server, ServerOptions};
 
-/// Where the server in memory has people talk.
+/// Where the server in memory listens.
+const HERE: &str = "127.0.0.1:0";
+/// Where it has people talk.
 const CHANNEL: &str = "general";
 
 /// What the bot does with messages.
@@ -27,7 +28,11 @@ pub(crate) struct Answering;
 impl Handler for Answering {
     async fn on_mention(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
         let _typing = cx.typing(); // as long as it lives
-        let said = message.message.replace("@bot", "");
+        // Its name and its nick are both spelled as its server has them.
+        let name = |name: &str| format!("@{name}");
+        let said = message.message.replace(&name(&cx.user().username), "");
+        let said = said.replace(&name(&cx.user().nick), "");
+        let said = said.trim_start_matches([' ', ',', ':']);
         let mut conversation = vec![ChatMessage::user(said)];
         // The loop asks the model, runs the tools that it wants, and stays within its limits.
         let tool_loop = ToolLoop::new(ToolLoopConfig::default());
@@ -116,12 +121,14 @@ impl Tools for Dice {
 }
 
 /// Starts a server in memory, and says on its channel what is typed. Returns its URL.
-async fn serve() -> Result<String, Box<dyn Error>> {
+async fn serve(address: &str) -> Result<String, Failure> {
     let backend = MemoryBackend::new()
         .with_channel(CHANNEL, "General")
         .with_user("you", "", "You")
-        .with_user("bot", "", "Bot");
-    let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default()).await?;
+        .with_user("bot", "", "Bot")
+        .open();
+    let server = Server::bind(address, backend, ServerOptions::default()).await;
+    let server = server.map_err(cannot("listen on", address))?;
     let (url, backend) = (server.url(), server.runtime());
     tokio::spawn(server.run());
     println!("chat at {url}: say `@bot hello`, or `@bot roll 20`");
@@ -137,15 +144,17 @@ async fn serve() -> Result<String, Box<dyn Error>> {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Result<(), Failure> {
+    let [address] = options(include_str!("bot.rs"), [("--bind", HERE)]);
     let setting = |name| std::env::var(name).ok();
-    let (url, config) = match setting("SNEK_URL") {
+    // An option says more than the environment.
+    let (url, config) = match setting("SNEK_URL").filter(|_| address == HERE) {
         Some(url) => {
             let user = setting("SNEK_USER").unwrap_or_else(|| "bot".to_owned());
             let password = setting("SNEK_PASSWORD").unwrap_or_default();
             (url, BotConfig::new(user, password))
         }
-        None => (serve().await?, BotConfig::new("bot", "")),
+        None => (serve(&address).await?, BotConfig::new("bot", "")),
     };
     let bot = Bot::new(&url, config, Answering)?;
     let mut state = bot.lifecycle();

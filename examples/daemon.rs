@@ -1,14 +1,16 @@
 //! A coding agent of the Acolyte protocol: `cargo run -p examples --bin daemon -- --bind 127.0.0.1:6767 --folder .`,
-//! then `cargo run -p switchboard -- daemon chat`, or Acolyte's own command line.
+//! then `cargo run -p switchboard -- daemon chat --yes`, or Acolyte's own command line. It asks for a key if
+//! `ACOLYTE_API_KEY` has one.
 //!
-//! It reads, writes and deletes files in one folder, out of which no path and no link leads. Chats wait in a queue;
-//! an aborted one starts nothing more.
+//! It reads, writes and deletes files in one folder, out of which no path and no link leads, and does not ask before.
+//! Chats wait in a queue; an aborted one starts nothing more.
 //!
 //! Left out: it runs no commands, which would need a sandbox, and its model is [`think`] of `src/lib.rs`.
 #![allow(clippy::print_stdout)]
 
-use std::error::Error;
-use std::io::{self, Read as _};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+use std::io::{self, Read as _, Write as _};
 use std::time::Duration;
 
 use acolyte_proto::Json;
@@ -18,8 +20,8 @@ use acolyte_proto::event::ToolCall;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
 use cap_std::ambient_authority;
-use cap_std::fs::Dir;
-use examples::{Step, option, stopped, think};
+use cap_std::fs::{Dir, OpenOptions};
+use examples::{Failure, Step, cannot, options, stopped, think};
 
 /// The name of the model.
 const MODEL: &str = "scripted";
@@ -93,10 +95,14 @@ impl Coder {
                 Ok(text)
             }
             "write" => {
-                // Whole or not at all, also if the program is killed meanwhile.
-                let draft = format!("{path}.draft");
-                self.folder.write(&draft, text)?;
-                self.folder.rename(&draft, &self.folder, path)?;
+                // Whole or not at all, also if the program is killed meanwhile. Nothing has the draft's name.
+                let draft = format!("{path}.{:x}", RandomState::new().hash_one(path));
+                let mut options = OpenOptions::new();
+                options.write(true).create_new(true);
+                let mut file = self.folder.open_with(&draft, &options)?;
+                let written = file.write_all(text.as_bytes());
+                let written = written.and_then(|()| self.folder.rename(&draft, &self.folder, path));
+                written.inspect_err(|_| drop(self.folder.remove_file(&draft)))?;
                 Ok(format!("{path} has {} bytes", text.len()))
             }
             "delete" => {
@@ -109,16 +115,18 @@ impl Coder {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
-    let name = option("--folder").unwrap_or_else(|| ".".to_owned());
-    let folder = Dir::open_ambient_dir(&name, ambient_authority())?;
+async fn main() -> Result<(), Failure> {
+    let known = [("--bind", "127.0.0.1:6767"), ("--folder", ".")];
+    let [address, name] = options(include_str!("daemon.rs"), known);
+    let folder = Dir::open_ambient_dir(&name, ambient_authority());
+    let folder = folder.map_err(cannot("open", &name))?;
     let auth = match std::env::var("ACOLYTE_API_KEY") {
         Ok(key) => Auth::key(ApiKey::new(key)?),
         Err(_) => Auth::open(), // this machine only: `bind` refuses other addresses
     };
-    let address = option("--bind").unwrap_or_else(|| "127.0.0.1:6767".to_owned());
     let agent = Coder { folder, name };
-    let server = Server::bind(&address, agent, ServerOptions::new(auth)).await?;
+    let server = Server::bind(&address, agent, ServerOptions::new(auth)).await;
+    let server = server.map_err(cannot("listen on", address))?;
     println!("daemon at {}", server.url());
     server.run_until(stopped()?, Duration::from_secs(5)).await;
     Ok(())

@@ -8,19 +8,18 @@
 #![allow(clippy::print_stdout)]
 
 use std::collections::HashMap;
-use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use examples::{Step, option, roll, stopped, think, tokens};
+use examples::{Failure, Step, cannot, options, roll, stopped, think, tokens};
 use exoclaw_proto::Json;
 use exoclaw_proto::auth::Auth;
-use exoclaw_proto::binding::{Binding, Router};
+use exoclaw_proto::binding::Router;
 use exoclaw_proto::budget::{Budgets, Ledger};
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{
-    BudgetStatus, ChatHistory, ChatSend, Cleared, Method, Plugin, Session, SessionRef, Status,
-    StreamEvent, ToolResult, ToolUse, Turn, Usage,
+    BudgetStatus, ChatSend, Cleared, Method, Plugin, Session, SessionRef, Status, StreamEvent,
+    ToolResult, ToolUse, Turn, Usage,
 };
 use exoclaw_proto::net::{
     Backend, ChatError, ChatReply, Peer, Server, ServerOptions, SessionTurns,
@@ -54,14 +53,9 @@ struct Conversation {
 }
 
 impl Gateway {
-    pub(crate) fn new() -> Result<Self, Box<dyn Error>> {
-        // Chats of Discord get an agent of their own; it has sessions of its own, too.
-        let discord = Binding {
-            channel: Some("discord".to_owned()),
-            ..Binding::new("helper")
-        };
+    pub(crate) fn new() -> Result<Self, Failure> {
         Ok(Self {
-            router: Router::new(vec![discord], Some("default".to_owned()))?,
+            router: Router::new(Vec::new(), Some("default".to_owned()))?,
             turns: SessionTurns::default(),
             ledger: Ledger::new(Budgets {
                 daily: Some(DAILY_TOKENS),
@@ -154,24 +148,10 @@ impl Backend for Gateway {
     /// The methods beyond the required ones that the hello names.
     fn extensions(&self) -> &[Method] {
         &[
-            Method::ChatHistory,
             Method::SessionList,
             Method::SessionClear,
             Method::BudgetStatus,
         ]
-    }
-
-    async fn chat_history(
-        &self,
-        _: &Arc<Peer>,
-        request: ChatHistory,
-    ) -> Result<Vec<Turn>, RpcError> {
-        let session = self.router.session(&request.session)?;
-        let sessions = self.sessions();
-        let turns = sessions.get(&session).map_or(&[][..], |it| &it.turns);
-        let limit = request.limit.and_then(|it| usize::try_from(it).ok());
-        let from = turns.len().saturating_sub(limit.unwrap_or(MAX_TURNS));
-        Ok(turns.iter().skip(from).cloned().collect())
     }
 
     async fn session_list(&self, _: &Arc<Peer>) -> Result<Vec<Session>, RpcError> {
@@ -217,13 +197,14 @@ fn now() -> u64 {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Result<(), Failure> {
+    let [address] = options(include_str!("gateway.rs"), [("--bind", "127.0.0.1:7200")]);
     let auth = match std::env::var("EXOCLAW_TOKEN") {
         Ok(token) => Auth::token(token)?,
         Err(_) => Auth::open(), // this machine only: `bind` refuses other addresses
     };
-    let address = option("--bind").unwrap_or_else(|| "127.0.0.1:7200".to_owned());
-    let server = Server::bind(&address, Gateway::new()?, ServerOptions::new(auth)).await?;
+    let server = Server::bind(&address, Gateway::new()?, ServerOptions::new(auth)).await;
+    let server = server.map_err(cannot("listen on", address))?;
     println!("gateway at {}", server.url());
     server.run_until(stopped()?, Duration::from_secs(5)).await;
     Ok(())

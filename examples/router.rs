@@ -1,5 +1,5 @@
 //! A router of the SmartHole protocol: `cargo run -p examples --bin router -- --bind 127.0.0.1:9473`, then start
-//! plugins, and type what should be passed to them.
+//! plugins, such as `cargo run -p switchboard -- router client`, and type what should be passed to them.
 //!
 //! It finds the plugin by its name (`notes: buy milk`), or by the words of its description; several at once if the
 //! text names several (`notes and lamp: good night`). What a plugin rejects goes to the next one.
@@ -7,10 +7,9 @@
 //! Left out: it hears no voice, and keeps no history on disk. Only this machine is served.
 #![allow(clippy::print_stdout)]
 
-use std::error::Error;
 use std::time::Duration;
 
-use examples::{lines, option, stopped};
+use examples::{Failure, cannot, lines, options, stopped};
 use smarthole_proto::hub::{HubEvent, Input, Outcome};
 use smarthole_proto::net::{HubEvents, RouterRuntime, Server, ServerOptions};
 use smarthole_proto::router::{Choice, Keywords, RouteRequest, Router, RouterError};
@@ -95,10 +94,11 @@ async fn show(mut events: HubEvents) {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
-    let address = option("--bind").unwrap_or_else(|| "127.0.0.1:9473".to_owned());
+async fn main() -> Result<(), Failure> {
+    let [address] = options(include_str!("router.rs"), [("--bind", "127.0.0.1:9473")]);
     let router = NamesThenWords::default();
-    let server = Server::bind(&address, router, ServerOptions::default()).await?;
+    let server = Server::bind(&address, router, ServerOptions::default()).await;
+    let server = server.map_err(cannot("listen on", address))?;
     let runtime = server.runtime();
     println!("router at {}", server.url());
     tokio::spawn(show(runtime.events()));

@@ -3,28 +3,25 @@
 //! It starts the servers of the five programs beside it, each on a free port of this machine, and talks to them as
 //! a client does. Nothing here needs an account.
 #![allow(clippy::print_stdout)]
+#![allow(dead_code, reason = "the `main` of the other programs")]
 
 #[path = "agent.rs"]
-#[allow(dead_code, reason = "its `main` is not used here")]
 mod agent;
 #[path = "bot.rs"]
-#[allow(dead_code, reason = "its `main` is not used here")]
 mod bot;
 #[path = "daemon.rs"]
-#[allow(dead_code, reason = "its `main` is not used here")]
 mod daemon;
 #[path = "gateway.rs"]
-#[allow(dead_code, reason = "its `main` is not used here")]
 mod gateway;
 #[path = "router.rs"]
-#[allow(dead_code, reason = "its `main` is not used here")]
 mod router;
 
-use std::error::Error;
 use std::io::Write as _;
 use std::sync::Arc;
 
-type Outcome = Result<(), Box<dyn Error>>;
+use examples::{Failure, options};
+
+type Outcome = Result<(), Failure>;
 
 fn heading(protocol: &str, what: &str, url: &str) {
     println!("\n== {protocol}: {what} ({url})");
@@ -258,13 +255,16 @@ async fn acolyte() -> Outcome {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Outcome {
+    let [] = options(include_str!("tour.rs"), []);
     snek().await?;
     exoclaw().await?;
     connectonion().await?;
     smarthole().await?;
     acolyte().await?;
     println!(
-        "\nThe programs are a page or two each: read bot.rs, gateway.rs, agent.rs, router.rs, daemon.rs."
+        "\nThe programs are a page or two each: read bot.rs, gateway.rs, agent.rs, router.rs, daemon.rs.\n\
+         Start one and talk to it: cargo run -p examples --bin gateway\n\
+         and in another terminal:  cargo run -p switchboard -- gateway chat"
     );
     Ok(())
 }

@@ -47,9 +47,12 @@
 //! Replace [`think`] by a request to your model: it gets the prompt, and says what to do next.
 
 use std::collections::hash_map::RandomState;
+use std::error::Error;
+use std::fmt::{self, Display};
 use std::future::Future;
 use std::hash::BuildHasher as _;
 use std::io::{BufRead as _, stdin};
+use std::process::exit;
 
 use tokio::sync::mpsc;
 
@@ -140,34 +143,75 @@ pub fn lines() -> mpsc::Receiver<String> {
     receiver
 }
 
-/// Returns a future that is ready at Ctrl-C, and on Unix at SIGTERM and SIGHUP.
+/// Returns a future that is ready at Ctrl-C, and on Unix at SIGTERM.
 ///
 /// # Errors
 /// The system gives no signals.
 pub fn stopped() -> std::io::Result<impl Future<Output = ()> + Send> {
     #[cfg(unix)]
-    {
+    let mut signals = {
         use tokio::signal::unix::{SignalKind, signal};
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut hangup = signal(SignalKind::hangup())?;
-        Ok(async move {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-                _ = hangup.recv() => {}
-            }
-        })
-    }
-    #[cfg(not(unix))]
-    Ok(async {
+        (
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+        )
+    };
+    Ok(async move {
+        #[cfg(unix)]
+        tokio::select! {
+            _ = signals.0.recv() => {}
+            _ = signals.1.recv() => {}
+        }
+        #[cfg(not(unix))]
         let _ = tokio::signal::ctrl_c().await;
     })
 }
 
-/// Returns an argument of the program: the one after `name`.
+/// Why a program ends, as a sentence: `main` prints it.
+pub struct Failure(String);
+
+impl<E: Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Says what has failed: `cannot listen on 127.0.0.1:80: Permission denied`.
+pub fn cannot<E: Error>(what: &str, on: impl Display) -> impl FnOnce(E) -> Failure {
+    move |error| Failure(format!("cannot {what} {on}: {error}"))
+}
+
+/// Returns the values of the program's options. Each has a name and a default, and is given as `--name VALUE`.
+///
+/// `--help` prints the header of the program's source, and ends the program. So does a mistake, with exit code 2.
 #[must_use]
-pub fn option(name: &str) -> Option<String> {
-    let mut arguments = std::env::args().skip_while(|argument| argument != name);
-    arguments.nth(1)
+#[allow(clippy::print_stdout, clippy::print_stderr, reason = "for the user")]
+pub fn options<const N: usize>(source: &str, known: [(&str, &str); N]) -> [String; N] {
+    let mut values = known.map(|(_, default)| default.to_owned());
+    let mut arguments = std::env::args().skip(1);
+    while let Some(name) = arguments.next() {
+        let at = known.iter().position(|(known, _)| *known == name);
+        let why = match (at.and_then(|at| values.get_mut(at)), arguments.next()) {
+            (Some(value), Some(given)) => {
+                *value = given;
+                continue;
+            }
+            (Some(_), None) => "needs a value",
+            (None, _) if name == "--help" => {
+                let header = source.lines().map_while(|it| it.strip_prefix("//!"));
+                header.for_each(|line| println!("{}", line.trim()));
+                exit(0)
+            }
+            (None, _) => "is no option",
+        };
+        eprintln!("Error: {name} {why}; --help says what there is");
+        exit(2)
+    }
+    values
 }

@@ -80,6 +80,63 @@ fn the_bot_answers_a_mention_with_the_result_of_its_tool() -> Outcome {
     while !bot.line()?.contains("is here") {}
     writeln!(bot.input, "@bot roll 1")?;
     assert_eq!(bot.line()?, "bot: The result of roll: 1");
+    // Its nick is another spelling of its name.
+    writeln!(bot.input, "@Bot: roll 1")?;
+    assert_eq!(bot.line()?, "bot: The result of roll: 1");
+    Ok(())
+}
+
+#[test]
+fn a_mistake_on_the_command_line_is_a_sentence() -> Outcome {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let taken = taken.local_addr()?.to_string();
+    for (path, servers) in [
+        (env!("CARGO_BIN_EXE_tour"), false),
+        (env!("CARGO_BIN_EXE_bot"), true),
+        (env!("CARGO_BIN_EXE_gateway"), true),
+        (env!("CARGO_BIN_EXE_agent"), true),
+        (env!("CARGO_BIN_EXE_router"), true),
+        (env!("CARGO_BIN_EXE_daemon"), true),
+    ] {
+        let run = |arguments: &[&str]| -> Result<_, Box<dyn Error>> {
+            let mut command = Command::new(path);
+            let output = command
+                .args(arguments)
+                .env("HOME", env!("CARGO_TARGET_TMPDIR"));
+            let output = output.output()?;
+            let said = String::from_utf8(output.stderr)?;
+            Ok((
+                output.status.code(),
+                said,
+                String::from_utf8(output.stdout)?,
+            ))
+        };
+        let (code, said, _) = run(&["--bynd", "x"])?;
+        let expected = "Error: --bynd is no option; --help says what there is\n";
+        assert_eq!((code, &*said), (Some(2), expected), "{path}");
+        let (code, _, said) = run(&["--help"])?;
+        assert!(
+            code == Some(0) && said.contains("cargo run -p examples"),
+            "{said}"
+        );
+        if servers {
+            let (code, said, _) = run(&["--bind"])?;
+            assert!(
+                code == Some(2) && said.contains("--bind needs a value"),
+                "{said}"
+            );
+            let (code, said, _) = run(&["--bind", &taken])?;
+            let expected = format!("Error: cannot listen on {taken}: ");
+            assert!(
+                code == Some(1) && said.starts_with(&expected),
+                "{path}: {said}"
+            );
+            assert!(!said.contains(['{', '"']), "{path}: {said}");
+        }
+    }
+    let mut daemon = Command::new(env!("CARGO_BIN_EXE_daemon"));
+    let said = String::from_utf8(daemon.args(["--folder", "nowhere"]).output()?.stderr)?;
+    assert!(said.starts_with("Error: cannot open nowhere: "), "{said}");
     Ok(())
 }
 
@@ -176,7 +233,9 @@ async fn the_agent_asks_and_its_question_survives_a_cut() -> Outcome {
 
     let folder = std::env::temp_dir().join(format!("agent-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let arguments = ["--bind", "127.0.0.1:0"];
+    // What it keeps is the user's; nothing is left where it was started.
+    let home = folder.join("home");
+    let arguments = ["--bind", "127.0.0.1:0", "--folder", "home"];
     let mut program = Program::start_in(&folder, env!("CARGO_BIN_EXE_agent"), &arguments)?;
     let url = program.url()?;
     let options = AgentOptions::default();
@@ -196,6 +255,8 @@ async fn the_agent_asks_and_its_question_survives_a_cut() -> Outcome {
     };
     assert_eq!((asked, &*output.result), (1, "The result of roll: 1"));
     drop(program);
+    assert!(home.join("agent.key").exists() && home.join("sessions.jsonl").exists());
+    assert_eq!(std::fs::read_dir(&folder)?.count(), 1);
     std::fs::remove_dir_all(&folder)?;
     Ok(())
 }
@@ -224,9 +285,12 @@ async fn the_daemon_edits_its_folder_and_nothing_beside_it() -> Outcome {
         let outcome = chat.finish().await;
         outcome.reply().map(|it| it.output.to_string())
     };
+    std::fs::write(folder.join("a.txt.draft"), "mine")?;
     let written = ask("write a.txt hello").await.unwrap_or_default();
     assert!(written.contains("5 bytes"), "{written}");
     assert_eq!(std::fs::read_to_string(folder.join("a.txt"))?, "hello");
+    let draft = std::fs::read_to_string(folder.join("a.txt.draft"))?;
+    assert_eq!(draft, "mine", "a file with the name of a draft stays");
     for text in [
         "read ../secret",
         "read link",

@@ -14,9 +14,12 @@ use crate::cli::{Failure, Stdout};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples, for this shell, or for all in the file that it reads at its start:
-  bash, zsh:   source <(switchboard completions bash)
-  fish:        switchboard completions fish | source
-  PowerShell:  switchboard completions powershell | Out-String | Invoke-Expression")]
+  bash, zsh:
+    source <(switchboard completions bash)
+  fish:
+    switchboard completions fish | source
+  PowerShell:
+    switchboard completions powershell | Out-String | Invoke-Expression")]
 pub(crate) struct CompletionsArgs {
     /// The shell.
     #[arg(value_enum)]

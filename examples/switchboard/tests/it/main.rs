@@ -34,6 +34,8 @@ mod router_terminal;
 mod screens;
 mod signals;
 mod switchboard;
+#[cfg(unix)]
+mod text_commands;
 mod texts;
 mod tls;
 mod tree;

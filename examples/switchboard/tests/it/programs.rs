@@ -132,6 +132,11 @@ impl Running {
         }
     }
 
+    /// The next line of either output; none at its end.
+    pub(crate) fn line(&self) -> Option<String> {
+        self.lines.recv_timeout(PATIENCE).ok()
+    }
+
     /// Asks it to end, as Ctrl-C does.
     #[cfg(unix)]
     pub(crate) fn interrupt(&self) {

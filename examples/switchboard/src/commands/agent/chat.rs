@@ -34,6 +34,11 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
 pub(crate) struct Args {
     /// The agent: a URL like http://127.0.0.1:8000 or wss://HOST/ws, several of its nodes separated by commas,
     /// or its address.
+    #[arg(
+        env = "AGENT_URL",
+        hide_env_values = true,
+        default_value = "http://127.0.0.1:8000"
+    )]
     agent: Urls,
     /// The message to send, '-' for all of standard input: prints the answer and ends. Default: reads lines.
     prompt: Option<String>,

@@ -18,13 +18,16 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
     SNEK_PASSWORD=secret switchboard bot --url ws://127.0.0.1:8080 --username mybot
     switchboard bot chat
   A real server, with an answer whenever somebody says good morning:
-    switchboard bot --url wss://snek.example.com --username mybot --trigger '(?i)good morning'
+    SNEK_PASSWORD=.. switchboard bot --url wss://snek.example.com --username mybot \\
+      --trigger '(?i)good morning'
   With a language model (and images, if built with '--features fetch'):
-    OPENAI_API_KEY=.. switchboard bot --url wss://snek.example.com --username mybot \\
+    SNEK_PASSWORD=.. OPENAI_API_KEY=.. switchboard bot --url wss://snek.example.com --username mybot \\
       --provider openai --model NAME
-    switchboard bot .. --provider ollama --model llama3.2
-  In a script, with a time limit:
-    switchboard bot --url ws://127.0.0.1:8080 --username mybot --once --within 30s";
+    SNEK_PASSWORD=.. switchboard bot --url wss://snek.example.com --username mybot \\
+      --provider ollama --model llama3.2
+  In a script, for one answer and with a time limit:
+    SNEK_PASSWORD=.. switchboard bot --url ws://127.0.0.1:8080 --username mybot --once --within 30s
+    switchboard bot chat '@mybot ping'";
 
 /// Runs a Snek bot that answers with a language model, streaming its answers. Also runs a Snek server, and a
 /// chat to talk to bots.

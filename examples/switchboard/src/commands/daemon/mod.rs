@@ -15,21 +15,21 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
     switchboard daemon serve --workspace .
   Give it a task from another terminal:
     switchboard daemon run 'search name'
-    switchboard daemon run 'run cargo --version'        # asks before it edits or runs; --yes allows all
+    switchboard daemon run 'run cargo --version' --yes  # without --yes, it asks before it edits or runs
     switchboard daemon chat
   What the scripted model understands (anything else it repeats):
     read README.md                search fn main       list files
     create a.txt: hello           edit a.txt: hello -> goodbye
     run cargo --version           plan: read a.txt; run ls
     !tool file-find {\"glob\": \"*.rs\"}                !slow 20 500
-  A real model:
-    ANTHROPIC_API_KEY=.. switchboard daemon serve --provider anthropic
-  With an API key, which both sides read from the environment:
-    ACOLYTE_API_KEY=secret switchboard daemon serve
-    ACOLYTE_API_KEY=secret switchboard daemon run 'list files' --sse
   In a script: the answer to standard output, or every event as a line of JSON:
     answer=$(switchboard daemon run 'read VERSION') || echo failed: $?
     switchboard daemon run 'plan: run make; run make test' --yes --json
+  With an API key, which both sides read from the environment:
+    ACOLYTE_API_KEY=secret switchboard daemon serve
+    ACOLYTE_API_KEY=secret switchboard daemon run 'list files' --sse
+  A real model:
+    ANTHROPIC_API_KEY=.. switchboard daemon serve --provider anthropic
 
 Environment variables: ACOLYTE_URL, ACOLYTE_API_KEY, and those of the language model at its options.";
 

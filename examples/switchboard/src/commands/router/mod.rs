@@ -12,7 +12,7 @@ const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is installed):
   Try it, in three terminals; nothing leaves this machine:
     switchboard router
-    switchboard router client --name notes --description 'Keeps notes and shopping lists.'
+    switchboard router client
     switchboard router client --name lights --description 'Switches lamps.' --reject 'The bulb is broken.'
   Then write to the first one:
     remember to buy milk

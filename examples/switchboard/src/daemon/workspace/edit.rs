@@ -2,7 +2,6 @@
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{Metadata, OpenOptions, Permissions};
 
@@ -217,8 +216,6 @@ fn check_size(name: &str, bytes: usize) -> Result<(), ToolError> {
 
 /// Returns an unused name in the same folder.
 fn draft(path: &Path) -> PathBuf {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let name = format!(".daemon-draft-{}-{number}", std::process::id());
-    path.with_file_name(name)
+    let number = rpc_core::net::entropy();
+    path.with_file_name(format!(".daemon-draft-{number:016x}"))
 }
