@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    model: model::Args,
+    model: model::BotModelArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -22,7 +22,7 @@ const SILENCE: Duration = Duration::from_secs(190);
 const TOTAL: Duration = Duration::from_secs(600);
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct BotModelArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     #[command(flatten)]
@@ -61,7 +61,7 @@ impl From<Format> for ImageFormat {
 type Thinker = (Assistant, Option<Box<dyn Pictures>>, String);
 
 /// The assistant, who fetches images for it, and where its model is.
-pub(crate) fn assistant(args: &Args) -> Result<Thinker, Failure> {
+pub(crate) fn assistant(args: &BotModelArgs) -> Result<Thinker, Failure> {
     let policy = RequestPolicy::default()
         .with_head_timeout(HTTP_CONNECT_TIMEOUT.saturating_add(SILENCE))
         .with_idle_timeout(SILENCE)

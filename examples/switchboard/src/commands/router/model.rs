@@ -20,12 +20,12 @@ const TIMEOUT: Duration = Duration::from_secs(30);
     "The provider of the model that chooses the client. \
      Default: none, the words of the clients' descriptions decide"
 )))]
-pub(crate) struct Args {
+pub(crate) struct ChooserArgs {
     #[command(flatten)]
     model: ModelArgs,
 }
 
-impl Args {
+impl ChooserArgs {
     /// How long a choice may take.
     pub(crate) fn timeout(&self) -> Duration {
         self.model.model_timeout.unwrap_or(TIMEOUT)
@@ -33,7 +33,7 @@ impl Args {
 }
 
 /// The router of these options, and what decides in it.
-pub(crate) fn router(args: &Args) -> Result<(Chooser, String), Failure> {
+pub(crate) fn router(args: &ChooserArgs) -> Result<(Chooser, String), Failure> {
     let args = &args.model;
     if args.provider.is_none() {
         // Complains about options that are of no use.

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9473", value_parser = cli::address)]
     listen: SocketAddr,
     #[command(flatten)]
-    model: model::Args,
+    model: model::ChooserArgs,
     /// How long to wait for a client's answer before its message goes to another client.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = cli::timeout)]
     response_timeout: Duration,
