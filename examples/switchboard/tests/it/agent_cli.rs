@@ -167,7 +167,6 @@ fn every_mistake_says_what_to_do() {
         (&["host", "--listen", "0.0.0.0:0", "--public"], "--trust"),
         (&["host", "--unsigned"], "--public"),
         (&["host", "--provider", "openai"], "give --model"),
-        (&["chat"], "<AGENT>"),
         (&["chat", "ftp://h", "x"], "ws, wss, http or https"),
         (&["chat", "http://127.0.0.1:1", " "], "nothing to say"),
         (&["chat", "http://127.0.0.1:1", "-"], "nothing to say"),

@@ -120,7 +120,7 @@ fn help_shows_examples_and_exit_codes() {
         &out,
         &[
             "Examples (",
-            "switchboard router client --name notes",
+            "switchboard router client --name lights",
             "/input?wait=1",
             "--once",
             "--json",

@@ -88,8 +88,10 @@ enum Line {
 /// Whether a line runs a program, after variables, pipes and brackets of the shell.
 fn is_command(line: &str) -> bool {
     let mut words = line.split([' ', '(']);
-    let runs = line.starts_with("cargo ")
-        || words.any(|word| ["curl", "nats-server", "switchboard"].contains(&word));
+    let begins = ["cargo ", "nats-server "]
+        .iter()
+        .any(|name| line.starts_with(name));
+    let runs = begins || words.any(|word| ["curl", "switchboard"].contains(&word));
     runs && !line.ends_with(':')
 }
 
@@ -295,7 +297,7 @@ impl<'a> Reader<'a> {
             match listens {
                 Some("--port") => line.push_str(&format!(" --port {port}")),
                 Some(option) if owns && line == written => {
-                    line.push_str(&format!(" {option} {ours}"))
+                    line.push_str(&format!(" {option} {ours}"));
                 }
                 _ => {}
             }
@@ -324,7 +326,7 @@ impl<'a> Reader<'a> {
             .running
             .iter()
             .flat_map(|it| it.said.split([' ', ')', '\n']));
-        let known = known.filter(|word| word.starts_with("0x")).last();
+        let known = known.rev().find(|word| word.starts_with("0x"));
         let line = line
             .replace("0x3d40..", known.unwrap_or_default())
             .replace("=.. ", "=secret ")
