@@ -167,7 +167,8 @@ pub fn append_lines(mut file: &File, lines: &str) -> io::Result<()> {
 }
 
 /// Replaces a file by what `write` writes, or leaves it as it was: also in a crash. What a link
-/// leads to is replaced, and not the link. Returns the new file, open as by [`open`].
+/// leads to is replaced, and not the link. The draft beside it has `.switchboard-tmp` after its name.
+/// Returns the new file, open as by [`open`].
 ///
 /// # Errors
 /// Those of `write`, and the system's by `told`. Nothing is left behind.
@@ -177,7 +178,7 @@ pub fn replace<T, E>(
     told: impl Fn(io::Error) -> E,
 ) -> Result<(File, T), E> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let draft = beside(&path, ".tmp");
+    let draft = beside(&path, ".switchboard-tmp");
     let file = begin(&draft).map_err(&told)?;
     let written = write(&file).and_then(|done| {
         let kept = file.sync_all().and_then(|()| fs::rename(&draft, &path));

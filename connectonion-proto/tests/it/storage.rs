@@ -406,7 +406,7 @@ fn expired_records_are_removed_while_running() {
 fn an_interrupted_compaction_is_recovered() {
     let scratch = Scratch::new();
     let path = scratch.file("results.jsonl");
-    fs::write(scratch.file("results.jsonl.tmp"), "{\"session").unwrap();
+    fs::write(scratch.file("results.jsonl.switchboard-tmp"), "{\"session").unwrap();
     let storage = open(&path);
     storage.append(&done("a", "{}")).unwrap();
     storage.append(&done("a", r#"{"turn":2}"#)).unwrap();
@@ -416,7 +416,7 @@ fn an_interrupted_compaction_is_recovered() {
     let storage = open(&path);
     assert_eq!((storage.sessions(), storage.skipped_lines()), (2, 0));
     assert_eq!(session(&storage, "a").unwrap(), r#"{"turn":2}"#);
-    assert!(!scratch.file("results.jsonl.tmp").exists());
+    assert!(!scratch.file("results.jsonl.switchboard-tmp").exists());
 }
 
 #[test]
@@ -424,7 +424,7 @@ fn a_compaction_that_fails_loses_nothing() {
     let scratch = Scratch::new();
     let path = scratch.file("results.jsonl");
     // A folder where the new file would be.
-    fs::create_dir(scratch.file("results.jsonl.tmp")).unwrap();
+    fs::create_dir(scratch.file("results.jsonl.switchboard-tmp")).unwrap();
     let storage = open(&path);
     storage.append(&done("a", "{}")).unwrap();
     let failed = storage.compact(NOW).unwrap_err();
