@@ -208,9 +208,9 @@ pub fn options<const N: usize>(source: &str, known: [(&str, &str); N]) -> [Strin
                 header.for_each(|line| println!("{}", line.trim()));
                 exit(0)
             }
-            (None, _) => "is no option",
+            (None, _) => "is not an option",
         };
-        eprintln!("Error: {name} {why}; --help says what there is");
+        eprintln!("Error: {name} {why}; see --help");
         exit(2)
     }
     values

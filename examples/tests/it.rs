@@ -112,7 +112,7 @@ fn a_mistake_on_the_command_line_is_a_sentence() -> Outcome {
             ))
         };
         let (code, said, _) = run(&["--bynd", "x"])?;
-        let expected = "Error: --bynd is no option; --help says what there is\n";
+        let expected = "Error: --bynd is not an option; see --help\n";
         assert_eq!((code, &*said), (Some(2), expected), "{path}");
         let (code, _, said) = run(&["--help"])?;
         assert!(
