@@ -156,11 +156,28 @@ async fn a_model_that_calls_tools_without_end_is_stopped_and_its_words_are_remem
 
 #[tokio::test]
 async fn a_model_has_ten_rounds_of_tools_by_default() {
-    let round = || Script::Answer(vec![call(0, "a", "echo", "{}"), stop()]);
-    let harness = Harness::new((0..11).map(|_| round())).await;
+    let round = |n| {
+        let arguments = format!("{{\"n\":{n}}}");
+        Script::Answer(vec![call(0, "a", "echo", &arguments), stop()])
+    };
+    let harness = Harness::new((0..11).map(round)).await;
     let (_, outcome) = harness.chat(&from("ann", "hi")).await;
     assert_eq!(failure(outcome), "tool-use loop exceeded max iterations");
     assert_eq!(harness.model.asked().len(), 10);
+}
+
+#[tokio::test]
+async fn the_same_call_with_the_same_result_is_made_three_times_and_the_reason_is_told() {
+    let round = |_| Script::Answer(vec![call(0, "a", "echo", "{}"), stop()]);
+    let harness = Harness::new((0..11).map(round)).await;
+    let (steps, outcome) = harness.chat(&from("ann", "hi")).await;
+    let made = steps.iter().filter(|step| step.contains(" ok "));
+    assert_eq!(made.count(), 3, "{steps:?}");
+    let why = failure(outcome);
+    assert!(
+        why.contains("the same call gave the same result 3 times"),
+        "{why}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
