@@ -1,6 +1,8 @@
 //! [`NatsArgs`]: where the nodes of a cluster keep what they share.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,7 +54,7 @@ pub struct NatsArgs {
     nats_nkey: Option<PathBuf>,
     /// A .creds file with a JWT and the seed of its nkey, as nsc writes it.
     #[arg(long = "nats-creds", value_name = "FILE", env = CREDS)]
-    nats_creds: Option<PathBuf>,
+    nats_creds: Option<OsString>,
     /// Trust these certification authorities for NATS, a PEM file, and no others.
     #[arg(long = "nats-ca", value_name = "FILE")]
     nats_ca: Option<PathBuf>,
@@ -134,12 +136,14 @@ impl NatsArgs {
         let mut user = self.nats_user.as_ref();
         let mut token = from("--nats-token-file", self.nats_token.as_ref(), TOKEN)?;
         let mut nkey = from("--nats-nkey-file", self.nats_nkey.as_ref(), NKEY)?;
-        let mut creds = ("--nats-creds", self.nats_creds.as_ref());
+        // An empty variable is none.
+        let creds = self.nats_creds.as_deref().filter(|it| !it.is_empty());
+        let mut creds = ("--nats-creds", creds.map(Path::new));
         if user.is_none() && token.is_none() && nkey.is_none() && creds.1.is_none() {
             user = file.user.as_ref();
             token = content("[nats] token_file", file.token_file.as_ref())?;
             nkey = content("[nats] nkey_file", file.nkey_file.as_ref())?;
-            creds = ("[nats] creds_file", file.creds_file.as_ref());
+            creds = ("[nats] creds_file", file.creds_file.as_deref());
         }
         if let Some(user) = user {
             let option = "--nats-password-file";
@@ -155,10 +159,11 @@ impl NatsArgs {
             return Ok(config.with_user(user, password));
         }
         if let (option, Some(file)) = creds {
-            let text = content(option, Some(file))?.unwrap_or_default();
-            return config.with_creds(text).map_err(|error| {
-                Failure::usage(format_args!("{option} {}: {error}", file.display()))
-            });
+            let bad = |why: &dyn Display| {
+                Failure::usage(format_args!("{option} {}: {why}", file.display()))
+            };
+            let text = std::fs::read_to_string(file).map_err(|error| bad(&error))?;
+            return config.with_creds(text).map_err(|error| bad(&error));
         }
         Ok(match (token, nkey) {
             (Some(token), _) => config.with_token(token),
