@@ -86,9 +86,11 @@ async fn every_call_of_a_reply_has_an_id_of_its_own() {
 
 #[tokio::test]
 async fn bounds_the_tool_results_of_a_reply() {
-    let arguments = format!(r#"{{"message":"{}"}}"#, "x".repeat(1_000_000));
-    let round = || Script::Answer(vec![call(0, "a", "echo", &arguments), stop()]);
-    let rounds = (0..9).map(|_| round());
+    let long = "x".repeat(1_000_000);
+    let rounds = (0..9).map(|n| {
+        let arguments = format!(r#"{{"message":"{n}{long}"}}"#);
+        Script::Answer(vec![call(0, "a", "echo", &arguments), stop()])
+    });
     let harness = Harness::with(rounds.chain([answer("ok")]), |parts| {
         parts.limits = parts.limits.with_tokens(usize::MAX);
     })
