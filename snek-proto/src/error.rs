@@ -87,7 +87,7 @@ pub enum BotError {
     #[error("the call failed: {0}")]
     RpcError(#[source] Box<CallError<RpcError>>),
     /// A tool failed, or a tool loop was stopped.
-    #[error("tool {tool}: {message}")]
+    #[error("tool{}{tool}: {message}", if tool.is_empty() { "" } else { " " })]
     ToolError {
         /// The tool's name; empty if the error concerns no single tool.
         tool: String,

@@ -43,6 +43,13 @@ rpc_core::config! {
         /// Whether to break up the names of known bots in outgoing text, so that bots do not
         /// trigger each other. Default yes.
         pub sanitize: bool = true,
+        /// Most answers to one author in a channel within ten minutes, and half of it within one;
+        /// `None` is without end. Then the bot says so and ignores the author for ten minutes, or
+        /// until a third one writes: somebody with at most two messages there in ten minutes. So
+        /// bots that answer each other stop, in rings of any size, and whoever else asks is answered.
+        /// Counted are messages that address the bot, and others that a handler replies to through
+        /// its [`Context`](super::Context). Default 10; 0 counts as 1.
+        pub max_answers: Option<usize> = Some(10),
         /// The base that completes relative drive links in incoming text; `None` leaves them as
         /// they are. Default [`DEFAULT_DRIVE_BASE`].
         pub drive_base: Option<String> = Some(DEFAULT_DRIVE_BASE.to_owned()),

@@ -3,11 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rpc_core::Str;
-use rpc_core::net::Cancellation;
+use rpc_core::net::{Cancellation, time};
 use rpc_core::sync::Mutex;
 
+use super::answers::{Answers, Verdict};
 use super::config::BotConfig;
 use super::handler::Notice;
 use super::send;
@@ -16,7 +18,7 @@ use super::typing::{Typing, TypingBoard};
 use crate::client::Ready;
 use crate::color::random_color;
 use crate::error::BotError;
-use crate::frame::{Answer, Channel, Final, User};
+use crate::frame::{Answer, Channel, Final, Message, User};
 use crate::id::ChannelUid;
 use crate::net::Client;
 use crate::sanitize::sanitize_names;
@@ -31,6 +33,7 @@ pub(super) struct Shared {
     pub(super) cancellation: Cancellation,
     notices: Notices,
     pub(super) typing: TypingBoard,
+    answers: Mutex<Answers>,
     known: Mutex<Known>,
 }
 
@@ -55,6 +58,7 @@ impl Shared {
             cancellation,
             notices,
             typing: TypingBoard::default(),
+            answers: Mutex::default(),
             known: Mutex::default(),
         }
     }
@@ -98,6 +102,25 @@ impl Shared {
 
     pub(super) fn notice(&self, notice: &Notice) {
         (self.notices)(notice);
+    }
+
+    /// Takes a message of somebody else. `asked` says whether the bot may answer it.
+    pub(super) fn heard(&self, message: &Message, asked: bool) -> Verdict {
+        let Some(max) = self.config.max_answers else {
+            return Verdict::Answer;
+        };
+        let (channel, author, now) = (&message.channel_uid, &message.username, time::now());
+        let mut answers = self.answers.lock();
+        answers.heard(channel, author, now);
+        match asked {
+            true => answers.verdict(channel, author, max, now),
+            false => Verdict::Ignore,
+        }
+    }
+
+    /// Counts an answer.
+    pub(super) fn answered(&self, channel: &str, author: &str) {
+        self.answers.lock().answered(channel, author, time::now());
     }
 
     pub(super) async fn send(
@@ -144,14 +167,34 @@ pub struct Context {
     shared: Arc<Shared>,
     channel: ChannelUid,
     user: Arc<User>,
+    /// Who is answered by the first reply.
+    asked_by: Option<Arc<Asked>>,
 }
 
+/// The author of a message that need not be answered, and whether it was.
+#[derive(Debug)]
+struct Asked(Str, AtomicBool);
+
 impl Context {
-    pub(super) const fn new(shared: Arc<Shared>, channel: ChannelUid, user: Arc<User>) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        channel: ChannelUid,
+        user: Arc<User>,
+        asked_by: Option<Str>,
+    ) -> Self {
         Self {
             shared,
             channel,
             user,
+            asked_by: asked_by.map(|author| Arc::new(Asked(author, AtomicBool::new(false)))),
+        }
+    }
+
+    fn count_answer(&self) {
+        if let Some(Asked(author, is_counted)) = self.asked_by.as_deref()
+            && !is_counted.swap(true, Ordering::Relaxed)
+        {
+            self.shared.answered(self.channel.as_str(), author);
         }
     }
 
@@ -197,6 +240,7 @@ impl Context {
     /// # Cancel safety
     /// Dropping the future stops waiting and repeating; the message may have been posted.
     pub async fn reply(&self, text: impl AsRef<str> + Send) -> Result<Answer, BotError> {
+        self.count_answer();
         self.shared
             .send(self.channel.as_str(), text.as_ref(), Final::Yes)
             .await
@@ -222,6 +266,7 @@ impl Context {
     /// Starts a streamed answer in this channel, sent as [configured](super::BotConfig::stream).
     #[must_use]
     pub fn stream(&self) -> StreamWriter {
+        self.count_answer();
         let config = self.shared.config.stream.clone();
         StreamWriter::new(Arc::clone(&self.shared), self.channel.clone(), config)
     }

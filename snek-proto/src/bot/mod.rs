@@ -1,5 +1,6 @@
 //! Bots: a [`Handler`] and the [`Bot`] that logs in, routes, answers, reconnects and drains.
 
+mod answers;
 mod config;
 mod context;
 mod handler;

@@ -3,12 +3,13 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use rpc_core::CloseReason;
 use rpc_core::net::{
     Cancellation, Dialer, Dispatch, DrainReport, EventDispatcher, LinkEvent, LinkState,
 };
+use rpc_core::{CloseReason, Str};
 use tokio::sync::watch;
 
+use super::answers::Verdict;
 use super::config::BotConfig;
 use super::context::{Context, Shared};
 use super::handler::{Handler, Notice};
@@ -26,6 +27,10 @@ use crate::sanitize::rewrite_drive_urls;
 
 /// How long the last commands of handlers may take to reach the connection.
 const LAST_COMMANDS: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// What is said once before [`max_answers`](BotConfig::max_answers) makes a bot silent.
+const STOPPED: &str = "(I stop answering here for now: two bots could go on like this for ever. I \
+    answer again when somebody else has written, or in ten minutes.)";
 
 /// A bot that logs in, routes messages to a [`Handler`], and reconnects.
 ///
@@ -336,7 +341,24 @@ impl<H: Handler> Runner<H> {
         if message.is_final == Final::Yes {
             self.partials.complete(&message);
         }
-        match route(&me, &message) {
+        let route = route(&me, &message);
+        let (asked, addressed) = match route {
+            Route::Ping(_) | Route::Join | Route::Mention => (true, true),
+            Route::Message => self.should_respond(&me, &message),
+            Route::Partial | Route::OwnMessage | Route::Leave => (false, false),
+        };
+        if !matches!(route, Route::Partial | Route::OwnMessage) {
+            match self.shared.heard(&message, asked) {
+                Verdict::Answer if addressed => {
+                    self.shared
+                        .answered(&message.channel_uid, &message.username);
+                }
+                Verdict::Stop => return self.stop(channel, &message),
+                Verdict::Ignore if asked => return,
+                _ => {}
+            }
+        }
+        match route {
             Route::OwnMessage => self.spawn(channel, move |handler, cx| async move {
                 handler.on_own_message(&cx, &message).await
             }),
@@ -356,8 +378,9 @@ impl<H: Handler> Runner<H> {
             Route::Mention => self.spawn(channel, move |handler, cx| async move {
                 handler.on_mention(&cx, &message).await
             }),
-            Route::Message if self.should_respond(&me, &message) => {
-                self.spawn(channel, move |handler, cx| async move {
+            Route::Message if asked => {
+                let asked_by = (!addressed).then(|| message.username.clone());
+                self.spawn_for(asked_by, channel, move |handler, cx| async move {
                     handler.on_message(&cx, &message).await
                 });
             }
@@ -378,17 +401,22 @@ impl<H: Handler> Runner<H> {
         });
     }
 
-    fn should_respond(&self, me: &User, message: &Message) -> bool {
+    /// Says that the author of a message is not answered for a while.
+    fn stop(&mut self, channel: ChannelUid, message: &Message) {
+        tracing::warn!(%channel, author = %message.username, "stopped answering, it may be a loop");
+        self.spawn(
+            channel,
+            |_, cx| async move { cx.reply(STOPPED).await.map(drop) },
+        );
+    }
+
+    /// Whether the bot may answer, and whether the message addresses it.
+    fn should_respond(&self, me: &User, message: &Message) -> (bool, bool) {
         let (shared, channel) = (&self.shared, &message.channel_uid);
-        let (tag, joined) = (shared.tag(channel), shared.is_joined(channel));
-        let triggers = &shared.config.triggers;
-        should_respond(
-            tag.as_deref(),
-            joined,
-            triggers,
-            &me.username,
-            &message.message,
-        )
+        let (tag, triggers) = (shared.tag(channel), &shared.config.triggers);
+        let text = &message.message;
+        let addressed = should_respond(tag.as_deref(), false, triggers, &me.username, text);
+        (addressed || shared.is_joined(channel), addressed)
     }
 
     fn spawn<F, W>(&mut self, channel: ChannelUid, work: F)
@@ -396,10 +424,19 @@ impl<H: Handler> Runner<H> {
         F: FnOnce(Arc<H>, Context) -> W + Send + 'static,
         W: Future<Output = Result<(), BotError>> + Send + 'static,
     {
+        self.spawn_for(None, channel, work);
+    }
+
+    /// Runs a handler, whose first reply counts as an answer to this author.
+    fn spawn_for<F, W>(&mut self, asked_by: Option<Str>, channel: ChannelUid, work: F)
+    where
+        F: FnOnce(Arc<H>, Context) -> W + Send + 'static,
+        W: Future<Output = Result<(), BotError>> + Send + 'static,
+    {
         let Some(user) = self.shared.user() else {
             return;
         };
-        let cx = Context::new(Arc::clone(&self.shared), channel, user);
+        let cx = Context::new(Arc::clone(&self.shared), channel, user, asked_by);
         let handler = Arc::clone(&self.handler);
         self.dispatcher.spawn(async move {
             if let Err(error) = work(Arc::clone(&handler), cx.clone()).await {

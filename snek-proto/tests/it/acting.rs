@@ -112,3 +112,76 @@ async fn an_invalid_channel_is_a_validation_error() {
     assert_eq!(what, "channel_uid");
     assert_eq!(errors[0].delivery(), Some(Delivery::NotSent));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_bot_says_once_that_it_stops_and_answers_others() {
+    for (channel, text) in [("ch1", "@mybot x"), ("dm1", "@mybot x"), ("ch1", "ping")] {
+        let mut bot = Acting::start(config(), |cx| async move {
+            cx.reply("pong").await?;
+            Ok(())
+        });
+        let mut line = Peer::logged_in(&mut bot.listener).await;
+        for _ in 0..9 {
+            line.say(channel, "eve", text).await;
+        }
+        line.say(channel, "ann", "@mybot hello").await;
+        let mut posted = Vec::new();
+        for _ in 0..7 {
+            posted.push(line.posted().await.1);
+        }
+        // Eve's five, the word and Ann's: handlers run at the same time, in whatever order.
+        let (answers, words): (Vec<_>, Vec<_>) = posted.iter().partition(|it| *it == "pong");
+        assert_eq!((answers.len(), words.len()), (6, 1), "{posted:?}");
+        assert!(words[0].contains("I stop answering"), "{words:?}");
+        // Ann has ended it.
+        line.say(channel, "eve", text).await;
+        assert_eq!(line.posted().await.1, "pong");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_bound_every_message_is_answered() {
+    let config = BotConfig {
+        max_answers: None,
+        ..config()
+    };
+    let mut bot = Acting::start(config, |_| async { Ok(()) });
+    let mut line = Peer::logged_in(&mut bot.listener).await;
+    for _ in 0..50 {
+        line.say("ch1", "eve", "ping").await;
+        assert_eq!(line.posted().await.1, "pong");
+    }
+}
+
+/// Is in all channels, hears all that is said, and replies to questions.
+struct Listening(Arc<Mutex<usize>>);
+
+impl Handler for Listening {
+    async fn on_message(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
+        *self.0.lock().unwrap() += 1;
+        if message.message.ends_with('?') {
+            cx.reply("no").await?;
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_bot_only_listens_to_is_no_answer() {
+    let (dialer, mut listener) = mem::listen(64);
+    let heard = Arc::default();
+    let bot = Bot::with_dialer(dialer, config(), Listening(Arc::clone(&heard)));
+    let _bot = tokio::spawn(bot.run_until(std::future::pending()));
+    let mut line = Peer::logged_in(&mut listener).await;
+    line.say("ch1", "ann", "@mybot join").await;
+    for _ in 0..50 {
+        line.say("ch1", "eve", "you know").await;
+    }
+    for _ in 0..5 {
+        line.say("ch1", "eve", "is it?").await;
+        assert_eq!(line.posted().await.1, "no");
+    }
+    assert_eq!(*heard.lock().unwrap(), 55);
+    line.say("ch1", "eve", "is it?").await;
+    assert!(line.posted().await.1.contains("I stop answering"));
+}

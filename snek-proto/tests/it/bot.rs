@@ -437,8 +437,8 @@ async fn an_oversized_message_is_not_resent() {
 async fn many_failed_messages_cause_one_reconnect() {
     let mut bot = start(config());
     let mut line = Peer::logged_in(&mut bot.listener).await;
-    for _ in 0..20 {
-        line.say("ch1", "ann", "@MyBot").await;
+    for n in 0..20 {
+        line.say("ch1", &n.to_string(), "@MyBot").await;
     }
     for _ in 0..20 {
         line.request().await;
@@ -565,8 +565,8 @@ async fn handlers_run_concurrently_up_to_the_bound() {
 async fn a_hundred_handlers_run_concurrently_by_default() {
     let mut bot = start(config());
     let mut line = Peer::logged_in(&mut bot.listener).await;
-    for _ in 0..120 {
-        line.say("ch1", "ann", "@MyBot").await;
+    for n in 0..120 {
+        line.say("ch1", &n.to_string(), "@MyBot").await;
     }
     for _ in 0..100 {
         line.request().await;

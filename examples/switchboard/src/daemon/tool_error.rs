@@ -31,7 +31,7 @@ pub enum Code {
     Edit,
     /// A command ended with a code other than 0.
     Failed,
-    /// The call is wrong: no such tool, a bad argument. Nothing was done.
+    /// The call is wrong: no such tool, a bad argument, the same again and again. Nothing was done.
     Call,
     /// The user does not allow the call. Nothing was done.
     Declined,
@@ -92,7 +92,7 @@ impl Code {
             Self::TooLarge => ("it is too large, or there is too much of it", code::BUDGET_EXHAUSTED, "budget_exhausted", "budget-exhausted"),
             Self::Edit => ("the text to replace is not there, or there more than once", "E_EDIT_NO_MATCH", "unknown", "other"),
             Self::Failed => ("the command ended with an error", "E_COMMAND_FAILED", "unknown", "other"),
-            Self::Call => ("there is no such tool, or it cannot be called like this", "E_TOOL_CALL", "unknown", "other"),
+            Self::Call => ("nothing was done: there is no such tool, the call is wrong, or it came again and again", "E_TOOL_CALL", "unknown", "other"),
             Self::Declined => ("you declined it", "E_DECLINED", "unknown", "other"),
             Self::Aborted => ("aborted", code::ABORTED, "unknown", "other"),
             Self::Other => ("no reason given", code::UNKNOWN, "unknown", "other"),

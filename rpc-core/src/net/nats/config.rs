@@ -23,6 +23,8 @@ pub(super) enum Credentials {
     User(String, Secret),
     Token(Secret),
     Nkey(Secret),
+    /// The content of a `.creds` file.
+    Creds(Secret),
     /// Two addresses have different ones.
     Contradictory,
 }
@@ -130,6 +132,18 @@ impl NatsConfig {
     pub fn with_nkey(mut self, seed: impl Into<Secret>) -> Self {
         self.credentials = Credentials::Nkey(seed.into());
         self
+    }
+
+    /// Authenticates with the content of a `.creds` file: a JWT, and the seed of its nkey.
+    ///
+    /// # Errors
+    /// [`StoreError::Config`] if one of them is missing or damaged.
+    pub fn with_creds(mut self, content: impl Into<Secret>) -> Result<Self, StoreError> {
+        let content = content.into();
+        // The first error says what is missing, and no secret.
+        async_nats::ConnectOptions::with_credentials(content.expose()).map_err(error::config)?;
+        self.credentials = Credentials::Creds(content);
+        Ok(self)
     }
 
     /// Refuses a server that accepts too short messages.

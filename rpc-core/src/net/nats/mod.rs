@@ -113,6 +113,9 @@ pub async fn connect(config: NatsConfig) -> Result<Arc<dyn Store>, StoreError> {
             }
             ConnectOptions::with_nkey(seed.expose().clone())
         }
+        Credentials::Creds(content) => {
+            ConnectOptions::with_credentials(content.expose()).map_err(error::config)?
+        }
     };
     if let Some(tls) = &config.tls {
         options = options.tls_client_config((**tls.as_rustls()).clone());

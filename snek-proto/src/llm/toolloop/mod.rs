@@ -67,6 +67,7 @@ mod run;
 mod tests;
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rpc_core::Instant;
@@ -143,6 +144,8 @@ impl Call {
 ///   still calls tools, the loop stops.
 /// - A call of one tool with the same arguments runs at most `max_repeated` times; further ones are
 ///   refused. Arguments are compared as JSON, so order and spacing do not matter.
+/// - A call that gave the same result three times is refused, until another call gives something new:
+///   what was tried is tried again after a change, and what changes by itself may be watched.
 /// - After `max_consecutive_errors` errors in a row the loop stops, even in the middle of a round.
 ///   An error is a failed tool, arguments that are not a JSON object, a repeated call, or one that
 ///   the circuit breaker refused. Each success resets the count.
@@ -161,12 +164,25 @@ pub struct ToolLoop {
     /// Questions asked with tools and answered.
     rounds: usize,
     errors: usize,
-    /// How often each call was run, by its name and its arguments in canonical form.
-    runs: HashMap<(String, String), usize>,
+    /// The calls that were run, by their names and their arguments in canonical form.
+    runs: HashMap<(String, String), Runs>,
     /// Messages of rounds that are over.
     ready: Vec<ChatMessage>,
     state: State,
 }
+
+/// The runs of one call.
+#[derive(Debug, Default)]
+struct Runs {
+    count: usize,
+    /// A hash of the last result.
+    result: u64,
+    /// How often it came since something was new.
+    same: usize,
+}
+
+/// How often a call may give the same result.
+const MAX_SAME_RESULTS: usize = 3;
 
 #[derive(Debug)]
 enum State {
@@ -251,6 +267,7 @@ impl ToolLoop {
         let Some((round, call, permit)) = self.take_running(id) else {
             return false;
         };
+        self.compare(&call, &result);
         let mut breaker = lock(&self.config.breaker);
         match &result {
             Ok(_) => breaker.success(permit, now),
@@ -302,16 +319,24 @@ impl ToolLoop {
             Err(why) => return self.fail(round, &name, &why),
         };
         let key = (name, arguments::canonical(&arguments));
-        let runs = self.runs.get(&key).copied().unwrap_or_default();
-        if runs >= self.config.max_repeated {
-            let why = format!("refused: the same call was already made {runs} times");
+        let runs = self.runs.entry(key.clone()).or_default();
+        let (count, same) = (runs.count, runs.same);
+        if count >= self.config.max_repeated {
+            let why = format!("refused: the same call was already made {count} times");
+            return self.fail(round, &key.0, &why);
+        }
+        if same >= MAX_SAME_RESULTS {
+            let why = format!(
+                "refused: the same call gave the same result {same} times; do something else, or \
+                 answer with what you have"
+            );
             return self.fail(round, &key.0, &why);
         }
         let permit = lock(&self.config.breaker).try_acquire(now);
         match permit {
             Ok(permit) => {
                 let name = key.0.clone();
-                self.runs.insert(key, runs + 1);
+                runs.count += 1;
                 let call = Call {
                     id,
                     name,
@@ -321,6 +346,23 @@ impl ToolLoop {
             }
             Err(open) => self.fail(round, &key.0, &breaker_open(open)),
         }
+    }
+
+    /// Notes a result. If it is new, calls that gave the same ones may be made again.
+    fn compare(&mut self, call: &Call, result: &Result<Value, ToolFailure>) {
+        let key = (call.name.clone(), arguments::canonical(&call.arguments));
+        let result = match result {
+            Ok(value) => value.to_string(),
+            Err(failure) => failure.to_string(),
+        };
+        let result = BuildHasherDefault::<DefaultHasher>::default().hash_one(result);
+        let is_known = |runs: &Runs| runs.count > 1 && runs.result == result;
+        if !self.runs.get(&key).is_some_and(is_known) {
+            self.runs.values_mut().for_each(|runs| runs.same = 0);
+        }
+        let runs = self.runs.entry(key).or_default();
+        runs.result = result;
+        runs.same += 1;
     }
 
     fn take_running(&mut self, id: &str) -> Option<(Round, Call, Permit)> {

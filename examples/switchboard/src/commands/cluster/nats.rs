@@ -1,6 +1,8 @@
 //! [`NatsArgs`]: the options of the NATS server where the nodes of a cluster keep what they share.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +24,8 @@ const USER: &str = "NATS_USER";
 const PASSWORD: &str = "NATS_PASSWORD";
 const TOKEN: &str = "NATS_TOKEN";
 const NKEY: &str = "NATS_NKEY";
+/// The variable with the path of a `.creds` file, as in the other tools of NATS.
+const CREDS: &str = "NATS_CREDS";
 
 /// A NATS server with JetStream, and who we are there.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -46,6 +50,9 @@ pub(crate) struct NatsArgs {
     /// A file with the seed of an nkey (SU...). Without it: NATS_NKEY.
     #[arg(long = "nats-nkey-file", value_name = "FILE")]
     nats_nkey: Option<PathBuf>,
+    /// A .creds file with a JWT and the seed of its nkey, as nsc writes it.
+    #[arg(long = "nats-creds", value_name = "FILE", env = CREDS)]
+    nats_creds: Option<OsString>,
     /// Trust these certification authorities for NATS, a PEM file, and no others.
     #[arg(long = "nats-ca", value_name = "FILE")]
     nats_ca: Option<PathBuf>,
@@ -77,12 +84,14 @@ impl NatsArgs {
     /// Warns if something is set that only a node of a cluster needs.
     fn warn_alone(&self) {
         let user = self.nats_user.is_some() && std::env::var_os(USER).is_none();
+        let creds = self.nats_creds.is_some() && std::env::var_os(CREDS).is_none();
         let given = [
             ("--nats-prefix", self.nats_prefix.is_some()),
             ("--nats-user", user),
             ("--nats-password-file", self.nats_password.is_some()),
             ("--nats-token-file", self.nats_token.is_some()),
             ("--nats-nkey-file", self.nats_nkey.is_some()),
+            ("--nats-creds", creds),
             ("--nats-ca", self.nats_ca.is_some()),
             ("--nats-replicas", self.nats_replicas.is_some()),
             ("[nats]", self.file != NatsSettings::default()),
@@ -125,10 +134,14 @@ impl NatsArgs {
         let mut user = self.nats_user.as_ref();
         let mut token = from("--nats-token-file", self.nats_token.as_ref(), TOKEN)?;
         let mut nkey = from("--nats-nkey-file", self.nats_nkey.as_ref(), NKEY)?;
-        if user.is_none() && token.is_none() && nkey.is_none() {
+        // An empty variable is none.
+        let creds = self.nats_creds.as_deref().filter(|it| !it.is_empty());
+        let mut creds = ("--nats-creds", creds.map(Path::new));
+        if user.is_none() && token.is_none() && nkey.is_none() && creds.1.is_none() {
             user = file.user.as_ref();
             token = content("[nats] token_file", file.token_file.as_ref())?;
             nkey = content("[nats] nkey_file", file.nkey_file.as_ref())?;
+            creds = ("[nats] creds_file", file.creds_file.as_deref());
         }
         if let Some(user) = user {
             let option = "--nats-password-file";
@@ -142,6 +155,13 @@ impl NatsArgs {
                 ))
             })?;
             return Ok(config.with_user(user, password));
+        }
+        if let (option, Some(file)) = creds {
+            let bad = |why: &dyn Display| {
+                Failure::usage(format_args!("{option} {}: {why}", file.display()))
+            };
+            let text = std::fs::read_to_string(file).map_err(|error| bad(&error))?;
+            return config.with_creds(text).map_err(|error| bad(&error));
         }
         Ok(match (token, nkey) {
             (Some(token), _) => config.with_token(token),
@@ -352,6 +372,41 @@ mod tests {
         let message = "no".to_owned();
         let failure = nats_failure(&StoreError::Denied { message });
         assert_eq!(failure.code(), crate::cli::REFUSED);
+    }
+
+    #[test]
+    fn a_creds_file_logs_in_and_a_bad_one_is_named() {
+        let folder = Folder::new("creds");
+        let seed = "SUAIO3FHUX5PNV2LQIIP7TZ3N4L7TX3W53MQGEIVYFIGA635OZCKEYHFLM";
+        let text = format!(
+            "-----BEGIN NATS USER JWT-----\neyJ0.x.y\n------END NATS USER JWT------\n\n\
+             -----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n"
+        );
+        let good = folder.file("good.creds", &text).display().to_string();
+        let args = parse(&["--nats", "nats://a", "--nats-creds", &good]);
+        let config = args.config().unwrap().unwrap();
+        let expected = NatsConfig::new("nats://a")
+            .with_creds(text.as_str())
+            .unwrap();
+        assert_eq!(format!("{config:?}"), format!("{expected:?}"));
+        assert!(format!("{config:?}").contains("Creds"));
+        assert!(!format!("{config:?}").contains(seed));
+        let none = folder.0.join("none.creds");
+        for bad in [
+            folder.file("empty.creds", ""),
+            folder.file("half.creds", text.split("\n\n").next().unwrap()),
+            folder.file("damaged.creds", &text.replace("SUAIO", "SUAIX")),
+            none,
+        ] {
+            let bad = bad.display().to_string();
+            let args = parse(&["--nats", "nats://a", "--nats-creds", &bad]);
+            let error = format!("{:?}", args.config().unwrap_err());
+            assert!(
+                error.contains("--nats-creds") && error.contains(&bad),
+                "{error}"
+            );
+            assert!(!error.contains("SUAI"), "{error}");
+        }
     }
 
     #[tokio::test]

@@ -15,8 +15,8 @@ pub(crate) struct NatsArgs {
     #[arg(
         long = "nats",
         aliases = [
-            "nats-prefix", "nats-user", "nats-password-file", "nats-token-file", "nats-nkey-file", "nats-ca",
-            "nats-replicas",
+            "nats-prefix", "nats-user", "nats-password-file", "nats-token-file", "nats-nkey-file", "nats-creds",
+            "nats-ca", "nats-replicas",
         ],
         hide = true,
         value_parser = refuse,

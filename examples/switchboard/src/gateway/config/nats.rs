@@ -29,6 +29,8 @@ pub struct NatsSettings {
     pub token_file: Option<PathBuf>,
     /// `nkey_file`: a file with the seed of an nkey.
     pub nkey_file: Option<PathBuf>,
+    /// `creds_file`: a `.creds` file with a JWT and the seed of its nkey.
+    pub creds_file: Option<PathBuf>,
     /// `ca`: a PEM file with the certification authorities to trust, and no others.
     pub ca: Option<PathBuf>,
     /// `lease`: after how many seconds without a sign of life a node counts as gone, from 2 to 300.

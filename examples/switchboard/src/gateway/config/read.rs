@@ -435,7 +435,7 @@ pub(super) fn read(text: &str, origin: &Origin) -> Result<Loaded, ConfigError> {
                 let why = "has no effect here; the token comes from --token or EXOCLAW_TOKEN, so that it stays out of files";
                 checks.errors.push((at, format!("{path}: {why}")));
             }
-            "nats.password" | "nats.token" | "nats.nkey" => {
+            "nats.password" | "nats.token" | "nats.nkey" | "nats.creds" => {
                 let why = format!("{path}: has no effect here; write {path}_file");
                 checks.errors.push((at, why));
             }
@@ -465,6 +465,7 @@ pub(super) fn read(text: &str, origin: &Origin) -> Result<Loaded, ConfigError> {
     checks.file("nats.password_file", nats.password_file.as_mut());
     checks.file("nats.token_file", nats.token_file.as_mut());
     checks.file("nats.nkey_file", nats.nkey_file.as_mut());
+    checks.file("nats.creds_file", nats.creds_file.as_mut());
     checks.file("nats.ca", nats.ca.as_mut());
     if !checks.errors.is_empty() {
         // A misspelt key may be why another one is missing.

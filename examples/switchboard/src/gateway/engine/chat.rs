@@ -39,7 +39,8 @@ const MAX_RESULTS: usize = 8 * 1024 * 1024;
 enum Broken {
     Gone,
     Model(ModelError),
-    TooManyRounds,
+    /// The tools were stopped, and why.
+    TooManyRounds(String),
 }
 
 impl From<Gone> for Broken {
@@ -255,9 +256,9 @@ impl Engine {
                 let error = ChatError::Failed(RpcError::provider(&error.to_string()));
                 (Ending::ProviderError, Some(mark), Err(error))
             }
-            Err(Broken::TooManyRounds) => {
-                let mark = Mark::failed(TOO_MANY_ROUNDS, has_begun);
-                let error = ChatError::Failed(RpcError::new(TOO_MANY_ROUNDS));
+            Err(Broken::TooManyRounds(why)) => {
+                let mark = Mark::failed(&why, has_begun);
+                let error = ChatError::Failed(RpcError::new(why));
                 (Ending::TooManyRounds, Some(mark), Err(error))
             }
         };
@@ -329,9 +330,10 @@ impl ChatRun<'_, '_> {
                     self.result(&id, &ToolOutput::failed(&why)).await?;
                 }
                 Step::Done(_) => return Ok(()),
-                Step::Ask { with_tools: false } | Step::Stopped(_) => {
-                    return Err(Broken::TooManyRounds);
+                Step::Ask { with_tools: false } => {
+                    return Err(Broken::TooManyRounds(TOO_MANY_ROUNDS.to_owned()));
                 }
+                Step::Stopped(error) => return Err(Broken::TooManyRounds(error.to_string())),
             }
         }
     }

@@ -11,6 +11,7 @@ user = "ann"
 password_file = "password"
 token_file = "/t"
 nkey_file = "~/seed"
+creds_file = "c.creds"
 ca = "ca.pem"
 lease = 30
 "#;
@@ -27,6 +28,7 @@ fn every_key_of_nats_is_read_and_a_password_in_the_url_is_never_printed() {
         password_file: Some("/etc/gate/password".into()),
         token_file: Some("/t".into()),
         nkey_file: Some("/anna/seed".into()),
+        creds_file: Some("/etc/gate/c.creds".into()),
         ca: Some("/etc/gate/ca.pem".into()),
         lease: Some(Duration::from_secs(30)),
     };

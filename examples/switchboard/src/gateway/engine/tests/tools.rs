@@ -86,9 +86,11 @@ async fn every_call_of_a_reply_has_an_id_of_its_own() {
 
 #[tokio::test]
 async fn bounds_the_tool_results_of_a_reply() {
-    let arguments = format!(r#"{{"message":"{}"}}"#, "x".repeat(1_000_000));
-    let round = || Script::Answer(vec![call(0, "a", "echo", &arguments), stop()]);
-    let rounds = (0..9).map(|_| round());
+    let long = "x".repeat(1_000_000);
+    let rounds = (0..9).map(|n| {
+        let arguments = format!(r#"{{"message":"{n}{long}"}}"#);
+        Script::Answer(vec![call(0, "a", "echo", &arguments), stop()])
+    });
     let harness = Harness::with(rounds.chain([answer("ok")]), |parts| {
         parts.limits = parts.limits.with_tokens(usize::MAX);
     })
@@ -156,11 +158,28 @@ async fn a_model_that_calls_tools_without_end_is_stopped_and_its_words_are_remem
 
 #[tokio::test]
 async fn a_model_has_ten_rounds_of_tools_by_default() {
-    let round = || Script::Answer(vec![call(0, "a", "echo", "{}"), stop()]);
-    let harness = Harness::new((0..11).map(|_| round())).await;
+    let round = |n| {
+        let arguments = format!("{{\"n\":{n}}}");
+        Script::Answer(vec![call(0, "a", "echo", &arguments), stop()])
+    };
+    let harness = Harness::new((0..11).map(round)).await;
     let (_, outcome) = harness.chat(&from("ann", "hi")).await;
     assert_eq!(failure(outcome), "tool-use loop exceeded max iterations");
     assert_eq!(harness.model.asked().len(), 10);
+}
+
+#[tokio::test]
+async fn the_same_call_with_the_same_result_is_made_three_times_and_the_reason_is_told() {
+    let round = |_| Script::Answer(vec![call(0, "a", "echo", "{}"), stop()]);
+    let harness = Harness::new((0..11).map(round)).await;
+    let (steps, outcome) = harness.chat(&from("ann", "hi")).await;
+    let made = steps.iter().filter(|step| step.contains(" ok "));
+    assert_eq!(made.count(), 3, "{steps:?}");
+    let why = failure(outcome);
+    assert!(
+        why.contains("the same call gave the same result 3 times"),
+        "{why}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
