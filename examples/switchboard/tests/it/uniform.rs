@@ -273,6 +273,7 @@ pub(crate) fn tests_near(folder: &str) -> HashSet<String> {
         "fuzz/bodies",
         "fuzz/testing",
         "examples",
+        "examples/cli",
         "examples/switchboard",
         "examples/wire",
     ])
