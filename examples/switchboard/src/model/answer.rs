@@ -45,8 +45,7 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Adds text. What is between `<think>` and `</think>` before it, as in the output of many local servers, is a
-    /// thought.
+    /// Adds text. What is between marks before it, as in the output of many local servers, is a thought.
     pub fn text(&mut self, text: &str) {
         self.is_used |= !text.is_empty();
         self.think.push(text, &mut self.ready);
@@ -64,6 +63,7 @@ impl Pieces {
     pub fn thought(&mut self, text: String) {
         if !text.is_empty() {
             self.is_used = true;
+            self.think.release(&mut self.ready);
             self.ready.push_back(Delta::Thought(text));
         }
     }
@@ -71,6 +71,7 @@ impl Pieces {
     /// Adds a piece of a call.
     pub fn call(&mut self, piece: CallPiece) {
         self.is_used = true;
+        self.think.release(&mut self.ready);
         self.ready.push_back(Delta::ToolCall(piece));
     }
 
@@ -318,6 +319,27 @@ impl AnswerReader {
     /// Returns the next piece of the answer, if there is one.
     pub fn pop(&mut self) -> Option<Delta> {
         self.out.ready.pop_front()
+    }
+
+    /// Sets whether the model is known to close its thoughts without having opened them.
+    pub const fn with_closed_thoughts(mut self, closes: bool) -> Self {
+        self.out.think.closes = closes;
+        self
+    }
+
+    /// Returns whether this answer did so.
+    pub const fn closes_thoughts(&self) -> bool {
+        self.out.think.closes
+    }
+
+    /// Returns whether the first words wait: they may be a thought.
+    pub fn waits(&self) -> bool {
+        self.out.think.waits()
+    }
+
+    /// Lets the first words go.
+    pub fn release(&mut self) {
+        self.out.think.release(&mut self.out.ready);
     }
 
     /// Returns whether the answer is known to be complete: only a usage can follow.

@@ -1,77 +1,263 @@
-//! [`Think`]: separates thoughts in the text, between `<think>` and `</think>`, from the answer.
+//! [`Think`]: separates the thought before an answer from its text.
 
 use std::collections::VecDeque;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::Delta;
 
-const OPEN: &str = "<think>";
-const CLOSE: &str = "</think>";
+/// A mark at the beginning of a text, in brackets of any form, or the name of a channel.
+static OPEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"^\s*(?:(?:<\|start\|>assistant)?<\|channel\|>(?P<channel>\w+)[^<]*<\|message\|>",
+        r"|(?P<left>[<\[◁]\|?)(?P<name>[A-Za-z][\w:.-]*)(?P<right>\|?[>\]▷]))",
+    ))
+    .ok()
+});
+/// What may become one.
+static BEGUN: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^\s*(?:[<\[◁]\|?[\w:.-]{0,40}\|?)?$").ok());
+/// The closing mark of a thought whose opening one the server's template has eaten.
+static CLOSE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)([<\[◁]\|?)(?:/|end_(?:of_)?)([\w:.-]*(?:think|thought|reason)[\w.-]*)\|?[>\]▷]",
+    )
+    .ok()
+});
 
-/// A filter for the thoughts before the text of one answer, wherever its pieces are cut. An unclosed thought
-/// extends to the end. Once there is text, marks are part of it: an answer may be about them.
+/// The longest mark.
+const MARK: usize = 64;
+
+/// The elements with which an answer in HTML begins.
+const HTML: &str = "a abbr address article aside audio b base blockquote body br button canvas caption center cite \
+    code col dd del details dfn dialog div dl dt em embed fieldset figure font footer form g h1 h2 h3 h4 h5 h6 head \
+    header hr html i iframe img input ins kbd label li link main map mark math menu meta nav object ol p path picture \
+    pre q s samp script section select small source span strong style sub summary sup svg table tbody td template \
+    textarea tfoot th thead time title tr tt u ul var video wbr";
+
+/// A filter for the thoughts before the text of one answer, wherever its pieces are cut. Once there is text, marks are
+/// part of it: an answer may be about them.
+///
+/// Some templates write the opening mark themselves, so that the server sends only the closing one. The first words
+/// wait for it until they are [released](Self::release), or to the end if the model is known to [close](Self::closes)
+/// its thoughts only.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Think {
-    is_thought: bool,
-    /// Whether text of the answer has arrived. White space between a thought and the text is
-    /// dropped.
-    has_spoken: bool,
+    /// The model is known to close its thoughts only.
+    pub(super) closes: bool,
+    /// The marks that end the thought, one of which is to come.
+    marks: Vec<String>,
+    /// A thought whose mark may also be text, with its marks.
+    doubtful: Option<String>,
+    /// White space between a thought and the text is dropped.
     has_thought: bool,
-    /// Text that may be the beginning of a mark.
+    /// Whether text of the answer has arrived.
+    has_spoken: bool,
+    /// Whether the first words are not to wait any more.
+    is_released: bool,
     held: String,
+    /// How much of it has no closing mark.
+    searched: usize,
 }
 
 impl Think {
     /// Takes the next piece of text.
     pub(super) fn push(&mut self, text: &str, out: &mut VecDeque<Delta>) {
         self.held.push_str(text);
-        let held = std::mem::take(&mut self.held);
-        let mut rest = held.as_str();
-        while let Some((before, after)) = self.split(rest) {
-            self.tell(before, out);
-            self.is_thought = !self.is_thought;
-            self.has_thought = true;
-            rest = after;
-        }
-        let (told, held) = rest.split_at(rest.len() - self.open_end(rest));
-        self.tell(told, out);
-        held.clone_into(&mut self.held);
+        while self.step(out) {}
     }
 
-    /// Ends the text: held text is not a mark.
+    /// Returns whether the first words wait for a mark that most models never send.
+    pub(super) fn waits(&self) -> bool {
+        !(self.is_released || self.closes || self.has_thought || self.has_spoken)
+            && !self.held.trim().is_empty()
+            && self.marks.is_empty()
+    }
+
+    /// Lets the first words go.
+    pub(super) fn release(&mut self, out: &mut VecDeque<Delta>) {
+        self.is_released = true;
+        self.push("", out);
+    }
+
+    /// Ends the text: held text is not a mark, and what has no end or nothing behind it was text unless its mark
+    /// speaks of thoughts.
     pub(super) fn end(&mut self, out: &mut VecDeque<Delta>) {
+        self.release(out);
         let held = std::mem::take(&mut self.held);
         self.tell(&held, out);
-    }
-
-    /// Returns the text before the next mark, and the text after it.
-    fn split<'a>(&self, text: &'a str) -> Option<(&'a str, &'a str)> {
-        if self.is_thought {
-            return text.split_once(CLOSE);
+        self.closes &= self.has_thought || !self.has_spoken;
+        self.marks.clear();
+        if let Some(text) = self.doubtful.take().filter(|_| !self.has_spoken) {
+            self.has_spoken = true;
+            out.push_back(Delta::Text(text));
         }
-        let found = text.split_once(OPEN).filter(|_| !self.has_spoken);
-        found.filter(|(before, _)| before.trim().is_empty())
     }
 
-    /// Returns how much of the end of a text may be the beginning of a mark.
-    fn open_end(&self, text: &str) -> usize {
-        let mark = if self.is_thought { CLOSE } else { OPEN };
-        let fits = |length: &usize| {
-            let before = text.strip_suffix(mark.get(..*length).unwrap_or(mark));
-            let is_blank = |before: &str| !self.has_spoken && before.trim().is_empty();
-            before.is_some_and(|before| self.is_thought || is_blank(before))
+    /// Tells what is certain. Returns whether there is more to do.
+    fn step(&mut self, out: &mut VecDeque<Delta>) -> bool {
+        let held = std::mem::take(&mut self.held);
+        if !self.marks.is_empty() {
+            let found = self
+                .marks
+                .iter()
+                .filter_map(|mark| Some((held.find(mark)?, mark.len())));
+            if let Some((at, length)) = found.min() {
+                self.tell(held.get(..at).unwrap_or_default(), out);
+                self.has_thought = true;
+                return self.go_on(&held, at + length);
+            }
+            let (told, kept) = held.split_at(held.len() - self.open_end(&held));
+            self.tell(told, out);
+            kept.clone_into(&mut self.held);
+            return false;
+        }
+        if self.has_spoken {
+            self.tell(&held, out);
+            return false;
+        }
+        match self.opening(&held) {
+            Some(Ok(end)) => {
+                held.get(end..)
+                    .unwrap_or_default()
+                    .clone_into(&mut self.held);
+                return true;
+            }
+            Some(Err(())) => {}
+            _ if self.has_thought || self.is_released && !self.closes => {
+                self.tell(&held, out);
+                return false;
+            }
+            _ => {
+                if let Some((from, to)) = self.closing(&held) {
+                    out.push_back(Delta::Thought(
+                        held.get(..from).unwrap_or_default().to_owned(),
+                    ));
+                    (self.has_thought, self.closes) = (true, true);
+                    return self.go_on(&held, to);
+                }
+                self.searched = held.len();
+            }
+        }
+        self.held = held;
+        false
+    }
+
+    /// Goes on behind the end of a thought.
+    fn go_on(&mut self, held: &str, from: usize) -> bool {
+        if let Some(text) = &mut self.doubtful {
+            text.push_str(self.marks.first().map_or("", String::as_str));
+        }
+        self.marks.clear();
+        held.get(from..)
+            .unwrap_or_default()
+            .clone_into(&mut self.held);
+        true
+    }
+
+    /// Returns the end of a mark with which the text begins; an error if it may become one.
+    fn opening(&mut self, text: &str) -> Option<Result<usize, ()>> {
+        let Some(found) = OPEN.as_ref()?.captures(text) else {
+            return BEGUN.as_ref()?.is_match(text).then_some(Err(()));
         };
-        (1..mark.len()).rev().find(fits).unwrap_or(0)
+        let end = found.get(0)?.end();
+        if let Some(channel) = found.name("channel") {
+            if channel.as_str() != "final" {
+                self.marks = ["<|end|>", "<|channel|>final<|message|>"]
+                    .map(str::to_owned)
+                    .into();
+            }
+            self.has_thought = true;
+            return Some(Ok(end));
+        }
+        let (left, name, right) = (&found["left"], &found["name"], &found["right"]);
+        let low = name.to_lowercase();
+        if left == "<|" && matches!(&*low, "channel" | "start") {
+            return (text.len() < 2 * MARK).then_some(Err(()));
+        }
+        let begins = ["begin", "start"]
+            .into_iter()
+            .find(|word| low.starts_with(word));
+        let close = match begins {
+            Some(word) if low.as_bytes().get(word.len()) == Some(&b'_') => {
+                let end = if name.starts_with(char::is_uppercase) {
+                    "END"
+                } else {
+                    "end"
+                };
+                format!(
+                    "{left}{end}{}{right}",
+                    name.get(word.len()..).unwrap_or_default()
+                )
+            }
+            _ => format!("{left}/{name}{right}"),
+        };
+        let is_certain = ["think", "thought", "reason"]
+            .iter()
+            .any(|word| low.contains(word));
+        if !is_certain {
+            let rest = text.get(end..).unwrap_or_default().trim_start();
+            let is_code = left != "<" || low != name || HTML.split(' ').any(|it| it == low);
+            if is_code
+                || rest.starts_with('<') && !close.starts_with(rest) && !rest.starts_with(&close)
+            {
+                return None;
+            }
+            if rest.is_empty() {
+                return Some(Err(()));
+            }
+            self.doubtful = Some(text.get(..end).unwrap_or_default().to_owned());
+        }
+        self.marks = vec![close];
+        Some(Ok(end))
+    }
+
+    /// Returns where a closing mark alone stands, unless the text speaks of it.
+    fn closing(&self, text: &str) -> Option<(usize, usize)> {
+        let mut from = self.searched.saturating_sub(MARK);
+        while !text.is_char_boundary(from) {
+            from -= 1;
+        }
+        let found = CLOSE.as_ref()?.captures_at(text, from)?;
+        let mark = found.get(0)?;
+        let before = text.get(..mark.start())?;
+        let after = text.get(mark.end()..)?.chars().next();
+        let last = before.chars().next_back();
+        let is_quoted = matches!(last, Some('`' | '"' | '\'' | '(' | '“'));
+        // In the middle of a sentence.
+        let is_word = last == Some(' ') && after.is_none_or(|after| after != '\n');
+        let opens = format!("{}{}", &found[1], &found[2]);
+        (!is_quoted && !is_word && !before.contains(&opens)).then(|| (mark.start(), mark.end()))
+    }
+
+    /// Returns how much of the end of a thought may be the beginning of its mark.
+    fn open_end(&self, text: &str) -> usize {
+        let begins = |mark: &String| {
+            let mut lengths = (1..mark.len())
+                .rev()
+                .filter(|length| mark.is_char_boundary(*length));
+            lengths.find(|length| {
+                mark.get(..*length)
+                    .is_some_and(|begin| text.ends_with(begin))
+            })
+        };
+        self.marks.iter().filter_map(begins).max().unwrap_or(0)
     }
 
     fn tell(&mut self, text: &str, out: &mut VecDeque<Delta>) {
-        let text = match !self.is_thought && self.has_thought && !self.has_spoken {
+        let is_thought = !self.marks.is_empty();
+        let text = match !is_thought && self.has_thought && !self.has_spoken {
             true => text.trim_start(),
             false => text,
         };
         if text.is_empty() {
             return;
         }
-        if self.is_thought {
+        if is_thought {
+            if let Some(doubtful) = &mut self.doubtful {
+                doubtful.push_str(text);
+            }
             out.push_back(Delta::Thought(text.to_owned()));
         } else {
             self.has_spoken |= !text.trim().is_empty();

@@ -9,7 +9,7 @@ use super::client::is_loopback;
 use crate::model::config::ModelConfig;
 use crate::model::error::excerpt;
 use crate::model::provider::Provider;
-use crate::model::refusal::{Refusal, Report};
+use crate::model::refusal::Refusal;
 use crate::model::{ModelError, seconds};
 
 /// What is asked.
@@ -61,7 +61,8 @@ impl Subject {
         ModelError::Unreachable { message }
     }
 
-    /// Creates the error for a report of the provider.
+    /// Creates the error for a report of the provider: the reason, what to do, and its own words without secrets.
+    /// `wait` is how long it asks to wait.
     pub(super) fn refused(
         &self,
         status: Option<u16>,
@@ -69,13 +70,18 @@ impl Subject {
         says: &str,
         wait: Option<Duration>,
     ) -> ModelError {
-        let mut message = self.what(status, refusal);
-        message.push_str(&self.advice(refusal, wait));
+        let (_, advice) = self.words(refusal);
+        let mut message = self.what(status, refusal) + &advice;
+        if let Some(wait) = wait.filter(|wait| refusal.passes() && !wait.is_zero()) {
+            let max = self.config.policy.max_wait;
+            let why = match wait > max {
+                true => format!(" (asked again by itself only within {})", seconds(max)),
+                false => String::new(),
+            };
+            message = message.replace("later", &format!("in {}{why}", seconds(wait)));
+        }
         if !says.is_empty() {
-            message.push_str(". ");
-            message.push_str(self.config.provider.title());
-            message.push_str(" says: ");
-            message.push_str(says);
+            message += &format!(". {} says: {says}", self.config.provider.title());
         }
         ModelError::Refused {
             status,
@@ -86,108 +92,71 @@ impl Subject {
 
     /// Returns what has happened.
     pub(super) fn what(&self, status: Option<u16>, refusal: Refusal) -> String {
-        let (name, model) = (self.config.provider.title(), &self.config.model);
-        let mut what = match refusal {
-            Refusal::Key if self.config.key.is_some() => format!("{name} refused the key"),
-            Refusal::Key => format!("{name} requires a key"),
-            Refusal::Permission => format!("{name} does not allow this"),
-            Refusal::Model => format!("{name} does not have the model {model}"),
-            Refusal::Interface => {
-                format!("{name} serves the model {model} through another interface only")
-            }
-            Refusal::Address => format!("{name} is not at this address"),
-            Refusal::RateLimit => format!("{name} limits the requests"),
-            Refusal::Quota => format!("the quota at {name} is used up"),
-            Refusal::Overloaded => format!("{name} is overloaded"),
-            Refusal::Unavailable => format!("{name} has failed"),
-            Refusal::TooLong => format!("the conversation is too long for the model {model}"),
-            Refusal::TooLarge => format!("the request is too large for {name}"),
-            Refusal::Request => format!("{name} refused the request"),
-            Refusal::Broken => format!("{name} broke the answer off"),
-        };
-        if let Some(status) = status {
-            what.push_str(&format!(" (HTTP {status})"));
-        }
-        what
+        let status = status.map(|status| format!(" (HTTP {status})"));
+        self.words(refusal).0 + &status.unwrap_or_default()
     }
 
-    /// Returns what to do.
-    fn advice(&self, refusal: Refusal, wait: Option<Duration>) -> String {
+    /// Returns what has happened, and what to do.
+    fn words(&self, refusal: Refusal) -> (String, String) {
+        let (name, model) = (self.config.provider.title(), &self.config.model);
         let variable = self.config.provider.key_variable().unwrap_or_default();
-        let later = || match wait {
-            Some(wait) if !wait.is_zero() => format!("; try again in {}", seconds(wait)),
-            _ => "; try again later".to_owned(),
-        };
-        match refusal {
-            Refusal::Key if self.config.key.is_some() => {
-                format!(": check {variable} or {}", self.config.setting("key-file"))
-            }
-            Refusal::Key => format!(
-                ": set {variable}, or name a file with {}",
-                self.config.setting("key-file")
+        let setting = |name| self.config.setting(name);
+        let (what, advice) = match refusal {
+            Refusal::Key if self.config.key.is_some() => (
+                "refused the key",
+                format!(": check {variable} or {}", setting("key-file")),
             ),
-            Refusal::Permission => {
+            Refusal::Key => (
+                "requires a key",
                 format!(
-                    ": check what the key may do, and {}",
-                    self.config.setting("model")
-                )
-            }
-            Refusal::Model if self.config.provider == Provider::Ollama => {
-                format!(": run 'ollama pull {}'", self.config.model)
-            }
-            Refusal::Interface => format!(
-                ", such as Responses, which is not supported: choose another with {}",
-                self.config.setting("model")
+                    ": set {variable}, or name a file with {}",
+                    setting("key-file")
+                ),
             ),
-            Refusal::Model | Refusal::Request => {
-                format!(": check {}", self.config.setting("model"))
+            Refusal::Permission => (
+                "does not allow this",
+                format!(": check what the key may do, and {}", setting("model")),
+            ),
+            Refusal::Model => {
+                let advice = match self.config.provider {
+                    Provider::Ollama => format!(": run 'ollama pull {model}'"),
+                    _ => format!(": check {}", setting("model")),
+                };
+                return (format!("{name} does not have the model {model}"), advice);
             }
-            Refusal::Address => format!(": check {}", self.config.setting("base-url")),
-            Refusal::Quota => ": check the plan and the billing there".to_owned(),
+            Refusal::Interface => (
+                "serves this model through another interface only",
+                format!(": choose another with {}", setting("model")),
+            ),
+            Refusal::Address => (
+                "is not at this address",
+                format!(": check {}", setting("base-url")),
+            ),
+            Refusal::Quota => {
+                let advice = ": check the plan and the billing there".to_owned();
+                return (format!("the quota at {name} is used up"), advice);
+            }
             Refusal::TooLong => {
-                format!(
-                    ": begin a new one, or lower {}",
-                    self.config.setting("context-tokens")
-                )
+                let advice = format!(": begin a new one, or lower {}", setting("context-tokens"));
+                return (
+                    format!("the conversation is too long for the model {model}"),
+                    advice,
+                );
             }
             Refusal::TooLarge => {
-                ": send fewer or smaller images, or begin a new conversation".to_owned()
+                let advice =
+                    ": send fewer or smaller images, or begin a new conversation".to_owned();
+                return (format!("the request is too large for {name}"), advice);
             }
-            Refusal::RateLimit | Refusal::Overloaded | Refusal::Unavailable => later(),
-            Refusal::Broken => "; try again".to_owned(),
-        }
-    }
-
-    /// Completes an error that an answer has reported.
-    pub(super) fn complete(
-        &self,
-        error: ModelError,
-        redact: impl Fn(&str) -> String,
-    ) -> ModelError {
-        match error {
-            ModelError::Refused {
-                status,
-                refusal,
-                message,
-            } => self.refused(status, refusal, &redact(&message), None),
-            ModelError::BadAnswer { message } => ModelError::BadAnswer {
-                message: redact(&message),
-            },
-            other => other,
-        }
-    }
-
-    /// Creates the error for an answer with this status and body.
-    pub(super) fn status(
-        &self,
-        status: u16,
-        body: &str,
-        wait: Option<Duration>,
-        redact: impl Fn(&str) -> String,
-    ) -> (Refusal, ModelError) {
-        let report = Report::read(body);
-        let refusal = report.refusal(Some(status));
-        let says = redact(&report.message);
-        (refusal, self.refused(Some(status), refusal, &says, wait))
+            Refusal::RateLimit => ("limits the requests", "; try again later".to_owned()),
+            Refusal::Overloaded => ("is overloaded", "; try again later".to_owned()),
+            Refusal::Unavailable => ("has failed", "; try again later".to_owned()),
+            Refusal::Request => (
+                "refused the request",
+                format!(": check {}", setting("model")),
+            ),
+            Refusal::Broken => ("broke the answer off", "; try again".to_owned()),
+        };
+        (format!("{name} {what}"), advice)
     }
 }
