@@ -111,7 +111,7 @@ pub enum Notice {
         wait: Duration,
     },
     /// The provider refuses a member of the request, and is asked without it from now on.
-    #[error("the model does not take {member}: asking again {}", without(instead.as_deref()))]
+    #[error("the model does not take {member}: it is asked {}", without(instead.as_deref()))]
     LeftOut {
         /// The name of the member.
         member: String,

@@ -531,6 +531,9 @@ pub(super) mod testing {
         let mut outcome = Ok(());
         for chunk in chunks {
             outcome = reader.push(chunk);
+            if outcome.is_err() {
+                reader.release();
+            }
             deltas.extend(std::iter::from_fn(|| reader.pop()));
             if outcome.is_err() {
                 return (deltas, outcome);
@@ -538,6 +541,7 @@ pub(super) mod testing {
         }
         if outcome.is_ok() {
             outcome = reader.end();
+            reader.release();
         }
         deltas.extend(std::iter::from_fn(|| reader.pop()));
         (deltas, outcome)

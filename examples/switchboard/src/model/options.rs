@@ -46,8 +46,8 @@ pub struct ModelArgs {
     pub key: Option<Secret>,
     /// A header for the provider, such as 'api-key: KEY', or @FILE with such a line; may be repeated. Prefer the file:
     /// other users can see command lines
-    #[arg(long = "model-header", value_name = "NAME: VALUE")]
-    pub headers: Vec<Secret>,
+    #[arg(long, value_name = "NAME: VALUE")]
+    pub model_header: Vec<Secret>,
     /// The longest answer, in tokens. Default: 4096
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_tokens: Option<u32>,
@@ -114,7 +114,7 @@ impl ModelArgs {
             settings.base_url = None;
             settings.key_file = None;
             settings.key = None;
-            settings.headers.clear();
+            settings.model_header.clear();
         }
         settings
     }
@@ -176,7 +176,7 @@ impl ModelConfig {
             ("model", options.model.is_some() && !is_given),
             ("base-url", options.base_url.is_some()),
             ("key-file", options.key_file.is_some()),
-            ("model-header", !options.headers.is_empty()),
+            ("model-header", !options.model_header.is_empty()),
         ];
         if provider == Provider::Scripted
             && let Some((name, _)) = stray.into_iter().find(|(_, given)| *given)
@@ -209,7 +209,7 @@ impl ModelConfig {
             base.trim().clone_into(&mut config.base_url);
         }
         (config.key, config.key_file) = key(provider, options, file, &from_env)?;
-        let mut headers = [&options.headers, &file.headers].into_iter();
+        let mut headers = [&options.model_header, &file.model_header].into_iter();
         config.headers = headers
             .find(|it| !it.is_empty())
             .cloned()
@@ -245,24 +245,10 @@ impl ModelConfig {
             None => {
                 let variable = self.provider.key_variable().unwrap_or_default();
                 let given = cli::variable(variable).unwrap_or_default();
-                let key = secret_text(variable, &given).map_err(ModelError::setup)?;
-                key.map(|key| unquoted(variable, key))
-                    .or_else(|| self.key.clone())
+                text(variable, &given)?.or_else(|| self.key.clone())
             }
         };
         Ok(self.clone().with_key(key))
-    }
-
-    /// Returns the headers of its own, each as `NAME: VALUE`. Reads those in files.
-    pub(super) fn own_headers(&self) -> Result<Vec<Secret>, ModelError> {
-        let headers = self
-            .headers
-            .iter()
-            .map(|header| match header.expose().strip_prefix('@') {
-                Some(file) => Ok(read_text(Path::new(file))?.unwrap_or_else(|| Secret::from(""))),
-                None => Ok(header.clone()),
-            });
-        headers.collect()
     }
 }
 
@@ -283,19 +269,19 @@ fn key(
     if let Some(found) = in_file(&options.key_file)? {
         return Ok(found);
     }
+    let in_env = from_env(Some(variable)).unwrap_or_default();
     let given = file.key.as_ref().map_or("", |key| key.expose());
-    for (place, given) in [
-        (
-            variable,
-            from_env(Some(variable)).as_deref().unwrap_or_default(),
-        ),
-        ("key", given),
-    ] {
-        if let Some(key) = secret_text(place, given).map_err(ModelError::setup)? {
-            return Ok((Some(unquoted(place, key)), None));
+    for (place, given) in [(variable, in_env.as_str()), ("key", given)] {
+        if let Some(key) = text(place, given)? {
+            return Ok((Some(key), None));
         }
     }
     Ok(in_file(&file.key_file)?.unwrap_or_default())
+}
+
+fn text(place: &str, text: &str) -> Result<Option<Secret>, ModelError> {
+    let key = secret_text(place, text).map_err(ModelError::setup)?;
+    Ok(key.map(|key| unquoted(place, key)))
 }
 
 /// Drops the quotes around a key, which some programs take from a file of variables as they are there.
@@ -316,14 +302,12 @@ fn read(path: &Path) -> Result<Option<Secret>, ModelError> {
     Ok(read_text(path)?.map(|key| unquoted(&name, key)))
 }
 
-fn read_text(path: &Path) -> Result<Option<Secret>, ModelError> {
+/// Returns the secret in a file, without its folder in an error: clients may see it.
+pub(super) fn read_text(path: &Path) -> Result<Option<Secret>, ModelError> {
     secret_file("", path).map_err(|error| {
-        // Without its folder: clients may see it.
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        ModelError::setup(format_args!(
-            "the key file {name} cannot be read: {}",
-            error.why
-        ))
+        let why = error.why;
+        ModelError::setup(format_args!("the key file {name} cannot be read: {why}"))
     })
 }
 

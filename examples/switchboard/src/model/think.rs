@@ -10,8 +10,8 @@ use super::Delta;
 /// A mark at the beginning of a text, in brackets of any form, or the name of a channel.
 static OPEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
-        r"^\s*(?:(?:<\|start\|>assistant)?<\|channel\|>(?P<channel>\w+)[^<]*<\|message\|>",
-        r"|(?P<left>[<\[◁]\|?)(?P<name>[A-Za-z][\w:.-]*)(?P<right>\|?[>\]▷]))",
+        r"^\s*(?:(?:<\|start\|>assistant)?<\|channel\|>(\w+)[^<]*<\|message\|>",
+        r"|([<\[◁]\|?)([A-Za-z][\w:.-]*)(\|?[>\]▷]))",
     ))
     .ok()
 });
@@ -48,8 +48,6 @@ pub(super) struct Think {
     pub(super) closes: bool,
     /// The marks that end the thought, one of which is to come.
     marks: Vec<String>,
-    /// A thought whose mark may also be text, with its marks.
-    doubtful: Option<String>,
     /// White space between a thought and the text is dropped.
     has_thought: bool,
     /// Whether text of the answer has arrived.
@@ -57,6 +55,8 @@ pub(super) struct Think {
     /// Whether the first words are not to wait any more.
     is_released: bool,
     held: String,
+    /// The end of what was told.
+    said: String,
     /// How much of it has no closing mark.
     searched: usize,
 }
@@ -70,9 +70,8 @@ impl Think {
 
     /// Returns whether the first words wait for a mark that most models never send.
     pub(super) fn waits(&self) -> bool {
-        !(self.is_released || self.closes || self.has_thought || self.has_spoken)
-            && !self.held.trim().is_empty()
-            && self.marks.is_empty()
+        let is_over = self.is_released || self.closes || self.has_thought || self.has_spoken;
+        !is_over && self.marks.is_empty() && !self.held.trim().is_empty()
     }
 
     /// Lets the first words go.
@@ -81,136 +80,129 @@ impl Think {
         self.push("", out);
     }
 
-    /// Ends the text: held text is not a mark, and what has no end or nothing behind it was text unless its mark
-    /// speaks of thoughts.
+    /// Ends the text: held text is not a mark.
     pub(super) fn end(&mut self, out: &mut VecDeque<Delta>) {
         self.release(out);
         let held = std::mem::take(&mut self.held);
         self.tell(&held, out);
         self.closes &= self.has_thought || !self.has_spoken;
-        self.marks.clear();
-        if let Some(text) = self.doubtful.take().filter(|_| !self.has_spoken) {
-            self.has_spoken = true;
-            out.push_back(Delta::Text(text));
-        }
     }
 
     /// Tells what is certain. Returns whether there is more to do.
     fn step(&mut self, out: &mut VecDeque<Delta>) -> bool {
         let held = std::mem::take(&mut self.held);
+        let rest = |from: usize| held.get(from..).unwrap_or_default().to_owned();
         if !self.marks.is_empty() {
             let found = self
                 .marks
                 .iter()
                 .filter_map(|mark| Some((held.find(mark)?, mark.len())));
-            if let Some((at, length)) = found.min() {
-                self.tell(held.get(..at).unwrap_or_default(), out);
-                self.has_thought = true;
-                return self.go_on(&held, at + length);
-            }
-            let (told, kept) = held.split_at(held.len() - self.open_end(&held));
-            self.tell(told, out);
-            kept.clone_into(&mut self.held);
-            return false;
+            let Some((at, length)) = found.min() else {
+                let (told, kept) = held.split_at(held.len() - self.open_end(&held));
+                self.tell(told, out);
+                kept.clone_into(&mut self.held);
+                return false;
+            };
+            self.tell(held.get(..at).unwrap_or_default(), out);
+            self.marks.clear();
+            self.has_thought = true;
+            self.held = rest(at + length);
+            return true;
         }
         if self.has_spoken {
             self.tell(&held, out);
+            // A mark that comes later, on a line of its own, makes the next answer better.
+            if self.is_released && !self.has_thought {
+                self.said.push_str(&held);
+                self.searched = 0;
+                let is_end = |at: usize| self.said.as_bytes().get(at) == Some(&b'\n');
+                let found = self.closing(&self.said);
+                if found.is_some_and(|(from, to)| is_end(from.wrapping_sub(1)) && is_end(to)) {
+                    (self.has_thought, self.closes) = (true, true);
+                }
+                let from = self
+                    .said
+                    .char_indices()
+                    .rev()
+                    .nth(MARK)
+                    .map_or(0, |(at, _)| at);
+                self.said.drain(..from);
+            }
             return false;
         }
-        match self.opening(&held) {
-            Some(Ok(end)) => {
-                held.get(end..)
-                    .unwrap_or_default()
-                    .clone_into(&mut self.held);
-                return true;
-            }
-            Some(Err(())) => {}
-            _ if self.has_thought || self.is_released && !self.closes => {
+        let waits = !self.has_thought && (self.closes || !self.is_released);
+        match self.opening(&held, out) {
+            Some(Some(end)) => self.held = rest(end),
+            None if !waits => {
                 self.tell(&held, out);
                 return false;
             }
+            None if self.closing(&held).is_some() => {
+                let (from, to) = self.closing(&held).unwrap_or_default();
+                out.push_back(Delta::Thought(
+                    held.get(..from).unwrap_or_default().to_owned(),
+                ));
+                (self.has_thought, self.closes) = (true, true);
+                self.held = rest(to);
+            }
             _ => {
-                if let Some((from, to)) = self.closing(&held) {
-                    out.push_back(Delta::Thought(
-                        held.get(..from).unwrap_or_default().to_owned(),
-                    ));
-                    (self.has_thought, self.closes) = (true, true);
-                    return self.go_on(&held, to);
-                }
                 self.searched = held.len();
+                self.held = held;
+                return false;
             }
         }
-        self.held = held;
-        false
-    }
-
-    /// Goes on behind the end of a thought.
-    fn go_on(&mut self, held: &str, from: usize) -> bool {
-        if let Some(text) = &mut self.doubtful {
-            text.push_str(self.marks.first().map_or("", String::as_str));
-        }
-        self.marks.clear();
-        held.get(from..)
-            .unwrap_or_default()
-            .clone_into(&mut self.held);
         true
     }
 
-    /// Returns the end of a mark with which the text begins; an error if it may become one.
-    fn opening(&mut self, text: &str) -> Option<Result<usize, ()>> {
+    /// Returns the end of the mark with which a text begins, or `None` in place of it if that is not certain yet.
+    fn opening(&mut self, text: &str, out: &mut VecDeque<Delta>) -> Option<Option<usize>> {
         let Some(found) = OPEN.as_ref()?.captures(text) else {
-            return BEGUN.as_ref()?.is_match(text).then_some(Err(()));
+            return BEGUN.as_ref()?.is_match(text).then_some(None);
         };
         let end = found.get(0)?.end();
-        if let Some(channel) = found.name("channel") {
+        if let Some(channel) = found.get(1) {
+            self.has_thought = true;
             if channel.as_str() != "final" {
                 self.marks = ["<|end|>", "<|channel|>final<|message|>"]
                     .map(str::to_owned)
                     .into();
             }
-            self.has_thought = true;
-            return Some(Ok(end));
+            return Some(Some(end));
         }
-        let (left, name, right) = (&found["left"], &found["name"], &found["right"]);
+        let (left, name, right) = (&found[2], &found[3], &found[4]);
         let low = name.to_lowercase();
-        if left == "<|" && matches!(&*low, "channel" | "start") {
-            return (text.len() < 2 * MARK).then_some(Err(()));
+        if left == "<|" && ["channel", "start"].contains(&&*low) {
+            return (text.len() < 2 * MARK).then_some(None);
         }
-        let begins = ["begin", "start"]
-            .into_iter()
-            .find(|word| low.starts_with(word));
-        let close = match begins {
-            Some(word) if low.as_bytes().get(word.len()) == Some(&b'_') => {
-                let end = if name.starts_with(char::is_uppercase) {
-                    "END"
-                } else {
-                    "end"
-                };
-                format!(
-                    "{left}{end}{}{right}",
-                    name.get(word.len()..).unwrap_or_default()
-                )
-            }
-            _ => format!("{left}/{name}{right}"),
+        let close = match low.strip_prefix("begin_").or(low.strip_prefix("start_")) {
+            Some(of) if low == name => format!("{left}end_{of}{right}"),
+            Some(of) => format!("{left}END_{}{right}", of.to_uppercase()),
+            None => format!("{left}/{name}{right}"),
         };
-        let is_certain = ["think", "thought", "reason"]
+        if ["think", "thought", "reason"]
             .iter()
-            .any(|word| low.contains(word));
-        if !is_certain {
-            let rest = text.get(end..).unwrap_or_default().trim_start();
-            let is_code = left != "<" || low != name || HTML.split(' ').any(|it| it == low);
-            if is_code
-                || rest.starts_with('<') && !close.starts_with(rest) && !rest.starts_with(&close)
-            {
-                return None;
-            }
-            if rest.is_empty() {
-                return Some(Err(()));
-            }
-            self.doubtful = Some(text.get(..end).unwrap_or_default().to_owned());
+            .any(|word| low.contains(word))
+        {
+            self.marks = vec![close];
+            return Some(Some(end));
         }
-        self.marks = vec![close];
-        Some(Ok(end))
+        let rest = text.get(end..)?;
+        let inner = rest.trim_start();
+        let is_nested =
+            inner.starts_with('<') && !close.starts_with(inner) && !inner.starts_with(&close);
+        if left != "<" || low != name || is_nested || HTML.split(' ').any(|it| it == low) {
+            return None;
+        }
+        // What has no end, or nothing behind it, is text.
+        let found = rest
+            .split_once(&close)
+            .filter(|(_, answer)| !answer.trim().is_empty());
+        let Some((thought, answer)) = found else {
+            return Some(None);
+        };
+        out.push_back(Delta::Thought(thought.to_owned()));
+        self.has_thought = true;
+        Some(Some(text.len() - answer.len()))
     }
 
     /// Returns where a closing mark alone stands, unless the text speaks of it.
@@ -255,9 +247,6 @@ impl Think {
             return;
         }
         if is_thought {
-            if let Some(doubtful) = &mut self.doubtful {
-                doubtful.push_str(text);
-            }
             out.push_back(Delta::Thought(text.to_owned()));
         } else {
             self.has_spoken |= !text.trim().is_empty();

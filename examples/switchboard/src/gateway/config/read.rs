@@ -64,7 +64,7 @@ impl From<AgentKeys> for AgentConfig {
                 base_url: keys.base_url,
                 key: keys.api_key.map(Secret::new),
                 key_file: keys.key_file,
-                headers: keys.model_header.into_iter().map(Secret::new).collect(),
+                model_header: keys.model_header.into_iter().map(Secret::new).collect(),
                 max_tokens: keys.max_tokens,
                 temperature: keys.temperature,
                 context_tokens: keys.context_tokens,
@@ -338,7 +338,7 @@ impl Checks<'_> {
             self.error("agent.model", why);
         }
         self.file("agent.key_file", model.key_file.as_mut());
-        for header in &mut model.headers {
+        for header in &mut model.model_header {
             let mut file = header.expose().strip_prefix('@').map(PathBuf::from);
             self.file("agent.model_header", file.as_mut());
             if let Some(file) = file {

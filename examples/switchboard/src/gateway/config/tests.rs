@@ -145,7 +145,7 @@ fn every_key_is_read() {
             base_url: Some("http://h".to_owned()),
             key: Some("sk-secret".into()),
             key_file: Some("/etc/gate/a.key".into()),
-            headers: vec!["a: b".into(), "@/etc/gate/h".into()],
+            model_header: vec!["a: b".into(), "@/etc/gate/h".into()],
             max_tokens: Some(1000),
             temperature: Some(0.5),
             context_tokens: Some(9000),

@@ -1,6 +1,6 @@
 //! [`Asker`]: sends a question over HTTP and reads the answer, with deadlines and repeats.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,19 +99,16 @@ impl Asker {
 
     /// Asks when the answer is first polled, and again until there is one or a retry cannot help.
     pub(super) fn ask(self: &Arc<Self>, query: Query) -> Deltas {
+        let learnt = self.learnt.lock().get(&query.model).cloned();
         let asking = Asking {
             asker: Arc::clone(self),
             backoff: Backoff::new(self.config.policy.retry),
-            learnt: self
-                .learnt
-                .lock()
-                .get(&query.model)
-                .cloned()
-                .unwrap_or_default(),
+            learnt: learnt.unwrap_or_default(),
             refused: None,
             is_renewed: false,
             query,
-            notice: None,
+            notices: VecDeque::new(),
+            left_out: Vec::new(),
             wait: None,
             reading: None,
             is_begun: false,
@@ -220,7 +217,8 @@ impl Asker {
         let wait = in_headers(headers, false)
             .or(report.wait)
             .or_else(of_limits);
-        let says = self.auth.lock().redact(&report.message);
+        // A secret that was cut is not known as one.
+        let says = excerpt(&self.auth.lock().redact(&report.message));
         Failed {
             reason: query.subject.what(status, refusal),
             error: query.subject.refused(status, refusal, &says, wait),
@@ -304,7 +302,9 @@ struct Asking {
     /// Whether the key was read again.
     is_renewed: bool,
     /// What people are told next.
-    notice: Option<Notice>,
+    notices: VecDeque<Notice>,
+    /// What they are told if the request is taken.
+    left_out: Vec<Notice>,
     backoff: Backoff,
     /// Before the next attempt.
     wait: Option<Duration>,
@@ -320,7 +320,7 @@ impl Asking {
             if self.is_over {
                 return None;
             }
-            if let Some(notice) = self.notice.take() {
+            if let Some(notice) = self.notices.pop_front() {
                 return Some(Ok(Delta::Notice(notice)));
             }
             let failed = match &mut self.reading {
@@ -345,11 +345,7 @@ impl Asking {
                     match self.asker.attempt(&self.query, &self.learnt).await {
                         Ok(response) => {
                             self.reading = Some(self.asker.reading(response, &self.learnt));
-                            if self.refused.is_some() {
-                                let refused = self.learnt.refused.clone();
-                                self.asker
-                                    .learn(&self.query.model, |it| it.refused.extend(refused));
-                            }
+                            self.taken();
                             continue;
                         }
                         Err(failed) => failed,
@@ -396,9 +392,7 @@ impl Asking {
             return None;
         }
         if let Some((member, instead)) = self.leave_out(&failed) {
-            let notice = Notice::LeftOut { member, instead };
-            tracing::warn!(model = self.query.model, "{notice}");
-            self.notice = Some(notice);
+            self.left_out.push(Notice::LeftOut { member, instead });
             self.refused.get_or_insert(failed.error);
             self.reading = None;
             return None;
@@ -408,26 +402,32 @@ impl Asking {
             false => None,
         };
         let Some(delay) = delay else {
-            // What was left out has not helped.
-            let is_refused = matches!(
-                refusal,
-                Some(Refusal::Request | Refusal::TooLong | Refusal::Broken)
-            );
-            return Some(
-                self.refused
-                    .take()
-                    .filter(|_| is_refused)
-                    .unwrap_or(failed.error),
-            );
+            // What was left out has not helped, unless something else has happened since.
+            let first = self
+                .refused
+                .take()
+                .filter(|_| !refusal.is_none_or(Refusal::passes));
+            return Some(first.unwrap_or(failed.error));
         };
         let wait = failed.wait.unwrap_or(delay);
         let reason = failed.reason;
         let notice = Notice::Retry { reason, wait };
         tracing::warn!("{notice}");
-        self.notice = Some(notice);
+        self.notices.push_back(notice);
         self.wait = Some(wait);
         self.reading = None;
         None
+    }
+
+    /// Remembers what was left out, after the request was taken without.
+    fn taken(&mut self) {
+        let model = &self.query.model;
+        for notice in &self.left_out {
+            tracing::warn!(model, "{notice}");
+            let refused = self.learnt.refused.clone();
+            self.asker.learn(model, |it| it.refused.extend(refused));
+        }
+        self.notices.extend(self.left_out.drain(..));
     }
 
     /// Leaves out the member that a refusal names, if there is one, or changes its name.
@@ -438,19 +438,17 @@ impl Asking {
         else {
             return None;
         };
-        // Only a shorter answer makes room for the conversation; a failure may have any reason.
-        let only = match (status, refusal) {
-            (_, Refusal::TooLong) => "max",
-            (Some(500 | 501), _)
-                if !finds(NOT_TAKEN, &failed.report.as_ref()?.message.to_lowercase()) =>
-            {
-                return None;
-            }
-            (None | Some(400 | 404 | 405 | 422 | 500 | 501), _) => "",
-            _ => return None,
-        };
         let report = failed.report.as_ref().filter(|_| !self.is_begun)?;
-        self.learnt.learn(&self.query.body, report, only)
+        let says = report.message.to_lowercase();
+        let is_meant = match (status, refusal) {
+            // Only the answer may be too long.
+            (_, Refusal::TooLong) => finds(r"\bmax_\w+\W+is too", &says),
+            // A failure may have any reason.
+            (Some(500 | 501), _) => finds(NOT_TAKEN, &says),
+            (status, _) => matches!(status, None | Some(400 | 404 | 405 | 422)),
+        };
+        let body = is_meant.then_some(&self.query.body)?;
+        self.learnt.learn(body, report)
     }
 }
 

@@ -1,5 +1,7 @@
 //! [`Auth`]: the headers with which a provider is asked, and what must not be revealed.
 
+use std::path::Path;
+
 use reqwest::Url;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
@@ -8,6 +10,7 @@ use rpc_core::Secret;
 
 use super::redact::redact;
 use crate::model::config::ModelConfig;
+use crate::model::options::read_text;
 use crate::model::provider::Provider;
 use crate::model::{ModelError, anthropic};
 
@@ -44,14 +47,16 @@ impl Auth {
             };
             private.push(key.into());
         }
-        for header in config.own_headers()? {
-            let line = header.expose().split_once(':');
-            let name = line.and_then(|(name, _)| HeaderName::try_from(name.trim()).ok());
-            let (Some(name), Some((_, value))) = (name, line) else {
+        for header in &config.headers {
+            let line = match header.expose().strip_prefix('@') {
+                Some(file) => read_text(Path::new(file))?.unwrap_or_else(|| Secret::from("")),
+                None => header.clone(),
+            };
+            let (name, value) = line.expose().split_once(':').unwrap_or_default();
+            let Ok(name) = HeaderName::try_from(name.trim()) else {
                 let setting = config.setting("model-header");
-                return Err(ModelError::setup(format_args!(
-                    "{setting}: write it like 'NAME: VALUE'"
-                )));
+                let why = format!("{setting}: write it like 'NAME: VALUE'");
+                return Err(ModelError::setup(why));
             };
             headers.insert(name, sensitive(value.trim())?);
             private.push(value.trim().into());

@@ -70,15 +70,13 @@ impl Subject {
         says: &str,
         wait: Option<Duration>,
     ) -> ModelError {
-        let (_, advice) = self.words(refusal);
-        let mut message = self.what(status, refusal) + &advice;
+        let mut message = self.what(status, refusal) + &self.words(refusal).1;
+        let max = self.config.policy.max_wait;
         if let Some(wait) = wait.filter(|wait| refusal.passes() && !wait.is_zero()) {
-            let max = self.config.policy.max_wait;
-            let why = match wait > max {
-                true => format!(" (asked again by itself only within {})", seconds(max)),
-                false => String::new(),
-            };
-            message = message.replace("later", &format!("in {}{why}", seconds(wait)));
+            message = message.replace("later", &format!("in {}", seconds(wait)));
+            if wait > max {
+                message += &format!(" (asked again by itself only within {})", seconds(max));
+            }
         }
         if !says.is_empty() {
             message += &format!(". {} says: {says}", self.config.provider.title());
@@ -98,65 +96,51 @@ impl Subject {
 
     /// Returns what has happened, and what to do.
     fn words(&self, refusal: Refusal) -> (String, String) {
-        let (name, model) = (self.config.provider.title(), &self.config.model);
-        let variable = self.config.provider.key_variable().unwrap_or_default();
-        let setting = |name| self.config.setting(name);
-        let (what, advice) = match refusal {
-            Refusal::Key if self.config.key.is_some() => (
-                "refused the key",
-                format!(": check {variable} or {}", setting("key-file")),
-            ),
-            Refusal::Key => (
-                "requires a key",
-                format!(
-                    ": set {variable}, or name a file with {}",
-                    setting("key-file")
-                ),
-            ),
-            Refusal::Permission => (
-                "does not allow this",
-                format!(": check what the key may do, and {}", setting("model")),
-            ),
-            Refusal::Model => {
-                let advice = match self.config.provider {
-                    Provider::Ollama => format!(": run 'ollama pull {model}'"),
-                    _ => format!(": check {}", setting("model")),
-                };
-                return (format!("{name} does not have the model {model}"), advice);
-            }
-            Refusal::Interface => (
-                "serves this model through another interface only",
-                format!(": choose another with {}", setting("model")),
-            ),
-            Refusal::Address => (
-                "is not at this address",
-                format!(": check {}", setting("base-url")),
-            ),
-            Refusal::Quota => {
-                let advice = ": check the plan and the billing there".to_owned();
-                return (format!("the quota at {name} is used up"), advice);
-            }
-            Refusal::TooLong => {
-                let advice = format!(": begin a new one, or lower {}", setting("context-tokens"));
-                return (
-                    format!("the conversation is too long for the model {model}"),
-                    advice,
-                );
-            }
-            Refusal::TooLarge => {
-                let advice =
-                    ": send fewer or smaller images, or begin a new conversation".to_owned();
-                return (format!("the request is too large for {name}"), advice);
-            }
-            Refusal::RateLimit => ("limits the requests", "; try again later".to_owned()),
-            Refusal::Overloaded => ("is overloaded", "; try again later".to_owned()),
-            Refusal::Unavailable => ("has failed", "; try again later".to_owned()),
-            Refusal::Request => (
-                "refused the request",
-                format!(": check {}", setting("model")),
-            ),
-            Refusal::Broken => ("broke the answer off", "; try again".to_owned()),
-        };
-        (format!("{name} {what}"), advice)
+        let config = &self.config;
+        let is_ollama = config.provider == Provider::Ollama;
+        let mut text = words(refusal, config.key.is_some(), is_ollama).to_owned();
+        for setting in ["key-file", "model", "base-url", "context-tokens"] {
+            text = text.replace(&format!("--{setting}"), &config.setting(setting));
+        }
+        let variable = config.provider.key_variable().unwrap_or_default();
+        let name = config.provider.title();
+        for (place, value) in [
+            ("VARIABLE", variable),
+            ("NAME", name),
+            ("MODEL", &config.model),
+        ] {
+            text = text.replace(place, value);
+        }
+        let (what, advice) = text.split_once('|').unwrap_or((&text, ""));
+        (what.to_owned(), advice.to_owned())
+    }
+}
+
+/// What has happened, and what to do.
+const fn words(refusal: Refusal, has_key: bool, is_ollama: bool) -> &'static str {
+    match refusal {
+        Refusal::Key if has_key => "NAME refused the key|: check VARIABLE or --key-file",
+        Refusal::Key => "NAME requires a key|: set VARIABLE, or name a file with --key-file",
+        Refusal::Permission => "NAME does not allow this|: check what the key may do, and --model",
+        Refusal::Model if is_ollama => {
+            "NAME does not have the model MODEL|: run 'ollama pull MODEL'"
+        }
+        Refusal::Model => "NAME does not have the model MODEL|: check --model",
+        Refusal::Interface => {
+            "NAME serves this model through another interface only|: choose another with --model"
+        }
+        Refusal::Address => "NAME is not at this address|: check --base-url",
+        Refusal::RateLimit => "NAME limits the requests|; try again later",
+        Refusal::Quota => "the quota at NAME is used up|: check the plan and the billing there",
+        Refusal::Overloaded => "NAME is overloaded|; try again later",
+        Refusal::Unavailable => "NAME has failed|; try again later",
+        Refusal::TooLong => {
+            "the conversation is too long for the model MODEL|: begin a new one, or lower --context-tokens"
+        }
+        Refusal::TooLarge => {
+            "the request is too large for NAME|: send fewer or smaller images, or begin a new conversation"
+        }
+        Refusal::Request => "NAME refused the request|: check --model",
+        Refusal::Broken => "NAME broke the answer off|; try again",
     }
 }

@@ -48,11 +48,10 @@ impl Learnt {
         &mut self,
         body: &Bytes,
         report: &Report,
-        only: &str,
     ) -> Option<(String, Option<String>)> {
         let mut sent = BTreeSet::new();
         names(&serde_json::from_slice(&self.apply(body)).ok()?, &mut sent);
-        let member = refused(report, &sent).filter(|member| finds(only, member))?;
+        let member = refused(report, &sent)?;
         let says = report.message.to_lowercase();
         let other = Regex::new("[a-z]+(?:_[a-z]+)+").ok()?;
         let proposed = other.find_iter(&says).map(|it| it.as_str()).find(|it| {
@@ -185,11 +184,7 @@ mod tests {
         "tools":[{"function":{"name":"f","parameters":{"z":{},"cache_control":{},"a":{}}}}],"tool_choice":"auto"}"#;
 
     fn learn(refusal: &str) -> Option<(String, Option<String>)> {
-        Learnt::default().learn(
-            &Bytes::from_static(BODY.as_bytes()),
-            &Report::read(refusal),
-            "",
-        )
+        Learnt::default().learn(&Bytes::from_static(BODY.as_bytes()), &Report::read(refusal))
     }
 
     #[test]
@@ -305,7 +300,7 @@ mod tests {
             "does not support tools",
             "cache_control: Extra inputs are not permitted",
         ] {
-            learnt.learn(&body, &Report::read(refusal), "").unwrap();
+            learnt.learn(&body, &Report::read(refusal)).unwrap();
         }
         let sent: Value = serde_json::from_slice(&learnt.apply(&body)).unwrap();
         let kept = [
@@ -325,13 +320,12 @@ mod tests {
         let again = learnt.learn(
             &body,
             &Report::read("max_completion_tokens is not supported"),
-            "",
         );
         assert_eq!(again, Some(("max_completion_tokens".to_owned(), None)));
         assert!(!learnt.apply(&body).windows(4).any(|part| part == b"max_"));
         // It is left out already.
         assert_eq!(
-            learnt.learn(&body, &Report::read("does not support tools"), ""),
+            learnt.learn(&body, &Report::read("does not support tools")),
             None
         );
     }
@@ -341,7 +335,7 @@ mod tests {
         let body = Bytes::from_static(BODY.as_bytes());
         let mut learnt = Learnt::default();
         learnt
-            .learn(&body, &Report::read("cache_control is not permitted"), "")
+            .learn(&body, &Report::read("cache_control is not permitted"))
             .unwrap();
         let sent = String::from_utf8(learnt.apply(&body).to_vec()).unwrap();
         assert!(

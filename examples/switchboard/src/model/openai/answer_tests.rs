@@ -632,6 +632,13 @@ fn the_first_words_wait_for_a_mark_for_a_while() {
     reader.push(said("it").as_bytes()).unwrap();
     assert_eq!(reader.pop(), Some(Delta::Text("it".to_owned())));
     assert!(!reader.waits());
+    // A mark that comes later is text, and makes the next answer better.
+    for part in [".\n</thi", "nk>\n\n"] {
+        assert!(!reader.closes_thoughts());
+        reader.push(said(part).as_bytes()).unwrap();
+    }
+    reader.end().unwrap_err();
+    assert!(reader.closes_thoughts());
     // A mark that has begun waits for its end.
     let mut reader = AnswerReader::new(Provider::OpenAi, "");
     reader.push(said("<thi").as_bytes()).unwrap();

@@ -345,7 +345,8 @@ fn an_address_is_completed_to_that_of_the_interface() {
 
 #[tokio::test]
 async fn the_request_has_the_configured_members() {
-    for (model, limit) in [("toy", "max_tokens"), ("o3-mini", "max_completion_tokens")] {
+    // Nothing goes by the name of a model.
+    for model in ["toy", "o3-mini"] {
         let behaviour = &[Does::Answers(OK, WHOLE, 100); 2];
         let provider = Provider::start(behaviour).await;
         // The whole address may be given.
@@ -378,7 +379,7 @@ async fn the_request_has_the_configured_members() {
             "{head}"
         );
         let body: serde_json::Value = serde_json::from_str(body).unwrap();
-        assert_eq!(body[limit], 7);
+        assert_eq!(body["max_tokens"], 7);
         assert_eq!(body["stream_options"]["include_usage"], true);
         assert_eq!(body["tools"][0]["function"]["name"], "time");
         let expected = serde_json::json!([

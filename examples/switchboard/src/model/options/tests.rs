@@ -116,7 +116,7 @@ fn quotes_around_a_key_are_dropped() {
 #[test]
 fn headers_of_ones_own_are_enough_and_secret() {
     let mut options = args(Provider::OpenAi);
-    options.headers = vec![Secret::from("api-key: sk-hunter2")];
+    options.model_header = vec![Secret::from("api-key: sk-hunter2")];
     let config = resolve(&options, &ModelArgs::default(), &nothing).unwrap();
     assert!(!format!("{options:?} {config:?}").contains("hunter2"));
     assert!(HttpModel::new(config.clone(), &HttpClient::default()).is_ok());

@@ -330,7 +330,7 @@ async fn a_refused_member_is_left_out_from_then_on_and_that_is_said_once() {
                 _ => None,
             }));
         }
-        let once = "the model does not take tools: asking again without";
+        let once = "the model does not take tools: it is asked without";
         assert_eq!(told, [once, "grüß dich", "grüß dich"], "{kind}");
         let has_tools: Vec<bool> = provider
             .requests()
