@@ -19,7 +19,7 @@ mod signals;
 mod variable;
 
 pub use failure::{EXIT_CODES, Failure, REFUSED, USAGE, finish};
-pub use line::{Line, LineArgs, Urls, trusted, unreached};
+pub use line::{Line, LineArgs, Urls, headers, trusted, unreached};
 pub use output::{Stdout, announce, is_output_lost, parse, say};
 pub use serving::{Pings, Reach, TlsArgs, guards, web_pages};
 pub use signals::Signals;

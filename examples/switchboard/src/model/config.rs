@@ -27,7 +27,7 @@ rpc_core::config! {
         pub key: Option<Secret> = None => with_key(Option<Secret>),
         /// The file with the key, which may change. Default none.
         pub key_file: Option<PathBuf> = None => with_key_file(Option<PathBuf>),
-        /// More headers, each as `NAME: VALUE` or as `@FILE` with such a line. Default none.
+        /// More headers, each as `NAME: VALUE` or as `@FILE` with one a line. Default none.
         pub headers: Vec<Secret> = Vec::new() => with_headers(Vec<Secret>),
         /// The longest answer in tokens. Default [`MAX_TOKENS`].
         pub max_tokens: u32 = MAX_TOKENS => with_max_tokens,

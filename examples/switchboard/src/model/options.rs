@@ -44,7 +44,7 @@ pub struct ModelArgs {
     /// The key itself, in a file only: other users can see command lines.
     #[arg(skip)]
     pub key: Option<Secret>,
-    /// A header for the provider, such as 'api-key: KEY', or @FILE with such a line; may be repeated. Prefer the file:
+    /// A header for the provider, such as 'api-key: KEY', or @FILE with one a line; may be repeated. Prefer the file:
     /// other users can see command lines
     #[arg(long, value_name = "NAME: VALUE")]
     pub model_header: Vec<Secret>,
@@ -297,18 +297,14 @@ fn unquoted(place: &str, key: Secret) -> Secret {
     inner
 }
 
+/// Reads a key from its file, whose folder is in no error: clients may see it.
 fn read(path: &Path) -> Result<Option<Secret>, ModelError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Ok(read_text(path)?.map(|key| unquoted(&name, key)))
-}
-
-/// Returns the secret in a file, without its folder in an error: clients may see it.
-pub(super) fn read_text(path: &Path) -> Result<Option<Secret>, ModelError> {
-    secret_file("", path).map_err(|error| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let key = secret_file("", path).map_err(|error| {
         let why = error.why;
         ModelError::setup(format_args!("the key file {name} cannot be read: {why}"))
-    })
+    })?;
+    Ok(key.map(|key| unquoted(&name, key)))
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! [`Auth`]: the headers with which a provider is asked, and what must not be revealed.
 
-use std::path::Path;
-
 use reqwest::Url;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
@@ -9,8 +7,8 @@ use reqwest::header::{
 use rpc_core::Secret;
 
 use super::redact::redact;
+use crate::cli;
 use crate::model::config::ModelConfig;
-use crate::model::options::read_text;
 use crate::model::provider::Provider;
 use crate::model::{ModelError, anthropic};
 
@@ -47,19 +45,11 @@ impl Auth {
             };
             private.push(key.into());
         }
-        for header in &config.headers {
-            let line = match header.expose().strip_prefix('@') {
-                Some(file) => read_text(Path::new(file))?.unwrap_or_else(|| Secret::from("")),
-                None => header.clone(),
-            };
-            let (name, value) = line.expose().split_once(':').unwrap_or_default();
-            let Ok(name) = HeaderName::try_from(name.trim()) else {
-                let setting = config.setting("model-header");
-                let why = format!("{setting}: write it like 'NAME: VALUE'");
-                return Err(ModelError::setup(why));
-            };
-            headers.insert(name, sensitive(value.trim())?);
-            private.push(value.trim().into());
+        let own = cli::headers(&config.setting("model-header"), &config.headers);
+        for (name, value) in own.map_err(ModelError::setup)? {
+            let name = HeaderName::try_from(name).map_err(ModelError::setup)?;
+            headers.insert(name, sensitive(value.expose())?);
+            private.push(value);
         }
         private.retain(|text| !text.expose().is_empty());
         Ok(Self { headers, private })
