@@ -93,12 +93,8 @@ impl Report {
         let value = value.get(0).unwrap_or(&value);
         let error = value.get("error").filter(|error| error.is_object());
         let mut report = Self::said(one_line(&text_in(value).unwrap_or_default()));
-        let words = ["type", "code"].map(|name| error.unwrap_or(value).get(name));
-        let words: Vec<&str> = words
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
+        let word = |name| error.unwrap_or(value).get(name)?.as_str();
+        let words: Vec<&str> = ["type", "code"].into_iter().filter_map(word).collect();
         report.words = words.join(" ").to_lowercase();
         report.walk(value);
         report
@@ -138,8 +134,7 @@ impl Report {
     /// Returns the reason. `status` is that of the answer, unless the error came within one.
     pub(super) fn refusal(&self, status: Option<u16>) -> Refusal {
         let says = self.message.to_lowercase();
-        let has = |words: &str| words.split('|').any(|word| self.words.contains(word));
-        let says_one = |texts: &str| texts.split('|').any(|text| says.contains(text));
+        let has = |words: &str| finds(words, &self.words);
         let is_spent =
             || self.wait.is_none() && finds(SPENT, &says) && !finds(r"\bper[ _-]min", &says);
         // A status says more than most words, except that some servers report a model as a request.
@@ -156,9 +151,9 @@ impl Report {
             Some(429) => Refusal::RateLimit,
             Some(529) => Refusal::Overloaded,
             Some(300..=399) => Refusal::Address,
-            _ if says_one("v1/responses|responses api|not a chat model") => Refusal::Interface,
+            _ if finds("v1/responses|responses api|not a chat model", &says) => Refusal::Interface,
             _ if has("model_not_found")
-                || says.contains("model") && says_one("not found|does not exist")
+                || says.contains("model") && finds("not found|does not exist", &says)
                 || says.contains("model") && has("not_found") =>
             {
                 Refusal::Model
@@ -184,19 +179,13 @@ impl Report {
 
     /// Whether this speaks of a conversation that is longer than the model takes.
     fn is_too_long(&self, says: &str, status: Option<u16>) -> bool {
-        if ["context_length", "exceed_context", "tokens_exceeded"]
-            .iter()
-            .any(|it| self.words.contains(it))
-        {
+        if finds("context_length|exceed_context|tokens_exceeded", &self.words) {
             return true;
         }
         // Without the names of members, such as `max_tokens` and `messages.0.content`.
         let is_word = |word: &&str| !word.trim_end_matches(['.', ':']).contains(['_', '[', '.']);
-        let says = says
-            .split_whitespace()
-            .filter(is_word)
-            .collect::<Vec<_>>()
-            .join(" ");
+        let words: Vec<&str> = says.split_whitespace().filter(is_word).collect();
+        let says = words.join(" ");
         let is = |pattern| finds(pattern, &says);
         // What is larger than all of a minute's tokens does not get smaller with time.
         let is_rate = !is("request too large.*reduce") && (status == Some(429) || is(RATE));
