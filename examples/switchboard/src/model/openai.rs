@@ -6,6 +6,8 @@ mod answer_tests;
 mod end_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod thought_tests;
 
 use serde_json::{Value, json};
 use snek_proto::llm::chat::ChatMessage;

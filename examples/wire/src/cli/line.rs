@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use acolyte_proto::net::SseClient;
 use rpc_core::net::tls::TlsConfig;
-use rpc_core::net::ws::{BadHeader, WsConfig, WsDialer, redact_urls, urls};
+use rpc_core::net::ws::{WsConfig, WsDialer, redact_urls, urls};
 use rpc_core::{CloseReason, Secret};
 
 use super::Failure;
@@ -124,10 +124,9 @@ fn header(place: &str, text: &str) -> Result<(String, Secret), Failure> {
     let wrong = || Failure::usage(format_args!("{place}: write it as 'NAME: VALUE', or @FILE"));
     let (name, value) = text.split_once(':').ok_or_else(wrong)?;
     let (name, value) = (name.trim(), Secret::from(value.trim()));
-    let wrong = |error: BadHeader| Failure::usage(format_args!("{place} {name}: {error}"));
     WsConfig::default()
         .with_secret_header(name, &value)
-        .map_err(wrong)?;
+        .map_err(|error| Failure::usage(format_args!("{place} {name}: {error}")))?;
     Ok((name.to_owned(), value))
 }
 

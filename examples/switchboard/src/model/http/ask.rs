@@ -36,7 +36,6 @@ const LOST: &str = "connection lost";
 
 /// What is called that is no answer in HTTP.
 pub(super) const UNREADABLE: &str = "unreadable answer";
-
 /// What a refused certificate is called.
 pub(super) const UNTRUSTED: &str = "no trusted TLS connection";
 
