@@ -22,7 +22,7 @@ mod variable;
 pub mod web;
 
 pub use failure::{EXIT_CODES, Failure, REFUSED, USAGE, finish};
-pub use line::{Line, LineArgs, Urls, trusted, unreached};
+pub use line::{Line, LineArgs, Urls, headers, trusted, unreached};
 pub use output::{Stdout, announce, is_output_lost, parse, say};
 pub use serving::{GOODBYE, Pings, Reach, TlsArgs, cannot_listen, guards, web_pages};
 pub use signals::Signals;

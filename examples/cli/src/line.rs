@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use acolyte_proto::net::SseClient;
 use rpc_core::net::tls::TlsConfig;
-use rpc_core::net::ws::{BadHeader, WsConfig, WsDialer, redact_urls, urls};
+use rpc_core::net::ws::{WsConfig, WsDialer, redact_urls, urls};
 use rpc_core::{CloseReason, Secret};
 
 use super::Failure;
@@ -90,38 +90,43 @@ impl LineArgs {
     /// # Errors
     /// [`Failure`] if a file cannot be read, or a header cannot be sent.
     pub fn open(&self) -> Result<Line, Failure> {
-        let mut line = Line {
-            headers: Vec::new(),
+        Ok(Line {
+            headers: headers("--header", &self.headers)?,
             tls: trusted("--ca", self.ca.as_deref())?,
-        };
-        for given in &self.headers {
-            match given.expose().strip_prefix('@') {
-                Some(file) => {
-                    let text = std::fs::read_to_string(file).map_err(|error| {
-                        Failure::usage(format_args!("--header @{file}: {error}"))
-                    })?;
-                    let lines = text.trim_start_matches('\u{feff}').lines();
-                    for text in lines.filter(|text| !text.trim().is_empty()) {
-                        line.headers.push(header(text)?);
-                    }
-                }
-                None => line.headers.push(header(given.expose())?),
-            }
-        }
-        Ok(line)
+        })
     }
 }
 
+/// Reads headers, each as `NAME: VALUE` or as `@FILE` with one a line. `place` is the option or setting.
+///
+/// # Errors
+/// [`Failure`] if a file cannot be read, or a header cannot be sent.
+pub fn headers(place: &str, given: &[Secret]) -> Result<Vec<(String, Secret)>, Failure> {
+    let mut headers = Vec::new();
+    for given in given {
+        match given.expose().strip_prefix('@') {
+            Some(file) => {
+                let text = std::fs::read_to_string(file)
+                    .map_err(|error| Failure::usage(format_args!("{place} @{file}: {error}")))?;
+                let lines = text.trim_start_matches('\u{feff}').lines();
+                for text in lines.filter(|text| !text.trim().is_empty()) {
+                    headers.push(header(place, text)?);
+                }
+            }
+            None => headers.push(header(place, given.expose())?),
+        }
+    }
+    Ok(headers)
+}
+
 /// Reads a header. Its value is in no error.
-fn header(text: &str) -> Result<(String, Secret), Failure> {
-    let parts = text.split_once(':');
-    let (name, value) =
-        parts.ok_or_else(|| Failure::usage("--header: write it as 'NAME: VALUE', or @FILE"))?;
+fn header(place: &str, text: &str) -> Result<(String, Secret), Failure> {
+    let wrong = || Failure::usage(format_args!("{place}: write it as 'NAME: VALUE', or @FILE"));
+    let (name, value) = text.split_once(':').ok_or_else(wrong)?;
     let (name, value) = (name.trim(), Secret::from(value.trim()));
-    let wrong = |error: BadHeader| Failure::usage(format_args!("--header {name}: {error}"));
     WsConfig::default()
         .with_secret_header(name, &value)
-        .map_err(wrong)?;
+        .map_err(|error| Failure::usage(format_args!("{place} {name}: {error}")))?;
     Ok((name.to_owned(), value))
 }
 

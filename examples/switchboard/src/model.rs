@@ -110,6 +110,14 @@ pub enum Notice {
         /// When it is asked again.
         wait: Duration,
     },
+    /// The provider refuses a member of the request, and is asked without it from now on.
+    #[error("the model does not take {member}: it is asked {}", without(instead.as_deref()))]
+    LeftOut {
+        /// The name of the member.
+        member: String,
+        /// What the provider proposes instead.
+        instead: Option<String>,
+    },
     /// The conversation is too long for the model, which gets it without the oldest messages.
     #[error(
         "this conversation has grown too long for the model: it no longer gets the {}",
@@ -136,6 +144,10 @@ pub enum Notice {
         /// The number of parts.
         parts: usize,
     },
+}
+
+fn without(instead: Option<&str>) -> String {
+    instead.map_or_else(|| "without".to_owned(), |instead| format!("with {instead}"))
 }
 
 const fn missing(parts: usize) -> &'static str {

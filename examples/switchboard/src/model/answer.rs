@@ -45,8 +45,7 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Adds text. What is between `<think>` and `</think>` before it, as in the output of many local servers, is a
-    /// thought.
+    /// Adds text. What is between marks before it, as in the output of many local servers, is a thought.
     pub fn text(&mut self, text: &str) {
         self.is_used |= !text.is_empty();
         self.think.push(text, &mut self.ready);
@@ -64,6 +63,7 @@ impl Pieces {
     pub fn thought(&mut self, text: String) {
         if !text.is_empty() {
             self.is_used = true;
+            self.think.release(&mut self.ready);
             self.ready.push_back(Delta::Thought(text));
         }
     }
@@ -71,6 +71,7 @@ impl Pieces {
     /// Adds a piece of a call.
     pub fn call(&mut self, piece: CallPiece) {
         self.is_used = true;
+        self.think.release(&mut self.ready);
         self.ready.push_back(Delta::ToolCall(piece));
     }
 
@@ -320,6 +321,27 @@ impl AnswerReader {
         self.out.ready.pop_front()
     }
 
+    /// Sets whether the model is known to close its thoughts without having opened them.
+    pub const fn with_closed_thoughts(mut self, closes: bool) -> Self {
+        self.out.think.closes = closes;
+        self
+    }
+
+    /// Returns whether this answer did so.
+    pub const fn closes_thoughts(&self) -> bool {
+        self.out.think.closes
+    }
+
+    /// Returns whether the first words wait: they may be a thought.
+    pub fn waits(&self) -> bool {
+        self.out.think.waits()
+    }
+
+    /// Lets the first words go.
+    pub fn release(&mut self) {
+        self.out.think.release(&mut self.out.ready);
+    }
+
     /// Returns whether the answer is known to be complete: only a usage can follow.
     pub const fn is_finished(&self) -> bool {
         self.out.finished || self.out.done
@@ -509,6 +531,9 @@ pub(super) mod testing {
         let mut outcome = Ok(());
         for chunk in chunks {
             outcome = reader.push(chunk);
+            if outcome.is_err() {
+                reader.release();
+            }
             deltas.extend(std::iter::from_fn(|| reader.pop()));
             if outcome.is_err() {
                 return (deltas, outcome);
@@ -516,6 +541,7 @@ pub(super) mod testing {
         }
         if outcome.is_ok() {
             outcome = reader.end();
+            reader.release();
         }
         deltas.extend(std::iter::from_fn(|| reader.pop()));
         (deltas, outcome)

@@ -1,5 +1,6 @@
 //! [`ModelConfig`]: a model with all its settings, and the client that is made of them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rpc_core::Secret;
@@ -24,6 +25,10 @@ rpc_core::config! {
         pub base_url: String = provider.default_base().to_owned() => with_base_url(impl Into<String>),
         /// The key. Default none.
         pub key: Option<Secret> = None => with_key(Option<Secret>),
+        /// The file with the key, which may change. Default none.
+        pub key_file: Option<PathBuf> = None => with_key_file(Option<PathBuf>),
+        /// More headers, each as `NAME: VALUE` or as `@FILE` with one a line. Default none.
+        pub headers: Vec<Secret> = Vec::new() => with_headers(Vec<Secret>),
         /// The longest answer in tokens. Default [`MAX_TOKENS`].
         pub max_tokens: u32 = MAX_TOKENS => with_max_tokens,
         /// How freely the model chooses its words. Default `None`: the provider's.

@@ -179,16 +179,20 @@ impl ModelError {
 
 /// Returns the beginning of a text on one line.
 pub(super) fn excerpt(text: &str) -> String {
-    let mut out = String::new();
-    let mut chars = text.trim().chars().filter_map(|c| match c {
+    let line = one_line(text);
+    match line.char_indices().nth(MAX_WORDS) {
+        Some((end, _)) => line.get(..end).unwrap_or_default().to_owned() + "…",
+        None => line,
+    }
+}
+
+/// Returns a text on one line, without control characters.
+pub(super) fn one_line(text: &str) -> String {
+    let chars = text.trim().chars().filter_map(|c| match c {
         '\n' | '\t' => Some(' '),
         c => (!c.is_control()).then_some(c),
     });
-    out.extend(chars.by_ref().take(MAX_WORDS));
-    if chars.next().is_some() {
-        out.push('…');
-    }
-    out
+    chars.collect()
 }
 
 #[cfg(test)]

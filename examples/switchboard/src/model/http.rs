@@ -1,12 +1,15 @@
 //! [`HttpClient`] and [`RequestPolicy`]: the common parts of all models over HTTP.
 
 mod ask;
+mod auth;
 mod client;
 mod explain;
+mod learnt;
 mod model;
 mod redact;
 #[cfg(test)]
 pub(crate) mod tests;
+pub(super) mod wait;
 
 use std::time::Duration;
 
@@ -44,7 +47,7 @@ rpc_core::config! {
     /// The timeouts and attempts of requests to a provider.
     ///
     /// An attempt is repeated only before any part of an answer has arrived, and only if a retry
-    /// can help: without a connection, or with status 408, 429, 500, 502, 503, 504 or 529.
+    /// can help: without a connection, or after a failure that [passes](crate::model::Refusal::passes).
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct RequestPolicy {
         /// How long the head of the answer may take, including the connection. Default 45 s.

@@ -6,14 +6,15 @@ mod answer_tests;
 mod end_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod thought_tests;
 
 use serde_json::{Value, json};
 use snek_proto::llm::chat::ChatMessage;
 
 use super::answer::{Pieces, filled, is_thought, place, text_of};
 use super::config::ModelConfig;
-use super::provider::Provider;
-use super::request::{is_object, is_reasoning, write};
+use super::request::{is_object, write};
 use super::{CallPiece, ChatRequest, ModelError};
 
 /// Returns the JSON of a request for a streamed answer.
@@ -25,15 +26,10 @@ pub fn request_body(
     request: &ChatRequest<'_>,
 ) -> Result<Vec<u8>, ModelError> {
     let model = request.model.unwrap_or(&config.model);
-    let reasons = config.provider == Provider::OpenAi && is_reasoning(model);
-    let mut more = json!({ "stream_options": { "include_usage": true } });
-    if reasons {
-        more["max_completion_tokens"] = config.max_tokens.into();
-    } else {
-        more["max_tokens"] = config.max_tokens.into();
-        if let Some(temperature) = config.temperature {
-            more["temperature"] = temperature.into();
-        }
+    let mut more =
+        json!({ "stream_options": { "include_usage": true }, "max_tokens": config.max_tokens });
+    if let Some(temperature) = config.temperature {
+        more["temperature"] = temperature.into();
     }
     let messages = request.messages.iter().map(|it| message(it)).collect();
     write(model, messages, request.tools, more)

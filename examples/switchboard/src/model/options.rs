@@ -44,11 +44,14 @@ pub struct ModelArgs {
     /// The key itself, in a file only: other users can see command lines.
     #[arg(skip)]
     pub key: Option<Secret>,
+    /// A header for the provider, such as 'api-key: KEY', or @FILE with one a line; may be repeated. Prefer the file:
+    /// other users can see command lines
+    #[arg(long, value_name = "NAME: VALUE")]
+    pub model_header: Vec<Secret>,
     /// The longest answer, in tokens. Default: 4096
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_tokens: Option<u32>,
-    /// How freely the model chooses its words, from 0 to 2. Left out for OpenAI's models that
-    /// reason, which refuse it. Default: the provider's
+    /// How freely the model chooses its words, from 0 to 2. Default: the provider's
     #[arg(long, value_name = "NUMBER", value_parser = temperature)]
     pub temperature: Option<f64>,
     /// Most tokens of a conversation to send; the oldest messages are left out beyond it.
@@ -111,6 +114,7 @@ impl ModelArgs {
             settings.base_url = None;
             settings.key_file = None;
             settings.key = None;
+            settings.model_header.clear();
         }
         settings
     }
@@ -172,6 +176,7 @@ impl ModelConfig {
             ("model", options.model.is_some() && !is_given),
             ("base-url", options.base_url.is_some()),
             ("key-file", options.key_file.is_some()),
+            ("model-header", !options.model_header.is_empty()),
         ];
         if provider == Provider::Scripted
             && let Some((name, _)) = stray.into_iter().find(|(_, given)| *given)
@@ -203,8 +208,14 @@ impl ModelConfig {
         if let Some(base) = base {
             base.trim().clone_into(&mut config.base_url);
         }
-        config.key = key(provider, options, file, &from_env)?;
-        if config.key.is_none() && is_own && provider.needs_key() {
+        (config.key, config.key_file) = key(provider, options, file, &from_env)?;
+        let mut headers = [&options.model_header, &file.model_header].into_iter();
+        config.headers = headers
+            .find(|it| !it.is_empty())
+            .cloned()
+            .unwrap_or_default();
+        let is_given = config.key.is_some() || !config.headers.is_empty();
+        if !is_given && is_own && provider.needs_key() {
             return Err(ModelError::NoKey {
                 provider: provider.as_str(),
                 variable: provider.key_variable().unwrap_or_default(),
@@ -226,45 +237,74 @@ impl ModelConfig {
     }
 }
 
-/// Finds the key. A blank one counts as none.
+impl ModelConfig {
+    /// Returns these settings with the key that is in its file now, which may be one of a service manager.
+    pub(super) fn renewed(&self) -> Result<Self, ModelError> {
+        let key = match &self.key_file {
+            Some(file) => read(file)?,
+            None => {
+                let variable = self.provider.key_variable().unwrap_or_default();
+                let given = cli::variable(variable).unwrap_or_default();
+                text(variable, &given)?.or_else(|| self.key.clone())
+            }
+        };
+        Ok(self.clone().with_key(key))
+    }
+}
+
+/// Finds the key, and the file that it is in. A blank one counts as none.
 fn key(
     provider: Provider,
     options: &ModelArgs,
     file: &ModelArgs,
     from_env: &dyn Fn(Option<&str>) -> Option<String>,
-) -> Result<Option<Secret>, ModelError> {
+) -> Result<(Option<Secret>, Option<PathBuf>), ModelError> {
     let Some(variable) = provider.key_variable() else {
-        return Ok(None);
+        return Ok((None, None));
     };
-    let mut key = read(options.key_file.as_deref())?;
-    if key.is_none() {
-        key = text(variable, &from_env(Some(variable)).unwrap_or_default())?;
+    let in_file = |path: &Option<PathBuf>| -> Result<_, ModelError> {
+        let Some(path) = path else { return Ok(None) };
+        Ok(read(path)?.map(|key| (Some(key), Some(path.clone()))))
+    };
+    if let Some(found) = in_file(&options.key_file)? {
+        return Ok(found);
     }
-    if let (None, Some(given)) = (&key, &file.key) {
-        key = text("key", given.expose())?;
+    let in_env = from_env(Some(variable)).unwrap_or_default();
+    let given = file.key.as_ref().map_or("", |key| key.expose());
+    for (place, given) in [(variable, in_env.as_str()), ("key", given)] {
+        if let Some(key) = text(place, given)? {
+            return Ok((Some(key), None));
+        }
     }
-    if key.is_none() {
-        key = read(file.key_file.as_deref())?;
-    }
-    Ok(key)
+    Ok(in_file(&file.key_file)?.unwrap_or_default())
 }
 
 fn text(place: &str, text: &str) -> Result<Option<Secret>, ModelError> {
-    secret_text(place, text).map_err(ModelError::setup)
+    let key = secret_text(place, text).map_err(ModelError::setup)?;
+    Ok(key.map(|key| unquoted(place, key)))
 }
 
-fn read(path: Option<&Path>) -> Result<Option<Secret>, ModelError> {
-    let Some(path) = path else {
-        return Ok(None);
+/// Drops the quotes around a key, which some programs take from a file of variables as they are there.
+fn unquoted(place: &str, key: Secret) -> Secret {
+    let text = key.expose();
+    let inner = ['"', '\'']
+        .into_iter()
+        .find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote));
+    let Some(inner) = inner.map(Secret::from) else {
+        return key;
     };
-    secret_file("", path).map_err(|error| {
-        // Without its folder: clients may see it.
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        ModelError::setup(format_args!(
-            "the key file {name} cannot be read: {}",
-            error.why
-        ))
-    })
+    tracing::warn!("the quotes around the key in {place} are left out");
+    inner
+}
+
+/// Reads a key from its file, whose folder is in no error: clients may see it.
+fn read(path: &Path) -> Result<Option<Secret>, ModelError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let key = secret_file("", path).map_err(|error| {
+        let why = error.why;
+        ModelError::setup(format_args!("the key file {name} cannot be read: {why}"))
+    })?;
+    Ok(key.map(|key| unquoted(&name, key)))
 }
 
 #[cfg(test)]

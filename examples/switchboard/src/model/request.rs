@@ -71,27 +71,3 @@ pub(super) fn object(arguments: &str) -> Value {
 pub(crate) fn is_object(arguments: &str) -> bool {
     serde_json::from_str::<Value>(arguments).is_ok_and(|it| it.is_object())
 }
-
-/// Returns whether OpenAI's model reasons before it answers: it refuses `max_tokens` and a
-/// temperature.
-pub(super) fn is_reasoning(model: &str) -> bool {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    let numbered = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
-    let is_gpt = name.starts_with("gpt-5") && !name.starts_with("gpt-5-chat");
-    is_gpt || name.strip_prefix('o').is_some_and(numbered)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reasoning_models_are_known_by_their_names() {
-        for name in ["o3", "o4-mini", "gpt-5", "gpt-5.1-mini", "openai/o3"] {
-            assert!(is_reasoning(name), "{name}");
-        }
-        for name in ["gpt-4o", "gpt-5-chat-latest", "olmo", "llama3.2"] {
-            assert!(!is_reasoning(name), "{name}");
-        }
-    }
-}

@@ -1,77 +1,252 @@
-//! [`Think`]: separates thoughts in the text, between `<think>` and `</think>`, from the answer.
+//! [`Think`]: separates the thought before an answer from its text.
 
 use std::collections::VecDeque;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::Delta;
 
-const OPEN: &str = "<think>";
-const CLOSE: &str = "</think>";
+/// A mark at the beginning of a text, in brackets of any form, or the name of a channel.
+static OPEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"^\s*(?:(?:<\|start\|>assistant)?<\|channel\|>(\w+)[^<]*<\|message\|>",
+        r"|([<\[◁]\|?)([A-Za-z][\w:.-]*)(\|?[>\]▷]))",
+    ))
+    .ok()
+});
+/// What may become one.
+static BEGUN: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^\s*(?:[<\[◁]\|?[\w:.-]{0,40}\|?)?$").ok());
+/// The closing mark of a thought whose opening one the server's template has eaten.
+static CLOSE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)([<\[◁]\|?)(?:/|end_(?:of_)?)([\w:.-]*(?:think|thought|reason)[\w.-]*)\|?[>\]▷]",
+    )
+    .ok()
+});
 
-/// A filter for the thoughts before the text of one answer, wherever its pieces are cut. An unclosed thought
-/// extends to the end. Once there is text, marks are part of it: an answer may be about them.
+/// The longest mark.
+const MARK: usize = 64;
+
+/// The elements with which an answer in HTML begins.
+const HTML: &str = "a abbr address article aside audio b base blockquote body br button canvas caption center cite \
+    code col dd del details dfn dialog div dl dt em embed fieldset figure font footer form g h1 h2 h3 h4 h5 h6 head \
+    header hr html i iframe img input ins kbd label li link main map mark math menu meta nav object ol p path picture \
+    pre q s samp script section select small source span strong style sub summary sup svg table tbody td template \
+    textarea tfoot th thead time title tr tt u ul var video wbr";
+
+/// A filter for the thoughts before the text of one answer, wherever its pieces are cut. Once there is text, marks are
+/// part of it: an answer may be about them.
+///
+/// Some templates write the opening mark themselves, so that the server sends only the closing one. The first words
+/// wait for it until they are [released](Self::release), or to the end if the model is known to [close](Self::closes)
+/// its thoughts only.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Think {
-    is_thought: bool,
-    /// Whether text of the answer has arrived. White space between a thought and the text is
-    /// dropped.
-    has_spoken: bool,
+    /// The model is known to close its thoughts only.
+    pub(super) closes: bool,
+    /// The marks that end the thought, one of which is to come.
+    marks: Vec<String>,
+    /// White space between a thought and the text is dropped.
     has_thought: bool,
-    /// Text that may be the beginning of a mark.
+    /// Whether text of the answer has arrived.
+    has_spoken: bool,
+    /// Whether the first words are not to wait any more.
+    is_released: bool,
     held: String,
+    /// The end of what was told.
+    said: String,
+    /// How much of it has no closing mark.
+    searched: usize,
 }
 
 impl Think {
     /// Takes the next piece of text.
     pub(super) fn push(&mut self, text: &str, out: &mut VecDeque<Delta>) {
         self.held.push_str(text);
-        let held = std::mem::take(&mut self.held);
-        let mut rest = held.as_str();
-        while let Some((before, after)) = self.split(rest) {
-            self.tell(before, out);
-            self.is_thought = !self.is_thought;
-            self.has_thought = true;
-            rest = after;
-        }
-        let (told, held) = rest.split_at(rest.len() - self.open_end(rest));
-        self.tell(told, out);
-        held.clone_into(&mut self.held);
+        while self.step(out) {}
+    }
+
+    /// Returns whether the first words wait for a mark that most models never send.
+    pub(super) fn waits(&self) -> bool {
+        let is_over = self.is_released || self.closes || self.has_thought || self.has_spoken;
+        !is_over && self.marks.is_empty() && !self.held.trim().is_empty()
+    }
+
+    /// Lets the first words go.
+    pub(super) fn release(&mut self, out: &mut VecDeque<Delta>) {
+        self.is_released = true;
+        self.push("", out);
     }
 
     /// Ends the text: held text is not a mark.
     pub(super) fn end(&mut self, out: &mut VecDeque<Delta>) {
+        self.release(out);
         let held = std::mem::take(&mut self.held);
         self.tell(&held, out);
+        self.closes &= self.has_thought || !self.has_spoken;
     }
 
-    /// Returns the text before the next mark, and the text after it.
-    fn split<'a>(&self, text: &'a str) -> Option<(&'a str, &'a str)> {
-        if self.is_thought {
-            return text.split_once(CLOSE);
+    /// Tells what is certain. Returns whether there is more to do.
+    fn step(&mut self, out: &mut VecDeque<Delta>) -> bool {
+        let held = std::mem::take(&mut self.held);
+        let rest = |from: usize| held.get(from..).unwrap_or_default().to_owned();
+        if !self.marks.is_empty() {
+            let found = self
+                .marks
+                .iter()
+                .filter_map(|mark| Some((held.find(mark)?, mark.len())));
+            let Some((at, length)) = found.min() else {
+                let (told, kept) = held.split_at(held.len() - self.open_end(&held));
+                self.tell(told, out);
+                kept.clone_into(&mut self.held);
+                return false;
+            };
+            self.tell(held.get(..at).unwrap_or_default(), out);
+            self.marks.clear();
+            self.has_thought = true;
+            self.held = rest(at + length);
+            return true;
         }
-        let found = text.split_once(OPEN).filter(|_| !self.has_spoken);
-        found.filter(|(before, _)| before.trim().is_empty())
+        if self.has_spoken {
+            self.tell(&held, out);
+            // A mark that comes later, on a line of its own, makes the next answer better.
+            if self.is_released && !self.has_thought {
+                self.said.push_str(&held);
+                self.searched = 0;
+                let is_end = |at: usize| self.said.as_bytes().get(at) == Some(&b'\n');
+                let found = self.closing(&self.said);
+                if found.is_some_and(|(from, to)| is_end(from.wrapping_sub(1)) && is_end(to)) {
+                    (self.has_thought, self.closes) = (true, true);
+                }
+                let from = self
+                    .said
+                    .char_indices()
+                    .rev()
+                    .nth(MARK)
+                    .map_or(0, |(at, _)| at);
+                self.said.drain(..from);
+            }
+            return false;
+        }
+        let waits = !self.has_thought && (self.closes || !self.is_released);
+        match self.opening(&held, out) {
+            Some(Some(end)) => self.held = rest(end),
+            None if !waits => {
+                self.tell(&held, out);
+                return false;
+            }
+            None if self.closing(&held).is_some() => {
+                let (from, to) = self.closing(&held).unwrap_or_default();
+                out.push_back(Delta::Thought(
+                    held.get(..from).unwrap_or_default().to_owned(),
+                ));
+                (self.has_thought, self.closes) = (true, true);
+                self.held = rest(to);
+            }
+            _ => {
+                self.searched = held.len();
+                self.held = held;
+                return false;
+            }
+        }
+        true
     }
 
-    /// Returns how much of the end of a text may be the beginning of a mark.
-    fn open_end(&self, text: &str) -> usize {
-        let mark = if self.is_thought { CLOSE } else { OPEN };
-        let fits = |length: &usize| {
-            let before = text.strip_suffix(mark.get(..*length).unwrap_or(mark));
-            let is_blank = |before: &str| !self.has_spoken && before.trim().is_empty();
-            before.is_some_and(|before| self.is_thought || is_blank(before))
+    /// Returns the end of the mark with which a text begins, or `None` in place of it if that is not certain yet.
+    fn opening(&mut self, text: &str, out: &mut VecDeque<Delta>) -> Option<Option<usize>> {
+        let Some(found) = OPEN.as_ref()?.captures(text) else {
+            return BEGUN.as_ref()?.is_match(text).then_some(None);
         };
-        (1..mark.len()).rev().find(fits).unwrap_or(0)
+        let end = found.get(0)?.end();
+        if let Some(channel) = found.get(1) {
+            self.has_thought = true;
+            if channel.as_str() != "final" {
+                self.marks = ["<|end|>", "<|channel|>final<|message|>"]
+                    .map(str::to_owned)
+                    .into();
+            }
+            return Some(Some(end));
+        }
+        let (left, name, right) = (&found[2], &found[3], &found[4]);
+        let low = name.to_lowercase();
+        if left == "<|" && ["channel", "start"].contains(&&*low) {
+            return (text.len() < 2 * MARK).then_some(None);
+        }
+        let close = match low.strip_prefix("begin_").or(low.strip_prefix("start_")) {
+            Some(of) if low == name => format!("{left}end_{of}{right}"),
+            Some(of) => format!("{left}END_{}{right}", of.to_uppercase()),
+            None => format!("{left}/{name}{right}"),
+        };
+        if ["think", "thought", "reason"]
+            .iter()
+            .any(|word| low.contains(word))
+        {
+            self.marks = vec![close];
+            return Some(Some(end));
+        }
+        let rest = text.get(end..)?;
+        let inner = rest.trim_start();
+        let is_nested =
+            inner.starts_with('<') && !close.starts_with(inner) && !inner.starts_with(&close);
+        if left != "<" || low != name || is_nested || HTML.split(' ').any(|it| it == low) {
+            return None;
+        }
+        // What has no end, or nothing behind it, is text.
+        let found = rest
+            .split_once(&close)
+            .filter(|(_, answer)| !answer.trim().is_empty());
+        let Some((thought, answer)) = found else {
+            return Some(None);
+        };
+        out.push_back(Delta::Thought(thought.to_owned()));
+        self.has_thought = true;
+        Some(Some(text.len() - answer.len()))
+    }
+
+    /// Returns where a closing mark alone stands, unless the text speaks of it.
+    fn closing(&self, text: &str) -> Option<(usize, usize)> {
+        let mut from = self.searched.saturating_sub(MARK);
+        while !text.is_char_boundary(from) {
+            from -= 1;
+        }
+        let found = CLOSE.as_ref()?.captures_at(text, from)?;
+        let mark = found.get(0)?;
+        let before = text.get(..mark.start())?;
+        let after = text.get(mark.end()..)?.chars().next();
+        let last = before.chars().next_back();
+        let is_quoted = matches!(last, Some('`' | '"' | '\'' | '(' | '“'));
+        // In the middle of a sentence.
+        let is_word = last == Some(' ') && after.is_none_or(|after| after != '\n');
+        let opens = format!("{}{}", &found[1], &found[2]);
+        (!is_quoted && !is_word && !before.contains(&opens)).then(|| (mark.start(), mark.end()))
+    }
+
+    /// Returns how much of the end of a thought may be the beginning of its mark.
+    fn open_end(&self, text: &str) -> usize {
+        let begins = |mark: &String| {
+            let mut lengths = (1..mark.len())
+                .rev()
+                .filter(|length| mark.is_char_boundary(*length));
+            lengths.find(|length| {
+                mark.get(..*length)
+                    .is_some_and(|begin| text.ends_with(begin))
+            })
+        };
+        self.marks.iter().filter_map(begins).max().unwrap_or(0)
     }
 
     fn tell(&mut self, text: &str, out: &mut VecDeque<Delta>) {
-        let text = match !self.is_thought && self.has_thought && !self.has_spoken {
+        let is_thought = !self.marks.is_empty();
+        let text = match !is_thought && self.has_thought && !self.has_spoken {
             true => text.trim_start(),
             false => text,
         };
         if text.is_empty() {
             return;
         }
-        if self.is_thought {
+        if is_thought {
             out.push_back(Delta::Thought(text.to_owned()));
         } else {
             self.has_spoken |= !text.trim().is_empty();

@@ -133,9 +133,10 @@ impl Growing {
 /// Returns the event with the reason why an answer takes longer, or knows less.
 fn event(notice: &Notice) -> EventKind {
     match notice {
-        Notice::Retry { .. } | Notice::Lost { .. } | Notice::TooLong { .. } => {
-            remark(notice.to_string())
-        }
+        Notice::Retry { .. }
+        | Notice::LeftOut { .. }
+        | Notice::Lost { .. }
+        | Notice::TooLong { .. } => remark(notice.to_string()),
         Notice::Shortened { .. } => {
             let mut compact = Compact::new("done");
             compact.message = Some(notice.to_string().into());

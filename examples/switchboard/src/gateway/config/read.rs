@@ -39,6 +39,7 @@ pub(super) struct AgentKeys {
     #[serde(deserialize_with = "filled")]
     api_key: Option<String>,
     key_file: Option<PathBuf>,
+    model_header: Vec<String>,
     max_tokens: Option<u32>,
     #[serde(deserialize_with = "heat")]
     temperature: Option<f64>,
@@ -63,6 +64,7 @@ impl From<AgentKeys> for AgentConfig {
                 base_url: keys.base_url,
                 key: keys.api_key.map(Secret::new),
                 key_file: keys.key_file,
+                model_header: keys.model_header.into_iter().map(Secret::new).collect(),
                 max_tokens: keys.max_tokens,
                 temperature: keys.temperature,
                 context_tokens: keys.context_tokens,
@@ -336,6 +338,13 @@ impl Checks<'_> {
             self.error("agent.model", why);
         }
         self.file("agent.key_file", model.key_file.as_mut());
+        for header in &mut model.model_header {
+            let mut file = header.expose().strip_prefix('@').map(PathBuf::from);
+            self.file("agent.model_header", file.as_mut());
+            if let Some(file) = file {
+                *header = format!("@{}", file.display()).into();
+            }
+        }
         self.file("agent.soul_path", agent.soul_path.as_mut());
     }
 

@@ -80,6 +80,7 @@ provider = "anthropic"
 base_url = "http://h"
 api_key = "sk-secret"
 key_file = "a.key"
+model_header = ["a: b", "@h"]
 max_tokens = 1_000
 temperature = 0.5
 context_tokens = 9000
@@ -144,6 +145,7 @@ fn every_key_is_read() {
             base_url: Some("http://h".to_owned()),
             key: Some("sk-secret".into()),
             key_file: Some("/etc/gate/a.key".into()),
+            model_header: vec!["a: b".into(), "@/etc/gate/h".into()],
             max_tokens: Some(1000),
             temperature: Some(0.5),
             context_tokens: Some(9000),

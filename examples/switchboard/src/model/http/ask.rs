@@ -1,30 +1,31 @@
 //! [`Asker`]: sends a question over HTTP and reads the answer, with deadlines and repeats.
 
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
-use reqwest::header::{
-    ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER,
-};
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, Url};
-use rpc_core::Secret;
 use rpc_core::backoff::Backoff;
 use rpc_core::net::entropy;
 use rpc_core::net::http::compressed;
+use rpc_core::sync::Mutex;
 use tokio::time::Instant;
 
+use super::auth::Auth;
 use super::client::{chain, is_loopback};
 use super::explain::Subject;
-use super::redact::redact;
+use super::learnt::{Learnt, NOT_TAKEN};
+use super::wait::in_headers;
 use super::{HttpClient, RequestPolicy};
 use crate::model::answer::AnswerReader;
 use crate::model::config::ModelConfig;
 use crate::model::error::excerpt;
-use crate::model::provider::Provider;
+use crate::model::refusal::{Report, finds};
 use crate::model::{Delta, Deltas, ModelError, Notice, Refusal, Wait};
 
 /// The most bytes to read of an answer that reports an error.
@@ -35,29 +36,35 @@ const LOST: &str = "connection lost";
 
 /// What is called that is no answer in HTTP.
 pub(super) const UNREADABLE: &str = "unreadable answer";
-
 /// What a refused certificate is called.
 pub(super) const UNTRUSTED: &str = "no trusted TLS connection";
 
 /// How long the bytes after a complete answer may take.
 const LAST_BYTES: Duration = Duration::from_millis(50);
 
+/// How long the first words of an answer wait for the mark that makes them a thought.
+const FIRST_WORDS: Duration = Duration::from_millis(150);
+
+/// Most models of an address to know.
+const MAX_LEARNT: usize = 64;
+
 /// An address with its headers.
 pub(super) struct Asker {
     http: HttpClient,
     /// Whether an answer was read to its end, so that the next request may take the same connection.
     keeps: AtomicBool,
-    provider: Provider,
     url: Url,
-    headers: HeaderMap,
-    policy: RequestPolicy,
-    /// Texts that must not be revealed.
-    private: Vec<Secret>,
+    config: ModelConfig,
+    auth: Mutex<Auth>,
+    /// What is known of each model.
+    learnt: Mutex<HashMap<String, Learnt>>,
 }
 
 /// A question: the body of a request.
 pub(super) struct Query {
     pub(super) body: Bytes,
+    /// The provider's name of the model.
+    pub(super) model: String,
     /// The message if the provider does not answer.
     pub(super) subject: Subject,
 }
@@ -66,35 +73,17 @@ impl Asker {
     pub(super) fn new(
         http: &HttpClient,
         url: Url,
-        mut headers: HeaderMap,
         config: &ModelConfig,
     ) -> Result<Self, ModelError> {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let accepted = "text/event-stream, application/x-ndjson, application/json";
-        headers.insert(ACCEPT, HeaderValue::from_static(accepted));
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        // The longest first: an address may hold the others.
-        let mut private = vec![
-            Secret::from(url.as_str()),
-            Secret::from(url.origin().ascii_serialization()),
-        ];
-        private.extend(
-            config
-                .key
-                .as_ref()
-                .map(|key| Secret::from(key.expose().trim())),
-        );
-        private.retain(|text| !text.expose().is_empty());
         // Fails here and not at the first question.
         http.client(&url, true)?;
         Ok(Self {
             http: http.clone(),
             keeps: AtomicBool::new(false),
-            provider: config.provider,
+            auth: Mutex::new(Auth::new(config, &url)?),
             url,
-            headers,
-            policy: config.policy,
-            private,
+            config: config.clone(),
+            learnt: Mutex::default(),
         })
     }
 
@@ -109,11 +98,16 @@ impl Asker {
 
     /// Asks when the answer is first polled, and again until there is one or a retry cannot help.
     pub(super) fn ask(self: &Arc<Self>, query: Query) -> Deltas {
+        let learnt = self.learnt.lock().get(&query.model).cloned();
         let asking = Asking {
             asker: Arc::clone(self),
-            backoff: Backoff::new(self.policy.retry),
+            backoff: Backoff::new(self.config.policy.retry),
+            learnt: learnt.unwrap_or_default(),
+            refused: None,
+            is_renewed: false,
             query,
-            notice: None,
+            notices: VecDeque::new(),
+            left_out: Vec::new(),
             wait: None,
             reading: None,
             is_begun: false,
@@ -126,19 +120,44 @@ impl Asker {
         .boxed()
     }
 
-    fn redact(&self, text: &str) -> String {
-        redact(&self.private, text)
+    /// Reads the key and the headers again. Returns whether they have changed.
+    fn renew(&self) -> bool {
+        let config = self.config.renewed();
+        let auth = config.and_then(|config| Auth::new(&config, &self.url));
+        let Ok(auth) =
+            auth.inspect_err(|error| tracing::warn!(%error, "the key cannot be read again"))
+        else {
+            return false;
+        };
+        let mut known = self.auth.lock();
+        let is_new = known.headers != auth.headers;
+        *known = auth;
+        is_new
+    }
+
+    /// Changes what is known of a model.
+    fn learn(&self, model: &str, change: impl FnOnce(&mut Learnt)) {
+        let mut learnt = self.learnt.lock();
+        if learnt.len() >= MAX_LEARNT && !learnt.contains_key(model) {
+            learnt.clear();
+        }
+        change(learnt.entry(model.to_owned()).or_default());
     }
 
     /// Sends a question, on a connection that was kept or on a new one.
-    async fn send(&self, query: &Query, may_be_kept: bool) -> Result<Response, Failed> {
+    async fn send(
+        &self,
+        query: &Query,
+        body: &Bytes,
+        may_be_kept: bool,
+    ) -> Result<Response, Failed> {
         let client = self.http.client(&self.url, may_be_kept);
         let request = client
             .map_err(Failed::for_good)?
             .post(self.url.clone())
-            .headers(self.headers.clone())
-            .body(query.body.clone());
-        let after = self.policy.head_timeout;
+            .headers(self.auth.lock().headers.clone())
+            .body(body.clone());
+        let after = self.config.policy.head_timeout;
         match tokio::time::timeout(after, request.send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
@@ -153,7 +172,7 @@ impl Asker {
                     reason: format!("{cause}: no connection to the model"),
                     again,
                     is_lost,
-                    wait: None,
+                    ..Failed::for_good(ModelError::Cut)
                 })
             }
             // A model that thinks for long will think as long again.
@@ -165,11 +184,12 @@ impl Asker {
     }
 
     /// Makes one attempt. Returns the answer's head, or an error.
-    async fn attempt(&self, query: &Query) -> Result<Response, Failed> {
-        let response = match self.send(query, true).await {
+    async fn attempt(&self, query: &Query, learnt: &Learnt) -> Result<Response, Failed> {
+        let body = learnt.apply(&query.body);
+        let response = match self.send(query, &body, true).await {
             // The provider has ended a kept connection just when it was used again.
             Err(failed) if failed.is_lost && self.keeps.swap(false, Ordering::Relaxed) => {
-                self.send(query, false).await?
+                self.send(query, &body, false).await?
             }
             other => other?,
         };
@@ -177,24 +197,36 @@ impl Asker {
         if status.is_success() {
             return Ok(response);
         }
+        let headers = response.headers().clone();
+        let report = Report::read(&self.error_body(response).await);
         let status = status.as_u16();
-        let wait = retry_after(response.headers());
-        let body = self.error_body(response).await;
-        let redact = |text: &str| self.redact(text);
-        let (refusal, error) = query.subject.status(status, &body, wait, redact);
-        let passes = match status {
-            408 | 500 | 502 | 503 | 504 | 529 => true,
-            // A used-up budget is reported as "too many requests", but no wait helps.
-            429 => refusal == Refusal::RateLimit,
-            _ => false,
-        };
-        Err(Failed {
-            reason: query.subject.what(Some(status), refusal),
-            error,
-            again: passes && wait.is_none_or(|wait| wait <= self.policy.max_wait),
+        let refusal = report.refusal(Some(status));
+        Err(self.refused(query, Some(status), refusal, report, &headers))
+    }
+
+    fn refused(
+        &self,
+        query: &Query,
+        status: Option<u16>,
+        refusal: Refusal,
+        report: Report,
+        headers: &HeaderMap,
+    ) -> Failed {
+        let of_limits = || in_headers(headers, true).filter(|_| refusal == Refusal::RateLimit);
+        let wait = in_headers(headers, false)
+            .or(report.wait)
+            .or_else(of_limits);
+        // A secret that was cut is not known as one.
+        let says = excerpt(&self.auth.lock().redact(&report.message));
+        Failed {
+            reason: query.subject.what(status, refusal),
+            error: query.subject.refused(status, refusal, &says, wait),
+            // The reason counts, and not the status: a budget that is used up is reported as "too many requests".
+            again: refusal.passes() && wait.is_none_or(|wait| wait <= self.config.policy.max_wait),
             is_lost: false,
             wait,
-        })
+            report: Some(report),
+        }
     }
 
     async fn error_body(&self, mut response: Response) -> String {
@@ -206,7 +238,7 @@ impl Asker {
                 body.extend_from_slice(&chunk);
             }
         };
-        let _ = tokio::time::timeout(self.policy.tail_timeout, read).await;
+        let _ = tokio::time::timeout(self.config.policy.tail_timeout, read).await;
         body.truncate(MAX_ERROR_BYTES);
         if let Some(why) = compressed(response.headers(), &body) {
             return why;
@@ -214,11 +246,12 @@ impl Asker {
         String::from_utf8_lossy(&body).into_owned()
     }
 
-    fn reading(self: &Arc<Self>, response: Response) -> Reading {
+    fn reading(self: &Arc<Self>, response: Response, learnt: &Learnt) -> Reading {
         let kind = response.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         Reading {
-            reader: AnswerReader::new(self.provider, &excerpt(kind)),
+            reader: AnswerReader::new(self.config.provider, &excerpt(kind))
+                .with_closed_thoughts(learnt.closes_thoughts),
             asker: Arc::clone(self),
             response,
             failure: None,
@@ -226,6 +259,7 @@ impl Asker {
             over: false,
             since: Instant::now(),
             complete: None,
+            waits: None,
         }
     }
 }
@@ -239,6 +273,8 @@ struct Failed {
     is_lost: bool,
     /// The wait that the provider requests.
     wait: Option<Duration>,
+    /// What it says.
+    report: Option<Report>,
 }
 
 impl Failed {
@@ -249,6 +285,7 @@ impl Failed {
             again: false,
             is_lost: false,
             wait: None,
+            report: None,
         }
     }
 }
@@ -257,8 +294,16 @@ impl Failed {
 struct Asking {
     asker: Arc<Asker>,
     query: Query,
+    /// What is left out of the request, or is about to be.
+    learnt: Learnt,
+    /// The refusal after which something was left out.
+    refused: Option<ModelError>,
+    /// Whether the key was read again.
+    is_renewed: bool,
     /// What people are told next.
-    notice: Option<Notice>,
+    notices: VecDeque<Notice>,
+    /// What they are told if the request is taken.
+    left_out: Vec<Notice>,
     backoff: Backoff,
     /// Before the next attempt.
     wait: Option<Duration>,
@@ -274,13 +319,20 @@ impl Asking {
             if self.is_over {
                 return None;
             }
-            if let Some(notice) = self.notice.take() {
+            if let Some(notice) = self.notices.pop_front() {
                 return Some(Ok(Delta::Notice(notice)));
             }
             let failed = match &mut self.reading {
                 Some(reading) => match reading.next().await? {
                     Ok(delta) => {
                         self.is_begun |= !matches!(delta, Delta::Usage(_));
+                        let closes = reading.reader.closes_thoughts();
+                        if closes != self.learnt.closes_thoughts
+                            && matches!(delta, Delta::Finish(_))
+                        {
+                            let model = &self.query.model;
+                            self.asker.learn(model, |it| it.closes_thoughts = closes);
+                        }
                         return Some(Ok(delta));
                     }
                     Err(error) => self.reported(error),
@@ -289,9 +341,10 @@ impl Asking {
                     if let Some(wait) = self.wait.take() {
                         tokio::time::sleep(wait).await;
                     }
-                    match self.asker.attempt(&self.query).await {
+                    match self.asker.attempt(&self.query, &self.learnt).await {
                         Ok(response) => {
-                            self.reading = Some(self.asker.reading(response));
+                            self.reading = Some(self.asker.reading(response, &self.learnt));
+                            self.taken();
                             continue;
                         }
                         Err(failed) => failed,
@@ -306,38 +359,95 @@ impl Asking {
     }
 
     /// Decides about an error in an answer.
-    fn reported(&mut self, error: ModelError) -> Failed {
-        let subject = &self.query.subject;
-        let error = subject.complete(error, |text| self.asker.redact(text));
-        match &error {
-            ModelError::Refused { refusal, .. } => Failed {
-                reason: subject.what(None, *refusal),
-                again: refusal.passes() && !self.is_begun,
-                is_lost: false,
-                wait: None,
-                error,
-            },
-            _ => Failed::for_good(error),
+    fn reported(&self, error: ModelError) -> Failed {
+        match error {
+            ModelError::Refused {
+                status,
+                refusal,
+                message,
+            } => {
+                let report = Report::said(message);
+                let asker = &self.asker;
+                asker.refused(&self.query, status, refusal, report, &HeaderMap::new())
+            }
+            ModelError::BadAnswer { message } => {
+                let message = self.asker.auth.lock().redact(&message);
+                Failed::for_good(ModelError::BadAnswer { message })
+            }
+            other => Failed::for_good(other),
         }
     }
 
     /// Prepares another attempt, or returns the error.
     fn failed(&mut self, failed: Failed) -> Option<ModelError> {
-        let delay = match failed.again {
+        let refusal = failed.error.refusal();
+        if refusal == Some(Refusal::Key)
+            && !self.is_begun
+            && !std::mem::replace(&mut self.is_renewed, true)
+            && self.asker.renew()
+        {
+            tracing::info!("the key was refused, and has changed: asking again");
+            self.reading = None;
+            return None;
+        }
+        if let Some((member, instead)) = self.leave_out(&failed) {
+            self.left_out.push(Notice::LeftOut { member, instead });
+            self.refused.get_or_insert(failed.error);
+            self.reading = None;
+            return None;
+        }
+        let delay = match failed.again && !self.is_begun {
             true => self.backoff.next_delay(entropy()),
             false => None,
         };
         let Some(delay) = delay else {
-            return Some(failed.error);
+            // What was left out has not helped, unless something else has happened since.
+            let first = self
+                .refused
+                .take()
+                .filter(|_| !refusal.is_none_or(Refusal::passes));
+            return Some(first.unwrap_or(failed.error));
         };
         let wait = failed.wait.unwrap_or(delay);
         let reason = failed.reason;
         let notice = Notice::Retry { reason, wait };
         tracing::warn!("{notice}");
-        self.notice = Some(notice);
+        self.notices.push_back(notice);
         self.wait = Some(wait);
         self.reading = None;
         None
+    }
+
+    /// Remembers what was left out, after the request was taken without.
+    fn taken(&mut self) {
+        let model = &self.query.model;
+        for notice in &self.left_out {
+            tracing::warn!(model, "{notice}");
+            let refused = self.learnt.refused.clone();
+            self.asker.learn(model, |it| it.refused.extend(refused));
+        }
+        self.notices.extend(self.left_out.drain(..));
+    }
+
+    /// Leaves out the member that a refusal names, if there is one, or changes its name.
+    fn leave_out(&mut self, failed: &Failed) -> Option<(String, Option<String>)> {
+        let ModelError::Refused {
+            status, refusal, ..
+        } = failed.error
+        else {
+            return None;
+        };
+        let report = failed.report.as_ref().filter(|_| !self.is_begun)?;
+        let says = report.message.to_lowercase();
+        let is_meant = match (status, refusal) {
+            // Only the answer may be too long.
+            (_, Refusal::TooLong) => finds(r"\bmax_\w+\W+is too", &says),
+            // A failure may have any reason.
+            (Some(500 | 501), _) => finds(NOT_TAKEN, &says),
+            (status, _) => matches!(status, None | Some(400 | 404 | 405 | 422)),
+        };
+        let body = is_meant.then_some(&self.query.body)?;
+        self.learnt.learn(body, report)
     }
 }
 
@@ -354,6 +464,8 @@ struct Reading {
     since: Instant,
     /// When the answer was complete.
     complete: Option<Instant>,
+    /// Since when the first words wait.
+    waits: Option<Instant>,
 }
 
 impl Reading {
@@ -375,6 +487,7 @@ impl Reading {
                 return None;
             }
             if let Err(error) = self.read().await {
+                self.reader.release();
                 self.failure = Some(error);
             }
         }
@@ -400,7 +513,7 @@ impl Reading {
             tail_timeout,
             total_timeout,
             ..
-        } = self.asker.policy;
+        } = self.asker.config.policy;
         let now = Instant::now();
         let complete = self.reader.is_finished();
         // The wait that ends first. None of them begins again with a comment after the end.
@@ -418,10 +531,20 @@ impl Reading {
                 _ => (Wait::Piece, idle_timeout, idle_timeout),
             }
         };
+        let words = self.reader.waits().then(|| {
+            let since = *self.waits.get_or_insert(now);
+            FIRST_WORDS.saturating_sub(now - since)
+        });
+        let words = words.filter(|words| *words < left);
+        let left = words.unwrap_or(left);
         let chunk = match left.is_zero() {
             true => None,
             false => tokio::time::timeout(left, self.response.chunk()).await.ok(),
         };
+        if chunk.is_none() && words.is_some() {
+            self.reader.release();
+            return Ok(());
+        }
         match chunk {
             Some(Ok(Some(chunk))) => {
                 let is_first = !std::mem::replace(&mut self.is_begun, true);
@@ -440,26 +563,6 @@ impl Reading {
             None => Err(ModelError::TimedOut { wait, after }),
         }
     }
-}
-
-/// Returns the wait, given in milliseconds, in seconds or as a date.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.trim());
-    let ms = text("retry-after-ms").and_then(|ms| ms.parse().ok());
-    if let Some(ms) = ms {
-        return Some(Duration::from_millis(ms));
-    }
-    let after = text(RETRY_AFTER.as_str())?;
-    if let Ok(seconds) = after.parse() {
-        return Duration::try_from_secs_f64(seconds).ok();
-    }
-    let date = |text| httpdate::parse_http_date(text).ok();
-    // By the provider's clock, which may go wrong together with the date.
-    let now = text(DATE.as_str())
-        .and_then(date)
-        .unwrap_or_else(SystemTime::now);
-    // A date in the past causes no wait.
-    Some(date(after)?.duration_since(now).unwrap_or_default())
 }
 
 /// Describes an error without the names of hosts.
@@ -494,36 +597,4 @@ fn plain_words(error: &reqwest::Error) -> &'static str {
         }
     }
     otherwise
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_the_wait_as_a_number_or_a_date() {
-        let wait = |after: &str, now: Option<&str>| {
-            let mut headers = HeaderMap::new();
-            headers.insert(RETRY_AFTER, HeaderValue::from_str(after).unwrap());
-            if let Some(now) = now {
-                headers.insert(DATE, HeaderValue::from_str(now).unwrap());
-            }
-            retry_after(&headers)
-        };
-        let now = Some("Sun, 06 Nov 1994 08:49:37 GMT");
-        let seconds = |seconds| Some(Duration::from_secs(seconds));
-        assert_eq!(wait("7", None), seconds(7));
-        for date in [
-            "Sun, 06 Nov 1994 08:50:07 GMT",
-            "Sunday, 06-Nov-94 08:50:07 GMT",
-            "Sun Nov  6 08:50:07 1994",
-        ] {
-            assert_eq!(wait(date, now), seconds(30), "{date}");
-            // Long ago.
-            assert_eq!(wait(date, None), seconds(0), "{date}");
-        }
-        for bad in ["-1", "soon", "", "1e400"] {
-            assert_eq!(wait(bad, now), None, "{bad}");
-        }
-    }
 }

@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-use reqwest::header::HeaderValue;
 use reqwest::{Client, Url};
-use rpc_core::Secret;
 use rpc_core::net::tls::TlsConfig;
 
 use super::HttpClient;
@@ -96,14 +94,6 @@ pub(super) fn endpoint(text: &str, example: &str, setting: &str) -> Result<Url, 
         return Err(bad("it names no host"));
     }
     Ok(url)
-}
-
-/// Creates a header with a key.
-pub(super) fn sensitive(prefix: &str, key: &Secret) -> Result<HeaderValue, ModelError> {
-    let mut value = HeaderValue::from_str(&format!("{prefix}{}", key.expose().trim()))
-        .map_err(|_| ModelError::setup("the key holds characters that no key has"))?;
-    value.set_sensitive(true);
-    Ok(value)
 }
 
 pub(super) fn is_loopback(url: &Url) -> bool {

@@ -9,7 +9,7 @@ use super::client::is_loopback;
 use crate::model::config::ModelConfig;
 use crate::model::error::excerpt;
 use crate::model::provider::Provider;
-use crate::model::refusal::{Refusal, Report};
+use crate::model::refusal::Refusal;
 use crate::model::{ModelError, seconds};
 
 /// What is asked.
@@ -61,7 +61,8 @@ impl Subject {
         ModelError::Unreachable { message }
     }
 
-    /// Creates the error for a report of the provider.
+    /// Creates the error for a report of the provider: the reason, what to do, and its own words without secrets.
+    /// `wait` is how long it asks to wait.
     pub(super) fn refused(
         &self,
         status: Option<u16>,
@@ -69,13 +70,16 @@ impl Subject {
         says: &str,
         wait: Option<Duration>,
     ) -> ModelError {
-        let mut message = self.what(status, refusal);
-        message.push_str(&self.advice(refusal, wait));
+        let mut message = self.what(status, refusal) + &self.words(refusal).1;
+        let max = self.config.policy.max_wait;
+        if let Some(wait) = wait.filter(|wait| refusal.passes() && !wait.is_zero()) {
+            message = message.replace("later", &format!("in {}", seconds(wait)));
+            if wait > max {
+                message += &format!(" (asked again by itself only within {})", seconds(max));
+            }
+        }
         if !says.is_empty() {
-            message.push_str(". ");
-            message.push_str(self.config.provider.title());
-            message.push_str(" says: ");
-            message.push_str(says);
+            message += &format!(". {} says: {says}", self.config.provider.title());
         }
         ModelError::Refused {
             status,
@@ -86,108 +90,57 @@ impl Subject {
 
     /// Returns what has happened.
     pub(super) fn what(&self, status: Option<u16>, refusal: Refusal) -> String {
-        let (name, model) = (self.config.provider.title(), &self.config.model);
-        let mut what = match refusal {
-            Refusal::Key if self.config.key.is_some() => format!("{name} refused the key"),
-            Refusal::Key => format!("{name} requires a key"),
-            Refusal::Permission => format!("{name} does not allow this"),
-            Refusal::Model => format!("{name} does not have the model {model}"),
-            Refusal::Interface => {
-                format!("{name} serves the model {model} through another interface only")
-            }
-            Refusal::Address => format!("{name} is not at this address"),
-            Refusal::RateLimit => format!("{name} limits the requests"),
-            Refusal::Quota => format!("the quota at {name} is used up"),
-            Refusal::Overloaded => format!("{name} is overloaded"),
-            Refusal::Unavailable => format!("{name} has failed"),
-            Refusal::TooLong => format!("the conversation is too long for the model {model}"),
-            Refusal::TooLarge => format!("the request is too large for {name}"),
-            Refusal::Request => format!("{name} refused the request"),
-            Refusal::Broken => format!("{name} broke the answer off"),
-        };
-        if let Some(status) = status {
-            what.push_str(&format!(" (HTTP {status})"));
-        }
-        what
+        let status = status.map(|status| format!(" (HTTP {status})"));
+        self.words(refusal).0 + &status.unwrap_or_default()
     }
 
-    /// Returns what to do.
-    fn advice(&self, refusal: Refusal, wait: Option<Duration>) -> String {
-        let variable = self.config.provider.key_variable().unwrap_or_default();
-        let later = || match wait {
-            Some(wait) if !wait.is_zero() => format!("; try again in {}", seconds(wait)),
-            _ => "; try again later".to_owned(),
-        };
-        match refusal {
-            Refusal::Key if self.config.key.is_some() => {
-                format!(": check {variable} or {}", self.config.setting("key-file"))
-            }
-            Refusal::Key => format!(
-                ": set {variable}, or name a file with {}",
-                self.config.setting("key-file")
-            ),
-            Refusal::Permission => {
-                format!(
-                    ": check what the key may do, and {}",
-                    self.config.setting("model")
-                )
-            }
-            Refusal::Model if self.config.provider == Provider::Ollama => {
-                format!(": run 'ollama pull {}'", self.config.model)
-            }
-            Refusal::Interface => format!(
-                ", such as Responses, which is not supported: choose another with {}",
-                self.config.setting("model")
-            ),
-            Refusal::Model | Refusal::Request => {
-                format!(": check {}", self.config.setting("model"))
-            }
-            Refusal::Address => format!(": check {}", self.config.setting("base-url")),
-            Refusal::Quota => ": check the plan and the billing there".to_owned(),
-            Refusal::TooLong => {
-                format!(
-                    ": begin a new one, or lower {}",
-                    self.config.setting("context-tokens")
-                )
-            }
-            Refusal::TooLarge => {
-                ": send fewer or smaller images, or begin a new conversation".to_owned()
-            }
-            Refusal::RateLimit | Refusal::Overloaded | Refusal::Unavailable => later(),
-            Refusal::Broken => "; try again".to_owned(),
+    /// Returns what has happened, and what to do.
+    fn words(&self, refusal: Refusal) -> (String, String) {
+        let config = &self.config;
+        let is_ollama = config.provider == Provider::Ollama;
+        let mut text = words(refusal, config.key.is_some(), is_ollama).to_owned();
+        for setting in ["key-file", "model", "base-url", "context-tokens"] {
+            text = text.replace(&format!("--{setting}"), &config.setting(setting));
         }
-    }
-
-    /// Completes an error that an answer has reported.
-    pub(super) fn complete(
-        &self,
-        error: ModelError,
-        redact: impl Fn(&str) -> String,
-    ) -> ModelError {
-        match error {
-            ModelError::Refused {
-                status,
-                refusal,
-                message,
-            } => self.refused(status, refusal, &redact(&message), None),
-            ModelError::BadAnswer { message } => ModelError::BadAnswer {
-                message: redact(&message),
-            },
-            other => other,
+        let variable = config.provider.key_variable().unwrap_or_default();
+        let name = config.provider.title();
+        for (place, value) in [
+            ("VARIABLE", variable),
+            ("NAME", name),
+            ("MODEL", &config.model),
+        ] {
+            text = text.replace(place, value);
         }
+        let (what, advice) = text.split_once('|').unwrap_or((&text, ""));
+        (what.to_owned(), advice.to_owned())
     }
+}
 
-    /// Creates the error for an answer with this status and body.
-    pub(super) fn status(
-        &self,
-        status: u16,
-        body: &str,
-        wait: Option<Duration>,
-        redact: impl Fn(&str) -> String,
-    ) -> (Refusal, ModelError) {
-        let report = Report::read(body);
-        let refusal = report.refusal(Some(status));
-        let says = redact(&report.message);
-        (refusal, self.refused(Some(status), refusal, &says, wait))
+/// What has happened, and what to do.
+const fn words(refusal: Refusal, has_key: bool, is_ollama: bool) -> &'static str {
+    match refusal {
+        Refusal::Key if has_key => "NAME refused the key|: check VARIABLE or --key-file",
+        Refusal::Key => "NAME requires a key|: set VARIABLE, or name a file with --key-file",
+        Refusal::Permission => "NAME does not allow this|: check what the key may do, and --model",
+        Refusal::Model if is_ollama => {
+            "NAME does not have the model MODEL|: run 'ollama pull MODEL'"
+        }
+        Refusal::Model => "NAME does not have the model MODEL|: check --model",
+        Refusal::Interface => {
+            "NAME serves this model through another interface only|: choose another with --model"
+        }
+        Refusal::Address => "NAME is not at this address|: check --base-url",
+        Refusal::RateLimit => "NAME limits the requests|; try again later",
+        Refusal::Quota => "the quota at NAME is used up|: check the plan and the billing there",
+        Refusal::Overloaded => "NAME is overloaded|; try again later",
+        Refusal::Unavailable => "NAME has failed|; try again later",
+        Refusal::TooLong => {
+            "the conversation is too long for the model MODEL|: begin a new one, or lower --context-tokens"
+        }
+        Refusal::TooLarge => {
+            "the request is too large for NAME|: send fewer or smaller images, or begin a new conversation"
+        }
+        Refusal::Request => "NAME refused the request|: check --model",
+        Refusal::Broken => "NAME broke the answer off|; try again",
     }
 }

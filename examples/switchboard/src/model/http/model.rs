@@ -7,11 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use reqwest::Url;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 
 use super::HttpClient;
 use super::ask::{Asker, Query};
-use super::client::{endpoint, is_loopback, sensitive};
+use super::client::{endpoint, is_loopback};
 use super::explain::Subject;
 use crate::model::config::ModelConfig;
 use crate::model::provider::Provider;
@@ -34,22 +33,8 @@ impl HttpModel {
     /// # Errors
     /// [`ModelError::Setup`] for an invalid address or key, or if TLS cannot be set up.
     pub fn new(config: ModelConfig, http: &HttpClient) -> Result<Self, ModelError> {
-        let url = address(&config)?;
-        let mut headers = HeaderMap::new();
-        let is_anthropic = config.provider == Provider::Anthropic;
-        if is_anthropic {
-            let version = HeaderValue::from_static(anthropic::VERSION);
-            headers.insert("anthropic-version", version);
-        }
-        if let Some(key) = &config.key {
-            match is_anthropic {
-                true => headers.insert("x-api-key", sensitive("", key)?),
-                false => headers.insert(AUTHORIZATION, sensitive("Bearer ", key)?),
-            };
-        }
-        let asker = Asker::new(http, url, headers, &config)?;
         Ok(Self {
-            asker: Arc::new(asker),
+            asker: Arc::new(Asker::new(http, address(&config)?, &config)?),
             config,
         })
     }
@@ -91,6 +76,7 @@ impl HttpModel {
         let model = request.model.unwrap_or(&self.config.model);
         Ok(Query {
             body: self.body(request)?,
+            model: model.to_owned(),
             subject: Subject::new(&self.config, model, self.asker.url()),
         })
     }
@@ -125,17 +111,25 @@ fn address(config: &ModelConfig) -> Result<Url, ModelError> {
     if provider == Provider::Ollama && url.host_str() == Some("0.0.0.0") {
         let _ = url.set_host(Some("127.0.0.1"));
     }
-    let (root, end) = match provider {
-        Provider::Anthropic => ("", "/v1/messages"),
-        Provider::Ollama => ("", "/api/chat"),
-        _ => ("/v1", "/chat/completions"),
+    // The address of one interface of a server is as good as the server's.
+    let (root, end, others): (_, _, &[&str]) = match provider {
+        Provider::Anthropic => ("/v1", "/messages", &["/v1"]),
+        Provider::Ollama => (
+            "/api",
+            "/chat",
+            &["/v1/chat/completions", "/api/generate", "/api", "/v1"],
+        ),
+        _ => (
+            "",
+            "/chat/completions",
+            &["/completions", "/responses", "/models"],
+        ),
     };
     let path = url.path().trim_end_matches('/');
-    let path = match path {
-        whole if whole.ends_with(end) => whole.to_owned(),
-        "" => format!("{root}{end}"),
-        path if root.is_empty() => format!("{}{end}", path.strip_suffix("/v1").unwrap_or(path)),
-        path => format!("{path}{end}"),
+    let path = match others.iter().find_map(|other| path.strip_suffix(other)) {
+        _ if path.ends_with(&format!("{root}{end}")) => path.to_owned(),
+        None | Some("") if path.is_empty() && root.is_empty() => format!("/v1{end}"),
+        base => format!("{}{root}{end}", base.unwrap_or(path)),
     };
     url.set_path(&path);
     Ok(url)

@@ -8,10 +8,9 @@ pub(super) fn redact(private: &[Secret], text: &str) -> String {
     const HIDDEN: &str = "***";
     /// The shortest text to treat as a secret.
     const MIN: usize = 8;
-    const MIN_PART: usize = 4;
     let private = private.iter().map(|private| private.expose().as_str());
     let private: Vec<_> = private.filter(|private| private.len() >= MIN).collect();
-    let mut text = private.iter().fold(text.to_owned(), |text, private| {
+    private.iter().fold(text.to_owned(), |text, private| {
         let mut out = String::new();
         let mut rest = 0;
         for (at, _) in text.match_indices(private) {
@@ -23,25 +22,7 @@ pub(super) fn redact(private: &[Secret], text: &str) -> String {
         }
         out.push_str(text.get(rest..).unwrap_or_default());
         out
-    });
-    // What was cut to a length may end in the middle of a secret.
-    let Some(end) = text.strip_suffix('…').map(str::len) else {
-        return text;
-    };
-    let said = text.get(..end).unwrap_or_default();
-    let part = |private: &&str| {
-        let mut lengths = (MIN_PART..private.len()).rev();
-        lengths.find(|length| {
-            private.get(..*length).is_some_and(|part| {
-                let start = said.len().saturating_sub(part.len());
-                said.ends_with(part) && is_word(said, start, said.len())
-            })
-        })
-    };
-    if let Some(length) = private.iter().filter_map(part).max() {
-        text.replace_range(end - length..end, HIDDEN);
-    }
-    text
+    })
 }
 
 /// Returns whether no letter or digit comes directly before or after this part of a text.
@@ -61,25 +42,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_meaningful_part_of_a_key_is_shown() {
+    fn a_key_is_not_shown() {
         let private = ["http://h/x", "http://h", "sk-hünter2"].map(Secret::from);
         for (text, told) in [
             ("nothing", "nothing"),
             ("at http://h/x for sk-hünter2", "at *** for ***"),
-            ("for sk-hünter2…", "for ***…"),
-            ("for sk-hünte…", "for ***…"),
-            ("at http://h…", "at ***…"),
-            ("at http:…", "at ***…"),
-            ("for sk-h…", "for ***…"),
-            ("for sk-…", "for sk-…"),
             ("for sk-h", "for sk-h"),
-            ("…", "…"),
             ("(sk-hünter2)", "(***)"),
             ("ask-hünter2", "ask-hünter2"),
             ("sk-hünter22 or sk-hünter2", "sk-hünter22 or ***"),
             ("at http://h:8080", "at ***:8080"),
             ("at http://here", "at http://here"),
-            ("the ask-h…", "the ask-h…"),
         ] {
             assert_eq!(redact(&private, text), told);
         }
@@ -88,7 +61,7 @@ mod tests {
     #[test]
     fn a_short_key_leaves_messages_whole() {
         let private = ["t", "k", "sk-1234"].map(Secret::from);
-        for text in ["too many tokens: t", "sk-1234 is no key", "a task…"] {
+        for text in ["too many tokens: t", "sk-1234 is no key", "a task"] {
             assert_eq!(redact(&private, text), text);
         }
     }

@@ -220,61 +220,6 @@ fn an_event_that_cannot_be_read_is_omitted() {
 }
 
 #[test]
-fn separates_thoughts_in_the_text_from_the_answer() {
-    for (whole, answer, thoughts) in [
-        ("<think>hm</think>\n\nyes", "yes", "hm"),
-        ("\n<think>hm\n</think>\n", "\n", "hm\n"),
-        ("<think>a</think>\n<think>b</think>c", "c", "ab"),
-        ("<think>for ever < </thin", "", "for ever < </thin"),
-        (
-            "the <think> tag, </think> too",
-            "the <think> tag, </think> too",
-            "",
-        ),
-        (
-            "<think>a</think>b<think>c</think>d",
-            "b<think>c</think>d",
-            "a",
-        ),
-        ("<think>", "", ""),
-        ("hm</think>yes", "hm</think>yes", ""),
-        ("1 < 2 <thin", "1 < 2 <thin", ""),
-        ("<<think>x</think>>", "<<think>x</think>>", ""),
-        ("a <b> </b> \u{1f914}", "a <b> </b> \u{1f914}", ""),
-    ] {
-        for size in 1..=whole.len() {
-            let mut stream = String::new();
-            let chars: Vec<_> = whole.chars().collect();
-            for part in chars.chunks(size) {
-                stream.push_str(&said(&part.iter().collect::<String>()));
-            }
-            stream.push_str("data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\n");
-            let (deltas, outcome) = decode(stream.as_bytes(), 99);
-            assert_eq!(
-                (text(&deltas).as_str(), outcome),
-                (answer, Ok(())),
-                "{whole}"
-            );
-            let thought: String = deltas
-                .iter()
-                .filter_map(|delta| match delta {
-                    Delta::Thought(text) => Some(text.as_str()),
-                    _ => None,
-                })
-                .collect();
-            assert_eq!(thought, thoughts, "{whole}");
-        }
-        let body = serde_json::json!({ "choices": [{ "message": { "content": whole } }] });
-        let (deltas, outcome) = decode(body.to_string().as_bytes(), 99);
-        assert_eq!(
-            (text(&deltas).as_str(), outcome),
-            (answer, Ok(())),
-            "{whole}"
-        );
-    }
-}
-
-#[test]
 fn passes_calls_whatever_the_finish_reason() {
     let call = r#"{"choices":[{"delta":{"content":"","tool_calls":[{"index":0,"id":"c","function":{"name":"time","arguments":"{}"}}]}}]}"#;
     for reason in ["stop", "length", "tool_calls"] {

@@ -144,7 +144,7 @@ async fn does_not_retry_a_lasting_refusal() {
                 "tomorrow",
                 99,
             )],
-            "OpenAI has failed (HTTP 503); try again in 86400 s. OpenAI says: tomorrow",
+            "OpenAI has failed (HTTP 503); try again in 86400 s (asked again by itself only within 30 s). OpenAI says: tomorrow",
         ),
         (
             &[Does::Answers("501 Not Implemented", "broken", 99)],
@@ -286,9 +286,47 @@ fn an_address_is_completed_to_that_of_the_interface() {
             "https://h/x/chat/completions",
         ),
         ("https://h/v1?key=1", "https://h/v1/chat/completions?key=1"),
+        ("https://h/v1/models", "https://h/v1/chat/completions"),
+        (
+            "https://h/openai/deployments/m/chat/completions?api-version=1",
+            "https://h/openai/deployments/m/chat/completions?api-version=1",
+        ),
+        (
+            "https://h/openai/deployments/m?api-version=1",
+            "https://h/openai/deployments/m/chat/completions?api-version=1",
+        ),
     ] {
         let model = http_model(ModelConfig::new(Kind::OpenAi, "toy").with_base_url(given)).unwrap();
         assert_eq!(model.url().as_str(), meant);
+    }
+    for (kind, end, given) in [
+        (
+            Kind::Anthropic,
+            "/v1/messages",
+            &["", "/", "/v1", "/v1/messages", "/v1/messages/"][..],
+        ),
+        (
+            Kind::Ollama,
+            "/api/chat",
+            &[
+                "",
+                "/api",
+                "/api/",
+                "/api/chat",
+                "/api/generate",
+                "/v1",
+                "/v1/",
+                "/v1/chat/completions",
+            ],
+        ),
+    ] {
+        for given in given {
+            for root in ["http://h", "http://h/x"] {
+                let config = ModelConfig::new(kind, "toy").with_base_url(format!("{root}{given}"));
+                let model = http_model(config).unwrap();
+                assert_eq!(model.url().as_str(), format!("{root}{end}"), "{given}");
+            }
+        }
     }
     let model = http_model(ModelConfig::new(Kind::OpenAi, "toy")).unwrap();
     let default = "https://api.openai.com/v1/chat/completions";
@@ -307,7 +345,8 @@ fn an_address_is_completed_to_that_of_the_interface() {
 
 #[tokio::test]
 async fn the_request_has_the_configured_members() {
-    for (model, limit) in [("toy", "max_tokens"), ("o3-mini", "max_completion_tokens")] {
+    // Nothing goes by the name of a model.
+    for model in ["toy", "o3-mini"] {
         let behaviour = &[Does::Answers(OK, WHOLE, 100); 2];
         let provider = Provider::start(behaviour).await;
         // The whole address may be given.
@@ -340,7 +379,7 @@ async fn the_request_has_the_configured_members() {
             "{head}"
         );
         let body: serde_json::Value = serde_json::from_str(body).unwrap();
-        assert_eq!(body[limit], 7);
+        assert_eq!(body["max_tokens"], 7);
         assert_eq!(body["stream_options"]["include_usage"], true);
         assert_eq!(body["tools"][0]["function"]["name"], "time");
         let expected = serde_json::json!([

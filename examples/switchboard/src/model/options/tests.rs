@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
+use crate::model::http::HttpModel;
 
 fn nothing(_: &str) -> Option<String> {
     None
@@ -83,6 +84,47 @@ fn a_key_is_looked_for_in_options_then_the_environment_then_the_file() {
     assert!(!format!("{file:?}").contains("from-file"));
     options.key_file = folder.write("blank.key", " \n");
     assert_eq!(key(resolve(&options, &file, &env)), "from-env");
+}
+
+#[test]
+fn quotes_around_a_key_are_dropped() {
+    let folder = Folder::new("quoted-keys");
+    for (given, meant) in [
+        ("\"sk\"", "sk"),
+        ("'sk'", "sk"),
+        ("\"sk", "\"sk"),
+        ("s\"k\"", "s\"k\""),
+    ] {
+        let env = |name: &str| (name == "OPENAI_API_KEY").then(|| given.to_owned());
+        assert_eq!(
+            key(resolve(
+                &args(Provider::OpenAi),
+                &ModelArgs::default(),
+                &env
+            )),
+            meant
+        );
+        let mut options = args(Provider::OpenAi);
+        options.key_file = folder.write("quoted.key", given);
+        assert_eq!(
+            key(resolve(&options, &ModelArgs::default(), &nothing)),
+            meant
+        );
+    }
+}
+
+#[test]
+fn headers_of_ones_own_are_enough_and_secret() {
+    let mut options = args(Provider::OpenAi);
+    options.model_header = vec![Secret::from("api-key: sk-hunter2")];
+    let config = resolve(&options, &ModelArgs::default(), &nothing).unwrap();
+    assert!(!format!("{options:?} {config:?}").contains("hunter2"));
+    assert!(HttpModel::new(config.clone(), &HttpClient::default()).is_ok());
+    for bad in ["api-key", ": x", "a b: c", "@/no/such/file"] {
+        let config = config.clone().with_headers(vec![Secret::from(bad)]);
+        let error = HttpModel::new(config, &HttpClient::default()).unwrap_err();
+        assert!(matches!(error, ModelError::Setup { .. }), "{bad}");
+    }
 }
 
 #[test]

@@ -139,7 +139,8 @@ async fn a_refusal_says_what_happened_and_what_to_do() {
             Kind::Anthropic,
             "529 Overloaded\r\nretry-after: 31",
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
-            "Anthropic is overloaded (HTTP 529); try again in 31 s. Anthropic says: Overloaded",
+            "Anthropic is overloaded (HTTP 529); try again in 31 s (asked again by itself only within \
+             30 s). Anthropic says: Overloaded",
             1,
         ),
         (
@@ -185,9 +186,25 @@ async fn a_refusal_says_what_happened_and_what_to_do() {
             Kind::OpenAi,
             "404 Not Found",
             r#"{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions."}}"#,
-            "OpenAI serves the model toy through another interface only (HTTP 404), such as Responses, \
-             which is not supported: choose another with --model. OpenAI says: This model is only \
-             supported in v1/responses and not in v1/chat/completions.",
+            "OpenAI serves this model through another interface only (HTTP 404): choose another with \
+             --model. OpenAI says: This model is only supported in v1/responses and not in \
+             v1/chat/completions.",
+            1,
+        ),
+        (
+            Kind::OpenAi,
+            "404 Not Found",
+            r#"{"error":{"message":"No endpoints found matching your data policy.","code":404}}"#,
+            "OpenAI refused the request (HTTP 404): check --model. OpenAI says: No endpoints found \
+             matching your data policy.",
+            1,
+        ),
+        (
+            Kind::Anthropic,
+            "500 Internal Server Error",
+            r#"{"error":"the input length exceeds the context length"}"#,
+            "the conversation is too long for the model toy (HTTP 500): begin a new one, or lower \
+             --context-tokens. Anthropic says: the input length exceeds the context length",
             1,
         ),
         (
@@ -281,5 +298,136 @@ async fn a_server_that_does_not_run_is_named_with_the_command_that_starts_it() {
         let model = HttpModel::new(config, &HttpClient::default()).unwrap();
         let error = ask(&model).await.1.unwrap_err().to_string();
         assert!(!error.contains("127.0.0.1"), "{error}");
+    }
+}
+
+/// The members of a request.
+fn sent(request: &str) -> serde_json::Value {
+    serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
+
+#[tokio::test]
+async fn a_refused_member_is_left_out_from_then_on_and_that_is_said_once() {
+    let tools = [snek_proto::llm::tool::ToolDefinition::new(
+        "echo", "Repeats",
+    )];
+    for (kind, status) in NETWORK
+        .into_iter()
+        .zip(["400 x", "404 x", "422 x", "500 x"])
+    {
+        let refusal = r#"{"error":{"message":"toy does not support tools","code":1}}"#;
+        let again = Does::Answers(OK, whole(kind), 99);
+        let does = vec![Does::Answers(status, refusal, 99), again, again];
+        let provider = Provider::start(Vec::leak(does)).await;
+        let (model, question) = (model(kind, &provider.url), ChatMessage::user("hi"));
+        let request = ChatRequest::new(vec![&question]).with_tools(&tools);
+        let mut told = Vec::new();
+        for _ in 0..2 {
+            let deltas = deltas(&model, request.clone()).await;
+            told.extend(deltas.into_iter().filter_map(|delta| match delta.unwrap() {
+                Delta::Notice(notice) => Some(notice.to_string()),
+                Delta::Text(text) => Some(text),
+                _ => None,
+            }));
+        }
+        let once = "the model does not take tools: it is asked without";
+        assert_eq!(told, [once, "grüß dich", "grüß dich"], "{kind}");
+        let has_tools: Vec<bool> = provider
+            .requests()
+            .iter()
+            .map(|it| sent(it).get("tools").is_some())
+            .collect();
+        assert_eq!(has_tools, [true, false, false], "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_refusal_is_told_if_nothing_that_is_left_out_helps() {
+    let refusals = [
+        r#"{"error":{"message":"Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.","param":"max_tokens"}}"#,
+        r#"{"error":{"message":"max_completion_tokens is not supported"}}"#,
+        r#"{"error":{"message":"I do not like this"}}"#,
+        r#"{"error":{"message":"I do not like this"}}"#,
+    ];
+    let does = refusals.map(|body| Does::Answers("400 Bad Request", body, 99));
+    let provider = Provider::start(Vec::leak(does.to_vec())).await;
+    let model = model(Kind::OpenAi, &provider.url);
+    let error = ask(&model).await.1.unwrap_err().to_string();
+    assert!(
+        error.contains("Unsupported parameter: 'max_tokens'"),
+        "{error}"
+    );
+    ask(&model).await.1.unwrap_err();
+    let sent = provider
+        .requests()
+        .iter()
+        .map(|it| sent(it))
+        .collect::<Vec<_>>();
+    assert_eq!(sent[1]["max_completion_tokens"], 4096);
+    // What did not help is not remembered.
+    assert_eq!(
+        (sent[2].get("max_tokens"), sent.last()),
+        (None, sent.first())
+    );
+}
+
+#[tokio::test]
+async fn a_long_conversation_is_not_asked_again_and_a_large_answer_is_asked_for_without_its_size() {
+    let body = r#"{"error":{"message":"max_tokens is too large: 4096. This model supports at most 512 completion tokens"}}"#;
+    let does = vec![
+        Does::Answers("400 Bad Request", body, 99),
+        Does::Answers(OK, whole(Kind::OpenAi), 99),
+    ];
+    let provider = Provider::start(Vec::leak(does)).await;
+    assert_eq!(ask(&model(Kind::OpenAi, &provider.url)).await.1, Ok(()));
+    assert_eq!(sent(&provider.requests()[1]).get("max_tokens"), None);
+}
+
+#[tokio::test]
+async fn a_key_file_is_read_again_when_its_key_is_refused() {
+    for (kind, header) in NETWORK.into_iter().zip([
+        "authorization: Bearer ",
+        "x-api-key: ",
+        "authorization: Bearer ",
+        "api-key: ",
+    ]) {
+        let refused = Does::Answers("401 Unauthorized", "{}", 99);
+        let does = vec![
+            refused,
+            Does::Answers(OK, whole(kind), 99),
+            refused,
+            refused,
+        ];
+        let provider = Provider::start(Vec::leak(does)).await;
+        let name = format!("switchboard-renewed-{kind}-{}", std::process::id());
+        let file = std::env::temp_dir().join(name);
+        let mut config = config(kind, &provider.url);
+        if header == "api-key: " {
+            std::fs::write(&file, "api-key: old-secret").unwrap();
+            let line = Secret::from(format!("@{}", file.display()));
+            config = config.with_key(None).with_headers(vec![line]);
+        } else {
+            config = config.with_key_file(Some(file.clone()));
+        }
+        let model = HttpModel::new(config, &HttpClient::default()).unwrap();
+        std::fs::write(
+            &file,
+            header
+                .split_once(": ")
+                .filter(|_| header == "api-key: ")
+                .map_or("new-secret", |_| "api-key: new-secret"),
+        )
+        .unwrap();
+        assert_eq!(ask(&model).await.1, Ok(()), "{kind}");
+        let new = format!("{header}new-secret");
+        assert!(provider.requests()[1].contains(&new), "{kind}");
+        // Not for ever.
+        let error = ask(&model).await.1.unwrap_err();
+        assert!(
+            !format!("{error} {model:?}").contains("new-secret"),
+            "{error}"
+        );
+        assert_eq!(provider.requests().len(), 3, "{kind}");
+        std::fs::remove_file(file).unwrap();
     }
 }

@@ -1,0 +1,350 @@
+//! [`Learnt`]: what a model at an address has refused or shown, so that it is asked better from then on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use regex::Regex;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::model::refusal::{Report, finds};
+
+/// The members that carry the conversation and its tools: without one of them it would be another question.
+const NEEDED: &str = "model messages role content type text id index name description function parameters input_schema \
+    arguments input tool_calls tool_call_id tool_use_id tool_name system images image_url source url data media_type";
+/// Those of them whose members are not the interface's.
+const OPAQUE: &str = "parameters input_schema arguments input";
+
+/// How a refusal says that a member is not taken.
+pub(super) const NOT_TAKEN: &str =
+    "support|permit|allow|accept|enabl|requires|unknown|unrecogni|unexpected|extra|invalid|capab";
+/// How it says that one is missing.
+const MISSING: &str = "missing|(?:field|is) required|(?:passed|handed|sent) back";
+
+/// What is known of a model at an address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Learnt {
+    /// The members that it refuses, with what takes their place.
+    pub(super) refused: BTreeMap<String, Option<String>>,
+    /// Whether it closes thoughts without having opened them.
+    pub(super) closes_thoughts: bool,
+}
+
+impl Learnt {
+    /// Returns a request without what is refused.
+    pub(super) fn apply(&self, body: &Bytes) -> Bytes {
+        let whole = || serde_json::from_slice::<&RawValue>(body).ok();
+        let without = || self.without(whole()?, true).ok();
+        let changed = (!self.refused.is_empty()).then(without).flatten();
+        changed.map_or_else(
+            || body.clone(),
+            |raw| String::from(Box::<str>::from(raw)).into(),
+        )
+    }
+
+    /// Learns which member of a request is refused. Returns whether that is news: its name, and the one that the
+    /// provider proposes instead.
+    pub(super) fn learn(
+        &mut self,
+        body: &Bytes,
+        report: &Report,
+    ) -> Option<(String, Option<String>)> {
+        let mut sent = BTreeSet::new();
+        names(&serde_json::from_slice(&self.apply(body)).ok()?, &mut sent);
+        let member = refused(report, &sent)?;
+        let says = report.message.to_lowercase();
+        let other = Regex::new("[a-z]+(?:_[a-z]+)+").ok()?;
+        let proposed = other.find_iter(&says).map(|it| it.as_str()).find(|it| {
+            let is_near = it
+                .split('_')
+                .any(|part| member.split('_').any(|known| known == part));
+            is_near && !sent.contains(*it)
+        });
+        let instead =
+            proposed.filter(|_| finds("use |instead|did you mean|replace|favou?r", &says));
+        let instead = instead.map(str::to_owned);
+        self.refused.insert(member.clone(), instead.clone());
+        // What was proposed before is refused as well.
+        for (_, other) in self
+            .refused
+            .iter_mut()
+            .filter(|(_, it)| it.as_ref() == Some(&member))
+        {
+            *other = None;
+        }
+        Some((member, instead))
+    }
+
+    fn without(&self, raw: &RawValue, is_top: bool) -> serde_json::Result<Box<RawValue>> {
+        let text = raw.get();
+        if text.starts_with('[') {
+            let list: Vec<&RawValue> = serde_json::from_str(text)?;
+            let list = list.into_iter().map(|it| self.without(it, false));
+            return to_raw_value(&list.collect::<Result<Vec<_>, _>>()?);
+        }
+        if !text.starts_with('{') {
+            return Ok(raw.to_owned());
+        }
+        let mut kept = BTreeMap::new();
+        for (name, value) in serde_json::from_str::<BTreeMap<String, &RawValue>>(text)? {
+            let name = match self.refused.get(&name) {
+                Some(None) => continue,
+                Some(Some(instead)) => instead.clone(),
+                // `tool_choice` needs `tools`, and `stream_options` needs `stream`.
+                None if is_top && self.needs_refused(&name) => continue,
+                None => name,
+            };
+            let value = match is_one(OPAQUE, &name) {
+                true => value.to_owned(),
+                false => self.without(value, false)?,
+            };
+            kept.insert(name, value);
+        }
+        to_raw_value(&kept)
+    }
+
+    fn needs_refused(&self, name: &str) -> bool {
+        let mut refused = self.refused.iter().filter(|(_, instead)| instead.is_none());
+        refused.any(|(member, _)| {
+            let one = member.strip_suffix('s').unwrap_or(member);
+            name.strip_prefix(one)
+                .is_some_and(|rest| rest.starts_with('_'))
+        })
+    }
+}
+
+fn is_one(words: &str, word: &str) -> bool {
+    words.split_whitespace().any(|known| known == word)
+}
+
+/// Collects the names of all members.
+fn names(value: &Value, into: &mut BTreeSet<String>) {
+    for value in value.as_array().into_iter().flatten() {
+        names(value, into);
+    }
+    for (name, value) in value.as_object().into_iter().flatten() {
+        into.insert(name.clone());
+        if !is_one(OPAQUE, name) {
+            names(value, into);
+        }
+    }
+}
+
+/// Returns the member of a request that a report refuses: the first that it names for programs or by its path, by its
+/// name, or in a word such as `tool`.
+fn refused(report: &Report, sent: &BTreeSet<String>) -> Option<String> {
+    let says = &report.message;
+    let is_refusal = finds(NOT_TAKEN, &says.to_lowercase());
+    if finds(MISSING, &says.to_lowercase()) {
+        return None;
+    }
+    let for_programs = report.members.iter().map(|member| (member.as_str(), true));
+    let words = Regex::new(r"[A-Za-z_][\w.\[\]-]*").ok()?;
+    let in_text = words.find_iter(says).map(|word| {
+        let before = says.get(..word.start()).unwrap_or_default();
+        (word.as_str(), before.ends_with(['\'', '"', '`', '“']))
+    });
+    for_programs.chain(in_text).find_map(|(path, is_name)| {
+        let parts = path
+            .split(['.', '[', ']'])
+            .filter(|part| part.contains(char::is_alphabetic));
+        let parts: Vec<&str> = parts.collect();
+        let last = *parts.last()?;
+        let is_name = is_name || parts.len() > 1 || last.contains('_');
+        let mut known = sent.iter().filter(|name| !is_one(NEEDED, name));
+        let is_same = |name: &&String| {
+            let is_plural = || {
+                !is_name
+                    && name
+                        .strip_suffix('s')
+                        .is_some_and(|one| one.eq_ignore_ascii_case(last))
+            };
+            name.eq_ignore_ascii_case(last) || is_plural()
+        };
+        if let Some(name) = known.find(is_same).filter(|_| is_name || is_refusal) {
+            return Some(name.clone());
+        }
+        let low = last.to_lowercase();
+        let is_tool = low.starts_with("tool") || low.starts_with("function");
+        let is_of_tools = is_tool && !low.contains("_call") && parts.len() == 1;
+        (is_refusal && is_of_tools)
+            .then(|| sent.get("tools").cloned())
+            .flatten()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &str = r#"{"model":"m","max_tokens":5,"temperature":1,"stream":true,"stream_options":{"include_usage":true},
+        "messages":[{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]},
+        {"role":"assistant","reasoning_content":"hm","tool_calls":[{"id":"c","extra_content":{"g":1},
+        "function":{"name":"f","arguments":"{\"cache_control\":1}"}}]}],
+        "tools":[{"function":{"name":"f","parameters":{"z":{},"cache_control":{},"a":{}}}}],"tool_choice":"auto"}"#;
+
+    fn learn(refusal: &str) -> Option<(String, Option<String>)> {
+        Learnt::default().learn(&Bytes::from_static(BODY.as_bytes()), &Report::read(refusal))
+    }
+
+    #[test]
+    fn a_refusal_names_a_member_of_the_request_in_any_words() {
+        for (refusal, member) in [
+            (
+                r#"{"error":{"message":"Unsupported parameter: 'temperature'","param":"temperature"}}"#,
+                "temperature",
+            ),
+            (
+                r#"{"error":{"message":"no","param":"messages.[1].reasoning_content"}}"#,
+                "reasoning_content",
+            ),
+            (
+                r#"{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}"#,
+                "stream_options",
+            ),
+            (
+                r#"{"detail":[{"loc":["body","messages",1,"extra_content"],"msg":"Extra inputs are not permitted"}]}"#,
+                "extra_content",
+            ),
+            (
+                r#"{"error":{"message":"messages.0.content.0.cache_control: Extra inputs are not permitted"}}"#,
+                "cache_control",
+            ),
+            (
+                r#"{"error":{"message":"Invalid JSON payload received. Unknown name \"stream_options\": Cannot find field."}}"#,
+                "stream_options",
+            ),
+            (
+                "Unrecognized request argument supplied: stream_options",
+                "stream_options",
+            ),
+            (
+                "temperature does not support 1 with this model",
+                "temperature",
+            ),
+            (
+                "max_tokens is too large: 5. This model supports at most 4 completion tokens",
+                "max_tokens",
+            ),
+            (
+                "max_tokens: 5 > 4, which is the maximum allowed number of output tokens",
+                "max_tokens",
+            ),
+            (
+                "Invalid max_tokens value, the valid range of max_tokens is [1, 4]",
+                "max_tokens",
+            ),
+            (
+                "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+                "max_tokens",
+            ),
+            (
+                "registry.ollama.ai/library/gemma3:4b does not support tools",
+                "tools",
+            ),
+            (
+                "No endpoints found that support tool use. To learn more, visit: https://h/docs",
+                "tools",
+            ),
+            ("toy does not support Function Calling", "tools"),
+            (
+                "\"auto\" tool choice requires --enable-auto-tool-choice to be set",
+                "tools",
+            ),
+            ("tools param requires --jinja flag", "tools"),
+            (
+                "This model doesn't support tool use in streaming mode.",
+                "tools",
+            ),
+            ("`tool_choice` is not supported", "tool_choice"),
+            (
+                "this model does not support streaming with a stream",
+                "stream",
+            ),
+        ] {
+            assert_eq!(
+                learn(refusal).map(|it| it.0).as_deref(),
+                Some(member),
+                "{refusal}"
+            );
+        }
+    }
+
+    #[test]
+    fn other_refusals_name_none() {
+        for refusal in [
+            "Missing `reasoning_content` field in the assistant message",
+            "The reasoning_content in the thinking mode must be passed back to the API.",
+            "messages[].tool_calls[].function.name does not match the pattern: 'a b'",
+            "Invalid 'messages[1].content': string too long",
+            "Failed to call a function. Please adjust your prompt.",
+            "No endpoints found matching your data policy.",
+            "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (8000 in the messages, 1000 in the functions)",
+            "The model `x` does not exist",
+            "tools.0.custom.input_schema: Field required",
+            "Conversation roles must alternate user/assistant",
+            "no such thing as top_k",
+            "",
+        ] {
+            assert_eq!(learn(refusal), None, "{refusal}");
+        }
+    }
+
+    #[test]
+    fn a_refused_member_is_left_out_or_gets_the_name_that_is_proposed() {
+        let body = Bytes::from_static(BODY.as_bytes());
+        let mut learnt = Learnt::default();
+        assert_eq!(learnt.apply(&body), body);
+        for refusal in [
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+            "does not support tools",
+            "cache_control: Extra inputs are not permitted",
+        ] {
+            learnt.learn(&body, &Report::read(refusal)).unwrap();
+        }
+        let sent: Value = serde_json::from_slice(&learnt.apply(&body)).unwrap();
+        let kept = [
+            "max_completion_tokens",
+            "messages",
+            "model",
+            "stream",
+            "stream_options",
+            "temperature",
+        ];
+        assert!(sent.as_object().unwrap().keys().eq(kept), "{sent}");
+        assert_eq!(sent["max_completion_tokens"], 5);
+        assert_eq!(
+            sent["messages"][0]["content"][0],
+            serde_json::json!({"type": "text", "text": "a"})
+        );
+        let again = learnt.learn(
+            &body,
+            &Report::read("max_completion_tokens is not supported"),
+        );
+        assert_eq!(again, Some(("max_completion_tokens".to_owned(), None)));
+        assert!(!learnt.apply(&body).windows(4).any(|part| part == b"max_"));
+        // It is left out already.
+        assert_eq!(
+            learnt.learn(&body, &Report::read("does not support tools")),
+            None
+        );
+    }
+
+    #[test]
+    fn the_schema_of_a_tool_is_not_touched() {
+        let body = Bytes::from_static(BODY.as_bytes());
+        let mut learnt = Learnt::default();
+        learnt
+            .learn(&body, &Report::read("cache_control is not permitted"))
+            .unwrap();
+        let sent = String::from_utf8(learnt.apply(&body).to_vec()).unwrap();
+        assert!(
+            sent.contains(r#""parameters":{"z":{},"cache_control":{},"a":{}}"#),
+            "{sent}"
+        );
+        assert!(
+            sent.contains(r#""arguments":"{\"cache_control\":1}""#),
+            "{sent}"
+        );
+    }
+}

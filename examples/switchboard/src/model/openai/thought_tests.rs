@@ -1,0 +1,162 @@
+//! Thoughts before an answer, between marks of any form.
+
+use super::answer_tests::{decode, said, text};
+use crate::model::Delta;
+use crate::model::answer::AnswerReader;
+use crate::model::provider::Provider;
+
+#[test]
+fn separates_thoughts_in_the_text_from_the_answer() {
+    for (whole, answer, thoughts) in [
+        ("<think>hm</think>\n\nyes", "yes", "hm"),
+        ("\n<think>hm\n</think>\n", "", "hm\n"),
+        ("<think>a</think>\n<think>b</think>c", "c", "ab"),
+        ("<think>for ever < </thin", "", "for ever < </thin"),
+        (
+            "the <think> tag, </think> too",
+            "the <think> tag, </think> too",
+            "",
+        ),
+        (
+            "<think>a</think>b<think>c</think>d",
+            "b<think>c</think>d",
+            "a",
+        ),
+        ("<think>", "", ""),
+        // Marks of any name and form.
+        ("<thinking>hm</thinking>yes", "yes", "hm"),
+        ("<seed:think>hm</seed:think>yes", "yes", "hm"),
+        ("<reasoning>\nhm\n</reasoning>\nyes", "yes", "\nhm\n"),
+        ("<scratch_pad>hm</scratch_pad>\nyes", "yes", "hm"),
+        ("[THINK]hm[/THINK]yes", "yes", "hm"),
+        ("◁think▷hm◁/think▷yes", "yes", "hm"),
+        ("<|begin_of_thought|>hm<|end_of_thought|>yes", "yes", "hm"),
+        ("<|START_THINKING|>hm<|END_THINKING|>yes", "yes", "hm"),
+        (
+            "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>yes",
+            "yes",
+            "hm",
+        ),
+        ("<|channel|>final<|message|>yes", "yes", ""),
+        ("<think>\n\n</think>\n\nyes", "yes", "\n\n"),
+        // The server has eaten the first one.
+        ("hm</think>yes", "yes", "hm"),
+        ("so.\n</think>\n\nyes", "yes", "so.\n"),
+        ("so. </thinking>\nyes", "yes", "so. "),
+        ("so.[/THINK]yes", "yes", "so."),
+        // Text that speaks of marks, or has marks of its own.
+        (
+            "close it with </think> here",
+            "close it with </think> here",
+            "",
+        ),
+        (
+            "close it with `</think>`\n",
+            "close it with `</think>`\n",
+            "",
+        ),
+        ("<div>a</div>b", "<div>a</div>b", ""),
+        (
+            "<html><body>a</body></html>",
+            "<html><body>a</body></html>",
+            "",
+        ),
+        ("<p>a</p>\n<p>b</p>", "<p>a</p>\n<p>b</p>", ""),
+        (
+            "<pom>\n  <a>1</a></pom>\nyes",
+            "<pom>\n  <a>1</a></pom>\nyes",
+            "",
+        ),
+        ("<T> is a type", "<T> is a type", ""),
+        ("[INFO] it runs", "[INFO] it runs", ""),
+        ("[a](b) c", "[a](b) c", ""),
+        ("[x", "[x", ""),
+        ("text</p> and </b>", "text</p> and </b>", ""),
+        ("1 < 2 <thin", "1 < 2 <thin", ""),
+        ("<<think>x</think>>", "<<think>x</think>>", ""),
+        ("a <b> </b> \u{1f914}", "a <b> </b> \u{1f914}", ""),
+    ] {
+        for size in 1..=whole.len() {
+            let mut stream = String::new();
+            let chars: Vec<_> = whole.chars().collect();
+            for part in chars.chunks(size) {
+                stream.push_str(&said(&part.iter().collect::<String>()));
+            }
+            stream.push_str("data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\n");
+            let (deltas, outcome) = decode(stream.as_bytes(), 99);
+            assert_eq!(
+                (text(&deltas).as_str(), outcome),
+                (answer, Ok(())),
+                "{whole}"
+            );
+            let thought: String = deltas
+                .iter()
+                .filter_map(|delta| match delta {
+                    Delta::Thought(text) => Some(text.as_str()),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(thought, thoughts, "{whole}");
+        }
+        let body = serde_json::json!({ "choices": [{ "message": { "content": whole } }] });
+        let (deltas, outcome) = decode(body.to_string().as_bytes(), 99);
+        assert_eq!(
+            (text(&deltas).as_str(), outcome),
+            (answer, Ok(())),
+            "{whole}"
+        );
+    }
+}
+
+#[test]
+fn a_mark_that_may_be_text_is_text_without_an_end_or_an_answer() {
+    for whole in [
+        "<name> is what you write",
+        "<answer>42</answer>",
+        "<answer>4",
+    ] {
+        let body = serde_json::json!({ "choices": [{ "message": { "content": whole } }] });
+        let (deltas, _) = decode(body.to_string().as_bytes(), 99);
+        assert_eq!(text(&deltas), whole);
+    }
+}
+
+#[test]
+fn the_first_words_wait_for_a_mark_for_a_while() {
+    let mut reader = AnswerReader::new(Provider::OpenAi, "");
+    reader.push(said("so ").as_bytes()).unwrap();
+    assert!(reader.waits());
+    assert_eq!(reader.pop(), None);
+    reader.release();
+    assert_eq!(reader.pop(), Some(Delta::Text("so ".to_owned())));
+    // Then they are shown as they come.
+    reader.push(said("it").as_bytes()).unwrap();
+    assert_eq!(reader.pop(), Some(Delta::Text("it".to_owned())));
+    assert!(!reader.waits());
+    // A mark that comes later is text, and makes the next answer better.
+    for part in [".\n</thi", "nk>\n\n"] {
+        assert!(!reader.closes_thoughts());
+        reader.push(said(part).as_bytes()).unwrap();
+    }
+    reader.end().unwrap_err();
+    assert!(reader.closes_thoughts());
+    // A mark that has begun waits for its end.
+    let mut reader = AnswerReader::new(Provider::OpenAi, "");
+    reader.push(said("<thi").as_bytes()).unwrap();
+    reader.release();
+    reader.push(said("nk>hm").as_bytes()).unwrap();
+    assert_eq!(reader.pop(), Some(Delta::Thought("hm".to_owned())));
+}
+
+#[test]
+fn a_model_that_only_closes_its_thoughts_is_waited_for() {
+    let end = "data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\n";
+    for (answer, closes) in [("</think>yes", true), (" is that", false)] {
+        let mut reader = AnswerReader::new(Provider::OpenAi, "").with_closed_thoughts(true);
+        reader.push(said("hm").as_bytes()).unwrap();
+        assert!(!reader.waits() && reader.pop().is_none());
+        reader.push((said(answer) + end).as_bytes()).unwrap();
+        // It is no more, once it answers without.
+        assert_eq!(reader.closes_thoughts(), closes);
+    }
+}
