@@ -307,7 +307,7 @@ fn an_address_is_completed_to_that_of_the_interface() {
 
 #[tokio::test]
 async fn the_request_has_the_configured_members() {
-    for (model, limit) in [("toy", "max_tokens"), ("o3-mini", "max_completion_tokens")] {
+    for (model, limit) in [("toy", "max_tokens"), ("o3-mini", "max_tokens")] {
         let behaviour = &[Does::Answers(OK, WHOLE, 100); 2];
         let provider = Provider::start(behaviour).await;
         // The whole address may be given.
