@@ -615,10 +615,7 @@ async fn a_question_without_an_answer_leaves_the_conversation() {
         let mut turn = Turn::new(limits, config.clone(), Vec::new(), ChatMessage::user("c"));
         turn.say([ChatMessage::user("d"), ChatMessage::assistant("e")]);
         let told = turn.on_error(error, false).to_string();
-        assert_eq!(
-            (turn.is_refused(), told.contains("left out")),
-            (is_refused, is_refused)
-        );
+        assert_eq!(told.contains("left out"), is_refused);
         let said = ["c", "d"].map(|text| Arc::new(ChatMessage::user(text)));
         let marks = turn.take_messages().into_iter().map(Arc::new);
         let all = [

@@ -97,7 +97,6 @@ pub struct Turn {
     refusals: usize,
     /// Whether people know that the model does not get the whole conversation.
     is_shortened: bool,
-    is_refused: bool,
     finish: Option<Finish>,
 }
 
@@ -133,7 +132,6 @@ impl Turn {
             refused: VecDeque::new(),
             refusals: 0,
             is_shortened: false,
-            is_refused: false,
             finish: None,
         }
     }
@@ -339,23 +337,26 @@ impl Turn {
     /// question leaves the conversation if it has no answer, and with all that came after it if it is refused as such:
     /// it would be refused again. Then the error says so.
     pub fn on_error(&mut self, mut error: ModelError, has_begun: bool) -> ModelError {
+        let mut leaves = !has_begun && self.since.iter().all(|it| it.role == Role::User);
         if let ModelError::Refused {
             status,
             refusal,
             message,
         } = &mut error
         {
-            self.is_refused = match refusal {
+            let is_refused = match refusal {
                 Refusal::TooLong | Refusal::TooLarge => true,
                 Refusal::Request => matches!(status, Some(400 | 413 | 422)),
                 _ => false,
             };
-            if self.is_refused {
+            if is_refused {
+                leaves = true;
                 message.push_str(LEFT_OUT);
             }
         }
-        let questions = self.since.iter().filter(|it| it.role == Role::User).count();
-        if self.is_refused || !has_begun && questions == self.since.len() {
+        if leaves {
+            let questions = self.since.iter().filter(|it| it.role == Role::User);
+            let questions = questions.count();
             self.cancel();
             drop(self.rounds.take_messages());
             let mut mark = ChatMessage::assistant(Content::None);
@@ -367,16 +368,7 @@ impl Turn {
 
     /// Returns whether the question has left the conversation.
     pub fn has_left(&self) -> bool {
-        let mark = self
-            .since
-            .first()
-            .filter(|it| it.extra.contains_key(LEAVES));
-        mark.is_some()
-    }
-
-    /// Returns whether the model has refused the question as such.
-    pub const fn is_refused(&self) -> bool {
-        self.is_refused
+        self.since.iter().any(|it| it.extra.contains_key(LEAVES))
     }
 
     /// Takes the result of a call.

@@ -132,7 +132,7 @@ impl Worker {
             task = chat.resume(pending, &request.message);
         }
         let ended = chat.work().await;
-        if chat.turn.is_refused() {
+        if chat.turn.has_left() {
             self.memory.refuse(&task);
         }
         let mut ended = ended?;

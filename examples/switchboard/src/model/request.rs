@@ -46,8 +46,11 @@ impl Body {
         more: Value,
         without: &Names,
     ) -> Result<Self, ModelError> {
-        let mut members = extra::unknown(&more, &[]);
-        members.retain(|name, _| !without.contains(name));
+        let mut members = match more {
+            Value::Object(members) => members,
+            _ => Map::new(),
+        };
+        members.retain(|name, value| !value.is_null() && !without.contains(name));
         members.insert("model".to_owned(), model.into());
         members.insert("messages".to_owned(), messages.into());
         members.insert("stream".to_owned(), true.into());
@@ -99,8 +102,8 @@ pub(super) fn acceptable(
         let mut ids = HashSet::new();
         let mut answers = Vec::new();
         for call in &mut message.tool_calls {
-            let known = |it: &&&ChatMessage| it.tool_call_id.as_ref() == Some(&call.id);
-            let found = results.iter().position(|it| known(&it));
+            let id = Some(&call.id);
+            let found = results.iter().position(|it| it.tool_call_id.as_ref() == id);
             let result = found.map(|at| results.remove(at).content.clone());
             let result = result.unwrap_or_else(|| format!("{FAILED}it was not run").into());
             call.id = acceptable_id(call, &ids);

@@ -580,10 +580,7 @@ fn members_that_only_the_provider_knows_are_kept_as_they_came() {
                 r#"{"reasoning_content":"I ","reasoning":null,"refusal":null,"annotations":[]}"#
                     .to_owned(),
                 r#"{"reasoning_content":"think"}"#.to_owned(),
-                format!(
-                    r#"{{"tool_calls":[{}}}]}}"#,
-                    call(r#","fields":{"s":"S"}"#)
-                ),
+                format!(r#"{{"tool_calls":[{}}}]}}"#, call(r#","fields":{"s":"S"}"#)),
             ],
             json!({"reasoning_content": "I think"}),
             json!({"function": {"fields": {"s": "S"}}}),
