@@ -62,7 +62,7 @@ const FORGOTTEN: &str =
     "(This conversation has grown too long for me: I no longer know its beginning.)";
 const REFUSED: &str = "(My model refuses to answer this: please ask in other words.)";
 const NOT_SET_UP: &str = "sorry, I am not set up well; please tell who runs me";
-const NOT_TAKEN: &str = "sorry, my model does not take this question";
+const NOT_TAKEN: &str = "sorry, my model does not take this question: I leave it out from now on";
 const BROKEN_OFF: &str = "sorry, I lost my thread; please ask again";
 const NOT_NOW: &str = "sorry, I cannot think right now; please try again later";
 const NO_RESULT: &str = "sorry, my tools did not get me anywhere";
@@ -177,7 +177,10 @@ impl Assistant {
         if let Err(error) = &outcome {
             let _ = speaker.say(error.apology(), true).await;
         }
-        self.conversations.add(&channel, turn.take_messages());
+        match turn.has_left() {
+            true => self.conversations.forget(&channel, &text),
+            false => drop(self.conversations.add(&channel, turn.take_messages())),
+        }
         outcome
     }
 }
@@ -235,12 +238,13 @@ impl Speaker<'_> {
         } else {
             &[]
         };
-        let mut answer = turn
+        let asked = turn
             .ask(turn.context(), &*assistant.model, None, tools)
-            .await?;
+            .await;
+        let mut answer = asked.map_err(|error| turn.on_error(error, false))?;
         let mut first = true;
         while let Some(delta) = answer.next().await {
-            match delta? {
+            match delta.map_err(|error| turn.on_error(error, false))? {
                 Delta::Text(text) => {
                     self.say(&text, std::mem::take(&mut first)).await?;
                 }

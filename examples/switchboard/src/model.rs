@@ -6,6 +6,7 @@ pub mod anthropic;
 mod assembler;
 pub mod config;
 mod error;
+pub mod extra;
 mod halves;
 pub mod http;
 pub mod ollama;
@@ -13,7 +14,7 @@ pub mod openai;
 pub mod options;
 pub mod provider;
 mod refusal;
-mod request;
+pub mod request;
 pub mod scripted;
 mod think;
 
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
+use serde_json::{Map, Value};
 use snek_proto::llm::chat::ChatMessage;
 use snek_proto::llm::tool::ToolDefinition;
 
@@ -31,7 +33,7 @@ use crate::text::counted;
 pub use assembler::Assembler;
 pub use error::{ModelError, Wait};
 pub use refusal::Refusal;
-pub(crate) use request::is_object;
+pub(crate) use request::{find_tool, is_object};
 
 /// A request to a model.
 #[derive(Clone, Debug, Default)]
@@ -78,6 +80,12 @@ pub trait ChatModel: Send + Sync + fmt::Debug {
     /// # Cancel safety
     /// Dropping the future or the stream stops the answer. It may still be charged.
     async fn stream(&self, request: ChatRequest<'_>) -> Result<Deltas, ModelError>;
+
+    /// Returns whose the members are that an answer has beside text and calls. Default: nobody's, and they are not
+    /// kept.
+    fn origin(&self) -> String {
+        String::new()
+    }
 }
 
 /// A piece of an answer.
@@ -89,6 +97,8 @@ pub enum Delta {
     Thought(String),
     /// More of a tool call.
     ToolCall(CallPiece),
+    /// More of what only this provider knows, for the next request to it: of a block of the content, or of the message.
+    Extra(Option<usize>, Map<String, Value>),
     /// Why the answer has ended.
     Finish(Finish),
     /// The usage of the answer so far. An answer may have several, the first before any text: each
@@ -181,6 +191,8 @@ pub struct CallPiece {
     pub name: Option<String>,
     /// More of the arguments' JSON text.
     pub arguments: String,
+    /// More of what only this provider knows.
+    pub extra: Map<String, Value>,
 }
 
 /// The reason why an answer has ended.

@@ -1,15 +1,15 @@
 //! Messages of a conversation with a language model, in the format of OpenAI chat completions.
 //!
-//! Decoding is lenient: `null` counts as absent, unknown members are dropped, an id may be a
-//! number, and tool arguments may be JSON instead of a string. Encoding is exact.
+//! Decoding is lenient: `null` counts as absent, an id may be a number, and tool arguments may be
+//! JSON instead of a string. Encoding is exact. Unknown members of a message and of its calls are
+//! kept, because some providers refuse a conversation in which what they gave is missing.
 
 use std::borrow::Cow;
 
-use rpc_core::Json;
-use serde::de::{DeserializeOwned, Error as _};
-use serde::ser::SerializeStruct;
+use serde::de::Error as _;
+use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value, json};
 
 #[cfg(test)]
 mod tests;
@@ -42,6 +42,9 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments: the text of a JSON object. Not checked; empty means `{}`.
     pub arguments: String,
+    /// Further members that are neither `null` nor empty. Those of the inner object are in one that
+    /// is called `function`.
+    pub extra: Map<String, Value>,
 }
 
 impl ToolCall {
@@ -55,6 +58,7 @@ impl ToolCall {
             id: id.into(),
             name: name.into(),
             arguments: arguments.into(),
+            extra: Map::new(),
         }
     }
 }
@@ -64,6 +68,8 @@ impl ToolCall {
 struct FunctionOut<'a> {
     name: &'a str,
     arguments: &'a str,
+    #[serde(flatten)]
+    extra: Option<&'a Value>,
 }
 
 impl Serialize for ToolCall {
@@ -71,11 +77,16 @@ impl Serialize for ToolCall {
         let function = FunctionOut {
             name: &self.name,
             arguments: &self.arguments,
+            extra: self.extra.get("function").filter(|it| it.is_object()),
         };
-        let mut out = serializer.serialize_struct("ToolCall", 3)?;
-        out.serialize_field("id", &self.id)?;
-        out.serialize_field("type", "function")?;
-        out.serialize_field("function", &function)?;
+        let mut out = serializer.serialize_map(None)?;
+        out.serialize_entry("id", &self.id)?;
+        out.serialize_entry("type", "function")?;
+        out.serialize_entry("function", &function)?;
+        let is_own = |name: &str| matches!(name, "id" | "type" | "function");
+        for (name, value) in self.extra.iter().filter(|(name, _)| !is_own(name)) {
+            out.serialize_entry(name, value)?;
+        }
         out.end()
     }
 }
@@ -84,29 +95,40 @@ impl Serialize for ToolCall {
 struct CallFields {
     id: Option<LooseId>,
     function: Option<FunctionFields>,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
 }
 
 #[derive(Default, Deserialize)]
 struct FunctionFields {
     name: Option<String>,
     arguments: Option<Value>,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
 }
 
 impl<'de> Deserialize<'de> for ToolCall {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let fields: CallFields = object(from)?;
+        let mut fields = CallFields::deserialize(from)?;
         let function = fields.function.unwrap_or_default();
+        let of_function = filled(function.extra).into();
+        fields.extra.insert("function".to_owned(), of_function);
+        let mut extra = filled(fields.extra);
+        extra.retain(|name, _| name != "type" && name != "index");
         Ok(Self {
             id: fields.id.map_or_else(String::new, LooseId::into_text),
             name: function.name.unwrap_or_default(),
             arguments: function.arguments.map_or_else(String::new, text_of),
+            extra,
         })
     }
 }
 
-/// Reads an object. Derived deserializers accept an array as one, with its items as members.
-fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<T, D::Error> {
-    Json::deserialize(from)?.parse().map_err(D::Error::custom)
+/// Returns the members that are neither `null` nor empty.
+fn filled(mut members: Map<String, Value>) -> Map<String, Value> {
+    let empty = [json!(null), json!(""), json!([]), json!({})];
+    members.retain(|_, value| !empty.contains(value));
+    members
 }
 
 /// An id, which some servers send as a number.
@@ -150,22 +172,19 @@ pub enum Block {
 impl Serialize for Block {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct UrlOut<'a> {
-            url: &'a str,
+        #[serde(tag = "type", rename_all = "snake_case")]
+        enum Out<'a> {
+            Text { text: &'a str },
+            ImageUrl { image_url: Value },
         }
-        let (kind, member) = match self {
-            Self::Text(_) => ("text", "text"),
-            Self::ImageUrl(_) => ("image_url", "image_url"),
-            Self::Other(value) => return value.serialize(serializer),
-        };
-        let mut out = serializer.serialize_struct("Block", 2)?;
-        out.serialize_field("type", kind)?;
         match self {
-            Self::ImageUrl(url) => out.serialize_field(member, &UrlOut { url })?,
-            Self::Text(text) => out.serialize_field(member, text)?,
-            Self::Other(_) => {}
+            Self::Text(text) => Out::Text { text }.serialize(serializer),
+            Self::ImageUrl(url) => {
+                let image_url = json!({ "url": url });
+                Out::ImageUrl { image_url }.serialize(serializer)
+            }
+            Self::Other(value) => value.serialize(serializer),
         }
-        out.end()
     }
 }
 
@@ -264,6 +283,10 @@ pub struct ChatMessage {
     /// The tool calls that a model asks for. Omitted from the JSON if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
+    /// Further members that are neither `null` nor empty, such as thoughts and their signatures. A
+    /// provider may want them back unchanged; others may refuse them.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 impl ChatMessage {
@@ -274,6 +297,7 @@ impl ChatMessage {
             content: content.into(),
             tool_calls: Vec::new(),
             tool_call_id: None,
+            extra: Map::new(),
         }
     }
 
@@ -314,16 +338,19 @@ struct MessageFields {
     tool_call_id: Option<LooseId>,
     content: Option<Content>,
     tool_calls: Option<Vec<ToolCall>>,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
 }
 
 impl<'de> Deserialize<'de> for ChatMessage {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let fields: MessageFields = object(from)?;
+        let fields = MessageFields::deserialize(from)?;
         Ok(Self {
             role: fields.role.unwrap_or(Role::Assistant),
             tool_call_id: fields.tool_call_id.map(LooseId::into_text),
             content: fields.content.unwrap_or_default(),
             tool_calls: fields.tool_calls.unwrap_or_default(),
+            extra: filled(fields.extra),
         })
     }
 }

@@ -299,12 +299,12 @@ impl<'a> Work<'a> {
     }
 
     /// Reads an answer of the model, and shows how it grows.
-    async fn grow(&self, with_tools: bool, growing: &mut Growing) -> Result<Answer, Stop> {
+    async fn grow(&mut self, with_tools: bool, growing: &mut Growing) -> Result<Answer, Stop> {
         let Worker { model, tools, .. } = self.worker;
         let offered = if with_tools { tools.definitions() } else { &[] };
         let context = self.talk.context();
         let answer = self.talk.ask(context, &**model, None, offered).await;
-        let mut answer = answer.map_err(|error| failed(&error))?;
+        let mut answer = answer.map_err(|error| failed(&self.talk.on_error(error, false)))?;
         loop {
             let delta = match growing.due() {
                 Some(due) => timeout_at(due, answer.next()).await,
@@ -312,7 +312,11 @@ impl<'a> Work<'a> {
             };
             let now = tokio::time::Instant::now();
             match delta {
-                Ok(Some(delta)) => growing.push(delta.map_err(|error| failed(&error))?, now),
+                Ok(Some(delta)) => {
+                    let has_begun = !growing.text().trim().is_empty();
+                    let delta = delta.map_err(|it| failed(&self.talk.on_error(it, has_begun)))?;
+                    growing.push(delta, now);
+                }
                 Ok(None) => return Ok(answer),
                 Err(_) => growing.send(now),
             }

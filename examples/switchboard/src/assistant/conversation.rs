@@ -8,6 +8,8 @@ use rpc_core::sync::Mutex;
 use snek_proto::limits::{CONTEXT_WINDOW_TOKEN_LIMIT, DEFAULT_OPENAI_LIMIT, MAX_MESSAGE_HISTORY};
 use snek_proto::llm::chat::{Block, ChatMessage, Content, Role};
 
+use crate::model::extra;
+
 /// Most channels to remember; the least recently used one is forgotten first.
 const MAX_CHANNELS: usize = 1000;
 /// The rough cost of an image, whatever its size.
@@ -28,7 +30,7 @@ rpc_core::config! {
     }
 }
 
-/// Estimates the tokens of a message: one for every three bytes of its texts, names and arguments,
+/// Estimates the tokens of a message: one for every three bytes of its texts, names, arguments and further members,
 /// 1,000 for an image, and four for the message itself. Real counts depend on the model; for most
 /// languages they are lower.
 pub fn estimate(message: &ChatMessage) -> usize {
@@ -48,7 +50,7 @@ pub fn estimate(message: &ChatMessage) -> usize {
     let calls: usize = calls
         .map(|call| bytes(&call.name) + bytes(&call.arguments) + bytes(&call.id))
         .sum();
-    4 + content + calls
+    4 + content + calls + extra::size(message).div_ceil(3)
 }
 
 /// Returns a text without its middle if it has more characters than that: its beginning and its end matter most
@@ -125,6 +127,19 @@ impl Conversations {
         }
         channel.trim(self.limits);
         before
+    }
+
+    /// Forgets the newest message with this text.
+    pub fn forget(&self, channel: &str, text: &str) {
+        let mut guard = self.channels.lock();
+        let Some(channel) = guard.0.get_mut(channel) else {
+            return;
+        };
+        let is_it = |it: &Arc<ChatMessage>| it.content.text() == text;
+        let place = channel.messages.iter().rposition(is_it);
+        if let Some(message) = place.and_then(|place| channel.messages.remove(place)) {
+            channel.tokens = channel.tokens.saturating_sub(estimate(&message));
+        }
     }
 
     /// Notes that a channel's conversation is too long for the model.

@@ -7,14 +7,14 @@ use futures_util::{StreamExt as _, stream};
 use rpc_core::Instant;
 use serde_json::{Map, Value};
 use snek_proto::error::BotError;
-use snek_proto::llm::chat::{ChatMessage, Role, ToolCall};
+use snek_proto::llm::chat::{ChatMessage, Content, Role, ToolCall};
 use snek_proto::llm::tool::ToolDefinition;
 use snek_proto::llm::toolloop::{Action, Call, ToolFailure, ToolLoop, ToolLoopConfig};
 
 use crate::assistant::conversation::{ConversationLimits, estimate, trim, without_middle};
 use crate::model::{
     Assembler, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Notice, Refusal, Usage,
-    is_object,
+    extra, find_tool, is_object,
 };
 
 /// How the result of a failed tool begins.
@@ -23,6 +23,12 @@ pub const FAILED: &str = "Error: ";
 /// Why a call was not made whose arguments are not complete.
 pub const CUT_CALL: &str = "the answer was cut at its length limit (max_tokens) in the middle of this call, and nothing \
                             was done: do it in smaller steps";
+
+/// The member of a message that says how many questions before it leave the conversation, with all that came after
+/// them.
+const LEAVES: &str = "switchboard_leaves";
+/// What its author is told of a message that the model refuses.
+const LEFT_OUT: &str = " (this message is left out of the conversation from now on)";
 
 /// The tokens that are left of a message of a turn, however long the others are.
 const MIN_MESSAGE: usize = 200;
@@ -95,13 +101,24 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Creates a turn: the messages before the question, instructions included, and the question.
+    /// Creates a turn: the messages before the question, instructions included, and the question. Questions that
+    /// [have left](Self::on_error) are left out, and of what only a provider knows the oldest, until the rest fits.
     pub fn new(
         limits: ConversationLimits,
         config: ToolLoopConfig,
         past: Vec<Arc<ChatMessage>>,
         question: ChatMessage,
     ) -> Self {
+        let mut past = without_left(past);
+        let all: usize = past.iter().map(|it| estimate(it)).sum();
+        let mut surplus = (all + estimate(&question)).saturating_sub(limits.tokens);
+        for message in &mut past {
+            let cost = extra::size(message).div_ceil(3);
+            if cost > 0 && surplus > 0 {
+                surplus = surplus.saturating_sub(cost);
+                extra::clear(Arc::make_mut(message));
+            }
+        }
         Self {
             limits,
             rounds: ToolLoop::new(config.clone()),
@@ -124,8 +141,8 @@ impl Turn {
         &self.past
     }
 
-    /// Returns the next step, and the same one until it is done. Whole numbers and booleans that the model has
-    /// written otherwise are what the tool wants.
+    /// Returns the next step, and the same one until it is done. Names, whole numbers and booleans that the model has
+    /// written otherwise are what the tool wants. The model learns which tools there are if it calls another one.
     pub fn next(&mut self, tools: &[ToolDefinition]) -> Step {
         let action = self.rounds.next_action(Instant::now());
         self.absorb();
@@ -145,10 +162,16 @@ impl Turn {
             }
             Action::Ask { with_tools } => Step::Ask { with_tools },
             Action::Run(mut call) => {
-                if let Some(tool) = tools.iter().find(|tool| tool.name() == call.name) {
-                    settle(tool, &mut call.arguments);
-                }
                 self.made.insert(call.id.clone());
+                let Some(tool) = find_tool(tools, &call.name) else {
+                    let all: Vec<_> = tools.iter().map(ToolDefinition::name).collect();
+                    let Call { id, name, .. } = call;
+                    let why = format!("there is no tool {name:?}; there are: {}", all.join(", "));
+                    self.on_result(&id, Err(ToolFailure::Call(why.clone())));
+                    return Step::Refused { id, name, why };
+                };
+                tool.name().clone_into(&mut call.name);
+                settle(tool, &mut call.arguments);
                 Step::Call(call)
             }
             Action::Done(text) => Step::Done(text),
@@ -270,6 +293,7 @@ impl Turn {
             deltas: stream::iter(first).chain(deltas).boxed(),
             notice,
             whole: Assembler::default(),
+            origin: model.origin(),
             is_shortened: self.is_shortened,
             fits,
         })
@@ -291,8 +315,10 @@ impl Turn {
         let mut message = answer.whole.into_message();
         for call in &mut message.tool_calls {
             self.calls += 1;
-            call.id = format!("call_{}", self.calls);
+            let id = format!("call_{}", self.calls);
+            extra::rename(call, id);
         }
+        extra::sign(&mut message, &answer.origin);
         if self.finish == Some(Finish::ContentFilter) {
             // They are withheld with the rest.
             message.tool_calls.clear();
@@ -305,6 +331,44 @@ impl Turn {
         let calls = message.tool_calls.clone();
         self.rounds.on_answer(message);
         calls
+    }
+
+    /// Ends the turn after an error of the model; `has_begun` says whether people have seen a part of its answer. A
+    /// question leaves the conversation if it has no answer, and with all that came after it if it is refused as such:
+    /// it would be refused again. Then the error says so.
+    pub fn on_error(&mut self, mut error: ModelError, has_begun: bool) -> ModelError {
+        let mut leaves = !has_begun && self.since.iter().all(|it| it.role == Role::User);
+        if let ModelError::Refused {
+            status,
+            refusal,
+            message,
+        } = &mut error
+        {
+            let is_refused = match refusal {
+                Refusal::TooLong | Refusal::TooLarge => true,
+                Refusal::Request => matches!(status, Some(400 | 413 | 422)),
+                _ => false,
+            };
+            if is_refused {
+                leaves = true;
+                message.push_str(LEFT_OUT);
+            }
+        }
+        if leaves {
+            let questions = self.since.iter().filter(|it| it.role == Role::User);
+            let questions = questions.count();
+            self.cancel();
+            drop(self.rounds.take_messages());
+            let mut mark = ChatMessage::assistant(Content::None);
+            mark.extra.insert(LEAVES.to_owned(), questions.into());
+            (self.since, self.taken) = (vec![mark], 0);
+        }
+        error
+    }
+
+    /// Returns whether the question has left the conversation.
+    pub fn has_left(&self) -> bool {
+        self.since.iter().any(|it| it.extra.contains_key(LEAVES))
     }
 
     /// Takes the result of a call.
@@ -338,6 +402,24 @@ impl Turn {
     pub const fn finish(&self) -> Option<&Finish> {
         self.finish.as_ref()
     }
+}
+
+/// Leaves out the questions that have left, those that were asked together with them, and the marks.
+fn without_left(messages: Vec<Arc<ChatMessage>>) -> Vec<Arc<ChatMessage>> {
+    let mut out: Vec<Arc<ChatMessage>> = Vec::new();
+    for message in messages {
+        let Some(questions) = message.extra.get(LEAVES).and_then(Value::as_u64) else {
+            out.push(message);
+            continue;
+        };
+        let is_question = |it: &Arc<ChatMessage>| it.role == Role::User;
+        for _ in 0..questions {
+            let place = out.iter().rposition(is_question);
+            out.truncate(place.unwrap_or(out.len()));
+        }
+        while out.pop_if(|it| is_question(it)).is_some() {}
+    }
+    out
 }
 
 /// Shortens a result, or the texts that calls have as arguments, from a cost to about another one.
@@ -384,6 +466,8 @@ pub struct Answer {
     deltas: Deltas,
     notice: Option<Notice>,
     whole: Assembler,
+    /// Whose answer this is.
+    origin: String,
     is_shortened: bool,
     /// The tokens that the model takes, if it has refused more.
     fits: Option<usize>,

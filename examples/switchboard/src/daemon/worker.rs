@@ -17,7 +17,7 @@ use acolyte_proto::id::SessionId;
 use acolyte_proto::limits::{MAX_TOOL_CALLS, MODEL_IDLE_TIMEOUT};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use snek_proto::llm::chat::ChatMessage;
+use snek_proto::llm::chat::{ChatMessage, Role};
 
 use self::memory::Memory;
 use super::ask_first::{self, ASK_FIRST, AWAITING_INPUT, Decisions, Step};
@@ -131,7 +131,11 @@ impl Worker {
         if let Some(pending) = pending.filter(|_| chat.asks) {
             task = chat.resume(pending, &request.message);
         }
-        let mut ended = chat.work().await?;
+        let ended = chat.work().await;
+        if chat.turn.has_left() {
+            self.memory.refuse(&task);
+        }
+        let mut ended = ended?;
         let step = ended.step.take();
         let mut reply = Reply::new(ended.output, named.to_owned());
         reply.output_streamed = Some(ended.is_streamed);
@@ -185,7 +189,9 @@ impl Worker {
     /// Returns a turn that knows the request's history.
     fn turn(&self, request: &ChatRequest) -> Turn {
         let system = ChatMessage::system(self.instructions(request));
-        let past = std::iter::once(system).chain(history::messages(request));
+        let mut past = history::messages(request);
+        past.retain(|it| it.role != Role::User || !self.memory.is_refused(&it.content.text()));
+        let past = std::iter::once(system).chain(past);
         let past = past.map(Arc::new).collect();
         let question = ChatMessage::user(&*request.message);
         Turn::new(self.limits, many_rounds(usize::MAX), past, question)
@@ -341,8 +347,9 @@ impl Chat<'_> {
         let answer = tokio::select! {
             biased;
             () = self.watch.aborted() => return Err(aborted()),
-            answer = self.listen() => answer.map_err(|error| failed(&error))?,
+            answer = self.listen() => answer,
         };
+        let answer = answer.map_err(|error| failed(&self.turn.on_error(error, true)))?;
         let text = answer.text().trim().to_owned();
         let calls = self.turn.on_answer(answer);
         if self.called.len() + calls.len() > MAX_TOOL_CALLS {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 use rpc_core::{Limits, json, sse};
-use serde_json::{Value, json as value};
+use serde_json::{Map, Value, json as value};
 
 use super::halves::Halves;
 use super::provider::Provider;
@@ -65,6 +65,13 @@ impl Pieces {
             self.is_used = true;
             self.think.release(&mut self.ready);
             self.ready.push_back(Delta::Thought(text));
+        }
+    }
+
+    /// Adds what only this provider knows, of a block of the content or of the message.
+    pub fn extra(&mut self, block: Option<usize>, members: Map<String, Value>) {
+        if !members.is_empty() {
+            self.ready.push_back(Delta::Extra(block, members));
         }
     }
 

@@ -16,54 +16,44 @@ use snek_proto::llm::chat::{Block, ChatMessage, Content, Role};
 
 use super::answer::{Pieces, filled, place, text_of};
 use super::config::ModelConfig;
-use super::request::{instructions, object, parameters, write};
+use super::extra::{BLOCKS, origin, sent, unknown};
+use super::request::{Body, Names, acceptable, object, parameters};
 use super::{CallPiece, ChatRequest, ModelError};
 use crate::assistant::FAILED;
 
 /// The version of the interface.
 pub const VERSION: &str = "2023-06-01";
 
-/// The placeholder for a missing message of the user.
-const NOTHING: &str = "(no text)";
-
-/// Returns the JSON of a request for a streamed answer.
+/// Returns a request for a streamed answer, without members of these names.
 ///
-/// Asks the provider to keep what the next request repeats. All system messages become `system`, in order.
-/// Consecutive messages of one side are joined; results come before the rest of their message. Empty text is
-/// left out, because the interface refuses it. Arguments that are not a JSON object become `{}`. The
-/// conversation must be complete: the results of all calls of a message follow it.
+/// Asks the provider to keep what the next request repeats. The instructions become `system`. Results come before the
+/// rest of the user's message. Empty text is left out, because the interface refuses it.
 ///
 /// # Errors
 /// [`ModelError::BadAnswer`] if it cannot be written, which never happens.
 pub fn request_body(
     config: &ModelConfig,
     request: &ChatRequest<'_>,
-) -> Result<Vec<u8>, ModelError> {
-    // It is the user who begins.
-    let mut messages: Vec<(&str, Vec<Value>)> = vec![("user", Vec::new())];
-    for message in &request.messages {
+    without: &Names,
+) -> Result<Body, ModelError> {
+    let said = acceptable(request, &origin(config), without);
+    let mut more = json!({ "max_tokens": config.max_tokens, "temperature": config.temperature });
+    let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
+    for message in &said {
         let side = match message.role {
-            Role::System => continue,
+            Role::System => {
+                more["system"] = json!([text(&message.content.text())]);
+                more["system"][0]["cache_control"] = kept();
+                continue;
+            }
             Role::Assistant => "assistant",
             _ => "user",
         };
-        let parts = parts(message);
+        let parts = parts(message, without);
         match messages.last_mut() {
             Some((last, content)) if *last == side => content.extend(parts),
-            _ if parts.is_empty() && side == "assistant" => {}
             _ => messages.push((side, parts)),
         }
-    }
-    for (_, content) in &mut messages {
-        if content.is_empty() {
-            content.push(text(NOTHING));
-        }
-        // Stable, so results stay in order.
-        content.sort_by_key(|part| part["type"] != "tool_result");
-    }
-    let mut more = json!({ "max_tokens": config.max_tokens });
-    if let Some(temperature) = config.temperature {
-        more["temperature"] = temperature.into();
     }
     let mut tools = request
         .tools
@@ -78,25 +68,18 @@ pub fn request_body(
         .collect::<Result<Vec<_>, ModelError>>()?;
     if tools.is_empty() {
         // A conversation with calls is refused without the tools that were called.
-        let calls = request.messages.iter().flat_map(|it| &it.tool_calls);
+        let calls = said.iter().flat_map(|it| &it.tool_calls);
         let names: BTreeSet<&str> = calls.map(|call| call.name.as_str()).collect();
         let any = RawValue::from_string(r#"{"type":"object"}"#.to_owned());
         let any = any.map_err(ModelError::bad)?;
-        tools.extend(
-            names
-                .into_iter()
-                .map(|name| Tool::new(name, "", any.clone())),
-        );
+        let any = |name| Tool::new(name, "", any.clone());
+        tools.extend(names.into_iter().map(any));
         if !tools.is_empty() {
             more["tool_choice"] = json!({ "type": "none" });
         }
     }
     if let Some(tool) = tools.last_mut() {
         tool.cache_control = Some(kept());
-    }
-    if let Some(system) = instructions(request) {
-        more["system"] = json!([text(&system)]);
-        more["system"][0]["cache_control"] = kept();
     }
     // The last but one finds what the request before has stored; the last one stores this one. With the tools
     // and the instructions these are the four marks that the interface allows.
@@ -112,7 +95,7 @@ pub fn request_body(
     let messages = messages.into_iter();
     let messages = messages.map(|(role, content)| json!({ "role": role, "content": content }));
     let model = request.model.unwrap_or(&config.model);
-    write(model, messages.collect(), &tools, more)
+    Body::new(model, messages.collect(), &tools, more, without)
 }
 
 /// The mark of what the provider keeps, together with all before it, for five minutes after its last use.
@@ -124,7 +107,7 @@ fn text(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-fn parts(message: &ChatMessage) -> Vec<Value> {
+fn parts(message: &ChatMessage, without: &Names) -> Vec<Value> {
     let content = message.content.text();
     if message.role == Role::Tool {
         let id = message.tool_call_id.as_deref().unwrap_or_default();
@@ -136,6 +119,31 @@ fn parts(message: &ChatMessage) -> Vec<Value> {
     }
     let filled = |part: &str| (!part.trim().is_empty()).then(|| text(part));
     let mut parts = Vec::new();
+    let mut rest = &*content;
+    let mut calls = message.tool_calls.iter().map(|call| {
+        let mut part = sent(call.extra.clone());
+        part["type"] = "tool_use".into();
+        part["id"] = json!(call.id);
+        part["name"] = json!(call.name);
+        part["input"] = object(&call.arguments);
+        part
+    });
+    let (mut bytes, mut count) = (0, 0);
+    let kept = message.extra.get(BLOCKS).and_then(Value::as_array);
+    for kept in kept.into_iter().flatten() {
+        let is_refused = |name: &str| without.contains(name);
+        if kept["block"]["type"].as_str().is_some_and(is_refused) {
+            continue;
+        }
+        let [before, made] = [0, 1].map(|at| place(&kept["at"][at]).unwrap_or_default());
+        if let Some((text, behind)) = rest.split_at_checked(before.saturating_sub(bytes)) {
+            (bytes, rest) = (bytes + text.len(), behind);
+            parts.extend(filled(text));
+        }
+        parts.extend(calls.by_ref().take(made.saturating_sub(count)));
+        count = count.max(made);
+        parts.push(kept["block"].clone());
+    }
     match &message.content {
         Content::Blocks(blocks) => parts.extend(blocks.iter().filter_map(|block| match block {
             Block::Text(part) => filled(part),
@@ -143,12 +151,9 @@ fn parts(message: &ChatMessage) -> Vec<Value> {
             Block::Other(value) => Some(value.clone()),
             _ => None,
         })),
-        _ => parts.extend(filled(&content)),
+        _ => parts.extend(filled(rest)),
     }
-    parts.extend(message.tool_calls.iter().map(|call| {
-        let input = object(&call.arguments);
-        json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input })
-    }));
+    parts.extend(calls);
     parts
 }
 
@@ -182,7 +187,7 @@ impl<'a> Tool<'a> {
 }
 
 /// Reads an event, or a whole answer. The reason of the end completes an answer, and so does `message_stop`.
-/// Citations, calls of the provider's own tools and unknown events are ignored.
+/// Citations and unknown events are ignored.
 pub(super) fn read(name: Option<&str>, event: &Value, out: &mut Pieces) {
     match event["type"].as_str().or(name).unwrap_or_default() {
         "message_start" => usage(&event["message"]["usage"], out),
@@ -198,6 +203,9 @@ pub(super) fn read(name: Option<&str>, event: &Value, out: &mut Pieces) {
             let delta = &event["delta"];
             out.plain_text(text_of(&delta["text"]));
             out.thought(text_of(&delta["thinking"]));
+            if !out.calls.contains(&index) {
+                out.extra(Some(index), unknown(delta, &["type", "text"]));
+            }
             let arguments = filled(&delta["partial_json"]).filter(|_| out.calls.contains(&index));
             if let Some(arguments) = arguments {
                 out.call(CallPiece {
@@ -230,7 +238,6 @@ pub(super) fn read(name: Option<&str>, event: &Value, out: &mut Pieces) {
 fn read_block(index: usize, block: &Value, out: &mut Pieces) {
     match block["type"].as_str().unwrap_or_default() {
         "text" => out.plain_text(text_of(&block["text"])),
-        "thinking" => out.thought(text_of(&block["thinking"])),
         "tool_use" => {
             out.calls.push(index);
             // As a rule empty, and followed by pieces.
@@ -245,9 +252,13 @@ fn read_block(index: usize, block: &Value, out: &mut Pieces) {
                 } else {
                     input.to_string()
                 },
+                extra: unknown(block, &["type", "id", "name", "input"]),
             });
         }
-        _ => {}
+        _ => {
+            out.thought(text_of(&block["thinking"]));
+            out.extra(Some(index), block.as_object().cloned().unwrap_or_default());
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! [`Assembler`]: joins the pieces of an answer to a message.
 
 use rpc_core::json;
+use serde_json::{Map, Value, json as value};
 use snek_proto::llm::chat::{ChatMessage, ToolCall};
 
-use super::request::is_object;
-use super::{CallPiece, Delta, Finish, ModelError, Usage};
+use super::request::{is_object, object};
+use super::{CallPiece, Delta, Finish, ModelError, Usage, extra};
 
 /// Most tool calls and most bytes of one answer, in case a model does not stop.
 pub(super) const MAX_CALLS: usize = 128;
@@ -15,7 +16,12 @@ const MAX_BYTES: usize = 1024 * 1024;
 pub struct Assembler {
     text: String,
     calls: Vec<(usize, ToolCall)>,
+    /// The place of the call that is being streamed.
+    current: Option<usize>,
     argument_bytes: usize,
+    extra: Map<String, Value>,
+    /// Blocks of other kinds, by their indexes: how many bytes of text and how many calls come before each.
+    blocks: Vec<(usize, [usize; 2], Map<String, Value>)>,
     finish: Option<Finish>,
     usage: Option<Usage>,
 }
@@ -32,6 +38,19 @@ impl Assembler {
                 self.text.push_str(text);
             }
             Delta::ToolCall(piece) => self.call(piece)?,
+            Delta::Extra(None, members) => extra::merge(&mut self.extra, members),
+            Delta::Extra(Some(block), members) => {
+                let known = self.blocks.iter_mut().rfind(|(index, ..)| index == block);
+                match known {
+                    Some((_, _, known)) => extra::merge(known, members),
+                    // Others are more of a text or a call.
+                    None if members.contains_key("type") => {
+                        let at = [self.text.len(), self.calls.len()];
+                        self.blocks.push((*block, at, members.clone()));
+                    }
+                    None => {}
+                }
+            }
             Delta::Finish(finish) => self.finish = Some(finish.clone()),
             Delta::Usage(usage) => self.usage = Some(*usage),
             Delta::Thought(_) | Delta::Notice(_) => {}
@@ -55,7 +74,7 @@ impl Assembler {
     }
 
     /// Returns the whole message, with tool calls in the order of their indexes. A placeholder,
-    /// which names no tool, is left out.
+    /// which names no tool, is left out, and so is what has more than 1 MiB beside text and calls.
     pub fn into_message(mut self) -> ChatMessage {
         self.calls.sort_by_key(|(index, _)| *index);
         let calls = self.calls.into_iter().map(|(_, mut call)| {
@@ -63,7 +82,28 @@ impl Assembler {
             call
         });
         let calls = calls.filter(|call| !call.name.trim().is_empty()).collect();
-        ChatMessage::assistant(self.text).with_tool_calls(calls)
+        let mut message = ChatMessage::assistant(self.text).with_tool_calls(calls);
+        message.extra = self.extra;
+        if !self.blocks.is_empty() {
+            let blocks = self.blocks.into_iter();
+            let blocks = blocks.map(|(_, at, mut block)| {
+                if let Some(Value::String(input)) = block.remove("partial_json") {
+                    block.insert("input".to_owned(), object(&input));
+                }
+                value!({ "at": at, "block": block })
+            });
+            let blocks = blocks.collect::<Value>();
+            message.extra.insert(extra::BLOCKS.to_owned(), blocks);
+        }
+        let bytes = extra::size(&message);
+        if bytes > extra::MAX_BYTES {
+            tracing::warn!(
+                bytes,
+                "what the model gave beside its answer is too long to be kept"
+            );
+            extra::clear(&mut message);
+        }
+        message
     }
 
     fn room(&self, more: usize) -> Result<(), ModelError> {
@@ -78,13 +118,21 @@ impl Assembler {
         let id = piece.id.as_deref().filter(|id| !id.is_empty());
         let name = piece.name.as_deref().unwrap_or_default();
         self.room(piece.arguments.len() + name.len() + id.map_or(0, str::len))?;
-        let at = match piece.index {
+        let mut at = match piece.index {
             Some(index) => self.calls.iter().rposition(|(known, _)| *known == index),
             None => match id {
                 Some(id) => self.calls.iter().rposition(|(_, call)| call.id == id),
-                None => self.calls.len().checked_sub(1),
+                None => self.current,
             },
         };
+        // Some providers count the calls in one way and their pieces in another.
+        let is_open = |at: &usize| {
+            let call = self.calls.get(*at);
+            call.is_some_and(|(_, call)| !is_object(&call.arguments))
+        };
+        if id.is_none() && name.is_empty() && !at.as_ref().is_some_and(is_open) {
+            at = self.current.filter(is_open).or(at);
+        }
         // A name begins another call once the last one is whole, unless it is just repeated: some providers
         // give all calls one id.
         let is_repeated = piece.index.is_some() || id.is_some();
@@ -100,6 +148,7 @@ impl Assembler {
             let known = self.calls.get(*at).map_or("", |(_, call)| &call.id);
             id.is_none_or(|id| known.is_empty() || known == id)
         });
+        self.current = Some(at.unwrap_or(self.calls.len()));
         let call = match at.and_then(|at| self.calls.get_mut(at)) {
             // A whole call, said twice.
             Some((_, call))
@@ -132,6 +181,7 @@ impl Assembler {
             call.name.push_str(name);
         }
         call.arguments.push_str(&piece.arguments);
+        extra::merge(&mut call.extra, &piece.extra);
         self.argument_bytes += piece.arguments.len() + name.len();
         Ok(())
     }
@@ -148,6 +198,7 @@ mod tests {
             id: given(id),
             name: given(name),
             arguments: arguments.to_owned(),
+            ..CallPiece::default()
         })
     }
 
@@ -176,6 +227,72 @@ mod tests {
         ]);
         let expected = [call("a", "time", "{}"), call("b", "dice", "{\"sides\":6}")];
         assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn a_piece_without_a_name_belongs_to_the_call_that_is_not_whole() {
+        let expected = [call("a", "time", "{}"), call("b", "dice", "{\"x\":1}")];
+        // The index of each head and of the pieces behind it.
+        for [first, first_tail, second, tail, last] in [
+            [0, 0, 0, 1, 1],
+            [0, 0, 0, 0, 0],
+            [0, 0, 1, 1, 1],
+            [0, 0, 1, 0, 0],
+            [0, 3, 0, 7, 7],
+            [0, 0, 0, 1, 2],
+        ] {
+            let got = calls(&[
+                piece(Some(first), "a", "time", ""),
+                piece(Some(first_tail), "", "", "{}"),
+                piece(Some(second), "b", "dice", ""),
+                piece(Some(tail), "", "", "{\"x\""),
+                piece(Some(last), "", "", ":1}"),
+            ]);
+            assert_eq!(got, expected, "{second} {tail} {last}");
+        }
+    }
+
+    #[test]
+    fn members_that_only_the_provider_knows_are_kept_up_to_a_size() {
+        let mut assembler = Assembler::default();
+        let members = |value: Value| value.as_object().unwrap().clone();
+        let of_call = |id: &str, extra: Value| {
+            let Delta::ToolCall(mut piece) = piece(Some(0), id, "", "") else {
+                unreachable!()
+            };
+            piece.extra = members(extra);
+            Delta::ToolCall(piece)
+        };
+        for delta in [
+            Delta::Extra(None, members(value!({ "r": "one " }))),
+            Delta::Extra(
+                Some(0),
+                members(value!({ "type": "thinking", "thinking": "" })),
+            ),
+            Delta::Extra(Some(0), members(value!({ "thinking": "hm" }))),
+            Delta::Extra(Some(1), members(value!({ "citation": {} }))),
+            Delta::Text("hey".to_owned()),
+            piece(Some(0), "a", "time", "{}"),
+            of_call("", value!({ "x": { "s": "S" } })),
+            Delta::Extra(None, members(value!({ "r": "two" }))),
+        ] {
+            assembler.push(&delta).unwrap();
+        }
+        let message = assembler.clone().into_message();
+        let block = value!({ "type": "thinking", "thinking": "hm" });
+        let expected =
+            value!({ "r": "one two", extra::BLOCKS: [{ "at": [0, 0], "block": block }] });
+        assert_eq!(Value::from(message.extra), expected);
+        assert_eq!(
+            Value::from(message.tool_calls[0].extra.clone()),
+            value!({ "x": { "s": "S" } })
+        );
+        let long = "x".repeat(extra::MAX_BYTES);
+        assembler
+            .push(&Delta::Extra(None, members(value!({ "r": long }))))
+            .unwrap();
+        let message = assembler.into_message();
+        assert!(message.extra.is_empty() && message.tool_calls[0].extra.is_empty());
     }
 
     #[test]

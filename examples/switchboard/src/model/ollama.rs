@@ -8,11 +8,12 @@ use snek_proto::llm::chat::{Block, ChatMessage, Content, Role, ToolCall};
 
 use super::answer::Pieces;
 use super::config::ModelConfig;
+use super::extra::{origin, sent};
 use super::openai::read_message;
-use super::request::{object, write};
+use super::request::{Body, Names, acceptable, object};
 use super::{ChatRequest, ModelError};
 
-/// Returns the JSON of a request for a streamed answer.
+/// Returns a request for a streamed answer, without members of these names.
 ///
 /// Names the size of the context: Ollama's own is small, and it forgets what does not fit without a
 /// word. Images must be `data:` URLs; an address of one stays in the text.
@@ -22,7 +23,8 @@ use super::{ChatRequest, ModelError};
 pub fn request_body(
     config: &ModelConfig,
     request: &ChatRequest<'_>,
-) -> Result<Vec<u8>, ModelError> {
+    without: &Names,
+) -> Result<Body, ModelError> {
     let most = usize::try_from(config.max_tokens).unwrap_or(usize::MAX);
     let mut options = json!({
         "num_ctx": config.context_tokens.saturating_add(most),
@@ -31,15 +33,22 @@ pub fn request_body(
     if let Some(temperature) = config.temperature {
         options["temperature"] = temperature.into();
     }
-    let calls = request.messages.iter().flat_map(|it| &it.tool_calls);
-    let calls: Vec<&ToolCall> = calls.collect();
-    let messages = request.messages.iter().map(|it| message(it, &calls));
+    let mut calls = &[][..];
+    let said = acceptable(request, &origin(config), without);
+    let messages = said.iter().map(|it| {
+        if it.role == Role::Assistant {
+            calls = &it.tool_calls;
+        }
+        message(it, calls)
+    });
+    let messages = messages.collect();
     let model = request.model.unwrap_or(&config.model);
     let more = json!({ "options": options });
-    write(model, messages.collect(), request.tools, more)
+    Body::new(model, messages, request.tools, more, without)
 }
 
-fn message(message: &ChatMessage, calls: &[&ToolCall]) -> Value {
+/// Returns a message; `calls` are those that a result may answer.
+fn message(message: &ChatMessage, calls: &[ToolCall]) -> Value {
     let mut content = message.content.text().into_owned();
     let mut images = Vec::new();
     if let Content::Blocks(blocks) = &message.content {
@@ -53,29 +62,28 @@ fn message(message: &ChatMessage, calls: &[&ToolCall]) -> Value {
             }
         }
     }
-    let role = match message.role {
-        Role::System => "system",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
-        _ => "user",
-    };
-    let mut sent = json!({ "role": role, "content": content });
+    let mut out = sent(message.extra.clone());
+    out["role"] = json!(message.role);
+    out["content"] = content.into();
     if !images.is_empty() {
-        sent["images"] = json!(images);
+        out["images"] = json!(images);
     }
     if !message.tool_calls.is_empty() {
         let made = message.tool_calls.iter();
         let made = made.map(|call| {
-            json!({ "function": { "name": call.name, "arguments": object(&call.arguments) } })
+            let mut made = sent(call.extra.clone());
+            made["function"]["name"] = json!(call.name);
+            made["function"]["arguments"] = object(&call.arguments);
+            made
         });
-        sent["tool_calls"] = made.collect();
+        out["tool_calls"] = made.collect();
     }
-    // A result names its tool. The ids of calls may be used again, so the last one counts.
+    // A result names its tool.
     let of = message.tool_call_id.as_deref();
-    if let Some(call) = of.and_then(|id| calls.iter().rev().find(|call| call.id == id)) {
-        sent["tool_name"] = json!(call.name);
+    if let Some(call) = of.and_then(|id| calls.iter().find(|call| call.id == id)) {
+        out["tool_name"] = json!(call.name);
     }
-    sent
+    out
 }
 
 /// Reads a line. The one that gives a reason of the end, or says that it is done, completes an answer. An

@@ -9,42 +9,44 @@ mod tests;
 #[cfg(test)]
 mod thought_tests;
 
-use serde_json::{Value, json};
-use snek_proto::llm::chat::ChatMessage;
+use serde_json::{Map, Value, json};
 
 use super::answer::{Pieces, filled, is_thought, place, text_of};
 use super::config::ModelConfig;
-use super::request::{is_object, write};
+use super::extra::{origin, sent, unknown};
+use super::request::{Body, Names, acceptable};
 use super::{CallPiece, ChatRequest, ModelError};
 
-/// Returns the JSON of a request for a streamed answer.
+/// The members of a message, and of a call and its function, in the interfaces that have calls in messages.
+const MESSAGE: [&str; 7] = [
+    "role",
+    "content",
+    "refusal",
+    "tool_calls",
+    "function_call",
+    "tool_call_id",
+    "tool_name",
+];
+const CALL: [&str; 6] = ["id", "index", "type", "function", "name", "arguments"];
+
+/// Returns a request for a streamed answer, without members of these names.
 ///
 /// # Errors
 /// [`ModelError::BadAnswer`] if it cannot be written, which never happens.
 pub fn request_body(
     config: &ModelConfig,
     request: &ChatRequest<'_>,
-) -> Result<Vec<u8>, ModelError> {
+    without: &Names,
+) -> Result<Body, ModelError> {
+    let more = json!({
+        "max_tokens": config.max_tokens,
+        "temperature": config.temperature,
+        "stream_options": { "include_usage": true },
+    });
+    let messages = acceptable(request, &origin(config), without);
+    let messages = messages.iter().map(|it| sent(json!(it))).collect();
     let model = request.model.unwrap_or(&config.model);
-    let mut more =
-        json!({ "stream_options": { "include_usage": true }, "max_tokens": config.max_tokens });
-    if let Some(temperature) = config.temperature {
-        more["temperature"] = temperature.into();
-    }
-    let messages = request.messages.iter().map(|it| message(it)).collect();
-    write(model, messages, request.tools, more)
-}
-
-/// Returns a message to send: arguments that are no JSON object become an empty one, because some servers
-/// parse the text.
-fn message(message: &ChatMessage) -> Value {
-    let mut message = message.clone();
-    for call in &mut message.tool_calls {
-        if !is_object(&call.arguments) {
-            "{}".clone_into(&mut call.arguments);
-        }
-    }
-    json!(message)
+    Body::new(model, messages, request.tools, more, without)
 }
 
 /// Reads a chunk, or a whole answer. The reason of the end completes an answer; the end mark `[DONE]` may be
@@ -99,6 +101,7 @@ pub(super) fn read_message(message: &Value, is_whole: bool, out: &mut Pieces) {
     }
     out.text(&text_of(content));
     out.text(&text_of(&message["refusal"]));
+    out.extra(None, unknown(message, &MESSAGE));
     let calls = match &message["tool_calls"] {
         Value::Array(calls) => calls,
         one => std::slice::from_ref(one),
@@ -114,6 +117,14 @@ pub(super) fn read_message(message: &Value, is_whole: bool, out: &mut Pieces) {
         it.is_object() && calls.peek().is_none() && !out.told.contains("tool_calls")
     });
     for (call, function) in calls.chain(old) {
+        let mut extra = match std::ptr::eq(call, message) {
+            true => Map::new(),
+            false => unknown(call, &CALL),
+        };
+        let of_function = unknown(&call["function"], &CALL);
+        if !of_function.is_empty() {
+            extra.insert("function".to_owned(), of_function.into());
+        }
         let next = out.calls.len();
         if is_whole {
             out.calls.push(next);
@@ -126,6 +137,7 @@ pub(super) fn read_message(message: &Value, is_whole: bool, out: &mut Pieces) {
             id: filled(&call["id"]),
             name: filled(&function["name"]),
             arguments: text_of(&function["arguments"]),
+            extra,
         });
     }
 }

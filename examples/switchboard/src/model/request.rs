@@ -1,47 +1,255 @@
-//! What the requests of several interfaces have in common.
+//! [`acceptable`]: makes a request that any provider takes out of any conversation; and its [`Body`].
 
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, HashSet};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
-use snek_proto::llm::chat::Role;
+use serde_json::{Map, Value};
+use snek_proto::llm::chat::{Block, ChatMessage, Content, Role, ToolCall};
+use snek_proto::llm::image::detect_mime;
 use snek_proto::llm::tool::ToolDefinition;
 
+use super::extra::{self, FROM, ID};
 use super::{ChatRequest, ModelError};
+use crate::assistant::FAILED;
 
-/// Writes the body of a request for a streamed answer. The parameters of the tools stay in order.
-pub(super) fn write(
-    model: &str,
-    messages: Vec<Value>,
-    tools: &[impl Serialize],
-    more: Value,
-) -> Result<Vec<u8>, ModelError> {
-    #[derive(Serialize)]
-    struct Body<'a, T> {
-        model: &'a str,
-        messages: Vec<Value>,
-        #[serde(skip_serializing_if = "<[T]>::is_empty")]
-        tools: &'a [T],
-        stream: bool,
-        #[serde(flatten)]
-        more: Value,
-    }
-    let body = Body {
-        model,
-        messages,
-        tools,
-        stream: true,
-        more,
-    };
-    serde_json::to_vec(&body).map_err(ModelError::bad)
+/// The placeholder for a missing message of the user.
+pub(super) const NOTHING: &str = "(no text)";
+/// The longest id of a call, and the longest name of a tool.
+const MAX_ID: usize = 40;
+const MAX_NAME: usize = 64;
+
+/// Names of members that a provider refuses.
+pub type Names = BTreeSet<String>;
+
+/// The body of a request for a streamed answer, before it is written.
+#[derive(Debug, Serialize)]
+pub struct Body {
+    /// The members but the tools, whose parameters stay in order.
+    #[serde(flatten)]
+    pub members: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Box<RawValue>>,
 }
 
-/// Returns all system messages, in order, for an interface that has one place for them.
-pub(super) fn instructions(request: &ChatRequest<'_>) -> Option<String> {
+impl Body {
+    /// Creates a body without the members of these names.
+    pub(super) fn new(
+        model: &str,
+        messages: Vec<Value>,
+        tools: &[impl Serialize],
+        more: Value,
+        without: &Names,
+    ) -> Result<Self, ModelError> {
+        let mut members = match more {
+            Value::Object(members) => members,
+            _ => Map::new(),
+        };
+        members.retain(|name, value| !value.is_null() && !without.contains(name));
+        members.insert("model".to_owned(), model.into());
+        members.insert("messages".to_owned(), messages.into());
+        members.insert("stream".to_owned(), true.into());
+        let is_offered = !tools.is_empty() && !without.contains("tools");
+        let tools = is_offered.then(|| serde_json::value::to_raw_value(tools));
+        let tools = tools.transpose().map_err(ModelError::bad)?;
+        Ok(Self { members, tools })
+    }
+
+    /// Returns the JSON.
+    ///
+    /// # Errors
+    /// [`ModelError::BadAnswer`] if it cannot be written, which never happens.
+    pub fn write(&self) -> Result<Vec<u8>, ModelError> {
+        serde_json::to_vec(self).map_err(ModelError::bad)
+    }
+}
+
+/// Returns a conversation that every provider takes.
+///
+/// All instructions come first and in one message. Then the user begins, and the sides take turns: messages of one
+/// side are joined. Each call has an id, an acceptable name, an object as arguments, and directly behind it its one
+/// result. An image has the type of its bytes. What only the provider of an answer knows is kept for the `origin`
+/// alone, but for the members of these names.
+pub(super) fn acceptable(
+    request: &ChatRequest<'_>,
+    origin: &str,
+    without: &Names,
+) -> Vec<ChatMessage> {
+    let mut said: Vec<ChatMessage> = Vec::new();
+    said.extend(instructions(request).map(ChatMessage::system));
+    let first = said.len();
+    for (at, message) in request.messages.iter().enumerate() {
+        if matches!(message.role, Role::System | Role::Tool) {
+            continue;
+        }
+        let mut message = (*message).clone();
+        message.tool_call_id = None;
+        if message.role != Role::Assistant {
+            message.tool_calls.clear();
+        }
+        keep(&mut message, origin, without);
+        if let Content::Blocks(blocks) = &mut message.content {
+            blocks.iter_mut().for_each(label);
+        }
+        let behind = request.messages.iter().skip(at + 1);
+        let behind = behind.take_while(|it| it.role != Role::Assistant);
+        let mut results: Vec<_> = behind.filter(|it| it.role == Role::Tool).collect();
+        let mut ids = HashSet::new();
+        let mut answers = Vec::new();
+        for call in &mut message.tool_calls {
+            let id = Some(&call.id);
+            let found = results.iter().position(|it| it.tool_call_id.as_ref() == id);
+            let result = found.map(|at| results.remove(at).content.clone());
+            let result = result.unwrap_or_else(|| format!("{FAILED}it was not run").into());
+            call.id = acceptable_id(call, &ids);
+            ids.insert(call.id.clone());
+            call.name = acceptable_name(&call.name, request.tools);
+            if !is_object(&call.arguments) {
+                "{}".clone_into(&mut call.arguments);
+            }
+            let mut answer = ChatMessage::tool(&*call.id, "");
+            answer.content = result;
+            answers.push(answer);
+        }
+        push(&mut said, message);
+        said.extend(answers);
+    }
+    if said.len() == first {
+        said.push(ChatMessage::user(NOTHING));
+    }
+    for message in &mut said {
+        if message.role == Role::User && is_blank(&message.content) {
+            message.content = NOTHING.into();
+        }
+    }
+    said
+}
+
+/// Adds a message, or joins it with the last one if that is of the same side.
+fn push(said: &mut Vec<ChatMessage>, message: ChatMessage) {
+    let is_empty = is_blank(&message.content) && message.tool_calls.is_empty();
+    match said.last_mut() {
+        Some(last) if last.role == message.role => {
+            last.content = match (std::mem::take(&mut last.content), message.content) {
+                (one, other) if is_blank(&other) => one,
+                (one, other) if is_blank(&one) => other,
+                (Content::Text(one), Content::Text(other)) => format!("{one}\n\n{other}").into(),
+                (one, other) => [blocks(one), blocks(other)].concat().into(),
+            };
+            last.tool_calls.extend(message.tool_calls);
+            last.extra.extend(message.extra);
+        }
+        _ if message.role != Role::Assistant => said.push(message),
+        _ if is_empty => {}
+        Some(last) if last.role != Role::System => said.push(message),
+        _ => said.extend([ChatMessage::user(NOTHING), message]),
+    }
+}
+
+fn is_blank(content: &Content) -> bool {
+    match content {
+        Content::Blocks(blocks) => blocks
+            .iter()
+            .all(|it| matches!(it, Block::Text(text) if text.trim().is_empty())),
+        other => other.text().trim().is_empty(),
+    }
+}
+
+fn blocks(content: Content) -> Vec<Block> {
+    match content {
+        Content::Text(text) => vec![Block::Text(text)],
+        Content::Blocks(blocks) => blocks,
+        _ => Vec::new(),
+    }
+}
+
+/// Leaves out members that are another provider's, or are refused.
+fn keep(message: &mut ChatMessage, origin: &str, without: &Names) {
+    let from = message.extra.get(FROM).and_then(Value::as_str);
+    if origin.is_empty() || from != Some(origin) {
+        return extra::clear(message);
+    }
+    message.extra.retain(|name, _| !without.contains(name));
+    for call in &mut message.tool_calls {
+        call.extra.retain(|name, _| !without.contains(name));
+        if let Some(Value::Object(function)) = call.extra.get_mut("function") {
+            function.retain(|name, _| !without.contains(name));
+        }
+    }
+}
+
+/// Names an image by its bytes, whatever it was named by.
+fn label(block: &mut Block) {
+    let Block::ImageUrl(url) = block else {
+        return;
+    };
+    let data = url.strip_prefix("data:");
+    let Some((kind, data)) = data.and_then(|it| it.split_once(";base64,")) else {
+        return;
+    };
+    let begin = data.get(..data.len().min(64) / 4 * 4).unwrap_or_default();
+    let begin = STANDARD.decode(begin).unwrap_or_default();
+    // This name counts only if the bytes tell nothing.
+    let found = detect_mime("image.ief?", &begin);
+    if found != "image/ief" && found != kind {
+        *url = format!("data:{found};base64,{data}");
+    }
+}
+
+/// Returns an id that is short, and is not one of the others: the one that the provider gave if it is that.
+fn acceptable_id(call: &ToolCall, others: &HashSet<String>) -> String {
+    let own = call.extra.get(ID).and_then(Value::as_str);
+    let new = (0..=others.len()).map(|number| format!("call_{number}"));
+    let ids = own.into_iter().chain([&*call.id]).map(str::to_owned);
+    let is_free = |id: &String| (1..=MAX_ID).contains(&id.len()) && !others.contains(id);
+    ids.chain(new).find(is_free).unwrap_or_default()
+}
+
+/// Returns a name that every provider takes: the model's own if it is one, the tool's, or the letters of the model's.
+fn acceptable_name(said: &str, tools: &[ToolDefinition]) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let fits = |name: &str| (1..=MAX_NAME).contains(&name.len()) && name.chars().all(is_part);
+    let tool = find_tool(tools, said).map(ToolDefinition::name);
+    if let Some(name) = [Some(said), tool].into_iter().flatten().find(|it| fits(it)) {
+        return name.to_owned();
+    }
+    let said = if said.is_empty() { "_" } else { said };
+    let letters = said.chars().map(|c| if is_part(c) { c } else { '_' });
+    letters.take(MAX_NAME).collect()
+}
+
+/// Returns the tool that a model means: by its letters and digits, with or without a prefix like `functions.`.
+pub(crate) fn find_tool<'a>(tools: &'a [ToolDefinition], said: &str) -> Option<&'a ToolDefinition> {
+    let letters = |name: &str| {
+        let letters = name.chars().filter(char::is_ascii_alphanumeric);
+        letters.collect::<String>().to_ascii_lowercase()
+    };
+    let exact = tools.iter().find(|tool| tool.name() == said);
+    exact.or_else(|| {
+        let said = said.trim();
+        let end = said.rsplit(['.', ':', '/']).next();
+        let end = end.filter(|_| !said.contains(char::is_whitespace));
+        [Some(said), end].into_iter().flatten().find_map(|said| {
+            let said = letters(said);
+            let is_meant =
+                |tool: &&ToolDefinition| !said.is_empty() && letters(tool.name()) == said;
+            let mut meant = tools.iter().filter(is_meant);
+            meant.next().filter(|_| meant.next().is_none())
+        })
+    })
+}
+
+/// Returns all system messages, in order.
+fn instructions(request: &ChatRequest<'_>) -> Option<String> {
     let systems = request.messages.iter().filter(|it| it.role == Role::System);
     let texts: Vec<_> = systems.map(|message| message.content.text()).collect();
-    let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
-    let filled = texts.into_iter().filter(|text| !text.trim().is_empty());
-    let joined = filled.collect::<Vec<_>>().join("\n\n");
+    let filled = texts.iter().filter(|text| !text.trim().is_empty());
+    let joined = filled.map(AsRef::as_ref).collect::<Vec<_>>().join("\n\n");
     Some(joined).filter(|text| !text.is_empty())
 }
 
@@ -60,11 +268,9 @@ pub(super) fn parameters(definition: &ToolDefinition) -> Result<Box<RawValue>, M
     Ok(outer.function.parameters)
 }
 
-/// Returns the arguments if they are a JSON object, otherwise an empty object.
+/// Returns the arguments of an acceptable call.
 pub(super) fn object(arguments: &str) -> Value {
-    let read = serde_json::from_str(arguments).ok();
-    read.filter(Value::is_object)
-        .unwrap_or_else(|| Value::Object(serde_json::Map::new()))
+    serde_json::from_str(arguments).unwrap_or_default()
 }
 
 /// Returns whether the arguments are a JSON object.

@@ -352,7 +352,7 @@ fn calls(wanted: &[(impl AsRef<str>, String)], from: usize) -> Vec<Delta> {
             index: Some(index),
             id: Some(format!("call_{}", from + index)),
             name: Some(name.as_ref().to_owned()),
-            arguments: String::new(),
+            ..CallPiece::default()
         }));
     }
     for half in 0..2 {

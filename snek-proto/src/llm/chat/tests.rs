@@ -1,7 +1,5 @@
 //! Tests of reading and writing chat messages.
 
-use serde_json::json;
-
 use super::*;
 
 fn round(message: &ChatMessage) -> ChatMessage {
@@ -57,7 +55,7 @@ fn empty_and_missing_content_are_distinct() {
 #[test]
 fn responses_are_read_leniently() {
     let read: ChatMessage = serde_json::from_value(json!({
-        "content": null, "refusal": null, "annotations": [], "audio": {"x": 1},
+        "content": null, "refusal": null, "annotations": [], "audio": {},
         "tool_calls": [
             {"id": 7, "index": 0, "type": "function", "function": {"name": "a", "arguments": {"b": 1}}},
             {"function": {"name": "c"}},
@@ -80,6 +78,30 @@ fn responses_are_read_leniently() {
     let read: ChatMessage =
         serde_json::from_str(r#"{"role":"tool","tool_call_id":7,"content":"x"}"#).unwrap();
     assert_eq!(read, ChatMessage::tool("7", "x"));
+}
+
+#[test]
+fn unknown_members_are_kept_where_they_were() {
+    let sent = json!({
+        "role": "assistant", "content": "", "reasoning_content": "so", "details": [{"index": 0}],
+        "tool_calls": [{
+            "id": "a", "type": "function", "extra_content": {"google": {"thought_signature": "S"}},
+            "function": {"name": "t", "arguments": "{}", "fields": {"x": 1}},
+        }],
+    });
+    let mut received = sent.clone();
+    received["refusal"] = json!(null);
+    received["annotations"] = json!([]);
+    received["tool_calls"][0]["index"] = json!(0);
+    received["tool_calls"][0]["function"]["note"] = json!("");
+    let read: ChatMessage = serde_json::from_value(received).unwrap();
+    assert_eq!(serde_json::to_value(round(&read)).unwrap(), sent);
+    let members = |extra: &Map<String, Value>| extra.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(members(&read.extra), ["details", "reasoning_content"]);
+    assert_eq!(
+        members(&read.tool_calls[0].extra),
+        ["extra_content", "function"]
+    );
 }
 
 #[test]

@@ -19,7 +19,11 @@ const MAX_CHARS: usize = 300;
 /// What was done in conversations before, as long as the program runs. A chat with a `sessionId` is kept under
 /// its `resourceId`, where other conversations find it; without one it is kept for its own conversation.
 #[derive(Default)]
-pub(super) struct Memory(Mutex<VecDeque<Scope>>);
+pub(super) struct Memory {
+    scopes: Mutex<VecDeque<Scope>>,
+    /// The newest messages that the model has refused: a client may go on to send them.
+    refused: Mutex<VecDeque<String>>,
+}
 
 struct Scope {
     name: String,
@@ -33,12 +37,26 @@ struct Chat {
 }
 
 impl Memory {
+    /// Keeps a message that the model has refused.
+    pub(super) fn refuse(&self, message: &str) {
+        let mut refused = self.refused.lock();
+        refused.push_back(message.to_owned());
+        if refused.len() > MAX_SCOPES {
+            refused.pop_front();
+        }
+    }
+
+    /// Returns whether the model has refused this message.
+    pub(super) fn is_refused(&self, message: &str) -> bool {
+        self.refused.lock().iter().any(|it| it == message)
+    }
+
     /// Keeps a chat that is done.
     pub(super) fn keep(&self, request: &ChatRequest, reply: &Reply) {
         let (Some(session), Some(name)) = (&request.session_id, scope(request)) else {
             return;
         };
-        let mut scopes = self.0.lock();
+        let mut scopes = self.scopes.lock();
         let place = scopes.iter().position(|scope| scope.name == name);
         let mut scope = place
             .and_then(|place| scopes.remove(place))
@@ -64,7 +82,7 @@ impl Memory {
     /// is left out.
     pub(super) fn recall(&self, request: &ChatRequest) -> Option<String> {
         let name = scope(request)?;
-        let scopes = self.0.lock();
+        let scopes = self.scopes.lock();
         let scope = scopes.iter().find(|scope| scope.name == name)?;
         let is_told = |chat: &&Chat| {
             !request.history.is_empty() && request.session_id.as_ref() == Some(&chat.session)

@@ -6,6 +6,7 @@ use exoclaw_proto::budget::Reservation;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::Usage;
 use exoclaw_proto::session::SessionKey;
+use serde_json::{Map, Value};
 
 use super::records::Held;
 use super::{Engine, Written, unavailable};
@@ -91,6 +92,8 @@ pub(super) struct Charge<'e> {
     id: Option<String>,
     /// The text of the answer so far.
     said: String,
+    /// What its provider gets back with it.
+    pub(super) extra: Map<String, Value>,
     /// The current call.
     call: Option<Call>,
     /// The usage of the earlier calls.
@@ -114,6 +117,7 @@ impl<'e> Charge<'e> {
             question: question.to_owned(),
             id: id.map(str::to_owned),
             said: String::new(),
+            extra: Map::new(),
             call: None,
             used: Usage::default(),
             estimated: false,
@@ -202,7 +206,11 @@ impl<'e> Charge<'e> {
             }
             None => Turn::new(question, said, at),
         };
-        let turn = turn.map(|turn| turn.with_id(self.id.as_deref()));
+        let extra = take(&mut self.extra);
+        let turn = turn.map(|turn| Turn {
+            extra,
+            ..turn.with_id(self.id.as_deref())
+        });
         let (usage, settled) = self.settle(reservation, ending, at);
         let commit = Commit::new(self.key.as_str(), at)
             .with_usage(usage)

@@ -329,7 +329,11 @@ impl ChatRun<'_, '_> {
                 Step::Refused { id, why, .. } => {
                     self.result(&id, &ToolOutput::failed(&why)).await?;
                 }
-                Step::Done(_) => return Ok(()),
+                Step::Done(_) => {
+                    let answer = turn.take_messages().pop();
+                    self.charge.extra = answer.map(|it| it.extra).unwrap_or_default();
+                    return Ok(());
+                }
                 Step::Ask { with_tools: false } => {
                     return Err(Broken::TooManyRounds(TOO_MANY_ROUNDS.to_owned()));
                 }
@@ -344,12 +348,10 @@ impl ChatRun<'_, '_> {
         self.charge
             .call_started(context.iter().copied().map(size).sum());
         let tools = self.engine.tools.definitions();
-        let mut answer = match turn.ask(context, &**self.model, None, tools).await {
-            Ok(answer) => answer,
-            Err(error) => return Err(self.failed(error)),
-        };
+        let asked = turn.ask(context, &**self.model, None, tools).await;
+        let mut answer = asked.map_err(|error| self.failed(turn.on_error(error, true)))?;
         while let Some(delta) = answer.next().await {
-            match delta.map_err(|error| self.failed(error))? {
+            match delta.map_err(|error| self.failed(turn.on_error(error, true)))? {
                 Delta::Text(text) => self.say(&text).await?,
                 Delta::ToolCall(piece) => self.charge.streamed(piece.arguments.len()),
                 Delta::Usage(usage) => {
@@ -358,7 +360,7 @@ impl ChatRun<'_, '_> {
                 }
                 Delta::Thought(text) => self.charge.streamed(text.len()),
                 // The log has it.
-                Delta::Notice(Notice::Retry { .. }) | Delta::Finish(_) => {}
+                Delta::Notice(Notice::Retry { .. }) | Delta::Finish(_) | Delta::Extra(..) => {}
                 Delta::Notice(notice) => self.note(&notice.to_string()).await?,
             }
         }

@@ -35,7 +35,9 @@ impl<'a> Context<'a> {
         }
         for turn in self.recent().iter().filter(|turn| turn.is_told()) {
             messages.push(ChatMessage::user(turn.user.as_str()));
-            messages.push(ChatMessage::assistant(turn.answer()));
+            let mut answer = ChatMessage::assistant(turn.answer());
+            answer.extra.clone_from(&turn.extra);
+            messages.push(answer);
         }
         messages.push(ChatMessage::user(message));
         messages

@@ -5,6 +5,7 @@ use std::fmt;
 
 use rpc_core::text::beginning;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::model::ModelError;
 
@@ -71,6 +72,9 @@ pub struct Turn {
     /// The name that its client gave it. A turn takes the place of the one before it if that has the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// What the provider of the answer gets back with it, and no other.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub extra: Map<String, Value>,
 }
 
 impl Turn {
@@ -97,7 +101,7 @@ impl Turn {
             assistant: assistant.into(),
             at,
             mark: Some(mark),
-            id: None,
+            ..Self::default()
         }
     }
 
@@ -127,17 +131,20 @@ impl Turn {
         }
     }
 
-    /// Returns the turn with both texts cut to this many bytes.
+    /// Returns the turn with both texts cut to this many bytes, and without more of what only a provider knows.
     pub fn shortened(&self, max: usize) -> Cow<'_, Self> {
-        if self.user.len() <= max && self.assistant.len() <= max {
+        let mut extra = self.extra.clone();
+        if serde_json::to_string(&extra).is_ok_and(|json| json.len() > max) {
+            extra.clear();
+        }
+        if self.user.len() <= max && self.assistant.len() <= max && extra == self.extra {
             return Cow::Borrowed(self);
         }
         Cow::Owned(Self {
             user: beginning(&self.user, max).to_owned(),
             assistant: beginning(&self.assistant, max).to_owned(),
-            at: self.at,
-            mark: self.mark.clone(),
-            id: self.id.clone(),
+            extra,
+            ..self.clone()
         })
     }
 }
@@ -160,6 +167,12 @@ mod tests {
         let turn: Turn = serde_json::from_str(stored).unwrap();
         assert_eq!(Some(&turn), Turn::new("hi", "I am", 1).as_ref());
         assert_eq!(serde_json::to_string(&turn).unwrap(), stored);
+        let extra = [("r".to_owned(), Value::from("so"))].into_iter().collect();
+        let turn = Turn { extra, ..turn };
+        let stored = serde_json::to_string(&turn).unwrap();
+        assert_eq!(serde_json::from_str::<Turn>(&stored).unwrap(), turn);
+        assert_eq!(*turn.shortened(10), turn);
+        assert_eq!(turn.shortened(9).extra.len(), 0);
     }
 
     #[test]

@@ -81,6 +81,7 @@ fn an_answer_is_read_whole_and_in_order() {
             id: id.map(str::to_owned),
             name: name.map(str::to_owned),
             arguments: arguments.to_owned(),
+            ..CallPiece::default()
         })
     };
     let expected = [
@@ -95,8 +96,12 @@ fn an_answer_is_read_whole_and_in_order() {
         usage(33, 42),
         Delta::Finish(Finish::ToolCalls),
     ];
-    assert_eq!(deltas, expected);
     let answer = joined(&deltas);
+    let is_told = |delta: &Delta| !matches!(delta, Delta::Extra(..));
+    assert_eq!(
+        deltas.into_iter().filter(is_told).collect::<Vec<_>>(),
+        expected
+    );
     let last = Usage {
         prompt: 33,
         completion: 42,
@@ -306,5 +311,58 @@ proptest! {
         let at = at % bytes.len();
         bytes[at] = byte;
         let _ = decode(&bytes, 100);
+    }
+}
+
+#[test]
+fn blocks_that_only_the_provider_knows_go_back_in_their_places() {
+    let events = [
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"ha"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"ha"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"S"}}"#,
+        r#"{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}"#,
+        r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"I look."}}"#,
+        r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"toolu_1","name":"t","input":{},"caller":{"x":1}}}"#,
+        r#"{"type":"content_block_start","index":3,"content_block":{"type":"redacted_thinking","data":"D"}}"#,
+        r#"{"type":"content_block_start","index":4,"content_block":{"type":"tool_use","id":"toolu_2","name":"t","input":{"a":1}}}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#,
+        r#"{"type":"message_stop"}"#,
+    ];
+    let stream: String = events
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect();
+    let (deltas, outcome) = testing::read(Provider::Anthropic, stream.as_bytes(), 50);
+    assert_eq!(outcome, Ok(()));
+    let config = ModelConfig::new(Provider::Anthropic, "m");
+    let mut answer = joined(&deltas).into_message();
+    let results = ["toolu_1", "toolu_2"].map(|id| ChatMessage::tool(id, "1"));
+    for (origin, without, marks) in [
+        (origin(&config), "", [true, true]),
+        (origin(&config), "thinking", [false, true]),
+        ("another".to_owned(), "", [false, false]),
+    ] {
+        crate::model::extra::sign(&mut answer, &origin);
+        let said = [
+            vec![ChatMessage::user("hi"), answer.clone()],
+            results.to_vec(),
+        ]
+        .concat();
+        let request = ChatRequest::new(said.iter().collect());
+        let body = request_body(&config, &request, &[without.to_owned()].into()).unwrap();
+        let content = &body.members["messages"][1]["content"];
+        let mut second = json!({"type": "tool_use", "id": "toolu_1", "name": "t", "input": {}});
+        if marks[1] {
+            second["caller"] = json!({ "x": 1 });
+        }
+        let expected = [
+            marks[0].then(|| json!({"type": "thinking", "thinking": "haha", "signature": "S"})),
+            Some(text("I look.")),
+            Some(second),
+            marks[1].then(|| json!({"type": "redacted_thinking", "data": "D"})),
+            Some(json!({"type": "tool_use", "id": "toolu_2", "name": "t", "input": {"a": 1}})),
+        ];
+        assert_eq!(*content, expected.into_iter().flatten().collect::<Value>());
     }
 }

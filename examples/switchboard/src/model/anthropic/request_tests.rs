@@ -5,6 +5,7 @@ use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
 use super::*;
 use crate::model::provider::Provider;
+use crate::model::request::NOTHING;
 
 fn config() -> ModelConfig {
     ModelConfig::new(Provider::Anthropic, "m").with_max_tokens(99)
@@ -12,7 +13,10 @@ fn config() -> ModelConfig {
 
 fn body(messages: &[ChatMessage], tools: &[ToolDefinition]) -> Value {
     let request = ChatRequest::new(messages.iter().collect()).with_tools(tools);
-    let body = request_body(&config(), &request).unwrap();
+    let body = request_body(&config(), &request, &Names::new())
+        .unwrap()
+        .write()
+        .unwrap();
     let mut body = serde_json::from_slice(&body).unwrap();
     unmark(&mut body);
     body
@@ -55,7 +59,10 @@ fn marks_at_most_four_places_for_the_cache() {
         ToolDefinition::new("time", ""),
     ];
     let request = ChatRequest::new(conversation.iter().collect()).with_tools(&tools);
-    let body = request_body(&config(), &request).unwrap();
+    let body = request_body(&config(), &request, &Names::new())
+        .unwrap()
+        .write()
+        .unwrap();
     assert_eq!(
         String::from_utf8_lossy(&body)
             .matches("cache_control")
@@ -165,8 +172,8 @@ fn sides_take_turns_and_the_user_begins() {
     let expected = json!([
         {"role": "user", "content": NOTHING},
         {"role": "assistant", "content": "welcome"},
-        {"role": "user", "content": [text("a"), text("b"), text("c")]},
-        {"role": "assistant", "content": [text("d"), text("e")]},
+        {"role": "user", "content": "a\n\nb\n\nc"},
+        {"role": "assistant", "content": "d\n\ne"},
         {"role": "user", "content": NOTHING},
     ]);
     assert_eq!(got, expected);
@@ -199,7 +206,10 @@ fn tools_are_offered_with_their_parameters_in_order() {
         .param(Param::new("count", ParamType::Integer));
     let request = ChatRequest::default();
     let tools = [tool, ToolDefinition::new("time", "")];
-    let body = request_body(&config(), &request.with_tools(&tools)).unwrap();
+    let body = request_body(&config(), &request.with_tools(&tools), &Names::new())
+        .unwrap()
+        .write()
+        .unwrap();
     let body = String::from_utf8(body).unwrap();
     let sides = body.find("\"sides\":").unwrap();
     assert!(sides < body.find("\"count\":").unwrap(), "{body}");

@@ -14,7 +14,8 @@ use super::client::{endpoint, is_loopback};
 use super::explain::Subject;
 use crate::model::config::ModelConfig;
 use crate::model::provider::Provider;
-use crate::model::{ChatModel, ChatRequest, Deltas, ModelError, anthropic, ollama, openai};
+use crate::model::request::Names;
+use crate::model::{ChatModel, ChatRequest, Deltas, ModelError, anthropic, extra, ollama, openai};
 
 /// How long a connection to this machine may take.
 const NEAR: Duration = Duration::from_millis(200);
@@ -50,13 +51,13 @@ impl HttpModel {
     }
 
     fn body(&self, request: &ChatRequest<'_>) -> Result<Bytes, ModelError> {
-        let config = &self.config;
+        let (config, without) = (&self.config, Names::new());
         let body = match config.provider {
-            Provider::Anthropic => anthropic::request_body(config, request),
-            Provider::Ollama => ollama::request_body(config, request),
-            _ => openai::request_body(config, request),
+            Provider::Anthropic => anthropic::request_body(config, request, &without),
+            Provider::Ollama => ollama::request_body(config, request, &without),
+            _ => openai::request_body(config, request, &without),
         };
-        Ok(body?.into())
+        Ok(body?.write()?.into())
     }
 
     /// Returns what to do if the provider should be on this machine and nothing listens there.
@@ -86,6 +87,10 @@ impl HttpModel {
 impl ChatModel for HttpModel {
     async fn stream(&self, request: ChatRequest<'_>) -> Result<Deltas, ModelError> {
         Ok(self.asker.ask(self.query(&request)?))
+    }
+
+    fn origin(&self) -> String {
+        extra::origin(&self.config)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Answers as OpenAI's interface sends them, and some that it should not send.
 
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 use crate::model::answer::testing::{self, joined};
 use crate::model::provider::Provider;
@@ -500,5 +501,51 @@ proptest! {
     #[test]
     fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), size in 1usize..40) {
         let _ = decode(&bytes, size);
+    }
+}
+
+#[test]
+fn members_that_only_the_provider_knows_are_kept_as_they_came() {
+    let call = |more: &str| {
+        format!(r#"{{"index":0,"id":"a","function":{{"name":"t","arguments":"{{}}"{more}}}"#)
+    };
+    let delta = |delta: &str| format!("data: {{\"choices\":[{{\"delta\":{delta}}}]}}\n\n");
+    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\",\"x\":1}],\"y\":2}\n\n";
+    for (deltas, of_message, of_call) in [
+        (
+            vec![format!(
+                r#"{{"tool_calls":[{},"extra_content":{{"google":{{"thought_signature":"S"}}}}}}]}}"#,
+                call("")
+            )],
+            json!({}),
+            json!({"extra_content": {"google": {"thought_signature": "S"}}}),
+        ),
+        (
+            vec![
+                r#"{"reasoning_content":"I ","reasoning":null,"refusal":null,"annotations":[]}"#
+                    .to_owned(),
+                r#"{"reasoning_content":"think"}"#.to_owned(),
+                format!(r#"{{"tool_calls":[{}}}]}}"#, call(r#","fields":{"s":"S"}"#)),
+            ],
+            json!({"reasoning_content": "I think"}),
+            json!({"function": {"fields": {"s": "S"}}}),
+        ),
+        (
+            vec![r#"{"function_call":{"name":"t","arguments":"{}"},"z":true}"#.to_owned()],
+            json!({"z": true}),
+            json!({}),
+        ),
+    ] {
+        let stream: String = deltas
+            .iter()
+            .map(|it| delta(it))
+            .chain([end.to_owned()])
+            .collect();
+        let (deltas, outcome) = testing::read(Provider::OpenAi, stream.as_bytes(), 64);
+        assert_eq!(outcome, Ok(()));
+        let message = joined(&deltas).into_message();
+        assert_eq!(message.tool_calls.len(), 1, "{deltas:?}");
+        assert_eq!(Value::from(message.extra), of_message);
+        assert_eq!(Value::from(message.tool_calls[0].extra.clone()), of_call);
     }
 }

@@ -55,6 +55,7 @@ pub(super) fn call(index: usize, id: &str, name: &str, arguments: &str) -> Step 
         id: Some(id.to_owned()),
         name: Some(name.to_owned()),
         arguments: arguments.to_owned(),
+        ..CallPiece::default()
     }))
 }
 

@@ -51,15 +51,18 @@ async fn a_failed_or_unknown_tool_is_reported_and_the_loop_continues() {
     let (steps, outcome) = harness.chat(&from("ann", "hi")).await;
     assert_eq!(outcome, Ok(()));
     let results: Vec<_> = steps.iter().filter(|it| it.contains("_result")).collect();
+    const TOLD: &str = "tool_result call_3 failed tool execution failed: there is no tool \"nope\"; \
+                        there are: echo, fail, panic, hang, block";
     let expected = [
         "tool_result call_1 failed tool execution failed: no luck",
         "tool_result call_2 failed tool execution failed: panic",
-        "tool_result call_3 failed unknown tool: nope",
+        TOLD,
         "tool_result call_4 ok {}",
     ];
     assert_eq!(results, expected);
     let asked = harness.model.asked();
-    assert_eq!(asked[1].messages[4], "tool: Error: unknown tool: nope");
+    let why = "tool: Error: there is no tool \"nope\"; there are: echo, fail, panic, hang, block";
+    assert_eq!(asked[1].messages[4], why);
 }
 
 #[tokio::test]

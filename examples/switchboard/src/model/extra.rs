@@ -1,0 +1,178 @@
+//! What a model gives beside what this program reads: kept with its message, and given back to that provider alone.
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+use snek_proto::llm::chat::{ChatMessage, ToolCall};
+
+use super::config::ModelConfig;
+
+/// The member of a message with the [origin] of the others.
+pub(super) const FROM: &str = "switchboard_from";
+/// The member of a call with the model's own id.
+pub(super) const ID: &str = "switchboard_id";
+/// The member of a message with blocks of its content, and where each stands: behind how many bytes of text and
+/// how many calls.
+pub(super) const BLOCKS: &str = "switchboard_blocks";
+/// Most bytes of one message's members.
+pub(super) const MAX_BYTES: usize = 1024 * 1024;
+/// Among how many of the last items of a list a piece finds its own.
+const MAX_OPEN: usize = 64;
+
+/// Returns whose members these are: a hash of the provider and its address, which may be private.
+pub fn origin(config: &ModelConfig) -> String {
+    let base = config.base_url.trim_end_matches('/');
+    let hash = Sha256::digest(format!("{} {base}", config.provider));
+    hash.iter().take(8).map(|it| format!("{it:02x}")).collect()
+}
+
+/// Returns a message, or a call, without the members of this program, which no provider gets.
+pub(super) fn sent(message: impl Into<Value>) -> Value {
+    let mut message = message.into();
+    if let Some(members) = message.as_object_mut() {
+        members.retain(|name, _| ![FROM, ID, BLOCKS].contains(&name.as_str()));
+        if let Some(calls) = members.get_mut("tool_calls").and_then(Value::as_array_mut) {
+            calls.iter_mut().for_each(|it| *it = sent(it.take()));
+        }
+    }
+    message
+}
+
+/// Gives a call another id. Its provider gets the old one back.
+pub(crate) fn rename(call: &mut ToolCall, id: String) {
+    let old = std::mem::replace(&mut call.id, id);
+    if !old.is_empty() {
+        call.extra.insert(ID.to_owned(), old.into());
+    }
+}
+
+/// Notes whose members these are. Without an origin nobody can get them back.
+pub(crate) fn sign(message: &mut ChatMessage, origin: &str) {
+    if origin.is_empty() {
+        clear(message);
+    } else if size(message) > 0 {
+        message.extra.insert(FROM.to_owned(), origin.into());
+    }
+}
+
+/// Forgets them.
+pub(crate) fn clear(message: &mut ChatMessage) {
+    message.extra.clear();
+    message
+        .tool_calls
+        .iter_mut()
+        .for_each(|it| it.extra.clear());
+}
+
+/// Returns how many bytes they have.
+pub(crate) fn size(message: &ChatMessage) -> usize {
+    let of_calls = message.tool_calls.iter().map(|it| &it.extra);
+    let all = of_calls.chain([&message.extra]).filter(|it| !it.is_empty());
+    let bytes = all.map(|it| serde_json::to_string(it).map_or(0, |json| json.len()));
+    bytes.sum()
+}
+
+/// Returns the members of an object that are not of these names, and neither null nor empty.
+pub(super) fn unknown(object: &Value, known: &[&str]) -> Map<String, Value> {
+    let empty = [json!(null), json!(""), json!([]), json!({})];
+    let mut members = object.as_object().cloned().unwrap_or_default();
+    members.retain(|name, value| !known.contains(&name.as_str()) && !empty.contains(value));
+    members
+}
+
+/// Adds a piece to the members that have come: texts go on, and lists by the `index` of their items.
+pub(super) fn merge(known: &mut Map<String, Value>, piece: &Map<String, Value>) {
+    for (name, value) in piece {
+        let known = known.entry(name.as_str()).or_insert(Value::Null);
+        merge_value(known, value, true);
+    }
+}
+
+fn merge_value(known: &mut Value, piece: &Value, is_text: bool) {
+    match (known, piece) {
+        // A word that is the same in all pieces is no text: a type, a format, an id.
+        (Value::String(text), Value::String(more)) if is_text || text != more => {
+            text.push_str(more);
+        }
+        (Value::Object(known), Value::Object(piece)) => {
+            for (name, value) in piece {
+                let known = known.entry(name.as_str()).or_insert(Value::Null);
+                merge_value(known, value, false);
+            }
+        }
+        (Value::Array(items), Value::Array(piece)) => {
+            for item in piece {
+                let is_same = |known: &&mut Value| {
+                    let kinds = [&known["type"], &item["type"]];
+                    known["index"] == item["index"]
+                        && !item["index"].is_null()
+                        && (kinds[0] == kinds[1] || kinds.iter().any(|it| it.is_null()))
+                };
+                match items.iter_mut().rev().take(MAX_OPEN).find(is_same) {
+                    Some(known) => merge_value(known, item, false),
+                    None => items.push(item.clone()),
+                }
+            }
+        }
+        (_, Value::Null) => {}
+        (known, piece) => known.clone_from(piece),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::provider::Provider;
+
+    #[test]
+    fn pieces_become_what_they_are_pieces_of() {
+        let details = |index: u64, text: &str| json!({"index": index, "type": "reasoning.text", "format": "f", "text": text});
+        for (pieces, whole) in [
+            (
+                vec![json!({"r": "a"}), json!({"r": "a"}), json!({"r": " b"})],
+                json!({"r": "aa b"}),
+            ),
+            (
+                vec![
+                    json!({"d": [details(0, "one ")]}),
+                    json!({"d": [details(0, "two")]}),
+                    json!({"d": [details(1, "three")]}),
+                    json!({"d": [{"index": 0, "type": "reasoning.encrypted", "data": "x"}]}),
+                    json!({"d": [{"index": 1, "signature": "S"}]}),
+                ],
+                json!({"d": [
+                    details(0, "one two"),
+                    {"index": 1, "type": "reasoning.text", "format": "f", "text": "three", "signature": "S"},
+                    {"index": 0, "type": "reasoning.encrypted", "data": "x"},
+                ]}),
+            ),
+            (
+                vec![json!({"l": [1]}), json!({"l": [2, {"a": 1}]})],
+                json!({"l": [1, 2, {"a": 1}]}),
+            ),
+            (
+                vec![
+                    json!({"g": {"sig": "S"}}),
+                    json!({"g": {"sig": "S", "n": 1}}),
+                    json!({"g": {"n": null}}),
+                ],
+                json!({"g": {"sig": "S", "n": 1}}),
+            ),
+        ] {
+            let mut known = Map::new();
+            for piece in pieces {
+                merge(&mut known, piece.as_object().unwrap());
+            }
+            assert_eq!(Value::from(known), whole);
+        }
+    }
+
+    #[test]
+    fn an_origin_is_a_provider_at_an_address() {
+        let of = |provider, url: &str| origin(&ModelConfig::new(provider, "m").with_base_url(url));
+        let one = of(Provider::OpenAi, "https://user:hunter2@h/v1");
+        assert_eq!(one, of(Provider::OpenAi, "https://user:hunter2@h/v1/"));
+        assert_ne!(one, of(Provider::Vllm, "https://user:hunter2@h/v1"));
+        assert_ne!(one, of(Provider::OpenAi, "https://h/v1"));
+        assert_eq!(one.len(), 16);
+    }
+}
