@@ -220,8 +220,8 @@ mod terminal {
 
     #[test]
     fn an_answer_grows_in_place_and_breaks_at_words_on_screens_of_several_widths() {
-        let place = Place::new();
         for columns in [60, 80, 120] {
+            let place = Place::new();
             let mut screen = Screen::with_size(place.chat(&[]), 60, columns);
             screen.shows("connected as ann");
             screen.ends_in("#General>");

@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
     fn new(name: &str, helps: &'a [(String, String)]) -> Self {
         let folder = Folder::new(&format!("text-{}", name.replace([' ', '/'], "-")));
         let write = |file: &str, text: &[u8]| fs::write(folder.0.join(file), text).unwrap();
-        let config = fs::read(root().join("examples/switchboard/gateway/gateway.toml")).unwrap();
+        let config = fs::read(root().join("examples/switchboard/gateway.toml")).unwrap();
         write("gateway.toml", &config);
         fs::create_dir(folder.0.join(".exoclaw")).unwrap();
         write(".exoclaw/config.toml", b"[gateway]\nextensions = true\n");
