@@ -1,6 +1,7 @@
 //! Tests: what a chat tells, in order, and how it ends.
 
 mod ask;
+mod memory;
 
 use std::collections::HashSet;
 use std::fs;
@@ -471,75 +472,6 @@ async fn history_and_skills_reach_the_model() {
         (&*reply.output, reply.active_skills),
         ("I know: tea is hot", vec![skill])
     );
-}
-
-/// Asks in this conversation, about this resource, what is known.
-async fn known(place: &Place, session: Option<&str>, resource: Option<&str>) -> String {
-    let mut request = ChatRequest::new("what do you know?", "scripted");
-    request.session_id = session.map(|id| id.parse().unwrap());
-    request.resource_id = resource.map(|id| id.parse().unwrap());
-    let (_, reply) = place.ask(&request, &Seen::new()).await;
-    reply.unwrap().output.to_string()
-}
-
-#[tokio::test]
-async fn a_conversation_is_remembered_and_found_by_all_of_its_resource() {
-    let mut request = ChatRequest::new("create n.txt:\n x", "scripted");
-    for (session, resource, knows) in [
-        // Without a conversation nothing is kept.
-        (None, Some("user_a"), &[][..]),
-        (
-            Some("sess_a"),
-            Some("user_a"),
-            &[(Some("sess_b"), Some("user_a")), (None, Some("user_a"))],
-        ),
-        (Some("sess_c"), None, &[(Some("sess_c"), None)]),
-    ] {
-        let place = Place::new("memory");
-        let nothing = known(&place, None, None).await;
-        request.session_id = session.map(|id: &str| id.parse().unwrap());
-        request.resource_id = resource.map(|id: &str| id.parse().unwrap());
-        let (_, reply) = place.ask(&request, &Seen::new()).await;
-        reply.unwrap();
-        for (session, resource) in knows {
-            let told = known(&place, *session, *resource).await;
-            let fact = "asked: create n.txt: x; done: ";
-            assert!(told.contains(fact), "{session:?} {resource:?}: {told}");
-        }
-        for (session, resource) in [
-            (None, None),
-            (Some("sess_a"), None),
-            (Some("sess_a"), Some("proj_other")),
-        ] {
-            assert_eq!(known(&place, session, resource).await, nothing);
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_history_is_not_recalled_twice() {
-    let place = Place::new("recall");
-    let mut request = ChatRequest::new("hello", "scripted");
-    request.session_id = "sess_a".parse().ok();
-    let (_, reply) = place.ask(&request, &Seen::new()).await;
-    let reply = reply.unwrap();
-    assert!(place.1.memory.recall(&request).is_some());
-    request.history = vec![rpc_core::Json::EMPTY_OBJECT];
-    assert_eq!(place.1.memory.recall(&request), None);
-    for number in 0..1_000 {
-        request.message = format!("question {number}").into();
-        place.1.memory.keep(&request, &reply);
-    }
-    request.history.clear();
-    let told = place.1.memory.recall(&request).unwrap();
-    assert_eq!(told.lines().count(), 1 + 20);
-    assert!(told.contains("question 999;") && told.contains("question 980;"));
-    for number in 0..64 {
-        request.session_id = format!("sess_x{number}").parse().ok();
-        place.1.memory.keep(&request, &reply);
-    }
-    request.session_id = "sess_a".parse().ok();
-    assert_eq!(place.1.memory.recall(&request), None);
 }
 
 #[tokio::test]
