@@ -9,6 +9,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -17,26 +18,22 @@ use snek_proto::llm::chat::{Block, ChatMessage, Content, Role};
 use super::answer::{Pieces, filled, place, text_of};
 use super::config::ModelConfig;
 use super::extra::{BLOCKS, origin, sent, unknown};
-use super::request::{Body, Names, acceptable, object, parameters};
+use super::request::{acceptable, body, object, parameters};
 use super::{CallPiece, ChatRequest, ModelError};
 use crate::assistant::FAILED;
 
 /// The version of the interface.
 pub const VERSION: &str = "2023-06-01";
 
-/// Returns a request for a streamed answer, without members of these names.
+/// Returns a request for a streamed answer.
 ///
 /// Asks the provider to keep what the next request repeats. The instructions become `system`. Results come before the
 /// rest of the user's message. Empty text is left out, because the interface refuses it.
 ///
 /// # Errors
 /// [`ModelError::BadAnswer`] if it cannot be written, which never happens.
-pub fn request_body(
-    config: &ModelConfig,
-    request: &ChatRequest<'_>,
-    without: &Names,
-) -> Result<Body, ModelError> {
-    let said = acceptable(request, &origin(config), without);
+pub fn request_body(config: &ModelConfig, request: &ChatRequest<'_>) -> Result<Bytes, ModelError> {
+    let said = acceptable(request, &origin(config));
     let mut more = json!({ "max_tokens": config.max_tokens, "temperature": config.temperature });
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in &said {
@@ -49,7 +46,7 @@ pub fn request_body(
             Role::Assistant => "assistant",
             _ => "user",
         };
-        let parts = parts(message, without);
+        let parts = parts(message);
         match messages.last_mut() {
             Some((last, content)) if *last == side => content.extend(parts),
             _ => messages.push((side, parts)),
@@ -95,7 +92,7 @@ pub fn request_body(
     let messages = messages.into_iter();
     let messages = messages.map(|(role, content)| json!({ "role": role, "content": content }));
     let model = request.model.unwrap_or(&config.model);
-    Body::new(model, messages.collect(), &tools, more, without)
+    body(model, messages.collect(), &tools, more)
 }
 
 /// The mark of what the provider keeps, together with all before it, for five minutes after its last use.
@@ -107,7 +104,7 @@ fn text(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-fn parts(message: &ChatMessage, without: &Names) -> Vec<Value> {
+fn parts(message: &ChatMessage) -> Vec<Value> {
     let content = message.content.text();
     if message.role == Role::Tool {
         let id = message.tool_call_id.as_deref().unwrap_or_default();
@@ -131,10 +128,6 @@ fn parts(message: &ChatMessage, without: &Names) -> Vec<Value> {
     let (mut bytes, mut count) = (0, 0);
     let kept = message.extra.get(BLOCKS).and_then(Value::as_array);
     for kept in kept.into_iter().flatten() {
-        let is_refused = |name: &str| without.contains(name);
-        if kept["block"]["type"].as_str().is_some_and(is_refused) {
-            continue;
-        }
         let [before, made] = [0, 1].map(|at| place(&kept["at"][at]).unwrap_or_default());
         if let Some((text, behind)) = rest.split_at_checked(before.saturating_sub(bytes)) {
             (bytes, rest) = (bytes + text.len(), behind);

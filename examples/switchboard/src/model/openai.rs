@@ -9,12 +9,13 @@ mod tests;
 #[cfg(test)]
 mod thought_tests;
 
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Pieces, filled, is_thought, place, text_of};
 use super::config::ModelConfig;
 use super::extra::{origin, sent, unknown};
-use super::request::{Body, Names, acceptable};
+use super::request::{acceptable, body};
 use super::{CallPiece, ChatRequest, ModelError};
 
 /// The members of a message, and of a call and its function, in the interfaces that have calls in messages.
@@ -29,24 +30,20 @@ const MESSAGE: [&str; 7] = [
 ];
 const CALL: [&str; 6] = ["id", "index", "type", "function", "name", "arguments"];
 
-/// Returns a request for a streamed answer, without members of these names.
+/// Returns a request for a streamed answer.
 ///
 /// # Errors
 /// [`ModelError::BadAnswer`] if it cannot be written, which never happens.
-pub fn request_body(
-    config: &ModelConfig,
-    request: &ChatRequest<'_>,
-    without: &Names,
-) -> Result<Body, ModelError> {
+pub fn request_body(config: &ModelConfig, request: &ChatRequest<'_>) -> Result<Bytes, ModelError> {
     let more = json!({
         "max_tokens": config.max_tokens,
         "temperature": config.temperature,
         "stream_options": { "include_usage": true },
     });
-    let messages = acceptable(request, &origin(config), without);
+    let messages = acceptable(request, &origin(config));
     let messages = messages.iter().map(|it| sent(json!(it))).collect();
     let model = request.model.unwrap_or(&config.model);
-    Body::new(model, messages, request.tools, more, without)
+    body(model, messages, request.tools, more)
 }
 
 /// Reads a chunk, or a whole answer. The reason of the end completes an answer; the end mark `[DONE]` may be
