@@ -7,6 +7,7 @@ mod request_tests;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use snek_proto::llm::chat::{Block, ChatMessage, Content, Role};
+use snek_proto::llm::tool::ToolDefinition;
 
 use super::answer::{Pieces, filled, place, text_of};
 use super::config::ModelConfig;
@@ -52,29 +54,26 @@ pub fn request_body(config: &ModelConfig, request: &ChatRequest<'_>) -> Result<B
             _ => messages.push((side, parts)),
         }
     }
-    let mut tools = request
-        .tools
-        .iter()
-        .map(|tool| {
-            Ok(Tool::new(
-                tool.name(),
-                tool.description(),
-                parameters(tool)?,
-            ))
-        })
-        .collect::<Result<Vec<_>, ModelError>>()?;
-    if tools.is_empty() {
-        // A conversation with calls is refused without the tools that were called.
-        let calls = said.iter().flat_map(|it| &it.tool_calls);
+    // A conversation with calls is refused without the tools that were called.
+    let calls = said.iter().flat_map(|it| &it.tool_calls);
+    let mut offered = Cow::Borrowed(request.tools);
+    if offered.is_empty() {
         let names: BTreeSet<&str> = calls.map(|call| call.name.as_str()).collect();
-        let any = RawValue::from_string(r#"{"type":"object"}"#.to_owned());
-        let any = any.map_err(ModelError::bad)?;
-        let any = |name| Tool::new(name, "", any.clone());
-        tools.extend(names.into_iter().map(any));
-        if !tools.is_empty() {
+        let any = |name| ToolDefinition::new(name, "");
+        offered = names.into_iter().map(any).collect();
+        if !offered.is_empty() {
             more["tool_choice"] = json!({ "type": "none" });
         }
     }
+    let tools = offered.iter().map(|tool| {
+        Ok(Tool {
+            name: tool.name(),
+            description: tool.description(),
+            input_schema: parameters(tool)?,
+            cache_control: None,
+        })
+    });
+    let mut tools = tools.collect::<Result<Vec<_>, ModelError>>()?;
     if let Some(tool) = tools.last_mut() {
         tool.cache_control = Some(kept());
     }
@@ -168,17 +167,6 @@ struct Tool<'a> {
     cache_control: Option<Value>,
 }
 
-impl<'a> Tool<'a> {
-    const fn new(name: &'a str, description: &'a str, input_schema: Box<RawValue>) -> Self {
-        Self {
-            name,
-            description,
-            input_schema,
-            cache_control: None,
-        }
-    }
-}
-
 /// Reads an event, or a whole answer. The reason of the end completes an answer, and so does `message_stop`.
 /// Citations and unknown events are ignored.
 pub(super) fn read(name: Option<&str>, event: &Value, out: &mut Pieces) {
@@ -197,7 +185,7 @@ pub(super) fn read(name: Option<&str>, event: &Value, out: &mut Pieces) {
             out.plain_text(text_of(&delta["text"]));
             out.thought(text_of(&delta["thinking"]));
             if !out.calls.contains(&index) {
-                out.extra(Some(index), unknown(delta, &["type", "text"]));
+                out.extra(Some(index), unknown(delta, "type text"));
             }
             let arguments = filled(&delta["partial_json"]).filter(|_| out.calls.contains(&index));
             if let Some(arguments) = arguments {
@@ -245,7 +233,7 @@ fn read_block(index: usize, block: &Value, out: &mut Pieces) {
                 } else {
                     input.to_string()
                 },
-                extra: unknown(block, &["type", "id", "name", "input"]),
+                extra: unknown(block, "type id name input"),
             });
         }
         _ => {

@@ -19,16 +19,8 @@ use super::request::{acceptable, body};
 use super::{CallPiece, ChatRequest, ModelError};
 
 /// The members of a message, and of a call and its function, in the interfaces that have calls in messages.
-const MESSAGE: [&str; 7] = [
-    "role",
-    "content",
-    "refusal",
-    "tool_calls",
-    "function_call",
-    "tool_call_id",
-    "tool_name",
-];
-const CALL: [&str; 6] = ["id", "index", "type", "function", "name", "arguments"];
+const MESSAGE: &str = "role content refusal tool_calls function_call tool_call_id tool_name";
+const CALL: &str = "id index type function name arguments";
 
 /// Returns a request for a streamed answer.
 ///
@@ -98,7 +90,7 @@ pub(super) fn read_message(message: &Value, is_whole: bool, out: &mut Pieces) {
     }
     out.text(&text_of(content));
     out.text(&text_of(&message["refusal"]));
-    out.extra(None, unknown(message, &MESSAGE));
+    out.extra(None, unknown(message, MESSAGE));
     let calls = match &message["tool_calls"] {
         Value::Array(calls) => calls,
         one => std::slice::from_ref(one),
@@ -116,9 +108,9 @@ pub(super) fn read_message(message: &Value, is_whole: bool, out: &mut Pieces) {
     for (call, function) in calls.chain(old) {
         let mut extra = match std::ptr::eq(call, message) {
             true => Map::new(),
-            false => unknown(call, &CALL),
+            false => unknown(call, CALL),
         };
-        let of_function = unknown(&call["function"], &CALL);
+        let of_function = unknown(&call["function"], CALL);
         if !of_function.is_empty() {
             extra.insert("function".to_owned(), of_function.into());
         }

@@ -64,7 +64,13 @@ pub(super) fn body<T: Serialize>(
 /// alone.
 pub(super) fn acceptable(request: &ChatRequest<'_>, origin: &str) -> Vec<ChatMessage> {
     let mut said: Vec<ChatMessage> = Vec::new();
-    said.extend(instructions(request).map(ChatMessage::system));
+    let systems = request.messages.iter().filter(|it| it.role == Role::System);
+    for system in systems.filter(|it| !is_blank(&it.content)) {
+        push(
+            &mut said,
+            ChatMessage::system(system.content.text().into_owned()),
+        );
+    }
     let first = said.len();
     for (at, message) in request.messages.iter().enumerate() {
         if matches!(message.role, Role::System | Role::Tool) {
@@ -212,15 +218,6 @@ pub(crate) fn find_tool<'a>(tools: &'a [ToolDefinition], said: &str) -> Option<&
             meant.next().filter(|_| meant.next().is_none())
         })
     })
-}
-
-/// Returns all system messages, in order.
-fn instructions(request: &ChatRequest<'_>) -> Option<String> {
-    let systems = request.messages.iter().filter(|it| it.role == Role::System);
-    let texts: Vec<_> = systems.map(|message| message.content.text()).collect();
-    let filled = texts.iter().filter(|text| !text.trim().is_empty());
-    let joined = filled.map(AsRef::as_ref).collect::<Vec<_>>().join("\n\n");
-    Some(joined).filter(|text| !text.is_empty())
 }
 
 /// Returns the schema of a tool's parameters, in the order of its definition.

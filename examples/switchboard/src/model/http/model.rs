@@ -51,13 +51,14 @@ impl HttpModel {
     /// Returns what to do if the provider should be on this machine and nothing listens there.
     pub fn absence(&self) -> Option<ModelError> {
         let (config, url) = (&self.config, self.asker.url());
+        let model = &config.model;
         let is_local = matches!(config.provider, Provider::Ollama | Provider::Vllm);
         if !is_local || !is_loopback(url) {
             return None;
         }
         let mut addresses = url.socket_addrs(|| None).ok()?.into_iter();
         let is_there = addresses.any(|at| TcpStream::connect_timeout(&at, NEAR).is_ok());
-        let subject = Subject::new(config, &config.model, url);
+        let subject = Subject { config, model, url };
         (!is_there).then(|| subject.unreachable("connection refused", true))
     }
 
@@ -71,7 +72,6 @@ impl HttpModel {
         Ok(Query {
             body: body(&self.config, request)?,
             model: model.to_owned(),
-            subject: Subject::new(&self.config, model, self.asker.url()),
         })
     }
 }
